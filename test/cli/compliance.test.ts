@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import { ROOT } from '../support/root.js';
@@ -97,6 +98,15 @@ test('writes each file with its hash, and no key', async () => {
   expect(ids.at(-1)).toBe(1);
   expect(ids.length).toBeLessThanOrEqual(body.total);
   expect(ids.length).toBeGreaterThan(120);
+  const books = postgres(stores.databaseUrl, { max: 1 });
+  const chain = await books<{ hash: string }[]>`
+    SELECT encode(hash, 'hex') AS hash FROM audit_log WHERE audit_id <= ${ids[0]!} ORDER BY audit_id DESC`;
+  await books.end();
+  expect(rows.get('audit-log.jsonl')!.map(({ hash }) => hash)).toEqual(chain.map(({ hash }) => hash));
+  const version = await service.partner('GET', '/version', keys[1]!);
+  expect(rows.get('program.jsonl')).toMatchObject([
+    { part: 'program', isStart: true, version: version.body.version, manifest: version.body.manifest },
+  ]);
 });
 
 test('of days in which nothing happened has the games with zeros, and writes over nothing', async () => {
@@ -105,7 +115,8 @@ test('of days in which nothing happened has the games with zeros, and writes ove
   expect((await report(...wanted)).status).toBe(0);
   const read = (file: string): string => readFileSync(join(out, file), 'utf8');
   expect(JSON.parse(read('games.jsonl').split('\n')[0]!)).toMatchObject({ noActivity: true });
-  expect([read('events.jsonl'), read('audit-log.jsonl'), read('settlements.jsonl')]).toEqual(['', '', '']);
+  for (const file of ['events', 'audit-log', 'settlements', 'program'])
+    expect(read(`${file}.jsonl`)).toBe('');
   const before = read('index.json');
   expect(await report(...wanted)).toMatchObject({
     status: 2,

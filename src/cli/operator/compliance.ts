@@ -58,6 +58,7 @@ const FILES: Readonly<Record<string, (client: OperatorClient, range: Range) => R
   'reviews.jsonl': reviews,
   'settlements.jsonl': settlements,
   'audit-log.jsonl': auditLog,
+  'program.jsonl': program,
   'partners.jsonl': partners,
   'configuration.jsonl': configuration,
 };
@@ -216,7 +217,7 @@ async function* settlements(client: OperatorClient, { from, to }: Range): Rows {
   }
 }
 
-/** Newest first. The chain's hashes stay in the database, where `spindle audit` checks them. */
+/** Newest first, each entry with its hash of the chain: the public log names one a day. */
 async function* auditLog(client: OperatorClient, { from, to }: Range): Rows {
   const [start, end] = [`${from}T00:00:00`, endOf(to)];
   const all = byPage(
@@ -230,6 +231,23 @@ async function* auditLog(client: OperatorClient, { from, to }: Range): Rows {
   for await (const entry of all) {
     if (entry.at < start) return;
     if (entry.at < end) yield entry;
+  }
+}
+
+/** What the processes found of their own files on these days, newest first, with the version and the list that each was compared with. */
+async function* program(client: OperatorClient, { from, to }: Range): Rows {
+  const [start, end] = [`${from}T00:00:00`, endOf(to)];
+  const all = byPage(
+    async (page) => {
+      const query = { page, limit: PAGE };
+      const body = await bodyOf(client.GET('/program-checks', { params: { query } }));
+      return { items: body.checks, total: body.total };
+    },
+    ({ checkId }) => checkId,
+  );
+  for await (const check of all) {
+    if (check.at < start) return;
+    if (check.at < end) yield check;
   }
 }
 
