@@ -41,9 +41,16 @@ interface Mathematics {
     'wagerMicros' | 'maxPayoutMicros' | 'payoutTable' | 'payoutMicros' | 'fragments' | 'poolSize' | 'table'
   >;
   readonly statistics: OutcomeStatistics | undefined;
+  readonly poolRtp: number | undefined;
 }
 
-const mathematicsOf = ({ rendered, statistics, poolSize, table }: RenderedOutcomes): Mathematics => ({
+const mathematicsOf = ({
+  rendered,
+  statistics,
+  poolSize,
+  poolRtp,
+  table,
+}: RenderedOutcomes): Mathematics => ({
   ofGame: {
     wagerMicros: rendered.wagerMicros,
     maxPayoutMicros: rendered.maxPayoutMicros,
@@ -54,6 +61,7 @@ const mathematicsOf = ({ rendered, statistics, poolSize, table }: RenderedOutcom
     table,
   },
   statistics,
+  poolRtp: poolRtp ?? undefined,
 });
 
 /** Of what all is the same, whatever sheet it was made of. */
@@ -192,6 +200,12 @@ export class Catalog extends PeriodicService {
   statistics(gameId: number): OutcomeStatistics | undefined {
     const known = this.#knownGames.get(gameId);
     return known === undefined ? undefined : this.#cached(known)?.statistics;
+  }
+
+  /** What all prizes of a raffle come to, as a fraction of the price of all tickets; undefined: the game is none, or not known. */
+  poolRtp(gameId: number): number | undefined {
+    const known = this.#knownGames.get(gameId);
+    return known === undefined ? undefined : this.#cached(known)?.poolRtp;
   }
 
   /** The announced end of a version of the partner API. */

@@ -103,6 +103,8 @@ export interface RenderedOutcomes {
   readonly statistics: OutcomeStatistics | undefined;
   /** Outcomes in all; 0: the supply is endless. */
   readonly poolSize: number;
+  /** What all prizes come to, as a fraction of the price of all tickets. */
+  readonly poolRtp?: number | null;
   /** Of a game that is played in rounds. */
   readonly table?: BlackjackTable;
 }

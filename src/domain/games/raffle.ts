@@ -37,7 +37,10 @@ export const RAFFLE: KindOfGame = {
       if (prizeTable === null) return undefined;
       const table = readPrizeTable(prizeTable);
       // The pool has each prize exactly as often as its table says: there is nothing to expect.
-      return { rendered: renderPrizeTable(table), statistics: undefined, poolSize: table.poolSize };
+      return {
+        ...{ rendered: renderPrizeTable(table), statistics: undefined },
+        ...{ poolSize: table.poolSize, poolRtp: poolRtp(table) },
+      };
     },
     certifiedRtp: ({ prizeTable }) => (prizeTable === null ? null : poolRtp(readPrizeTable(prizeTable))),
   },

@@ -63,9 +63,20 @@ export const GameRotated = Type.Object({
 
 export const ListedGame = Type.Object({
   ...GameResponse.properties,
-  certifiedRtp: Type.Optional(Type.Number({ description: 'Of a slot: the certified return to player' })),
+  certifiedRtp: Type.Optional(
+    Type.Number({
+      description:
+        'Return to player: of a slot the certified one of its PAR sheet, of a raffle all prizes by the price of all tickets',
+    }),
+  ),
   hitFrequency: Type.Optional(Type.Number({ description: 'Of a slot: the probability that a spin pays' })),
-  topPrizeUsd: Type.Optional(usd('Of a slot: the largest payout of a spin')),
+  topPrizeUsd: Type.Optional(usd('Of a slot or raffle: the largest payout of a spin or ticket')),
+  basicStrategyRtp: Type.Optional(
+    Type.Number({
+      description:
+        'Of a table: payouts by all stakes of who plays basic strategy; absent where it is not known for its rules',
+    }),
+  ),
 });
 
 export const GameList = Type.Object({ games: Type.Array(ListedGame) });

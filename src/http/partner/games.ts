@@ -3,6 +3,7 @@ import type { GameRecord } from '../../cells/partnerReads.js';
 import * as contract from '../../contract/endpoints/games.js';
 import { ApiError, ERRORS, type ErrorEntry, type Fault, invalid } from '../../domain/errors.js';
 import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
+import { basicStrategyReturn } from '../../domain/games/basicStrategy.js';
 import { isRegisteredByPartner, kindOfGame } from '../../domain/games/index.js';
 import { microsToUsdText, usdToMicros } from '../../domain/money.js';
 import { GameBody, ID_MAX } from '../../domain/requests.js';
@@ -14,6 +15,7 @@ import type { Services } from '../services.js';
 
 /** A sum of doubles is no more exact. */
 const PROBABILITY_DIGITS = 12;
+const probability = (value: number): number => Number(value.toPrecision(PROBABILITY_DIGITS));
 
 const WAGER_FIELDS = ['minWagerUsd', 'maxWagerUsd', 'wagerIncrementUsd'] as const;
 
@@ -36,17 +38,18 @@ export function gameOf(row: GameRow, wagerMicros: number) {
 
 /** A game as lists show it, with what its mathematics lets expect. */
 async function listedGame(services: Services, row: GameRow) {
-  const { wagerMicros, maxPayoutMicros } = await knownGame(services.catalog, row.gameId);
+  const { wagerMicros, maxPayoutMicros, table } = await knownGame(services.catalog, row.gameId);
   const statistics = services.catalog.statistics(row.gameId);
+  const certifiedRtp = row.certifiedRtp ?? services.catalog.poolRtp(row.gameId);
+  const basicStrategyRtp = table && basicStrategyReturn(table.rulesHash);
   return {
     ...gameOf(row, wagerMicros),
-    ...(statistics === undefined || row.certifiedRtp === null
-      ? {}
-      : {
-          certifiedRtp: row.certifiedRtp,
-          hitFrequency: Number(statistics.hitFrequency.toPrecision(PROBABILITY_DIGITS)),
-          topPrizeUsd: Number(microsToUsdText(maxPayoutMicros)),
-        }),
+    ...(certifiedRtp !== undefined && {
+      certifiedRtp,
+      topPrizeUsd: Number(microsToUsdText(maxPayoutMicros)),
+    }),
+    ...(statistics !== undefined && { hitFrequency: probability(statistics.hitFrequency) }),
+    ...(basicStrategyRtp !== undefined && { basicStrategyRtp: probability(basicStrategyRtp) }),
   };
 }
 
