@@ -4,7 +4,7 @@ import { type Sql, safe, type Transaction } from './client.js';
 import { recordOperatorEmail } from './events.js';
 
 /** Held from the look at what was found before to the commit. */
-const CHECK_LOCK = 7_310_046;
+const CHECK_LOCK = 7_310_045;
 /** The operator has an e-mail of the same differences at most so often. */
 const TOLD_EVERY_HOURS = 24;
 
