@@ -38,30 +38,22 @@ export type KnownGame = CatalogGame;
 interface Mathematics {
   readonly ofGame: Pick<
     Game,
-    'wagerMicros' | 'maxPayoutMicros' | 'payoutTable' | 'payoutMicros' | 'fragments' | 'poolSize' | 'table'
+    'wagerMicros' | 'maxPayoutMicros' | 'payoutTable' | 'payoutMicros' | 'fragments' | 'poolSize' | 'poolRtp' | 'table'
   >;
   readonly statistics: OutcomeStatistics | undefined;
-  readonly poolRtp: number | undefined;
 }
 
-const mathematicsOf = ({
-  rendered,
-  statistics,
-  poolSize,
-  poolRtp,
-  table,
-}: RenderedOutcomes): Mathematics => ({
+const mathematicsOf = ({ rendered, statistics, ...ofGame }: RenderedOutcomes): Mathematics => ({
   ofGame: {
     wagerMicros: rendered.wagerMicros,
     maxPayoutMicros: rendered.maxPayoutMicros,
     payoutTable: payoutTable(rendered),
     payoutMicros: rendered.combinations.map((combination) => combination.payoutMicros),
     fragments: fragmentsOf(rendered),
-    poolSize,
-    table,
+    table: undefined,
+    ...ofGame,
   },
   statistics,
-  poolRtp: poolRtp ?? undefined,
 });
 
 /** Of what all is the same, whatever sheet it was made of. */
@@ -200,12 +192,6 @@ export class Catalog extends PeriodicService {
   statistics(gameId: number): OutcomeStatistics | undefined {
     const known = this.#knownGames.get(gameId);
     return known === undefined ? undefined : this.#cached(known)?.statistics;
-  }
-
-  /** What all prizes of a raffle come to, as a fraction of the price of all tickets; undefined: the game is none, or not known. */
-  poolRtp(gameId: number): number | undefined {
-    const known = this.#knownGames.get(gameId);
-    return known === undefined ? undefined : this.#cached(known)?.poolRtp;
   }
 
   /** The announced end of a version of the partner API. */

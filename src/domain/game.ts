@@ -48,6 +48,8 @@ export interface Game {
   readonly status: GameStatus;
   /** Outcomes of its whole supply; 0: it is endless. */
   readonly poolSize: number;
+  /** What all prizes of a raffle come to, as a fraction of the price of all tickets. */
+  readonly poolRtp?: number | null;
   /** When a finite supply was sealed, ms since the epoch; no outcome of it was dealt before. */
   readonly sealedAtMs: number | undefined;
   readonly wagerMicros: number;

@@ -31,8 +31,6 @@ export interface KnownCatalog {
   game(gameId: number): Game | undefined;
   /** What many spins of a game come to; undefined: it is left to no chance. */
   statistics(gameId: number): OutcomeStatistics | undefined;
-  /** What all prizes of a raffle come to, as a fraction of the price of all tickets; undefined: the game is none. */
-  poolRtp(gameId: number): number | undefined;
   /** Reads what changed, without waiting for the next poll; a game may have been registered a moment ago. */
   refresh(): Promise<void>;
 }

@@ -38,9 +38,9 @@ export function gameOf(row: GameRow, wagerMicros: number) {
 
 /** A game as lists show it, with what its mathematics lets expect. */
 async function listedGame(services: Services, row: GameRow) {
-  const { wagerMicros, maxPayoutMicros, table } = await knownGame(services.catalog, row.gameId);
+  const { wagerMicros, maxPayoutMicros, poolRtp, table } = await knownGame(services.catalog, row.gameId);
   const statistics = services.catalog.statistics(row.gameId);
-  const certifiedRtp = row.certifiedRtp ?? services.catalog.poolRtp(row.gameId);
+  const certifiedRtp = row.certifiedRtp ?? poolRtp ?? undefined;
   const basicStrategyRtp = table && basicStrategyReturn(table.rulesHash);
   return {
     ...gameOf(row, wagerMicros),
