@@ -36,10 +36,7 @@ export type KnownGame = CatalogGame;
 
 /** What its PAR sheet, or its own record, makes of a game. */
 interface Mathematics {
-  readonly ofGame: Pick<
-    Game,
-    'wagerMicros' | 'maxPayoutMicros' | 'payoutTable' | 'payoutMicros' | 'fragments' | 'poolSize' | 'poolRtp' | 'table'
-  >;
+  readonly ofGame: Omit<Game, 'gameId' | 'partnerId' | 'kind' | 'status' | 'sealedAtMs'>;
   readonly statistics: OutcomeStatistics | undefined;
 }
 
