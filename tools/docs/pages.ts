@@ -45,6 +45,7 @@ export const PAGES: readonly PageSource[] = [
     ['run', 'Run it', 'docs/run.md'],
     ['command', 'Command', 'docs/command.md'],
     ['console', 'Console', 'docs/console.md'],
+    ['compliance', 'Compliance', 'docs/compliance.md'],
     ['operator-api', 'Operator API', 'openapi/operator.v1.json'],
   ]),
 ];
