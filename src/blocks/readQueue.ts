@@ -30,10 +30,12 @@ export async function readQueue(queue: Queue, { sql, store, leased, published }:
   queue.blocks = [];
   let isAwaited = false;
   for (const { fromIndex, toIndex, outcomes, isPublished } of blocks) {
-    // What is covered is loaded at once, however long the log takes for the rest.
-    if (!isPublished && !isAwaited) await published();
-    isAwaited ||= !isPublished;
-    if (outcomes !== null) await store.loadBlock(lease, gameId, fromIndex, outcomes);
+    // What is covered is loaded at once, however long the log takes for the rest; what is loaded already waits for nothing.
+    if (outcomes !== null) {
+      if (!isPublished && !isAwaited) await published();
+      isAwaited ||= !isPublished;
+      await store.loadBlock(lease, gameId, fromIndex, outcomes);
+    }
     queue.blocks.push({ fromIndex, toIndex });
   }
   queue.leaseEnd = leaseEnd;
