@@ -101,7 +101,7 @@ export const LOG_MUTATIONS: readonly { name: string; faults: readonly Fault[]; f
     faults: [source('transparency/forkEvidence', 'if (size > ours) return', 'if (size > ours * 1e9) return')],
     foundBy: test(
       'transparency/restored',
-      'is known by the note in Redis, and not by a Redis that is emptied',
+      'a Postgres of an older state is known by the note in Redis, and not by a Redis that is emptied',
     ),
   },
   {
