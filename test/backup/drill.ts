@@ -11,7 +11,7 @@ import { ENTRY_KINDS } from '../../src/domain/ledgerEntry.js';
 import { Cleanup } from '../support/cleanup.js';
 import type { TestPartner } from '../support/client.js';
 import { ROOT } from '../support/root.js';
-import { act, deal, dealUntil, newTable, play, playOut } from '../support/rounds.js';
+import { act, deal, dealUntil, isPlaying, newTable, play, playOut } from '../support/rounds.js';
 import type { ServerProcess } from '../support/serverProcess.js';
 import { environment, spawnService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
@@ -168,8 +168,7 @@ async function drill(): Promise<void> {
   await it.start();
   await it.register();
   await it.play('before');
-  const isOpen = ({ status }: { status: string }) => status === 'OPEN';
-  const open = await dealUntil(it.service.client, it.partner.key, it.tableId, 'open', isOpen);
+  const open = await dealUntil(it.service.client, it.partner.key, it.tableId, 'open', isPlaying);
   await stores.copyRedis();
   await server.backUp();
   await it.play('after');

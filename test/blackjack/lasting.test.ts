@@ -16,6 +16,7 @@ import {
   deal,
   dealUntil,
   expectClean,
+  isPlaying,
   newTable,
   play,
   playOut,
@@ -55,7 +56,6 @@ afterAll(async () => {
 });
 
 const failed = (status: number, errorCode: string) => ({ status, body: { errorCode } });
-const isPlaying = (round: RoundAnswer): boolean => round.phase === 'PLAYER';
 
 test('a settlement report says what is open, and is what the ledger says', async () => {
   const own = await service.newPartner({ largeWinThresholdUsd: 0.3 });

@@ -10,6 +10,7 @@ import {
   dealUntil,
   expectClean,
   holeCard,
+  isPlaying,
   newTable,
   play,
   playOut,
@@ -52,7 +53,6 @@ afterAll(async () => {
 });
 
 const failed = (status: number, errorCode: string) => ({ status, body: { errorCode } });
-const isPlaying = (round: RoundAnswer): boolean => round.phase === 'PLAYER';
 const balanceOf = async (playerId: string): Promise<number> =>
   (await service.partner<{ balanceUsd: number }>('GET', `/players/${playerId}`, partner.key)).body.balanceUsd;
 const rowsOf = async (round: RoundAnswer): Promise<{ kind: number }[]> =>

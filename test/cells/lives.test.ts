@@ -9,7 +9,7 @@ import type { TestPartner } from '../support/client.js';
 import { rawRedis } from '../support/redis.js';
 import { untilReleased } from '../support/requestSegments.js';
 import { ROOT } from '../support/root.js';
-import { act, dealUntil, newTable } from '../support/rounds.js';
+import { act, dealUntil, isPlaying, newTable } from '../support/rounds.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
@@ -93,7 +93,7 @@ test('of a ticket', async () => {
 
 test("of a round's action", async () => {
   const table = await newTable(service, partner.partnerId);
-  const round = await dealUntil(service, partner.key, table, 'plays', ({ status }) => status === 'OPEN');
+  const round = await dealUntil(service, partner.key, table, 'plays', isPlaying);
   const ran = await ranIn(async () => {
     expect((await act(service, partner.key, round.roundId, 'stand', 1)).status).toBe(200);
   });

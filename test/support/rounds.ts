@@ -101,6 +101,9 @@ export const deal = (
     ...(requestId === undefined ? {} : { requestId }),
   });
 
+/** Whether the player's hand is to be played: an open round asks for insurance first where the dealer shows an ace. */
+export const isPlaying = ({ phase }: RoundAnswer): boolean => phase === 'PLAYER';
+
 export const act = (
   client: Client,
   key: string,
