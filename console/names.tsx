@@ -49,11 +49,20 @@ export function PartnerLink({ id }: { readonly id: number }) {
 }
 
 /** A partner by its slug or id, proposed by name. */
-export function PartnerField({ value }: { readonly value?: string | undefined }) {
+export function PartnerField({
+  value,
+  isOptional,
+}: {
+  readonly value?: string | undefined;
+  readonly isOptional?: boolean;
+}) {
   const { all } = usePartnerNames();
   const proposals = all.map(({ slug, name }) => ({ value: slug, label: name }));
   return (
-    <Field label="Partner" name="partner" value={value} proposals={proposals} required hint="Slug or id" />
+    <Field
+      {...{ label: 'Partner', name: 'partner', value, proposals, required: isOptional !== true }}
+      hint={isOptional === true ? 'Slug or id; none: all' : 'Slug or id'}
+    />
   );
 }
 

@@ -10,33 +10,30 @@ import { Table } from '../table.js';
 import { Copied, DangerZone, Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js';
 
 type Round = Schemas['RoundRecordResponse'];
+type Listed = Schemas['OperatorRound'];
 
 const STATUSES = ['', 'OPEN', 'SETTLED', 'VOIDED'];
-const PARTNERS_LINKED = 20;
-
 export function Rounds({ place }: { readonly place: Place }) {
   const partnerOf = usePartnerOf();
   const { idOf, isLoaded } = usePartnerNames();
   const partner = place.query.get('partner') ?? '';
-  const partnerId = idOf(partner);
+  const partnerId = partner === '' ? undefined : idOf(partner);
   return (
     <>
       <Form
-        label="Rounds of a partner"
+        label="Rounds"
         button="Show"
         keepsValues
         act={async ({ partner: wanted, status }) => {
-          partnerOf(wanted!);
+          if (wanted !== '') partnerOf(wanted!);
           go(['rounds'], { partner: wanted!, status: status! });
           return null;
         }}
       >
-        <PartnerField value={partner} />
+        <PartnerField value={partner} isOptional />
         <Field label="Status" name="status" options={STATUSES} value={place.query.get('status') ?? ''} />
       </Form>
-      {partner === '' ? (
-        <PartnerLinks />
-      ) : partnerId !== undefined ? (
+      {partner === '' || partnerId !== undefined ? (
         <RoundList place={place} partnerId={partnerId} />
       ) : isLoaded ? (
         <p class="empty">There is no partner called {partner}.</p>
@@ -47,29 +44,15 @@ export function Rounds({ place }: { readonly place: Place }) {
   );
 }
 
-/** Whose rounds there may be, a press away. */
-function PartnerLinks() {
-  const { all } = usePartnerNames();
-  return (
-    <p>
-      Of{' '}
-      {all.slice(0, PARTNERS_LINKED).map(({ slug, name }, place) => (
-        <>
-          {place === 0 ? '' : ', '}
-          <a key={slug} href={linkTo(['rounds'], { partner: slug })}>
-            {name}
-          </a>
-        </>
-      ))}
-    </p>
-  );
-}
-
-function RoundList({ place, partnerId }: { readonly place: Place; readonly partnerId: number }) {
+/** @param partnerId undefined: of all partners */
+function RoundList({ place, partnerId }: { readonly place: Place; readonly partnerId: number | undefined }) {
   const page = pageOf(place);
   const status = place.query.get('status') ?? '';
-  const gameNameOf = useGameNames(partnerId);
-  const query = { partnerId, page, limit: 20, ...(status === '' ? {} : { status }) };
+  const query = {
+    ...{ page, limit: 20 },
+    ...(partnerId === undefined ? {} : { partnerId }),
+    ...(status === '' ? {} : { status }),
+  };
   const loaded = useLoad(() => bodyOf(api.GET('/rounds', { params: { query } })), [query]);
   return (
     <Load loaded={loaded}>
@@ -89,13 +72,18 @@ function RoundList({ place, partnerId }: { readonly place: Place; readonly partn
                   <a href={linkTo(['lookup'], { id: roundId })}>{roundId.slice(0, 8)}…</a>
                 ),
               },
+              ...(partnerId === undefined
+                ? [{ heading: 'Partner', cell: (round: Listed) => <PartnerLink id={round.partnerId} /> }]
+                : []),
               {
                 heading: 'Table',
-                cell: ({ gameId }) => <a href={linkTo(['games', gameId])}>{gameNameOf(gameId)}</a>,
+                cell: ({ gameId, gameName }) => <a href={linkTo(['games', gameId])}>{gameName}</a>,
               },
               {
                 heading: 'Player',
-                cell: ({ playerId }) => <a href={linkTo(['players', partnerId, playerId])}>{playerId}</a>,
+                cell: (round) => (
+                  <a href={linkTo(['players', round.partnerId, round.playerId])}>{round.playerId}</a>
+                ),
               },
               { heading: 'Status', cell: (round) => <Status of={round.status} /> },
               { heading: 'Staked', cell: ({ wageredUsd }) => usd(wageredUsd), isNumber: true },

@@ -10,6 +10,8 @@ const INDEXES: Readonly<Record<string, string>> = {
   // Few blocks are in either.
   blocks_not_exhausted: 'blocks (game_id, to_index) WHERE exhausted_at IS NULL',
   blocks_with_outcomes: 'blocks (exhausted_at) WHERE exhausted_at IS NOT NULL AND octet_length(outcomes) > 0',
+  // Few rounds are open or voided, of many that were settled.
+  rounds_unsettled: "rounds (status, deal_id) WHERE status <> 'SETTLED'",
 };
 /** No two processes make them at a time. */
 const INDEX_LOCK = 7_310_018;

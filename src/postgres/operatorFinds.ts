@@ -2,7 +2,7 @@
 
 import type { RoundStatus } from '../domain/games/round.js';
 import type { ParSheet } from '../domain/par.js';
-import { type Sql, safe } from './client.js';
+import { raw, type Sql, safe } from './client.js';
 import type { GameDay } from './operatorReads.js';
 import type { ParSheetStatus, ParSheetSummary } from './parSheets.js';
 
@@ -30,10 +30,17 @@ export interface ListedRound {
   readonly dealId: bigint;
   readonly partnerId: number;
   readonly gameId: number;
+  readonly gameName: string;
   readonly playerId: string;
   readonly status: RoundStatus;
   readonly wageredMicros: bigint;
   readonly payoutMicros: bigint | null;
+}
+
+export interface RoundsSought {
+  readonly partnerId?: number | null | undefined;
+  readonly gameId?: number | null | undefined;
+  readonly status?: string | null | undefined;
 }
 
 export interface ListedSheet extends ParSheetSummary {
@@ -103,45 +110,43 @@ export class OperatorFinds {
     return rows.map((row) => row.partner_id);
   }
 
-  /** A page of a partner's rounds, the newest first. */
+  /** A page of rounds, the newest first. @param of absent members: all */
   async rounds(
-    {
-      partnerId,
-      gameId = null,
-      status = null,
-    }: {
-      partnerId: number;
-      gameId?: number | null | undefined;
-      status?: string | null | undefined;
-    },
+    { partnerId = null, gameId = null, status = null }: RoundsSought,
     page: number,
     limit: number,
   ): Promise<{ rounds: ListedRound[]; total: number }> {
+    // A game deals its shoes in their order, by which its rounds are kept.
+    const newestFirst = raw(gameId === null ? 'deal_id DESC' : 'shoe_index DESC');
     const rows = await this.#sql<
       {
         deal_id: bigint;
         partner_id: number;
         game_id: number;
+        display_name: string;
         player_id: string;
         status: RoundStatus;
         wagered: bigint;
         payout_micros: bigint | null;
       }[]
     >`
-      SELECT deal_id, partner_id, game_id, player_id, status, payout_micros,
+      SELECT deal_id, r.partner_id, game_id, display_name, player_id, r.status, payout_micros,
         (SELECT sum(w) FROM unnest(wagers_micros) AS w WHERE w > 0)::bigint AS wagered
-      FROM rounds WHERE partner_id = ${partnerId} AND (${gameId}::int IS NULL OR game_id = ${gameId})
-        AND (${status}::text IS NULL OR status = ${status})
-      ORDER BY deal_id DESC LIMIT ${limit} OFFSET ${Math.min((page - 1) * limit, COUNTED_MAX)}`;
+      FROM rounds r JOIN games USING (game_id)
+      WHERE (${partnerId}::int IS NULL OR r.partner_id = ${partnerId})
+        AND (${gameId}::int IS NULL OR game_id = ${gameId}) AND (${status}::text IS NULL OR r.status = ${status})
+      ORDER BY ${newestFirst} LIMIT ${limit} OFFSET ${Math.min((page - 1) * limit, COUNTED_MAX)}`;
     const [count] = await this.#sql<{ total: bigint }[]>`
       SELECT count(*) AS total FROM (
-        SELECT 1 FROM rounds WHERE partner_id = ${partnerId} AND (${gameId}::int IS NULL OR game_id = ${gameId})
-          AND (${status}::text IS NULL OR status = ${status}) LIMIT ${COUNTED_MAX}) c`;
+        SELECT 1 FROM rounds WHERE (${partnerId}::int IS NULL OR partner_id = ${partnerId})
+          AND (${gameId}::int IS NULL OR game_id = ${gameId}) AND (${status}::text IS NULL OR status = ${status})
+        LIMIT ${COUNTED_MAX}) c`;
     return {
       rounds: rows.map((row) => ({
         dealId: row.deal_id,
         partnerId: row.partner_id,
         gameId: row.game_id,
+        gameName: row.display_name,
         playerId: row.player_id,
         status: row.status,
         wageredMicros: row.wagered,

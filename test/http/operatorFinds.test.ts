@@ -78,6 +78,40 @@ test('a round is listed, found by its id, and shown with its cards', async () =>
   expect(others.body.rounds).toEqual([]);
 });
 
+test('rounds of all partners are listed by page, by status and by table', async () => {
+  const other = await service.newPartner();
+  const table = await newTable(service, other.partnerId);
+  const dealt = [];
+  for (const player of ['carol', 'dave']) {
+    dealt.push(await dealUntil(service, other.key, table, player, ({ status }) => status === 'OPEN'));
+  }
+  const list = async (query: string) =>
+    (
+      await service.operator<{
+        rounds: { roundId: string; partnerId: number; gameName: string; status: string }[];
+        total: number;
+      }>('GET', `/rounds${query}`)
+    ).body;
+  const all = await list('');
+  expect(new Set(all.rounds.map(({ partnerId }) => partnerId))).toEqual(
+    new Set([partner.partnerId, other.partnerId]),
+  );
+  expect(all.rounds[0]).toMatchObject({ roundId: dealt[1]!.roundId, partnerId: other.partnerId });
+  const pages = await Promise.all([1, 2].map((page) => list(`?limit=1&page=${page}`)));
+  expect(pages.map(({ rounds }) => rounds[0]!.roundId)).toEqual(
+    all.rounds.slice(0, 2).map(({ roundId }) => roundId),
+  );
+  expect(pages[0]!.total).toBe(all.total);
+  const open = await list('?status=OPEN&limit=100');
+  expect(open.rounds.map(({ roundId }) => roundId)).toEqual(
+    expect.arrayContaining(dealt.map(({ roundId }) => roundId)),
+  );
+  expect(open.rounds.every(({ status }) => status === 'OPEN')).toBe(true);
+  const ofTable = await list(`?gameId=${table}&limit=100`);
+  expect(ofTable.rounds.slice(0, 1)).toMatchObject([{ roundId: dealt[1]!.roundId }]);
+  expect(ofTable.rounds.every(({ partnerId }) => partnerId === other.partnerId)).toBe(true);
+});
+
 test('a PAR sheet is listed, and shown as it was uploaded', async () => {
   const { body } = await service.operator<{ parSheets: { parSheetId: number }[] }>(
     'GET',

@@ -72,20 +72,21 @@ export const listAllRounds = endpoint(
     path: '/rounds',
     operationId: 'listAllRounds',
     tag: 'Rounds',
-    summary: 'Blackjack rounds of a partner, the newest first',
+    summary: 'Blackjack rounds of all partners, or of one, the newest first',
     query: OperatorRoundsQuery,
     response: OperatorRounds,
     hasSums: true,
     errors: [],
   },
   {
-    description: '`total` counts to 10,000. `showRound` has the cards.',
+    description: '`total` counts to 10,000, and pages reach as far. `showRound` has the cards.',
     response: {
       rounds: [
         {
           roundId: '3f0c1f5ab3d94dd0a6a1c9d1b0e0f4c2',
           partnerId: 2,
           gameId: 5,
+          gameName: 'Acme Blackjack',
           playerId: 'alice',
           status: 'SETTLED',
           createdAt: '2026-11-22T04:13:57.812Z',

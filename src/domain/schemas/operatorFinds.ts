@@ -57,7 +57,7 @@ export const Found = Type.Object(
 
 export const OperatorRoundsQuery = Type.Object({
   ...Page.properties,
-  partnerId,
+  partnerId: Type.Optional(partnerId),
   gameId: Type.Optional(gameId),
   status: Type.Optional(
     Type.String({ pattern: `^(${ROUND_STATUSES.join('|')})$`, description: 'OPEN, SETTLED or VOIDED' }),
@@ -68,6 +68,7 @@ export const OperatorRound = Type.Object({
   roundId: Type.String(),
   partnerId: Type.Integer(),
   gameId: Type.Integer(),
+  gameName: Type.String({ description: 'As players see it' }),
   playerId: Type.String(),
   status: RoundStatus,
   createdAt: timestamp(),
