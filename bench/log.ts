@@ -150,7 +150,7 @@ async function append(stage: Stage): Promise<void> {
   await own.end();
 }
 
-/** Proofs of a slot spin and of a ticket of a large pool, one after the other. */
+/** Proofs of slot spins and of tickets of a large pool, one after the other, each of another outcome. */
 async function proofs(stage: Stage): Promise<void> {
   const { api, partner, client, service } = stage;
   const games = [
@@ -166,9 +166,17 @@ async function proofs(stage: Stage): Promise<void> {
     },
   ];
   for (const { name, gameId, wagerUsd } of games) {
-    const { body } = await client.spin<{ spinId: string }>(partner.key, { gameId, playerId: 'p', wagerUsd });
-    const prove = () =>
-      client.request('GET', `/api/partner/v1/spins/${body.spinId}/proof`, { key: partner.key });
+    const spinIds: string[] = [];
+    while (spinIds.length < PROOFS) {
+      const { body } = await client.spin<{ spinId: string }>(partner.key, {
+        gameId,
+        playerId: 'p',
+        wagerUsd,
+      });
+      spinIds.push(body.spinId);
+    }
+    const prove = (at = 0) =>
+      client.request('GET', `/api/partner/v1/spins/${spinIds[at]}/proof`, { key: partner.key });
     const { text, status } = await prove();
     if (status !== 200) throw new Error(text);
     const meter = meterOf(stage, service.pid);
@@ -177,7 +185,7 @@ async function proofs(stage: Stage): Promise<void> {
       const before = meter.sample();
       for (let i = 0; i < PROOFS; i++) {
         const from = performance.now();
-        await prove();
+        await prove(i);
         if (round > 0) times.push(performance.now() - from);
       }
       const used = cpuBetween(before, meter.sample());

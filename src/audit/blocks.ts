@@ -3,14 +3,9 @@ import { createHash } from 'node:crypto';
 import { setImmediate as othersTurn } from 'node:timers/promises';
 import { shufflePool } from '../domain/games/rafflePool.js';
 import { packOutcomes, unpackOutcomes } from '../domain/outcome.js';
-import {
-  type Hashes,
-  outcomeLeaves,
-  rootOfTree,
-  sealTree,
-  shoeLeaves,
-} from '../domain/transparency/blockTree.js';
+import { outcomeLeaves, rootOfTree, sealTree, shoeLeaves } from '../domain/transparency/blockTree.js';
 import { leafKeyOf, leafNonces } from '../domain/transparency/leaves.js';
+import type { Hashes } from '../domain/transparency/subtrees.js';
 import { BLOCKS } from '../postgres/auditColumns.js';
 import type { AuditReads, Facts, Snapshot } from '../postgres/auditReads.js';
 import { openFields } from '../postgres/blockSeals.js';

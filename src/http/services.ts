@@ -21,7 +21,7 @@ import type { RotationOnRecord } from '../postgres/games.js';
 import type { Store } from '../postgres/store.js';
 import type { Found } from '../requestIds/secondPass.js';
 import type { Settlements } from '../settlement/settlements.js';
-import type { DrawAgain } from '../transparency/proofs.js';
+import type { DrawAgain, Proofs } from '../transparency/proofs.js';
 import type { Exchange } from './exchange.js';
 import type { SessionTokens } from './sessionTokens.js';
 
@@ -132,6 +132,7 @@ export interface Services {
   readonly spins: SpinServices;
   readonly blackjack: { readonly rounds: Rounds; readonly shoes: Shoes };
   readonly drawAgain: DrawAgain;
+  readonly proofs: Proofs;
   readonly cells: CellServices;
   readonly settlements: Settlements;
   readonly webhooks: WebhookServices;

@@ -35,6 +35,8 @@ export interface Transaction extends Run {
 }
 
 export interface Sql extends Run {
+  /** The same of a statement that is run often and costs more to plan than to run: each connection parses it once, where that can be. */
+  readonly prepared: Run;
   /** Runs the writes in one transaction, on a connection of its own; whatever they throw undoes it. */
   begin<T>(run: (tx: Transaction) => Promise<T>, mode?: string): Promise<T>;
   /** Connections in the pool, and how many of them do nothing. */
@@ -125,6 +127,7 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
   pool.on('error', options.onError);
   pool.on('connect', (client) => client.on('error', options.onError));
   return Object.assign(runOn(pool), {
+    prepared: runOn(pool, undefined, !options.isPooled),
     begin: <T>(run: (tx: Transaction) => Promise<T>, mode = '') => transaction(pool, run, mode, options),
     pool: {
       get total() {
@@ -152,7 +155,7 @@ export function lockingWithin(sql: Sql, leftMs: () => number): Sql {
       return run(tx);
     }, mode);
   const alone: Run = (text, ...values) => begin((tx) => tx(text, ...values));
-  return Object.assign(alone, { begin, pool: sql.pool, end: () => sql.end() });
+  return Object.assign(alone, { prepared: alone, begin, pool: sql.pool, end: () => sql.end() });
 }
 
 /** From here on each statement of the transaction waits no longer for a lock. @throws where no time is left */

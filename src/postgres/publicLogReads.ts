@@ -1,9 +1,8 @@
 /** The public log as it is read: by anybody, and with the openings by whose games they are. */
-import { openTiles } from '../domain/transparency/growth.js';
+import { GROUP_LEAVES, type KeptParts, keptFor } from '../domain/transparency/blockTree.js';
 import type { Opening } from '../domain/transparency/openings.js';
-import { TILE_WIDTH } from '../domain/transparency/tiles.js';
 import { openColumn } from './blockSeals.js';
-import { arrayOf, type Sql, safe } from './client.js';
+import { arrayOf, raw, type Sql, safe } from './client.js';
 import { type OpeningRow, openingOf } from './publicLog.js';
 
 export interface Published {
@@ -24,6 +23,13 @@ export interface LoggedEntry {
   readonly logIndex: number;
   readonly loggedAt: Date;
   readonly salt: Buffer;
+}
+
+/** What proves that a log has an entry. */
+export type Covering = Pick<Published, 'size' | 'note'>;
+
+/** An entry as it is listed. */
+export interface ListedEntry extends LoggedEntry {
   /** Of a block: every index is booked or voided, and no round of it is open. */
   readonly isDone: boolean;
   /** Of a block: some index of it was dealt or voided. */
@@ -35,7 +41,8 @@ export interface BlockPart {
   readonly count: number;
   readonly seed: Buffer;
   readonly nonce: Buffer;
-  readonly tree: Buffer;
+  /** Of the hashes that are kept of the block's tree. */
+  readonly kept: KeptParts;
   /** The outcomes are removed: they are to be drawn again of the seed, and the parts are empty. */
   readonly isRemoved: boolean;
   /** Packed outcomes of the leaves from a place on, by that place; of shoes their seeds. */
@@ -48,21 +55,36 @@ type EntryRow = OpeningRow & {
   log_index: bigint;
   logged_at: Date;
   salt: Buffer;
-  next_index: bigint;
-  is_played: boolean;
 };
+/** Of an entry `e`, its game `g` and, where it is one, its block `b`. */
+const ENTRY_COLUMNS = `e.game_id, e.number, e.kind, e.from_index, e.to_index, e.at, e.is_late, e.reason, e.log_id, e.log_index, e.logged_at,
+  e.salt, g.label_key, g.math_hash, CASE WHEN e.kind < 3 THEN b.seed END AS seed, b.nonce,
+  substring(b.tree FROM 1 FOR 32) AS tree, b.commitment, b.sealed`;
+const entryOf = (row: EntryRow): LoggedEntry => ({
+  opening: openingOf(row, row.label_key),
+  logId: row.log_id,
+  logIndex: safe(row.log_index),
+  loggedAt: row.logged_at,
+  salt: row.salt,
+});
 
 const OUTCOME_BYTES = 2;
 const SEED_BYTES = 32;
+
+/** Where a tile stands among those of its log. */
+interface TileKey {
+  readonly level: number;
+  readonly index: number;
+}
 
 /** Tiles of a log, as far as they are stored, by level and index as `level/index`. */
 export async function readTiles(
   sql: Sql,
   logId: number,
-  wanted: readonly { readonly level: number; readonly index: number }[],
+  wanted: readonly TileKey[],
 ): Promise<ReadonlyMap<string, Buffer>> {
-  const rows = await sql<{ level: number; index: bigint; bytes: Buffer }[]>`
-    SELECT DISTINCT level, index, bytes FROM log_tiles JOIN unnest(${arrayOf(wanted.map(({ level }) => level))}::int[],
+  const rows = await sql.prepared<{ level: number; index: bigint; bytes: Buffer }[]>`
+    SELECT level, index, bytes FROM log_tiles JOIN unnest(${arrayOf(wanted.map(({ level }) => level))}::int[],
       ${arrayOf(wanted.map(({ index }) => index))}::bigint[]) AS w(level, index) USING (level, index) WHERE log_id = ${logId}`;
   return new Map(rows.map((row) => [`${row.level}/${row.index}`, row.bytes]));
 }
@@ -129,36 +151,40 @@ export class PublicLogReads {
     return row?.bytes;
   }
 
-  /** The tiles that prove that a tree of a size has a record, by level and index as `level/index`. */
-  async tilesFor(logId: number, logIndex: number, size: number): Promise<ReadonlyMap<string, Buffer>> {
-    const wanted = openTiles(size).filter(({ level }) => level >= 0);
-    for (let level = 0; TILE_WIDTH ** level < size; level++) {
-      wanted.push({ level, index: Math.floor(logIndex / TILE_WIDTH ** (level + 1)) });
-    }
-    return readTiles(this.#sql, logId, wanted);
+  /** Tiles as far as they are stored, by level and index as `level/index`. */
+  tiles(logId: number, places: readonly TileKey[]): Promise<ReadonlyMap<string, Buffer>> {
+    return readTiles(this.#sql, logId, places);
   }
 
   /**
-   * The entry of the block that has an index of a game.
+   * The entry of the block that has an index of a game, and the newest published checkpoint of its log, which covers it.
    * @returns `before-log`: it was wholly booked before the log began; `waiting`: it is not in a published checkpoint yet
    */
-  async entryOfIndex(gameId: number, index: number): Promise<LoggedEntry | 'before-log' | 'waiting'> {
-    const [block] = await this.#sql<{ log_number: bigint | null; is_open: boolean }[]>`
-      SELECT log_number, to_index > coalesce((SELECT next_index FROM game_progress p WHERE p.game_id = b.game_id), 0) AS is_open
-      FROM blocks b WHERE game_id = ${gameId} AND from_index <= ${index} ORDER BY from_index DESC LIMIT 1`;
-    if (block === undefined) throw new Error(`No block has index ${index} of game ${gameId}`);
-    if (block.log_number === null) return block.is_open ? 'waiting' : 'before-log';
-    const number = safe(block.log_number);
-    const [entry] = await this.entries(gameId, number, 1);
-    return entry?.opening.number === number ? entry : 'waiting';
+  async entryOfIndex(
+    gameId: number,
+    index: number,
+  ): Promise<(LoggedEntry & { readonly covering: Covering }) | 'before-log' | 'waiting'> {
+    const [row] = await this.#sql.prepared<
+      (EntryRow & { log_number: bigint | null; is_open: boolean; size: bigint | null; note: string })[]
+    >`
+      SELECT b.log_number, b.to_index > coalesce(p.next_index, 0) AS is_open, c.size, c.note, ${raw(ENTRY_COLUMNS)}
+      FROM (SELECT * FROM blocks WHERE game_id = ${gameId} AND from_index <= ${index} ORDER BY from_index DESC LIMIT 1) b
+        LEFT JOIN game_progress p USING (game_id)
+        LEFT JOIN log_entries e ON e.game_id = b.game_id AND e.number = b.log_number
+        LEFT JOIN log_games g ON g.game_id = b.game_id
+        LEFT JOIN LATERAL (
+          SELECT size, note FROM log_checkpoints c WHERE c.log_id = e.log_id AND published_at IS NOT NULL
+          ORDER BY size DESC LIMIT 1) c ON c.size > e.log_index`;
+    if (row === undefined) throw new Error(`No block has index ${index} of game ${gameId}`);
+    if (row.log_number === null) return row.is_open ? 'waiting' : 'before-log';
+    if (row.size === null) return 'waiting';
+    return { ...entryOf(row), covering: { size: safe(row.size), note: row.note } };
   }
 
   /** Published entries of a game, from a number on. */
-  async entries(gameId: number, from: number, limit: number): Promise<LoggedEntry[]> {
-    const rows = await this.#sql<EntryRow[]>`
-      SELECT e.game_id, e.number, e.kind, e.from_index, e.to_index, e.at, e.is_late, e.reason, e.log_id, e.log_index, e.logged_at, e.salt,
-        g.label_key, g.math_hash, CASE WHEN e.kind < 3 THEN b.seed END AS seed, b.nonce,
-        substring(b.tree FROM 1 FOR 32) AS tree, b.commitment, b.sealed, coalesce(p.next_index, 0) AS next_index,
+  async entries(gameId: number, from: number, limit: number): Promise<ListedEntry[]> {
+    const rows = await this.#sql<(EntryRow & { next_index: bigint; is_played: boolean })[]>`
+      SELECT ${raw(ENTRY_COLUMNS)}, coalesce(p.next_index, 0) AS next_index,
         e.kind = 3 AND EXISTS (SELECT 1 FROM rounds r WHERE r.game_id = e.game_id AND r.status = 'OPEN' AND r.shoe_index >= e.from_index
           AND r.shoe_index < e.to_index) AS is_played
       FROM log_entries e JOIN log_games g USING (game_id)
@@ -168,11 +194,7 @@ export class PublicLogReads {
         SELECT max(size) FROM log_checkpoints c WHERE c.log_id = e.log_id AND published_at IS NOT NULL)
       ORDER BY e.number LIMIT ${limit}`;
     return rows.map((row) => ({
-      opening: openingOf(row, row.label_key),
-      logId: row.log_id,
-      logIndex: safe(row.log_index),
-      loggedAt: row.logged_at,
-      salt: row.salt,
+      ...entryOf(row),
       isDone: row.next_index >= row.to_index && !row.is_played,
       isBegun: row.next_index > row.from_index,
     }));
@@ -186,36 +208,45 @@ export class PublicLogReads {
   }
 
   /** What proves a leaf of a block: its own group of leaves and the last one. @param place from 0 */
-  async blockPart(opening: Opening, place: number, groupLeaves: number): Promise<BlockPart> {
+  async blockPart(opening: Opening, place: number): Promise<BlockPart> {
     const { gameId, fromIndex, toIndex, type } = opening;
     const count = toIndex - fromIndex;
-    const own = Math.floor(place / groupLeaves) * groupLeaves;
-    const last = Math.floor(count / groupLeaves) * groupLeaves;
     const [source, bytes] =
       type === 'shoes' ? (['seed', SEED_BYTES] as const) : (['outcomes', OUTCOME_BYTES] as const);
-    const [row] = await this.#sql<
+    const length = GROUP_LEAVES * bytes;
+    const own = Math.floor(place / GROUP_LEAVES);
+    const last = Math.floor(count / GROUP_LEAVES);
+    const kept = keptFor(place, count);
+    const column = source === 'seed' ? raw('seed') : raw('outcomes');
+    const [row] = await this.#sql.prepared<
       {
         seed: Buffer;
         nonce: Buffer;
-        tree: Buffer;
         own: Buffer;
         last: Buffer;
+        kept_own: Buffer;
+        kept_last: Buffer;
+        kept_high: Buffer;
         is_removed: boolean;
         sealed: string | null;
       }[]
     >`
-      SELECT octet_length(outcomes) = 0 AS is_removed, CASE WHEN ${source} = 'outcomes' THEN seed ELSE ''::bytea END AS seed, nonce, tree, sealed,
-        substring(CASE WHEN ${source} = 'seed' THEN seed ELSE outcomes END FROM ${own * bytes + 1} FOR ${groupLeaves * bytes}) AS own,
-        substring(CASE WHEN ${source} = 'seed' THEN seed ELSE outcomes END FROM ${last * bytes + 1} FOR ${groupLeaves * bytes}) AS last
+      SELECT octet_length(outcomes) = 0 AS is_removed, ${source === 'seed' ? raw("''::bytea") : raw('seed')} AS seed, nonce, sealed,
+        substring(${column} FROM ${own * length + 1} FOR ${length}) AS own,
+        substring(${column} FROM ${last * length + 1} FOR ${last === own ? 0 : length}) AS last,
+        substring(tree FROM ${kept.own.from + 1} FOR ${kept.own.length}) AS kept_own,
+        substring(tree FROM ${kept.last.from + 1} FOR ${kept.last.length}) AS kept_last,
+        substring(tree FROM ${kept.high.from + 1} FOR ${kept.high.length}) AS kept_high
       FROM blocks WHERE game_id = ${gameId} AND from_index = ${fromIndex}`;
-    const { sealed, tree, is_removed: isRemoved } = row!;
+    const { sealed, is_removed: isRemoved } = row!;
     const parts = new Map([
-      [last, openColumn(sealed, source, row!.last, last * bytes)],
-      [own, openColumn(sealed, source, row!.own, own * bytes)],
+      [last * GROUP_LEAVES, openColumn(sealed, source, row!.last, last * length)],
+      [own * GROUP_LEAVES, openColumn(sealed, source, row!.own, own * length)],
     ]);
     const seed = openColumn(sealed, 'seed', row!.seed);
     const nonce = openColumn(sealed, 'nonce', row!.nonce);
-    return { count, seed, nonce, tree, isRemoved, parts };
+    const hashes = { own: row!.kept_own, last: row!.kept_last, high: row!.kept_high };
+    return { count, seed, nonce, kept: hashes, isRemoved, parts };
   }
 
   /** What is revealed of a block that is exhausted; no outcomes where they are removed. */

@@ -25,6 +25,7 @@ import { readiness, readyAnswer, sharedLook, unservedVolatile, type Volatile } f
 import { DurabilityWatches } from '../redis/durabilityWatch.js';
 import { isRedisAway } from '../redis/scriptErrors.js';
 import { Settlements } from '../settlement/settlements.js';
+import { Proofs } from '../transparency/proofs.js';
 import { judgeRegistration } from '../webhooks/destination.js';
 import { openDealing } from './dealing.js';
 import { gameRules } from './gameRules.js';
@@ -72,6 +73,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
   const requestLog = new RequestLog(log, metrics);
   const replies = new Replies(requestLog.answered);
   const access = openAccess(parts, requestLog, replies);
+  const drawAgain = await openRedrawing(parts);
   const answering: Services = {
     ...{ store, catalog, spinIds },
     playerIdKey: installed.playerIdKey,
@@ -85,7 +87,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
       whereIs: (partner, since) => moved.where(partner, since),
       onDealt: (game, payoutMicros) => metrics.dealt(game.wagerMicros, payoutMicros),
     },
-    drawAgain: await openRedrawing(parts),
+    ...{ drawAgain, proofs: new Proofs(store.publicLog, drawAgain) },
     blackjack: playedRounds(parts, cells, requestIds),
     cells: { ...operating, confirmations, reads: readsOf(parts, moved), views: new CellViews(nodes) },
     settlements: new Settlements({ store, nodes, events }),

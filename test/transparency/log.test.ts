@@ -143,6 +143,18 @@ describe('a proof', () => {
     await holds(ended);
   });
 
+  test('that would not hold is not given: what is kept of the block is not what was logged', async () => {
+    const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+    const { body } = await service.spin(partner.key, { gameId, playerId: 'kept', wagerUsd: 0.25 });
+    const path = `/spins/${(body as { spinId: string }).spinId}/proof`;
+    const flip = () =>
+      sql`UPDATE blocks SET outcomes = set_bit(outcomes, 3, 1 - get_bit(outcomes, 3)) WHERE game_id = ${gameId} AND from_index = 0`;
+    await flip();
+    expect((await ask(path)).body).toMatchObject({ errorCode: 'KS-5001' });
+    await flip();
+    expect(await verify((await ask<Proof>(path)).body, { logKeys: [logKey] })).toEqual([]);
+  });
+
   test('is refused for a spin of another partner, an unknown one, and one that a tester chose', async () => {
     const other = await service.newPartner({ environment: 'sandbox' } as never);
     const gameId = await service.newGame(other.key, parSheet('classic-3-reel'));

@@ -3,8 +3,20 @@
  * after the other (a sixteenth of the outcomes' bytes). The rest is computed again where a path is asked for.
  */
 import { shoeLeafData } from './leaves.js';
-import { blocks, digests, hashFour } from './sha256x4.js';
-import { HASH_BYTES, inclusionPath, leafHash, MemoryTree, nodeHash, type ReadHash } from './tree.js';
+import { blocks, hashFour } from './sha256x4.js';
+import {
+  bytesOf,
+  fillEvery,
+  type Hashes,
+  hashPairs,
+  LANES,
+  newHashes,
+  Subtrees,
+  takeDigests,
+  WORDS,
+  wordsOf,
+} from './subtrees.js';
+import { HASH_BYTES, inclusionPath, leafHash, type ReadHash } from './tree.js';
 
 /** Leaves of a group whose hash is kept, by level. */
 const LOW = { level: 8, leaves: 2 ** 8 };
@@ -12,31 +24,9 @@ const HIGH = { level: 16, leaves: 2 ** 16 };
 /** Leaves whose hashes a path needs at a time: of a leaf's own group, and of the last one, which may not be full. */
 export const GROUP_LEAVES = LOW.leaves;
 
-const LANES = 4;
-const WORDS = HASH_BYTES / 4;
 const NONCE_BYTES = 32;
 const NONCES_AT_ONCE = 4096;
 const TWO_32 = 2 ** 32;
-
-/** Hashes one after the other, as words: 8 numbers of 32 bits each. */
-export type Hashes = Int32Array;
-
-const newHashes = (count: number): Hashes => new Int32Array(count * WORDS);
-
-/** The bytes of some hashes. */
-function bytesOf(hashes: Hashes): Buffer {
-  const bytes = Buffer.alloc(hashes.length * 4);
-  for (let at = 0; at < hashes.length; at++) bytes.writeInt32BE(hashes[at]!, 4 * at);
-  return bytes;
-}
-
-/** Takes the digests of so many lanes. @param at hash from which on they stand in `hashes` */
-function takeDigests(hashes: Hashes, at: number, lanes: number): void {
-  for (let lane = 0; lane < lanes; lane++) {
-    const to = (at + lane) * WORDS;
-    for (let word = 0; word < WORDS; word++) hashes[to + word] = digests[word * LANES + lane]!;
-  }
-}
 
 /** Codes of a block, and what gives each leaf its nonce (leaves.ts). */
 export interface BlockOfOutcomes {
@@ -89,11 +79,6 @@ export function outcomeLeaves(
   return hashes;
 }
 
-/** Puts one number into a word of all lanes. */
-const fillEvery = (word: number, value: number): void => {
-  blocks.fill(value, word * LANES, (word + 1) * LANES);
-};
-
 /** The hashes of shoes' leaves. @param commitments the shoes', 32 bytes each */
 export function shoeLeaves(gameId: number, fromIndex: number, commitments: readonly Buffer[]): Hashes {
   const hashes = newHashes(commitments.length);
@@ -102,30 +87,6 @@ export function shoeLeaves(gameId: number, fromIndex: number, commitments: reado
     for (let word = 0; word < WORDS; word++) hashes[i * WORDS + word] = hash.readInt32BE(4 * word);
   }
   return hashes;
-}
-
-/** 0x01 and two hashes: 65 bytes, so that each word takes its first byte from the word before. */
-const NODE_BITS = 65 * 8;
-
-/** Hashes pairs of nodes into their places: pair n becomes hash n. */
-function hashPairs(hashes: Hashes, pairs: number): void {
-  for (let word = 17; word < 32; word++) fillEvery(word, 0);
-  fillEvery(31, NODE_BITS);
-  for (let pair = 0; pair < pairs; pair += LANES) {
-    const lanes = Math.min(LANES, pairs - pair);
-    for (let lane = 0; lane < lanes; lane++) {
-      const at = 2 * (pair + lane) * WORDS;
-      let before = 1;
-      for (let word = 0; word < 2 * WORDS; word++) {
-        const value = hashes[at + word]!;
-        blocks[word * LANES + lane] = (before << 24) | (value >>> 8);
-        before = value;
-      }
-      blocks[16 * LANES + lane] = (before << 24) | 0x800000;
-    }
-    hashFour(2);
-    takeDigests(hashes, pair, lanes);
-  }
 }
 
 /** What is kept of the tree over leaves: root, hashes of 256, hashes of 65,536. @param leaves their hashes; overwritten */
@@ -149,53 +110,77 @@ export function sealTree(leaves: Hashes): Uint8Array {
 /** The root of what {@link sealTree} keeps. */
 export const rootOfTree = (tree: Uint8Array): Buffer => Buffer.from(tree.subarray(0, HASH_BYTES));
 
-/** How many bytes {@link sealTree} keeps of so many leaves. */
-const treeBytes = (count: number): number =>
-  (1 + Math.floor(count / LOW.leaves) + Math.floor(count / HIGH.leaves)) * HASH_BYTES;
+/** Bytes of what {@link sealTree} keeps. */
+interface KeptRange {
+  readonly from: number;
+  readonly length: number;
+}
+
+/** Which of the kept hashes a path needs: those of 256 leaves in the leaf's own 65,536 and in the last ones, and all of 65,536. */
+export interface KeptRanges {
+  readonly own: KeptRange;
+  readonly last: KeptRange;
+  readonly high: KeptRange;
+}
+
+const RUN_GROUPS = HIGH.leaves / LOW.leaves;
+
+/** @param place of the leaf in the block, from 0. @param count leaves of the block */
+export function keptFor(place: number, count: number): KeptRanges {
+  const groups = Math.floor(count / LOW.leaves);
+  const runs = Math.floor(count / HIGH.leaves);
+  const ofRun = (run: number): KeptRange => ({
+    from: (1 + run * RUN_GROUPS) * HASH_BYTES,
+    length: Math.max(0, Math.min(RUN_GROUPS, groups - run * RUN_GROUPS)) * HASH_BYTES,
+  });
+  const own = Math.floor(place / HIGH.leaves);
+  return {
+    own: ofRun(own),
+    last: own === runs ? { from: 1, length: 0 } : ofRun(runs),
+    high: { from: (1 + groups) * HASH_BYTES, length: runs * HASH_BYTES },
+  };
+}
+
+/** The bytes of the {@link KeptRanges} of a leaf. */
+export type KeptParts = Readonly<Record<keyof KeptRanges, Buffer>>;
+
+/** Gives what is known under a name, or makes it. */
+export type Remember = (name: string, make: () => Subtrees) => Subtrees;
 
 /**
  * The path of a leaf in a block's tree.
  * @param place of the leaf in the block, from 0
- * @param tree as {@link sealTree} keeps it
  * @param leaves gives the hashes of leaves from one place up to and without another
- * @throws RangeError where there is no such leaf, or the tree is not of so many leaves
+ * @param remember what was made for other paths in the same block; names are told apart by nothing else
+ * @throws RangeError where there is no such leaf, or the kept hashes are not those of so many leaves
  */
 export function blockPath(
   place: number,
   count: number,
-  tree: Uint8Array,
+  kept: KeptParts,
   leaves: (from: number, to: number) => Hashes,
+  remember: Remember,
 ): Buffer[] {
-  if (tree.length !== treeBytes(count)) throw new RangeError(`The tree is not one of ${count} leaves`);
-  const kept = Buffer.from(tree.buffer, tree.byteOffset, tree.byteLength);
-  const low = kept.subarray(HASH_BYTES, (1 + Math.floor(count / LOW.leaves)) * HASH_BYTES);
-  const high = kept.subarray(HASH_BYTES + low.length);
-  const groups = new Map<number, MemoryTree>();
-  const groupOf = (group: number): MemoryTree => {
-    let found = groups.get(group);
-    if (found === undefined) {
-      const bytes = bytesOf(leaves(group * LOW.leaves, Math.min(count, (group + 1) * LOW.leaves)));
-      const hashes = Array.from({ length: bytes.length / HASH_BYTES }, (_, at) => hashAt(bytes, at));
-      found = new MemoryTree(hashes);
-      groups.set(group, found);
-    }
-    return found;
-  };
+  for (const [name, { length }] of Object.entries(keptFor(place, count)))
+    if (kept[name as keyof KeptParts].length !== length)
+      throw new RangeError(`The tree is not one of ${count} leaves`);
+  const ownRun = Math.floor(place / HIGH.leaves);
   const read: ReadHash = (level, index) => {
+    const first = index * 2 ** level;
     if (level < LOW.level) {
-      const group = Math.floor((index * 2 ** level) / LOW.leaves);
-      return groupOf(group).read(level, index - group * 2 ** (LOW.level - level));
+      const group = Math.floor(first / LOW.leaves);
+      const from = group * LOW.leaves;
+      const found = remember(
+        `group ${group}`,
+        () => new Subtrees(leaves(from, Math.min(count, from + LOW.leaves))),
+      );
+      return found.read(level, index - from / 2 ** level);
     }
-    return level < HIGH.level ? above(low, level - LOW.level, index) : above(high, level - HIGH.level, index);
+    if (level >= HIGH.level)
+      return remember('high', () => new Subtrees(wordsOf(kept.high))).read(level - HIGH.level, index);
+    const run = Math.floor(first / HIGH.leaves);
+    const found = remember(`run ${run}`, () => new Subtrees(wordsOf(run === ownRun ? kept.own : kept.last)));
+    return found.read(level - LOW.level, index - (run * HIGH.leaves) / 2 ** level);
   };
   return inclusionPath(place, count, read);
-}
-
-const hashAt = (hashes: Buffer, at: number): Buffer =>
-  hashes.subarray(at * HASH_BYTES, (at + 1) * HASH_BYTES);
-
-/** The hash so many levels above hashes that are kept. */
-function above(hashes: Buffer, levels: number, index: number): Buffer {
-  if (levels === 0) return hashAt(hashes, index);
-  return nodeHash(above(hashes, levels - 1, 2 * index), above(hashes, levels - 1, 2 * index + 1));
 }

@@ -2,7 +2,7 @@
 import { EMPTY_ROOT, HASH_BYTES, leafHash, nodeHash, type ReadHash } from './tree.js';
 
 export const TILE_WIDTH = 256;
-const TILE_HEIGHT = 8;
+export const TILE_HEIGHT = 8;
 const LEVELS = 64;
 
 export interface TilePlace {

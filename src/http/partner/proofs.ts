@@ -2,8 +2,7 @@
 import * as contract from '../../contract/endpoints/proofs.js';
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
 import { labelKeyHash } from '../../domain/transparency/entries.js';
-import type { LoggedEntry } from '../../postgres/publicLogReads.js';
-import { proveEntry, proveOutcome, proveShoe } from '../../transparency/proofs.js';
+import type { ListedEntry, LoggedEntry } from '../../postgres/publicLogReads.js';
 import { booked, gameRowOf, isDropped, pathId } from '../found.js';
 import { type Route, type RouteRequest, route } from '../route.js';
 import type { Services } from '../services.js';
@@ -23,7 +22,7 @@ const unproven = (reason: NonNullable<Fault['reason']>): ApiError =>
   new ApiError(ERRORS.noProof, { details: [{ path: '', message: REASONS[reason], reason }] });
 
 /** The entry of the block that an index lies in. @throws ApiError: KS-4219; KS-5002 where it is still to be logged */
-async function entryOf({ store }: Services, gameId: number, index: number): Promise<LoggedEntry> {
+async function entryOf({ store }: Services, gameId: number, index: number) {
   const found = await store.publicLog.entryOfIndex(gameId, index);
   if (found === 'before-log') throw unproven('BEFORE_LOG');
   if (found === 'waiting') throw new ApiError(ERRORS.unavailable);
@@ -46,8 +45,8 @@ async function spinProof(services: Services, spinId: string, partnerId?: number)
   const { gameId, outcomeIndex: index } = entry;
   const logged = await entryOf(services, gameId, index);
   const [outcome, inLog] = await Promise.all([
-    proveOutcome({ reads: store.publicLog, drawAgain: services.drawAgain }, logged, { gameId, index }),
-    proveEntry(store.publicLog, logged),
+    services.proofs.outcome(logged, { gameId, index }),
+    services.proofs.entry(logged, logged.covering),
   ]);
   return { format: FORMAT, spinId, gameId, ...outcome, ...inLog };
 }
@@ -59,21 +58,21 @@ async function roundProof(services: Services, roundId: string, partnerId?: numbe
   const { rules } = await tableOf(services, gameId);
   const logged = await entryOf(services, gameId, index);
   const [{ commitment, path }, inLog] = await Promise.all([
-    proveShoe(services.store.publicLog, logged, { gameId, index, rules }),
-    proveEntry(services.store.publicLog, logged),
+    services.proofs.shoe(logged, { gameId, index, rules }),
+    services.proofs.entry(logged, logged.covering),
   ]);
   const isOpen = record.status === 'OPEN';
   const seed = isOpen ? null : (await services.blackjack.shoes.seedOf(gameId, index)).toString('hex');
   return { format: FORMAT, roundId, gameId, shoe: { index, commitment, seed }, path, ...inLog };
 }
 
-function statusOf({ opening: { type }, isBegun, isDone }: LoggedEntry): string {
+function statusOf({ opening: { type }, isBegun, isDone }: ListedEntry): string {
   if (type === 'void') return 'VOID';
   if (type === 'lost' || type === 'forgotten') return 'LOST';
   return isDone ? 'EXHAUSTED' : isBegun ? 'DEALING' : 'SEALED';
 }
 
-function shownEntry(logged: LoggedEntry) {
+function shownEntry(logged: ListedEntry) {
   const { number, fromIndex, toIndex, isLate } = logged.opening;
   const type = logged.opening.type === 'forgotten' ? 'lost' : logged.opening.type;
   const isLost = type === 'lost';
@@ -127,7 +126,7 @@ async function blockOf(
   const [logged] = number === undefined ? [] : await services.store.publicLog.entries(gameId, number, 1);
   const isShown = logged?.opening.number === number && logged?.opening.type !== 'forgotten';
   if (logged === undefined || !isShown) throw new ApiError(ERRORS.notFound);
-  const { entry, salt, label, tlogProof } = await proveEntry(services.store.publicLog, logged);
+  const { entry, salt, label, tlogProof } = await services.proofs.entry(logged);
   const item = { ...shownEntry(logged), entry, salt, label, tlogProof };
   if (item.status !== 'EXHAUSTED') return { ...item, reveal: null };
   return { ...item, ...(await revealOf(services, logged, query.outcomes === 'true')) };

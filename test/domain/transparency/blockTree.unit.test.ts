@@ -2,13 +2,17 @@
 import { expect, test } from 'vitest';
 import {
   blockPath,
+  type KeptParts,
+  keptFor,
   outcomeLeaves,
+  type Remember,
   rootOfTree,
   sealTree,
   shoeLeaves,
 } from '../../../src/domain/transparency/blockTree.js';
 import { grow, openTiles, type StoredTile } from '../../../src/domain/transparency/growth.js';
 import { leafKeyOf, leafNonces, outcomeLeafData } from '../../../src/domain/transparency/leaves.js';
+import type { Subtrees } from '../../../src/domain/transparency/subtrees.js';
 import { recordsOf, tileOf } from '../../../src/domain/transparency/tiles.js';
 import {
   inclusionPath,
@@ -20,7 +24,15 @@ import {
 const NONCE = Buffer.alloc(32, 7);
 const GAME = { gameId: 9, fromIndex: 2 ** 33 + 5 };
 
-test.each([1, 2, 3, 255, 256, 257, 511, 513, 65_536, 70_001])('a block of %i outcomes', (count) => {
+/** What a path needs of the kept hashes. */
+function keptOf(tree: Uint8Array, place: number, count: number): KeptParts {
+  const part = ({ from, length }: { from: number; length: number }) =>
+    Buffer.from(tree.subarray(from, from + length));
+  const { own, last, high } = keptFor(place, count);
+  return { own: part(own), last: part(last), high: part(high) };
+}
+
+test.each([1, 2, 3, 255, 256, 257, 511, 513, 65_536, 70_001, 131_372])('a block of %i outcomes', (count) => {
   const codes = Uint16Array.from({ length: count }, (_, at) => at % 7);
   const key = leafKeyOf({ ...GAME, nonce: NONCE });
   const nonces = (first: number, wanted: number): Buffer => leafNonces(key, wanted, first);
@@ -32,16 +44,21 @@ test.each([1, 2, 3, 255, 256, 257, 511, 513, 65_536, 70_001])('a block of %i out
     }),
   );
   const tree = sealTree(outcomeLeaves({ ...GAME, codes, nonces }));
+  const known = new Map<string, Subtrees>();
+  const remember: Remember = (name, make) => {
+    if (!known.has(name)) known.set(name, make());
+    return known.get(name)!;
+  };
   expect(rootOfTree(tree)).toEqual(reference.root());
   for (const place of new Set([0, 1, count >> 1, count - 1].filter((at) => at < count))) {
-    const path = blockPath(place, count, tree, (from, to) =>
-      outcomeLeaves({ ...GAME, codes, nonces }, from, to),
-    );
+    const leaves = (from: number, to: number) => outcomeLeaves({ ...GAME, codes, nonces }, from, to);
+    const path = blockPath(place, count, keptOf(tree, place, count), leaves, remember);
     expect(path).toEqual(inclusionPath(place, count, reference.read));
     expect(rootByInclusion(place, count, reference.read(0, place), path)).toEqual(reference.root());
   }
-  expect(() => blockPath(count, count, tree, () => new Int32Array(0))).toThrow(RangeError);
-  expect(() => blockPath(0, count + 256, tree, () => new Int32Array(0))).toThrow(RangeError);
+  const none = () => new Int32Array(0);
+  expect(() => blockPath(count, count, keptOf(tree, count, count), none, remember)).toThrow(RangeError);
+  expect(() => blockPath(0, count + 256, keptOf(tree, 0, count), none, remember)).toThrow(RangeError);
 });
 
 test('the leaves of shoes are in their order', () => {
