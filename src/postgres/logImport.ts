@@ -202,6 +202,8 @@ export async function beginAnother(
       INSERT INTO logs (log_id, origin, vkeys, signer, size, root, policy)
       SELECT ${logId}, ${log.origin}, ${textArrayOf(log.vkeys)}::text[], ${log.signer}, ${size}, ${root}, policy
       FROM logs WHERE log_id = ${state.logId}`;
+    // An append to it that waits for this row does nothing then.
+    await tx`UPDATE logs SET is_replaced = true WHERE log_id = ${state.logId}`;
     await writeTiles(tx, logId, tiles);
     await tx`INSERT INTO log_witnesses (log_id, vkey) SELECT ${logId}, vkey FROM log_witnesses WHERE log_id = ${state.logId}`;
     const again = await tx`

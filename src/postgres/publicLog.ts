@@ -1,20 +1,12 @@
-/**
- * The public log as it is written (docs/proofs.md): one at a time, whichever worker does it, each append in one transaction that
- * holds the log's row.
- */
-import { randomBytes } from 'node:crypto';
-import { entryCommitment, labelOf, privateRecord, publicRecord } from '../domain/transparency/entries.js';
+/** The public log as it is written (docs/proofs.md), by whichever worker: its state, tiles and checkpoints. Appends are in logAppend.ts. */
 import { grow, openTiles, type StoredTile } from '../domain/transparency/growth.js';
 import { noteText, parseNote } from '../domain/transparency/notes.js';
-import { entryTypeOf, type Opening, openedText } from '../domain/transparency/openings.js';
+import { entryTypeOf, type Opening } from '../domain/transparency/openings.js';
 import { openNullable } from './blockSeals.js';
 import { arrayOf, raw, type Sql, safe, type Transaction, textArrayOf } from './client.js';
 
-/** Records of one append. */
-export const APPENDED_AT_ONCE = 1024;
 /** Records that a copy of the log grows by at once. */
 const COPIED_AT_ONCE = 65_536;
-const KEY_BYTES = 32;
 
 export interface LogState {
   readonly logId: number;
@@ -32,7 +24,7 @@ export interface LogState {
   readonly isHeld: boolean;
 }
 
-interface LogRow {
+export interface LogRow {
   log_id: number;
   origin: string;
   vkeys: string[];
@@ -43,8 +35,8 @@ interface LogRow {
   halt_note: string | null;
   is_held: boolean;
 }
-const LOG_COLUMNS = 'log_id, origin, vkeys, signer, size, root, halt, halt_note, is_held';
-const stateOf = (row: LogRow): LogState => ({
+export const LOG_COLUMNS = 'log_id, origin, vkeys, signer, size, root, halt, halt_note, is_held';
+export const stateOf = (row: LogRow): LogState => ({
   logId: row.log_id,
   origin: row.origin,
   vkeys: row.vkeys,
@@ -57,7 +49,7 @@ const stateOf = (row: LogRow): LogState => ({
 });
 
 /** The log is halted: nothing is appended to it or signed. */
-class HaltedError extends Error {}
+export class HaltedError extends Error {}
 
 /** The log in force; undefined: none has begun. */
 export async function logState(sql: Sql | Transaction): Promise<LogState | undefined> {
@@ -88,12 +80,6 @@ export async function beginLog(
       ON CONFLICT DO NOTHING RETURNING log_id`;
     if (begun.length > 0) await writeTiles(tx, 1, tiles);
   });
-}
-
-/** @param opening whose label key is made by now */
-function recordOf(opening: Opening, salt: Buffer): Buffer {
-  const commitment = entryCommitment(salt, openedText(opening));
-  return privateRecord(labelOf(opening.labelKey, opening.number), commitment);
 }
 
 /** Of an entry, its game and its block. */
@@ -133,75 +119,6 @@ export const openingOf = (row: OpeningRow, labelKey: Buffer): Opening => ({
   commitment: row.commitment,
 });
 
-/** A key that replaces another one, as everybody is told of it. */
-const keyRecord = (vkey: string, replaces: string): Buffer =>
-  publicRecord({ type: 'key', at: new Date().toISOString(), vkey, replaces });
-
-/**
- * Appends entries that wait, the oldest first; within one append by game and number.
- * @param vkeys keys of the log from now on, newest first, where they change: a newer one is told of before
- * @returns the log as it is then, and how many records were appended
- * @throws HaltedError where the log is halted, Error where none has begun
- */
-export async function appendWaiting(
-  sql: Sql,
-  vkeys?: readonly string[],
-): Promise<LogState & { readonly appended: number }> {
-  return sql.begin(async (tx) => {
-    const before = await lockedLog(tx);
-    if (before.halt !== null) throw new HaltedError(before.halt);
-    const state = vkeys === undefined ? before : { ...before, vkeys };
-    const replaced = before.vkeys[0]!;
-    const known = replaced === state.vkeys[0] ? [] : [keyRecord(state.vkeys[0]!, replaced)];
-    const notices = await waitingNotices(tx);
-    const waiting = await waitingEntries(tx);
-    const appended = known.length + notices.length + waiting.length;
-    if (appended === 0 && vkeys === undefined) return { ...state, appended };
-    const salts = waiting.map(() => randomBytes(KEY_BYTES));
-    const records = [
-      ...known,
-      ...notices.map(({ body }) => publicRecord(body)),
-      ...waiting.map((opening, at) => recordOf(opening, salts[at]!)),
-    ];
-    const grown = grow(state.size, await tilesAt(tx, state), records);
-    await writeTiles(tx, state.logId, grown.tiles);
-    const firstNotice = state.size + known.length;
-    await noteLogged(tx, state.logId, firstNotice, notices);
-    await noteAppended(tx, state.logId, firstNotice + notices.length, waiting, salts);
-    await tx`
-      UPDATE logs SET size = ${grown.size}, root = ${grown.root}, vkeys = ${textArrayOf(state.vkeys)}::text[]
-      WHERE log_id = ${state.logId}`;
-    return { ...state, size: grown.size, root: grown.root, appended };
-  });
-}
-
-interface Notice {
-  readonly noticeId: bigint;
-  readonly body: { readonly type: string; readonly at: string };
-}
-
-/** Records of an append that are not of games. */
-const NOTICES_AT_ONCE = 64;
-
-async function waitingNotices(tx: Transaction): Promise<Notice[]> {
-  const rows = await tx<{ notice_id: bigint; body: Notice['body'] }[]>`
-    SELECT notice_id, body FROM log_notices WHERE log_index IS NULL ORDER BY notice_id LIMIT ${NOTICES_AT_ONCE}`;
-  return rows.map((row) => ({ noticeId: row.notice_id, body: row.body }));
-}
-
-async function noteLogged(
-  tx: Transaction,
-  logId: number,
-  firstIndex: number,
-  notices: readonly Notice[],
-): Promise<void> {
-  if (notices.length === 0) return;
-  await tx`
-    UPDATE log_notices n SET log_id = ${logId}, log_index = ${firstIndex} + a.place - 1
-    FROM unnest(${arrayOf(notices.map(({ noticeId }) => noticeId))}::bigint[]) WITH ORDINALITY AS a(notice_id, place)
-    WHERE n.notice_id = a.notice_id`;
-}
-
 /**
  * Has the public log say, once a day, what the audit log's newest entry is: nobody can change an older one unseen after that.
  * @param day UTC, YYYY-MM-DD; a second time it does nothing
@@ -213,46 +130,6 @@ export async function noteAuditHead(sql: Sql, day: string): Promise<void> {
         'entries', newest.audit_id, 'head', encode(newest.hash, 'hex'))
       FROM (SELECT audit_id, hash FROM audit_log ORDER BY audit_id DESC LIMIT 1) newest
       ON CONFLICT (name) DO NOTHING`;
-}
-
-async function waitingEntries(tx: Transaction): Promise<Opening[]> {
-  const rows = await tx<(OpeningRow & { label_key: Buffer | null })[]>`
-    SELECT e.game_id, e.number, e.kind, e.from_index, e.to_index, e.at, e.is_late, e.reason, g.label_key, g.math_hash,
-      CASE WHEN e.kind < 3 THEN b.seed END AS seed, b.nonce, substring(b.tree FROM 1 FOR 32) AS tree, b.commitment, b.sealed
-    FROM log_entries e JOIN log_games g USING (game_id)
-      LEFT JOIN blocks b ON e.kind <= 3 AND b.game_id = e.game_id AND b.from_index = e.from_index
-    WHERE e.log_index IS NULL ORDER BY e.queued LIMIT ${APPENDED_AT_ONCE}`;
-  const keys = new Map<number, Buffer>();
-  const made: number[] = [];
-  for (const row of rows) {
-    if (keys.has(row.game_id)) continue;
-    if (row.label_key === null) made.push(row.game_id);
-    keys.set(row.game_id, row.label_key ?? randomBytes(KEY_BYTES));
-  }
-  if (made.length > 0) {
-    const texts = made.map((gameId) => keys.get(gameId)!.toString('hex'));
-    await tx`
-      UPDATE log_games g SET label_key = decode(k.key, 'hex')
-      FROM unnest(${arrayOf(made)}::int[], ${arrayOf(texts)}::text[]) AS k(game_id, key) WHERE g.game_id = k.game_id`;
-  }
-  return rows
-    .map((row) => openingOf(row, keys.get(row.game_id)!))
-    .sort((a, b) => a.gameId - b.gameId || a.number - b.number);
-}
-
-async function noteAppended(
-  tx: Transaction,
-  logId: number,
-  firstIndex: number,
-  entries: readonly Opening[],
-  salts: readonly Buffer[],
-): Promise<void> {
-  if (entries.length === 0) return;
-  await tx`
-    UPDATE log_entries e SET salt = decode(a.salt, 'hex'), log_id = ${logId}, log_index = ${firstIndex} + a.place - 1, logged_at = now()
-    FROM unnest(${arrayOf(entries.map(({ gameId }) => gameId))}::int[], ${arrayOf(entries.map(({ number }) => number))}::bigint[],
-      ${arrayOf(salts.map((salt) => salt.toString('hex')))}::text[]) WITH ORDINALITY AS a(game_id, number, salt, place)
-    WHERE e.game_id = a.game_id AND e.number = a.number`;
 }
 
 export async function tilesAt(tx: Transaction, { logId, size }: LogState): Promise<StoredTile[]> {
@@ -342,17 +219,15 @@ export async function storeCheckpoint(
     isPublished,
   }: { readonly size: number; readonly note: string; readonly isPublished: boolean },
 ): Promise<void> {
-  await sql.begin(async (tx) => {
-    const [log] = await tx<
-      { halt: string | null }[]
-    >`SELECT halt FROM logs WHERE log_id = ${logId} FOR SHARE`;
-    if (log!.halt !== null) throw new HaltedError(log!.halt);
-    await tx`
+  const [log] = await sql.prepared<{ halt: string | null }[]>`
+    WITH l AS (SELECT log_id, halt FROM logs WHERE log_id = ${logId} FOR SHARE),
+    stored AS (
       INSERT INTO log_checkpoints (log_id, size, note, published_at)
-      VALUES (${logId}, ${size}, ${note}, CASE WHEN ${isPublished}::boolean THEN now() END)
+      SELECT log_id, ${size}::bigint, ${note}, CASE WHEN ${isPublished}::boolean THEN now() END FROM l WHERE halt IS NULL
       ON CONFLICT (log_id, size) DO UPDATE SET published_at = coalesce(log_checkpoints.published_at, excluded.published_at)
-      WHERE log_checkpoints.published_at IS NULL AND excluded.published_at IS NOT NULL`;
-  });
+      WHERE log_checkpoints.published_at IS NULL AND excluded.published_at IS NOT NULL)
+    SELECT halt FROM l`;
+  if (log!.halt !== null) throw new HaltedError(log!.halt);
 }
 
 /**

@@ -6,7 +6,7 @@
 import { parseCheckpoint } from '../domain/transparency/checkpoints.js';
 import { parseNote } from '../domain/transparency/notes.js';
 import { Subtrees, wordsOf } from '../domain/transparency/subtrees.js';
-import { TILE_HEIGHT, tilesRead, tileWith } from '../domain/transparency/tiles.js';
+import { indexInTile, TILE_HEIGHT, tilesRead, tileWith } from '../domain/transparency/tiles.js';
 import {
   HASH_BYTES,
   inclusionPath,
@@ -54,9 +54,7 @@ export class LogTiles {
     const tiles = await this.#tiles(logId, tilesRead(size, made));
     return made((level, index) => {
       const place = tileWith(level, index, size);
-      const above = level % TILE_HEIGHT;
-      // Within its tile: each tile is as wide as a subtree of its height.
-      return tiles.get(keyOf(logId, place))!.read(above, index - place.index * 2 ** (TILE_HEIGHT - above));
+      return tiles.get(keyOf(logId, place))!.read(level % TILE_HEIGHT, indexInTile(level, index, place));
     });
   }
 

@@ -12,14 +12,8 @@ import { type Signer, signatureLine, vkeyOf } from '../domain/transparency/notes
 import type { EventEmitter } from '../events.js';
 import type { OnFailpoint } from '../failpoints.js';
 import type { Sql } from '../postgres/client.js';
-import {
-  APPENDED_AT_ONCE,
-  appendWaiting,
-  type LogState,
-  logProgress,
-  pruneCheckpoints,
-  storeCheckpoint,
-} from '../postgres/publicLog.js';
+import { APPENDED_AT_ONCE, appendWaiting } from '../postgres/logAppend.js';
+import { type LogState, logProgress, pruneCheckpoints, storeCheckpoint } from '../postgres/publicLog.js';
 import { PeriodicService } from '../runtime/periodicService.js';
 import { type Health, unhealthy } from '../runtime/service.js';
 

@@ -33,7 +33,7 @@ async function whileAppending(arena: Arena, then: () => void): Promise<void> {
       const isWaited = async (): Promise<boolean> => {
         await askForBlocks(arena);
         const [row] = await sql`
-          SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%FROM logs%'`;
+          SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%UPDATE logs%'`;
         return row !== undefined;
       };
       await until(isWaited, 'an append waits', WAITING_WITHIN_MS, ASK_EVERY_MS);

@@ -24,7 +24,7 @@ export const LOG_MUTATIONS: readonly { name: string; faults: readonly Fault[]; f
     name: 'an entry has the label of the one before',
     faults: [
       source(
-        'postgres/publicLog',
+        'postgres/logAppend',
         'labelOf(opening.labelKey, opening.number)',
         'labelOf(opening.labelKey, Math.max(0, opening.number - 1))',
       ),
@@ -58,9 +58,9 @@ export const LOG_MUTATIONS: readonly { name: string; faults: readonly Fault[]; f
     name: 'entries that are appended together have one salt',
     faults: [
       source(
-        'postgres/publicLog',
-        'const salts = waiting.map(() => randomBytes(KEY_BYTES));',
-        'const salt = randomBytes(KEY_BYTES); const salts = waiting.map(() => salt);',
+        'postgres/logAppend',
+        'const salts = entries.map(() => randomBytes(KEY_BYTES));',
+        'const salt = randomBytes(KEY_BYTES); const salts = entries.map(() => salt);',
       ),
     ],
     foundBy: test(
@@ -72,10 +72,10 @@ export const LOG_MUTATIONS: readonly { name: string; faults: readonly Fault[]; f
     name: 'the last entry of an append is logged twice',
     faults: [
       source(
-        'postgres/publicLog',
-        '...waiting.map((opening, at) => recordOf(opening, salts[at]!)),',
-        `...waiting.map((opening, at) => recordOf(opening, salts[at]!)),
-          ...waiting.slice(-1).map((opening) => recordOf(opening, randomBytes(KEY_BYTES))),`,
+        'postgres/logAppend',
+        '...entries.map((opening, at) => recordOf(opening, salts[at]!)),',
+        `...entries.map((opening, at) => recordOf(opening, salts[at]!)),
+          ...entries.slice(-1).map((opening) => recordOf(opening, randomBytes(KEY_BYTES))),`,
       ),
     ],
     foundBy: test('transparency/log', ONCE),
@@ -107,7 +107,8 @@ export const LOG_MUTATIONS: readonly { name: string; faults: readonly Fault[]; f
   {
     name: 'a halt is forgotten at the next append',
     faults: [
-      source('postgres/publicLog', 'if (before.halt !== null) throw', 'if (before.size < 0) throw'),
+      source('postgres/logAppend', 'if (before.halt !== null) throw', 'if (before.size < 0) throw'),
+      source('postgres/logAppend', 'AND halt IS NULL AND NOT is_replaced', 'AND NOT is_replaced'),
       source('transparency/publicLog', 'this.#halted ?? problem()', 'problem()'),
     ],
     foundBy: test(

@@ -248,7 +248,7 @@ test('what a worker had leased when it was killed is loaded by no other before i
     // What it asked last may still wait for the lock, and would take it once it is free.
     await tx`
       SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-      WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%FROM logs%'`;
+      WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%UPDATE logs%'`;
     await tx`SELECT 1`;
     await endLeases();
     await front.operator('POST', `/games/${slotId}/blocks`, { count: 1 });

@@ -276,7 +276,7 @@ describe('the log', () => {
       );
     const isWaiting = async () => {
       const [row] = await sql`
-        SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%FROM logs%'`;
+        SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%UPDATE logs%'`;
       return row !== undefined;
     };
     const leased = async () =>

@@ -48,8 +48,8 @@ export type Entry =
       readonly at: string;
     });
 
-/** JCS (RFC 8785). */
-export const entryText = (entry: Entry): string => canonicalize(entry)!;
+/** JCS (RFC 8785): of a flat object that is JSON's own text of its members in their order. */
+export const entryText = (entry: Entry): string => JSON.stringify(entry, Object.keys(entry).sort());
 
 /** @param salt 32 random bytes of this entry alone */
 export const entryCommitment = (salt: Buffer, text: string): Buffer => sha256(COMMITMENT, salt, text);

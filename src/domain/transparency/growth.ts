@@ -1,6 +1,7 @@
 /** Records that a log is extended by: which tiles it has then, and its root. */
-import { bundleOf, hashInTile, TILE_WIDTH } from './tiles.js';
-import { HASH_BYTES, leafHash, MemoryTree, rootOf } from './tree.js';
+import { Subtrees, wordsOf } from './subtrees.js';
+import { bundleOf, indexInTile, TILE_HEIGHT, TILE_WIDTH, tileWith } from './tiles.js';
+import { leafHash, rootOf } from './tree.js';
 
 export interface StoredTile {
   /** -1: a bundle of records; else a tile of hashes of level 8 × this. */
@@ -42,12 +43,7 @@ function extend(level: number, first: number, bytes: Buffer, width: number, more
 }
 
 /** The hash over a full tile. */
-function hashOfTile(bytes: Buffer): Buffer {
-  const hashes = Array.from({ length: TILE_WIDTH }, (_, at) =>
-    bytes.subarray(at * HASH_BYTES, (at + 1) * HASH_BYTES),
-  );
-  return new MemoryTree(hashes).root();
-}
+const hashOfTile = (bytes: Buffer): Buffer => new Subtrees(wordsOf(bytes)).read(TILE_HEIGHT, 0);
 
 /**
  * Extends a log.
@@ -86,6 +82,10 @@ export function grow(
   for (let level = 0; TILE_WIDTH ** level <= grown; level++) {
     hashes = add(level, hashes).map(({ bytes }) => hashOfTile(bytes));
   }
-  const root = rootOf(grown, (level, index) => hashInTile(edge[Math.floor(level / 8)]!, level, index));
+  const last = edge.map((bytes) => new Subtrees(wordsOf(bytes)));
+  const root = rootOf(grown, (level, index) => {
+    const place = tileWith(level, index, grown);
+    return last[place.level]!.read(level % TILE_HEIGHT, indexInTile(level, index, place));
+  });
   return { size: grown, root, tiles: changed };
 }

@@ -42,12 +42,21 @@ function needed(bytes: Buffer | null, { gameId, number }: Opening): Buffer {
   return bytes;
 }
 
+/** Openings of one append share the key of their game. */
+const labelKeyHashes = new WeakMap<Buffer, string>();
+
+function labelKeyHashOf(labelKey: Buffer): string {
+  const hash = labelKeyHashes.get(labelKey) ?? labelKeyHash(labelKey).toString('hex');
+  labelKeyHashes.set(labelKey, hash);
+  return hash;
+}
+
 function entryOf(opening: Opening): Entry {
   const { gameId, number, type, fromIndex, toIndex, isLate } = opening;
   if (type === 'forgotten') throw new Error(`The opening of entry ${number} of game ${gameId} is lost`);
   const common = {
     ...{ version: 1 as const, gameId, number },
-    labelKeyHash: labelKeyHash(opening.labelKey).toString('hex'),
+    labelKeyHash: labelKeyHashOf(opening.labelKey),
   };
   const at = opening.at.toISOString();
   const reason = opening.reason ?? '';

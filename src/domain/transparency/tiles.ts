@@ -71,6 +71,10 @@ export function tileWith(level: number, index: number, size: number): TilePlace 
   return { level: tileLevel, index: tile, width: widthAt(tileLevel, tile, size) };
 }
 
+/** Which subtree of its level it is within its tile. @param place of the tile ({@link tileWith}) */
+export const indexInTile = (level: number, index: number, place: { readonly index: number }): number =>
+  index - place.index * 2 ** (TILE_HEIGHT - (level % TILE_HEIGHT));
+
 /** Which tiles a computation reads that takes hashes of complete subtrees. @param size as in {@link tileWith} */
 export function tilesRead(
   size: number,

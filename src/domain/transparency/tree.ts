@@ -2,21 +2,19 @@
  * Merkle trees of RFC 6962 section 2.1 over SHA-256, with inclusion and consistency proofs in the order of RFC 9162 section 2.1.
  * Proofs are made from any store of the hashes of complete subtrees. Sizes go up to 2^53 - 1.
  */
-import { createHash, hash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 export const HASH_BYTES = 32;
 const LEAF = Buffer.of(0);
 const NODE = Buffer.of(1);
 
+/** Of the parts, one after the other. A digest as text of one byte a character takes half the time of one that comes as a buffer. */
 export const sha256 = (...parts: readonly (Buffer | string)[]): Buffer => {
-  const hash = createHash('sha256');
-  for (const part of parts) hash.update(part);
-  return hash.digest();
+  const bytes = parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part));
+  return Buffer.from(hash('sha256', Buffer.concat(bytes), 'binary'), 'latin1');
 };
 export const leafHash = (data: Buffer): Buffer => sha256(LEAF, data);
-/** A digest as text of one byte a character takes half the time of one that comes as a buffer. */
-export const nodeHash = (left: Buffer, right: Buffer): Buffer =>
-  Buffer.from(hash('sha256', Buffer.concat([NODE, left, right]), 'binary'), 'latin1');
+export const nodeHash = (left: Buffer, right: Buffer): Buffer => sha256(NODE, left, right);
 /** The root of no leaves. */
 export const EMPTY_ROOT = sha256();
 
