@@ -43,6 +43,22 @@ export interface HistoryState {
   /** How often each code was revealed, by the mathHash of what decided it. */
   counts: Record<string, number[]>;
   revealed: number;
+  /** The log that this one took the place of, as its first record says, and the game's numbers that lie in it: they are not looked at. */
+  before?: { readonly origin: string; readonly size: number; numbers: number };
+}
+
+/** What the first record of a log says of the log before it. */
+function logBefore(genesis: Buffer): HistoryState['before'] {
+  try {
+    const { previous } = JSON.parse(genesis.subarray(1).toString('utf8')) as {
+      previous?: { origin?: unknown; size?: unknown };
+    };
+    const { origin, size } = previous ?? {};
+    const isOne = typeof origin === 'string' && typeof size === 'number' && Number.isSafeInteger(size);
+    return isOne ? { origin, size, numbers: 0 } : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 export const newState = (about: {
@@ -95,15 +111,17 @@ export class GameHistory {
   take(record: Buffer): void {
     const { state } = this;
     const at = state.size++;
+    const before = at === 0 ? logBefore(record) : undefined;
+    if (before !== undefined) state.before = before;
     let hash = leafHash(record);
     for (let rest = at; rest % 2 === 1; rest = (rest - 1) / 2) hash = nodeHash(this.#subtrees.pop()!, hash);
     this.#subtrees.push(hash);
     const label = labelIn(record);
     const number = label && this.#labels.get(label.toString('latin1'));
     if (number === undefined) return;
-    const before = state.places[number];
-    if (typeof before === 'number') {
-      this.faults.push(`number ${number} is logged twice, at ${before} and ${at}`);
+    const place = state.places[number];
+    if (typeof place === 'number') {
+      this.faults.push(`number ${number} is logged twice, at ${place} and ${at}`);
       return;
     }
     while (state.places.length < number) state.places.push(null);
@@ -125,8 +143,16 @@ export class GameHistory {
     if (state.size !== size || !this.root()?.equals(root))
       this.faults.push(`log: its records do not give the root of the checkpoint of ${size}`);
     state.hashes = this.#subtrees.map((hash) => hash.toString('hex'));
+    // Numbers go on from one log to the next, and each log has them in one piece.
+    if (state.before !== undefined && state.told === 0)
+      state.before.numbers = Math.max(
+        0,
+        state.places.findIndex((place) => place !== null),
+      );
+    const first = state.before?.numbers ?? 0;
     for (const [number, place] of state.places.entries()) {
-      if (place === null && number >= state.told) this.faults.push(`number ${number} is not logged`);
+      if (place === null && number >= Math.max(first, state.told))
+        this.faults.push(`number ${number} is not logged`);
     }
   }
 
@@ -139,6 +165,7 @@ export class GameHistory {
     readonly logIndex: number | null;
   }): boolean {
     const place = this.state.places[number] ?? undefined;
+    if (number < (this.state.before?.numbers ?? 0)) return true;
     // Of what is lost the service may not know where it stood.
     if (logIndex === null) return place !== undefined;
     if (logIndex >= this.state.size) return false;

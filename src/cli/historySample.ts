@@ -126,6 +126,12 @@ async function provePlay(sampling: Sampling, play: Play, faults: string[]): Prom
     is(!isLogged || error.reason === 'ARCHIVED', error.message);
     return false;
   }
+  // What only the log before has is not looked at.
+  if (
+    state.before !== undefined &&
+    !state.covered.some(([from, to]) => from <= play.index && play.index < to)
+  )
+    return false;
   const { faults: found } = await examine(proof, compared(sampling, play));
   for (const fault of found) is(false, fault);
   if (proof.shoe != null && proof.shoe.seed !== null)

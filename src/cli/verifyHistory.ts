@@ -47,11 +47,20 @@ export async function verifyHistory(file: string | undefined, given: Given): Pro
   if (isClean && options.state !== undefined) await writeDurably(options.state, JSON.stringify(state));
   const shown = faults.slice(0, FAULTS_SHOWN);
   if (faults.length > shown.length) shown.push(`and ${faults.length - shown.length} more`);
-  const { places = [], covered = [], voided = [], revealed = 0, sealed = {} } = state ?? {};
+  const { places = [], covered = [], voided = [], revealed = 0, sealed = {}, before } = state ?? {};
   const unrevealed = Object.keys(sealed).length;
   if (given.json === true) {
-    const counts = { records: size, entries: places.length, revealed, unrevealed, reports, spins };
-    say(JSON.stringify({ isProven: isClean, ...counts, p: p ?? null, faults: shown }));
+    const counts = {
+      records: size,
+      entries: places.length - (before?.numbers ?? 0),
+      revealed,
+      unrevealed,
+      reports,
+      spins,
+    };
+    say(
+      JSON.stringify({ isProven: isClean, ...counts, before: before ?? null, p: p ?? null, faults: shown }),
+    );
     return isClean ? 0 : 1;
   }
   say(`${isClean ? 'PROVEN' : 'NOT PROVEN'}: game ${options.game}, ${size} records of the log`);
@@ -59,7 +68,15 @@ export async function verifyHistory(file: string | undefined, given: Given): Pro
   if (state === undefined) return 1;
   const ranges = (list: readonly (readonly [number, number])[]): string =>
     list.map(([from, to]) => `${from} to ${to - 1}`).join(', ') || 'none';
-  say(`  ${places.length} entries; indices ${ranges(covered)}; given up ${ranges(voided)}`);
+  const earlier = before?.numbers ?? 0;
+  if (before !== undefined) {
+    const numbers = earlier === 0 ? 'no number of the game' : `numbers 0 to ${earlier - 1}`;
+    const name = printable(before.origin);
+    say(
+      `  the log took the place of ${name} (${before.size} records): ${numbers} may lie there, not looked at`,
+    );
+  }
+  say(`  ${places.length - earlier} entries; indices ${ranges(covered)}; given up ${ranges(voided)}`);
   say(
     `  ${revealed} blocks revealed, ${unrevealed} not yet; p = ${p?.toPrecision(3) ?? '- (no sheet, or too few)'}`,
   );

@@ -126,6 +126,28 @@ describe('a Postgres of an older state goes on', () => {
     expect(await auditFindings(stores)).toEqual([]);
   }
 
+  /** What `spindle verify --history` finds of each game: nothing wrong, and which log was before. */
+  async function expectHistory(
+    logKey: string,
+    games: readonly number[],
+    before: object | null,
+  ): Promise<void> {
+    const keyFile = join(folder, 'key');
+    await writeFile(keyFile, partner.key);
+    const sheetFile = join(folder, 'sheet');
+    await writeFile(sheetFile, JSON.stringify(sheet));
+    for (const game of games) {
+      const { status, out } = await printedBy(() =>
+        verifyHistory(undefined, {
+          ...{ url: service.base, keyFile, logKey, json: true, sample: 3, game },
+          ...(game === slot ? { sheet: sheetFile } : {}),
+        } as never),
+      );
+      expect(JSON.parse(out)).toMatchObject({ faults: [], isProven: true, before });
+      expect(status).toBe(0);
+    }
+  }
+
   test('by an import of LOG_COPY_DIR', async () => {
     const copy = join(folder, 'copy');
     const more = { LOG_COPY_DIR: copy };
@@ -151,20 +173,7 @@ describe('a Postgres of an older state goes on', () => {
       { key: partner.key },
     );
     expect(listed.body.blocks.filter(({ status }) => status === 'LOST').length).toBeGreaterThan(1);
-    const keyFile = join(folder, 'key');
-    await writeFile(keyFile, partner.key);
-    const sheetFile = join(folder, 'sheet');
-    await writeFile(sheetFile, JSON.stringify(sheet));
-    for (const game of [{ game: slot, sheet: sheetFile }, { game: table }, { game: raffle }]) {
-      const { status, out } = await printedBy(() =>
-        verifyHistory(undefined, {
-          ...{ url: service.base, keyFile, logKey: vkeyOf(key), json: true, sample: 3 },
-          ...game,
-        } as never),
-      );
-      expect(JSON.parse(out)).toMatchObject({ faults: [], isProven: true });
-      expect(status).toBe(0);
-    }
+    await expectHistory(vkeyOf(key), [slot, table, raffle], null);
     const actions = await sql<
       { action: string }[]
     >`SELECT action FROM audit_log WHERE action LIKE 'log.%' ORDER BY audit_id`;
@@ -192,6 +201,9 @@ describe('a Postgres of an older state goes on', () => {
     await service.running.stop();
     await run(more);
     await expectGoesOn(spinIds, vkeyOf(another));
+    // Of the log before it says that it did not look at it.
+    const numbers = expect.any(Number);
+    await expectHistory(vkeyOf(another), [slot, table], { origin: ORIGIN, size: sizeOf(old), numbers });
     const at = `/log/${hashOfOrigin(ORIGIN)}`;
     expect((await service.request('GET', `${at}/checkpoint`)).text).toBe(old);
     expect((await service.request('GET', `${at}/tile/0/000.p/2`)).status).toBe(200);
