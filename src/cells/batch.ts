@@ -21,7 +21,7 @@ export const KIND = BATCH_KIND;
 /** What the codec needs to know of a waiting request. */
 export interface BatchItem {
   readonly kind: number;
-  /** Nothing may be dealt for it, unless the requestId is bound. */
+  /** Nothing may be dealt for it, unless the requestId is bound. Asked once each time that a batch is written. */
   readonly isDenied: boolean;
   /** Only the ledger can tell whether the requestId is bound, where Redis does not bind it. */
   readonly mayBeBound: boolean;
@@ -80,6 +80,8 @@ export class BatchEncoder {
   readonly #requestIds: RequestIdFilters | undefined;
   /** Places of the partners of the items that were encoded last, in the batch and in the reply. */
   #placesOfPartners = new Uint16Array(64);
+  /** Why nothing may be dealt for an item, by its place (DENY). */
+  #denials = new Uint8Array(64);
   /** By the place of a requestId: 1, the ledger may have it. */
   #mayBeInRuns = new Uint8Array(64);
 
@@ -100,8 +102,10 @@ export class BatchEncoder {
     players.begin(items.length, 2 + PLAYER_BYTES_MAX);
     requests.begin(items.length, REQUEST_KEY_BYTES);
     if (this.#mayBeInRuns.length <= items.length) this.#mayBeInRuns = new Uint8Array(2 * items.length);
-    if (this.#placesOfPartners.length < items.length)
+    if (this.#placesOfPartners.length < items.length) {
       this.#placesOfPartners = new Uint16Array(2 * items.length);
+      this.#denials = new Uint8Array(2 * items.length);
+    }
     const tableBytes = this.#place(items, partners);
     const headBytesMax =
       BATCH.bytes +
@@ -118,7 +122,7 @@ export class BatchEncoder {
     const gamesAt = writePartners(buffer, partners);
     const spinsAt = this.#writeGames(buffer, gamesAt, tableBytes);
     let at = spinsAt;
-    for (const item of items) at = this.#spin(item, buffer, at);
+    for (let i = 0; i < items.length; i++) at = this.#spin(items[i]!, this.#denials[i]!, buffer, at);
     BATCH.write(buffer, 0, {
       partners: partners.length,
       games: this.#gamePlaces.size,
@@ -163,7 +167,9 @@ export class BatchEncoder {
         partners[places.place] = partner;
       }
       this.#placesOfPartners[i] = places.place;
-      if (!isDeal(item) || game === undefined) continue;
+      const deny = denyOf(item);
+      this.#denials[i] = deny;
+      if (deny !== DENY.not || !isDealKind(item) || game === undefined) continue;
       const known = gamePlaces.get(game.gameId);
       if (known === undefined) {
         gamePlaces.set(game.gameId, { place: gamePlaces.size + 1, game, spins: 1 });
@@ -196,10 +202,10 @@ export class BatchEncoder {
   }
 
   /** Writes a spin, its player and its requestId. @returns where it ends. */
-  #spin(item: BatchItem, buffer: Buffer, at: number): number {
+  #spin(item: BatchItem, deny: number, buffer: Buffer, at: number): number {
     const places = this.#partnerPlaces.get(item.partner.partnerId)!;
     buffer[at + SPIN.kind] = item.kind;
-    buffer[at + SPIN.deny] = denyOf(item);
+    buffer[at + SPIN.deny] = deny;
     writeUInt16(buffer, places.place + 1, at + SPIN.partner);
     if (!isDealKind(item)) {
       buffer.fill(0, at + SPIN.game, at + SPIN_BYTES);
@@ -294,7 +300,6 @@ function writeIdText(buffer: Buffer, id: number, at: number): number {
 const isDealKind = ({ kind }: BatchItem): boolean => kind === KIND.deal || kind === KIND.dealCounted;
 const denyOf = ({ isDenied, mayBeBound }: BatchItem): number =>
   mayBeBound ? DENY.mayBeBound : isDenied ? DENY.refused : DENY.not;
-const isDeal = (item: BatchItem): boolean => isDealKind(item) && denyOf(item) === DENY.not;
 
 /**
  * What a requestId is bound to: the game (4 bytes) and a hash of the player (6 bytes). The wager needs no place in it:

@@ -205,16 +205,17 @@ export async function openDealing(
   nodes.onChanged(() => cells.regroup());
   const { staleness } = parts;
   const submit = (command: SpinCommand): void => {
-    // Who stood still looks once before it refuses.
-    if (staleness.isBlind) void staleness.looked().then(() => submitNow(command));
+    // The key may be revoked since.
+    if (!staleness.isBehind) submitNow(command);
+    else if (staleness.isBlind) void staleness.looked().then(() => submitUnlessBehind(command));
+    else command.fail({ kind: 'refused', mayHaveRun: false });
+  };
+  /** Who stood still looks once before it refuses. */
+  const submitUnlessBehind = (command: SpinCommand): void => {
+    if (staleness.isBehind) command.fail({ kind: 'refused', mayHaveRun: false });
     else submitNow(command);
   };
   const submitNow = (command: SpinCommand): void => {
-    // The key may be revoked since.
-    if (staleness.isBehind) {
-      command.fail({ kind: 'refused', mayHaveRun: false });
-      return;
-    }
     const refusedAtMs = exhausted.refusedAt(command.partner, command.kind);
     if (refusedAtMs === undefined) cells.submit(deal, command);
     else command.resolve(limitedResult(refusedAtMs));
