@@ -94,6 +94,9 @@ async function openPartnerClient(options: { url?: string; keyFile: string }): Pr
   return partnerClient(address, key);
 }
 
+const WHICH_SERVICE =
+  'For a service that was started on this machine set DATA_DIR to its folder, for any other SPINDLE_URL and OPERATOR_API_KEY (or give --url and --key-file)';
+
 async function openClient(options: { url?: string; keyFile?: string }): Promise<OperatorClient> {
   const config = await settings();
   const address = serviceAddress(config, options.url);
@@ -105,7 +108,7 @@ async function openClient(options: { url?: string; keyFile?: string }): Promise<
       key = readFileSync(file, 'utf8').trim();
     } catch {
       throw new UsageError(
-        `No operator key: ${file} can't be read${options.keyFile === undefined ? '; give --key-file or OPERATOR_API_KEY' : ''}`,
+        `No operator key: ${file} can't be read${options.keyFile === undefined ? `. ${WHICH_SERVICE}` : ''}`,
       );
     }
   }
@@ -283,7 +286,7 @@ function programOf(): Command {
     .option('--json', 'one JSON value instead of lines')
     .version(`spindle ${version()}`, '-V, --version', 'the version; program check verifies the files')
     .exitOverride()
-    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'spindle: ')) })
+    .configureOutput({ outputError: (text, write) => write(usageFault(text)) })
     .configureHelp({
       showGlobalOptions: true,
       // The last line has it, and one screen has no more.
@@ -328,6 +331,15 @@ function programOf(): Command {
   return program;
 }
 
+const isJsonAsked = (): boolean => process.argv.includes('--json');
+
+/** What the parser of the command line says of wrong usage. @param text `error: …`, with a proposal in a line of its own */
+function usageFault(text: string): string {
+  const message = text.replace(/^error: /, '').trimEnd();
+  if (!isJsonAsked()) return `spindle: ${message}\n`;
+  return `${JSON.stringify({ error: { message: message.replaceAll('\n', ' '), details: [] } })}\n`;
+}
+
 /** What went wrong, as a program reads it. */
 function asJson(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
@@ -335,18 +347,25 @@ function asJson(error: unknown): string {
     const { code, status, details, requestId } = error;
     return JSON.stringify({ error: { code, status, message, details, requestId } });
   }
-  const details = error instanceof FaultsError ? error.faults.map((fault) => ({ message: fault })) : [];
-  return JSON.stringify({ error: { message, details } });
+  return JSON.stringify({
+    error: { message, details: linesBelow(error).map((line) => ({ message: line })) },
+  });
 }
 
 const NO_ANSWER = 'Another address: --url, or SPINDLE_URL';
+
+/** What is said below the message. */
+function linesBelow(error: unknown): readonly string[] {
+  if (error instanceof NoAnswerError) return [NO_ANSWER];
+  return error instanceof FaultsError ? error.faults : [];
+}
 
 /** Says what went wrong: with --json as one line of JSON. @returns the exit status */
 function failed(error: unknown): number {
   const say = (line: string): void => void process.stderr.write(`${line}\n`);
   // Its message is printed by then; help that was asked for is no failure.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-  if (process.argv.includes('--json')) {
+  if (isJsonAsked()) {
     say(asJson(error));
     return error instanceof UsageError ? 2 : 1;
   }
@@ -357,8 +376,7 @@ function failed(error: unknown): number {
     return 1;
   }
   say(`spindle: ${error instanceof Error ? error.message : String(error)}`);
-  if (error instanceof NoAnswerError) say(`  ${NO_ANSWER}`);
-  if (error instanceof FaultsError) for (const fault of error.faults) say(`  ${fault}`);
+  for (const line of linesBelow(error)) say(`  ${line}`);
   return error instanceof UsageError ? 2 : 1;
 }
 

@@ -24,7 +24,10 @@ const withKey = (command: Command): Command =>
   command
     .helpGroup(HELP_GROUP)
     .requiredOption('--key-file <FILE>', 'file of a key of the partner')
-    .option('--url <URL>', 'where the service is (else SPINDLE_URL, else HOST and PORT)');
+    .option(
+      '--url <URL>',
+      'where the service is (else SPINDLE_URL, else the one started here, else HOST and PORT)',
+    );
 
 /** Adds the commands to the program, which has the group `webhooks`. */
 export function addPartnerCommands(program: Command, side: PartnerSide): void {
@@ -54,19 +57,21 @@ function addListen(webhooks: Command, { brand }: PartnerSide): void {
 
 function addManage(webhooks: Command, { open }: PartnerSide): void {
   const manage = withKey(webhooks.command('manage <ACTION> [WEBHOOK_ID] [DELIVERY_ID]'))
-    .description("list, change, test, … a partner's own")
+    .description("list, register, delete, … a partner's own")
     .option('--event <EVENT>', 'type of the event that test sends (spin.large_win)')
-    .option('--to <URL>', 'address that change sets')
-    .option('--events <EVENTS>', 'types of events that change sets, separated by commas')
+    .option('--to <URL>', 'address that register and change set')
+    .option('--events <EVENTS>', 'types of events that register and change set, separated by commas')
     .option('--after <EVENT_ID>', 'events after this one')
     .option('--limit <N>', 'events or deliveries that are shown (20)')
     .addHelpText(
       'after',
       `
-ACTION is list, change (--to, --events), test, rotate (a new secret, shown this once; the old one signs, too, for 24 hours),
-activate or deactivate, deliveries, resend (one delivery), or events (of the account for 30 days, oldest first).
+ACTION is list, register (--to, --events; its secret is shown this once), change (--to, --events), test, rotate (a new secret, shown this
+once; the old one signs, too, for 24 hours), activate or deactivate, delete, deliveries, resend (one delivery), or events (of the account
+for 30 days, oldest first).
 
 Examples:
+  spindle webhooks manage register --to https://acme.example/hook --events spin.large_win --key-file partner-key
   spindle webhooks manage list --key-file partner-key
   spindle webhooks manage change 7 --events spin.large_win,block.low_reserve --key-file partner-key
   spindle webhooks manage resend 7 dlv_019687b4c2d1f3a09e6b5d7c8a4f2e10 --key-file partner-key

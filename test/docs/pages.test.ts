@@ -168,18 +168,47 @@ describe.skipIf(browser === undefined)('the pages of /docs', { timeout: 5 * WAIT
     await page.context().close();
   });
 
-  test.each(['light', 'dark'] as const)('have nothing that axe finds, in %s', async (scheme) => {
-    for (const path of LOOKED_AT) {
-      const page = await opened(path, WIDE, scheme);
-      await page.evaluate(axe);
-      const found = await page.evaluate(
-        `axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.slice(0, 3).map(({ html }) => html.slice(0, 120)).join(' ')))`,
+  test.each([
+    { name: 'a wide screen', viewport: WIDE },
+    { name: 'a phone', viewport: PHONE },
+  ])('have nothing that axe finds on $name, in light and dark', async ({ viewport }) => {
+    const page = await opened('', viewport);
+    const hrefs = await page
+      .locator('#site-pages > ul > li > a')
+      .evaluateAll((links) => links.map((link) => link.getAttribute('href')!));
+    expect(hrefs).toContain('/docs/operator-api');
+    for (const href of hrefs) {
+      await page.goto(`${service.base}${href}`);
+      await page.emulateMedia({ colorScheme: 'light' });
+      expect(await foundByAxe(page), href).toEqual([]);
+      // What differs in the dark is its colours.
+      await page.emulateMedia({ colorScheme: 'dark' });
+      expect(await foundByAxe(page, 'color-contrast'), `${href} in the dark`).toEqual([]);
+      expect(await page.evaluate('document.documentElement.scrollWidth'), href).toBeLessThanOrEqual(
+        viewport.width,
       );
-      expect(found, path).toEqual([]);
-      await picture(page, `${path.slice(1) || 'index'}-${scheme}`, false);
-      await page.context().close();
     }
+    await page.context().close();
   });
+
+  test.each([WIDE, PHONE])(
+    'have nothing that axe finds where search, menu and try it are open: $width px',
+    async (viewport) => {
+      const page = await opened('/play-api', viewport);
+      await page
+        .getByRole('button', { name: /^Try it/ })
+        .first()
+        .click();
+      await page.getByRole('combobox', { name: 'Search the documentation' }).fill('balance');
+      await page.getByRole('option').first().waitFor();
+      await expectNothing(page, 'search');
+      if (viewport === PHONE) {
+        await page.getByRole('button', { name: 'Menu' }).click();
+        await expectNothing(page, 'menu');
+      }
+      await page.context().close();
+    },
+  );
 
   test('keep the sidebar in view, and ask nobody else', async () => {
     const page = await opened('/contract#14-errors');
@@ -188,6 +217,23 @@ describe.skipIf(browser === undefined)('the pages of /docs', { timeout: 5 * WAIT
     expect(complaints).toEqual([]);
     await page.context().close();
   });
+
+  /** @param rule the only one that is looked at; absent: all */
+  async function foundByAxe(page: Page, rule?: string): Promise<string[]> {
+    await page.evaluate(axe);
+    const options = rule === undefined ? '' : `{ runOnly: ['${rule}'] }`;
+    return page.evaluate(
+      `axe.run(${options}).then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.slice(0, 3).map(({ html }) => html.slice(0, 120)).join(' ')))`,
+    );
+  }
+
+  async function expectNothing(page: Page, what: string): Promise<void> {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      expect(await foundByAxe(page), `${what}, ${colorScheme}`).toEqual([]);
+      await picture(page, `${what}-${page.viewportSize()!.width}-${colorScheme}`, false);
+    }
+  }
 
   async function picture(page: Page, name: string, isWhole = false): Promise<void> {
     if (PICTURES === undefined) return;
