@@ -515,30 +515,8 @@ describe.concurrent('how the service is reached', () => {
         expect(error).toMatch(message);
         expect(error).toMatch(/^spindle: /);
         expect(error).not.toContain('secret');
-        const asked = await cli(...args, '--json');
-        expect([args, asked.status, asked.out]).toEqual([args, 2, '']);
-        expect(asked.error.split('\n')).toEqual([expect.any(String), '']);
-        expect(`${JSON.parse(asked.error).error.message}\n`).toMatch(message);
       }),
     );
-  });
-
-  test('a command that finds neither a service nor a key says what names both', async () => {
-    const lost = await run({ DATA_DIR: 'nothing-here' }, ['overview']);
-    expect(lost).toMatchObject({ status: 2, out: '' });
-    for (const name of ['DATA_DIR', 'SPINDLE_URL', 'OPERATOR_API_KEY', '--url', '--key-file'])
-      expect(lost.error).toContain(name);
-    const away = await run({}, [
-      'overview',
-      '--json',
-      '--url',
-      'http://127.0.0.1:1',
-      '--key-file',
-      file('key', 'k'),
-    ]);
-    expect(JSON.parse(away.error).error.details).toEqual([
-      { message: 'Another address: --url, or SPINDLE_URL' },
-    ]);
   });
 });
 

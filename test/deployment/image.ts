@@ -2,6 +2,7 @@
  * `npm run test:image`: builds the image with buildah, which needs neither Docker nor a daemon, and runs it as Compose does: as user
  * 1000, its root read only, without capabilities, against real stores. `BASE=IMAGE` names the image to build on; without it one like
  * the Dockerfile's is made of Debian's packages and Node's in npm's registry. Needs Linux, root, buildah and debootstrap.
+ * `ENGINE=podman` (or `ENGINE='podman --runtime runc'`) has Podman run it in place of chroot.
  */
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -25,6 +26,7 @@ import {
 import { type Container, type ImageConfig, startContainer } from '../support/container.js';
 import { dockerfile } from '../support/dockerfile.js';
 import { imageBase } from '../support/imageBase.js';
+import { podman } from '../support/podman.js';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 const IMAGE = 'localhost/spindle:test';
@@ -48,9 +50,9 @@ const check = (holds: boolean, promise: string): void => {
 
 /** Kept, so that the next run has the base. It holds device files and files of other users: no folder of the project. */
 const STORAGE = '/var/tmp/spindle-image';
+const PLACE = ['--root', join(STORAGE, 'storage'), '--runroot', join(STORAGE, 'run')];
 function buildah(...args: string[]): string {
-  const place = ['--root', join(STORAGE, 'storage'), '--runroot', join(STORAGE, 'run')];
-  return execFileSync('buildah', [...place, ...args], {
+  return execFileSync('buildah', [...PLACE, ...args], {
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -119,10 +121,13 @@ async function deploy(undo: (() => unknown)[], config: ImageConfig, root: string
     http: { ...shared, ...PORTS.http, ROLES: 'http' },
   };
   const volumes = { worker: [`${position}:/spindle/position`], http: [] as string[] };
+  const engine = process.env.ENGINE;
+  const inEngine = engine === undefined ? undefined : podman(engine, PLACE, IMAGE);
   const run = (role: Role, command = config.Cmd): Container => {
     const as = { environment: settings[role], volumes: volumes[role] };
-    const container = startContainer(root, { ...config, Cmd: command }, as);
-    undo.push(() => container.process.kill('SIGKILL'));
+    const ran = { ...config, Cmd: command };
+    const container = inEngine === undefined ? startContainer(root, ran, as) : inEngine(ran, as);
+    undo.push(() => container.end());
     return container;
   };
   return {

@@ -97,6 +97,10 @@ test('rounds of all partners are listed by page, by status and by table', async 
     new Set([partner.partnerId, other.partnerId]),
   );
   expect(all.rounds[0]).toMatchObject({ roundId: dealt[1]!.roundId, partnerId: other.partnerId });
+  expect(JSON.parse((await command(service, 'round', 'list', '--json')).out)).toEqual(all);
+  expect((await command(service, 'round', 'list', '--status', 'open')).out).toMatch(
+    new RegExp(`${dealt[1]!.roundId} +${other.partnerId} +${table} +dave`),
+  );
   const pages = await Promise.all([1, 2].map((page) => list(`?limit=1&page=${page}`)));
   expect(pages.map(({ rounds }) => rounds[0]!.roundId)).toEqual(
     all.rounds.slice(0, 2).map(({ roundId }) => roundId),

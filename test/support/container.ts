@@ -23,6 +23,8 @@ export interface Container {
   /** What Linux says of its first process: `Uid`, `CapEff`, `NoNewPrivs`, …. */
   status(): Map<string, string>;
   signal(signal: NodeJS.Signals): void;
+  /** Ends it at once, where it still runs. */
+  end(): void;
 }
 
 /** The user `node` of the image. */
@@ -77,5 +79,6 @@ export function startContainer(
           .map((line) => line.split(/:\s+/) as [string, string]),
       ),
     signal: (signal) => void process.kill(pid(), signal),
+    end: () => void child.kill('SIGKILL'),
   };
 }

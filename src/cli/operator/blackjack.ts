@@ -37,7 +37,10 @@ Example:
   spindle blackjack create 2 --name 'Single Deck' --config SINGLE_DECK --wager 0.5 --rules rules.json`,
     );
   const round = commands.group('round', 'list, show, void and close blackjack rounds');
-  withPages(commands.add('list <PARTNER>', 'rounds of a partner, newest first', listRounds, round), 'rounds')
+  withPages(
+    commands.add('list [PARTNER]', 'rounds of all partners, or of one, newest first', listRounds, round),
+    'rounds',
+  )
     .addOption(
       new Option('--status <STATUS>', 'those with this status only').choices(['open', 'settled', 'voided']),
     )
@@ -75,6 +78,7 @@ function rulesOf(file: string): Schemas['BlackjackRulesBody'] {
 const ROUNDS: readonly Column<Schemas['OperatorRounds']['rounds'][number]>[] = [
   { heading: 'dealt', value: (row) => row.createdAt },
   { heading: 'round', value: (row) => row.roundId },
+  { heading: 'partner', value: (row) => row.partnerId, kind: 'number' },
   { heading: 'game', value: (row) => row.gameId, kind: 'number' },
   { heading: 'player', value: (row) => row.playerId },
   { heading: 'status', value: (row) => row.status },
@@ -86,7 +90,8 @@ async function listRounds(call: Call): Promise<void> {
   const { client, words, options, print } = call;
   const { status, game } = options as { status?: string; game?: string };
   const query = {
-    ...{ partnerId: await partnerIdOf(client, words[0]!), ...pageOf(call) },
+    ...(words[0] === undefined ? {} : { partnerId: await partnerIdOf(client, words[0]) }),
+    ...pageOf(call),
     ...(status === undefined ? {} : { status: status.toUpperCase() }),
     ...(game === undefined ? {} : { gameId: await gameIdOf(client, game) }),
   };

@@ -9,7 +9,7 @@ export function openSearch(box: Element): void {
   input.type = 'search';
   input.placeholder = 'Search (press /)';
   input.autocomplete = 'off';
-  const list = document.createElement('ul');
+  const list = document.createElement('div');
   list.id = 'site-found';
   list.hidden = true;
   list.setAttribute('role', 'listbox');
@@ -86,21 +86,19 @@ export function openSearch(box: Element): void {
 }
 
 function option({ href, page, heading }: Found, place: number): HTMLElement {
-  const item = document.createElement('li');
-  item.id = `site-found-${place}`;
-  item.setAttribute('role', 'option');
   const link = document.createElement('a');
+  link.id = `site-found-${place}`;
+  link.setAttribute('role', 'option');
   link.href = href;
   link.tabIndex = -1;
   const where = document.createElement('small');
   where.textContent = page;
   link.append(heading, ' ', where);
-  item.append(link);
-  return item;
+  return link;
 }
 
 function nothing(text: string): HTMLElement {
-  const item = document.createElement('li');
+  const item = document.createElement('div');
   item.id = 'site-found-0';
   item.setAttribute('role', 'option');
   item.textContent = `Nothing has «${text}»`;

@@ -1,0 +1,65 @@
+/** What `spindle` says where it can't begin: for people, and with --json for programs. The built program, with no service. */
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ROOT } from '../support/root.js';
+
+let folder: string;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'spindle-faults-'));
+  await writeFile(join(folder, 'key'), 'a-key');
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+const cli = (...args: string[]) =>
+  promisify(execFile)(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), ...args], {
+    cwd: folder,
+    env: { PATH: process.env.PATH },
+  }).then(
+    ({ stdout, stderr }) => ({ status: 0, out: stdout, error: stderr }),
+    ({ code, stdout, stderr }) => ({
+      ...{ status: code as number, out: stdout as string, error: stderr as string },
+    }),
+  );
+
+test.each([
+  [['partner', 'bogus'], "unknown command 'bogus'"],
+  [['webhooks', 'liste'], "unknown command 'liste' (Did you mean listen?)"],
+  [['partner', 'show'], "missing required argument 'PARTNER'"],
+  [
+    ['partner', 'list', '--url', 'ftp://x', '--key-file', 'key'],
+    '«ftp://x» is no http:// or https:// address',
+  ],
+  [['partner', 'list', '--key-file', 'absent'], "No operator key: absent can't be read"],
+])('%j is wrong usage, as a line of JSON with --json', async (args, message) => {
+  const plain = await cli(...args);
+  expect([plain.status, plain.out]).toEqual([2, '']);
+  expect(plain.error.replaceAll('\n', ' ')).toBe(`spindle: ${message} `);
+  const json = await cli(...args, '--json');
+  expect([json.status, json.out]).toEqual([2, '']);
+  expect(json.error).toBe(`${JSON.stringify({ error: { message, details: [] } })}\n`);
+});
+
+test('where neither a service nor a key is found, it says what names them', async () => {
+  const { status, error } = await cli('overview');
+  expect(status).toBe(2);
+  for (const name of ['DATA_DIR', 'SPINDLE_URL', 'OPERATOR_API_KEY', '--url', '--key-file'])
+    expect(error).toContain(name);
+});
+
+test('where the service does not answer, it names another way to its address, with --json too', async () => {
+  const { status, error } = await cli(
+    'overview',
+    '--url',
+    'http://127.0.0.1:1',
+    '--key-file',
+    'key',
+    '--json',
+  );
+  expect(status).toBe(1);
+  expect(JSON.parse(error).error.details).toEqual([{ message: 'Another address: --url, or SPINDLE_URL' }]);
+});
