@@ -171,25 +171,29 @@ describe.skipIf(browser === undefined)('the pages of /docs', { timeout: 5 * WAIT
   test.each([
     { name: 'a wide screen', viewport: WIDE },
     { name: 'a phone', viewport: PHONE },
-  ])('have nothing that axe finds on $name, in light and dark', async ({ viewport }) => {
-    const page = await opened('', viewport);
-    const hrefs = await page
-      .locator('#site-pages > ul > li > a')
-      .evaluateAll((links) => links.map((link) => link.getAttribute('href')!));
-    expect(hrefs).toContain('/docs/operator-api');
-    for (const href of hrefs) {
-      await page.goto(`${service.base}${href}`);
-      await page.emulateMedia({ colorScheme: 'light' });
-      expect(await foundByAxe(page), href).toEqual([]);
-      // What differs in the dark is its colours.
-      await page.emulateMedia({ colorScheme: 'dark' });
-      expect(await foundByAxe(page, 'color-contrast'), `${href} in the dark`).toEqual([]);
-      expect(await page.evaluate('document.documentElement.scrollWidth'), href).toBeLessThanOrEqual(
-        viewport.width,
-      );
-    }
-    await page.context().close();
-  });
+  ])(
+    'have nothing that axe finds on $name, in light and dark',
+    async ({ viewport }) => {
+      const page = await opened('', viewport);
+      const hrefs = await page
+        .locator('#site-pages > ul > li > a')
+        .evaluateAll((links) => links.map((link) => link.getAttribute('href')!));
+      expect(hrefs).toContain('/docs/operator-api');
+      for (const href of hrefs) {
+        await page.goto(`${service.base}${href}`);
+        await page.emulateMedia({ colorScheme: 'light' });
+        expect(await foundByAxe(page), href).toEqual([]);
+        // What differs in the dark is its colours.
+        await page.emulateMedia({ colorScheme: 'dark' });
+        expect(await foundByAxe(page, 'color-contrast'), `${href} in the dark`).toEqual([]);
+        expect(await page.evaluate('document.documentElement.scrollWidth'), href).toBeLessThanOrEqual(
+          viewport.width,
+        );
+      }
+      await page.context().close();
+    },
+    20 * WAIT_MS,
+  );
 
   test.each([WIDE, PHONE])(
     'have nothing that axe finds where search, menu and try it are open: $width px',
