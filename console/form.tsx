@@ -60,22 +60,30 @@ export function Field(props: FieldProps) {
   );
 }
 
-/** How many days a chart shows. */
-export const DaysField = ({
+export interface Range {
+  readonly days: number;
+  readonly byHour?: boolean;
+}
+
+/** What time a chart shows. */
+export const RangeField = ({
   ranges,
-  days,
+  shown,
   onChange,
 }: {
-  readonly ranges: readonly number[];
-  readonly days: number;
-  readonly onChange: (days: number) => void;
+  readonly ranges: readonly Range[];
+  readonly shown: Range;
+  readonly onChange: (range: Range) => void;
 }) => (
   <label class="field range">
     <span>Range</span>
-    <select value={String(days)} onChange={(event) => onChange(Number(event.currentTarget.value))}>
-      {ranges.map((range) => (
-        <option key={range} value={range}>
-          {range} days
+    <select
+      value={String(ranges.indexOf(shown))}
+      onChange={(event) => onChange(ranges[Number(event.currentTarget.value)]!)}
+    >
+      {ranges.map(({ days, byHour }, place) => (
+        <option key={days} value={place}>
+          {days} days{byHour === true ? ', by hour' : ''}
         </option>
       ))}
     </select>

@@ -14,6 +14,11 @@ interface Hit {
   readonly text: string;
 }
 
+const beginning = (prefix: string | null): string => (prefix === null ? '' : ` (${prefix}…)`);
+
+/** A whole key that was pasted is not sent: it would stand in an address. */
+const withoutSecret = (text: string): string => /^kso?_.{6}/.exec(text)?.[0] ?? text;
+
 function hitsOf(found: Schemas['Found'], nameOf: (id: number) => string): Hit[] {
   return [
     ...found.plays.map(({ kind, id }) => ({ link: linkTo(['lookup'], { id }), kind, text: id })),
@@ -32,10 +37,15 @@ function hitsOf(found: Schemas['Found'], nameOf: (id: number) => string): Hit[] 
       kind: 'player',
       text: `${playerId}, ${nameOf(partnerId)}`,
     })),
-    ...found.keys.map(({ partnerId, keyId, name }) => ({
+    ...found.keys.map(({ partnerId, keyId, name, prefix }) => ({
       link: linkTo(['partners', partnerId]),
       kind: 'key',
-      text: `${name ?? keyId}, ${nameOf(partnerId)}`,
+      text: `${name ?? keyId}${beginning(prefix)}, ${nameOf(partnerId)}`,
+    })),
+    ...found.operators.map(({ name, prefix }) => ({
+      link: linkTo(['operators']),
+      kind: 'operator',
+      text: `${name}${beginning(prefix)}`,
     })),
   ];
 }
@@ -72,7 +82,7 @@ function Palette({ onClose }: { readonly onClose: () => void }) {
     element.showModal();
     return () => element.close();
   }, []);
-  const wanted = text.trim();
+  const wanted = withoutSecret(text.trim());
   useEffect(() => {
     if (wanted === '') return;
     let isOver = false;
@@ -101,7 +111,7 @@ function Palette({ onClose }: { readonly onClose: () => void }) {
         }}
       >
         <label class="field">
-          <span>Partner, game, player, spin, round or key</span>
+          <span>Partner, game, player, spin, round, operator, or how a key begins</span>
           <input
             type="search"
             name="q"

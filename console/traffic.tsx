@@ -1,36 +1,65 @@
-/** Plays by UTC day, from the ledger, over a range that the operator chooses. */
+/** Plays by UTC day or hour, from the ledger, over a range that the operator chooses. */
 import { useState } from 'preact/hooks';
-import { api, bodyOf, type Schemas } from './api.js';
+import { api, bodyOf } from './api.js';
 import { Chart } from './chart.js';
-import { DaysField } from './form.js';
+import { type Range, RangeField } from './form.js';
 import { count } from './format.js';
 import { useLoad } from './load.js';
 import { Load } from './ui.js';
 
-/** Days that a chart may show. */
-const RANGES = [14, 30, 90, 365];
+const RANGES: readonly Range[] = [
+  { days: 2, byHour: true },
+  { days: 7, byHour: true },
+  { days: 14 },
+  { days: 30 },
+  { days: 90 },
+  { days: 365 },
+];
+const SHOWN_FIRST = RANGES[2]!;
 
-const startOf = ({ day }: Schemas['GameDay']): number => Date.parse(`${day}T00:00:00Z`) / 1000;
+interface Point {
+  /** When it begins, seconds since the epoch. */
+  readonly at: number;
+  readonly spins: number;
+}
+
+async function pointsOf({ days, byHour }: Range, partnerId: number | undefined): Promise<readonly Point[]> {
+  const of = partnerId === undefined ? {} : { partnerId };
+  if (byHour === true) {
+    const query = { hours: 24 * days, ...of };
+    const { hours } = await bodyOf(api.GET('/traffic/hours', { params: { query } }));
+    return hours.map(({ hour, spins }) => ({ at: Date.parse(hour) / 1000, spins }));
+  }
+  const answer = await bodyOf(api.GET('/traffic', { params: { query: { days, ...of } } }));
+  return answer.days.map(({ day, spins }) => ({ at: Date.parse(`${day}T00:00:00Z`) / 1000, spins }));
+}
 
 /** @param partnerId absent: of all partners */
-export function TrafficByDay({ partnerId }: { readonly partnerId?: number }) {
-  const [days, setDays] = useState(RANGES[0]!);
-  const query = { days, ...(partnerId === undefined ? {} : { partnerId }) };
-  const loaded = useLoad(() => bodyOf(api.GET('/traffic', { params: { query } })), [query]);
+export function TrafficChart({ partnerId }: { readonly partnerId?: number }) {
+  const [range, setRange] = useState(SHOWN_FIRST);
+  const loaded = useLoad(() => pointsOf(range, partnerId), [range, partnerId]);
+  const { days, byHour } = range;
+  const unit = byHour === true ? 'hour' : 'day';
   return (
     <>
-      <DaysField ranges={RANGES} days={days} onChange={setDays} />
+      <RangeField ranges={RANGES} shown={range} onChange={setRange} />
       <Load loaded={loaded}>
-        {(traffic) => {
-          const spins = traffic.days.map((day) => day.spins);
+        {(points) => {
+          const spins = points.map((point) => point.spins);
           const all = spins.reduce((sum, each) => sum + each, 0);
           if (all === 0) return <p class="empty">Nobody has played in these days.</p>;
           return (
             <Chart
-              label={`Plays by day over ${days} days: ${count(all)} in all, ${count(Math.max(...spins))} on the busiest day.`}
-              places={traffic.days.map(startOf)}
+              label={`Plays by ${unit} over ${days} days: ${count(all)} in all, ${count(Math.max(...spins))} in the busiest ${unit}.`}
+              places={points.map(({ at }) => at)}
               isTime
-              series={[{ label: 'Plays a day; today so far', values: spins, kind: 'line' }]}
+              series={[
+                {
+                  label: byHour === true ? 'Plays an hour; this one so far' : 'Plays a day; today so far',
+                  values: spins,
+                  kind: 'line',
+                },
+              ]}
               isFromZero
               format={count}
             />

@@ -138,6 +138,10 @@ export const Secret = ({ label, value }: { readonly label: string; readonly valu
   </p>
 );
 
+/** How a key begins. @param of null: it was made before beginnings were kept */
+export const KeyPrefix = ({ of }: { readonly of: string | null }) =>
+  of === null ? <span class="note">made before this was kept</span> : <code>{of}…</code>;
+
 /** What can't be taken back, or stops somebody's play: apart from the rest, and last on its page. */
 export const DangerZone = ({ children }: { readonly children: ComponentChildren }) => (
   <section class="panel danger-zone">

@@ -9,6 +9,8 @@ export interface Constants {
   readonly restrictionReadMs: number;
   /** How often the settlement job looks for days that are due. */
   readonly settlementTurnMs: number;
+  /** How often what is played is counted by hour. */
+  readonly trafficTurnMs: number;
   /** Games of a worker with metrics of their own. */
   readonly metricsGamesMax: number;
   /** Of the outbox, for each of the OUTBOX_MAX_ENTRIES: twice what an entry takes whose names are UUIDs. Of longer ones fewer fit. */
@@ -22,6 +24,7 @@ const CONSTANTS: Constants = {
   catalogPollMs: 400,
   restrictionReadMs: 600,
   settlementTurnMs: 60_000,
+  trafficTurnMs: 60_000,
   metricsGamesMax: 100,
   outboxBytesPerEntry: 256,
   packagesCheckMs: 30_000,

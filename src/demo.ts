@@ -1,9 +1,10 @@
 /** What a first start on embedded stores makes, so that the service can be tried at once: a sandbox partner and its games. */
+import { storedKey } from './domain/apiKey.js';
 import { DEMO_SHEET } from './domain/demoSheet.js';
 import { RAFFLE as RAFFLE_KIND } from './domain/games/raffle.js';
 import { SLOT } from './domain/games/slot.js';
 import { checkParSheet, type ParSheet } from './domain/par.js';
-import { apiKeyHash, initialSettings } from './http/operator/partners.js';
+import { initialSettings } from './http/operator/partners.js';
 import type { Store } from './postgres/store.js';
 
 const SLUG = 'demo';
@@ -53,7 +54,7 @@ export async function seedDemo(store: Store, apiKey: string): Promise<Demo> {
   if (typeof partner === 'string') throw new Error('The demo partner was made by another process just now');
   const { partnerId } = partner;
   if ((await store.apiKeys.list(partnerId)).length === 0) {
-    await store.apiKeys.issue(ACTOR, { partnerId, hash: apiKeyHash(apiKey), name: 'demo', expiresAt: null });
+    await store.apiKeys.issue(ACTOR, { partnerId, ...storedKey(apiKey), name: 'demo', expiresAt: null });
   }
   const games = await store.games.list(partnerId);
   let game = games.find(({ gameType }) => gameType === SLOT.gameType);

@@ -31,6 +31,7 @@ export type BackgroundTask =
   | 'cell preparation'
   | 'block replenishment'
   | 'cleanup'
+  | 'hours of traffic'
   | 'player checkpoint'
   | 'request id release'
   | 'round timeout'

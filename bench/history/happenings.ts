@@ -81,7 +81,10 @@ function callsOf({ as, northwind }: Portfolio) {
     revise: (partner: DemoPartner, date: string) =>
       bodyOf(
         as('omar.haddad').operator.POST('/partners/{id}/settlements/{date}', {
-          params: { path: { id: partner.partnerId, date } },
+          params: {
+            path: { id: partner.partnerId, date },
+            query: { reason: 'The partner counts other wagers' },
+          },
         }),
       ),
     /** Somebody begins with the oldest review, where chance has opened one. */

@@ -1,10 +1,10 @@
 /**
- * `npm run demo:history -- [--data .demo-history] [--days 14] [--seed demo]`
+ * `npm run demo:history -- [--data .demo-history] [--days 14] [--seed demo] [--share 1]`
  *
  * Makes an installation that has lived for some days, for a look at the console and for its pictures: slots, raffles, blackjack, a
  * communal progressive, large wins, webhooks that fail, a blocked player, a suspended game, settlement reports. The service itself
  * does all of it, on stores of its own, under a clock that is set back and goes on in steps of hours; in the end it is right, and the
- * books are audited. The seed decides what is played and done; outcomes are drawn as always. Needs Linux and a C compiler (`cc`).
+ * books are audited. The seed decides what is played and done; outcomes are drawn as always. `--share` is the part of the usual plays. Needs Linux and a C compiler (`cc`).
  */
 import { execFile } from 'node:child_process';
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -28,12 +28,16 @@ const { values } = parseArgs({
     data: { type: 'string', default: '.demo-history' },
     days: { type: 'string', default: '14' },
     seed: { type: 'string', default: 'demo' },
+    share: { type: 'string', default: '1' },
   },
 });
 const DATA_DIR = resolve(ROOT, values.data);
 const DAYS = Number(values.days);
+const SHARE = Number(values.share);
 const HOUR_MS = 3_600_000;
-const STEP_HOURS = 3;
+const STEP_HOURS = 1;
+/** The hour from whose begin on the reports of the day before are there. */
+const REPORTS_HOUR = 3;
 /** A program sees a clock that was set within 10 ms. */
 const CLOCK_SEEN_MS = 50;
 
@@ -68,12 +72,12 @@ async function history(
   for (let day = 0; day <= DAYS; day++) {
     // The weekend plays more, and each partner grows.
     const weekday = new Date(firstDay + day * 24 * HOUR_MS).getUTCDay();
-    const weight = (weekday === 0 || weekday === 6 ? 1.5 : 1) * (0.8 + (0.4 * day) / DAYS);
+    const weight = SHARE * (weekday === 0 || weekday === 6 ? 1.5 : 1) * (0.8 + (0.4 * day) / DAYS);
     for (let hour = 0; hour < 24; hour += STEP_HOURS) {
       const now = firstDay + (day * 24 + hour) * HOUR_MS + random.whole(1, 50) * 60_000;
       if (now > Date.now()) return traffic;
       await clock.moveTo(now);
-      if (hour === STEP_HOURS && day > 0) await settled(portfolio, now);
+      if (hour === REPORTS_HOUR && day > 0) await settled(portfolio, now);
       for (const { run: happens } of happenings.filter(isDue(day, hour))) await happens(now);
       await Promise.all(
         [acme, northwind, lucky].map((each) => traffic.play(each, hour, hour + STEP_HOURS, weight)),
@@ -115,7 +119,7 @@ async function main(cleanup: Cleanup): Promise<boolean> {
   const service = await spawnService({
     ...clockEnvironment(library, offsetFile),
     ...{ DATA_DIR, PORT: '0', METRICS_PORT: '0', LOG_LEVEL: 'error' },
-    ...constants({ flushIntervalMs: 20, settlementTurnMs: 500 }),
+    ...constants({ flushIntervalMs: 20, settlementTurnMs: 500, trafficTurnMs: 250 }),
   });
   cleanup.add(() => service.stop());
   const ownerKey = (await readFile(join(DATA_DIR, 'operator-api-key'), 'utf8')).trim();

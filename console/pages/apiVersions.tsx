@@ -57,11 +57,12 @@ const Deprecate = ({
           button: 'Announce the end',
           isDangerous: true,
           typed: version!,
+          asksReason: true,
         },
       ]}
-      act={async ({ version, sunset }) => {
+      act={async ({ version, sunset, reason }) => {
         const params = { path: { version: version! } };
-        const body = { sunsetAt: `${sunset}T00:00:00Z` };
+        const body = { sunsetAt: `${sunset}T00:00:00Z`, reason: reason! };
         await bodyOf(api.POST('/api-versions/{version}/deprecate', { params, body }));
         onChanged();
         return 'The end is announced.';

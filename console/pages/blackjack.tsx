@@ -187,9 +187,11 @@ function EndRound({ round, onChanged }: { readonly round: Round; readonly onChan
             "The hands stand as they are, the dealer draws, and the round is paid. It can't be undone.",
           button: 'Play it out',
           isDangerous: true,
+          asksReason: true,
         }}
-        act={async () => {
-          await bodyOf(api.POST('/rounds/{roundId}/close', { params }));
+        act={async ({ reason }) => {
+          const query = { reason: reason! };
+          await bodyOf(api.POST('/rounds/{roundId}/close', { params: { ...params, query } }));
           onChanged();
           return 'The round is settled.';
         }}

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Chart } from '../chart.js';
-import { DaysField } from '../form.js';
+import { RangeField } from '../form.js';
 import { count, NONE, percent, time } from '../format.js';
 import { useLoad } from '../load.js';
 import { linkTo } from '../router.js';
@@ -14,7 +14,7 @@ type Expected = NonNullable<Rtp['expected']>;
 type Record = Schemas['RtpRecord'];
 
 /** Days that a chart may show. */
-const RANGES = [30, 90, 400];
+const RANGES = [{ days: 30 }, { days: 90 }, { days: 400 }];
 /** Standard deviations within which 95 and 99 of 100 returns lie, once there are many spins (docs/rtp.md). */
 const Q95 = 1.959963984540054;
 const Q99 = 2.5758293035489004;
@@ -28,7 +28,8 @@ const bandText = (band: readonly number[] | null): string =>
   band === null ? NONE : `${percent(band[0])} to ${percent(band[1])}`;
 
 export function RtpPanel({ gameId }: { readonly gameId: number }) {
-  const [days, setDays] = useState(RANGES[0]!);
+  const [range, setRange] = useState(RANGES[0]!);
+  const { days } = range;
   const params = { path: { id: gameId }, query: { days } };
   const loaded = useLoad(() => bodyOf(api.GET('/games/{id}/rtp', { params })), [gameId, days]);
   return (
@@ -40,7 +41,7 @@ export function RtpPanel({ gameId }: { readonly gameId: number }) {
           ) : (
             <>
               <Windows rtp={rtp} />
-              <DaysField ranges={RANGES} days={days} onChange={setDays} />
+              <RangeField ranges={RANGES} shown={range} onChange={setRange} />
               {rtp.windows.map(({ window }) => (
                 <BandChart
                   key={window}

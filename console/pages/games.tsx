@@ -197,9 +197,64 @@ function Suspension({ game, onChanged }: { readonly game: Game; readonly onChang
           return isSuspended ? 'The game is active.' : 'The game is suspended.';
         }}
       />
+      {game.gameType === 'slot' ? <VoidOutcomes game={game} onChanged={onChanged} /> : null}
+      {game.gameType === 'raffle' ? <VoidRaffle game={game} onChanged={onChanged} /> : null}
     </DangerZone>
   );
 }
+
+interface Changing {
+  readonly game: Game;
+  readonly onChanged: () => void;
+}
+
+/** For outcomes that somebody may have seen before they were dealt. */
+const VoidOutcomes = ({ game, onChanged }: Changing) => (
+  <Form
+    label="Sealed outcomes"
+    button="Void the sealed outcomes"
+    isDangerous
+    confirm={{
+      title: `Void the sealed outcomes of ${game.displayName}?`,
+      consequence:
+        'Whatever is sealed and was not dealt is never dealt; the game goes on with new outcomes within a second as a rule. For outcomes that somebody may have seen.',
+      button: 'Void the outcomes',
+      isDangerous: true,
+      typed: game.displayName,
+      asksReason: true,
+    }}
+    act={async ({ reason }) => {
+      const params = { path: { id: game.gameConfigId } };
+      await bodyOf(api.POST('/games/{id}/rotate', { params, body: { reason: reason! } }));
+      onChanged();
+      return 'What was sealed is void.';
+    }}
+  />
+);
+
+const VoidRaffle = ({ game, onChanged }: Changing) => (
+  <Form
+    label="Raffle"
+    button="Void the raffle"
+    isDangerous
+    confirm={{
+      title: `Void ${game.displayName}?`,
+      consequence: `No ticket is sold any more, and each one that was sold is refunded (${usd(game.minWagerUsd)}). Prizes that were paid stay paid. It can't be undone.`,
+      button: 'Void the raffle',
+      isDangerous: true,
+      typed: game.displayName,
+      asksReason: true,
+    }}
+    act={async ({ reason }) => {
+      const params = { path: { id: game.gameConfigId } };
+      const { refunded, tickets } = await bodyOf(
+        api.POST('/raffles/{id}/void', { params, body: { reason: reason! } }),
+      );
+      onChanged();
+      return `The raffle is void; ${count(refunded)} of ${count(tickets)} tickets are refunded so far.`;
+    }}
+  />
+);
 
 interface DayEnd {
   readonly day: Schemas['GameDay'];

@@ -5,7 +5,7 @@ import { time } from '../format.js';
 import { useLoad } from '../load.js';
 import { useIsAdmin } from '../session.js';
 import { Table } from '../table.js';
-import { Load, Panel, Secret, Status } from '../ui.js';
+import { KeyPrefix, Load, Panel, Secret, Status } from '../ui.js';
 
 type Operator = Schemas['Operator'];
 
@@ -24,9 +24,11 @@ function Actions({ name, status, onChanged }: Operator & { readonly onChanged: (
           consequence: 'The key before and its sessions end at once. The new key is shown once.',
           button: 'Replace the key',
           isDangerous: true,
+          asksReason: true,
         }}
-        act={async () => {
-          const { apiKey } = await bodyOf(api.POST('/operators/{name}/rotate', { params, body: {} }));
+        act={async ({ reason }) => {
+          const body = { reason: reason! };
+          const { apiKey } = await bodyOf(api.POST('/operators/{name}/rotate', { params, body }));
           return <Secret label={`New key of ${name}`} value={apiKey} />;
         }}
       />
@@ -41,9 +43,11 @@ function Actions({ name, status, onChanged }: Operator & { readonly onChanged: (
           button: 'Revoke',
           isDangerous: true,
           typed: name,
+          asksReason: true,
         }}
-        act={async () => {
-          await bodyOf(api.DELETE('/operators/{name}', { params }));
+        act={async ({ reason }) => {
+          const query = { reason: reason! };
+          await bodyOf(api.DELETE('/operators/{name}', { params: { ...params, query } }));
           onChanged();
           return 'Revoked.';
         }}
@@ -73,6 +77,7 @@ export function Operators() {
             columns={[
               { heading: 'Name', cell: ({ name }) => name },
               { heading: 'Role', cell: ({ role }) => role },
+              { heading: 'Key begins with', cell: ({ prefix }) => <KeyPrefix of={prefix} /> },
               { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
               { heading: 'Key issued (UTC)', cell: ({ issuedAt }) => time(issuedAt) },
               { heading: 'Expires (UTC)', cell: ({ expiresAt }) => time(expiresAt) },

@@ -7,7 +7,7 @@ import { useLoad } from '../load.js';
 import { PartnerLink } from '../names.js';
 import { linkTo } from '../router.js';
 import { Table } from '../table.js';
-import { TrafficByDay } from '../traffic.js';
+import { TrafficChart } from '../traffic.js';
 import { Facts, Load, Panel } from '../ui.js';
 import { FailingWebhooks } from './failingWebhooks.js';
 
@@ -135,7 +135,7 @@ export function Overview() {
               <Traffic now={now} />
             </Panel>
             <Panel title="Traffic by day">
-              <TrafficByDay />
+              <TrafficChart />
             </Panel>
             <Busiest now={now} before={before} />
             <Errors now={now} />

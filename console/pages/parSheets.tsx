@@ -132,10 +132,12 @@ function Retire(props: Schemas['OperatorParSheetDetail'] & { readonly onChanged:
           button: 'Retire the sheet',
           isDangerous: true,
           typed: gameTitle,
+          asksReason: true,
         }}
-        act={async () => {
+        act={async ({ reason }) => {
           const params = { path: { id: parSheetId } };
-          await bodyOf(api.PATCH('/par-sheets/{id}', { params, body: { status: 'RETIRED' } }));
+          const body = { status: 'RETIRED', reason: reason! } as const;
+          await bodyOf(api.PATCH('/par-sheets/{id}', { params, body }));
           onChanged();
           return 'The sheet is retired.';
         }}

@@ -7,8 +7,8 @@ import { usePartnerNames, useTitle } from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
-import { TrafficByDay } from '../traffic.js';
-import { Copied, DangerZone, Facts, Load, Panel, Secret, Status } from '../ui.js';
+import { TrafficChart } from '../traffic.js';
+import { Copied, DangerZone, Facts, KeyPrefix, Load, Panel, Secret, Status } from '../ui.js';
 import { PartnerSwitch } from './dealing.js';
 
 type Partner = Schemas['PartnerResponse'];
@@ -80,7 +80,7 @@ export function PartnerDetail({ place }: { readonly place: Place }) {
         <>
           <PartnerFacts partner={partner} games={games.data?.games} />
           <Panel title="Traffic">
-            <TrafficByDay partnerId={id} />
+            <TrafficChart partnerId={id} />
           </Panel>
           <Settings partner={partner} onChanged={loaded.reload} />
           <Keys id={id} isActive={partner.isActive} />
@@ -277,6 +277,7 @@ function Keys({ id, isActive }: { readonly id: number; readonly isActive: boolea
             columns={[
               { heading: 'Id', cell: ({ keyId }) => keyId, isNumber: true },
               { heading: 'Name', cell: ({ name }) => name ?? NONE },
+              { heading: 'Begins with', cell: ({ prefix }) => <KeyPrefix of={prefix} /> },
               { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
               { heading: 'Last used (UTC)', cell: ({ lastUsedAt }) => time(lastUsedAt) },
               { heading: 'Expires (UTC)', cell: ({ expiresAt }) => time(expiresAt) },

@@ -225,9 +225,10 @@ function Changes({
           consequence: 'They hold from the next spin on. Spins that are counted stay counted.',
           button: 'Set the rules',
           isDangerous: true,
+          asksReason: true,
         }}
-        act={async ({ rules }) => {
-          const body = JSON.parse(rules!) as Schemas['CommunalBody'];
+        act={async ({ rules, reason }) => {
+          const body = { ...(JSON.parse(rules!) as Schemas['CommunalBody']), reason: reason! };
           await bodyOf(api.PUT('/games/{id}/communal', { params, body }));
           onChanged();
           return 'The rules are set.';

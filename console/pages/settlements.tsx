@@ -62,8 +62,10 @@ export function Settlements({ place }: { readonly place: Place }) {
   );
 }
 
-const makeReport = (id: number, date: string): Promise<Report> =>
-  bodyOf(api.POST('/partners/{id}/settlements/{date}', { params: { path: { id, date } } }));
+const makeReport = (id: number, date: string, reason?: string): Promise<Report> => {
+  const query = reason === undefined ? {} : { reason };
+  return bodyOf(api.POST('/partners/{id}/settlements/{date}', { params: { path: { id, date }, query } }));
+};
 
 function MakeReport({ onMade }: { readonly onMade: () => void }) {
   const partnerOf = usePartnerOf();
@@ -159,9 +161,10 @@ function Revise(props: { readonly id: number; readonly date: string; readonly on
         title: `Make a new revision of the report of ${props.date}?`,
         consequence: 'The partner gets a report that replaces the one before. Both stay on record.',
         button: 'Make the revision',
+        asksReason: true,
       }}
-      act={async () => {
-        const { revision } = await makeReport(props.id, props.date);
+      act={async ({ reason }) => {
+        const { revision } = await makeReport(props.id, props.date, reason);
         props.onMade();
         return `Revision ${revision} is made.`;
       }}

@@ -48,7 +48,7 @@ export class PotKeeper {
     actor: string,
     game: { readonly gameId: number; readonly partnerId: number },
     rules: CommunalRules,
-    resetsProgress: boolean,
+    how: { readonly resetsProgress: boolean; readonly reason?: string | undefined },
   ): Promise<PotState | undefined> {
     const { store, cells, waitsForLedger, deadlineMs, onError } = this.#options;
     const deadline = performance.now() + deadlineMs;
@@ -56,8 +56,9 @@ export class PotKeeper {
       actor,
       game.gameId,
       rules,
-      resetsProgress,
+      how,
     );
+    const { resetsProgress } = how;
     const outcome = await cells.execute(COMMUNAL_SET, {
       ...game,
       ...{ cell, newestMove, epoch, version, rules, resetsProgress, waitsForLedger, deadline },

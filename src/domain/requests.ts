@@ -66,6 +66,7 @@ export {
   Found,
   FoundGame,
   FoundKey,
+  FoundOperator,
   FoundPartner,
   FoundPlay,
   FoundPlayer,
@@ -79,6 +80,9 @@ export {
   Progressives,
   SearchQuery,
   TrafficDays,
+  TrafficHour,
+  TrafficHours,
+  TrafficHoursQuery,
   TrafficQuery,
 } from './schemas/operatorFinds.js';
 export {

@@ -13,6 +13,7 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   'cell preparation': 'ledger',
   'block replenishment': 'blocks',
   cleanup: 'redis',
+  'hours of traffic': 'postgres',
   'player checkpoint': 'postgres',
   'request id release': 'postgres',
   'round timeout': 'postgres',

@@ -1,4 +1,5 @@
-/** API keys: only their SHA-256 is stored (docs/contract.md §3). */
+/** API keys: only their SHA-256 and how they begin is stored (docs/contract.md §3). */
+import type { StoredKey } from '../domain/apiKey.js';
 import { audit, because, withChange } from './auditLog.js';
 import type { Sql } from './client.js';
 
@@ -6,6 +7,8 @@ export interface ApiKeyRow {
   keyId: number;
   partnerId: number;
   name: string | null;
+  /** Null: it was made before prefixes were kept. */
+  prefix: string | null;
   createdAt: Date;
   expiresAt: Date | null;
   revokedAt: Date | null;
@@ -16,6 +19,7 @@ interface Row {
   key_id: number;
   partner_id: number;
   name: string | null;
+  prefix: string | null;
   created_at: Date;
   expires_at: Date | null;
   revoked_at: Date | null;
@@ -26,6 +30,7 @@ const fromRow = (row: Row): ApiKeyRow => ({
   keyId: row.key_id,
   partnerId: row.partner_id,
   name: row.name,
+  prefix: row.prefix,
   createdAt: row.created_at,
   expiresAt: row.expires_at,
   revokedAt: row.revoked_at,
@@ -41,13 +46,13 @@ export class ApiKeys {
 
   async issue(
     actor: string,
-    key: { partnerId: number; hash: Buffer; name: string | null; expiresAt: Date | null },
+    key: StoredKey & { partnerId: number; name: string | null; expiresAt: Date | null },
   ): Promise<ApiKeyRow> {
     return withChange(this.#sql, async (tx, changed) => {
       const [row] = await tx<Row[]>`
-        INSERT INTO api_keys (partner_id, key_hash, name, expires_at, changed)
-        VALUES (${key.partnerId}, ${key.hash}, ${key.name}, ${key.expiresAt}, ${changed})
-        RETURNING key_id, partner_id, name, created_at, expires_at, revoked_at, last_used_at`;
+        INSERT INTO api_keys (partner_id, key_hash, prefix, name, expires_at, changed)
+        VALUES (${key.partnerId}, ${key.hash}, ${key.prefix}, ${key.name}, ${key.expiresAt}, ${changed})
+        RETURNING key_id, partner_id, name, prefix, created_at, expires_at, revoked_at, last_used_at`;
       const issued = fromRow(row!);
       await audit(tx, { actor, action: 'key.issue', subject: `key:${issued.keyId}`, after: issued });
       return issued;
@@ -56,7 +61,7 @@ export class ApiKeys {
 
   async list(partnerId: number): Promise<ApiKeyRow[]> {
     const rows = await this.#sql<Row[]>`
-      SELECT key_id, partner_id, name, created_at, expires_at, revoked_at, last_used_at
+      SELECT key_id, partner_id, name, prefix, created_at, expires_at, revoked_at, last_used_at
       FROM api_keys WHERE partner_id = ${partnerId} ORDER BY key_id`;
     return rows.map(fromRow);
   }

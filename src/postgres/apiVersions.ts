@@ -2,7 +2,7 @@
 import { type ApiVersionEnd, announcementFaults, SUNSET_REMINDER_DAYS } from '../domain/apiVersion.js';
 import type { Fault } from '../domain/errors.js';
 import type { NewEvent } from '../domain/webhook.js';
-import { audit, withChange } from './auditLog.js';
+import { audit, because, withChange } from './auditLog.js';
 import { arrayOf, type Sql, safe, type Transaction } from './client.js';
 import { recordEvents } from './events.js';
 
@@ -112,7 +112,7 @@ export class ApiVersions {
     actor: string,
     version: string,
     announcement: Announcement,
-    { now, noticeDays }: { now: Date; noticeDays: number | undefined },
+    { now, noticeDays, reason }: { now: Date; noticeDays: number | undefined; reason?: string | undefined },
   ): Promise<{ row: ApiVersionRow; deliveries: number } | { faults: Fault[] }> {
     return withChange(this.#sql, async (tx, changed) => {
       const [standingRow] = await tx<Row[]>`SELECT * FROM api_versions WHERE version = ${version} FOR UPDATE`;
@@ -134,7 +134,7 @@ export class ApiVersions {
         action: 'api-version.deprecate',
         subject,
         before: standing ?? null,
-        after: row,
+        after: { ...row, ...because(reason) },
       });
       return { row, deliveries: isNewSunset ? await notifyPartners(tx, [row], now) : 0 };
     });

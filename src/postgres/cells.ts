@@ -5,7 +5,7 @@
  */
 
 import { CELL_MAX } from '../domain/entryId.js';
-import { audit, nextChange, withChange } from './auditLog.js';
+import { audit, because, nextChange, withChange } from './auditLog.js';
 import { arrayOf, raw, type Sql, type Transaction } from './client.js';
 
 export interface CellLease {
@@ -308,7 +308,7 @@ export class Cells {
   }
 
   /** Lets a cell take no new partners, or some again. `last`: no other cell would take any. */
-  async setDraining(actor: string, cell: number, isDraining: boolean): Promise<Drained> {
+  async setDraining(actor: string, cell: number, isDraining: boolean, reason?: string): Promise<Drained> {
     return this.#sql.begin(async (tx) => {
       // The cell before the number of the change: see switchPartner.
       await tx`SELECT 1 FROM cells WHERE cell = ${cell} FOR NO KEY UPDATE`;
@@ -320,7 +320,7 @@ export class Cells {
       await tx`UPDATE cells SET is_draining = ${isDraining} WHERE cell = ${cell}`;
       await audit(tx, {
         ...{ actor, action: 'cell.drain', subject: `cell:${cell}` },
-        ...{ before: { isDraining: before }, after: { isDraining } },
+        ...{ before: { isDraining: before }, after: { isDraining, ...because(reason) } },
       });
       return 'changed';
     });

@@ -5,7 +5,7 @@
 
 import type { BonusNotice, CommunalRules, CommunalState } from '../domain/communal.js';
 import { CLOCKS_MS } from './adjustments.js';
-import { audit } from './auditLog.js';
+import { audit, because } from './auditLog.js';
 import { gameLivesIn, NEWEST_MOVE } from './cells.js';
 import { arrayOf, raw, type Sql, safe } from './client.js';
 import { SharedLookUps } from './sharedLookUps.js';
@@ -134,7 +134,7 @@ export class Communal {
     actor: string,
     gameId: number,
     rules: CommunalRules,
-    resetsProgress: boolean,
+    { resetsProgress, reason }: { readonly resetsProgress: boolean; readonly reason?: string | undefined },
   ): Promise<RulesVersion> {
     return this.#sql.begin(async (tx) => {
       // Versions of a game are made one after the other.
@@ -152,7 +152,7 @@ export class Communal {
         action: 'communal.set',
         subject: `game:${gameId}`,
         before: newest?.rules,
-        after: { ...rules, version, resetsProgress },
+        after: { ...rules, version, resetsProgress, ...because(reason) },
       });
       return { version, cell: row!.cell, newestMove: row!.newest_move, epoch: row!.epoch };
     });

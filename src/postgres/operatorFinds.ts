@@ -1,10 +1,12 @@
 /** What operators find things by: names, numbers and lists across partners. Every answer is bounded. */
 
+import { soughtPrefix } from '../domain/apiKey.js';
 import type { RoundStatus } from '../domain/games/round.js';
 import type { ParSheet } from '../domain/par.js';
 import { raw, type Sql, safe } from './client.js';
 import type { GameDay } from './operatorReads.js';
 import type { ParSheetStatus, ParSheetSummary } from './parSheets.js';
+import { type TrafficHour, trafficHours } from './trafficHours.js';
 
 /** Of each kind that a search finds. */
 const FOUND_MAX = 10;
@@ -23,7 +25,13 @@ export interface FoundNames {
     configName: string;
     gameType: string;
   }[];
-  readonly keys: readonly { partnerId: number; keyId: number; name: string | null }[];
+  readonly keys: readonly {
+    partnerId: number;
+    keyId: number;
+    name: string | null;
+    prefix: string | null;
+  }[];
+  readonly operators: readonly { name: string; prefix: string | null }[];
 }
 
 export interface ListedRound {
@@ -64,11 +72,12 @@ export class OperatorFinds {
     this.#sql = sql;
   }
 
-  /** Partners, games and keys whose name has the text, whatever its case, or whose number it is. */
+  /** Partners, games, keys and operators whose name has the text, whatever its case, whose number it is, or whose key begins so. */
   async byName(text: string): Promise<FoundNames> {
     const number = /^[1-9]\d{0,8}$/.test(text) ? Number(text) : 0;
     const wanted = text.toLowerCase();
-    const [partners, games, keys] = await Promise.all([
+    const prefix = soughtPrefix(text) ?? null;
+    const [partners, games, keys, operators] = await Promise.all([
       this.#sql<{ partner_id: number; slug: string; name: string }[]>`
         SELECT partner_id, slug, name FROM partners
         WHERE partner_id = ${number} OR strpos(slug, ${wanted}) > 0 OR strpos(lower(name), ${wanted}) > 0
@@ -85,9 +94,13 @@ export class OperatorFinds {
         SELECT game_id, partner_id, display_name, config_name, game_type FROM games
         WHERE game_id = ${number} OR strpos(lower(display_name), ${wanted}) > 0 OR strpos(lower(config_name), ${wanted}) > 0
         ORDER BY game_id <> ${number}, game_id DESC LIMIT ${FOUND_MAX}`,
-      this.#sql<{ partner_id: number; key_id: number; name: string | null }[]>`
-        SELECT partner_id, key_id, name FROM api_keys WHERE strpos(lower(name), ${wanted}) > 0
+      this.#sql<{ partner_id: number; key_id: number; name: string | null; prefix: string | null }[]>`
+        SELECT partner_id, key_id, name, prefix FROM api_keys
+        WHERE strpos(lower(name), ${wanted}) > 0 OR starts_with(prefix, ${prefix})
         ORDER BY key_id DESC LIMIT ${FOUND_MAX}`,
+      this.#sql<{ name: string; prefix: string | null }[]>`
+        SELECT name, prefix FROM operators WHERE strpos(lower(name), ${wanted}) > 0 OR starts_with(prefix, ${prefix})
+        ORDER BY name LIMIT ${FOUND_MAX}`,
     ]);
     return {
       partners: partners.map((row) => ({ partnerId: row.partner_id, slug: row.slug, name: row.name })),
@@ -98,7 +111,10 @@ export class OperatorFinds {
         configName: row.config_name,
         gameType: row.game_type,
       })),
-      keys: keys.map((row) => ({ partnerId: row.partner_id, keyId: row.key_id, name: row.name })),
+      keys: keys.map((row) => ({
+        ...{ partnerId: row.partner_id, keyId: row.key_id, name: row.name, prefix: row.prefix },
+      })),
+      operators,
     };
   }
 
@@ -227,6 +243,11 @@ export class OperatorFinds {
       wageredMicros: row.wagered,
       paidMicros: row.paid,
     }));
+  }
+
+  /** @param partnerId undefined: of all partners */
+  trafficHours(hours: number, partnerId: number | undefined): Promise<TrafficHour[]> {
+    return trafficHours(this.#sql, hours, partnerId);
   }
 }
 

@@ -1,9 +1,10 @@
 /**
- * Operators, their keys and the sessions of the console. Of keys and session tokens only the SHA-256 is stored, of a session also
+ * Operators, their keys and the sessions of the console. Of keys and session tokens only the SHA-256 is stored, of a key also how it begins, of a session also
  * the hash of the key that it was begun with. A name is never given to a second operator.
  */
+import type { StoredKey } from '../domain/apiKey.js';
 import type { OperatorKey, Role } from '../domain/operator.js';
-import { audit, withChange } from './auditLog.js';
+import { audit, because, withChange } from './auditLog.js';
 import type { Sql, Transaction } from './client.js';
 
 /** Names that there may ever be: the front ends hold all of them in memory. */
@@ -12,6 +13,8 @@ const OPERATORS_MAX = 1000;
 export interface OperatorRow {
   readonly name: string;
   readonly role: Role;
+  /** How the key begins; null: it was made before prefixes were kept. */
+  readonly prefix: string | null;
   readonly createdAt: Date;
   /** When the key was issued that is in force. */
   readonly issuedAt: Date;
@@ -23,6 +26,7 @@ interface Row {
   name: string;
   role: Role;
   key_hash: Buffer;
+  prefix: string | null;
   created_at: Date;
   issued_at: Date;
   expires_at: Date | null;
@@ -33,6 +37,7 @@ interface Row {
 const fromRow = (row: Row): OperatorRow => ({
   name: row.name,
   role: row.role,
+  prefix: row.prefix,
   createdAt: row.created_at,
   issuedAt: row.issued_at,
   expiresAt: row.expires_at,
@@ -74,7 +79,7 @@ export class Operators {
   /** Makes an operator with a key. @returns undefined: why not */
   async create(
     actor: string,
-    wanted: { name: string; role: Role; hash: Buffer; expiresAt: Date | null },
+    wanted: StoredKey & { name: string; role: Role; expiresAt: Date | null },
   ): Promise<OperatorRow | 'taken' | 'tooMany'> {
     return withChange(this.#sql, async (tx, changed) => {
       const [known] = await tx<{ total: bigint; is_taken: boolean | null }[]>`
@@ -82,8 +87,8 @@ export class Operators {
       if (known!.is_taken === true) return 'taken';
       if (known!.total >= BigInt(OPERATORS_MAX)) return 'tooMany';
       const [row] = await tx<Row[]>`
-        INSERT INTO operators (name, role, key_hash, expires_at, changed)
-        VALUES (${wanted.name}, ${wanted.role}, ${wanted.hash}, ${wanted.expiresAt}, ${changed}) RETURNING *`;
+        INSERT INTO operators (name, role, key_hash, prefix, expires_at, changed)
+        VALUES (${wanted.name}, ${wanted.role}, ${wanted.hash}, ${wanted.prefix}, ${wanted.expiresAt}, ${changed}) RETURNING *`;
       const made = fromRow(row!);
       await audit(tx, { actor, action: 'operator.create', subject: `operator:${made.name}`, after: made });
       return made;
@@ -99,25 +104,30 @@ export class Operators {
   async rotateKey(
     actor: string,
     name: string,
-    key: { hash: Buffer; expiresAt: Date | null },
+    key: StoredKey & { expiresAt: Date | null },
+    reason?: string,
   ): Promise<OperatorRow | undefined> {
     return withChange(this.#sql, async (tx, changed) => {
       const [before] = await tx<Row[]>`
         SELECT * FROM operators WHERE name = ${name} AND revoked_at IS NULL FOR UPDATE`;
       if (before === undefined) return undefined;
       const [row] = await tx<Row[]>`
-        UPDATE operators SET key_hash = ${key.hash}, expires_at = ${key.expiresAt}, issued_at = now(), changed = ${changed}
+        UPDATE operators SET key_hash = ${key.hash}, prefix = ${key.prefix}, expires_at = ${key.expiresAt}, issued_at = now(),
+          changed = ${changed}
         WHERE name = ${name} RETURNING *`;
       await tx`DELETE FROM operator_sessions WHERE key_hash = ${before.key_hash}`;
       const subject = `operator:${name}`;
       const after = fromRow(row!);
-      await audit(tx, { actor, action: 'operator.rotate-key', subject, before: fromRow(before), after });
+      await audit(tx, {
+        ...{ actor, action: 'operator.rotate-key', subject },
+        ...{ before: fromRow(before), after: { ...after, ...because(reason) } },
+      });
       return after;
     });
   }
 
   /** Revokes an operator's key and ends its sessions; a second time changes nothing. */
-  async revoke(actor: string, name: string): Promise<'revoked' | 'missing'> {
+  async revoke(actor: string, name: string, reason?: string): Promise<'revoked' | 'missing'> {
     return withChange(this.#sql, async (tx, changed) => {
       const [before] = await tx<Row[]>`SELECT * FROM operators WHERE name = ${name} FOR UPDATE`;
       if (before === undefined) return 'missing';
@@ -126,7 +136,7 @@ export class Operators {
         UPDATE operators SET revoked_at = now(), changed = ${changed} WHERE name = ${name} RETURNING *`;
       await tx`DELETE FROM operator_sessions WHERE key_hash = ${before.key_hash}`;
       const subject = `operator:${name}`;
-      const after = { revokedAt: row!.revoked_at };
+      const after = { revokedAt: row!.revoked_at, ...because(reason) };
       await audit(tx, { actor, action: 'operator.revoke', subject, before: { revokedAt: null }, after });
       return 'revoked';
     });

@@ -1,6 +1,6 @@
 /** PAR sheets as they were uploaded and found right. */
 import type { ParSheet } from '../domain/par.js';
-import { audit } from './auditLog.js';
+import { audit, because } from './auditLog.js';
 import { raw, type Sql } from './client.js';
 
 export type ParSheetStatus = 'ACTIVE' | 'RETIRED';
@@ -92,6 +92,7 @@ export class ParSheets {
     actor: string,
     parSheetId: number,
     status: ParSheetStatus,
+    reason?: string,
   ): Promise<(ParSheetSummary & { partnerId: number; status: ParSheetStatus }) | undefined> {
     return this.#sql.begin(async (tx) => {
       const [before] = await tx<{ status: ParSheetStatus }[]>`
@@ -104,7 +105,7 @@ export class ParSheets {
         action: 'par-sheet.update',
         subject: `par-sheet:${parSheetId}`,
         before,
-        after: { status },
+        after: { status, ...because(reason) },
       });
       return { ...summaryOf(row!), partnerId: row!.partner_id, status };
     });

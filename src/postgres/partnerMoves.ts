@@ -1,6 +1,6 @@
 /** Moves of partners from cell to cell: requested by an operator, carried out by the worker of the old cell, on record for good. */
 import { entryTimeMs } from '../domain/entryId.js';
-import { audit, nextChange, withChange } from './auditLog.js';
+import { audit, because, nextChange, withChange } from './auditLog.js';
 import { assertOwner, type CellLease, drainingOf, FencedError, livesIn, NEWEST_MOVE } from './cells.js';
 import { arrayOf, boundLocks, type Sql, type Transaction } from './client.js';
 
@@ -52,7 +52,12 @@ export class PartnerMoves {
   }
 
   /** Puts a move on record; the old cell's worker finds it there. */
-  async request(actor: string, partnerId: number, toCell: number): Promise<PartnerMove | NotMoved> {
+  async request(
+    actor: string,
+    partnerId: number,
+    toCell: number,
+    reason?: string,
+  ): Promise<PartnerMove | NotMoved> {
     return withChange(this.#sql, async (tx) => {
       const [partner] = await tx<
         { cell: number }[]
@@ -70,7 +75,7 @@ export class PartnerMoves {
         RETURNING *`;
       await audit(tx, {
         ...{ actor, action: 'partner.move', subject: `partner:${partnerId}` },
-        ...{ before: { cell: partner.cell }, after: { cell: toCell } },
+        ...{ before: { cell: partner.cell }, after: { cell: toCell, ...because(reason) } },
       });
       return moveOf(row!);
     });

@@ -18,7 +18,7 @@ import {
   seal,
 } from '../domain/settlement.js';
 import type { AuditAction } from '../domain/significantEvents.js';
-import { audit } from './auditLog.js';
+import { audit, because } from './auditLog.js';
 import { raw, type Sql, safe, type Transaction } from './client.js';
 import { recordEvents } from './events.js';
 import { REACH } from './partners.js';
@@ -146,6 +146,7 @@ export interface WantedReport {
   readonly isComplete: boolean;
   /** As the audit log names who wants it. */
   readonly actor: string;
+  readonly reason?: string | undefined;
   /** It is wanted only where the day has none yet, or an incomplete one that can be completed. */
   readonly isDue: boolean;
   readonly now: Date;
@@ -325,7 +326,7 @@ export class Settlements {
                 ${text}::json, ${integrityHash})
         RETURNING ${COLUMNS}`;
       const made = fromRow(row!);
-      await audited(tx, wanted.actor, 'settlement.generate', newest, made);
+      await audited(tx, wanted.actor, 'settlement.generate', newest, made, wanted.reason);
       if (isComplete) await onReport(tx, made);
       return made;
     });
@@ -371,6 +372,7 @@ async function audited(
   action: AuditAction,
   before: StoredReport | undefined,
   after: StoredReport,
+  reason?: string,
 ): Promise<void> {
   const of = ({ report, status, integrityHash, disputeReason }: StoredReport) => ({
     revision: report.revision,
@@ -383,6 +385,6 @@ async function audited(
     action,
     subject: `settlement:${after.partnerId}:${after.report.reportDate}`,
     before: before === undefined ? undefined : of(before),
-    after: of(after),
+    after: { ...of(after), ...because(reason) },
   });
 }

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import type { Catalog } from '../catalog/catalog.js';
 import type { Config } from '../config.js';
 import { seedDemo } from '../demo.js';
+import { newKey } from '../domain/apiKey.js';
 import { readOrCreateSecret } from '../embedded/index.js';
-import { newApiKey } from '../http/operator/partners.js';
 import type { Store } from '../postgres/store.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { untilPlayable } from './playable.js';
@@ -19,7 +19,7 @@ export async function openDemo(
 ): Promise<Running['demo']> {
   const isEmbedded = config.REDIS_URL === undefined || config.DATABASE_URL === undefined;
   if (!config.roles.worker || !(isEmbedded || process.argv.includes('--demo'))) return undefined;
-  const apiKey = await readOrCreateSecret(join(config.dataDir, 'demo-api-key'), newApiKey);
+  const apiKey = await readOrCreateSecret(join(config.dataDir, 'demo-api-key'), () => newKey('ks_'));
   const demo = { apiKey, ...(await seedDemo(store, apiKey)) };
   await catalog.refresh();
   for (const gameId of [demo.gameId, demo.raffleId]) await untilPlayable(nodes, gameId, catalog);

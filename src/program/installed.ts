@@ -1,10 +1,10 @@
 /** What is decided once for a database: settings that can't change any more, and the operator's key. */
 import { join } from 'node:path';
 import type { Config } from '../config.js';
+import { newKey } from '../domain/apiKey.js';
 import { FormatError } from '../domain/formats.js';
 import { newBoxKey, SecretBox, UnknownKeyError } from '../domain/secretBox.js';
 import { readOrCreateSecret, SetupError } from '../embedded/index.js';
-import { newApiKey } from '../http/operator/partners.js';
 import { SeedKeyError, sealBlocks, useSeedKeys } from '../postgres/blockSeals.js';
 import type { Sql } from '../postgres/client.js';
 import { type Installation, install, installation } from '../postgres/installation.js';
@@ -34,7 +34,7 @@ export async function operatorKeyOf(config: Config): Promise<{ operatorKey: stri
   let isNew = false;
   const operatorKey = await readOrCreateSecret(join(config.dataDir, 'operator-api-key'), () => {
     isNew = true;
-    return newApiKey();
+    return newKey('ks_');
   });
   return { operatorKey, isNew };
 }

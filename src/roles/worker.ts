@@ -13,6 +13,7 @@ import type { Ownership } from '../ledger/ownership.js';
 import { PartitionMaker } from '../ledger/partitions.js';
 import { StalledSessions } from '../ledger/stalledSessions.js';
 import { LedgerStorage } from '../ledger/storage.js';
+import { TrafficHours } from '../ledger/trafficHours.js';
 import { UnservedCells } from '../ledger/unservedCells.js';
 import { registerLedgerMetrics } from '../metrics/ledgerMetrics.js';
 import { registerWorkerMetrics } from '../metrics/workerMetrics.js';
@@ -120,7 +121,9 @@ function openTidying(parts: RoleParts, cells: () => readonly number[]): Periodic
   const storage = new LedgerStorage(sql, DATABASE_URL === undefined ? { folder: dataDir } : known, events);
   registerLedgerMetrics(metrics, storage);
   const removal = new OutcomeRemoval(sql, events);
-  return [openRoundTimeouts(parts, cells), partitions, removal, storage, new StalledSessions(sql, events)];
+  const hours = new TrafficHours(sql, config.constants.trafficTurnMs, events);
+  const stalled = new StalledSessions(sql, events);
+  return [openRoundTimeouts(parts, cells), partitions, removal, storage, hours, stalled];
 }
 
 /** What the file outside both stores (POSITION_FILE) says and learns; nothing without it. */

@@ -11,7 +11,7 @@ import { ApiError, ERRORS } from '../domain/errors.js';
 import { DAY_MS, dayOf, shiftDay, startOf } from '../domain/settlement.js';
 import type { EventEmitter } from '../events.js';
 import type { LedgerReach } from '../postgres/partners.js';
-import type { OnReport, StoredReport, UnsettledDay } from '../postgres/settlements.js';
+import type { OnReport, StoredReport, UnsettledDay, WantedReport } from '../postgres/settlements.js';
 import type { Store } from '../postgres/store.js';
 import type { RedisNodes } from '../redis/nodes.js';
 
@@ -54,7 +54,12 @@ export class Settlements {
    * Makes the next revision of a report for the operator: PENDING where the day is not complete.
    * @throws ApiError: KS-4209, KS-4214, KS-4301 for a day that is to come or is before the partner's first, KS-4304.
    */
-  async makeNow(partnerId: number | undefined, date: string, actor: string): Promise<StoredReport> {
+  async makeNow(
+    partnerId: number | undefined,
+    date: string,
+    actor: string,
+    reason?: string,
+  ): Promise<StoredReport> {
     const { store } = this.#options;
     const partner = partnerId === undefined ? undefined : await store.settlements.partner(partnerId);
     if (partnerId === undefined || partner === undefined) throw new ApiError(ERRORS.partnerNotFound);
@@ -62,7 +67,7 @@ export class Settlements {
     if (date < partner.firstDay || date > dayOf(this.now().getTime()))
       throw new ApiError(ERRORS.reportNotFound);
     const isComplete = await this.#isComplete(partnerId, date);
-    const made = await this.#make(partnerId, date, { actor, isDue: false, isComplete });
+    const made = await this.#make(partnerId, date, { actor, reason, isDue: false, isComplete });
     // A report that is wanted now is never one that is not due.
     if (typeof made === 'string') throw new ApiError(ERRORS.reportStatus);
     return made;
@@ -122,7 +127,7 @@ export class Settlements {
   async #make(
     partnerId: number,
     date: string,
-    how: { readonly actor: string; readonly isDue: boolean; readonly isComplete: boolean },
+    how: Pick<WantedReport, 'actor' | 'reason' | 'isDue' | 'isComplete'>,
   ): Promise<StoredReport | 'acknowledged' | 'not-due'> {
     const { store, onReport, events } = this.#options;
     const startMs = startOf(date);

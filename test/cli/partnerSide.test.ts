@@ -87,7 +87,7 @@ test('operator issues, lists, rotates and revokes keys; an auditor is told what 
   const asJane = ['--key-file', join(folder, 'jane')];
   const listed = await cli('operator', 'list', ...asJane);
   expect([listed.status, listed.error]).toEqual([0, '']);
-  expect(listed.out).toMatch(/^name +role +status +key issued +expires$/m);
+  expect(listed.out).toMatch(/^name +role +begins with +status +key issued +expires$/m);
   expect(listed.out).toMatch(/^jane\.doe +auditor +active +\S+Z +-$/m);
   expect(await cli('operator', 'revoke', 'jane.doe', ...asJane, '--yes')).toMatchObject({
     status: 1,

@@ -231,7 +231,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
   test('shows a blackjack round as cards, and voids it for a reason', async () => {
     const table = await newTable(service, partnerId);
     const round = await dealUntil(service, key, table, 'carol', ({ status }) => status === 'OPEN');
-    await go('rounds?partner=acme&status=OPEN', 'Rounds');
+    await go('rounds?status=OPEN', 'Rounds');
     await page.getByRole('link', { name: round.roundId.slice(0, 8) }).click();
     await page.getByRole('list', { name: 'Cards of hand 1' }).getByRole('listitem').nth(1).waitFor();
     await page.getByRole('button', { name: 'Void the round' }).click();
@@ -245,6 +245,44 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     );
     expect(log.body.entries[0]!.after.reason).toBe('the table was wrong');
     roundId = round.roundId;
+  });
+
+  test('plays a blackjack round out for a reason', async () => {
+    const table = await newTable(service, partnerId);
+    const round = await dealUntil(service, key, table, 'dora', ({ status }) => status === 'OPEN');
+    await go(`lookup?id=${round.roundId}`, 'Look up');
+    await page.getByRole('button', { name: 'Play the round out' }).click();
+    await dialog().getByLabel('Reason').fill('the player is gone');
+    await dialog().getByRole('button', { name: 'Play it out' }).click();
+    await page.getByRole('definition').getByText('SETTLED').waitFor();
+    const log = await service.operator<{ entries: { after: { reason?: string } }[] }>(
+      'GET',
+      '/audit-log?action=round.close',
+    );
+    expect(log.body.entries[0]!.after.reason).toBe('the player is gone');
+  });
+
+  test('shows how a key begins, finds it by that, and sends no whole key that is searched for', async () => {
+    const issued = await service.operator<{ apiKey: string; prefix: string }>(
+      'POST',
+      `/partners/${partnerId}/keys`,
+      { name: 'kiosk' },
+    );
+    const { apiKey, prefix } = issued.body;
+    await go(`partners/${partnerId}`, 'Acme Games');
+    await page.getByRole('cell', { name: `${prefix}…` }).waitFor();
+    const asked: string[] = [];
+    const note = (request: { url(): string }) => void asked.push(request.url());
+    page.on('request', note);
+    await page.keyboard.press('Control+k');
+    await dialog().getByRole('searchbox').fill(apiKey);
+    await dialog()
+      .getByRole('link', { name: `kiosk (${prefix}…), Acme Games` })
+      .click();
+    page.off('request', note);
+    const searches = asked.filter((url) => url.includes('/search?'));
+    expect(searches.length).toBeGreaterThan(0);
+    expect(searches.filter((url) => url.includes(apiKey.slice(0, 12)))).toEqual([]);
   });
 
   test('on a phone has the active tab in view, and a statement with its amounts', async () => {
@@ -341,8 +379,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
       await page.goto(`${service.base}/console`);
       for (const [path, heading] of pages) {
         await go(path, heading);
-        for (const colorScheme of schemesOf()) {
-          await page.emulateMedia({ colorScheme });
+        const judge = async (how: string): Promise<void> => {
           await page.evaluate(axe);
           const { violations } = await page.evaluate<{
             violations: { id: string; nodes: { html: string }[] }[];
@@ -350,7 +387,11 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
           const found = violations.map(
             ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`,
           );
-          expect(found, `${path} ${colorScheme}`).toEqual([]);
+          expect(found, `${path} ${how}`).toEqual([]);
+        };
+        for (const colorScheme of schemesOf()) {
+          await page.emulateMedia({ colorScheme });
+          await judge(colorScheme);
           await picture(
             `${path.replace(/[/?=].*$/, '')}${path.includes('/') ? '-detail' : ''}-${colorScheme}`,
           );
@@ -359,6 +400,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
         expect(await page.evaluate('document.documentElement.scrollWidth'), path).toBeLessThanOrEqual(
           NARROW.width,
         );
+        await judge('on a phone');
         await page.setViewportSize(WIDE);
       }
       await page.emulateMedia({ colorScheme: 'light' });

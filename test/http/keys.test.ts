@@ -92,6 +92,7 @@ describe('a key', () => {
     expect(issued).toEqual({
       keyId: expect.any(Number),
       apiKey: expect.stringMatching(/^ks_[A-Za-z0-9_-]{43}$/),
+      prefix: issued.apiKey.slice(0, 9),
       name: 'web shop',
       createdAt: expect.any(String),
       expiresAt: null,

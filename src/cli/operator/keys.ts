@@ -9,6 +9,7 @@ import { partnerIdOf } from './names.js';
 const COLUMNS: readonly Column<Schemas['ApiKey']>[] = [
   { heading: 'id', value: (row) => row.keyId, kind: 'number' },
   { heading: 'name', value: (row) => row.name },
+  { heading: 'begins with', value: (row) => row.prefix },
   { heading: 'status', value: (row) => row.status },
   { heading: 'created', value: (row) => row.createdAt },
   { heading: 'expires', value: (row) => row.expiresAt },

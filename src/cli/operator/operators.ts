@@ -8,6 +8,7 @@ import { type Call, note, type OperatorCommands, type Schemas } from './call.js'
 const COLUMNS: readonly Column<Schemas['Operator']>[] = [
   { heading: 'name', value: (row) => row.name },
   { heading: 'role', value: (row) => row.role },
+  { heading: 'begins with', value: (row) => row.prefix },
   { heading: 'status', value: (row) => row.status },
   { heading: 'key issued', value: (row) => row.issuedAt },
   { heading: 'expires', value: (row) => row.expiresAt },

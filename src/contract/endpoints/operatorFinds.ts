@@ -11,6 +11,8 @@ import {
   Progressives,
   SearchQuery,
   TrafficDays,
+  TrafficHours,
+  TrafficHoursQuery,
   TrafficQuery,
 } from '../../domain/requests.js';
 import { endpoint } from '../endpoint.js';
@@ -40,14 +42,15 @@ export const search = endpoint(
     path: '/search',
     operationId: 'search',
     tag: 'Service',
-    summary: 'Partners, games, players, spins, rounds and keys by a part of a name, or by id',
+    summary:
+      'Partners, games, players, spins, rounds and keys by a part of a name, how a key begins, or by id',
     query: SearchQuery,
     response: Found,
     errors: [],
   },
   {
     description:
-      'At most 10 of each. A player is found by its whole name only, at the newest 50 partners; `slug/player` names one of any partner.',
+      'At most 10 of each. A player is found by its whole name only, at the newest 50 partners; `slug/player` names one of any partner. Of a text that begins as keys do, only so much is looked at as is kept of keys.',
     response: {
       partners: [{ partnerId: 2, slug: 'acme', name: 'Acme Games' }],
       games: [
@@ -62,6 +65,7 @@ export const search = endpoint(
       players: [],
       plays: [],
       keys: [],
+      operators: [],
     },
   },
 );
@@ -178,5 +182,26 @@ export const listTraffic = endpoint(
   {
     description: 'What the ledger has. Days that were dropped from Postgres are there, too.',
     response: { days: [{ day: '2026-11-22', spins: 48_210, wageredUsd: 12_052.5, paidOutUsd: 11_390.25 }] },
+  },
+);
+
+export const listTrafficHours = endpoint(
+  {
+    ...reads,
+    path: '/traffic/hours',
+    operationId: 'listTrafficHours',
+    tag: 'Service',
+    summary: 'Plays, wagers and payouts by UTC hour, of all partners or of one',
+    query: TrafficHoursQuery,
+    response: TrafficHours,
+    hasSums: true,
+    errors: [],
+  },
+  {
+    description:
+      'What the ledger grew by in each hour, to within a minute: what is booked late, such as after a recovery, counts where it is booked. Hours are kept for 35 days.',
+    response: {
+      hours: [{ hour: '2026-11-22T04:00:00.000Z', spins: 2_410, wageredUsd: 602.5, paidOutUsd: 571.25 }],
+    },
   },
 );

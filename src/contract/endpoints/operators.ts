@@ -6,6 +6,7 @@ import {
   OperatorKeyBody,
   OperatorList,
   PATH,
+  ReasonQuery,
   Session,
 } from '../../domain/requests.js';
 import { endpoint } from '../endpoint.js';
@@ -13,6 +14,7 @@ import { endpoint } from '../endpoint.js';
 const OPERATOR = {
   name: 'jane.doe',
   role: 'operator',
+  prefix: 'kso_AAAAAA',
   status: 'active',
   createdAt: '2026-11-22T07:30:12.408Z',
   issuedAt: '2026-11-22T07:30:12.408Z',
@@ -53,7 +55,7 @@ export const createOperator = endpoint(
     failure: ERRORS.keyIssueFailed,
   },
   {
-    description: `An admin gives a person or a program a key of its own. The audit log names whoever made a change. A request beyond the role is ${ERRORS.notPermitted.code}. The answer shows the key, of which the service keeps only the SHA-256.`,
+    description: `An admin gives a person or a program a key of its own. The audit log names whoever made a change. A request beyond the role is ${ERRORS.notPermitted.code}. The answer shows the key, of which the service keeps only the SHA-256 and \`prefix\`.`,
     request: { name: 'jane.doe', role: 'operator', expiresAt: '2027-12-31T00:00:00Z' },
     response: { ...OPERATOR, apiKey: API_KEY },
   },
@@ -113,6 +115,7 @@ export const revokeOperator = endpoint(
     method: 'delete',
     path: '/operators/{name}',
     params: { name: PATH.operatorName },
+    query: ReasonQuery,
     operationId: 'revokeOperator',
     tag: 'Operators',
     summary: "Revoke an operator's key and end its sessions",

@@ -50,6 +50,7 @@ const MOVE = {
 const KEY = {
   keyId: 2,
   name: 'back end',
+  prefix: 'ks_AAAAAA',
   createdAt: '2026-11-22T04:13:56.480Z',
   expiresAt: '2027-12-31T00:00:00.000Z',
 };
@@ -204,7 +205,7 @@ export const issueKey = endpoint(
     failure: ERRORS.keyIssueFailed,
   },
   {
-    description: 'The answer shows the key, of which the service keeps only the SHA-256.',
+    description: 'The answer shows the key, of which the service keeps only the SHA-256 and `prefix`.',
     request: { name: 'back end', expiresAt: '2027-12-31T00:00:00.000Z' },
     // Not a key of anyone.
     response: { ...KEY, apiKey: `ks_${'A'.repeat(43)}` },

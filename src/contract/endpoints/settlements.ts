@@ -6,6 +6,7 @@ import {
   PATH,
   Page,
   ReadRevision,
+  ReasonQuery,
   SettlementList,
   SettlementReport,
 } from '../../domain/requests.js';
@@ -170,6 +171,7 @@ export const makeSettlement = endpoint(
     method: 'post',
     path: '/partners/{id}/settlements/{date}',
     params: { id: PATH.partnerId, date: PATH.reportDate },
+    query: ReasonQuery,
     operationId: 'makeSettlement',
     tag: 'Settlements',
     summary:

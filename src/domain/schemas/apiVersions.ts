@@ -1,6 +1,6 @@
 /** Versions of the partner API: their end, and who still uses them. */
 import { type Static, Type } from '#typebox';
-import { choice, nullable, timestamp } from './common.js';
+import { AUDIT_REASON, choice, nullable, timestamp } from './common.js';
 
 /** Nothing that could end a header line or the angle brackets of a Link. */
 const MIGRATION_URL_PATTERN = '^https?://[!#-;=?-~]{1,2000}$';
@@ -15,6 +15,7 @@ export const DeprecateBody = Type.Object({
   migrationUrl: Type.Optional(
     nullable(Type.String({ pattern: MIGRATION_URL_PATTERN, description: 'A page that says how to move' })),
   ),
+  reason: Type.Optional(AUDIT_REASON),
 });
 
 export const ApiVersionStatus = choice(['ACTIVE', 'DEPRECATED', 'SUNSET'], 'SUNSET: it answers 410');

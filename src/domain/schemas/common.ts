@@ -55,6 +55,11 @@ export const extensible = (values: readonly string[], description: string) =>
 
 export const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
+/** How a key begins. */
+export const KEY_PREFIX = nullable(
+  Type.String({ description: 'How the key begins; null: it was made before this was kept' }),
+);
+
 /** One of some texts. */
 export const choice = <const Values extends readonly string[]>(values: Values, description?: string) =>
   Type.Union(

@@ -1,7 +1,7 @@
 /** The communal progressive of a game: its rules, funding, progress, events and shares. */
 import { type Static, Type } from '#typebox';
 import { TIERS_MAX } from '../communal.js';
-import { choice, nullable, opaque, pageMembers, REASON_PATTERN, timestamp } from './common.js';
+import { AUDIT_REASON, choice, nullable, opaque, pageMembers, REASON_PATTERN, timestamp } from './common.js';
 
 /** Amounts here are texts: a pot is divided to the micro-dollar, and a reader should not go through a float for that. */
 const usdText = (description: string) =>
@@ -49,6 +49,7 @@ export const CommunalBody = Type.Object({
   emptyCommunity: Type.Optional(EmptyCommunity),
   onShortBudget: Type.Optional(OnShortBudget),
   resetProgress: Type.Optional(Type.Boolean({ default: false, description: 'The counter begins anew' })),
+  reason: Type.Optional(AUDIT_REASON),
 });
 
 const view = {

@@ -133,7 +133,10 @@ export const BlocksBody = Type.Object({ count: Type.Integer({ minimum: 1, maximu
 
 export const BlocksAccepted = Type.Object({ gameConfigId: Type.Integer(), requested: Type.Integer() });
 
-export const ParSheetPatch = Type.Object({ status: Type.Literal('RETIRED') });
+export const ParSheetPatch = Type.Object({
+  status: Type.Literal('RETIRED'),
+  reason: Type.Optional(AUDIT_REASON),
+});
 
 export const OperatorParSheet = Type.Object({
   ...ParSheetResponse.properties,

@@ -2,9 +2,9 @@
 import { Type } from '#typebox';
 import { ROUND_STATUSES } from '../games/round.js';
 import { ParSheetBody } from '../par.js';
-import { ID_MAX, nullable, opaque, Page, pageMembers, timestamp, usd } from './common.js';
+import { ID_MAX, KEY_PREFIX, nullable, opaque, Page, pageMembers, timestamp, usd } from './common.js';
 import { OperatorParSheet } from './games.js';
-import { GameDay } from './operatorReads.js';
+import { GameDay, trafficMembers } from './operatorReads.js';
 import { RoundStatus } from './rounds.js';
 
 const partnerId = Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Those of this partner only' });
@@ -12,7 +12,7 @@ const gameId = Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Those o
 
 export const SearchQuery = Type.Object({
   q: opaque(
-    'A part of a name, slug or system name, a number, a player as its partner names it, or the id of a spin or round',
+    'A part of a name, slug or system name, how a key begins, a number, a player as its partner names it, or the id of a spin or round',
   ),
 });
 
@@ -42,7 +42,10 @@ export const FoundKey = Type.Object({
   partnerId: Type.Integer(),
   keyId: Type.Integer(),
   name: nullable(Type.String()),
+  prefix: KEY_PREFIX,
 });
+
+export const FoundOperator = Type.Object({ name: Type.String(), prefix: KEY_PREFIX });
 
 export const Found = Type.Object(
   {
@@ -50,7 +53,10 @@ export const Found = Type.Object(
     games: Type.Array(FoundGame),
     players: Type.Array(FoundPlayer, { description: 'Called exactly so, at the newest 50 partners' }),
     plays: Type.Array(FoundPlay),
-    keys: Type.Array(FoundKey, { description: 'By a part of the name' }),
+    keys: Type.Array(FoundKey, { description: 'By a part of the name, or by how they begin' }),
+    operators: Type.Array(FoundOperator, {
+      description: 'By a part of the name, or by how their key begins',
+    }),
   },
   { description: 'At most 10 of each' },
 );
@@ -110,4 +116,25 @@ export const TrafficQuery = Type.Object({
 
 export const TrafficDays = Type.Object({
   days: Type.Array(GameDay, { description: 'Oldest first; a day without a play is there with zeros' }),
+});
+
+export const TrafficHoursQuery = Type.Object({
+  hours: Type.Integer({
+    minimum: 1,
+    maximum: 840,
+    default: 48,
+    description: 'Up to and with the current one',
+  }),
+  partnerId: Type.Optional(partnerId),
+});
+
+export const TrafficHour = Type.Object({
+  hour: Type.String({ format: 'date-time', description: 'When it begins' }),
+  ...trafficMembers,
+});
+
+export const TrafficHours = Type.Object({
+  hours: Type.Array(TrafficHour, {
+    description: 'Oldest first, from the first hour that is kept; an hour without a play is there with zeros',
+  }),
 });

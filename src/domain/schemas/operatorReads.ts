@@ -1,7 +1,7 @@
 /** What operators read beyond one partner: overview, cells, games, statements, spins, deliveries and reports of all. */
 import { type Static, Type } from '#typebox';
 import { CELL_MAX } from '../entryId.js';
-import { ID_MAX, nullable, Page, pageMembers, timestamp, usd } from './common.js';
+import { AUDIT_REASON, ID_MAX, nullable, Page, pageMembers, timestamp, usd } from './common.js';
 import { DealingState } from './dealing.js';
 import { OperatorGame } from './games.js';
 import { PlayerStatus } from './players.js';
@@ -9,7 +9,7 @@ import { ReportStatus } from './settlements.js';
 import { SpinRecord } from './spins.js';
 import { Delivery, listedWebhookMembers } from './webhooks.js';
 
-const trafficMembers = {
+export const trafficMembers = {
   spins: Type.Integer(),
   wageredUsd: usd('Sum of the wagers'),
   paidOutUsd: usd('Sum of the payouts'),
@@ -120,6 +120,7 @@ export const CellsAdded = Type.Object({
 
 export const CellPatch = Type.Object({
   isDraining: Type.Boolean({ description: 'true: it takes no new partners; false: it does again' }),
+  reason: Type.Optional(AUDIT_REASON),
 });
 
 export type CellsBody = Static<typeof CellsBody>;

@@ -1,7 +1,7 @@
 /** Operators, their keys, and sessions of the console. */
 import { type Static, Type } from '#typebox';
 import { ROLES } from '../operator.js';
-import { choice, nullable, OPERATOR_NAME_PATTERN, timestamp } from './common.js';
+import { AUDIT_REASON, choice, KEY_PREFIX, nullable, OPERATOR_NAME_PATTERN, timestamp } from './common.js';
 import { KeyStatus } from './partners.js';
 
 export const OperatorRole = choice(
@@ -20,11 +20,15 @@ export const OperatorBody = Type.Object({
   expiresAt: Type.Optional(EXPIRES_AT),
 });
 
-export const OperatorKeyBody = Type.Object({ expiresAt: Type.Optional(EXPIRES_AT) });
+export const OperatorKeyBody = Type.Object({
+  expiresAt: Type.Optional(EXPIRES_AT),
+  reason: Type.Optional(AUDIT_REASON),
+});
 
 export const Operator = Type.Object({
   name: Type.String(),
   role: OperatorRole,
+  prefix: KEY_PREFIX,
   status: KeyStatus,
   createdAt: timestamp(),
   issuedAt: Type.String({ format: 'date-time', description: 'When the key was issued that is in force' }),

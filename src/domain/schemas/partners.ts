@@ -1,7 +1,16 @@
 /** Partners and their keys. */
 import { type Static, Type } from '#typebox';
 import { CELL_MAX } from '../entryId.js';
-import { AUDIT_REASON, choice, EMAIL_PATTERN, nullable, opaque, SLUG_PATTERN, timestamp } from './common.js';
+import {
+  AUDIT_REASON,
+  choice,
+  EMAIL_PATTERN,
+  KEY_PREFIX,
+  nullable,
+  opaque,
+  SLUG_PATTERN,
+  timestamp,
+} from './common.js';
 import { DealingState } from './dealing.js';
 
 const RATE_LIMIT = { minimum: 1, maximum: 1_000_000_000 };
@@ -61,6 +70,7 @@ export const PartnerResponse = Type.Object({
 
 export const MoveBody = Type.Object({
   cell: Type.Integer({ minimum: 0, maximum: CELL_MAX, description: 'The cell that the partner moves to' }),
+  reason: Type.Optional(AUDIT_REASON),
 });
 
 export const PartnerMove = Type.Object({
@@ -92,6 +102,7 @@ export const KeyBody = Type.Object({
 const keyMembers = {
   keyId: Type.Integer(),
   name: nullable(Type.String()),
+  prefix: KEY_PREFIX,
   createdAt: timestamp(),
   expiresAt: nullable(timestamp()),
 };

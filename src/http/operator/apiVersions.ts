@@ -67,6 +67,7 @@ export const apiVersionRoutes = (services: Services): Route[] => [
     const made = await services.store.apiVersions.announceEnd(actor, version, announcement, {
       now,
       noticeDays,
+      reason: body.reason,
     });
     if ('faults' in made) throw invalid(made.faults);
     if (made.deliveries > 0) services.webhooks.recorded(made.deliveries);

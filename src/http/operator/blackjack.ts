@@ -75,7 +75,7 @@ export const blackjackRoutes = (services: Services): Route[] => [
   route(contract.voidRound, async ({ actor, params, body }) =>
     shownRecord(services, await endRound(services, actor, params.roundId, 'void', body.reason)),
   ),
-  route(contract.closeRound, async ({ actor, params }) =>
-    shownRecord(services, await endRound(services, actor, params.roundId, 'timeout')),
+  route(contract.closeRound, async ({ actor, params, query }) =>
+    shownRecord(services, await endRound(services, actor, params.roundId, 'timeout', query.reason)),
   ),
 ];

@@ -50,8 +50,8 @@ const addCells = (services: Services): Route =>
 
 const setDraining = ({ store }: Services): Route =>
   route(contract.setDraining, async ({ actor, params, body }) => {
-    const { isDraining } = body;
-    const drained = await store.cells.setDraining(actor, cellOf(params.cell), isDraining);
+    const { isDraining, reason } = body;
+    const drained = await store.cells.setDraining(actor, cellOf(params.cell), isDraining, reason);
     if (drained === 'unknown') throw new ApiError(ERRORS.notFound);
     if (drained === 'last') {
       const message = 'must be false for the last cell that takes partners';

@@ -53,12 +53,10 @@ const setCommunal = (services: Services): Route =>
     const rules = readRules(body);
     const { gameId, partnerId } = row;
     const { wagerMicros } = await knownGame(services.catalog, gameId);
-    const state = await services.cells.pots.set(
-      actor,
-      { gameId, partnerId },
-      rules,
-      body.resetProgress === true,
-    );
+    const state = await services.cells.pots.set(actor, { gameId, partnerId }, rules, {
+      resetsProgress: body.resetProgress === true,
+      reason: body.reason,
+    });
     if (state === undefined) throw new ApiError(ERRORS.progressiveFailed);
     return potView({ ...state, rules }, wagerMicros);
   });

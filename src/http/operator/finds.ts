@@ -41,7 +41,7 @@ async function playsOf({ store, spinIds }: Services, id: string) {
 const search = (services: Services): Route =>
   route(contract.search, async ({ query }) => {
     const text = query.q.trim();
-    if (text === '') return { partners: [], games: [], players: [], plays: [], keys: [] };
+    if (text === '') return { partners: [], games: [], players: [], plays: [], keys: [], operators: [] };
     const [names, players, plays] = await Promise.all([
       services.store.finds.byName(text),
       playersCalled(services, text),
@@ -101,6 +101,18 @@ const listTraffic = ({ store }: Services): Route =>
     ),
   }));
 
+const listTrafficHours = ({ store }: Services): Route =>
+  route(contract.listTrafficHours, async ({ query }) => ({
+    hours: (await store.finds.trafficHours(query.hours, query.partnerId)).map(
+      ({ hour, spins, wageredMicros, paidMicros }) => ({
+        hour: hour.toISOString(),
+        spins: jsonInteger(spins),
+        wageredUsd: jsonUsd(wageredMicros),
+        paidOutUsd: jsonUsd(paidMicros),
+      }),
+    ),
+  }));
+
 export const findRoutes = (services: Services): Route[] => [
   search(services),
   listAllRounds(services),
@@ -108,4 +120,5 @@ export const findRoutes = (services: Services): Route[] => [
   getAnyParSheet(services),
   listProgressives(services),
   listTraffic(services),
+  listTrafficHours(services),
 ];

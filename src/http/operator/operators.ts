@@ -1,7 +1,7 @@
 /** Operators with their keys, and sessions of the console (docs/contract.md §15.7). */
-import { randomBytes } from 'node:crypto';
 import { OPERATOR_BASE } from '../../contract/apis.js';
 import * as contract from '../../contract/endpoints/operators.js';
+import { newKey, storedKey } from '../../domain/apiKey.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { isReservedName } from '../../domain/operator.js';
 import type { OperatorRow } from '../../postgres/operators.js';
@@ -10,15 +10,13 @@ import { learn, type Route, route, WithHeaders } from '../route.js';
 import type { Services } from '../services.js';
 import { expiryOf } from './partners.js';
 
-/** A new key: `kso_` and 43 base64url characters, 256 bits of the operating system's randomness. */
-const newOperatorKey = (): string => `kso_${randomBytes(32).toString('base64url')}`;
-
 function shownOperator(row: OperatorRow) {
   const isExpired = row.expiresAt !== null && row.expiresAt.getTime() <= Date.now();
   const isRevoked = row.revokedAt !== null;
   return {
     name: row.name,
     role: row.role,
+    prefix: row.prefix,
     status: isRevoked ? 'revoked' : isExpired ? 'expired' : 'active',
     createdAt: row.createdAt.toISOString(),
     issuedAt: row.issuedAt.toISOString(),
@@ -37,8 +35,8 @@ const createOperator = ({ store, catalog }: Services): Route =>
     const { name, role, expiresAt } = body;
     const expiry = expiryOf(expiresAt);
     if (isReservedName(name)) throw nameFault(ERRORS.validationFailed, TAKEN);
-    const apiKey = newOperatorKey();
-    const wanted = { name, role, hash: sha256(apiKey), expiresAt: expiry } as const;
+    const apiKey = newKey('kso_');
+    const wanted = { name, role, ...storedKey(apiKey), expiresAt: expiry } as const;
     const row = await store.operators.create(actor, wanted);
     if (row === 'taken') throw nameFault(ERRORS.validationFailed, TAKEN);
     if (row === 'tooMany') throw nameFault(ERRORS.capReached, 'would be one name more than there may be');
@@ -54,17 +52,17 @@ const listOperators = ({ store }: Services): Route =>
 const rotateKey = ({ store, catalog }: Services): Route =>
   route(contract.rotateOperatorKey, async ({ actor, params, body }) => {
     const expiry = expiryOf(body.expiresAt);
-    const apiKey = newOperatorKey();
-    const key = { hash: sha256(apiKey), expiresAt: expiry };
-    const row = await store.operators.rotateKey(actor, params.name, key);
+    const apiKey = newKey('kso_');
+    const key = { ...storedKey(apiKey), expiresAt: expiry };
+    const row = await store.operators.rotateKey(actor, params.name, key, body.reason);
     if (row === undefined) throw new ApiError(ERRORS.keyNotFound);
     await learn(catalog);
     return { ...shownOperator(row), apiKey };
   });
 
 const revokeOperator = ({ store, catalog }: Services): Route =>
-  route(contract.revokeOperator, async ({ actor, params }) => {
-    const result = await store.operators.revoke(actor, params.name);
+  route(contract.revokeOperator, async ({ actor, params, query }) => {
+    const result = await store.operators.revoke(actor, params.name, query.reason);
     if (result === 'missing') throw new ApiError(ERRORS.keyNotFound);
     await learn(catalog);
     return undefined;

@@ -22,10 +22,10 @@ const FAULTS: Readonly<Record<Exclude<NotMoved, 'noSuchPartner'>, string>> = {
 
 export const partnerMoveRoutes = (store: Pick<Store, 'moves' | 'partners'>): Route[] => [
   route(contract.movePartner, async ({ actor, params, body }) => {
-    const { cell } = body;
+    const { cell, reason } = body;
     const partnerId = pathId(params.id);
     const move =
-      partnerId === undefined ? 'noSuchPartner' : await store.moves.request(actor, partnerId, cell);
+      partnerId === undefined ? 'noSuchPartner' : await store.moves.request(actor, partnerId, cell, reason);
     if (move === 'noSuchPartner') throw new ApiError(ERRORS.partnerNotFound);
     if (typeof move === 'string') {
       const details = [{ path: '/cell', message: FAULTS[move] }];

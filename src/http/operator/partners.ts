@@ -1,7 +1,7 @@
 /** The operator's partners and keys, and the audit log (the operator's API). */
-import { randomBytes } from 'node:crypto';
 import * as contract from '../../contract/endpoints/partners.js';
 import { listAuditLog } from '../../contract/endpoints/service.js';
+import { newKey, storedKey } from '../../domain/apiKey.js';
 import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
 import { MAX_MICROS, microsToUsdText } from '../../domain/money.js';
 import { amountMicros, type PartnerPatch } from '../../domain/requests.js';
@@ -9,7 +9,6 @@ import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
 import type { ApiKeyRow } from '../../postgres/apiKeys.js';
 import type { PartnerRow, PartnerSettings } from '../../postgres/partners.js';
 import { activePartnerOf, partnerOf, pathId } from '../found.js';
-import { sha256 } from '../operatorAccess.js';
 import { learn, type Route, route } from '../route.js';
 import type { Services } from '../services.js';
 import { tellGames } from './dealing.js';
@@ -108,6 +107,7 @@ function statusOf(key: ApiKeyRow): 'active' | 'revoked' | 'expired' {
 const keyOf = (row: ApiKeyRow) => ({
   keyId: row.keyId,
   name: row.name,
+  prefix: row.prefix,
   createdAt: row.createdAt.toISOString(),
   expiresAt: row.expiresAt?.toISOString() ?? null,
 });
@@ -121,10 +121,6 @@ export function expiryOf(text: string | null | undefined): Date | null {
   if (expiresAt.getTime() <= Date.now()) throw invalid([{ path, message: 'must be in the future' }]);
   return expiresAt;
 }
-
-/** A new key: `ks_` and 43 base64url characters, 256 bits of the operating system's randomness. */
-export const newApiKey = (): string => `ks_${randomBytes(32).toString('base64url')}`;
-export const apiKeyHash = (apiKey: string): Buffer => sha256(apiKey);
 
 /** A partner's settings at its start (docs/contract.md §15.1). */
 export const initialSettings = (environment: string): PartnerSettings => ({
@@ -174,10 +170,10 @@ export const partnerRoutes = (services: Services): Route[] => {
       const { name, expiresAt } = body;
       const expiry = expiryOf(expiresAt);
       const partner = await activePartnerOf(store, params.id);
-      const apiKey = newApiKey();
+      const apiKey = newKey('ks_');
       const row = await store.apiKeys.issue(actor, {
         partnerId: partner.partnerId,
-        hash: apiKeyHash(apiKey),
+        ...storedKey(apiKey),
         name: name ?? null,
         expiresAt: expiry,
       });

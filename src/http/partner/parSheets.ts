@@ -17,10 +17,12 @@ export const parSheetRoutes = (store: Store): Route[] => [
   route(contract.listParSheets, async ({ partner }) => {
     return { parSheets: await store.parSheets.listActive(partner.partnerId) };
   }),
-  route(contract.updateParSheet, async ({ actor, params }) => {
+  route(contract.updateParSheet, async ({ actor, params, body }) => {
     const parSheetId = pathId(params.id);
     const row =
-      parSheetId === undefined ? undefined : await store.parSheets.setStatus(actor, parSheetId, 'RETIRED');
+      parSheetId === undefined
+        ? undefined
+        : await store.parSheets.setStatus(actor, parSheetId, 'RETIRED', body.reason);
     if (row === undefined) throw new ApiError(ERRORS.parSheetNotFound);
     return row;
   }),

@@ -66,7 +66,9 @@ export const settlementRoutes = ({ store, settlements }: Services): Route[] => {
     ),
     route(contract.makeSettlement, async (request) => {
       const date = dateOf(request);
-      return reportOf(await settlements.makeNow(pathId(request.params.id), date, request.actor));
+      return reportOf(
+        await settlements.makeNow(pathId(request.params.id), date, request.actor, request.query.reason),
+      );
     }),
   ];
 };
