@@ -2,9 +2,9 @@
 import { type ComponentChildren, createContext } from 'preact';
 import { useContext, useEffect, useMemo } from 'preact/hooks';
 import { api, bodyOf, type Schemas } from './api.js';
-import { Field } from './form.js';
+import { Field, Form } from './form.js';
 import { type Loaded, useLoad } from './load.js';
-import { linkTo, type Place } from './router.js';
+import { go, linkTo, type Place } from './router.js';
 
 type Partner = Schemas['PartnerResponse'];
 
@@ -64,6 +64,32 @@ export function PartnerField({
       hint={isOptional === true ? 'Slug or id; none: all' : 'Slug or id'}
     />
   );
+}
+
+/** Shows those of a list that are of one partner, whose slug or id the address keeps. @param place where the list is */
+export function PartnerFilter({ place }: { readonly place: Place }) {
+  const partnerOf = usePartnerOf();
+  return (
+    <Form
+      label="Filter by partner"
+      button="Show"
+      isInline
+      keepsValues
+      act={async ({ partner }) => {
+        if (partner !== '') partnerOf(partner!);
+        go(place.parts, { partner: partner! });
+        return null;
+      }}
+    >
+      <PartnerField value={place.query.get('partner') ?? ''} isOptional />
+    </Form>
+  );
+}
+
+/** The partner that a list is of: undefined where it is of all, or where nobody is called so. */
+export function usePartnerWanted(place: Place): number | undefined {
+  const { idOf } = usePartnerNames();
+  return idOf(place.query.get('partner') ?? '');
 }
 
 /** Pages of one thing of a partner, whose slug or id is the second part of their address. */

@@ -100,7 +100,16 @@ function Palette({ onClose }: { readonly onClose: () => void }) {
   const current = found?.of === wanted ? found : undefined;
   const first = current?.hits?.[0];
   return (
-    <dialog ref={dialog} class="search" aria-label="Search" onCancel={onClose}>
+    <dialog
+      ref={dialog}
+      class="search"
+      aria-label="Search"
+      onCancel={onClose}
+      onKeyDown={(event) => {
+        // In a search field with a text the key would only empty it.
+        if (event.key === 'Escape') onClose();
+      }}
+    >
       <form
         method="dialog"
         onSubmit={(event) => {

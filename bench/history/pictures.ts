@@ -107,6 +107,8 @@ async function takeAll(browser: Browser, base: string, key: string): Promise<num
       if (!name.startsWith(values.only)) continue;
       const file = join(TO, `${name}.${look}.png`);
       mkdirSync(dirname(file), { recursive: true });
+      // From one page of the console to another only the address changes: that would be no load to wait for.
+      await page.goto('about:blank');
       await page.goto(base + address, { waitUntil: 'networkidle' });
       await page.getByText('Loading…').first().waitFor({ state: 'detached' });
       await page.screenshot({ path: file, fullPage: values.whole, animations: 'disabled' });

@@ -1,7 +1,7 @@
 /** The audit log: who changed what, with the state before and after. */
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form } from '../form.js';
-import { time } from '../format.js';
+import { NONE, time } from '../format.js';
 import { useLoad } from '../load.js';
 import { go, type Place } from '../router.js';
 import { Table } from '../table.js';
@@ -47,6 +47,7 @@ export function AuditLog({ place }: { readonly place: Place }) {
                 { heading: 'Who', cell: ({ actor }) => actor },
                 { heading: 'Action', cell: ({ action }) => action },
                 { heading: 'Subject', cell: ({ subject }) => subject },
+                { heading: 'Reason', cell: ({ after }) => reasonIn(after) },
                 { heading: 'Change', cell: (entry) => <Change {...entry} /> },
               ]}
             />
@@ -58,12 +59,18 @@ export function AuditLog({ place }: { readonly place: Place }) {
   );
 }
 
+/** Why it was done, where that was said. */
+function reasonIn(after: unknown): string {
+  const { reason } = (after ?? {}) as { reason?: unknown };
+  return typeof reason === 'string' ? reason : NONE;
+}
+
 /** The members that differ; of something new all that it has. */
 function Change({ before, after }: Schemas['AuditEntry']) {
   const was = (before ?? {}) as Record<string, unknown>;
   const now = (after ?? {}) as Record<string, unknown>;
   const text = (value: unknown): string => JSON.stringify(value) ?? 'nothing';
-  const changed = Object.keys(now).filter((name) => text(was[name]) !== text(now[name]));
+  const changed = Object.keys(now).filter((name) => name !== 'reason' && text(was[name]) !== text(now[name]));
   if (changed.length === 0) return <span>nothing</span>;
   return (
     <details>

@@ -4,7 +4,7 @@ import { Chart } from '../chart.js';
 import { Field, Form } from '../form.js';
 import { count, NONE, percent, usd } from '../format.js';
 import { useLoad } from '../load.js';
-import { PartnerLink, usePartnerNames, useTitle } from '../names.js';
+import { PartnerFilter, PartnerLink, usePartnerNames, usePartnerWanted, useTitle } from '../names.js';
 import { linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
@@ -54,47 +54,52 @@ function minutesLeft({ gameConfigId, queue }: Game): string {
 export function Games({ place }: { readonly place: Place }) {
   const { nameOf } = usePartnerNames();
   const page = pageOf(place);
-  const loaded = useLoad(
-    () => bodyOf(api.GET('/games', { params: { query: { page, limit: 20 } } })),
-    [page],
-    EVERY_MS,
-  );
+  const partnerId = usePartnerWanted(place);
+  const query = { page, limit: 20, ...(partnerId === undefined ? {} : { partnerId }) };
+  const loaded = useLoad(() => bodyOf(api.GET('/games', { params: { query } })), [query], EVERY_MS);
   return (
-    <Load loaded={loaded}>
-      {({ games, limit, total }) => (
-        <>
-          <Table
-            caption="Games, newest first"
-            rows={games}
-            isPage={total > limit}
-            keyOf={({ gameConfigId }) => gameConfigId}
-            empty="There is no game yet."
-            columns={[
-              { heading: 'Id', cell: ({ gameConfigId }) => gameConfigId, isNumber: true },
-              {
-                heading: 'Game',
-                cell: ({ gameConfigId, displayName }) => (
-                  <a href={linkTo(['games', gameConfigId])}>{displayName}</a>
-                ),
-              },
-              {
-                heading: 'Partner',
-                cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
-                value: ({ partnerId }) => nameOf(partnerId),
-              },
-              { heading: 'Kind', cell: ({ gameType }) => gameType },
-              { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
-              { heading: 'Spins', cell: ({ totals }) => count(totals.spins), isNumber: true },
-              { heading: 'Return', cell: ({ totals }) => percent(totals.actualRtp), isNumber: true },
-              { heading: 'Expected', cell: bandText, isNumber: true },
-              { heading: 'Outcomes ready', cell: ({ queue }) => count(queue.outcomesReady), isNumber: true },
-              { heading: 'Lasts', cell: minutesLeft, isNumber: true },
-            ]}
-          />
-          <Pager place={place} page={page} limit={limit} total={total} />
-        </>
-      )}
-    </Load>
+    <>
+      <PartnerFilter place={place} />
+      <Load loaded={loaded}>
+        {({ games, limit, total }) => (
+          <>
+            <Table
+              caption="Games, newest first"
+              rows={games}
+              isPage={total > limit}
+              keyOf={({ gameConfigId }) => gameConfigId}
+              empty="There is no game yet."
+              columns={[
+                { heading: 'Id', cell: ({ gameConfigId }) => gameConfigId, isNumber: true },
+                {
+                  heading: 'Game',
+                  cell: ({ gameConfigId, displayName }) => (
+                    <a href={linkTo(['games', gameConfigId])}>{displayName}</a>
+                  ),
+                },
+                {
+                  heading: 'Partner',
+                  cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
+                  value: ({ partnerId }) => nameOf(partnerId),
+                },
+                { heading: 'Kind', cell: ({ gameType }) => gameType },
+                { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
+                { heading: 'Spins', cell: ({ totals }) => count(totals.spins), isNumber: true },
+                { heading: 'Return', cell: ({ totals }) => percent(totals.actualRtp), isNumber: true },
+                { heading: 'Expected', cell: bandText, isNumber: true },
+                {
+                  heading: 'Outcomes ready',
+                  cell: ({ queue }) => count(queue.outcomesReady),
+                  isNumber: true,
+                },
+                { heading: 'Lasts', cell: minutesLeft, isNumber: true },
+              ]}
+            />
+            <Pager place={place} page={page} limit={limit} total={total} />
+          </>
+        )}
+      </Load>
+    </>
   );
 }
 

@@ -134,7 +134,7 @@ export function Overview() {
             <Panel title="Traffic now">
               <Traffic now={now} />
             </Panel>
-            <Panel title="Traffic by day">
+            <Panel title="Traffic over time">
               <TrafficChart />
             </Panel>
             <Busiest now={now} before={before} />

@@ -3,7 +3,7 @@ import { api, bodyOf, type Schemas } from '../api.js';
 import { Form } from '../form.js';
 import { count, percent, usd } from '../format.js';
 import { useLoad } from '../load.js';
-import { PartnerLink, usePartnerNames, useTitle } from '../names.js';
+import { PartnerFilter, PartnerLink, usePartnerNames, usePartnerWanted, useTitle } from '../names.js';
 import { linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
@@ -12,41 +12,45 @@ import { DangerZone, Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js'
 export function ParSheets({ place }: { readonly place: Place }) {
   const page = pageOf(place);
   const { nameOf } = usePartnerNames();
-  const query = { page, limit: 50 };
-  const loaded = useLoad(() => bodyOf(api.GET('/par-sheets', { params: { query } })), [page]);
+  const partnerId = usePartnerWanted(place);
+  const query = { page, limit: 50, ...(partnerId === undefined ? {} : { partnerId }) };
+  const loaded = useLoad(() => bodyOf(api.GET('/par-sheets', { params: { query } })), [query]);
   return (
-    <Load loaded={loaded}>
-      {({ parSheets, limit, total }) => (
-        <>
-          <Table
-            caption="PAR sheets, newest first"
-            rows={parSheets}
-            isPage={total > limit}
-            keyOf={({ parSheetId }) => parSheetId}
-            empty="There is no PAR sheet yet."
-            columns={[
-              { heading: 'Id', cell: ({ parSheetId }) => parSheetId, isNumber: true },
-              {
-                heading: 'Title',
-                cell: ({ parSheetId, gameTitle }) => (
-                  <a href={linkTo(['par-sheets', parSheetId])}>{gameTitle}</a>
-                ),
-              },
-              {
-                heading: 'Partner',
-                cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
-                value: ({ partnerId }) => nameOf(partnerId),
-              },
-              { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
-              { heading: 'Certified', cell: ({ certifiedRtp }) => percent(certifiedRtp), isNumber: true },
-              { heading: 'Reels', cell: ({ numReels }) => numReels, isNumber: true },
-              { heading: 'Combinations', cell: (row) => count(row.combinationCount), isNumber: true },
-            ]}
-          />
-          <Pager place={place} page={page} limit={limit} total={total} />
-        </>
-      )}
-    </Load>
+    <>
+      <PartnerFilter place={place} />
+      <Load loaded={loaded}>
+        {({ parSheets, limit, total }) => (
+          <>
+            <Table
+              caption="PAR sheets, newest first"
+              rows={parSheets}
+              isPage={total > limit}
+              keyOf={({ parSheetId }) => parSheetId}
+              empty="There is no PAR sheet yet."
+              columns={[
+                { heading: 'Id', cell: ({ parSheetId }) => parSheetId, isNumber: true },
+                {
+                  heading: 'Title',
+                  cell: ({ parSheetId, gameTitle }) => (
+                    <a href={linkTo(['par-sheets', parSheetId])}>{gameTitle}</a>
+                  ),
+                },
+                {
+                  heading: 'Partner',
+                  cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
+                  value: ({ partnerId }) => nameOf(partnerId),
+                },
+                { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
+                { heading: 'Certified', cell: ({ certifiedRtp }) => percent(certifiedRtp), isNumber: true },
+                { heading: 'Reels', cell: ({ numReels }) => numReels, isNumber: true },
+                { heading: 'Combinations', cell: (row) => count(row.combinationCount), isNumber: true },
+              ]}
+            />
+            <Pager place={place} page={page} limit={limit} total={total} />
+          </>
+        )}
+      </Load>
+    </>
   );
 }
 

@@ -46,21 +46,42 @@ export function Progressives() {
           />
         )}
       </Load>
-      {useMayChange() ? (
-        <Panel title="Set one of a slot game">
-          <Form
-            label="Choose a game"
-            button="Go on"
-            act={async ({ gameId }) => {
-              go(['progressives', gameId!]);
-              return null;
-            }}
-          >
-            <Field label="Game id" name="gameId" type="number" required />
-          </Form>
-        </Panel>
-      ) : null}
+      {useMayChange() ? <ChooseGame /> : null}
     </>
+  );
+}
+
+const GAMES_PROPOSED = 100;
+
+/** A slot by its name, system name or id: the newest are proposed. */
+function ChooseGame() {
+  const query = { limit: GAMES_PROPOSED };
+  const loaded = useLoad(() => bodyOf(api.GET('/games', { params: { query } })), []);
+  const slots = (loaded.data?.games ?? []).filter(({ gameType }) => gameType === 'slot');
+  const idOf = (text: string): number => {
+    const found = slots.find((game) =>
+      [String(game.gameConfigId), game.configName, game.displayName].includes(text.trim()),
+    );
+    if (found !== undefined) return found.gameConfigId;
+    if (/^[1-9]\d{0,8}$/.test(text.trim())) return Number(text);
+    throw new Error(`None of the newest slots is called ${text}`);
+  };
+  return (
+    <Panel title="Set one of a slot game">
+      <Form
+        label="Choose a game"
+        button="Go on"
+        act={async ({ game }) => {
+          go(['progressives', idOf(game!)]);
+          return null;
+        }}
+      >
+        <Field
+          {...{ label: 'Game', name: 'game', required: true, hint: 'Name, system name or id' }}
+          proposals={slots.map(({ configName, displayName }) => ({ value: configName, label: displayName }))}
+        />
+      </Form>
+    </Panel>
   );
 }
 

@@ -184,9 +184,9 @@ describe.concurrent('keys', () => {
     expect(await done('key', 'revoke', id, keyId, '--yes')).toMatch(/^Key \d+ of partner \d+ is revoked\.\n/);
     expect((await service.partner('GET', '/version', apiKey)).status).toBe(401);
     const listed = await done('key', 'list', id);
-    expect(listed).toMatch(/^ *id {2}name +status +created +expires +last used\n/);
+    expect(listed).toMatch(/^ *id {2}name +begins with +status +created +expires +last used\n/);
     expect(listed).toMatch(
-      new RegExp(` ${keyId}  first  revoked  \\S{24}  2099-01-02T03:04:05\\.000Z  \\S+\n`),
+      new RegExp(` ${keyId}  first  ks_\\S{6} +revoked  \\S{24}  2099-01-02T03:04:05\\.000Z  \\S+\n`),
     );
     expect(listed).not.toContain(apiKey);
     const gone = await cli('key', 'revoke', id, '2000000000', '--yes');

@@ -88,7 +88,7 @@ test('operator issues, lists, rotates and revokes keys; an auditor is told what 
   const listed = await cli('operator', 'list', ...asJane);
   expect([listed.status, listed.error]).toEqual([0, '']);
   expect(listed.out).toMatch(/^name +role +begins with +status +key issued +expires$/m);
-  expect(listed.out).toMatch(/^jane\.doe +auditor +active +\S+Z +-$/m);
+  expect(listed.out).toMatch(/^jane\.doe +auditor +kso_\S{6} +active +\S+Z +-$/m);
   expect(await cli('operator', 'revoke', 'jane.doe', ...asJane, '--yes')).toMatchObject({
     status: 1,
     error: expect.stringMatching(/^KS-4116 .*\n.*takes the role admin; jane\.doe is auditor/),

@@ -210,6 +210,10 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await dialog().getByRole('link', { name: spinId }).click();
     await page.getByText('Commitment').waitFor();
     await dialog().waitFor({ state: 'detached' });
+    await page.keyboard.press('Control+k');
+    await dialog().getByRole('searchbox').fill('acm');
+    await page.keyboard.press('Escape');
+    await dialog().waitFor({ state: 'detached' });
   });
 
   test('sorts and filters a table', async () => {
