@@ -1,4 +1,4 @@
-/** The console's pages of oversight in a real Chromium: returns in their bands, reviews, reports. */
+/** The console's pages of oversight in a real Chromium: returns in their bands, reviews, reports, rounds played out, keys by how they begin. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
@@ -8,6 +8,7 @@ import { readVectors } from '../domain/transparency/proofVectors.js';
 import { freshStores } from '../setup/freshStores.js';
 import { openBrowser } from '../support/chromium.js';
 import { OPERATOR_KEY } from '../support/client.js';
+import { dealUntil, newTable } from '../support/rounds.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
@@ -186,6 +187,49 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await page.setViewportSize({ width: 400, height: 800 });
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(400);
     await page.setViewportSize({ width: 1280, height: 800 });
+  });
+
+  test('plays a blackjack round out for a reason', async () => {
+    const table = await newTable(service, partnerId);
+    const round = await dealUntil(service, key, table, 'dora', ({ status }) => status === 'OPEN');
+    await go(`lookup?id=${round.roundId}`, 'Look up');
+    await page.getByRole('button', { name: 'Play the round out' }).click();
+    await dialog().getByLabel('Reason').fill('the player is gone');
+    await dialog().getByRole('button', { name: 'Play it out' }).click();
+    await page.getByRole('definition').getByText('SETTLED').waitFor();
+    const log = await service.operator<{ entries: { after: { reason?: string } }[] }>(
+      'GET',
+      '/audit-log?action=round.close',
+    );
+    expect(log.body.entries[0]!.after.reason).toBe('the player is gone');
+  });
+
+  test('shows how a key begins, finds it by that, and sends no whole key that is searched for', async () => {
+    const issued = await service.operator<{ apiKey: string; prefix: string }>(
+      'POST',
+      `/partners/${partnerId}/keys`,
+      { name: 'kiosk' },
+    );
+    const { apiKey, prefix } = issued.body;
+    await go(`partners/${partnerId}`, name);
+    await page.getByRole('cell', { name: `${prefix}…` }).waitFor();
+    const asked: string[] = [];
+    const note = (request: { url(): string }) => void asked.push(request.url());
+    page.on('request', note);
+    await page.keyboard.press('Control+k');
+    await dialog().getByRole('searchbox').fill(apiKey);
+    await dialog()
+      .getByRole('link', { name: `kiosk (${prefix}…), ${name}` })
+      .click();
+    page.off('request', note);
+    await dialog().waitFor({ state: 'detached' });
+    await page.keyboard.press('Control+k');
+    await dialog().getByRole('searchbox').fill('kiosk');
+    await page.keyboard.press('Escape');
+    await dialog().waitFor({ state: 'detached' });
+    const searches = asked.filter((url) => url.includes('/search?'));
+    expect(searches.length).toBeGreaterThan(0);
+    expect(searches.filter((url) => url.includes(apiKey.slice(0, 12)))).toEqual([]);
   });
 
   test('a page that fails says so, and the others go on', async () => {
