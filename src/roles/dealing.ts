@@ -203,23 +203,12 @@ export async function openDealing(
     requestIds,
   });
   nodes.onChanged(() => cells.regroup());
-  const { staleness } = parts;
-  const submit = (command: SpinCommand): void => {
-    // The key may be revoked since.
-    if (!staleness.isBehind) submitNow(command);
-    else if (staleness.isBlind) void staleness.looked().then(() => submitUnlessBehind(command));
-    else command.fail({ kind: 'refused', mayHaveRun: false });
-  };
-  /** Who stood still looks once before it refuses. */
-  const submitUnlessBehind = (command: SpinCommand): void => {
-    if (staleness.isBehind) command.fail({ kind: 'refused', mayHaveRun: false });
-    else submitNow(command);
-  };
   const submitNow = (command: SpinCommand): void => {
     const refusedAtMs = exhausted.refusedAt(command.partner, command.kind);
     if (refusedAtMs === undefined) cells.submit(deal, command);
     else command.resolve(limitedResult(refusedAtMs));
   };
+  const submit = unlessBehind(parts.staleness, submitNow);
   const operating = openOperating(parts, cells, confirmations);
   const moved = new MovedPartners({
     partner: (partnerId) => catalog.partner(partnerId),
@@ -228,6 +217,19 @@ export async function openDealing(
     deadlineMs: config.SPIN_DEADLINE_MS,
   });
   return { cells, submit, stopOf: stopOf(parts), operating, confirmations, requestIds, moved };
+}
+
+/** What is known of partners and keys may be old: the key may be revoked since. Who stood still looks once before it refuses. */
+function unlessBehind(staleness: RoleParts['staleness'], submit: Dealing['submit']): Dealing['submit'] {
+  const submitNow = (command: SpinCommand): void => {
+    if (staleness.isBehind) command.fail({ kind: 'refused', mayHaveRun: false });
+    else submit(command);
+  };
+  return (command) => {
+    if (!staleness.isBehind) submit(command);
+    else if (staleness.isBlind) void staleness.looked().then(() => submitNow(command));
+    else command.fail({ kind: 'refused', mayHaveRun: false });
+  };
 }
 
 /** A switch is off, the program is not as it was built, or what is known of partners and games is old. */
