@@ -3,6 +3,8 @@
  * filter (Apache Parquet, "Bloom Filter"): an id has 8 bits in 32 bytes, so a look touches one line of the processor's cache.
  */
 
+import { PAIR_WORDS } from './requestPairs.js';
+
 /** Odd numbers that spread an id over the 8 words of its block, as the format gives them. */
 const SALTS = [
   0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31,
@@ -80,15 +82,25 @@ export class RequestFilter {
     }
   }
 
-  /** Of one that was not folded. @param high first 32 bits of the id's hash @param low the next 32 bits, both unsigned */
-  add(high: number, low: number): void {
-    const at = Math.floor((high * this.#blocks) / HASHES) * BLOCK_WORDS;
-    for (let i = 0; i < BLOCK_WORDS; i++) {
-      this.#words[at + i]! |= 1 << (Math.imul(low, SALTS[i]!) >>> 27);
+  /** Of one that was not folded. @param pairs words of pairs (domain/requestPairs.ts), each of which begins with its id's hash */
+  addPairs(pairs: Uint32Array): void {
+    const words = this.#words;
+    const blocks = this.#blocks;
+    for (let i = 0; i < pairs.length; i += PAIR_WORDS) {
+      const at = Math.floor((pairs[i]! * blocks) / HASHES) * BLOCK_WORDS;
+      const low = pairs[i + 1]!;
+      words[at]! |= 1 << (Math.imul(low, SALTS[0]) >>> 27);
+      words[at + 1]! |= 1 << (Math.imul(low, SALTS[1]) >>> 27);
+      words[at + 2]! |= 1 << (Math.imul(low, SALTS[2]) >>> 27);
+      words[at + 3]! |= 1 << (Math.imul(low, SALTS[3]) >>> 27);
+      words[at + 4]! |= 1 << (Math.imul(low, SALTS[4]) >>> 27);
+      words[at + 5]! |= 1 << (Math.imul(low, SALTS[5]) >>> 27);
+      words[at + 6]! |= 1 << (Math.imul(low, SALTS[6]) >>> 27);
+      words[at + 7]! |= 1 << (Math.imul(low, SALTS[7]) >>> 27);
     }
   }
 
-  /** The id may be one of those that were added. Parameters as of {@link add}. */
+  /** The id may be one of those that were added. @param high first 32 bits of its hash @param low the next 32 bits, both unsigned */
   mayHave(high: number, low: number): boolean {
     const at = (Math.floor((high * this.#blocks) / HASHES) >>> this.#folds) * BLOCK_WORDS;
     for (let i = 0; i < BLOCK_WORDS; i++) {

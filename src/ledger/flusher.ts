@@ -23,6 +23,7 @@ import type { RedisNode } from '../redis/node.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import type { CellRead, OutboxReader } from '../redis/outboxReader.js';
 import { OutrunError } from '../redis/scriptErrors.js';
+import type { BookedIds } from '../requestIds/bookedIds.js';
 import { HEALTHY, type Health, type Service, unhealthy } from '../runtime/service.js';
 import { Partitions } from './partitions.js';
 import {
@@ -49,6 +50,8 @@ export interface FlusherOptions {
   readonly largeWinThreshold: (partnerId: number) => number | undefined;
   /** The events of what may be large wins; they are recorded with the entries. */
   readonly eventsOf: (wins: readonly LargeWin[]) => Promise<NewEvent[]>;
+  /** Is told the request ids of what is booked. */
+  readonly bookedIds: BookedIds;
   readonly onFailpoint: OnFailpoint;
 }
 
@@ -128,6 +131,7 @@ export class Flusher implements Service {
    */
   own(lease: CellLease, token?: string): void {
     const records = new Transcoder(this.#options.largeWinThreshold);
+    this.#options.bookedIds.forget(lease.cell);
     this.#owned.set(lease.cell, newlyOwned(lease, token, this.#nodes.cell(lease.cell), records));
   }
 
@@ -139,6 +143,7 @@ export class Flusher implements Service {
 
   /** Writes no more for a cell. */
   disown(cell: number): void {
+    this.#options.bookedIds.forget(cell);
     this.#owned.delete(cell);
   }
 
@@ -261,6 +266,8 @@ export class Flusher implements Service {
       onFailpoint('flush.committed');
       for (const { owned, flush, addedBytesAndEntries } of portions) {
         owned.cursor = flush.cursor.to;
+        const { from, to } = flush.cursor;
+        this.#options.bookedIds.add(owned.lease.cell, from, to, owned.records.requestIds);
         owned.hasDataFault = false;
         owned.isAlone = false;
         owned.untrimmed = addedBytesAndEntries;
@@ -360,6 +367,7 @@ export class Flusher implements Service {
   #giveUp(owned: OwnedCell): void {
     const { cell } = owned.lease;
     if (this.#owned.get(cell) !== owned) return;
+    this.#options.bookedIds.forget(cell);
     this.#owned.delete(cell);
     this.#options.events.emit('CellGivenUp', { cell });
   }

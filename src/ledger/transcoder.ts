@@ -5,6 +5,8 @@
 import { readId, readSafeInt64 } from '../domain/layout.js';
 import { ROTATION } from '../domain/layouts.js';
 import { type EntryDefinition, entryOfCode, isRoundEntry } from '../domain/ledgerEntry.js';
+import { keyWord, requestKeyOfBytes } from '../domain/requestKey.js';
+import { RequestPairs } from '../domain/requestPairs.js';
 import { CopyWriter, type FlushTotals, type GameDay, ProgressError, ROW } from '../postgres/ledger.js';
 import type { RoundEntry } from '../postgres/rounds.js';
 import { OUTBOX, outboxTimeMs } from '../redis/records.js';
@@ -75,6 +77,8 @@ export class Transcoder {
   largeWins: LargeWin[] = [];
   /** The entries of rounds among them. */
   rounds: RoundEntry[] = [];
+  /** The request ids of spins and deals among them, for the runs. */
+  readonly requestIds = new RequestPairs();
 
   /** @param largeWinThreshold micro-USD; asked once a game and flush, so that a spin costs a comparison. */
   constructor(largeWinThreshold: (partnerId: number) => number | undefined) {
@@ -100,6 +104,7 @@ export class Transcoder {
     this.oldestMs = 0;
     this.largeWins = [];
     this.rounds = [];
+    this.requestIds.count = 0;
   }
 
   /**
@@ -178,6 +183,12 @@ export class Transcoder {
     out[row + ROW.kind + 1] = entry.code;
     this.#copy.text(batch, idAt + 1, requestAt, false);
     this.#copy.text(batch, requestAt, end, requestAt === end || entry.requestIds === undefined);
+    if (requestAt < end && entry.requestIds === 'spins') {
+      const id = at + OUTBOX.id;
+      const key = requestKeyOfBytes(batch, playerAt, idAt, requestAt, end);
+      const { requestIds } = this;
+      requestIds.add(keyWord(key, 0), keyWord(key, 4), batch.readUInt32LE(id + 4), batch.readUInt32LE(id));
+    }
 
     const credit = readSafeInt64(batch, at + OUTBOX.creditMicros);
     if (entry.advancesGameIndex) this.#advance(gameId, index, index + 1);

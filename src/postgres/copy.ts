@@ -59,6 +59,16 @@ export class CopyRow {
     return this.#bytes.toString('utf8', at, at + this.#lengths[field]!);
   }
 
+  /** Copies the field's bytes; gives how many. @param at where they begin in the target, which has room for them */
+  copy(field: number, target: Uint8Array, at: number): number {
+    const start = this.#starts[field]!;
+    return this.#bytes.copy(target, at, start, start + this.#lengths[field]!);
+  }
+
+  lengthOf(field: number): number {
+    return this.#lengths[field]!;
+  }
+
   /** A view of the field's bytes. */
   bytes(field: number): Buffer {
     const at = this.#starts[field]!;
@@ -147,10 +157,12 @@ export class CopyRows {
     this.length = at + third.copy(row, at);
   }
 
-  /** All of them. */
+  /** All of them; a view that holds until the next row. */
   end(): Buffer {
     this.#ensure(2);
-    return this.#bytes.subarray(0, this.#bytes.writeInt16BE(-1, this.length));
+    const { length } = this;
+    this.length = COPY_HEAD.length;
+    return this.#bytes.subarray(0, this.#bytes.writeInt16BE(-1, length));
   }
 
   #ensure(bytes: number): void {

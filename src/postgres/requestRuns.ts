@@ -7,7 +7,8 @@ import { entryCellOfWords, entryCellSql } from '../domain/entryId.js';
 import { entryCodesSql } from '../domain/ledgerEntry.js';
 import { filterBytes } from '../domain/requestFilter.js';
 import { keyWord, requestKey } from '../domain/requestKey.js';
-import { type RequestBlock, RunWriter, swapped, UnsortedRequests } from '../domain/requestRun.js';
+import { PAIR_WORDS, RequestPairs } from '../domain/requestPairs.js';
+import { PAIRS_A_BLOCK, type RequestBlock, RunWriter } from '../domain/requestRun.js';
 import { FencedError } from './cells.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import { CopyRows, readRows } from './copy.js';
@@ -17,6 +18,7 @@ const IDS_A_STEP = 2 ** 20;
 export const FILTER_PIECE_BYTES = 1_048_576;
 const COPY_BYTES = 1_048_576;
 const BLOCKS_A_PAGE = 256;
+const PAIRS_OF_PAGE = BLOCKS_A_PAGE * PAIRS_A_BLOCK;
 
 export interface RequestRun {
   readonly runId: number;
@@ -112,10 +114,12 @@ export interface DueIds {
   readonly fence: bigint;
   readonly from: bigint;
   readonly to: bigint;
+  /** All of them, in the order of their entries, where whoever booked them has them still; else they are read of the ledger. */
+  readonly pairs?: RequestPairs | undefined;
 }
 
 /**
- * Hands over the request ids of cells, or the oldest of them, in one transaction and one pass over the ledger.
+ * Hands over the request ids of cells, or the oldest of them, in one transaction and at most one pass over the ledger.
  * @param pause waited for again and again: whoever has other work does it meanwhile
  * @returns how many ids, and whether some are left
  * @throws FencedError where another owner of a cell came; nothing was done.
@@ -126,51 +130,21 @@ export async function writeRun(
   pause: () => Promise<void>,
   onFailpoint: (step: 'release.copied' | 'release.marked') => void,
 ): Promise<{ ids: number; isMore: boolean }> {
-  const taken: Taken[] = [];
-  for (const each of cells) taken[each.cell] = takenOf(each);
-  const from = cells.reduce((least, each) => (each.from < least ? each.from : least), cells[0]!.from);
-  const to = cells.reduce((most, each) => (each.to > most ? each.to : most), 0n);
   return sql.begin(async (tx) => {
-    const rows = tx.read(`
-      COPY (SELECT entry_id, partner_id, request_id FROM ledger
-            WHERE entry_id > ${from} AND entry_id <= ${to} AND request_id IS NOT NULL
-              AND kind IN ${entryCodesSql(({ requestIds }) => requestIds === 'spins')}
-              AND ${entryCellSql('entry_id')} = ANY('${arrayOf(cells.map(({ cell }) => cell))}'::int[])
-            ORDER BY entry_id LIMIT ${IDS_A_STEP})
-      TO STDOUT (FORMAT binary)`);
-    let read = 0;
-    let lastHigh = 0;
-    let lastLow = 0;
-    await readRows(
-      rows,
-      (row) => {
-        read++;
-        lastHigh = row.word(0, 0);
-        lastLow = row.word(0, 4);
-        const { ids, fromHigh, fromLow, toHigh, toLow } = taken[entryCellOfWords(lastLow)]!;
-        const isAfter = lastHigh > fromHigh || (lastHigh === fromHigh && lastLow > fromLow);
-        const isWithin = lastHigh < toHigh || (lastHigh === toHigh && lastLow <= toLow);
-        if (!isAfter || !isWithin) return;
-        // Postgres needs twice the time for it.
-        const key = requestKey(row.int(1), row.text(2));
-        ids.add(keyWord(key, 0), keyWord(key, 4), lastHigh, lastLow);
-      },
-      pause,
-    );
-    const isMore = read === IDS_A_STEP;
-    const last = (BigInt(lastHigh) << 32n) | BigInt(lastLow);
+    const unread = cells.filter(({ pairs }) => pairs === undefined);
+    const ledger = unread.length === 0 ? undefined : await readLedger(tx, unread, pause);
     let ids = 0;
     const moves: [cell: DueIds, to: bigint][] = [];
     for (const each of cells) {
-      const reached = isMore && last < each.to ? last : each.to;
+      const pairs = each.pairs ?? ledger!.taken[each.cell]!.pairs;
+      const reached = each.pairs === undefined && ledger!.last < each.to ? ledger!.last : each.to;
       if (reached <= each.from) continue;
       moves.push([each, reached]);
-      const unsorted = taken[each.cell]!.ids;
-      const { count } = unsorted;
+      const { count } = pairs;
       ids += count;
       if (count === 0) continue;
       const run = await beginRun(tx, { cell: each.cell, fromId: each.from, toId: reached, ids: count });
-      await unsorted.writeTo(run.writer, run.pause(pause));
+      await pairs.writeTo(run.writer, run.pause(pause));
       await run.finish();
     }
     onFailpoint('release.copied');
@@ -179,13 +153,61 @@ export async function writeRun(
     moves.sort(([a], [b]) => a.cell - b.cell);
     for (const [cell, reached] of moves) await moveReach(tx, cell, reached);
     onFailpoint('release.marked');
-    return { ids, isMore };
+    return { ids, isMore: ledger?.isMore ?? false };
   });
+}
+
+/** Request ids of the ledger. */
+interface LedgerRead {
+  /** By cell. */
+  readonly taken: readonly Taken[];
+  readonly isMore: boolean;
+  /** The entry up to which it was read: where that was all, the last one that was asked for. */
+  readonly last: bigint;
+}
+
+async function readLedger(
+  tx: Transaction,
+  cells: readonly DueIds[],
+  pause: () => Promise<void>,
+): Promise<LedgerRead> {
+  const taken: Taken[] = [];
+  for (const each of cells) taken[each.cell] = takenOf(each);
+  const from = cells.reduce((least, each) => (each.from < least ? each.from : least), cells[0]!.from);
+  const to = cells.reduce((most, each) => (each.to > most ? each.to : most), 0n);
+  const rows = tx.read(`
+    COPY (SELECT entry_id, partner_id, request_id FROM ledger
+          WHERE entry_id > ${from} AND entry_id <= ${to} AND request_id IS NOT NULL
+            AND kind IN ${entryCodesSql(({ requestIds }) => requestIds === 'spins')}
+            AND ${entryCellSql('entry_id')} = ANY('${arrayOf(cells.map(({ cell }) => cell))}'::int[])
+          ORDER BY entry_id LIMIT ${IDS_A_STEP})
+    TO STDOUT (FORMAT binary)`);
+  let read = 0;
+  let lastHigh = 0;
+  let lastLow = 0;
+  await readRows(
+    rows,
+    (row) => {
+      read++;
+      lastHigh = row.word(0, 0);
+      lastLow = row.word(0, 4);
+      const { pairs, fromHigh, fromLow, toHigh, toLow } = taken[entryCellOfWords(lastLow)]!;
+      const isAfter = lastHigh > fromHigh || (lastHigh === fromHigh && lastLow > fromLow);
+      const isWithin = lastHigh < toHigh || (lastHigh === toHigh && lastLow <= toLow);
+      if (!isAfter || !isWithin) return;
+      // Postgres needs twice the time for it.
+      const key = requestKey(row.int(1), row.text(2));
+      pairs.add(keyWord(key, 0), keyWord(key, 4), lastHigh, lastLow);
+    },
+    pause,
+  );
+  const isMore = read === IDS_A_STEP;
+  return { taken, isMore, last: isMore ? (BigInt(lastHigh) << 32n) | BigInt(lastLow) : to };
 }
 
 /** The ids of a cell that a step has read, and the ends of what it takes in words: a BigInt for each row would cost most of it. */
 interface Taken {
-  readonly ids: UnsortedRequests;
+  readonly pairs: RequestPairs;
   readonly fromHigh: number;
   readonly fromLow: number;
   readonly toHigh: number;
@@ -193,7 +215,7 @@ interface Taken {
 }
 
 const takenOf = ({ from, to }: DueIds): Taken => ({
-  ids: new UnsortedRequests(),
+  pairs: new RequestPairs(),
   ...{ fromHigh: Number(from >> 32n), fromLow: Number(from & 0xffff_ffffn) },
   ...{ toHigh: Number(to >> 32n), toLow: Number(to & 0xffff_ffffn) },
 });
@@ -222,15 +244,13 @@ async function beginRun(
     INSERT INTO request_runs (cell, from_id, to_id, ids, filter_bytes)
     VALUES (${run.cell}, ${run.fromId}, ${run.toId}, ${run.ids}, ${filterBytes(run.ids)}) RETURNING run_id`;
   const runId = row!.run_id;
-  let blocks = new CopyRows();
+  const blocks = new CopyRows();
   const writer = new RunWriter(run.ids, ({ firstHash, pairs }: RequestBlock) =>
     blocks.add(runId, firstHash, pairs),
   );
   const write = async (): Promise<void> => {
     if (blocks.isEmpty) return;
-    const rows = blocks.end();
-    blocks = new CopyRows();
-    await tx.copy('COPY request_blocks (run_id, first_hash, pairs) FROM STDIN (FORMAT binary)', rows);
+    await tx.copy('COPY request_blocks (run_id, first_hash, pairs) FROM STDIN (FORMAT binary)', blocks.end());
   };
   return {
     writer,
@@ -239,7 +259,6 @@ async function beginRun(
       await after();
     },
     finish: async () => {
-      writer.finish();
       await write();
       const bits = Buffer.from(writer.filter.bytes.buffer);
       const digest = createHash('sha256').update(bits);
@@ -274,15 +293,19 @@ export async function mergeRuns(
   const ids = runs.reduce((sum, run) => sum + run.ids, 0);
   await sql.begin(async (tx) => {
     await tx.patiently();
+    // Page by page by the primary key, as far as is asked for: never a whole run at once.
+    await tx`SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)`;
     const sources = runs.map(({ runId }) => new RunReader(tx, runId));
     // Below any id of its own until the old ones are gone: no two runs of a cell begin at the same entry.
     const merged = await beginRun(tx, { cell: lease.cell, fromId: -1n, toId: runs.at(-1)!.toId, ids });
     const turn = merged.pause(pause);
-    for (const source of sources) await source.next();
-    for (let open = sources.filter((each) => !each.isEnded); open.length > 0; ) {
-      const dry = mergeUntilDry(open, merged.writer);
-      await dry.next();
-      if (dry.isEnded) open = open.filter((each) => each !== dry);
+    const together = new RequestPairs(sources.length * PAIRS_OF_PAGE);
+    for (;;) {
+      for (const source of sources) if (source.isDry) await source.read();
+      const open = sources.filter((each) => !each.isDry);
+      if (open.length === 0) break;
+      takeTogether(open, together);
+      await together.writeTo(merged.writer, turn);
       await turn();
     }
     await merged.finish();
@@ -299,59 +322,70 @@ export async function mergeRuns(
 
 /** A run that is read page by page. */
 class RunReader {
-  isEnded = false;
-  /** Words of pairs, as a block has them. */
-  page = new Uint32Array(0);
-  at = 0;
-  /** Of the pair at `at`. */
-  high = 0;
-  low = 0;
+  /** Of the pairs that are not taken yet; those of a page were all taken where it has as many. */
+  readonly #pairs = new RequestPairs(PAIRS_OF_PAGE);
+  #taken = 0;
   readonly #tx: Transaction;
   readonly #runId: number;
-  #after: Buffer = Buffer.alloc(0);
+  #after = '';
+  #isEnded = false;
 
   constructor(tx: Transaction, runId: number) {
     this.#tx = tx;
     this.#runId = runId;
   }
 
-  async next(): Promise<void> {
-    const rows = await this.#tx<{ first_hash: Buffer; pairs: Buffer }[]>`
-      SELECT first_hash, pairs FROM request_blocks WHERE run_id = ${this.#runId} AND first_hash > ${this.#after}
-      ORDER BY first_hash LIMIT ${BLOCKS_A_PAGE}`;
-    this.isEnded = rows.length === 0;
-    if (this.isEnded) return;
-    this.#after = rows.at(-1)!.first_hash;
-    const bytes = new Uint8Array(rows.reduce((sum, { pairs }) => sum + pairs.length, 0));
-    let length = 0;
-    for (const { pairs } of rows) {
-      bytes.set(pairs, length);
-      length += pairs.length;
-    }
-    this.page = new Uint32Array(bytes.buffer);
-    this.at = 0;
-    this.look();
+  /** Nothing is left of what was read. */
+  get isDry(): boolean {
+    return this.#taken === this.#pairs.count;
   }
 
-  look(): void {
-    this.high = swapped(this.page[this.at]!);
-    this.low = swapped(this.page[this.at + 1]!);
+  /** The last pair that was read: what comes later has higher hashes. */
+  get last(): Uint32Array {
+    return this.#pairs.slice(this.#pairs.count - 1, this.#pairs.count);
+  }
+
+  /** Reads the next page, where there is one. */
+  async read(): Promise<void> {
+    if (this.#isEnded) return;
+    const page = this.#pairs;
+    page.count = 0;
+    this.#taken = 0;
+    let blocks = 0;
+    const rows = this.#tx.read(`
+      COPY (SELECT first_hash, pairs FROM request_blocks
+            WHERE run_id = ${this.#runId} AND first_hash > '\\x${this.#after}' ORDER BY first_hash LIMIT ${BLOCKS_A_PAGE})
+      TO STDOUT (FORMAT binary)`);
+    await readRows(rows, (row) => {
+      page.addBlock(row.lengthOf(1), (target, at) => row.copy(1, target, at));
+      if (++blocks === BLOCKS_A_PAGE) this.#after = row.bytes(0).toString('hex');
+    });
+    this.#isEnded = blocks < BLOCKS_A_PAGE;
+  }
+
+  /** Takes the pairs up to, and with, the hash of a pair. */
+  takeTo(pair: Uint32Array, into: RequestPairs): void {
+    const { words } = this.#pairs;
+    let from = this.#taken;
+    let to = this.#pairs.count;
+    while (from < to) {
+      const middle = (from + to) >>> 1;
+      if (isHigher(words.subarray(middle * PAIR_WORDS), pair)) to = middle;
+      else from = middle + 1;
+    }
+    into.addWords(this.#pairs.slice(this.#taken, from));
+    this.#taken = from;
   }
 }
 
-/** Gives the writer the least pair again and again, until the page of one source has ended: that source. */
-function mergeUntilDry(sources: readonly RunReader[], writer: RunWriter): RunReader {
-  for (;;) {
-    let least = sources[0]!;
-    // Of equal hashes that of the older run first: the sources come in that order.
-    for (let i = 1; i < sources.length; i++) {
-      const each = sources[i]!;
-      if (each.high < least.high || (each.high === least.high && each.low < least.low)) least = each;
-    }
-    const { page, at } = least;
-    writer.add(least.high, least.low, swapped(page[at + 2]!), swapped(page[at + 3]!));
-    least.at += 4;
-    if (least.at === page.length) return least;
-    least.look();
-  }
+/** One pair's hash is above another one's. */
+const isHigher = (one: Uint32Array, other: Uint32Array): boolean =>
+  one[0]! > other[0]! || (one[0] === other[0] && one[1]! > other[1]!);
+
+/** Takes what runs have up to where the first of their pages ends: no later page has a hash as low. */
+function takeTogether(sources: readonly RunReader[], into: RequestPairs): void {
+  const lasts = sources.map(({ last }) => last);
+  const bound = lasts.reduce((least, last) => (isHigher(least, last) ? last : least));
+  into.count = 0;
+  for (const source of sources) source.takeTo(bound, into);
 }

@@ -2,18 +2,23 @@
 import { entryTimeMs } from '../domain/entryId.js';
 import type { RequestRun } from '../postgres/requestRuns.js';
 
-/** Runs are merged by four of a size: an id is copied once for each power of four. */
-const FAN_IN = 4;
-/** A run of more ids stays as it is: a quarter of what one filter in memory may have. */
-const MERGED_IDS_MAX = 2 ** 23;
+/** Runs are merged by so many of a size: an id is copied once for each power of it, and a front end asks as many filters. */
+const FAN_IN = 16;
+/** So few are merged where no further one could join them. */
+const FAN_IN_MIN = 4;
+/** No more ids come into one run: its filter is read in one piece. */
+const MERGED_IDS_MAX = 2 ** 25;
 
 const sizeOf = ({ ids }: RequestRun): number => Math.floor(Math.log2(ids) / Math.log2(FAN_IN));
 
 const spanMs = (first: RequestRun, last: RequestRun): number =>
   entryTimeMs(last.toId) - entryTimeMs(first.fromId);
 
+const idsOf = (runs: readonly RequestRun[]): number => runs.reduce((sum, { ids }) => sum + ids, 0);
+
 /**
- * Neighbours to merge; undefined: there are few enough. Four of one size, with smaller ones between them.
+ * Neighbours to merge; undefined: there are few enough. {@link FAN_IN} of one size, or as many as fit, with smaller ones between and
+ * before them.
  * @param runs of one cell, oldest first
  * @param spanMsMax from the first entry of what is merged to its last
  */
@@ -23,17 +28,34 @@ export function runsToMerge(
 ): readonly RequestRun[] | undefined {
   const sizes = [...new Set(runs.map(sizeOf))].sort((a, b) => a - b);
   for (const size of sizes) {
-    /** Places of runs of this size that may be merged. */
-    let places: number[] = [];
-    for (let i = 0; i < runs.length; i++) {
-      const run = runs[i]!;
-      if (sizeOf(run) > size || run.ids > MERGED_IDS_MAX) places = [];
-      else if (sizeOf(run) === size) {
-        places = places.filter((place) => spanMs(runs[place]!, run) <= spanMsMax);
-        places.push(i);
-        if (places.length === FAN_IN) return runs.slice(places[0], i + 1);
-      }
+    const found = mergedOfSize(runs, size, spanMsMax);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function mergedOfSize(
+  runs: readonly RequestRun[],
+  size: number,
+  spanMsMax: number,
+): readonly RequestRun[] | undefined {
+  /** Neighbours that may become one run, and how many of them are of the size. */
+  let open: RequestRun[] = [];
+  let ofSize = 0;
+  for (const run of runs) {
+    if (sizeOf(run) > size) {
+      open = [];
+      ofSize = 0;
+      continue;
     }
+    const isOver = (): boolean =>
+      open.length > 0 && (spanMs(open[0]!, run) > spanMsMax || idsOf(open) + run.ids > MERGED_IDS_MAX);
+    // Nothing can join them any more.
+    if (isOver() && ofSize >= FAN_IN_MIN) return open;
+    while (isOver()) if (sizeOf(open.shift()!) === size) ofSize--;
+    open.push(run);
+    if (sizeOf(run) === size) ofSize++;
+    if (ofSize === FAN_IN) return open;
   }
   return undefined;
 }

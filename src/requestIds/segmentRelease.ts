@@ -1,8 +1,8 @@
 /**
  * Hands request ids over from Redis to runs in Postgres, for the cells that this worker owns.
  *
- *   segment of Redis that is written ──closed, every window──> closed ──all of it booked, its ids copied of the ledger into a run,
- *     run and mark in one transaction──> in both ──older than the window──> released: Redis holds it no more
+ *   segment of Redis that is written ──closed, every window──> closed ──all of it booked, its ids written to a run (those that this
+ *     process has booked as it kept them, bookedIds.ts, others of the ledger), run and mark in one transaction──> in both ──older than the window──> released: Redis holds it no more
  *     ──no id of the run binds any more (domain/bindingTimes.ts)──> the run is dropped
  *
  * The mark, cells.handed_over_id, is before the release at each moment, and front ends can't deal until their filters reach as far
@@ -34,11 +34,14 @@ import {
 import { OutrunError } from '../redis/scriptErrors.js';
 import { DutyCycle } from '../runtime/dutyCycle.js';
 import { PeriodicService } from '../runtime/periodicService.js';
+import type { BookedIds } from './bookedIds.js';
 import { runsToMerge } from './runMerging.js';
 
 export interface SegmentReleaseOptions {
   /** Redis holds a request id for so long at least, milliseconds. */
   readonly windowMs: number;
+  /** What the same process has booked. */
+  readonly bookedIds: BookedIds;
   readonly events: EventEmitter;
   readonly onFailpoint: OnFailpoint;
 }
@@ -49,7 +52,7 @@ const CLOSED_MAX = 2;
 const MERGES_A_TURN = 16;
 /** A merged run is of a quarter of the time that ids bind at most: it is dropped whole when the newest of them binds no more. */
 const MERGED_SHARE = 4;
-/** Of the time, so that spins do not wait for a core: at 2.2 us an id that is above 100,000 ids a second. */
+/** Of the time, so that spins do not wait for a core: at 1 us an id that is above 200,000 ids a second. */
 const WORKED_SHARE = 0.25;
 /** From the writing of a run to the release of its ids: front ends have read the filters by then, and go on if Postgres goes away. */
 const RELEASE_AFTER_MS = 5000;
@@ -149,9 +152,10 @@ export class SegmentRelease extends PeriodicService {
     return known;
   }
 
-  /** Copies ids of what is closed and booked, all cells in one pass. */
+  /** Writes ids of what is closed and booked to runs, or of all that is booked where too many wait; all cells in one pass. */
   async #copy(held: ReadonlyMap<number, CellSegments>): Promise<{ ids: number; isMore: boolean }> {
     const marks = new Map((await runsReach(this.#sql)).map((each) => [each.cell, each]));
+    const { bookedIds, onFailpoint } = this.#options;
     const due: DueIds[] = [];
     let isLate = false;
     for (const [cell, { closed, releasedId }] of held) {
@@ -161,12 +165,13 @@ export class SegmentRelease extends PeriodicService {
       const { runsReachId: from, cursorId } = mark;
       // What is released already: Postgres was put back to an earlier state.
       const ends = [releasedId, ...closed].filter((id) => id > from && id <= cursorId);
-      const to = ends.at(-1);
-      if (to !== undefined) due.push({ cell, fence: lease.fence, from, to });
+      const booked = bookedIds.areDue ? bookedIds.reachOf(cell) : undefined;
+      const to = booked !== undefined && booked > from && booked <= cursorId ? booked : ends.at(-1);
+      if (to !== undefined)
+        due.push({ cell, fence: lease.fence, from, to, pairs: bookedIds.take(cell, from, to) });
       isLate ||= ends.length >= CLOSED_MAX;
     }
     if (due.length === 0) return { ids: 0, isMore: false };
-    const { onFailpoint } = this.#options;
     const cycle = new DutyCycle(isLate ? 1 : WORKED_SHARE);
     const step = await writeRun(this.#sql, due, this.#pauses(cycle), onFailpoint);
     onFailpoint('release.committed');

@@ -25,6 +25,7 @@ import { PartnerMoves } from '../recovery/partnerMoves.js';
 import { PositionKeeper } from '../recovery/positionKeeper.js';
 import type { RedisNode } from '../redis/node.js';
 import { OutboxReader } from '../redis/outboxReader.js';
+import { BookedIds } from '../requestIds/bookedIds.js';
 import { SegmentRelease } from '../requestIds/segmentRelease.js';
 import type { PeriodicService } from '../runtime/periodicService.js';
 import { closing } from '../runtime/service.js';
@@ -74,10 +75,12 @@ function openDeliveries({ config, events, sql, world, secretBox }: RoleParts): {
 
 function openSegmentRelease(
   { config, events, sql, nodes }: RoleParts,
+  bookedIds: BookedIds,
   onFailpoint: OnFailpoint,
 ): SegmentRelease {
   return new SegmentRelease(sql, nodes, {
     windowMs: config.REQUEST_ID_WINDOW_S * 1000,
+    bookedIds,
     events,
     onFailpoint,
   });
@@ -160,14 +163,14 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const { idempotencyTtlSeconds } = installed;
   const openReader = (node: RedisNode): OutboxReader =>
     new OutboxReader(node, nodes, () => metrics.storeErrors.inc({ store: 'redis' }));
+  const bookedIds = new BookedIds();
   const flusher = new Flusher(ledger, nodes, openReader, {
     intervalMs: config.constants.flushIntervalMs,
     isAwaited: config.ACK === 'ledger',
     largeWinThreshold: (partnerId) => catalog.largeWinThreshold(partnerId),
     eventsOf: (wins) =>
       largeWinEvents(spinIds, catalog, wins, (gameId, shoeIndex) => findDeal(sql, gameId, shoeIndex)),
-    events,
-    onFailpoint,
+    ...{ bookedIds, events, onFailpoint },
   });
   const { problem, knownOutside, leased } = await openPosition(parts);
   const { publicLog, hasQuorum, problem: logProblem } = await openPublicLog(parts, onFailpoint);
@@ -188,7 +191,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     ...{ leased, events, onFailpoint, published: () => publicLog.published() },
   });
   const cleanup = new Cleanup(nodes, () => ownership.cells, events);
-  const release = openSegmentRelease(parts, onFailpoint);
+  const release = openSegmentRelease(parts, bookedIds, onFailpoint);
   const checkpoints = new Checkpoints(sql, CHECKPOINT_EVERY_MS, events);
   const judging = new RtpJudging(parts.background);
   const settlements = new Settlements({ store: parts.background, nodes, events });

@@ -207,7 +207,7 @@ test('other bytes under the number of a known run are read, and nothing is looke
   // As after a restore: the same number, cell, entries and length.
   const theirs = keyOf('theirs');
   const filter = new RequestFilter(Number(run!.filter_bytes));
-  filter.add(theirs.readUInt32BE(0), theirs.readUInt32BE(4));
+  filter.addPairs(Uint32Array.of(theirs.readUInt32BE(0), theirs.readUInt32BE(4), 0, 0));
   const bits = Buffer.from(filter.bytes);
   const hash = createHash('sha256').update(bits).digest().readBigInt64BE(0);
   const pairs = Buffer.concat([theirs.subarray(0, 8), Buffer.alloc(8)]);

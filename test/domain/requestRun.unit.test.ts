@@ -1,13 +1,8 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { firstIdAt } from '../../src/domain/entryId.js';
-import {
-  findInBlock,
-  HASH_BYTES,
-  PAIR_BYTES,
-  RunWriter,
-  UnsortedRequests,
-} from '../../src/domain/requestRun.js';
+import { PAIR_BYTES, RequestPairs } from '../../src/domain/requestPairs.js';
+import { findInBlock, HASH_BYTES, RunWriter } from '../../src/domain/requestRun.js';
 import type { RequestRun } from '../../src/postgres/requestRuns.js';
 import { runsToMerge } from '../../src/requestIds/runMerging.js';
 
@@ -19,7 +14,7 @@ async function runOf(pairs: readonly (readonly [hash: Buffer, id: bigint])[]) {
   const writer = new RunWriter(pairs.length, ({ firstHash, pairs }) =>
     blocks.push({ firstHash: Buffer.from(firstHash), pairs: Buffer.from(pairs) }),
   );
-  const unsorted = new UnsortedRequests();
+  const unsorted = new RequestPairs();
   for (const [hash, id] of pairs)
     unsorted.add(hash.readUInt32BE(0), hash.readUInt32BE(4), Number(id >> 32n), Number(id & 0xffff_ffffn));
   await unsorted.writeTo(writer, async () => {});
@@ -105,6 +100,6 @@ test('runs stay few while ids come, and each id is copied seldom', () => {
   }
   expect(runs.slice(1).map(({ fromId }) => fromId)).toEqual(runs.slice(0, -1).map(({ toId }) => toId));
   expect(runs.reduce((sum, { ids }) => sum + ids, 0)).toBe(500_000);
-  expect(runs.length).toBeLessThan(20);
-  expect(copied / 500_000).toBeLessThan(6);
+  expect(runs.length).toBeLessThan(32);
+  expect(copied / 500_000).toBeLessThan(2.5);
 });

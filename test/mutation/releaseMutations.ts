@@ -6,9 +6,9 @@ export const RELEASE_MUTATIONS: readonly Mutation[] = [
     name: 'a run lacks a requestId',
     faults: [
       built(
-        'postgres/requestRuns.js',
-        'if (!isAfter || !isWithin)',
-        'if (!isAfter || !isWithin || read % 9 === 4)',
+        'ledger/transcoder.js',
+        "entry.requestIds === 'spins')",
+        "entry.requestIds === 'spins' && this.entries % 9 !== 4)",
       ),
     ],
     found: ['requests'],
@@ -17,7 +17,11 @@ export const RELEASE_MUTATIONS: readonly Mutation[] = [
   {
     name: 'a filter says of an old requestId that it is a new one',
     faults: [
-      built('domain/requestFilter.js', 'add(high, low) {', 'add(high, low) { if (low % 9 === 4) return;'),
+      built(
+        'domain/requestFilter.js',
+        'const low = pairs[i + 1];',
+        'const low = pairs[i + 1]; if (low % 9 === 4) continue;',
+      ),
     ],
     found: ['requests'],
     isReleased: true,
