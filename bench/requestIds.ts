@@ -11,6 +11,8 @@ import { setImmediate as turnOfLoop } from 'node:timers/promises';
 import postgres from 'postgres';
 import { readConfig } from '../src/config.js';
 import { firstIdAt, makeEntryId } from '../src/domain/entryId.js';
+import { keyWord, requestKeyOfBytes } from '../src/domain/requestKey.js';
+import { RequestPairs } from '../src/domain/requestPairs.js';
 import { DAY_MS, dayOf } from '../src/domain/settlement.js';
 import { lockDataDir, startEmbeddedPostgres } from '../src/embedded/index.js';
 import { connectPostgres, migrate } from '../src/postgres/client.js';
@@ -28,9 +30,12 @@ const cells = Number(process.argv[3] ?? 1);
 const SPAN_MS = 1_800_000;
 const WINDOWS = 16;
 const WARM_UP_WINDOWS = 4;
+/** Written of the ledger, as after a start; the others as whoever booked them has them. */
+const LEDGER_WINDOWS = 4;
 const LOOKS = 500;
 const PROBES = 1_000_000;
 
+const record = Buffer.alloc(256);
 const dayMs = Math.floor(Date.now() / DAY_MS) * DAY_MS - DAY_MS;
 const config = readConfig({});
 const dataDir = await realpath(await mkdtemp(join(tmpdir(), 'spindle-bench-')));
@@ -61,7 +66,7 @@ try {
     return { node: each(cpu.node!), postgres: each(cpu.postgres!), perSecond: Math.round(of / seconds) };
   };
   const windowMs = SPAN_MS / WINDOWS;
-  const writeWindows = async (from: number, to: number): Promise<void> => {
+  const writeWindows = async (from: number, to: number, isBooked: boolean): Promise<void> => {
     for (let window = from; window < to; window++) {
       for (let isMore = true; isMore; ) {
         const marks = await direct<
@@ -70,6 +75,7 @@ try {
         const due = marks.map(({ cell, id }) => ({
           ...{ cell, fence: 0n, from: BigInt(id) },
           to: makeEntryId({ timeMs: dayMs + (window + 1) * windowMs - 1, cell, sequence: 16_383 }),
+          pairs: isBooked ? gathered(cell, window) : undefined,
         }));
         ({ isMore } = await writeRun(
           sql,
@@ -97,10 +103,17 @@ try {
     }
   };
   // A worker runs for days: what it costs to compile its code is no part of the figures.
-  await writeWindows(0, WARM_UP_WINDOWS);
+  await writeWindows(0, WARM_UP_WINDOWS / 2, false);
+  await writeWindows(WARM_UP_WINDOWS / 2, WARM_UP_WINDOWS, true);
   await mergeAll();
   const warmUpIds = (ids * WARM_UP_WINDOWS) / WINDOWS;
-  const segmentRelease = await measured(ids - warmUpIds, () => writeWindows(WARM_UP_WINDOWS, WINDOWS));
+  const windowIds = ids / WINDOWS;
+  const ofLedger = await measured(LEDGER_WINDOWS * windowIds, () =>
+    writeWindows(WARM_UP_WINDOWS, WARM_UP_WINDOWS + LEDGER_WINDOWS, false),
+  );
+  const booked = await measured(ids - warmUpIds - LEDGER_WINDOWS * windowIds, () =>
+    writeWindows(WARM_UP_WINDOWS + LEDGER_WINDOWS, WINDOWS, true),
+  );
   merged = 0;
   const merge = await measured(ids - warmUpIds, mergeAll);
   const requestIds = new RequestIds({
@@ -144,7 +157,7 @@ try {
   const runs = await requestRuns(sql);
   console.log(
     JSON.stringify({
-      ...{ ids, cells, segmentRelease, merge: { ...merge, copiesOfAnId: merged / (ids - warmUpIds) } },
+      ...{ ids, cells, ofLedger, booked, merge: { ...merge, copiesOfAnId: merged / (ids - warmUpIds) } },
       ...{ runs: runs.length, readSeconds, filterBytesAnId: requestIds.bytes / ids },
       postgresBytesAnId: Math.round((Number(size!.bytes) / ids) * 10) / 10,
       ...{ old, probe, falsePositives: positives / PROBES },
@@ -162,6 +175,24 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   const started = performance.now();
   await work();
   return Math.round(performance.now() - started) / 1000;
+}
+
+/** The ids of a cell and window as a flush gathers them, of the bytes of records. */
+function gathered(cell: number, window: number): RequestPairs {
+  const pairs = new RequestPairs();
+  const first = Math.ceil((window * ids) / WINDOWS);
+  const step = SPAN_MS / ids;
+  for (let i = first; i < ((window + 1) * ids) / WINDOWS; i++) {
+    if (i % cells !== cell) continue;
+    const text = `${1 + cell}:request-${i}`;
+    const digits = text.indexOf(':');
+    const length = record.write(text);
+    const key = requestKeyOfBytes(record, 0, digits, digits + 1, length);
+    const ms = dayMs + Math.floor(i * step);
+    const low = ((ms % 1024) * 4_194_304 + cell * 16_384 + (i % 16_384)) >>> 0;
+    pairs.add(keyWord(key, 0), keyWord(key, 4), Math.floor(ms / 1024), low);
+  }
+  return pairs;
 }
 
 /** Rows of a window's time, of all cells by turns; request ids of the length of a UUID would be as long. */

@@ -158,7 +158,7 @@ export interface Events {
     /** More were answered, and may be lost: they are not known by name any more. */
     readonly notRemembered: number;
   };
-  /** Request ids were copied of the ledger into runs: Redis may release them. */
+  /** Request ids were written to runs: Redis may release them. */
   RunWritten: { readonly ids: number; readonly seconds: number };
   /** A partner is dealt for in another cell now. */
   PartnerMoved: {

@@ -32,7 +32,10 @@ export function requestKeyOfBytes(
   let length = 0;
   // Longer ones there are not: the schema of requests has their bound.
   if (digitsTo - digitsFrom + 1 + to - from > TEXT.length)
-    return requestKey(Number(bytes.toString('latin1', digitsFrom, digitsTo)), bytes.toString('utf8', from, to));
+    return requestKey(
+      Number(bytes.toString('latin1', digitsFrom, digitsTo)),
+      bytes.toString('utf8', from, to),
+    );
   for (let at = digitsFrom; at < digitsTo; at++) TEXT[length++] = bytes[at]!;
   TEXT[length++] = COLON;
   for (let at = from; at < to; at++) TEXT[length++] = bytes[at]!;
