@@ -29,7 +29,7 @@ const ROOMS = {
   transparency: ['^src/transparency/', ...SERVICE],
   requestIds: ['^src/requestIds/', ...SERVICE],
   cells: ['^src/cells/', ...SERVICE, 'requestIds'],
-  ledger: ['^src/ledger/', ...SERVICE],
+  ledger: ['^src/ledger/', ...SERVICE, 'requestIds'],
   webhooks: ['^src/webhooks/', ...SERVICE, 'ledger'],
   recovery: ['^src/recovery/', ...SERVICE, 'cells', 'ledger'],
   archive: ['^src/archive/', 'domain', 'runtime', 'postgres'],
