@@ -183,7 +183,7 @@ describe('a worker that is killed', () => {
         // Until there are enough runs to be merged.
         const runs = async () =>
           String((await sql`SELECT coalesce(max(run_id), 0) AS newest FROM request_runs`)[0]!.newest);
-        for (let i = 0; i < 5; i++) {
+        for (let i = 0; i < 20 && !isDead(); i++) {
           const before = await runs();
           await spins(`${step}-${i}`, 6);
           await until(async () => isDead() || (await runs()) !== before, 'request ids are released');
