@@ -215,7 +215,7 @@ test('a requestId that Redis has released binds for ever: the same bytes, KS-411
     requestId: `old-${i}`,
   }));
   const texts: string[] = [];
-  // Over several releases, so that runs are merged.
+  // Over several releases, so that there are several runs.
   for (const [i, body] of bodies.entries()) {
     texts.push((await spin(body)).text);
     if (i % 8 === 7) await untilReleased(redis, 0);
