@@ -18,7 +18,7 @@ import type { OnFailpoint } from '../failpoints.js';
 import { type CellLease, FencedError, haltCell } from '../postgres/cells.js';
 import { isDataFault, isPostgresAway, isUniqueViolation, type Sql } from '../postgres/client.js';
 import { PotError } from '../postgres/communalBooking.js';
-import { bookEntries, ProgressError } from '../postgres/ledger.js';
+import { bookEntries, type CellFlush, ProgressError } from '../postgres/ledger.js';
 import type { RedisNode } from '../redis/node.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import type { CellRead, OutboxReader } from '../redis/outboxReader.js';
@@ -266,8 +266,7 @@ export class Flusher implements Service {
       onFailpoint('flush.committed');
       for (const { owned, flush, addedBytesAndEntries } of portions) {
         owned.cursor = flush.cursor.to;
-        const { from, to } = flush.cursor;
-        this.#options.bookedIds.add(owned.lease.cell, from, to, owned.records.requestIds);
+        this.#keepIds(owned, flush);
         owned.hasDataFault = false;
         owned.isAlone = false;
         owned.untrimmed = addedBytesAndEntries;
@@ -284,6 +283,13 @@ export class Flusher implements Service {
     } catch (error) {
       return this.#notBooked(portions, error);
     }
+  }
+
+  /** Of a cell that was given up meanwhile nothing is kept: nobody would take it. */
+  #keepIds(owned: OwnedCell, { cursor: { from, to } }: CellFlush): void {
+    const { cell } = owned.lease;
+    if (this.#owned.get(cell) === owned)
+      this.#options.bookedIds.add(cell, from, to, owned.records.requestIds);
   }
 
   #announceCommitted({ owned, flush, entries, oldestMs }: Portion): void {

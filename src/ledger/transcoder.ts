@@ -183,12 +183,7 @@ export class Transcoder {
     out[row + ROW.kind + 1] = entry.code;
     this.#copy.text(batch, idAt + 1, requestAt, false);
     this.#copy.text(batch, requestAt, end, requestAt === end || entry.requestIds === undefined);
-    if (requestAt < end && entry.requestIds === 'spins') {
-      const id = at + OUTBOX.id;
-      const key = requestKeyOfBytes(batch, playerAt, idAt, requestAt, end);
-      const { requestIds } = this;
-      requestIds.add(keyWord(key, 0), keyWord(key, 4), batch.readUInt32LE(id + 4), batch.readUInt32LE(id));
-    }
+    if (requestAt < end && entry.requestIds === 'spins') this.#requestId(batch, at, idAt, requestAt, end);
 
     const credit = readSafeInt64(batch, at + OUTBOX.creditMicros);
     if (entry.advancesGameIndex) this.#advance(gameId, index, index + 1);
@@ -289,6 +284,13 @@ export class Transcoder {
       sum.credited = 0;
     }
     return sum;
+  }
+
+  /** Takes note of a record's request id. @param idAt after the partner's number @param requestAt where the id begins @param end after it */
+  #requestId(batch: Buffer, at: number, idAt: number, requestAt: number, end: number): void {
+    const id = at + OUTBOX.id;
+    const key = requestKeyOfBytes(batch, at + OUTBOX.player, idAt, requestAt, end);
+    this.requestIds.add(keyWord(key, 0), keyWord(key, 4), batch.readUInt32LE(id + 4), batch.readUInt32LE(id));
   }
 
   /** Adds to the sum of a partner's adjustments of the day: there are few, and a single one may be all of the safe range. */
