@@ -271,6 +271,48 @@ test('a requestId that Redis has released binds for ever: the same bytes, KS-411
   }
 });
 
+test('request ids whose run could not be written, and those of a flush that failed, bind all the same, each once', async () => {
+  const bodies = Array.from({ length: 30 }, (_, i) => ({ ...bodyOf(i), requestId: `refused-${i}` }));
+  const texts: string[] = [];
+  const spins = async (from: number, to: number): Promise<void> => {
+    for (const body of bodies.slice(from, to)) texts.push((await spin(body)).text);
+  };
+  await untilReleased(redis, 0);
+  // A sequence keeps what a transaction that fails took of it.
+  await sql.unsafe(`
+    CREATE SEQUENCE refusals;
+    CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN PERFORM nextval('refusals'); RAISE EXCEPTION 'refused'; END $$;
+    CREATE TRIGGER refuse BEFORE INSERT ON request_blocks EXECUTE FUNCTION refuse()`);
+  await spins(0, 10);
+  await until(async () => (await sql`SELECT is_called FROM refusals`)[0]!.is_called, 'a run was refused');
+  await spins(10, 20);
+  await sql.unsafe('DROP TRIGGER refuse ON request_blocks; DROP FUNCTION refuse; DROP SEQUENCE refusals');
+  await untilReleased(redis, 0);
+  // The worker's sessions end while a flush waits for the cell's row: it is made again.
+  await sql.begin(async (tx) => {
+    await tx`SELECT FROM cells FOR UPDATE`;
+    await spins(20, 30);
+    await until(
+      async () =>
+        (
+          await tx`
+            SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+              AND query LIKE '%SET cursor_id%'`
+        ).length > 0,
+      'a flush waits',
+    );
+    await tx`
+      SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE datname = current_database() AND pid <> pg_backend_pid()`;
+  });
+  await untilReleased(redis, 0);
+  const before = await dealt();
+  const replays = await Promise.all(bodies.map((body) => spin(body)));
+  expect(replays.map(({ text }) => text)).toEqual(texts);
+  expect(await dealt()).toBe(before);
+});
+
 test('the audit finds each requestId that the runs lack, have twice, have in the wrong place, or have of no entry', async () => {
   await service.end();
   const own = connectPostgres(stores.databaseUrl, { max: 2, name: 'audit', onError: () => {} });
