@@ -300,14 +300,16 @@ describe('the log', () => {
 
   test('shows nothing of a tree that is not published', async () => {
     const { size } = parseCheckpoint(parseNote(await checkpoint()).text);
-    // Appended and signed, and its note not yet published.
     const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+    // Appended and signed, and its note not yet published. A worker publishes what is signed, except while the log is halted.
+    await sql`UPDATE logs SET halt = 'test', halt_note = 'test'`;
     await sql`UPDATE log_checkpoints SET published_at = NULL WHERE size > ${size}`;
     expect((await service.request('GET', `/log/tile/0/000.p/${size}`)).status).toBe(200);
     expect((await service.request('GET', `/log/tile/0/000.p/${size + 1}`)).status).toBe(404);
     expect((await service.request('GET', `/log/tile/entries/000.p/${size + 1}`)).status).toBe(404);
     expect((await ask<{ blocks: unknown[] }>(`/games/${gameId}/blocks`)).body.blocks).toEqual([]);
     await sql`UPDATE log_checkpoints SET published_at = now() WHERE size > ${size}`;
+    await sql`UPDATE logs SET halt = NULL, halt_note = NULL`;
   });
 
   test('is found clean, and a record or tile that was changed is found', async () => {

@@ -14,6 +14,7 @@ import { freshStores } from '../setup/freshStores.js';
 import { ROOT } from '../support/root.js';
 import { type LoggedService, startLogged } from '../support/service.js';
 import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 export const ORIGIN = 'spindle.example/restored';
 export const key = signerOf(ORIGIN, 'log', Buffer.alloc(32, 21));
@@ -75,6 +76,13 @@ export const readyz = async (from = service) => {
   const { status, body } = await from.request<{ missing: string[] }>('GET', '/readyz');
   return { status, missing: (body.missing ?? []).join('\n') };
 };
+
+/** Waits until `/readyz` says what stands against dealing: on a busy machine it may say first that a store does not answer. */
+export const untilMissing = (problem: RegExp): Promise<void> =>
+  until(async () => {
+    const { status, missing } = await readyz();
+    return status === 503 && problem.test(missing);
+  }, `/readyz says ${problem}`);
 
 /** Runs a statement while nobody is connected to the database of the test. */
 async function onServer(work: (server: postgres.Sql, name: string) => Promise<unknown>): Promise<void> {
