@@ -35,6 +35,7 @@ export type BackgroundTask =
   | 'player checkpoint'
   | 'request id release'
   | 'round timeout'
+  | 'look for work'
   | 'raffle void'
   | 'lost spins'
   | 'answered entries'

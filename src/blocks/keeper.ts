@@ -46,8 +46,11 @@ export interface KeeperOptions extends SupplyOptions {
 }
 
 const OUTCOME_BYTES = 2;
-const TURN_MS = 200;
+/** Between two looks at all queues: whatever changes one has it looked at at once, except the time for which a game is suspended. */
+const TURN_MS = 1000;
 const RETRY_MS = 250;
+/** A timer may be early by a millisecond. */
+const TIMER_EARLY_MS = 2;
 /** Queues of one partner that are filled at once; most of them wait for the public log. */
 const FILLING_PER_PARTNER_MAX = 16;
 /** After so long a suspended game's blocks are freed: no front end deals from it any more. */
@@ -94,7 +97,7 @@ export class BlockKeeper implements Service {
 
   async start(): Promise<void> {
     const turn = (): void => {
-      for (const queue of this.#queues.values()) this.#consider(queue);
+      this.considerAll();
       if (!this.#stopped) this.#timer = setTimeout(turn, TURN_MS);
     };
     turn();
@@ -112,6 +115,11 @@ export class BlockKeeper implements Service {
     if (first === undefined) return HEALTHY;
     const [gameId, reason] = first;
     return unhealthy(`${this.#failing.size} games are not replenished; game ${gameId}: ${reason}`);
+  }
+
+  /** Looks at all queues: partners may want other reserves. */
+  considerAll(): void {
+    for (const queue of this.#queues.values()) this.#consider(queue);
   }
 
   own(lease: CellLease): void {
@@ -202,7 +210,9 @@ export class BlockKeeper implements Service {
   /** What is known of a cell's queues may be wrong: they are read again from the stores. */
   readAgain(cell: number): void {
     for (const queue of this.#queues.values()) {
-      if (queue.lease.cell === cell) queue.leaseEnd = undefined;
+      if (queue.lease.cell !== cell) continue;
+      queue.leaseEnd = undefined;
+      this.#consider(queue);
     }
   }
 
@@ -271,6 +281,7 @@ export class BlockKeeper implements Service {
         // What is known of the queue may be wrong now: it is read again before the next block.
         queue.leaseEnd = undefined;
         queue.notBefore = performance.now() + RETRY_MS;
+        setTimeout(() => this.#considerAgain(queue), RETRY_MS + TIMER_EARLY_MS).unref();
         this.#failing.set(queue.gameId, error instanceof Error ? error.message : String(error));
         this.#report(error, queue.gameId);
       })
@@ -281,8 +292,14 @@ export class BlockKeeper implements Service {
         if (filling === 0) this.#filling.delete(partnerId);
         else this.#filling.set(partnerId, filling);
         this.#beginNext(partnerId);
+        // What changed at the end of the job was not looked at while it ran.
+        if (queue.suspendedAt === undefined) this.#considerAgain(queue);
       });
     this.#running.add(work);
+  }
+
+  #considerAgain(queue: Queue): void {
+    if (this.#queues.get(queue.gameId) === queue) this.#consider(queue);
   }
 
   #report(error: unknown, gameId: number): void {

@@ -17,12 +17,20 @@ import type { Catalog } from './catalog.js';
 /** With the limits below, and 600 ms to read a change, it is known within 1 s of a change that it can't be read. */
 const LOOK_EVERY_MS = 100;
 const ANNOUNCED_WITHIN_MS = 200;
-/** Where no other process has announced anything, and nothing was read, for so long, Redis is asked with each look; */
-const SILENT_AFTER_MS = 300;
+/** Rest between two looks while it is known that nothing was announced. */
+const QUIET_MS = 400;
+/** What is left of the second for silence and a look, where a read takes as long as it may. */
+const SILENCE_MS = 400;
+/**
+ * Where no other process has announced anything, and nothing was read, for so long, Redis is asked with each look: longer than from one
+ * poll of the catalog to the next (560 ms), which reads or announces something. What it takes longer than SILENCE_MS, the read has less;
+ */
+const SILENT_AFTER_MS = 600;
 /** else so often: a message may have been lost, or a node its data. */
 const ASK_EVERY_MS = 5000;
 /** A process whose last look began longer ago has stood still: what was taken away meanwhile it can't know. */
 const BLIND_AFTER_MS = 1000;
+const LOOKS_MAX = 5;
 
 export class Staleness extends PeriodicService {
   readonly name = 'catalog staleness';
@@ -80,12 +88,19 @@ export class Staleness extends PeriodicService {
     return performance.now() - this.#lookedAtMs > BLIND_AFTER_MS;
   }
 
-  /** Resolves after a look that all who wait share, whatever it found; within the time to ask Redis and to read a change. */
+  /**
+   * Resolves after a look that all who wait share, whatever it found; within the time to ask Redis and to read a change. A look during
+   * which the process stood still again is as old as its begin, and is followed by another, a few times.
+   */
   looked(): Promise<void> {
-    this.#looking ??= this.takeTurn().finally(() => {
+    this.#looking ??= this.#lookUntilSeen().finally(() => {
       this.#looking = undefined;
     });
     return this.#looking;
+  }
+
+  async #lookUntilSeen(): Promise<void> {
+    for (let looks = 0; looks < LOOKS_MAX && this.isBlind && !this.isStopped; looks++) await this.takeTurn();
   }
 
   /** Another process knows a change of that number, and so do all that look at Redis. */
@@ -102,12 +117,16 @@ export class Staleness extends PeriodicService {
 
   protected async turn(): Promise<void> {
     const nowMs = performance.now();
-    if (nowMs - this.#catalog.knownAtMs > SILENT_AFTER_MS || nowMs - this.#askedAtMs > ASK_EVERY_MS)
-      await this.#ask(nowMs);
+    const { knownAtMs } = this.#catalog;
+    // All that was announced before is known.
+    const quietMs = nowMs - Math.max(knownAtMs, this.#askedAtMs);
+    const silentInMs = knownAtMs + SILENT_AFTER_MS - nowMs;
+    if (silentInMs <= 0 || nowMs - this.#askedAtMs > ASK_EVERY_MS) await this.#ask(nowMs);
     const announced = this.#announced;
     if (announced > this.#catalog.newestChange && announced > this.#caughtUpTo) {
       // Not by the number alone: a Postgres that was put back to an earlier state has lower ones.
-      const isRead = await withTimeout(this.#catalog.refresh(), this.#readWithinMs).then(
+      const lateMs = Math.max(0, Math.min(quietMs, SILENT_AFTER_MS + LOOK_EVERY_MS) - SILENCE_MS);
+      const isRead = await withTimeout(this.#catalog.refresh(), this.#readWithinMs - lateMs).then(
         () => true,
         () => false,
       );
@@ -116,6 +135,7 @@ export class Staleness extends PeriodicService {
       this.#isBehind = !isRead && announced > this.#catalog.newestChange;
     } else {
       this.#isBehind = false;
+      if (silentInMs > 0) this.postpone(Math.min(silentInMs, QUIET_MS));
     }
     this.#lookedAtMs = nowMs;
   }

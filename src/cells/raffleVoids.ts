@@ -26,7 +26,7 @@ import {
 } from '../postgres/raffles.js';
 import { endPool } from '../redis/endPool.js';
 import type { RedisNodes } from '../redis/nodes.js';
-import { PeriodicService } from '../runtime/periodicService.js';
+import { IDLE, PeriodicService, WOKEN_MS } from '../runtime/periodicService.js';
 import type { Adjuster } from './adjuster.js';
 
 export interface RaffleVoidsOptions {
@@ -39,7 +39,6 @@ export interface RaffleVoidsOptions {
   readonly onFailpoint: OnFailpoint;
 }
 
-/** Voids are rare: a turn that finds none costs Postgres a query. */
 const TURN_MS = 2000;
 /** Of a turn: each gets one piece. */
 const RAFFLES_MAX = 32;
@@ -61,7 +60,7 @@ export class RaffleVoids extends PeriodicService {
   readonly #failed = new Map<number, { times: number; notBefore: number }>();
 
   constructor(options: RaffleVoidsOptions) {
-    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
+    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS, idleMs: WOKEN_MS });
     this.#options = options;
   }
 
@@ -73,11 +72,17 @@ export class RaffleVoids extends PeriodicService {
     this.#leases.delete(cell);
   }
 
-  protected async turn(): Promise<void> {
-    if (this.#leases.size === 0) return;
+  /** Looks for voids now: there may be some. */
+  wake(): void {
+    this.hurry();
+  }
+
+  protected async turn(): Promise<typeof IDLE | undefined> {
+    if (this.#leases.size === 0) return IDLE;
     const raffles = await openVoids(this.#options.sql, [...this.#leases.keys()], RAFFLES_MAX);
     const open = new Set(raffles.map(({ gameId }) => gameId));
     for (const gameId of this.#failed.keys()) if (!open.has(gameId)) this.#failed.delete(gameId);
+    if (raffles.length === 0) return IDLE;
     for (const raffle of raffles) {
       const { gameId, cell } = raffle;
       const lease = this.#leases.get(cell);

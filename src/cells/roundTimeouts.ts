@@ -5,7 +5,7 @@
 import type { Game } from '../domain/game.js';
 import type { RoundRecord } from '../domain/games/round.js';
 import type { EventEmitter } from '../events.js';
-import { IDLE, PeriodicService } from '../runtime/periodicService.js';
+import { IDLE, PeriodicService, WOKEN_MS } from '../runtime/periodicService.js';
 import type { PlaceOfPartner, Rounds } from './rounds.js';
 
 export interface RoundTimeoutsOptions {
@@ -22,8 +22,6 @@ export interface RoundTimeoutsOptions {
 }
 
 const TURN_MS = 500;
-/** The shortest time of a round is a minute. */
-const IDLE_MS = 2000;
 /** Ended in one turn: they are booked before the next one reads what is still open. */
 const ROUNDS_MAX = 200;
 
@@ -32,14 +30,19 @@ export class RoundTimeouts extends PeriodicService {
   readonly #options: RoundTimeoutsOptions;
 
   constructor(options: RoundTimeoutsOptions) {
-    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS, idleMs: IDLE_MS });
+    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS, idleMs: WOKEN_MS });
     this.#options = options;
+  }
+
+  /** Looks for rounds whose time is over now: there may be some. */
+  wake(): void {
+    this.hurry();
   }
 
   protected async turn(): Promise<typeof IDLE | undefined> {
     const { cells, expired } = this.#options;
     const owned = cells();
-    if (owned.length === 0) return;
+    if (owned.length === 0) return IDLE;
     const records = await expired(owned, ROUNDS_MAX);
     if (records.length === 0) return IDLE;
     await Promise.all(records.map((record) => this.#end(record)));

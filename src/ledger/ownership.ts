@@ -23,6 +23,7 @@ import {
   renewCells,
 } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
+import type { Obstacles } from '../postgres/obstacles.js';
 import { PeriodicService } from '../runtime/periodicService.js';
 import { TimeoutError, withTimeout } from '../runtime/withTimeout.js';
 
@@ -37,7 +38,7 @@ export interface OwnershipOptions {
   /** This process can write cells now: Redis is reached. */
   readonly isAble: () => boolean;
   /** Of the given cells, those that Redis does not have as they were prepared. */
-  readonly changed: (leases: readonly CellLease[]) => Promise<readonly number[]>;
+  readonly changed: (leases: readonly CellLease[], obstacles: Obstacles) => Promise<readonly number[]>;
 }
 
 /** A worker that stops is taken over after this at the latest, plus one turn of the loop. */
@@ -120,9 +121,9 @@ export class Ownership extends PeriodicService {
   }
 
   protected async turn(): Promise<void> {
-    const { kept, division } = await this.#renew();
+    const { kept, division, obstacles } = await this.#renew();
     for (const held of [...this.#held.values()]) if (!kept.includes(held.lease.cell)) this.#drop(held);
-    await this.#look();
+    await this.#look(obstacles);
     if (this.isStopped || division === undefined || !this.#options.isAble()) return;
     const share = shareOf(division);
     await this.#giveBack(this.#held.size - share);
@@ -142,12 +143,15 @@ export class Ownership extends PeriodicService {
     }
   }
 
-  /** Prolongs what is held. A worker that can write no cell is none of those that divide them: no `division` then. */
-  async #renew(): Promise<{ readonly kept: readonly number[]; readonly division?: Division }> {
+  /** Prolongs what is held. A worker that can write no cell is none of those that divide them: no `division` then, and no `obstacles`. */
+  async #renew(): Promise<{
+    readonly kept: readonly number[];
+    readonly division?: Division;
+    readonly obstacles?: Obstacles;
+  }> {
     const held = [...this.#held.keys()];
     if (!this.#options.isAble()) return { kept: await renewCells(this.#sql, this.owner, held, LEASE_MS) };
-    const { kept, ...division } = await renewAndDivide(this.#sql, this.owner, held, LEASE_MS);
-    return { kept, division };
+    return renewAndDivide(this.#sql, this.owner, held, LEASE_MS);
   }
 
   /** Another worker has fewer than its share. What is being prepared is kept: that may take long. */
@@ -178,7 +182,8 @@ export class Ownership extends PeriodicService {
   readonly #report = (error: unknown): void =>
     this.#options.events.emit('TaskFailed', { task: 'cell lease renewal', error });
 
-  async #look(): Promise<void> {
+  /** @param obstacles undefined: this process could write no cell when they were asked for */
+  async #look(obstacles: Obstacles | undefined): Promise<void> {
     const ready = [...this.#held.values()].filter(({ isReady }) => isReady);
     if (this.#options.isAble()) this.#unableSince = undefined;
     else this.#unableSince ??= performance.now();
@@ -189,7 +194,9 @@ export class Ownership extends PeriodicService {
       }
       return;
     }
-    const changed = new Set(await this.#options.changed(ready.map(({ lease }) => lease)));
+    if (obstacles === undefined) return;
+    const leases = ready.map(({ lease }) => lease);
+    const changed = new Set(await this.#options.changed(leases, obstacles));
     await Promise.all(
       ready.filter(({ lease }) => changed.has(lease.cell)).map((held) => this.#release(held)),
     );

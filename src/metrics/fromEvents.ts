@@ -18,6 +18,7 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   'request id release': 'postgres',
   'round timeout': 'postgres',
   'raffle void': 'postgres',
+  'look for work': 'postgres',
   'lost spins': 'postgres',
   'answered entries': 'postgres',
   'position file': 'position file',

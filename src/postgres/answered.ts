@@ -6,8 +6,8 @@
 
 import { audit } from './auditLog.js';
 import type { CellLease } from './cells.js';
-import { arrayOf, raw, type Sql, safe, textArrayOf } from './client.js';
-import { HOLD_SQL } from './positions.js';
+import { arrayOf, type Sql, safe, textArrayOf } from './client.js';
+import { findObstacles, type Obstacles } from './obstacles.js';
 
 export interface AnsweredEntry {
   readonly cell: number;
@@ -29,22 +29,6 @@ export async function answeredUnder(sql: Sql, { cell, epoch }: CellLease): Promi
 export async function clearLacking(sql: Sql, { cell, epoch }: CellLease): Promise<void> {
   await sql`
     UPDATE answered_entries SET is_lacking = false WHERE cell = ${cell} AND epoch <= ${epoch} AND is_lacking`;
-}
-
-/** What stands against dealing from cells, in Postgres. */
-export interface Obstacles {
-  /** Why nothing is dealt until an operator has run a command (postgres/positions.ts); undefined: nothing stands against it. */
-  readonly hold: string | undefined;
-  /** Cells that lacked what was answered under their epoch, and were not prepared since. */
-  readonly lacking: readonly number[];
-}
-
-/** Asked all the time: one statement. */
-export async function findObstacles(sql: Sql): Promise<Obstacles> {
-  const [row] = await sql<{ hold: string | null; lacking: number[] }[]>`
-    SELECT ${raw(HOLD_SQL)} AS hold,
-      array(SELECT cell FROM answered_entries JOIN cells USING (cell, epoch) WHERE is_lacking ORDER BY cell) AS lacking`;
-  return { hold: row?.hold ?? undefined, lacking: row?.lacking ?? [] };
 }
 
 /** A spin as it was answered. */

@@ -7,6 +7,7 @@
 import { CELL_MAX } from '../domain/entryId.js';
 import { audit, because, nextChange, withChange } from './auditLog.js';
 import { arrayOf, raw, type Sql, type Transaction } from './client.js';
+import { OBSTACLES, type Obstacles, type ObstaclesRow, obstaclesOf } from './obstacles.js';
 
 export interface CellLease {
   readonly cell: number;
@@ -69,14 +70,21 @@ export async function renewCells(
   return rows.map((row) => row.cell);
 }
 
-/** As {@link renewCells}; says besides that the worker is there, and counts the others: all workers ask for both all the time. */
+/**
+ * As {@link renewCells}; says besides that the worker is there, counts the others, and looks for obstacles: all workers ask for all of it
+ * all the time. Where it had to wait for a row, an obstacle that came meanwhile may be seen by the next call only.
+ */
 export async function renewAndDivide(
   sql: Sql,
   owner: string,
   cells: readonly number[],
   leaseMs: number,
-): Promise<Division & { readonly kept: readonly number[] }> {
-  const [row] = await sql<[Division & { kept: number[] }]>`
+): Promise<{
+  readonly kept: readonly number[];
+  readonly division: Division;
+  readonly obstacles: Obstacles;
+}> {
+  const [row] = await sql.prepared<[Division & ObstaclesRow & { kept: number[] }]>`
     WITH renewed AS (
       UPDATE cells SET lease_until = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
       WHERE cell IN (SELECT cell FROM cells WHERE owner = ${owner} AND cell = ANY(${arrayOf(cells)}::int[]) AND lease_until >= now()
@@ -93,9 +101,9 @@ export async function renewAndDivide(
     SELECT (SELECT count(*) FROM others)::int + 1 AS workers,
       (SELECT count(*) FROM others WHERE is_earlier)::int AS earlier,
       count(*)::int AS cells, (count(*) FILTER (WHERE lease_until < now()))::int AS free,
-      array(SELECT cell FROM renewed) AS kept
+      array(SELECT cell FROM renewed) AS kept, ${OBSTACLES}
     FROM cells`;
-  return row!;
+  return { kept: row.kept, division: row, obstacles: obstaclesOf(row) };
 }
 
 /** Leases cells that nobody holds (or whose lease has ended), except some, and says which. @param cellsMax null: all */
@@ -144,7 +152,7 @@ const STALLED_SECONDS = 10;
  * @returns how many
  */
 export async function endStalledSessions(sql: Sql): Promise<number> {
-  const rows = await sql`
+  const rows = await sql.prepared`
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity a
     WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
       AND state <> 'idle' AND wait_event_type = 'Client' AND state_change < now() - make_interval(secs => ${STALLED_SECONDS}::int)

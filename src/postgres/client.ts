@@ -127,7 +127,7 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
   pool.on('error', options.onError);
   pool.on('connect', (client) => client.on('error', options.onError));
   return Object.assign(runOn(pool), {
-    prepared: runOn(pool, undefined, !options.isPooled),
+    prepared: runOn(pool, undefined, () => !options.isPooled),
     begin: <T>(run: (tx: Transaction) => Promise<T>, mode = '') => transaction(pool, run, mode, options),
     pool: {
       get total() {
@@ -179,7 +179,7 @@ function statementName(text: string): string {
 function runOn(
   client: Pick<PoolClient, 'query'> | Pool,
   limits = { queryMs: ANSWER_WITHIN_MS },
-  isPrepared = false,
+  isNamed: (parameters: number) => boolean = () => false,
 ): Run {
   return async (strings, ...values) => {
     let text = strings[0]!;
@@ -191,7 +191,7 @@ function runOn(
     });
     const result = await client.query({
       text,
-      ...(isPrepared && parameters.length > 0 ? { name: statementName(text) } : {}),
+      ...(isNamed(parameters.length) ? { name: statementName(text) } : {}),
       values: parameters,
       query_timeout: limits.queryMs,
     } as QueryConfig);
@@ -255,7 +255,12 @@ async function transaction<T>(
     const { stream } = (client as unknown as { connection: { stream: Duplex } }).connection;
     stream.cork();
     // What the run sends before it first waits for something.
-    const running = run(Object.assign(runOn(client, limits, isPrepared), { copy, patiently, read }));
+    const running = run(
+      Object.assign(
+        runOn(client, limits, (parameters) => isPrepared === true && parameters > 0),
+        { copy, patiently, read },
+      ),
+    );
     stream.uncork();
     const result = await running;
     await client.query('COMMIT');

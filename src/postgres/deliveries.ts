@@ -138,17 +138,19 @@ export async function claimDue(
   return rows.map(dueOf);
 }
 
-/** Asked several times a second, mostly in vain: to plan the statement that claims takes milliseconds each time. */
-/** Milliseconds until the next delivery is due, leased ones apart; 0: one is. Infinity: none waits. Asked all the time. */
+/** Until the next delivery is due, leased ones apart, milliseconds; 0: one is; null: none waits. A value of a statement. */
+export const NEXT_DUE_MS = raw(`(
+        SELECT 1000 * extract(epoch FROM greatest(min(next_attempt_at), now()) - now())
+        FROM webhooks w CROSS JOIN LATERAL (
+          SELECT next_attempt_at FROM deliveries
+          WHERE webhook_id = w.webhook_id AND status = 'pending' AND (next_attempt_at > now() OR leased_until < now())
+          ORDER BY next_attempt_at LIMIT 1) d
+        WHERE deleted_at IS NULL AND is_active HAVING count(*) > 0)::float8`);
+
+/** {@link NEXT_DUE_MS}; Infinity: none waits. Asked before each claim: to plan the statement that claims takes milliseconds. */
 export async function nextDueMs(sql: Sql): Promise<number> {
-  const [row] = await sql<{ ms: number | null }[]>`
-    SELECT (1000 * extract(epoch FROM greatest(min(next_attempt_at), now()) - now()))::float8 AS ms
-    FROM webhooks w CROSS JOIN LATERAL (
-      SELECT next_attempt_at FROM deliveries
-      WHERE webhook_id = w.webhook_id AND status = 'pending' AND (next_attempt_at > now() OR leased_until < now())
-      ORDER BY next_attempt_at LIMIT 1) d
-    WHERE deleted_at IS NULL AND is_active HAVING count(*) > 0`;
-  return row?.ms ?? Number.POSITIVE_INFINITY;
+  const [row] = await sql.prepared<[{ ms: number | null }]>`SELECT ${NEXT_DUE_MS} AS ms`;
+  return row.ms ?? Number.POSITIVE_INFINITY;
 }
 
 interface DueRow {

@@ -2,7 +2,6 @@
 import type { EventEmitter } from '../events.js';
 import type { OnFailpoint } from '../failpoints.js';
 import { Ownership } from '../ledger/ownership.js';
-import { findObstacles } from '../postgres/answered.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import { restoreHold } from '../postgres/positions.js';
@@ -77,10 +76,9 @@ export function openOwnership(parts: OwnershipParts): Ownership {
     isPassing: (error) => error instanceof ClocksDifferError,
     events,
     isAble: () => nodes.all.some((node) => node.isReady),
-    changed: async (leases) => {
+    changed: async (leases, { hold, lacking }) => {
       const reached = leases.filter(({ cell }) => nodes.of(cell).serverId !== undefined);
       if (leases.length === 0) return [];
-      const { hold, lacking } = await findObstacles(sql);
       if ((parts.problem() ?? hold) !== undefined) return leases.map(({ cell }) => cell);
       const { closed } = await nodes.closed(new Map(reached.map(({ cell, token }) => [cell, token])));
       return [...closed, ...lacking];

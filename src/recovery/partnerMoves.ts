@@ -2,7 +2,7 @@
 import { type CellLease, FencedError } from '../postgres/cells.js';
 import { openMoves, type PartnerMove } from '../postgres/partnerMoves.js';
 import { OutrunError } from '../redis/scriptErrors.js';
-import { IDLE, PeriodicService } from '../runtime/periodicService.js';
+import { IDLE, PeriodicService, WOKEN_MS } from '../runtime/periodicService.js';
 import {
   clearGivenUpMove,
   finishPartnerMove,
@@ -12,7 +12,6 @@ import {
 } from './partnerMove.js';
 
 const TURN_MS = 500;
-const IDLE_MS = 1000;
 /** After so long no front end reads the partner in its old cell any more. */
 const REMOVE_AFTER_MS = 3000;
 const TRIES_MAX = 10;
@@ -29,7 +28,7 @@ export class PartnerMoves extends PeriodicService {
   readonly #switched = new Map<number, number>();
 
   constructor(parts: MoveParts) {
-    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS, idleMs: IDLE_MS });
+    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS, idleMs: WOKEN_MS });
     this.#parts = parts;
   }
 
@@ -41,9 +40,14 @@ export class PartnerMoves extends PeriodicService {
     this.#leases.delete(cell);
   }
 
+  /** Looks for moves now: there may be some. */
+  wake(): void {
+    this.hurry();
+  }
+
   protected async turn(): Promise<typeof IDLE | undefined> {
     const { sql } = this.#parts;
-    if (this.#leases.size === 0) return;
+    if (this.#leases.size === 0) return IDLE;
     const moves = await openMoves(sql, [...this.#leases.keys()]);
     if (moves.length === 0) return IDLE;
     for (const move of moves) {

@@ -110,6 +110,7 @@ function readPolicy(path: string | undefined): Policy | undefined {
 /** The public log as a worker works on it. */
 export interface OpenedLog {
   readonly publicLog: PublicLog;
+  readonly copies: LogCopies;
   /** A block is loaded only once enough witnesses have cosigned it. */
   readonly hasQuorum: boolean;
   /** Why nothing may be dealt yet; undefined: nothing stands against it. */
@@ -141,7 +142,7 @@ export async function openPublicLog(parts: RoleParts, onFailpoint: OnFailpoint):
       return signers;
     },
     onSigned: () => cosigning?.signed(),
-    onPublished: () => copies.published(),
+    onPublished: () => copies.wake(),
   });
   if (witnesses.length > 0 && policy !== undefined) {
     cosigning = new Cosigning({
@@ -156,5 +157,5 @@ export async function openPublicLog(parts: RoleParts, onFailpoint: OnFailpoint):
   await services.add(
     new AuditAnchors({ sql, cron: config.PROGRAM_CHECK_CRON, now: parts.world.now, events }),
   );
-  return { publicLog, hasQuorum, problem };
+  return { publicLog, copies, hasQuorum, problem };
 }

@@ -62,6 +62,7 @@ export function subscribeWorker(events: EventEmitter, reacting: Reacting): void 
   events.on('OutcomesConsumed', ({ cell, games }) => keeper.consumed(cell, games));
   events.on('CommitFoundLater', ({ cell }) => keeper.readAgain(cell));
   events.on('GamesChanged', ({ games }) => keeper.learn(games));
+  events.on('RestrictionRead', () => keeper.considerAll());
 
   events.on('PartnerChangedCell', ({ fromCell, toCell }) => {
     totals.forget(fromCell);

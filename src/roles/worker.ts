@@ -43,6 +43,7 @@ import { openPublicLog } from './publicLog.js';
 import { openRaffleVoids } from './raffleVoids.js';
 import { subscribeWorker } from './reactions.js';
 import { openRoundTimeouts } from './rounds.js';
+import { WorkWatch, type WorkWatchOptions } from './workWatch.js';
 
 const ATTEMPT_TIME_LIMIT_MS = 15_000;
 /** Outcomes kept ready, in seconds of a game's present pace (LOG_RESERVE_S): witnesses may be away for a minute. */
@@ -110,8 +111,12 @@ async function listenToDealt(
   events.on('CellAcquired', listening.subscribe);
 }
 
-/** What looks after the ledger and the rounds now and then, apart from the cells' own work. */
-function openTidying(parts: RoleParts, cells: () => readonly number[]): PeriodicService[] {
+/** What looks after the ledger and the rounds now and then, apart from the cells' own work; and what wakes all that waits for work. */
+function openTidying(
+  parts: RoleParts,
+  cells: () => readonly number[],
+  woken: Omit<WorkWatchOptions, 'sql' | 'cells' | 'roundTimeouts' | 'events'>,
+): PeriodicService[] {
   const { config, sql, events, metrics } = parts;
   const partitions = new PartitionMaker(sql, events);
   metrics.gauge(
@@ -125,8 +130,9 @@ function openTidying(parts: RoleParts, cells: () => readonly number[]): Periodic
   registerLedgerMetrics(metrics, storage);
   const removal = new OutcomeRemoval(sql, events);
   const hours = new TrafficHours(sql, config.constants.trafficTurnMs, events);
-  const stalled = new StalledSessions(sql, events);
-  return [openRoundTimeouts(parts, cells), partitions, removal, storage, hours, stalled];
+  const roundTimeouts = openRoundTimeouts(parts, cells);
+  const watch = new WorkWatch({ ...woken, roundTimeouts, sql, cells, events });
+  return [roundTimeouts, watch, partitions, removal, storage, hours, new StalledSessions(sql, events)];
 }
 
 /** What the file outside both stores (POSITION_FILE) says and learns; nothing without it. */
@@ -160,7 +166,6 @@ export async function startWorker(parts: RoleParts): Promise<void> {
 
   const onFailpoint = armFailpoint(config.FAILPOINT);
   const spinIds = new SpinIds(installed.spinIdKey);
-  const { idempotencyTtlSeconds } = installed;
   const openReader = (node: RedisNode): OutboxReader =>
     new OutboxReader(node, nodes, () => metrics.storeErrors.inc({ store: 'redis' }));
   const bookedIds = new BookedIds();
@@ -173,9 +178,9 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     ...{ bookedIds, events, onFailpoint },
   });
   const { problem, knownOutside, leased } = await openPosition(parts);
-  const { publicLog, hasQuorum, problem: logProblem } = await openPublicLog(parts, onFailpoint);
+  const { publicLog, copies, hasQuorum, problem: logProblem } = await openPublicLog(parts, onFailpoint);
   const ownership = openOwnership({
-    ...{ sql, nodes, idempotencyTtlSeconds, events, onFailpoint },
+    ...{ sql, nodes, idempotencyTtlSeconds: installed.idempotencyTtlSeconds, events, onFailpoint },
     isVolatileServed: config.allowVolatileRedis,
     ...{ clocks: parts.clocks, problem: () => logProblem() ?? problem(), knownOutside },
     drain: (lease, token) => drain(flusher, nodes.cell(lease.cell), lease, token),
@@ -217,7 +222,8 @@ export async function startWorker(parts: RoleParts): Promise<void> {
 
   // Refunds, moves and blocks end first, then the ledger takes what is dealt, then the cells go to other workers.
   const writers = new ServiceGroup('cell writers', log, [ownership, flusher, keeper, moves, voids]);
-  const tidying = [...openTidying(parts, () => ownership.cells), cleanup, release, checkpoints];
+  const woken = { moves, voids, mailer, deliverer, publicLog, copies };
+  const tidying = [...openTidying(parts, () => ownership.cells, woken), cleanup, release, checkpoints];
   const jobs = [...tidying, settlement, deliverer, retention, mailer, ...notices];
   const background = new ServiceGroup('background jobs', log, jobs, 'together');
   await services.add(new ServiceGroup('worker', log, [writers, background], 'together'));

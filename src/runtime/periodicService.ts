@@ -10,6 +10,9 @@ export interface Period {
   readonly idleMs?: number;
 }
 
+/** The `idleMs` of a service that is woken as soon as there is something to do: it looks all the same, in case that it was not. */
+export const WOKEN_MS = 60_000;
+
 /** What a turn gives that found nothing to do. */
 export const IDLE = Symbol('a turn that found nothing to do');
 

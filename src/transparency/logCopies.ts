@@ -22,7 +22,7 @@ import type { Sql } from '../postgres/client.js';
 import { checkpointAfter, logOrigins, logState } from '../postgres/publicLog.js';
 import { PublicLogReads, type Published, readTiles } from '../postgres/publicLogReads.js';
 import type { RedisNodes } from '../redis/nodes.js';
-import { PeriodicService } from '../runtime/periodicService.js';
+import { IDLE, PeriodicService, WOKEN_MS } from '../runtime/periodicService.js';
 import { hashOfOrigin } from './forkEvidence.js';
 
 export interface LogCopiesOptions {
@@ -37,6 +37,7 @@ export interface LogCopiesOptions {
   readonly events: EventEmitter;
 }
 
+/** After a failure. */
 const EVERY_MS = 2000;
 /** Files that are read and written at once. */
 const AT_ONCE = 8;
@@ -53,7 +54,7 @@ export class LogCopies extends PeriodicService {
   #behindSince: number | undefined;
 
   constructor(options: LogCopiesOptions) {
-    super({ everyMs: EVERY_MS, firstAfterMs: 0 });
+    super({ everyMs: EVERY_MS, firstAfterMs: 0, idleMs: WOKEN_MS });
     this.#options = options;
     this.#reads = new PublicLogReads(options.sql);
   }
@@ -63,16 +64,16 @@ export class LogCopies extends PeriodicService {
     return this.#behindSince === undefined ? 0 : (performance.now() - this.#behindSince) / 1000;
   }
 
-  /** Something was published. */
-  published(): void {
+  /** Something may be published that is not kept yet. */
+  wake(): void {
     this.hurry();
   }
 
-  protected async turn(): Promise<void> {
+  protected async turn(): Promise<typeof IDLE | undefined> {
     const { sql, folder, problem } = this.#options;
     if (problem() !== undefined || (await logState(sql))?.halt !== null) return;
     const published = await this.#reads.published();
-    if (published === undefined) return;
+    if (published === undefined) return IDLE;
     this.#behindSince ??= performance.now();
     const results = await Promise.allSettled([
       this.#note(published),
@@ -81,8 +82,12 @@ export class LogCopies extends PeriodicService {
     const failed = results.find((each) => each.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
     const isWhole = results.every((each) => each.status === 'fulfilled' && each.value);
-    if (isWhole) this.#behindSince = undefined;
-    else this.hurry();
+    if (!isWhole) {
+      this.hurry();
+      return;
+    }
+    this.#behindSince = undefined;
+    return IDLE;
   }
 
   protected onTurnFailed(error: unknown): void {

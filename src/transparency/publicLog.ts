@@ -14,7 +14,7 @@ import type { OnFailpoint } from '../failpoints.js';
 import type { Sql } from '../postgres/client.js';
 import { APPENDED_AT_ONCE, appendWaiting } from '../postgres/logAppend.js';
 import { type LogState, logProgress, pruneCheckpoints, storeCheckpoint } from '../postgres/publicLog.js';
-import { PeriodicService } from '../runtime/periodicService.js';
+import { IDLE, PeriodicService, WOKEN_MS } from '../runtime/periodicService.js';
 import { type Health, unhealthy } from '../runtime/service.js';
 
 export interface PublicLogOptions {
@@ -35,7 +35,7 @@ export interface PublicLogOptions {
   readonly onFailpoint: OnFailpoint;
 }
 
-/** How often this process looks for what others have left to do. */
+/** While something waits. */
 const EVERY_MS = 2000;
 const PRUNE_EVERY_MS = 600_000;
 /** What waits so long is not well. */
@@ -69,7 +69,7 @@ export class PublicLog extends PeriodicService {
   #halted: string | undefined;
 
   constructor(options: PublicLogOptions) {
-    super({ everyMs: EVERY_MS, firstAfterMs: 0 });
+    super({ everyMs: EVERY_MS, firstAfterMs: 0, idleMs: WOKEN_MS });
     this.#options = options;
   }
 
@@ -120,7 +120,12 @@ export class PublicLog extends PeriodicService {
       reject(new Error('The public log is stopped'));
   }
 
-  protected async turn(): Promise<void> {
+  /** Looks at the log now: another process may have left something to do, or changed it. */
+  wake(): void {
+    this.hurry();
+  }
+
+  protected async turn(): Promise<typeof IDLE | undefined> {
     clearTimeout(this.#batch);
     this.#batch = undefined;
     const waiters = this.#waiters;
@@ -129,6 +134,7 @@ export class PublicLog extends PeriodicService {
       const { size, published } = await this.#publish(waiters.length > 0);
       for (const waiter of waiters) this.#held.push({ ...waiter, size });
       this.learnPublished(published);
+      return this.#waitingSince === undefined && waiters.length === 0 ? IDLE : undefined;
     } catch (error) {
       for (const { reject } of waiters) reject(error);
       throw error;

@@ -27,6 +27,7 @@ import {
   recordAttempts,
   releaseLeases,
 } from '../postgres/deliveries.js';
+import { WOKEN_MS } from '../runtime/periodicService.js';
 import { HEALTHY, type Health, type Service, unhealthy } from '../runtime/service.js';
 import { withTimeout } from '../runtime/withTimeout.js';
 import type { Outcome, Sender, Sending } from './sender.js';
@@ -50,8 +51,6 @@ const SLOW_MS = 2000;
 const BEGUN_AT_ONCE = 8;
 /** How often is looked whether what is due may be sent now. */
 const POLL_MS = 250;
-/** How often is looked for what others recorded, while nothing is due. */
-const IDLE_MS = 1000;
 const RETRY_MS = 250;
 /** A delivery whose worker was killed is due again after this. */
 const LEASE_MS = 6000;
@@ -134,7 +133,7 @@ export class Deliverer implements Service {
         const begun = dueMs > 0 ? 0 : await this.#claim();
         this.#problem = undefined;
         if (begun > 0) continue;
-        if (dueMs > 0) pauseMs = Math.min(IDLE_MS, Math.ceil(dueMs));
+        if (dueMs > 0) pauseMs = Math.min(WOKEN_MS, Math.ceil(dueMs));
       } catch (error) {
         this.#report(error);
         // Not before its time, even where attempts come back meanwhile.

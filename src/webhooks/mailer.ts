@@ -9,7 +9,7 @@ import type { EventEmitter } from '../events.js';
 import type { Sql } from '../postgres/client.js';
 import { recordAttempts } from '../postgres/deliveries.js';
 import { claimEmails, type DueEmail, leaveEmailsUnsent } from '../postgres/notices.js';
-import { IDLE, PeriodicService } from '../runtime/periodicService.js';
+import { IDLE, PeriodicService, WOKEN_MS } from '../runtime/periodicService.js';
 import { withTimeout } from '../runtime/withTimeout.js';
 
 export interface MailerOptions {
@@ -24,8 +24,6 @@ export interface MailerOptions {
 }
 
 const POLL_MS = 1000;
-/** Those that this process records wake it. */
-const IDLE_MS = 4000;
 const CLAIMED_MAX = 8;
 const CONNECT_TIMEOUT_MS = 5000;
 const ATTEMPT_TIMEOUT_MS = 10_000;
@@ -43,7 +41,7 @@ export class Mailer extends PeriodicService {
   readonly #transport: Transporter | undefined;
 
   constructor(sql: Sql, options: MailerOptions) {
-    super({ everyMs: POLL_MS, firstAfterMs: 0, idleMs: IDLE_MS });
+    super({ everyMs: POLL_MS, firstAfterMs: 0, idleMs: WOKEN_MS });
     this.#sql = sql;
     this.#options = options;
     const { smtpUrl } = options;

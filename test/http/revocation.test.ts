@@ -204,10 +204,19 @@ test('of several processes that have nothing to do about one polls Postgres', as
   cleanup.add(() => sql.end());
   let reads = 0;
   let told = 0;
-  const counting = Object.assign((...query: Parameters<Sql>) => {
-    reads++;
-    return sql(...query);
-  }, sql) as Sql;
+  const counting = Object.assign(
+    (...query: Parameters<Sql>) => {
+      reads++;
+      return sql(...query);
+    },
+    sql,
+    {
+      prepared: (...query: Parameters<Sql>) => {
+        reads++;
+        return sql.prepared(...query);
+      },
+    },
+  ) as Sql;
   try {
     for (let i = 0; i < 4; i++) {
       const { nodes, close } = await openNodes(stores.redisUrl);

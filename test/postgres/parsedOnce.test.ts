@@ -1,0 +1,71 @@
+/** What is asked all the time is parsed once on each connection, and goes on while a newer version adds columns to its tables. */
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { newestOfAll } from '../../src/postgres/catalog.js';
+import { renewAndDivide } from '../../src/postgres/cells.js';
+import { connectPostgres, type Sql } from '../../src/postgres/client.js';
+import { nextDueMs } from '../../src/postgres/deliveries.js';
+import { findObstacles } from '../../src/postgres/obstacles.js';
+import { findWork } from '../../src/postgres/work.js';
+import { freshStores } from '../setup/freshStores.js';
+import { Cleanup } from '../support/cleanup.js';
+import { startService } from '../support/service.js';
+import type { TestStores } from '../support/stores.js';
+
+const cleanup = new Cleanup();
+let stores: TestStores;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  cleanup.add(() => stores.drop());
+  // It makes the schema.
+  await (await startService(stores)).stop();
+});
+afterAll(() => cleanup.run());
+
+function connect(isPooled: boolean): Sql {
+  const sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'parsed', isPooled, onError: () => {} });
+  cleanup.add(() => sql.end());
+  return sql;
+}
+
+const parsed = async (sql: Sql): Promise<bigint> =>
+  (await sql<[{ n: bigint }]>`SELECT count(*) AS n FROM pg_prepared_statements`)[0].n;
+
+test.each([
+  [false, 1n],
+  [true, 0n],
+])('behind a pooler: %s, statements that the connection has', async (isPooled, expected) => {
+  const sql = connect(isPooled);
+  for (const n of [1, 2, 3]) {
+    const [row] = await sql.prepared<[{ n: number }]>`SELECT ${n}::int AS n`;
+    expect(row.n).toBe(n);
+  }
+  expect(await parsed(sql)).toBe(expected);
+});
+
+test('a column more in each of its tables', async () => {
+  const sql = connect(false);
+  const askAll = async (): Promise<void> => {
+    // Postgres keeps a plan from the sixth time on.
+    for (let times = 0; times < 7; times++) {
+      await newestOfAll(sql);
+      await nextDueMs(sql);
+      await findObstacles(sql);
+      await findWork(sql, [0, 1]);
+      await renewAndDivide(sql, randomUUID(), [], 1);
+    }
+  };
+  await askAll();
+  expect(await parsed(sql)).toBe(5n);
+  const tables = await sql<{ name: string }[]>`
+    SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition`;
+  const other = connectPostgres(stores.databaseUrl, { max: 1, name: 'migrating', onError: () => {} });
+  cleanup.add(() => other.end());
+  await other`SELECT set_config('lock_timeout', '5s', false)`;
+  await other`CREATE PROCEDURE add_columns(names text[]) LANGUAGE plpgsql AS $$
+    DECLARE name text;
+    BEGIN FOREACH name IN ARRAY names LOOP EXECUTE format('ALTER TABLE %I ADD COLUMN of_a_newer_version int', name); END LOOP; END $$`;
+  await other`CALL add_columns(${`{${tables.map(({ name }) => name).join(',')}}`}::text[])`;
+  await askAll();
+});
