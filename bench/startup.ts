@@ -1,0 +1,142 @@
+/**
+ * How long a process takes from its start until it is ready, and its memory then, on stores that are warm and that another process works on:
+ * `npm run bench:start -- 0 10000000 100000000` (numbers of request ids that were handed over, ascending), with 100 partners and 1,000 games.
+ * The ids are written into runs as a worker writes them, of hashes that are spread evenly: by spins a hundred million take hours. Needs
+ * Linux, and 25 bytes of disk for each id.
+ */
+import { createHash } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { RunWriter } from '../src/domain/requestRun.js';
+import { connectPostgres, type Sql, type Transaction } from '../src/postgres/client.js';
+import { CopyRows } from '../src/postgres/copy.js';
+import { FILTER_PIECE_BYTES, hashWord, type RunsReach, runsReach } from '../src/postgres/requestRuns.js';
+import { Cleanup } from '../test/support/cleanup.js';
+import { requireProc } from './measure.js';
+import { residentBytes } from './memory.js';
+import { startServerProcess } from './processes.js';
+import { type Service, startService } from './service.js';
+
+const STARTS = 5;
+const SETTLED_AFTER_MS = 5000;
+const SHAPE = { ack: 'redis', frontEnds: 0, partners: 100, games: 1000, gameType: 'slot' } as const;
+/** As far as merging makes runs of a cell. */
+const RUN_IDS = 10_000_000;
+const COPY_BYTES = 1_048_576;
+const WORDS = 2 ** 32;
+
+requireProc();
+const numbers = process.argv.slice(2).map(Number);
+const cleanup = new Cleanup();
+try {
+  const service = await startService(SHAPE, cleanup);
+  const sql = connectPostgres(service.stores.databaseUrl, { max: 1, name: 'bench', onError: () => {} });
+  cleanup.add(() => sql.end());
+  let written = 0;
+  for (const ids of numbers) {
+    await handOver(service, sql, ids - written);
+    written = ids;
+    await measure(service, ids);
+  }
+} finally {
+  await cleanup.run();
+}
+
+async function measure({ stores, processes }: Service, ids: number): Promise<void> {
+  const seconds: number[] = [];
+  const atReady: number[] = [];
+  const settled: number[] = [];
+  for (let start = 0; start < STARTS; start++) {
+    const own = new Cleanup();
+    const began = performance.now();
+    const env = {
+      ...{ REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl, DATA_DIR: stores.folder },
+      ...{ PORT: '0', METRICS_PORT: '0', LOG_LEVEL: 'warn', OPERATOR_API_KEY: 'of-the-bench-alone' },
+    };
+    const { pid } = await startServerProcess({ env }, own);
+    seconds.push((performance.now() - began) / 1000);
+    atReady.push(residentBytes(pid) / 1e6);
+    await pause(SETTLED_AFTER_MS);
+    settled.push(residentBytes(pid) / 1e6);
+    await own.run();
+  }
+  const whole = (each: number): string => each.toFixed(0);
+  process.stdout.write(
+    `${ids} ids: ready after ${sorted(seconds, (each) => each.toFixed(2))} s; MB when ready ${sorted(atReady, whole)}, ` +
+      `${SETTLED_AFTER_MS / 1000} s later ${sorted(settled, whole)}; of the process that made the games ${whole(residentBytes(processes.server![0]!) / 1e6)}\n`,
+  );
+}
+
+const sorted = (values: readonly number[], text: (value: number) => string): string =>
+  [...values]
+    .sort((a, b) => a - b)
+    .map(text)
+    .join(', ');
+
+/** Has the ledger of each cell come further, and puts so many ids in runs up to there. */
+async function handOver(service: Service, sql: Sql, ids: number): Promise<void> {
+  if (ids === 0) return;
+  const before = await runsReach(sql);
+  for (const [at, { apiKey, gameId, wagerUsd }] of service.targets.entries()) {
+    const body = { gameId, playerId: 'bench', wagerUsd, requestId: `start-${Date.now()}-${at}` };
+    const { response, error } = await service.api.partner(apiKey).POST('/spin', { body });
+    if (response.status !== 200) throw new Error(`A spin got ${response.status} ${JSON.stringify(error)}`);
+  }
+  let reach = await runsReach(sql);
+  const isBehind = ({ cell, runsReachId, cursorId }: RunsReach): boolean =>
+    cursorId <= runsReachId || cursorId === before.find((each) => each.cell === cell)!.cursorId;
+  for (; reach.some(isBehind); reach = await runsReach(sql)) await pause(100);
+  // All spins are booked, not only the first ones.
+  await pause(2000);
+  reach = await runsReach(sql);
+  const ofCell = Math.ceil(ids / reach.length);
+  for (const { cell, runsReachId, cursorId } of reach) {
+    const runs = Math.ceil(ofCell / RUN_IDS);
+    const endOf = (run: number): bigint =>
+      runsReachId + ((cursorId - runsReachId) * BigInt(run)) / BigInt(runs);
+    await sql.begin(async (tx) => {
+      await tx.patiently();
+      for (let run = 0; run < runs; run++)
+        await writeRun(tx, cell, [endOf(run), endOf(run + 1)], Math.ceil(ofCell / runs));
+      await tx`UPDATE cells SET handed_over_id = ${cursorId} WHERE cell = ${cell}`;
+    });
+  }
+}
+
+/** A run of a cell, of entries after the first id up to the second, as postgres/requestRuns.ts has it. */
+async function writeRun(
+  tx: Transaction,
+  cell: number,
+  [from, to]: readonly [bigint, bigint],
+  ids: number,
+): Promise<void> {
+  let blocks = new CopyRows();
+  const [row] = await tx<[{ run_id: number }]>`
+    INSERT INTO request_runs (cell, from_id, to_id, ids, filter_bytes) VALUES (${cell}, ${from}, ${to}, ${ids}, 0) RETURNING run_id`;
+  const runId = row.run_id;
+  const writer = new RunWriter(ids, ({ firstHash, pairs }) => blocks.add(runId, firstHash, pairs));
+  const flush = async (): Promise<void> => {
+    if (blocks.isEmpty) return;
+    const rows = blocks.end();
+    blocks = new CopyRows();
+    await tx.copy('COPY request_blocks (run_id, first_hash, pairs) FROM STDIN (FORMAT binary)', rows);
+  };
+  const [toHigh, toLow] = [Number(to >> 32n), Number(to & 0xffff_ffffn)];
+  // The high words ascend, and no two are the same: the low ones may be any.
+  for (let id = 0; id < ids; id++) {
+    writer.add(Math.floor((id / ids) * WORDS), Math.floor(Math.random() * WORDS), toHigh, toLow);
+    if (blocks.length >= COPY_BYTES) await flush();
+  }
+  writer.finish();
+  await flush();
+  const bits = Buffer.from(writer.filter.bytes.buffer);
+  await tx`
+    UPDATE request_runs SET filter_bytes = ${bits.length}, filter_hash = ${hashWord(createHash('sha256').update(bits))}
+    WHERE run_id = ${runId}`;
+  for (let at = 0; at < bits.length; at += FILTER_PIECE_BYTES) {
+    const piece = Buffer.alloc(4);
+    piece.writeInt32BE(at / FILTER_PIECE_BYTES);
+    const part = new CopyRows();
+    part.add(runId, piece, bits.subarray(at, at + FILTER_PIECE_BYTES));
+    await tx.copy('COPY request_filters (run_id, piece, bits) FROM STDIN (FORMAT binary)', part.end());
+  }
+}
