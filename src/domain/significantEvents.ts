@@ -7,6 +7,7 @@ export type Severity = 'INFO' | 'WARNING' | 'CRITICAL';
 
 export const SIGNIFICANT_EVENTS = {
   'api-version.deprecate': 'INFO',
+  'auth.failed': 'WARNING',
   'auth.window': 'WARNING',
   'blackjack.create': 'INFO',
   'cell.drain': 'INFO',

@@ -16,6 +16,8 @@ export interface AccessServices extends OperatorServices {
   readonly countFailure: CountFailure;
   /** Strangers fail at the operators' door more often than they may. */
   onWindowOver(client: string): void;
+  /** A key that a stranger sent to the operators' door is none, or none any more. */
+  onWrongKey(client: string, entry: ErrorEntry): void;
   /** @param entry what is answered */
   onError(exchange: Exchange, error: unknown, entry: ErrorEntry): void;
 }
@@ -133,9 +135,12 @@ export class Access {
     { isOperators = false, message }: { isOperators?: boolean; message?: string | undefined } = {},
   ): void {
     const options = message === undefined ? {} : { message };
+    // Who sent none, or a session that is over, tried no key.
+    const isOfKey = entry !== ERRORS.missingApiKey && message === undefined;
     this.#failures.count(client, isOperators).then(
       ({ window, isOver }) => {
         if (isOver && isOperators) this.#services.onWindowOver(client);
+        else if (isOperators && isOfKey) this.#services.onWrongKey(client, entry);
         if (isOver) this.#replies.error(exchange, ERRORS.tooManyFailedLogins, window);
         else this.#replies.error(exchange, entry, window, options);
       },

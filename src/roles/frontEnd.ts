@@ -163,6 +163,8 @@ function openAccess(
       findSession: (hash) => store.operators.findSession(hash),
       refresh: () => catalog.refresh(),
       onWindowOver: (client) => notes.note({ action: 'auth.window', subject: `address:${client}` }),
+      onWrongKey: (client, { code }) =>
+        notes.note({ action: 'auth.failed', subject: `address:${client}`, data: { errorCode: code } }),
       onNotPermitted: (operator, operation) =>
         notes.note({
           ...{ action: 'operator.refused', actor: operator, subject: `operator:${operator}` },

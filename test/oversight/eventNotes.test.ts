@@ -66,9 +66,15 @@ test('a role that does not permit a request is told at once the first time, with
 });
 
 test('a stranger who fails too often at the door of operators is told with the address', async () => {
-  for (let times = 0; times < 6; times++)
-    await service.request('GET', '/api/operator/v1/partners', { key: `kso_${'A'.repeat(43)}` });
+  await service.request('GET', '/api/operator/v1/partners', {});
+  const key = `kso_${'A'.repeat(43)}`;
+  for (let times = 0; times < 6; times++) await service.request('GET', '/api/operator/v1/partners', { key });
   await until(async () => (await entriesOf('auth.window')).length > 0, 'it is told');
+  // Each wrong key before that, at once the first time; who sent none tried none.
+  await until(async () => (await entriesOf('auth.failed')).length > 0, 'the wrong key is told');
+  expect(await entriesOf('auth.failed')).toMatchObject([
+    { actor: 'worker', subject: 'address:127.0.0.1', after: { errorCode: 'KS-4002', count: expect.any(Number) } },
+  ]);
   expect(await entriesOf('auth.window')).toMatchObject([{ actor: 'worker', subject: 'address:127.0.0.1' }]);
 });
 
