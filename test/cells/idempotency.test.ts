@@ -293,15 +293,14 @@ test('request ids whose run could not be written, and those of a flush that fail
   await sql.begin(async (tx) => {
     await tx`SELECT FROM cells FOR UPDATE`;
     await spins(20, 30);
-    await until(
-      async () =>
-        (
-          await tx`
-            SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
-              AND query LIKE '%SET cursor_id%'`
-        ).length > 0,
-      'a flush waits',
-    );
+    await until(async () => {
+      // A transaction sees the activity as it was at its first look otherwise.
+      await tx`SELECT pg_stat_clear_snapshot()`;
+      const waiting = await tx`
+        SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+          AND query LIKE '%SET cursor_id%'`;
+      return waiting.length > 0;
+    }, 'a flush waits');
     await tx`
       SELECT pg_terminate_backend(pid) FROM pg_stat_activity
       WHERE datname = current_database() AND pid <> pg_backend_pid()`;
