@@ -6,7 +6,8 @@
  */
 import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { RunWriter } from '../src/domain/requestRun.js';
+import { PAIR_WORDS } from '../src/domain/requestPairs.js';
+import { PAIRS_A_BLOCK, RunWriter } from '../src/domain/requestRun.js';
 import { connectPostgres, type Sql, type Transaction } from '../src/postgres/client.js';
 import { CopyRows } from '../src/postgres/copy.js';
 import { FILTER_PIECE_BYTES, hashWord, type RunsReach, runsReach } from '../src/postgres/requestRuns.js';
@@ -22,6 +23,7 @@ const SHAPE = { ack: 'redis', frontEnds: 0, partners: 100, games: 1000, gameType
 /** As far as merging makes runs of a cell. */
 const RUN_IDS = 10_000_000;
 const COPY_BYTES = 1_048_576;
+const ADDED_AT_ONCE = 100 * PAIRS_A_BLOCK;
 const WORDS = 2 ** 32;
 
 requireProc();
@@ -122,11 +124,17 @@ async function writeRun(
   };
   const [toHigh, toLow] = [Number(to >> 32n), Number(to & 0xffff_ffffn)];
   // The high words ascend, and no two are the same: the low ones may be any.
-  for (let id = 0; id < ids; id++) {
-    writer.add(Math.floor((id / ids) * WORDS), Math.floor(Math.random() * WORDS), toHigh, toLow);
+  const words = new Uint32Array(ADDED_AT_ONCE * PAIR_WORDS);
+  for (let id = 0; id < ids; id += ADDED_AT_ONCE) {
+    const pairs = Math.min(ADDED_AT_ONCE, ids - id);
+    for (let pair = 0; pair < pairs; pair++)
+      words.set(
+        [Math.floor(((id + pair) / ids) * WORDS), Math.floor(Math.random() * WORDS), toHigh, toLow],
+        pair * PAIR_WORDS,
+      );
+    writer.add(words.subarray(0, pairs * PAIR_WORDS));
     if (blocks.length >= COPY_BYTES) await flush();
   }
-  writer.finish();
   await flush();
   const bits = Buffer.from(writer.filter.bytes.buffer);
   await tx`

@@ -73,7 +73,11 @@ test('a stranger who fails too often at the door of operators is told with the a
   // Each wrong key before that, at once the first time; who sent none tried none.
   await until(async () => (await entriesOf('auth.failed')).length > 0, 'the wrong key is told');
   expect(await entriesOf('auth.failed')).toMatchObject([
-    { actor: 'worker', subject: 'address:127.0.0.1', after: { errorCode: 'KS-4002', count: expect.any(Number) } },
+    {
+      actor: 'worker',
+      subject: 'address:127.0.0.1',
+      after: { errorCode: 'KS-4002', count: expect.any(Number) },
+    },
   ]);
   expect(await entriesOf('auth.window')).toMatchObject([{ actor: 'worker', subject: 'address:127.0.0.1' }]);
 });
