@@ -162,7 +162,7 @@ test('a byte that changes meanwhile stops the spins at the next check, not the r
   await verified(1);
   expect((await spin('second')).status).toBe(200);
   await until(async () => (await client.request('GET', '/readyz')).status === 200, 'it is ready again');
-  expect((await checks()).some(({ scripts }) => scripts > 5)).toBe(true);
+  await until(async () => (await checks()).some(({ scripts }) => scripts > 5), 'scripts were checked, too');
 });
 
 test('a list that was written anew to fit other files is found at the next check', async () => {
@@ -171,6 +171,7 @@ test('a list that was written anew to fit other files is found at the next check
   list();
   nextDay();
   await verified(0);
+  await until(async () => (await actions('program.check-failed')).length > 0, 'it is in the audit log');
   const failed = await actions('program.check-failed');
   expect(failed[0]?.after.differences).toEqual([{ path: MANIFEST, what: 'CHANGED' }]);
 });
@@ -179,6 +180,7 @@ test('packages are checked soon after the start, apart from it', async () => {
   writeFileSync(join(root, PACKAGE), '2');
   const { verified } = await served(SOON);
   await verified(0);
+  await until(async () => (await checks()).length === 2, 'both checks are written down');
   expect(await actions('program.check-failed')).toMatchObject([
     { after: { part: 'packages', differences: [{ path: PACKAGE, what: 'CHANGED' }] } },
   ]);
