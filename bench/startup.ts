@@ -68,11 +68,12 @@ async function measure({ stores, processes }: Service, ids: number): Promise<voi
   );
 }
 
-const sorted = (values: readonly number[], text: (value: number) => string): string =>
-  [...values]
+function sorted(values: readonly number[], text: (value: number) => string): string {
+  return [...values]
     .sort((a, b) => a - b)
     .map(text)
     .join(', ');
+}
 
 /** Has the ledger of each cell come further, and puts so many ids in runs up to there. */
 async function handOver(service: Service, sql: Sql, ids: number): Promise<void> {
