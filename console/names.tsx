@@ -5,6 +5,7 @@ import { api, bodyOf, type Schemas } from './api.js';
 import { Field, Form } from './form.js';
 import { type Loaded, useLoad } from './load.js';
 import { go, linkTo, type Place } from './router.js';
+import type { Column } from './table.js';
 
 type Partner = Schemas['PartnerResponse'];
 
@@ -46,6 +47,16 @@ export function usePartnerNames(): Names {
 export function PartnerLink({ id }: { readonly id: number }) {
   const { nameOf } = usePartnerNames();
   return <a href={linkTo(['partners', id])}>{nameOf(id)}</a>;
+}
+
+/** The column of a table whose rows are each of a partner. */
+export function usePartnerColumn(): Column<{ readonly partnerId: number }> {
+  const { nameOf } = usePartnerNames();
+  return {
+    heading: 'Partner',
+    cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
+    value: ({ partnerId }) => nameOf(partnerId),
+  };
 }
 
 /** A partner by its slug or id, proposed by name. */

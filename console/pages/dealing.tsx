@@ -3,7 +3,7 @@ import { api, bodyOf, type Schemas } from '../api.js';
 import { Form } from '../form.js';
 import { NONE, time } from '../format.js';
 import { useLoad } from '../load.js';
-import { PartnerLink, usePartnerNames } from '../names.js';
+import { PartnerLink, usePartnerColumn } from '../names.js';
 import { linkTo } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
@@ -139,7 +139,7 @@ function StoppedPartners() {
 }
 
 function SuspendedGames() {
-  const { nameOf } = usePartnerNames();
+  const partnerColumn = usePartnerColumn();
   const loaded = useLoad(() => bodyOf(api.GET('/games', { params: { query: { limit: GAMES_READ } } })), []);
   return (
     <Panel title="Games that are suspended">
@@ -158,11 +158,7 @@ function SuspendedGames() {
                     <a href={linkTo(['games', gameConfigId])}>{displayName}</a>
                   ),
                 },
-                {
-                  heading: 'Partner',
-                  cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
-                  value: ({ partnerId }) => nameOf(partnerId),
-                },
+                partnerColumn,
                 {
                   heading: 'Why',
                   cell: ({ gameConfigId }) => (

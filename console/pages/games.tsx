@@ -4,7 +4,7 @@ import { Chart } from '../chart.js';
 import { Field, Form } from '../form.js';
 import { count, NONE, percent, usd } from '../format.js';
 import { useLoad } from '../load.js';
-import { PartnerFilter, PartnerLink, usePartnerNames, usePartnerWanted, useTitle } from '../names.js';
+import { PartnerFilter, PartnerLink, usePartnerColumn, usePartnerWanted, useTitle } from '../names.js';
 import { linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
@@ -52,7 +52,7 @@ function minutesLeft({ gameConfigId, queue }: Game): string {
 }
 
 export function Games({ place }: { readonly place: Place }) {
-  const { nameOf } = usePartnerNames();
+  const partnerColumn = usePartnerColumn();
   const page = pageOf(place);
   const partnerId = usePartnerWanted(place);
   const query = { page, limit: 20, ...(partnerId === undefined ? {} : { partnerId }) };
@@ -77,11 +77,7 @@ export function Games({ place }: { readonly place: Place }) {
                     <a href={linkTo(['games', gameConfigId])}>{displayName}</a>
                   ),
                 },
-                {
-                  heading: 'Partner',
-                  cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
-                  value: ({ partnerId }) => nameOf(partnerId),
-                },
+                partnerColumn,
                 { heading: 'Kind', cell: ({ gameType }) => gameType },
                 { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
                 { heading: 'Spins', cell: ({ totals }) => count(totals.spins), isNumber: true },

@@ -3,7 +3,7 @@ import { api, bodyOf, type Schemas } from '../api.js';
 import { Form } from '../form.js';
 import { count, percent, usd } from '../format.js';
 import { useLoad } from '../load.js';
-import { PartnerFilter, PartnerLink, usePartnerNames, usePartnerWanted, useTitle } from '../names.js';
+import { PartnerFilter, PartnerLink, usePartnerColumn, usePartnerWanted, useTitle } from '../names.js';
 import { linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
@@ -11,7 +11,7 @@ import { DangerZone, Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js'
 
 export function ParSheets({ place }: { readonly place: Place }) {
   const page = pageOf(place);
-  const { nameOf } = usePartnerNames();
+  const partnerColumn = usePartnerColumn();
   const partnerId = usePartnerWanted(place);
   const query = { page, limit: 50, ...(partnerId === undefined ? {} : { partnerId }) };
   const loaded = useLoad(() => bodyOf(api.GET('/par-sheets', { params: { query } })), [query]);
@@ -35,11 +35,7 @@ export function ParSheets({ place }: { readonly place: Place }) {
                     <a href={linkTo(['par-sheets', parSheetId])}>{gameTitle}</a>
                   ),
                 },
-                {
-                  heading: 'Partner',
-                  cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
-                  value: ({ partnerId }) => nameOf(partnerId),
-                },
+                partnerColumn,
                 { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
                 { heading: 'Certified', cell: ({ certifiedRtp }) => percent(certifiedRtp), isNumber: true },
                 { heading: 'Reels', cell: ({ numReels }) => numReels, isNumber: true },

@@ -4,7 +4,7 @@ import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form } from '../form.js';
 import { count, percent, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
-import { PartnerLink, usePartnerNames, useTitle } from '../names.js';
+import { usePartnerColumn, useTitle } from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
@@ -13,7 +13,7 @@ import { DangerZone, Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js'
 type Pot = Schemas['OperatorCommunal'];
 
 export function Progressives() {
-  const { nameOf } = usePartnerNames();
+  const partnerColumn = usePartnerColumn();
   const loaded = useLoad(() => bodyOf(api.GET('/progressives', {})), []);
   return (
     <>
@@ -31,11 +31,7 @@ export function Progressives() {
                   <a href={linkTo(['progressives', gameConfigId])}>{displayName}</a>
                 ),
               },
-              {
-                heading: 'Partner',
-                cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
-                value: ({ partnerId }) => nameOf(partnerId),
-              },
+              partnerColumn,
               {
                 heading: 'Status',
                 cell: ({ isEnabled }) => <Status of={isEnabled ? 'active' : 'inactive'} />,

@@ -5,7 +5,7 @@ import type { Question } from '../dialog.js';
 import { Field, Form } from '../form.js';
 import { count, percent, usd } from '../format.js';
 import { useLoad } from '../load.js';
-import { PartnerField, PartnerLink, usePartnerNames, usePartnerOf } from '../names.js';
+import { PartnerField, usePartnerColumn, usePartnerOf } from '../names.js';
 import { type Preview, previewOf, prizesOf } from '../prizes.js';
 import { linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
@@ -15,7 +15,7 @@ import { Facts, Load, Panel, Status } from '../ui.js';
 const EVERY_MS = 5000;
 
 export function Raffles({ place }: { readonly place: Place }) {
-  const { nameOf } = usePartnerNames();
+  const partnerColumn = usePartnerColumn();
   const loaded = useLoad(
     async () => {
       const { games } = await bodyOf(api.GET('/games', { params: { query: { limit: 100 } } }));
@@ -40,11 +40,7 @@ export function Raffles({ place }: { readonly place: Place }) {
                   <a href={linkTo(['games', gameConfigId])}>{displayName}</a>
                 ),
               },
-              {
-                heading: 'Partner',
-                cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
-                value: ({ partnerId }) => nameOf(partnerId),
-              },
+              partnerColumn,
               { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
               { heading: 'Ticket', cell: ({ minWagerUsd }) => usd(minWagerUsd), isNumber: true },
               { heading: 'Tickets', cell: ({ poolSize }) => count(poolSize), isNumber: true },

@@ -5,7 +5,7 @@ import { saveCsv } from '../csv.js';
 import { Field, Form } from '../form.js';
 import { count, NONE, percent, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
-import { PartnerLink, usePartnerNames } from '../names.js';
+import { usePartnerColumn, usePartnerNames } from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
 import { Table } from '../table.js';
 import { Facts, Fault, Load, Panel, Status } from '../ui.js';
@@ -90,7 +90,8 @@ const totalFacts = (totals: Schemas['GamesReportTotals']) =>
   ] as const;
 
 function Games({ asked }: { readonly asked: Asked }) {
-  const { idOf, nameOf } = usePartnerNames();
+  const { idOf } = usePartnerNames();
+  const partnerColumn = usePartnerColumn();
   const { interval = 'MTD', from, to, partner = '' } = asked;
   const isRange = interval === 'RANGE';
   const partnerId = partner === '' ? undefined : String(idOf(partner) ?? 0);
@@ -140,11 +141,7 @@ function Games({ asked }: { readonly asked: Asked }) {
                     <a href={linkTo(['games', gameConfigId])}>{displayName}</a>
                   ),
                 },
-                {
-                  heading: 'Partner',
-                  cell: (row) => <PartnerLink id={row.partnerId} />,
-                  value: (row) => nameOf(row.partnerId),
-                },
+                partnerColumn,
                 { heading: 'Kind', cell: ({ gameType }) => gameType },
                 { heading: 'Spins', cell: ({ spins }) => count(spins), isNumber: true },
                 { heading: 'Wagered', cell: ({ wageredUsd }) => usd(wageredUsd), isNumber: true },
@@ -163,7 +160,7 @@ function Games({ asked }: { readonly asked: Asked }) {
 }
 
 function Owed({ asked }: { readonly asked: Asked }) {
-  const { nameOf } = usePartnerNames();
+  const partnerColumn = usePartnerColumn();
   const query = given({ date: asked.date });
   const loaded = useLoad(
     () => bodyOf(api.GET('/reports/liability', { params: { query } })) as Promise<Schemas['LiabilityReport']>,
@@ -198,11 +195,7 @@ function Owed({ asked }: { readonly asked: Asked }) {
               keyOf={({ partnerId }) => partnerId}
               empty="No activity."
               columns={[
-                {
-                  heading: 'Partner',
-                  cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
-                  value: ({ partnerId }) => nameOf(partnerId),
-                },
+                partnerColumn,
                 { heading: 'Players', cell: ({ players }) => count(players), isNumber: true },
                 { heading: 'Balances', cell: ({ balancesUsd }) => usd(balancesUsd), isNumber: true },
                 { heading: 'Above zero', cell: ({ positiveUsd }) => usd(positiveUsd), isNumber: true },

@@ -3,7 +3,14 @@ import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form, StatusFilter } from '../form.js';
 import { count, NONE, percent, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
-import { PartnerField, PartnerLink, usePartnerNames, usePartnerOf, useTitle } from '../names.js';
+import {
+  PartnerField,
+  PartnerLink,
+  usePartnerColumn,
+  usePartnerNames,
+  usePartnerOf,
+  useTitle,
+} from '../names.js';
 import { linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
@@ -17,7 +24,7 @@ const SHOWN = 3;
 
 export function Settlements({ place }: { readonly place: Place }) {
   const page = pageOf(place);
-  const { nameOf } = usePartnerNames();
+  const partnerColumn = usePartnerColumn();
   const status = place.query.get('status') ?? '';
   const query = { page, limit: 50, ...(status === '' ? {} : { status }) };
   const loaded = useLoad(() => bodyOf(api.GET('/settlements', { params: { query } })), [page, status]);
@@ -41,11 +48,7 @@ export function Settlements({ place }: { readonly place: Place }) {
                     <a href={linkTo(['settlements', partnerId, reportDate])}>{reportDate}</a>
                   ),
                 },
-                {
-                  heading: 'Partner',
-                  cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
-                  value: ({ partnerId }) => nameOf(partnerId),
-                },
+                partnerColumn,
                 { heading: 'Status', cell: ({ reportStatus }) => <Status of={reportStatus} /> },
                 { heading: 'Revision', cell: ({ revision }) => revision, isNumber: true },
                 { heading: 'Spins', cell: ({ totalSpins }) => count(totalSpins), isNumber: true },

@@ -3,7 +3,7 @@ import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form, StatusFilter } from '../form.js';
 import { NONE, time } from '../format.js';
 import { useLoad } from '../load.js';
-import { PartnerLink, usePartnerNames } from '../names.js';
+import { usePartnerColumn } from '../names.js';
 import type { Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
@@ -50,7 +50,7 @@ function Resend({ id, onSent }: { readonly id: string; readonly onSent: () => vo
 export function Webhooks({ place }: { readonly place: Place }) {
   const mayChange = useMayChange();
   const page = pageOf(place);
-  const { nameOf } = usePartnerNames();
+  const partnerColumn = usePartnerColumn();
   const status = place.query.get('status') ?? 'failed';
   const loaded = useLoad(
     () => bodyOf(api.GET('/deliveries', { params: { query: { page, limit: 20, status } } })),
@@ -80,11 +80,7 @@ export function Webhooks({ place }: { readonly place: Place }) {
               columns={[
                 { heading: 'Delivery', cell: (row) => <Body {...row} /> },
                 { heading: 'Event', cell: ({ event }) => event },
-                {
-                  heading: 'Partner',
-                  cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
-                  value: ({ partnerId }) => nameOf(partnerId),
-                },
+                partnerColumn,
                 {
                   heading: 'Why',
                   cell: (row) => (
