@@ -4,13 +4,11 @@
  * The ids are written into runs as a worker writes them, of hashes that are spread evenly: by spins a hundred million take hours. Needs
  * Linux, and 25 bytes of disk for each id.
  */
-import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { PAIR_WORDS } from '../src/domain/requestPairs.js';
-import { PAIRS_A_BLOCK, RunWriter } from '../src/domain/requestRun.js';
+import { PAIRS_A_BLOCK } from '../src/domain/requestRun.js';
 import { connectPostgres, type Sql, type Transaction } from '../src/postgres/client.js';
-import { CopyRows } from '../src/postgres/copy.js';
-import { FILTER_PIECE_BYTES, hashWord, type RunsReach, runsReach } from '../src/postgres/requestRuns.js';
+import { beginRun, type RunsReach, runsReach } from '../src/postgres/requestRuns.js';
 import { Cleanup } from '../test/support/cleanup.js';
 import { requireProc } from './measure.js';
 import { residentBytes } from './memory.js';
@@ -22,7 +20,6 @@ const SETTLED_AFTER_MS = 5000;
 const SHAPE = { ack: 'redis', frontEnds: 0, partners: 100, games: 1000, gameType: 'slot' } as const;
 /** As far as merging makes runs of a cell. */
 const RUN_IDS = 10_000_000;
-const COPY_BYTES = 1_048_576;
 const ADDED_AT_ONCE = 100 * PAIRS_A_BLOCK;
 const WORDS = 2 ** 32;
 
@@ -112,17 +109,8 @@ async function writeRun(
   [from, to]: readonly [bigint, bigint],
   ids: number,
 ): Promise<void> {
-  let blocks = new CopyRows();
-  const [row] = await tx<[{ run_id: number }]>`
-    INSERT INTO request_runs (cell, from_id, to_id, ids, filter_bytes) VALUES (${cell}, ${from}, ${to}, ${ids}, 0) RETURNING run_id`;
-  const runId = row.run_id;
-  const writer = new RunWriter(ids, ({ firstHash, pairs }) => blocks.add(runId, firstHash, pairs));
-  const flush = async (): Promise<void> => {
-    if (blocks.isEmpty) return;
-    const rows = blocks.end();
-    blocks = new CopyRows();
-    await tx.copy('COPY request_blocks (run_id, first_hash, pairs) FROM STDIN (FORMAT binary)', rows);
-  };
+  const run = await beginRun(tx, { cell, fromId: from, toId: to, ids });
+  const write = run.pause(async () => {});
   const [toHigh, toLow] = [Number(to >> 32n), Number(to & 0xffff_ffffn)];
   // The high words ascend, and no two are the same: the low ones may be any.
   const words = new Uint32Array(ADDED_AT_ONCE * PAIR_WORDS);
@@ -133,19 +121,8 @@ async function writeRun(
         [Math.floor(((id + pair) / ids) * WORDS), Math.floor(Math.random() * WORDS), toHigh, toLow],
         pair * PAIR_WORDS,
       );
-    writer.add(words.subarray(0, pairs * PAIR_WORDS));
-    if (blocks.length >= COPY_BYTES) await flush();
+    run.writer.add(words.subarray(0, pairs * PAIR_WORDS));
+    await write();
   }
-  await flush();
-  const bits = Buffer.from(writer.filter.bytes.buffer);
-  await tx`
-    UPDATE request_runs SET filter_bytes = ${bits.length}, filter_hash = ${hashWord(createHash('sha256').update(bits))}
-    WHERE run_id = ${runId}`;
-  for (let at = 0; at < bits.length; at += FILTER_PIECE_BYTES) {
-    const piece = Buffer.alloc(4);
-    piece.writeInt32BE(at / FILTER_PIECE_BYTES);
-    const part = new CopyRows();
-    part.add(runId, piece, bits.subarray(at, at + FILTER_PIECE_BYTES));
-    await tx.copy('COPY request_filters (run_id, piece, bits) FROM STDIN (FORMAT binary)', part.end());
-  }
+  await run.finish();
 }

@@ -236,7 +236,8 @@ interface NewRun {
   finish(): Promise<void>;
 }
 
-async function beginRun(
+/** A run without ids: the writer takes them, sorted. */
+export async function beginRun(
   tx: Transaction,
   run: Omit<RequestRun, 'runId' | 'filterBytes' | 'filterHash'>,
 ): Promise<NewRun> {
