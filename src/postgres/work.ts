@@ -12,7 +12,7 @@ export interface Work {
   readonly hasDueEmails: boolean;
   /** Until the first delivery to a webhook is due, milliseconds; null: none is to come. */
   readonly deliveryMs: number | null;
-  /** An entry waits for the public log, or a tree of it is not published. */
+  /** An entry waits for the public log, or a tree of it is not published; not while the log is halted. */
   readonly isLogBehind: boolean;
   /** Another text each time that the public log is another: its size, its halt, its newest published note. */
   readonly log: string;
@@ -29,8 +29,8 @@ export async function findWork(sql: Sql, cells: readonly number[]): Promise<Work
         WHERE rounds.status = 'OPEN' AND expires_at <= now() AND cell = ANY(${owned}::int[])) AS "hasExpiredRounds",
       EXISTS (SELECT FROM deliveries WHERE webhook_id IS NULL AND status = 'pending' AND next_attempt_at <= now()) AS "hasDueEmails",
       ${NEXT_DUE_MS} AS "deliveryMs",
-      EXISTS (SELECT FROM log_entries WHERE log_index IS NULL) OR EXISTS (SELECT FROM log_notices WHERE log_index IS NULL)
-        OR l.size > coalesce(c.size, 0) AS "isLogBehind",
+      l.halt IS NULL AND (EXISTS (SELECT FROM log_entries WHERE log_index IS NULL)
+        OR EXISTS (SELECT FROM log_notices WHERE log_index IS NULL) OR l.size > coalesce(c.size, 0)) AS "isLogBehind",
       concat_ws(' ', l.log_id, l.size, l.halt, l.is_held, c.size, md5(c.note)) AS log
     FROM (SELECT log_id, size, halt, is_held FROM logs ORDER BY log_id DESC LIMIT 1) l
     LEFT JOIN LATERAL (
