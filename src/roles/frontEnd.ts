@@ -164,7 +164,11 @@ function openAccess(
       refresh: () => catalog.refresh(),
       onWindowOver: (client) => notes.note({ action: 'auth.window', subject: `address:${client}` }),
       onWrongKey: (client, { code }) =>
-        notes.note({ action: 'auth.failed', subject: `address:${client}`, data: { errorCode: code } }),
+        notes.note({
+          action: 'auth.failed',
+          subject: 'api:operator',
+          data: { errorCode: code, address: client },
+        }),
       onNotPermitted: (operator, operation) =>
         notes.note({
           ...{ action: 'operator.refused', actor: operator, subject: `operator:${operator}` },

@@ -75,8 +75,8 @@ test('a stranger who fails too often at the door of operators is told with the a
   expect(await entriesOf('auth.failed')).toMatchObject([
     {
       actor: 'worker',
-      subject: 'address:127.0.0.1',
-      after: { errorCode: 'KS-4002', count: expect.any(Number) },
+      subject: 'api:operator',
+      after: { errorCode: 'KS-4002', address: '127.0.0.1', count: expect.any(Number) },
     },
   ]);
   expect(await entriesOf('auth.window')).toMatchObject([{ actor: 'worker', subject: 'address:127.0.0.1' }]);
