@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { firstIdAt } from '../../src/domain/entryId.js';
 import { connectPostgres } from '../../src/postgres/client.js';
 import { ensurePartition } from '../../src/postgres/ledger.js';
+import { appendWaiting } from '../../src/postgres/logAppend.js';
 import { slotOfCell } from '../../src/redis/slots.js';
 import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
@@ -74,6 +75,8 @@ async function fillLedger(): Promise<void> {
       to: firstIdAt(beginMs + DAY_MS),
     });
   }
+  // What waits for the public log is made of the blocks, which are gone below.
+  await appendWaiting(service);
   await service.end();
   const id = (i: string) => `((${firstMs}::bigint + ${i}) << 22)`;
   await sql.unsafe(`
