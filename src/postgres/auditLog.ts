@@ -39,9 +39,14 @@ export interface AuditEntry {
   readonly after?: unknown;
 }
 
+/** JSON has no bigint: it stands as decimal text. */
+const json = (value: unknown): string | null =>
+  value === undefined
+    ? null
+    : JSON.stringify(value, (_, member) => (typeof member === 'bigint' ? String(member) : member));
+
 /** Writes down a change of the operator's, in the transaction that makes it. */
 export async function audit(tx: Transaction, entry: AuditEntry): Promise<void> {
-  const json = (value: unknown) => (value === undefined ? null : JSON.stringify(value));
   await tx`
     INSERT INTO audit_log (actor, action, subject, before, after)
     VALUES (${entry.actor}, ${entry.action}, ${entry.subject}, ${json(entry.before)}, ${json(entry.after)})`;

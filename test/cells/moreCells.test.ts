@@ -197,6 +197,11 @@ test('balances, blocked players, pots, raffles and open rounds go along, and no 
     SELECT count(*)::int AS voids FROM voids WHERE game_id = ${slot}`;
   expect(given!.voids).toBe(0);
   for (let i = 0; i < 60; i++) expect((await spin(slot, `p${i % 3}`, `t-${i}`)).status).toBe(200);
+  // The audit log has what it was before, with the cell that it has left.
+  for (const dealing of ['OFF', 'ON']) {
+    const switched = await front.operator('PATCH', path, { dealing });
+    expect([switched.status, switched.body.dealing], switched.text).toEqual([200, dealing]);
+  }
   await until(async () => (await auditFindings(stores)).length === 0, 'the audit is clean');
   await booksHold(sql);
 });
