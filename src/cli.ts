@@ -390,5 +390,5 @@ try {
 } catch (error) {
   process.exitCode = failed(error);
 }
-// What is printed is printed by then; a connection to a store that hangs would keep the program.
-setTimeout(() => process.exit(), EXIT_WITHIN_MS).unref();
+// A connection to a store that hangs would keep the program. Whoever reads what is printed, however slowly, gets all of it before.
+process.stdout.write('', () => setTimeout(() => process.exit(), EXIT_WITHIN_MS).unref());

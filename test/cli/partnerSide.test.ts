@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import { OPERATOR_KEY, type TestPartner } from '../support/client.js';
@@ -12,7 +13,10 @@ import { ROOT } from '../support/root.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
-import { until } from '../support/wait.js';
+import { pause, until } from '../support/wait.js';
+
+/** EXIT_WITHIN_MS of the command. */
+const HELD_UP_MS = 1000;
 
 let stores: TestStores;
 let service: Awaited<ReturnType<typeof startService>>;
@@ -33,9 +37,13 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-function begin(...args: string[]): { child: ChildProcess; output: { out: string; error: string } } {
+function launch(...args: string[]) {
   const env = { PATH: process.env.PATH, SPINDLE_URL: service.base, OPERATOR_API_KEY: OPERATOR_KEY };
-  const child = spawn(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), ...args], { cwd: folder, env });
+  return spawn(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), ...args], { cwd: folder, env });
+}
+
+function begin(...args: string[]): { child: ChildProcess; output: { out: string; error: string } } {
+  const child = launch(...args);
   const output = { out: '', error: '' };
   child.stdout.on('data', (chunk: Buffer) => {
     output.out += chunk;
@@ -134,6 +142,7 @@ test('lists name partners by slug, and show games, spins, statements, reports an
   expect((await cli('player', 'statement', 'acme', 'alice', '--cursor', cursor)).out).toMatch(
     /^\S+Z +opening /m,
   );
+  expect(made).toMatchObject({ status: 0, error: '' });
   expect(JSON.parse(made.out)).toMatchObject({ reportDate: today, revision: 1, reportStatus: 'PENDING' });
   expect(none).toEqual({ status: 1, out: '', error: 'spindle: No partner has the slug «nobody»\n' });
   expect(absent).toEqual({ status: 1, out: '', error: 'spindle: Partner acme has no game «NONE»\n' });
@@ -194,6 +203,14 @@ test('a list is printed again and again with --watch', async () => {
   expect(JSON.parse(output.out.split('\n')[1]!)).toMatchObject({ games: expect.any(Array), page: 1 });
   expect(output.error).toBe('');
   for (const seconds of ['0', '3601', 'x']) expect((await cli('cells', '--watch', seconds)).status).toBe(2);
+});
+
+test('whoever reads slowly gets all of what is printed', async () => {
+  const { stdout } = launch('openapi');
+  await once(stdout, 'readable');
+  // So long a command may be held up once its work is done.
+  await pause(2 * HELD_UP_MS);
+  expect(JSON.parse(await text(stdout))).toHaveProperty('openapi');
 });
 
 test('a shell completes commands, options and choices', async () => {
