@@ -2,13 +2,15 @@
 import { bodyOf } from '../../client/client.js';
 import { withYes } from '../confirm.js';
 import { type Column, keyValues, table } from '../output.js';
-import type { Call, OperatorCommands, Schemas } from './call.js';
+import { type Call, type OperatorCommands, reasonOf, type Schemas, withReason } from './call.js';
 
 /** Adds the commands to the program. */
 export function addApiVersionCommands(commands: OperatorCommands): void {
   const group = commands.group('api', 'versions of the partner API and their end');
   commands.add('list', 'the versions, and which partners use them', list, group);
-  withYes(commands.add('deprecate <VERSION>', 'announce or delay the end of a version', deprecate, group))
+  withReason(
+    withYes(commands.add('deprecate <VERSION>', 'announce or delay the end of a version', deprecate, group)),
+  )
     .requiredOption('--sunset <TIME>', 'RFC 3339 time, or a day: then it ends with its first second, UTC')
     .option('--deprecated-at <TIME>', 'likewise; now by default')
     .option('--successor <VERSION>', 'version that takes its place')
@@ -38,7 +40,8 @@ async function list({ client, print }: Call): Promise<void> {
 
 const timeOf = (text: string): string => (/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);
 
-async function deprecate({ client, words, options, print, confirm }: Call): Promise<void> {
+async function deprecate(call: Call): Promise<void> {
+  const { client, words, options, print, confirm } = call;
   const { sunset, deprecatedAt, successor, migrationUrl } = options as Record<string, string | undefined>;
   await confirm(`Partners are notified that ${words[0]} ends at ${timeOf(sunset!)}.`);
   const params = { path: { version: words[0]! } };
@@ -47,6 +50,7 @@ async function deprecate({ client, words, options, print, confirm }: Call): Prom
     ...(deprecatedAt === undefined ? {} : { deprecatedAt: timeOf(deprecatedAt) }),
     ...(successor === undefined ? {} : { successor }),
     ...(migrationUrl === undefined ? {} : { migrationUrl }),
+    ...reasonOf(call),
   };
   print(await bodyOf(client.POST('/api-versions/{version}/deprecate', { params, body })), keyValues);
 }

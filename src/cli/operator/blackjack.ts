@@ -7,11 +7,14 @@ import { type Column, keyValues, table } from '../output.js';
 import {
   bytesOf,
   type Call,
+  forReason,
   type OperatorCommands,
   pageLine,
   pageOf,
+  reasonOf,
   type Schemas,
   withPages,
+  withReason,
 } from './call.js';
 import { gameIdOf, partnerIdOf } from './names.js';
 
@@ -46,10 +49,16 @@ Example:
     )
     .option('--game <GAME>', 'of this table only');
   commands.add('show <ROUND_ID>', 'a blackjack round as its partner sees it', showRound, round);
-  withYes(
-    commands.add('void <ROUND_ID>', 'void an open round: every stake is given back', voidRound, round),
-  ).requiredOption('--reason <TEXT>', 'why, for the audit log');
-  withYes(commands.add('close <ROUND_ID>', 'play an open round out as its timeout does', closeRound, round));
+  forReason(
+    withYes(
+      commands.add('void <ROUND_ID>', 'void an open round: every stake is given back', voidRound, round),
+    ),
+  );
+  withReason(
+    withYes(
+      commands.add('close <ROUND_ID>', 'play an open round out as its timeout does', closeRound, round),
+    ),
+  );
 }
 
 async function createTable({ client, words, options, print }: Call): Promise<void> {
@@ -113,9 +122,11 @@ async function voidRound({ client, words, options, print, confirm }: Call): Prom
   print(await bodyOf(client.POST('/rounds/{roundId}/void', { params: pathOf(words), body })), roundLines);
 }
 
-async function closeRound({ client, words, print, confirm }: Call): Promise<void> {
+async function closeRound(call: Call): Promise<void> {
+  const { client, words, print, confirm } = call;
   await confirm(`Round ${words[0]} is played out for the player.`);
-  print(await bodyOf(client.POST('/rounds/{roundId}/close', { params: pathOf(words) })), roundLines);
+  const params = { ...pathOf(words), query: reasonOf(call) };
+  print(await bodyOf(client.POST('/rounds/{roundId}/close', { params })), roundLines);
 }
 
 function roundLines(round: Schemas['RoundRecordResponse']): string {

@@ -132,6 +132,18 @@ export const withPages = (command: Command, many: string): Command =>
     .addOption(new Option('--page <N>', 'from 1').argParser(wholeNumber).default(1))
     .addOption(new Option('--limit <N>', `${many} a page, up to 100`).argParser(wholeNumber).default(20));
 
+const REASON = ['--reason <TEXT>', 'why, for the audit log'] as const;
+
+/** A command whose reason the audit log keeps, where one is given. */
+export const withReason = (command: Command): Command => command.option(...REASON);
+
+/** A command that is done for a reason. */
+export const forReason = (command: Command): Command => command.requiredOption(...REASON);
+
+/** The reason as the API takes it. */
+export const reasonOf = ({ options: { reason } }: Pick<Call, 'options'>): { reason?: string } =>
+  reason === undefined ? {} : { reason: String(reason) };
+
 export interface Page {
   readonly page: number;
   readonly limit: number;

@@ -2,7 +2,15 @@
 import { bodyOf } from '../../client/client.js';
 import { UsageError, wholeNumber } from '../command.js';
 import { type Column, keyValues, table } from '../output.js';
-import { type Call, note, type OperatorCommands, type Schemas, withWatch } from './call.js';
+import {
+  type Call,
+  note,
+  type OperatorCommands,
+  reasonOf,
+  type Schemas,
+  withReason,
+  withWatch,
+} from './call.js';
 import { movePartnersOff } from './moves.js';
 
 const CELLS: readonly Column<Schemas['OperatorCell']>[] = [
@@ -36,8 +44,7 @@ export function addCellCommands(commands: OperatorCommands): void {
   commands
     .add('add <COUNT>', 'add cells; running processes learn of them by themselves', addCells, group)
     .addHelpText('after', '\nNew partners go to new cells. A cell is never removed.');
-  commands
-    .add('drain <CELL>', 'let a cell take no new partners', drain, group)
+  withReason(commands.add('drain <CELL>', 'let a cell take no new partners', drain, group))
     .option('--undo', 'let it take new partners again')
     .option('--move-partners', 'move its partners to the other cells; may be run again');
 }
@@ -66,14 +73,16 @@ async function addCells({ client, words, print }: Call): Promise<void> {
   print(await bodyOf(client.POST('/cells', { body })), ({ added }) => `Added: ${added.join(', ')}\n`);
 }
 
-async function drain({ client, words, options, print }: Call): Promise<void> {
+async function drain(call: Call): Promise<void> {
+  const { client, words, options, print } = call;
+  const reason = reasonOf(call);
   const cell = numberOf(words[0]!);
   const isDraining = options.undo !== true;
   const params = { path: { cell } };
   print(
-    await bodyOf(client.PATCH('/cells/{cell}', { params, body: { isDraining } })),
+    await bodyOf(client.PATCH('/cells/{cell}', { params, body: { isDraining, ...reason } })),
     () => `Cell ${cell} takes ${isDraining ? 'no ' : ''}new partners.\n`,
   );
   if (isDraining && options.movePartners === true)
-    await movePartnersOff(client, cell, (slug, to) => note(`${slug}: cell ${to}`));
+    await movePartnersOff(client, cell, reason, (slug, to) => note(`${slug}: cell ${to}`));
 }

@@ -5,25 +5,38 @@ import { bodyOf, NoAnswerError } from '../../client/client.js';
 import { UsageError, usdText } from '../command.js';
 import { withYes } from '../confirm.js';
 import { type Column, keyValues, table } from '../output.js';
-import { bytesOf, type Call, note, type OperatorCommands, pageOf, type Schemas, withPages } from './call.js';
+import {
+  bytesOf,
+  type Call,
+  forReason,
+  note,
+  type OperatorCommands,
+  pageOf,
+  reasonOf,
+  type Schemas,
+  withPages,
+  withReason,
+} from './call.js';
 import { gameIdOf } from './names.js';
 
 /** Adds the commands to the program. */
 export function addCommunalCommands(commands: OperatorCommands): void {
   const group = commands.group('communal', 'bonus pots: set, show, fund, events');
-  withYes(commands.add('set <GAME>', "set the rules of a slot game's communal progressive", setRules, group))
+  withReason(
+    withYes(
+      commands.add('set <GAME>', "set the rules of a slot game's communal progressive", setRules, group),
+    ),
+  )
     .requiredOption('--rules <FILE>', 'JSON: the body of the request (docs/communal.md)')
     .option('--reset-progress', 'let the counter begin anew')
     .addHelpText('after', '\nExample:\n  spindle communal set 7 --rules rules.json');
   commands.add('show <GAME>', 'rules, exact progress and budget', showPot, group);
-  commands
-    .add('fund <GAME>', 'add to the budget, once for each request id', fund, group)
+  forReason(commands.add('fund <GAME>', 'add to the budget, once for each request id', fund, group))
     .addOption(
       new Option('--amount <USD>', 'what is added; below 0: withdrawn')
         .argParser(usdText)
         .makeOptionMandatory(),
     )
-    .requiredOption('--reason <TEXT>', 'why, for the audit log')
     .option(
       '--request-id <ID>',
       'of the funding that is repeated; else a new one is made, and printed first',
@@ -52,7 +65,8 @@ const EVENTS: readonly Column<Event>[] = [
 const potLines = ({ tiers, ...members }: Schemas['CommunalResponse'] | Schemas['OperatorCommunal']): string =>
   `${keyValues(members)}${table(TIERS, tiers)}`;
 
-async function setRules({ client, words, options, print, confirm }: Call): Promise<void> {
+async function setRules(call: Call): Promise<void> {
+  const { client, words, options, print, confirm } = call;
   const params = { path: { id: await gameIdOf(client, words[0]!) } };
   const file = options.rules as string;
   let rules: Schemas['CommunalBody'];
@@ -63,7 +77,11 @@ async function setRules({ client, words, options, print, confirm }: Call): Promi
     throw new UsageError(`${file} is not JSON`);
   }
   if (options.resetProgress === true) await confirm(`The progress of game ${words[0]} begins anew.`);
-  const body = options.resetProgress === true ? { ...rules, resetProgress: true } : rules;
+  const body = {
+    ...rules,
+    ...(options.resetProgress === true && { resetProgress: true }),
+    ...reasonOf(call),
+  };
   print(await bodyOf(client.PUT('/games/{id}/communal', { params, body })), potLines);
 }
 

@@ -1,18 +1,14 @@
 /** `spindle dealing`: the switch of all games. */
 import { bodyOf } from '../../client/client.js';
 import { keyValues } from '../output.js';
-import type { Call, OperatorCommands } from './call.js';
+import { type Call, forReason, type OperatorCommands } from './call.js';
 
 /** Adds the commands to the program. */
 export function addDealingCommands(commands: OperatorCommands): void {
   const group = commands.group('dealing', 'the switch of all games: show, off, on');
   commands.add('show', 'whether anything is dealt at all', showDealing, group, { isDefault: true });
-  commands
-    .add('off', 'stop all games', setDealing('OFF'), group)
-    .requiredOption('--reason <TEXT>', 'why, for the audit log');
-  commands
-    .add('on', 'let all games go on', setDealing('ON'), group)
-    .requiredOption('--reason <TEXT>', 'why, for the audit log');
+  forReason(commands.add('off', 'stop all games', setDealing('OFF'), group));
+  forReason(commands.add('on', 'let all games go on', setDealing('ON'), group));
 }
 
 async function showDealing({ client, print }: Call): Promise<void> {

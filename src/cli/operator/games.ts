@@ -6,11 +6,14 @@ import { withYes } from '../confirm.js';
 import { type Column, keyValues, table } from '../output.js';
 import {
   type Call,
+  forReason,
   type OperatorCommands,
   pageLine,
   pageOf,
+  reasonOf,
   type Schemas,
   withPages,
+  withReason,
   withWatch,
 } from './call.js';
 import { gameIdOf, partnerIdOf } from './names.js';
@@ -45,18 +48,20 @@ export function addGameCommands(commands: OperatorCommands): void {
   commands
     .add('rtp <GAME>', 'its return to player, judged by the variance of its sheet', showRtp, games)
     .addOption(new Option('--days <N>', 'also the judgements of so many days').argParser(wholeNumber));
-  commands.add('suspend <GAME>', 'refuse its spins', setStatus('SUSPENDED'), games);
-  commands.add('resume <GAME>', 'make it active again', setStatus('ACTIVE'), games);
-  withYes(
-    commands.add('rotate <GAME>', 'void what is sealed and not dealt', rotateGame, games),
-  ).requiredOption('--reason <TEXT>', 'why, for the audit log');
+  withReason(commands.add('suspend <GAME>', 'refuse its spins', setStatus('SUSPENDED'), games));
+  withReason(commands.add('resume <GAME>', 'make it active again', setStatus('ACTIVE'), games));
+  forReason(withYes(commands.add('rotate <GAME>', 'void what is sealed and not dealt', rotateGame, games)));
 
   const blocks = commands.group('blocks', 'Outcome blocks');
   commands
     .add('make <GAME>', 'make blocks beyond what demand calls for', makeBlocks, blocks)
     .addOption(new Option('--count <N>', 'how many').argParser(wholeNumber).default(1));
   const sheets = commands.group('sheet', 'PAR sheets');
-  withYes(commands.add('retire <SHEET_ID>', 'let no further game be registered on it', retireSheet, sheets));
+  withReason(
+    withYes(
+      commands.add('retire <SHEET_ID>', 'let no further game be registered on it', retireSheet, sheets),
+    ),
+  );
 }
 
 /** The API shows a pool of the games whose outcomes are finite. */
@@ -123,9 +128,11 @@ async function showGame({ client, words, print }: Call): Promise<void> {
 
 const setStatus =
   (status: 'ACTIVE' | 'SUSPENDED') =>
-  async ({ client, words, print }: Call): Promise<void> => {
+  async (call: Call): Promise<void> => {
+    const { client, words, print } = call;
     const params = { path: { id: await gameIdOf(client, words[0]!) } };
-    print(await bodyOf(client.PATCH('/games/{id}', { params, body: { status } })), gameLines);
+    const body = { status, ...reasonOf(call) };
+    print(await bodyOf(client.PATCH('/games/{id}', { params, body })), gameLines);
   };
 
 async function rotateGame({ client, words, options, print, confirm }: Call): Promise<void> {
@@ -143,8 +150,10 @@ async function makeBlocks({ client, words, options, print }: Call): Promise<void
   print(await bodyOf(client.POST('/games/{id}/blocks', { params, body })), keyValues);
 }
 
-async function retireSheet({ client, words, print, confirm }: Call): Promise<void> {
+async function retireSheet(call: Call): Promise<void> {
+  const { client, words, print, confirm } = call;
   const params = { path: { id: whole(words[0], 'SHEET_ID') } };
   await confirm(`PAR sheet ${words[0]} takes no further games.`);
-  print(await bodyOf(client.PATCH('/par-sheets/{id}', { params, body: { status: 'RETIRED' } })), keyValues);
+  const body = { status: 'RETIRED', ...reasonOf(call) } as const;
+  print(await bodyOf(client.PATCH('/par-sheets/{id}', { params, body })), keyValues);
 }

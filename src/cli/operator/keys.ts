@@ -3,7 +3,7 @@ import { bodyOf } from '../../client/client.js';
 import { whole } from '../command.js';
 import { withYes } from '../confirm.js';
 import { type Column, keyValues, table } from '../output.js';
-import { type Call, note, type OperatorCommands, type Schemas } from './call.js';
+import { type Call, note, type OperatorCommands, reasonOf, type Schemas, withReason } from './call.js';
 import { partnerIdOf } from './names.js';
 
 const COLUMNS: readonly Column<Schemas['ApiKey']>[] = [
@@ -24,7 +24,7 @@ export function addKeyCommands(commands: OperatorCommands): void {
     .option('--name <NAME>', 'what the key is for')
     .option('--expires <TIME>', 'RFC 3339 time, such as 2030-01-31T00:00:00Z');
   commands.add('list <PARTNER>', 'list the keys, without their secrets', listKeys, group);
-  withYes(commands.add('revoke <PARTNER> <KEY_ID>', 'revoke a key', revokeKey, group));
+  withReason(withYes(commands.add('revoke <PARTNER> <KEY_ID>', 'revoke a key', revokeKey, group)));
 }
 
 async function issueKey({ client, words, options, print }: Call): Promise<void> {
@@ -43,11 +43,12 @@ async function listKeys({ client, words, print }: Call): Promise<void> {
   print(await bodyOf(client.GET('/partners/{id}/keys', { params })), ({ keys }) => table(COLUMNS, keys));
 }
 
-async function revokeKey({ client, words, print, confirm }: Call): Promise<void> {
+async function revokeKey(call: Call): Promise<void> {
+  const { client, words, print, confirm } = call;
   const keyId = whole(words[1], 'KEY_ID');
   const id = await partnerIdOf(client, words[0]!);
   await confirm(`Key ${keyId} of partner ${words[0]} is refused from now on.`);
-  const params = { path: { id, keyId } };
+  const params = { path: { id, keyId }, query: reasonOf(call) };
   print(
     await bodyOf(client.DELETE('/partners/{id}/keys/{keyId}', { params })),
     () => `Key ${keyId} of partner ${id} is revoked.\n`,

@@ -9,11 +9,18 @@ const LOOK_MS = 200;
 const MOVES_AT_ONCE = 4;
 
 type Move = Schemas['PartnerMove'];
+type Reason = Pick<Schemas['MoveBody'], 'reason'>;
 
 /** @throws Error where the move was given up; SpindleError where it was refused */
-export async function moveAndWait(client: OperatorClient, id: number, cell: number): Promise<Move> {
+export async function moveAndWait(
+  client: OperatorClient,
+  id: number,
+  cell: number,
+  reason: Reason = {},
+): Promise<Move> {
   const params = { path: { id } };
-  return finished(client, await bodyOf(client.POST('/partners/{id}/move', { params, body: { cell } })));
+  const body = { cell, ...reason };
+  return finished(client, await bodyOf(client.POST('/partners/{id}/move', { params, body })));
 }
 
 async function finished(client: OperatorClient, begun: Move): Promise<Move> {
@@ -37,6 +44,7 @@ async function finished(client: OperatorClient, begun: Move): Promise<Move> {
 export async function movePartnersOff(
   client: OperatorClient,
   cell: number,
+  reason: Reason,
   onMoved: (slug: string, toCell: number) => void,
 ): Promise<void> {
   const { partners } = await bodyOf(client.GET('/partners'));
@@ -54,7 +62,7 @@ export async function movePartnersOff(
         const before = open === undefined ? undefined : await finished(client, open);
         const move =
           before === undefined || before.toCell === cell
-            ? await to.with((target) => moveAndWait(client, partnerId, target))
+            ? await to.with((target) => moveAndWait(client, partnerId, target, reason))
             : before;
         onMoved(slug, move.toCell);
       } catch (error) {

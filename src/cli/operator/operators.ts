@@ -3,7 +3,7 @@ import { Option } from 'commander';
 import { bodyOf } from '../../client/client.js';
 import { withYes } from '../confirm.js';
 import { type Column, keyValues, table } from '../output.js';
-import { type Call, note, type OperatorCommands, type Schemas } from './call.js';
+import { type Call, note, type OperatorCommands, reasonOf, type Schemas, withReason } from './call.js';
 
 const COLUMNS: readonly Column<Schemas['Operator']>[] = [
   { heading: 'name', value: (row) => row.name },
@@ -29,12 +29,16 @@ export function addOperatorCommands(commands: OperatorCommands): void {
     )
     .addOption(expires());
   commands.add('list', 'list the operators, without their keys', list, group);
-  withYes(
-    commands
-      .add('rotate <NAME>', "replace an operator's key; the new one is shown this once", rotate, group)
-      .addOption(expires()),
+  withReason(
+    withYes(
+      commands
+        .add('rotate <NAME>', "replace an operator's key; the new one is shown this once", rotate, group)
+        .addOption(expires()),
+    ),
   );
-  withYes(commands.add('revoke <NAME>', "revoke an operator's key and end its sessions", revoke, group));
+  withReason(
+    withYes(commands.add('revoke <NAME>', "revoke an operator's key and end its sessions", revoke, group)),
+  );
 }
 
 /** `expiresAt`, where it was given. */
@@ -51,18 +55,20 @@ async function list({ client, print }: Call): Promise<void> {
   print(await bodyOf(client.GET('/operators', {})), ({ operators }) => table(COLUMNS, operators));
 }
 
-async function rotate({ client, words, options, print, confirm }: Call): Promise<void> {
+async function rotate(call: Call): Promise<void> {
+  const { client, words, options, print, confirm } = call;
   await confirm(`The key that ${words[0]} has is refused from now on.`);
   const params = { path: { name: words[0]! } };
-  const body = expiryOf(options as { expires?: string });
+  const body = { ...expiryOf(options as { expires?: string }), ...reasonOf(call) };
   print(await bodyOf(client.POST('/operators/{name}/rotate', { params, body })), keyValues);
   note(SHOWN_ONCE);
 }
 
-async function revoke({ client, words, print, confirm }: Call): Promise<void> {
+async function revoke(call: Call): Promise<void> {
+  const { client, words, print, confirm } = call;
   const name = words[0]!;
   await confirm(`The key of ${name} is refused from now on, and its sessions end.`);
-  const params = { path: { name } };
+  const params = { path: { name }, query: reasonOf(call) };
   print(
     await bodyOf(client.DELETE('/operators/{name}', { params })),
     () => `The key of ${name} is revoked.\n`,

@@ -3,7 +3,14 @@ import { type Command, Option } from 'commander';
 import { bodyOf } from '../../client/client.js';
 import { NONE, oneOf, orNone, UsageError, usdNumber, wholeNumber } from '../command.js';
 import { type Column, keyValues, table } from '../output.js';
-import type { Call, OperatorCommands, Options, Schemas } from './call.js';
+import {
+  type Call,
+  type OperatorCommands,
+  type Options,
+  reasonOf,
+  type Schemas,
+  withReason,
+} from './call.js';
 import { moveAndWait } from './moves.js';
 import { partnerIdOf } from './names.js';
 
@@ -69,8 +76,7 @@ Examples:
   commands.add('list', 'list the partners', listPartners, group);
   commands.add('show <PARTNER>', 'a partner with its settings', showPartner, group);
   withSettings(
-    commands
-      .add('update <PARTNER>', 'change settings of a partner', updatePartner, group)
+    withReason(commands.add('update <PARTNER>', 'change settings of a partner', updatePartner, group))
       .option('--name <NAME>', 'name')
       .addOption(
         new Option('--active <BOOLEAN>', 'true or false').argParser(oneOf({ true: true, false: false })),
@@ -87,10 +93,10 @@ Examples:
   spindle partner update 2 --spin-rate-limit 6000 --funding none
   spindle partner update 2 --active true`,
   );
-  commands
-    .add('move <PARTNER>', 'move a partner to another cell, while it spins', movePartner, group)
-    .addOption(new Option('--cell <N>', 'the cell').argParser(wholeNumber).makeOptionMandatory());
-  commands.add('deactivate <PARTNER>', 'refuse all keys of a partner', deactivatePartner, group);
+  withReason(
+    commands.add('move <PARTNER>', 'move a partner to another cell, while it spins', movePartner, group),
+  ).addOption(new Option('--cell <N>', 'the cell').argParser(wholeNumber).makeOptionMandatory());
+  withReason(commands.add('deactivate <PARTNER>', 'refuse all keys of a partner', deactivatePartner, group));
 }
 
 function withSettings(command: Command): Command {
@@ -146,14 +152,17 @@ async function updatePartner(call: Call): Promise<void> {
   await patchPartner(call, body);
 }
 
-async function movePartner({ client, words, options, print }: Call): Promise<void> {
+async function movePartner(call: Call): Promise<void> {
+  const { client, words, options, print } = call;
   const partnerId = await partnerIdOf(client, words[0]!);
-  print(await moveAndWait(client, partnerId, options.cell as number), keyValues);
+  print(await moveAndWait(client, partnerId, options.cell as number, reasonOf(call)), keyValues);
 }
 
 const deactivatePartner = (call: Call): Promise<void> => patchPartner(call, { isActive: false });
 
-async function patchPartner({ client, words, print }: Call, body: Schemas['PartnerPatch']): Promise<void> {
+async function patchPartner(call: Call, change: Schemas['PartnerPatch']): Promise<void> {
+  const { client, words, print } = call;
+  const body = { ...change, ...reasonOf(call) };
   const params = { path: { id: await partnerIdOf(client, words[0]!) } };
   print(await bodyOf(client.PATCH('/partners/{id}', { params, body })), keyValues);
 }

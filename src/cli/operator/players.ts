@@ -4,7 +4,7 @@ import { Option } from 'commander';
 import { bodyOf, NoAnswerError } from '../../client/client.js';
 import { usdText, wholeNumber } from '../command.js';
 import { type Column, keyValues, table } from '../output.js';
-import { type Call, note, type OperatorCommands, type Schemas } from './call.js';
+import { type Call, forReason, note, type OperatorCommands, type Schemas } from './call.js';
 import { partnerIdOf } from './names.js';
 
 const ENTRIES: readonly Column<Schemas['StatementEntry']>[] = [
@@ -25,18 +25,16 @@ export function addPlayerCommands(commands: OperatorCommands): void {
     .add('statement <PARTNER> <PLAYER_ID>', 'every entry of its ledger, newest first', statement, player)
     .addOption(new Option('--limit <N>', 'entries, up to 100').argParser(wholeNumber).default(20))
     .option('--cursor <ENTRY_ID>', 'where the statement before said that it goes on');
-  commands
-    .add('block <PARTNER> <PLAYER_ID>', 'refuse the spins of a player', setStatus('BLOCKED'), player)
-    .requiredOption('--reason <TEXT>', 'why, for the audit log');
-  commands
-    .add('unblock <PARTNER> <PLAYER_ID>', 'let a player play again', setStatus('ACTIVE'), player)
-    .requiredOption('--reason <TEXT>', 'why, for the audit log');
-  commands
-    .add('adjust <PARTNER> <PLAYER_ID>', 'adjust a balance', adjust)
+  forReason(
+    commands.add('block <PARTNER> <PLAYER_ID>', 'refuse the spins of a player', setStatus('BLOCKED'), player),
+  );
+  forReason(
+    commands.add('unblock <PARTNER> <PLAYER_ID>', 'let a player play again', setStatus('ACTIVE'), player),
+  );
+  forReason(commands.add('adjust <PARTNER> <PLAYER_ID>', 'adjust a balance', adjust))
     .addOption(
       new Option('--amount <USD>', 'what is added; below 0: taken').argParser(usdText).makeOptionMandatory(),
     )
-    .requiredOption('--reason <TEXT>', 'why, for the audit log')
     .option(
       '--request-id <ID>',
       'of the adjustment that is repeated; else a new one is made, and printed first',

@@ -3,7 +3,16 @@ import { Option } from 'commander';
 import { bodyOf } from '../../client/client.js';
 import { wholeNumber } from '../command.js';
 import { type Column, keyValues, table } from '../output.js';
-import { type Call, type OperatorCommands, pageLine, pageOf, type Schemas, withPages } from './call.js';
+import {
+  type Call,
+  type OperatorCommands,
+  pageLine,
+  pageOf,
+  reasonOf,
+  type Schemas,
+  withPages,
+  withReason,
+} from './call.js';
 import { partnerIdOf } from './names.js';
 
 const COLUMNS: readonly Column<Schemas['ListedSettlement']>[] = [
@@ -42,18 +51,18 @@ export function addSettlementCommands(commands: OperatorCommands): void {
   commands
     .add('show <PARTNER> <DATE>', "report of a partner's day, YYYY-MM-DD (UTC)", show, group)
     .addOption(new Option('--revision <N>', 'the newest by default').argParser(wholeNumber));
-  commands
-    .add('make <PARTNER> <DATE>', 'make a report now, or a new revision of it', make, group)
-    .addHelpText(
-      'after',
-      `
+  withReason(
+    commands.add('make <PARTNER> <DATE>', 'make a report now, or a new revision of it', make, group),
+  ).addHelpText(
+    'after',
+    `
 Workers make the reports of a day by themselves; this answers a dispute, or does not wait for the night.
 
 Examples:
   spindle settlement list --status disputed
   spindle settlement show acme 2026-11-21 --revision 1
   spindle settlement make acme 2026-11-21`,
-    );
+  );
 }
 
 async function list(call: Call): Promise<void> {
@@ -78,7 +87,9 @@ async function show({ client, words, options, print }: Call): Promise<void> {
   print((await bodyOf(call)) as Schemas['SettlementReport'], reportLines);
 }
 
-async function make({ client, words, print }: Call): Promise<void> {
+async function make(call: Call): Promise<void> {
+  const { client, words, print } = call;
   const path = { id: await partnerIdOf(client, words[0]!), date: words[1]! };
-  print(await bodyOf(client.POST('/partners/{id}/settlements/{date}', { params: { path } })), reportLines);
+  const params = { path, query: reasonOf(call) };
+  print(await bodyOf(client.POST('/partners/{id}/settlements/{date}', { params })), reportLines);
 }

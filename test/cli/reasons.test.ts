@@ -1,0 +1,82 @@
+/** `--reason` of each command whose change the audit log keeps a reason for: the built program, against a service. */
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freshStores } from '../setup/freshStores.js';
+import { OPERATOR_KEY } from '../support/client.js';
+import { ROOT } from '../support/root.js';
+import { dealUntil, newTable } from '../support/rounds.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+
+interface Entry {
+  readonly action: string;
+  readonly after: { readonly reason?: string } | null;
+}
+
+let stores: TestStores;
+let service: Awaited<ReturnType<typeof startService>>;
+let folder: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'spindle-reasons-'));
+  stores = await freshStores();
+  service = await startService(stores, { CELLS: '2' });
+});
+afterAll(async () => {
+  await service?.stop();
+  await stores?.drop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** @throws Error where it does not end with 0 */
+const cli = (...args: string[]) =>
+  promisify(execFile)(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), ...args], {
+    env: { PATH: process.env.PATH, SPINDLE_URL: service.base, OPERATOR_API_KEY: OPERATOR_KEY },
+  });
+
+test('go to the audit log with what they are the reason of', async () => {
+  const { partnerId, key } = await service.newPartner({ cell: 0 });
+  const id = String(partnerId);
+  const gameId = String(await service.newGame(key, parSheet('classic-3-reel')));
+  const { body: games } = await service.operator<{ parSheetId: number }>('GET', `/games/${gameId}`);
+  const { body: second } = await service.operator('POST', `/partners/${id}/keys`, {});
+  const table = await newTable(service, partnerId);
+  const { roundId } = await dealUntil(service, key, table, 'carol', ({ status }) => status === 'OPEN');
+  await service.operator('POST', '/operators', { name: 'jane', role: 'auditor' });
+  const rules = join(folder, 'rules.json');
+  const tiers = [{ tierLevel: 1, tierName: 'One', triggerAtSpins: 100, amountUsd: '1.00' }];
+  const percents = { triggerSplitPct: 100, communitySplitPct: 0 };
+  writeFileSync(rules, JSON.stringify({ enabled: true, triggerInterval: 10, ...percents, tiers }));
+  const today = new Date().toISOString().slice(0, 10);
+
+  const commands: readonly (readonly [action: string, ...args: string[]])[] = [
+    ['partner.update', 'partner', 'update', id, '--spin-rate-limit', '77'],
+    ['partner.move', 'partner', 'move', id, '--cell', '1'],
+    ['cell.drain', 'cells', 'drain', '0'],
+    ['key.revoke', 'key', 'revoke', id, String(second.keyId), '--yes'],
+    ['game.update', 'game', 'suspend', gameId],
+    ['game.update', 'game', 'resume', gameId],
+    ['communal.set', 'communal', 'set', gameId, '--rules', rules],
+    ['par-sheet.update', 'sheet', 'retire', String(games.parSheetId), '--yes'],
+    ['round.close', 'round', 'close', roundId, '--yes'],
+    ['settlement.generate', 'settlement', 'make', id, today],
+    ['operator.rotate-key', 'operator', 'rotate', 'jane', '--yes'],
+    ['operator.revoke', 'operator', 'revoke', 'jane', '--yes'],
+    ['api-version.deprecate', 'api', 'deprecate', 'v1', '--sunset', '2099-01-01', '--yes'],
+    ['partner.update', 'partner', 'deactivate', id],
+  ];
+  for (const [place, [action, ...args]] of commands.entries()) {
+    const reason = `reason ${place}`;
+    await cli(...args, '--reason', reason);
+    const { body } = await service.operator<{ entries: Entry[] }>('GET', '/audit-log?limit=20');
+    expect(
+      body.entries.filter(({ after }) => after?.reason === reason).map((entry) => entry.action),
+      args.join(' '),
+    ).toEqual([action]);
+  }
+});
