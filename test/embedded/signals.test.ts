@@ -157,12 +157,16 @@ describe('the service', () => {
     TEST_TIMEOUT_MS,
   );
 
-  test('whose stop hangs ends at once on a signal that comes later, with its servers', async () => {
+  test('whose stop hangs says what it waits for, and ends at once on a signal that comes later, with its servers', async () => {
     const service = await start();
     const redis = await redisServer();
     // The stop waits for a Redis that answers nothing.
     process.kill(redis, 'SIGSTOP');
     const firstMs = performance.now();
+    service.child.kill('SIGINT');
+    const said = (): boolean => /^Stopping: waiting for (.+, )?flusher(, .+)? …$/m.test(service.output());
+    await until(() => said() || service.hasEnded, 'it says what it waits for');
+    expect(said()).toBe(true);
     // Those of the first two seconds are taken for one. A stop that comes to its own end ends with another status.
     while (!service.hasEnded) {
       service.child.kill('SIGTERM');

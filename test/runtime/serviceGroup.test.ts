@@ -54,6 +54,27 @@ describe('a group of services', () => {
     expect(log.lines).toMatchObject([{ service: 'b', err: { message: 'broken' } }]);
   });
 
+  test('names what its stop waits for, of a group within what that waits for', async () => {
+    const { service } = recorder();
+    let release = (): void => {};
+    const slow = service('slow', {
+      stop: () =>
+        new Promise((resolve) => {
+          release = resolve;
+        }),
+    });
+    const within = new ServiceGroup('within', memoryLog(), [service('a'), slow]);
+    const group = new ServiceGroup('group', memoryLog(), [service('b'), within]);
+    await group.start();
+    expect(group.waitsFor).toEqual([]);
+    const stopped = group.stop();
+    await new Promise(setImmediate);
+    expect(group.waitsFor).toEqual(['slow']);
+    release();
+    await stopped;
+    expect(group.waitsFor).toEqual([]);
+  });
+
   test('goes on without a service that does not stop in its time', async () => {
     const { done, service } = recorder();
     const log = memoryLog();
