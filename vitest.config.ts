@@ -13,7 +13,7 @@ const FAULTS = `
   client/killed
   cluster/cluster
   communal/communalKills
-  console/{console,oversight}
+  console/{console,operations,oversight}
   docs/pages
   embedded/{shutdown,signals,start}
   http/{refusals,revocation,storeAway}

@@ -140,10 +140,20 @@ export function useGameNames(partnerId: number | undefined): (gameId: number) =>
     loaded.data?.games.find(({ gameConfigId }) => gameConfigId === gameId)?.displayName ?? `game ${gameId}`;
 }
 
+export const GameLink = ({ id, children }: { readonly id: number; readonly children: ComponentChildren }) => (
+  <a href={linkTo(['games', id])}>{children}</a>
+);
+
+/** The column of a table whose rows are each of a game that they name. */
+export const GAME_COLUMN: Column<{ readonly gameConfigId: number; readonly displayName: string }> = {
+  heading: 'Game',
+  cell: ({ gameConfigId, displayName }) => <GameLink id={gameConfigId}>{displayName}</GameLink>,
+};
+
 /** A game by its name, which is asked for. */
-export function GameLink({ id }: { readonly id: number }) {
+export function NamedGame({ id }: { readonly id: number }) {
   const loaded = useLoad(() => bodyOf(api.GET('/games/{id}', { params: { path: { id } } })), [id]);
-  return <a href={linkTo(['games', id])}>{loaded.data?.displayName ?? `game ${id}`}</a>;
+  return <GameLink id={id}>{loaded.data?.displayName ?? `game ${id}`}</GameLink>;
 }
 
 /** The id of the partner that a field names. The function throws an Error where there is none. */

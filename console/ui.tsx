@@ -114,6 +114,7 @@ export function Status({ of }: { readonly of: string }) {
     'REVIEW',
     'CRITICAL',
     'OFF',
+    'differs',
   ];
   return <span class={`status ${GOOD.includes(of) ? 'good' : BAD.includes(of) ? 'bad' : ''}`}>{of}</span>;
 }

@@ -74,6 +74,7 @@ async function console_(page: Page, base: string, key: string): Promise<Shot[]> 
     ['game', `#/games/${game('Five Dragons Road')}`],
     ['game-raffle', `#/games/${game('Winter Raffle')}`],
     ['game-blackjack', `#/games/${game('Blackjack Salon')}`],
+    ['block', `#/games/${game('Five Dragons Road')}/blocks/0`],
     ['progressive', `#/progressives/${game('Five Dragons Road')}`],
     ['par-sheet', `#/par-sheets/${parSheets.at(-1)!.parSheetId}`],
     ['player', `#/players/${acme.partnerId}/alice`],

@@ -3,11 +3,19 @@ import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form } from '../form.js';
 import { NONE, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
-import { PartnerField, PartnerLink, useGameNames, usePartnerNames, usePartnerOf } from '../names.js';
+import {
+  GameLink,
+  PartnerField,
+  PartnerLink,
+  useGameNames,
+  usePartnerNames,
+  usePartnerOf,
+} from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
 import { Copied, DangerZone, Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js';
+import { NewBlackjack } from './newBlackjack.js';
 
 type Round = Schemas['RoundRecordResponse'];
 type Listed = Schemas['OperatorRound'];
@@ -40,6 +48,7 @@ export function Rounds({ place }: { readonly place: Place }) {
       ) : (
         <p role="status">Loading…</p>
       )}
+      {useMayChange() ? <NewBlackjack /> : null}
     </>
   );
 }
@@ -77,7 +86,7 @@ function RoundList({ place, partnerId }: { readonly place: Place; readonly partn
                 : []),
               {
                 heading: 'Table',
-                cell: ({ gameId, gameName }) => <a href={linkTo(['games', gameId])}>{gameName}</a>,
+                cell: ({ gameId, gameName }) => <GameLink id={gameId}>{gameName}</GameLink>,
               },
               {
                 heading: 'Player',
@@ -138,9 +147,9 @@ export function RoundView({
           ['Round', <Copied key="round" text={round.roundId} shown={`${round.roundId.slice(0, 12)}…`} />],
           [
             'Game',
-            <a key="game" href={linkTo(['games', round.gameId])}>
+            <GameLink key="game" id={round.gameId}>
               {gameNameOf(round.gameId)}
-            </a>,
+            </GameLink>,
           ],
           ['Partner', <PartnerLink key="partner" id={partnerId} />],
           [

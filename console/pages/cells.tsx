@@ -1,13 +1,19 @@
-/** Cells, Redis servers and recoveries. */
-import { api, bodyOf } from '../api.js';
+/** Cells, Redis servers and recoveries; which cells take new partners, and more of them. */
+import { api, bodyOf, type Schemas } from '../api.js';
+import { Field, Form } from '../form.js';
 import { count, megabytes, time } from '../format.js';
 import { useLoad } from '../load.js';
+import { linkTo } from '../router.js';
+import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
-import { Load, Panel, Status } from '../ui.js';
+import { Copied, DangerZone, Load, Panel, Status } from '../ui.js';
+
+type Cell = Schemas['OperatorCell'];
 
 const EVERY_MS = 5000;
 
 export function Cells() {
+  const mayChange = useMayChange();
   const loaded = useLoad(() => bodyOf(api.GET('/cells', {})), [], EVERY_MS);
   return (
     <Load loaded={loaded}>
@@ -49,7 +55,13 @@ export function Cells() {
                     <Status of={halted ?? (isDraining ? 'draining' : 'ready')} />
                   ),
                 },
-                { heading: 'Partners', cell: ({ partners }) => count(partners), isNumber: true },
+                {
+                  heading: 'Partners',
+                  cell: ({ cell, partners }) => (
+                    <a href={linkTo(['partners'], { cell: String(cell) })}>{count(partners)}</a>
+                  ),
+                  isNumber: true,
+                },
                 { heading: 'Games', cell: ({ games }) => count(games), isNumber: true },
                 {
                   heading: 'Redis',
@@ -68,8 +80,17 @@ export function Cells() {
                     outboxAgeSeconds === null ? 'Redis is away' : `${outboxAgeSeconds.toFixed(1)} s`,
                   isNumber: true,
                 },
+                ...(mayChange
+                  ? [
+                      {
+                        heading: 'Change',
+                        cell: (cell: Cell) => <Drain cell={cell} onChanged={loaded.reload} />,
+                      },
+                    ]
+                  : []),
               ]}
             />
+            <Emptied cells={cells} />
           </Panel>
           <Panel title="Recoveries">
             <Table
@@ -91,8 +112,81 @@ export function Cells() {
               ]}
             />
           </Panel>
+          {mayChange ? <AddCells onAdded={loaded.reload} /> : null}
         </>
       )}
     </Load>
   );
 }
+
+/** Lets a cell take no new partners, or some again. */
+function Drain({ cell, onChanged }: { readonly cell: Cell; readonly onChanged: () => void }) {
+  const { cell: number, isDraining } = cell;
+  return (
+    <Form
+      label={`Partners of cell ${number}`}
+      button={isDraining ? 'Take partners' : 'Drain'}
+      isInline
+      isDangerous={!isDraining}
+      confirm={{
+        title: isDraining ? `Let cell ${number} take new partners?` : `Drain cell ${number}?`,
+        consequence: isDraining
+          ? 'New partners may come to it again, and others can be moved to it.'
+          : 'No new partner comes to it. Those that it has stay and go on playing until they are moved. It can take partners again.',
+        button: isDraining ? 'Take partners' : 'Drain it',
+        isDangerous: !isDraining,
+        asksReason: true,
+      }}
+      act={async ({ reason }) => {
+        const params = { path: { cell: number } };
+        const body = { isDraining: !isDraining, reason: reason! };
+        await bodyOf(api.PATCH('/cells/{cell}', { params, body }));
+        onChanged();
+        return isDraining ? 'It takes partners.' : 'It drains.';
+      }}
+    />
+  );
+}
+
+/** How the partners of a cell that drains get off it: one by one on their pages, or all by a command that waits for each. */
+function Emptied({ cells }: { readonly cells: readonly Cell[] }) {
+  const waiting = cells.filter(({ isDraining, partners }) => isDraining && partners > 0);
+  if (waiting.length === 0) return null;
+  return (
+    <>
+      <p>A partner is moved at the end of its page. All partners of a cell that drains are moved by:</p>
+      {waiting.map(({ cell }) => (
+        <p key={cell}>
+          <Copied text={`spindle cells drain ${cell} --move-partners`} />
+        </p>
+      ))}
+    </>
+  );
+}
+
+const AddCells = ({ onAdded }: { readonly onAdded: () => void }) => (
+  <DangerZone>
+    <Form
+      label="More cells"
+      button="Add cells"
+      isDangerous
+      confirm={({ count: cells }) => [
+        {
+          title: `Add ${cells} cells?`,
+          consequence:
+            'A cell is never removed. New partners go to the new cells, since they have the fewest; those that exist stay where they are.',
+          button: 'Add them',
+          isDangerous: true,
+          typed: `${cells} cells`,
+        },
+      ]}
+      act={async ({ count: cells }) => {
+        const { added } = await bodyOf(api.POST('/cells', { body: { count: Number(cells) } }));
+        onAdded();
+        return `Added: ${added.join(', ')}.`;
+      }}
+    >
+      <Field label="Cells to add" name="count" type="number" value={1} required hint="At most 256 in all" />
+    </Form>
+  </DangerZone>
+);

@@ -3,7 +3,7 @@ import { api, bodyOf, type Schemas } from '../api.js';
 import { Form } from '../form.js';
 import { NONE, time } from '../format.js';
 import { useLoad } from '../load.js';
-import { PartnerLink, usePartnerColumn } from '../names.js';
+import { GAME_COLUMN, PartnerLink, usePartnerColumn } from '../names.js';
 import { linkTo } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
@@ -152,12 +152,7 @@ function SuspendedGames() {
               keyOf={({ gameConfigId }) => gameConfigId}
               empty="None. A game is suspended at the end of its page."
               columns={[
-                {
-                  heading: 'Game',
-                  cell: ({ gameConfigId, displayName }) => (
-                    <a href={linkTo(['games', gameConfigId])}>{displayName}</a>
-                  ),
-                },
+                GAME_COLUMN,
                 partnerColumn,
                 {
                   heading: 'Why',

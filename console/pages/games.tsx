@@ -4,8 +4,15 @@ import { Chart } from '../chart.js';
 import { Field, Form } from '../form.js';
 import { count, NONE, percent, usd } from '../format.js';
 import { useLoad } from '../load.js';
-import { PartnerFilter, PartnerLink, usePartnerColumn, usePartnerWanted, useTitle } from '../names.js';
-import { linkTo, type Place } from '../router.js';
+import {
+  GAME_COLUMN,
+  PartnerFilter,
+  PartnerLink,
+  usePartnerColumn,
+  usePartnerWanted,
+  useTitle,
+} from '../names.js';
+import type { Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
 import { DangerZone, Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js';
@@ -71,12 +78,7 @@ export function Games({ place }: { readonly place: Place }) {
               empty="There is no game yet."
               columns={[
                 { heading: 'Id', cell: ({ gameConfigId }) => gameConfigId, isNumber: true },
-                {
-                  heading: 'Game',
-                  cell: ({ gameConfigId, displayName }) => (
-                    <a href={linkTo(['games', gameConfigId])}>{displayName}</a>
-                  ),
-                },
+                GAME_COLUMN,
                 partnerColumn,
                 { heading: 'Kind', cell: ({ gameType }) => gameType },
                 { heading: 'Status', cell: ({ status }) => <Status of={status} /> },

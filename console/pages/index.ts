@@ -14,8 +14,9 @@ import { Overview } from './overview.js';
 import { ParSheetDetail, ParSheets } from './parSheets.js';
 import { PartnerDetail, Partners } from './partners.js';
 import { PlayerStatement, Players } from './players.js';
+import { ProgramChecks } from './programChecks.js';
 import { ProgressiveDetail, Progressives } from './progressives.js';
-import { PublicLog } from './publicLog.js';
+import { BlockDetail, PublicLog } from './publicLog.js';
 import { Raffles } from './raffles.js';
 import { Reports } from './reports.js';
 import { Returns } from './returns.js';
@@ -52,6 +53,7 @@ export const PAGES: readonly Page[] = [
   listed('ledger', 'Ledger days', LedgerDays),
   listed('log', 'Public log', PublicLog),
   listed('audit', 'Audit log', AuditLog),
+  listed('program', 'Program checks', ProgramChecks),
   listed('versions', 'API versions', ApiVersions),
   listed('cells', 'Cells', Cells),
   listed('operators', 'Operators', Operators),
@@ -60,7 +62,10 @@ export const PAGES: readonly Page[] = [
 /** Pages of one thing, which have its id behind the path. */
 const DETAILS: Readonly<Record<string, (parts: readonly string[]) => Page>> = {
   partners: (parts) => ({ ...detail, title: `Partner ${parts[1]}`, View: PartnerDetail }),
-  games: (parts) => ({ ...detail, title: `Game ${parts[1]}`, View: GameDetail }),
+  games: (parts) =>
+    parts[2] === 'blocks'
+      ? { ...detail, title: `Entry ${parts[3]} of game ${parts[1]}`, View: BlockDetail }
+      : { ...detail, title: `Game ${parts[1]}`, View: GameDetail },
   progressives: (parts) => ({ ...detail, title: `Progressive of game ${parts[1]}`, View: ProgressiveDetail }),
   'par-sheets': (parts) => ({ ...detail, title: `PAR sheet ${parts[1]}`, View: ParSheetDetail }),
   players: (parts) => ({ ...detail, title: `Player ${parts[2]}`, View: PlayerStatement }),

@@ -3,7 +3,7 @@ import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form } from '../form.js';
 import { NONE, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
-import { PartnerLink, useGameNames } from '../names.js';
+import { GameLink, PartnerLink, useGameNames } from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
 import { Facts, Load, Panel } from '../ui.js';
 import { RoundView } from './blackjack.js';
@@ -85,9 +85,9 @@ function Spin({ partnerId, spin, entry, block }: Schemas['OperatorSpin']) {
           ],
           [
             'Game',
-            <a key="game" href={linkTo(['games', spin.gameId])}>
+            <GameLink key="game" id={spin.gameId}>
               {gameNameOf(spin.gameId)}
-            </a>,
+            </GameLink>,
           ],
           ['Time (UTC)', time(entry.createdAt)],
           ['Wager', usd(entry.wagerUsd)],

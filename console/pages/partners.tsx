@@ -1,19 +1,21 @@
-/** Partners: settings, keys, games, what is left of their funding. */
+/** Partners: settings, keys, games, what is left of their funding, the cell that they live in. */
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form } from '../form.js';
 import { count, NONE, percent, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
-import { usePartnerNames, useTitle } from '../names.js';
+import { GAME_COLUMN, usePartnerNames, useTitle } from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
 import { TrafficChart } from '../traffic.js';
 import { Copied, DangerZone, Facts, KeyPrefix, Load, Panel, Secret, Status } from '../ui.js';
 import { PartnerSwitch } from './dealing.js';
+import { Move, Moves } from './moves.js';
 
 type Partner = Schemas['PartnerResponse'];
 
-export function Partners() {
+export function Partners({ place }: { readonly place: Place }) {
+  const ofCell = place.query.get('cell');
   const mayChange = useMayChange();
   const names = usePartnerNames();
   const loaded = useLoad(() => bodyOf(api.GET('/partners', {})), []);
@@ -26,13 +28,18 @@ export function Partners() {
   };
   return (
     <>
+      {ofCell === null ? null : (
+        <p class="note">
+          Of cell {ofCell} only. <a href={linkTo(['partners'])}>All partners</a>
+        </p>
+      )}
       <Load loaded={loaded}>
         {({ partners }) => (
           <Table
             caption="Partners"
-            rows={partners}
+            rows={ofCell === null ? partners : partners.filter(({ cell }) => String(cell) === ofCell)}
             keyOf={({ partnerId }) => partnerId}
-            empty="There is no partner yet."
+            empty={ofCell === null ? 'There is no partner yet.' : 'No partner lives there.'}
             columns={[
               { heading: 'Id', cell: ({ partnerId }) => partnerId, isNumber: true },
               {
@@ -46,6 +53,7 @@ export function Partners() {
                 cell: ({ isActive }) => <Status of={isActive ? 'active' : 'inactive'} />,
               },
               { heading: 'Dealing', cell: ({ dealing }) => <Status of={dealing} /> },
+              { heading: 'Cell', cell: ({ cell }) => cell, isNumber: true },
               { heading: 'Spins a minute', cell: (row) => count(row.spinRateLimit), isNumber: true },
               { heading: 'Funding', cell: ({ fundingUsd }) => usd(fundingUsd), isNumber: true },
             ]}
@@ -91,6 +99,7 @@ export function PartnerDetail({ place }: { readonly place: Place }) {
             </p>
           </Panel>
           <Hooks id={id} />
+          <Moves id={id} onMoved={loaded.reload} />
           <p>
             <a href={linkTo(['audit'], { subject: `partner:${id}` })}>Changes in the audit log</a>
           </p>
@@ -124,6 +133,7 @@ function PartnerFacts({
         ['Funding left', partner.fundingUsd === null ? NONE : usd(left)],
         ['Large win above', usd(partner.largeWinThresholdUsd)],
         ['Games, sheets, webhooks', `${partner.maxGames}, ${partner.maxParSheets}, ${partner.maxWebhooks}`],
+        ['Cell', partner.cell],
         ['Created (UTC)', time(partner.createdAt)],
       ]}
     />
@@ -136,6 +146,7 @@ function Activity({ partner, onChanged }: { readonly partner: Partner; readonly 
   if (!useMayChange()) return null;
   return (
     <DangerZone>
+      <Move partner={partner} onChanged={onChanged} />
       <PartnerSwitch partner={partner} onChanged={onChanged} />
       <Form
         label="Activity"
@@ -310,10 +321,7 @@ const PartnerGames = ({ games }: { readonly games: readonly Schemas['OperatorGam
     keyOf={({ gameConfigId }) => gameConfigId}
     empty="The partner has no game yet."
     columns={[
-      {
-        heading: 'Game',
-        cell: ({ gameConfigId, displayName }) => <a href={linkTo(['games', gameConfigId])}>{displayName}</a>,
-      },
+      GAME_COLUMN,
       { heading: 'Kind', cell: ({ gameType }) => gameType },
       { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
       { heading: 'Spins', cell: ({ totals }) => count(totals.spins), isNumber: true },

@@ -5,7 +5,7 @@ import type { Question } from '../dialog.js';
 import { Field, Form } from '../form.js';
 import { NONE, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
-import { PartnerField, PartnerLink, useGameNames, usePartnerOf } from '../names.js';
+import { GameLink, PartnerField, PartnerLink, useGameNames, usePartnerOf } from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
@@ -96,7 +96,7 @@ function Entries({ statement }: { readonly statement: Statement }) {
           {
             heading: 'Game',
             cell: ({ gameId }) =>
-              gameId === null ? NONE : <a href={linkTo(['games', gameId])}>{gameNameOf(gameId)}</a>,
+              gameId === null ? NONE : <GameLink id={gameId}>{gameNameOf(gameId)}</GameLink>,
           },
           { heading: 'Wager', cell: ({ wagerUsd }) => usd(wagerUsd), isNumber: true },
           { heading: 'Credit', cell: ({ creditUsd }) => usd(creditUsd), isNumber: true },

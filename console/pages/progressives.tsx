@@ -4,7 +4,7 @@ import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form } from '../form.js';
 import { count, percent, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
-import { usePartnerColumn, useTitle } from '../names.js';
+import { GameLink, usePartnerColumn, useTitle } from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
@@ -97,9 +97,9 @@ export function ProgressiveDetail({ place }: { readonly place: Place }) {
               of={[
                 [
                   'Game',
-                  <a key="game" href={linkTo(['games', id])}>
+                  <GameLink key="game" id={id}>
                     {name}
-                  </a>,
+                  </GameLink>,
                 ],
                 ['Status', <Status key="status" of={shown.enabled ? 'active' : 'inactive'} />],
                 ['Budget', usd(Number(shown.budgetUsd))],

@@ -4,6 +4,7 @@ import { save } from '../download.js';
 import { count, NONE, time } from '../format.js';
 import { useLoad } from '../load.js';
 import { faultsOf, readLog } from '../log.js';
+import { NamedGame } from '../names.js';
 import { linkTo, type Place } from '../router.js';
 import { Table } from '../table.js';
 import { Copied, Facts, Load, Panel, Status } from '../ui.js';
@@ -80,7 +81,11 @@ export function BlocksPanel({ place, gameId }: { readonly place: Place; readonly
             keyOf={({ number }) => number}
             empty="Nothing of it is logged yet."
             columns={[
-              { heading: 'Number', cell: ({ number }) => number, isNumber: true },
+              {
+                heading: 'Number',
+                cell: ({ number }) => <a href={linkTo(['games', gameId, 'blocks', number])}>{number}</a>,
+                isNumber: true,
+              },
               { heading: 'Type', cell: ({ type, late }) => (late ? `${type}, late` : type) },
               { heading: 'Outcomes', cell: rangeOf },
               { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
@@ -107,6 +112,54 @@ export function BlocksPanel({ place, gameId }: { readonly place: Place; readonly
 /** The last one included. */
 const rangeOf = ({ fromIndex, toIndex }: Schemas['LoggedBlocks']['blocks'][number]): string =>
   fromIndex === null || toIndex === null ? NONE : `${count(fromIndex)} to ${count(toIndex - 1)}`;
+
+const Hash = ({ of }: { readonly of: string }) => <Copied text={of} shown={`${of.slice(0, 12)}…`} />;
+
+/** One entry of a game: what the log has of it, and what is revealed once all of it is dealt. */
+export function BlockDetail({ place }: { readonly place: Place }) {
+  const id = Number(place.parts[1]);
+  const number = Number(place.parts[3]);
+  const loaded = useLoad(
+    () => bodyOf(api.GET('/games/{id}/blocks/{number}', { params: { path: { id, number } } })),
+    [id, number],
+  );
+  return (
+    <Load loaded={loaded}>
+      {(block) => (
+        <>
+          <Facts
+            of={[
+              ['Game', <NamedGame key="game" id={id} />],
+              ['Type', block.late ? `${block.type}, late` : block.type],
+              ['Status', <Status key="status" of={block.status} />],
+              ['Outcomes', rangeOf(block)],
+              ['Log index', count(block.logIndex)],
+              ['Logged (UTC)', time(block.loggedAt)],
+              ['Label', <Hash key="label" of={block.label} />],
+              ['Salt', <Hash key="salt" of={block.salt} />],
+              ...(block.reveal === null
+                ? ([['Revealed', 'nothing until all of it is dealt']] as const)
+                : Object.entries(block.reveal).map(
+                    ([name, value]) => [`Revealed ${name}`, <Hash key={name} of={value} />] as const,
+                  )),
+            ]}
+          />
+          <Panel title="Entry">
+            <p>
+              <code class="address">{block.entry}</code>
+            </p>
+            <button
+              type="button"
+              onClick={() => save(`entry-${id}-${number}.json`, JSON.stringify(block), 'application/json')}
+            >
+              Download entry and proof
+            </button>
+          </Panel>
+        </>
+      )}
+    </Load>
+  );
+}
 
 type Proof = Schemas['SpinProof'] | Schemas['RoundProof'];
 type Proven = { readonly proof: Proof; readonly faults: readonly string[] } | { readonly reason: string };

@@ -5,9 +5,9 @@ import type { Question } from '../dialog.js';
 import { Field, Form } from '../form.js';
 import { count, percent, usd } from '../format.js';
 import { useLoad } from '../load.js';
-import { PartnerField, usePartnerColumn, usePartnerOf } from '../names.js';
+import { GAME_COLUMN, GameLink, PartnerField, usePartnerColumn, usePartnerOf } from '../names.js';
 import { type Preview, previewOf, prizesOf } from '../prizes.js';
-import { linkTo, type Place } from '../router.js';
+import type { Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
 import { Facts, Load, Panel, Status } from '../ui.js';
@@ -34,12 +34,7 @@ export function Raffles({ place }: { readonly place: Place }) {
             keyOf={({ gameConfigId }) => gameConfigId}
             empty="There is no raffle among the newest 100 games."
             columns={[
-              {
-                heading: 'Raffle',
-                cell: ({ gameConfigId, displayName }) => (
-                  <a href={linkTo(['games', gameConfigId])}>{displayName}</a>
-                ),
-              },
+              { ...GAME_COLUMN, heading: 'Raffle' },
               partnerColumn,
               { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
               { heading: 'Ticket', cell: ({ minWagerUsd }) => usd(minWagerUsd), isNumber: true },
@@ -136,7 +131,7 @@ function NewRaffle({ partner, onMade }: { readonly partner: string; readonly onM
     onMade();
     return (
       <>
-        Made: <a href={linkTo(['games', gameConfigId])}>game {gameConfigId}</a>. Its pool is being sealed.
+        Made: <GameLink id={gameConfigId}>game {gameConfigId}</GameLink>. Its pool is being sealed.
       </>
     );
   };

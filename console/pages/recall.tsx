@@ -2,6 +2,7 @@
 import { api, bodyOf, type Schemas } from '../api.js';
 import { NONE, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
+import { GameLink } from '../names.js';
 import { linkTo } from '../router.js';
 import { Table } from '../table.js';
 import { Load, Panel } from '../ui.js';
@@ -30,7 +31,7 @@ export function RecallPanel({ id, playerId }: { readonly id: number; readonly pl
               { heading: 'Time (UTC)', cell: ({ createdAt }) => time(createdAt) },
               {
                 heading: 'Game',
-                cell: ({ gameId, displayName }) => <a href={linkTo(['games', gameId])}>{displayName}</a>,
+                cell: ({ gameId, displayName }) => <GameLink id={gameId}>{displayName}</GameLink>,
               },
               { heading: 'Shown', cell: (game) => <Shown game={game} />, value: shownText },
               { heading: 'Wager', cell: ({ wagerUsd }) => usd(wagerUsd), isNumber: true },

@@ -5,7 +5,7 @@ import { saveCsv } from '../csv.js';
 import { Field, Form } from '../form.js';
 import { count, NONE, percent, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
-import { usePartnerColumn, usePartnerNames } from '../names.js';
+import { GAME_COLUMN, usePartnerColumn, usePartnerNames } from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
 import { Table } from '../table.js';
 import { Facts, Fault, Load, Panel, Status } from '../ui.js';
@@ -135,12 +135,7 @@ function Games({ asked }: { readonly asked: Asked }) {
               keyOf={({ gameConfigId }) => gameConfigId}
               empty="There is no game."
               columns={[
-                {
-                  heading: 'Game',
-                  cell: ({ gameConfigId, displayName }) => (
-                    <a href={linkTo(['games', gameConfigId])}>{displayName}</a>
-                  ),
-                },
+                GAME_COLUMN,
                 partnerColumn,
                 { heading: 'Kind', cell: ({ gameType }) => gameType },
                 { heading: 'Spins', cell: ({ spins }) => count(spins), isNumber: true },

@@ -3,7 +3,7 @@ import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form, StatusFilter } from '../form.js';
 import { count, NONE, percent, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
-import { GameLink } from '../names.js';
+import { NamedGame } from '../names.js';
 import { linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
@@ -35,7 +35,7 @@ export function Returns({ place }: { readonly place: Place }) {
       <StatusFilter path="returns" options={STATUSES} status={status} />
       {gameId > 0 ? (
         <p>
-          Of <GameLink id={gameId} /> only. <a href={linkTo(['returns'])}>All games</a>
+          Of <NamedGame id={gameId} /> only. <a href={linkTo(['returns'])}>All games</a>
         </p>
       ) : null}
       <Load loaded={loaded}>
@@ -60,7 +60,7 @@ const ReviewPanel = ({ review, onChanged }: { readonly review: Review; readonly 
   <Panel title={`Review ${review.reviewId}`}>
     <Facts
       of={[
-        ['Game', <GameLink key="game" id={review.gameConfigId} />],
+        ['Game', <NamedGame key="game" id={review.gameConfigId} />],
         ['Window', WINDOW_NAMES[review.window]],
         ['Opened (UTC)', time(review.openedAt)],
         ['Status', <Status key="status" of={review.status} />],

@@ -4,6 +4,7 @@ import { Field, Form, StatusFilter } from '../form.js';
 import { count, NONE, percent, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
 import {
+  GAME_COLUMN,
   PartnerField,
   PartnerLink,
   usePartnerColumn,
@@ -184,12 +185,7 @@ const Breakdown = ({ report }: { readonly report: Report }) => (
       keyOf={({ gameConfigId }) => gameConfigId}
       empty="The partner had no game on that day."
       columns={[
-        {
-          heading: 'Game',
-          cell: ({ gameConfigId, displayName }) => (
-            <a href={linkTo(['games', gameConfigId])}>{displayName}</a>
-          ),
-        },
+        GAME_COLUMN,
         { heading: 'Spins', cell: ({ spins }) => count(spins), isNumber: true },
         { heading: 'Wagered', cell: ({ wageredUsd }) => usd(wageredUsd), isNumber: true },
         { heading: 'Paid', cell: ({ paidOutUsd }) => usd(paidOutUsd), isNumber: true },
