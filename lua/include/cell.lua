@@ -13,7 +13,8 @@
 -- KEYS[2]  {cN}:partners  hash    partner id -> PARTNER
 -- KEYS[3]  {cN}:players   hash    "<partner id>:<playerId>" -> PLAYER
 -- KEYS[4]  {cN}:games     hash    game id -> GAME
--- KEYS[5]  {cN}:outbox    stream  one entry a call; b: its ledger entries, in order; t: TOTALS before it
+-- KEYS[5]  {cN}:outbox    stream  one entry a call; b: its ledger entries, in order; t: TOTALS before it; k: keys of the requestIds
+--                                 of a batch's spins among them, in order (earlier versions wrote none)
 --
 -- ARGV[1]  epoch that the caller believes in
 -- ARGV[2]  cell number, 0..255

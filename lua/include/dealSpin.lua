@@ -49,6 +49,8 @@ repeat
     bound[request] = value
     newlyBound[newlyBoundCount + 1], newlyBound[newlyBoundCount + 2] = requestKeys[request], value
     newlyBoundCount = newlyBoundCount + 2
+    bookedKeyCount = bookedKeyCount + 1
+    bookedKeys[bookedKeyCount] = requestKeys[request]
   end
   status = DEALT
 until true

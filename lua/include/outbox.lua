@@ -1,7 +1,9 @@
--- The outbox: the ledger entries of this call, the totals before them, and the bound of what may wait (`isOutboxFull`).
+-- The outbox: the ledger entries of this call, the totals before them, and the bound of what may wait (`isOutboxFull`). `bookedKeys`
+-- has the keys of the requestIds of a batch's spins that were booked, in their order.
 -- include: entryIds
 -- include: layouts/entries
 local outboxRecords, outboxPieces, outboxEntries = {}, 0, 0
+local bookedKeys, bookedKeyCount = {}, 0
 local totalEntries, totalBytes, bookedEntries, bookedBytes = 0, 0, 0, 0
 if last and #last > MOMENT_BYTES then
   totalEntries, totalBytes = unpackStruct(TOTALS_FORMAT, last, LAST_ENTRIES_AT)

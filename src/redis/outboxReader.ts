@@ -21,6 +21,8 @@ export interface OutboxBatch {
   readonly records: Buffer;
   /** What was added before it; undefined: version 1.0.0 wrote it, and it is not counted. */
   readonly before: Totals | undefined;
+  /** The keys of the requestIds of a batch's spins, in the order of the records; empty: they are made of the records. */
+  readonly requestKeys: Buffer;
 }
 
 /** How far an outbox was read before: the ledger entry after which it goes on. */
@@ -60,6 +62,8 @@ const POLL_MS_MIN = 2;
 const POLL_MS_MAX = 25;
 /** For so long after a read to the end it is known that little waits. */
 const KNOWN_MS = 1000;
+
+const NO_KEYS = Buffer.alloc(0);
 
 /** What XREAD answers; null: there are none. */
 type StreamsRead = [key: Buffer, entries: [id: Buffer, fields: Buffer[]][]][] | null;
@@ -174,7 +178,11 @@ export class OutboxReader {
       const expected = serverId === undefined ? undefined : (token ?? cellToken(epoch, serverId));
       return {
         cell,
-        batches: entries.map(([, fields]) => ({ records: fields[1]!, before: totalsBefore(fields) })),
+        batches: entries.map(([, fields]) => ({
+          records: fields[1]!,
+          before: totalsBefore(fields),
+          requestKeys: fields[5] ?? NO_KEYS,
+        })),
         isOfEpoch: tokens[place] === expected,
       };
     });

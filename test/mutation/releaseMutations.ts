@@ -15,6 +15,18 @@ export const RELEASE_MUTATIONS: readonly Mutation[] = [
     isReleased: true,
   },
   {
+    name: 'a batch writes the hash of its first requestId for each',
+    faults: [
+      lua(
+        'include/dealSpin',
+        'bookedKeys[bookedKeyCount] = requestKeys[request]',
+        'bookedKeys[bookedKeyCount] = requestKeys[1]',
+      ),
+    ],
+    found: ['requests'],
+    isReleased: true,
+  },
+  {
     name: 'a filter says of an old requestId that it is a new one',
     faults: [
       built(
