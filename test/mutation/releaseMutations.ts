@@ -15,12 +15,12 @@ export const RELEASE_MUTATIONS: readonly Mutation[] = [
     isReleased: true,
   },
   {
-    name: 'a batch writes the hash of its first requestId for each',
+    name: 'a run has a wrong hash',
     faults: [
-      lua(
-        'include/dealSpin',
-        'bookedKeys[bookedKeyCount] = requestKeys[request]',
-        'bookedKeys[bookedKeyCount] = requestKeys[1]',
+      built(
+        'ledger/transcoder.js',
+        'keys.readUInt32BE(this.#keyAt + 4)',
+        'keys.readUInt32BE(this.#keyAt + (this.entries % 9 === 4 ? 8 : 4))',
       ),
     ],
     found: ['requests'],
