@@ -69,13 +69,17 @@ export function Cells() {
                 },
                 { heading: 'Epoch', cell: ({ epoch }) => epoch, isNumber: true },
                 {
-                  heading: 'Booked by',
-                  cell: ({ owner }) =>
-                    owner === null ? 'nobody' : <code title={owner}>{owner.slice(0, 8)}</code>,
+                  heading: 'Booked to (UTC)',
+                  cell: ({ owner, bookedTo }) => (
+                    <>
+                      {time(bookedTo)} by{' '}
+                      {owner === null ? 'nobody' : <code title={owner}>{owner.slice(0, 8)}</code>}
+                    </>
+                  ),
+                  value: ({ bookedTo }) => bookedTo,
                 },
-                { heading: 'Booked to (UTC)', cell: ({ bookedTo }) => time(bookedTo) },
                 {
-                  heading: 'Oldest in outbox',
+                  heading: 'Outbox age',
                   cell: ({ outboxAgeSeconds }) =>
                     outboxAgeSeconds === null ? 'Redis is away' : `${outboxAgeSeconds.toFixed(1)} s`,
                   isNumber: true,

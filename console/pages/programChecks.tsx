@@ -4,7 +4,7 @@ import { count, NONE, time } from '../format.js';
 import { useLoad } from '../load.js';
 import type { Place } from '../router.js';
 import { Table } from '../table.js';
-import { Copied, Load, Pager, pageOf, Status } from '../ui.js';
+import { Load, Pager, pageOf, Status } from '../ui.js';
 
 type Check = Schemas['ProgramCheck'];
 
@@ -31,8 +31,7 @@ export function ProgramChecks({ place }: { readonly place: Place }) {
             columns={[
               { heading: 'Time (UTC)', cell: ({ at }) => time(at) },
               { heading: 'Result', cell: (check) => <Status of={verdictOf(check)} /> },
-              { heading: 'Host', cell: ({ host }) => host },
-              { heading: 'Roles', cell: ({ roles }) => roles },
+              { heading: 'Process', cell: ({ host, roles }) => `${host}: ${roles}` },
               {
                 heading: 'Compared',
                 cell: ({ part, isStart }) => (isStart ? `${part}, at the start` : part),
@@ -44,7 +43,8 @@ export function ProgramChecks({ place }: { readonly place: Place }) {
               {
                 heading: 'List',
                 cell: ({ manifest }) =>
-                  manifest === null ? NONE : <Copied text={manifest} shown={`${manifest.slice(0, 8)}…`} />,
+                  manifest === null ? NONE : <code title={manifest}>{manifest.slice(0, 8)}</code>,
+                value: ({ manifest }) => manifest,
               },
             ]}
           />
