@@ -72,11 +72,13 @@ export class BatchEncoder {
   #buffer = Buffer.allocUnsafe(65_536);
   readonly #players = new Named();
   readonly #requests = new Named();
-  // By id, not by object: two versions of a changed game or partner may meet in one batch, and the script must see one.
-  readonly #partnerPlaces = new Map<number, PartnerPlaces>();
-  readonly #gamePlaces = new Map<number, GamePlace>();
+  // By id, not by object: two versions of a changed game or partner may meet in one batch, and the script must see one. Each batch has maps
+  // of its own: one that is cleared links its old table to the new one, and an old table that has outlived two collections of young objects
+  // keeps all that come after it, with what they hold, until a full one.
+  #partnerPlaces = new Map<number, PartnerPlaces>();
+  #gamePlaces = new Map<number, GamePlace>();
   /** Where the payouts of a sheet are: its games share them. */
-  readonly #tablesAt = new Map<Buffer, number>();
+  #tablesAt = new Map<Buffer, number>();
   readonly #requestIds: RequestIdFilters | undefined;
   /** Places of the partners of the items that were encoded last, in the batch and in the reply. */
   #placesOfPartners = new Uint16Array(64);
@@ -142,12 +144,12 @@ export class BatchEncoder {
 
   /** Gives partners, games and payout tables their places. @returns bytes of the tables */
   #place(items: readonly BatchItem[], partners: Partner[]): number {
-    const partnerPlaces = this.#partnerPlaces;
-    const gamePlaces = this.#gamePlaces;
-    const tablesAt = this.#tablesAt;
-    partnerPlaces.clear();
-    gamePlaces.clear();
-    tablesAt.clear();
+    const partnerPlaces = new Map<number, PartnerPlaces>();
+    const gamePlaces = new Map<number, GamePlace>();
+    const tablesAt = new Map<Buffer, number>();
+    this.#partnerPlaces = partnerPlaces;
+    this.#gamePlaces = gamePlaces;
+    this.#tablesAt = tablesAt;
     let tableBytes = 0;
     for (let i = 0; i < items.length; i++) {
       const item = items[i]!;
