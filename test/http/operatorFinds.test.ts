@@ -174,9 +174,10 @@ test('hours add up to the days, whatever was booked before they were kept, and l
       (await sql`SELECT count(*) AS n FROM traffic_hours WHERE hour < now() - interval '35 days'`)[0]!.n,
     );
   try {
-    await sql`
-      INSERT INTO traffic_hours SELECT date_trunc('hour', now() - interval '36 days'), partner_id, 5, 5, 5 FROM partners`;
-    expect(await oldest()).toBeGreaterThan(0);
+    // The service may take its turn at once: then they have left already.
+    const made = await sql`
+      INSERT INTO traffic_hours SELECT date_trunc('hour', now() - interval '36 days'), partner_id, 5, 5, 5 FROM partners RETURNING hour`;
+    expect(made.length).toBeGreaterThan(0);
     await until(async () => (await oldest()) === 0, 'old hours leave');
     const differing = () => sql`
       SELECT * FROM (SELECT partner_id, day, sum(spins) AS spins, sum(wagered_micros) AS wagered FROM game_days GROUP BY 1, 2) d
