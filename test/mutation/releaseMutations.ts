@@ -7,8 +7,8 @@ export const RELEASE_MUTATIONS: readonly Mutation[] = [
     faults: [
       built(
         'ledger/transcoder.js',
-        "entry.requestIds === 'spins')",
-        "entry.requestIds === 'spins' && this.entries % 9 !== 4)",
+        'this.requestIds.add(keys.',
+        'if (this.entries % 9 !== 4) this.requestIds.add(keys.',
       ),
     ],
     found: ['requests'],
