@@ -18,6 +18,8 @@ const DAY_MS = 86_400_000;
 /** A sum is moved into a BigInt before one more amount could take it out of the safe range. */
 const SUM_MAX = 4_000_000_000_000_000;
 
+const NO_KEYS = Buffer.alloc(0);
+
 /** A spin whose payout is above its partner's threshold. */
 export interface LargeWin {
   readonly entryId: bigint;
@@ -62,7 +64,7 @@ export class Transcoder {
   #dayNumber = -1;
   #day = '';
   /** Of the stream entry that is taken, and where the next one is. */
-  #keys: Buffer = Buffer.alloc(0);
+  #keys: Buffer = NO_KEYS;
   #keyAt = 0;
   /** What the records say of communal progressives. */
   readonly communal = new CommunalNotes();
@@ -133,6 +135,8 @@ export class Transcoder {
       this.entries++;
     }
     this.newestId = readId(batch, last + OUTBOX.id);
+    // They are a view of all that was read with them.
+    this.#keys = NO_KEYS;
     if (this.#keyAt !== requestKeys.length) throw new RangeError('The outbox has more keys than requestIds');
   }
 
