@@ -1,5 +1,5 @@
 /** Where the operator is: the part of the address behind `#`, such as `#/partners/2?page=3`. */
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 
 export interface Place {
   /** Parts of the path, decoded. */
@@ -7,8 +7,8 @@ export interface Place {
   readonly query: URLSearchParams;
 }
 
-function readPlace(): Place {
-  const [path = '', query = ''] = window.location.hash.replace(/^#\/?/, '').split('?');
+function placeOf(hash: string): Place {
+  const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?');
   return {
     parts: path.split('/').filter(Boolean).map(decodeURIComponent),
     query: new URLSearchParams(query),
@@ -16,13 +16,15 @@ function readPlace(): Place {
 }
 
 export function usePlace(): Place {
-  const [place, setPlace] = useState(readPlace);
+  const [hash, setHash] = useState(window.location.hash);
   useEffect(() => {
-    const read = (): void => setPlace(readPlace());
+    const read = (): void => setHash(window.location.hash);
     window.addEventListener('hashchange', read);
+    // An effect runs some time after what it belongs to is drawn: the address may have changed since.
+    read();
     return () => window.removeEventListener('hashchange', read);
   }, []);
-  return place;
+  return useMemo(() => placeOf(hash), [hash]);
 }
 
 /** The address of a place. Members of the query that are empty are left out. */
