@@ -11,7 +11,7 @@ import { newDiskFolder } from './diskFolder.js';
 import { GENERATORS, type GeneratorName, startGenerator } from './generator.js';
 import { describeMachine } from './machine.js';
 import type { LoadResult } from './measurement.js';
-import { residentBytes, treeBytes } from './memory.js';
+import { residentBytes, treeBytes, wholeBytes } from './memory.js';
 import { closeBooks, measurePeriod } from './period.js';
 import { type Service, startService } from './service.js';
 import { median } from './summary.js';
@@ -136,7 +136,10 @@ const memoryOf = ({ processes }: Service): Record<string, number> =>
   Object.fromEntries(
     Object.entries(processes).map(([name, pids]) => [
       name,
-      pids.reduce((sum, pid) => sum + (name === 'postgres' ? treeBytes(pid) : residentBytes(pid)), 0) / MB,
+      pids.reduce(
+        (sum, pid) => sum + (name === 'postgres' ? wholeBytes(treeBytes(pid)) : residentBytes(pid)),
+        0,
+      ) / MB,
     ]),
   );
 

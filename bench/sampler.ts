@@ -9,7 +9,8 @@ import type { Bound } from './trend.js';
 interface Watched {
   readonly name: string;
   readonly unit: string;
-  readonly bound: Bound;
+  /** Undefined: shown beside the others, not judged. */
+  readonly bound: Bound | undefined;
   /** Undefined where it can't be known now. */
   read(scraped: ReadonlyMap<string, number>): number | undefined;
 }
@@ -29,6 +30,20 @@ const QUEUES: readonly { process: string; metric: string; rise: number }[] = [
   { process: 'worker', metric: 'nodejs_active_handles_total', rise: 8 },
   { process: 'server', metric: 'process_open_fds', rise: 8 },
   { process: 'worker', metric: 'process_open_fds', rise: 8 },
+];
+
+/**
+ * What grows by design, or explains what does: filters grow with the request ids that are handed over, up to
+ * REQUEST_FILTERS_MAX_MB; a heap that is not collected yet is no leak.
+ */
+const FILTERS = 'spindle_request_filter_bytes';
+const SHOWN: readonly { process: string; metric: string }[] = [
+  { process: 'server', metric: FILTERS },
+  ...['server', 'worker'].flatMap((process) =>
+    ['nodejs_heap_size_used_bytes', 'nodejs_heap_size_total_bytes', 'nodejs_external_memory_bytes'].map(
+      (metric) => ({ process, metric }),
+    ),
+  ),
 ];
 
 export class Sampler {
@@ -56,6 +71,12 @@ export class Sampler {
         bound: { rise, share: 0 },
         read: (scraped: ReadonlyMap<string, number>) => scraped.get(`${process} ${metric}`),
       })),
+      ...SHOWN.map(({ process, metric }) => ({
+        name: `${process} ${metric}`,
+        unit: 'MB',
+        bound: undefined,
+        read: (scraped: ReadonlyMap<string, number>) => megabytes(scraped.get(`${process} ${metric}`)),
+      })),
     ];
   }
 
@@ -70,8 +91,8 @@ export class Sampler {
     this.#timer = setTimeout(next, 0);
   }
 
-  /** @returns each with its bound. */
-  async stop(): Promise<{ samples: Samples; bound: Bound }[]> {
+  /** @returns each with its bound, if it is judged. */
+  async stop(): Promise<{ samples: Samples; bound: Bound | undefined }[]> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     await this.#sampling;
@@ -94,14 +115,34 @@ export class Sampler {
   }
 }
 
-const memoryOf = (processes: Processes): Watched[] =>
-  Object.entries(processes).map(([name, pids]) => ({
+const megabytes = (bytes: number | undefined): number | undefined =>
+  bytes === undefined ? undefined : bytes / MB;
+
+function memoryOf(processes: Processes): Watched[] {
+  const { server, postgres, ...others } = processes;
+  const resident = (pids: readonly number[]): number => sumOf(pids, residentBytes) / MB;
+  const memory = (name: string, read: Watched['read']): Watched => ({
     name: `memory of ${name}`,
     unit: 'MB',
     bound: MEMORY,
-    read: () =>
-      pids.reduce((sum, pid) => sum + (name === 'postgres' ? treeBytes(pid) : residentBytes(pid)), 0) / MB,
-  }));
+    read,
+  });
+  return [
+    memory('server without its filters', (scraped) => {
+      const filters = megabytes(scraped.get(`server ${FILTERS}`));
+      return filters === undefined ? undefined : resident(server!) - filters;
+    }),
+    ...Object.entries(others).map(([name, pids]) => memory(name, () => resident(pids))),
+    memory('postgres without shared buffers', () => sumOf(postgres!, (pid) => treeBytes(pid).own) / MB),
+    {
+      ...memory('postgres, shared buffers', () => sumOf(postgres!, (pid) => treeBytes(pid).shared) / MB),
+      bound: undefined,
+    },
+  ];
+}
+
+const sumOf = (pids: readonly number[], read: (pid: number) => number): number =>
+  pids.reduce((sum, pid) => sum + read(pid), 0);
 
 /** The sum of each metric's series, by `<process> <metric>`. */
 async function scrape(endpoints: Service['metrics']): Promise<Map<string, number>> {

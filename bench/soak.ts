@@ -119,7 +119,9 @@ async function soak({ minutes, share, connections, jsonFile }: Options, cleanup:
 
   const fromSeconds = warmUpOf(seconds);
   const findings = [
-    ...watched.map(({ samples, bound }) => judge(samples, bound, fromSeconds, BIND_SECONDS)),
+    ...watched.flatMap(({ samples, bound }) =>
+      bound === undefined ? [] : [judge(samples, bound, fromSeconds, BIND_SECONDS)],
+    ),
     answersOf('spins', load.statuses, load.errors),
     answersOf('look-ups', lookStatuses, 0),
     await booksOf(service, [warmUp, full, load]),
@@ -139,6 +141,7 @@ async function soak({ minutes, share, connections, jsonFile }: Options, cleanup:
   };
   await appendFile(jsonFile, `${JSON.stringify(run)}\n`);
   console.log(render(run));
+  for (const { samples, bound } of watched) if (bound === undefined) console.log(shown(samples, fromSeconds));
   console.log(`CPU in microseconds a spin: ${cpuText(cpu, load.spins)}`);
   console.log(renderSlowSeconds(slow, bySecond.length).join('\n'));
   return findings.every(({ isMet }) => isMet);
@@ -319,6 +322,13 @@ function explainedOf(slow: readonly SlowSecond[]): Finding {
     isMet: unexplained === 0,
     text: `${slow.length} seconds with a p99 above ${SLOW_P99_MS} ms, ${unexplained} of them unexplained`,
   };
+}
+
+/** The value after the warm-up and at the end, in words. */
+function shown({ name, unit, samples }: Samples, fromSeconds: number): string {
+  const first = samples.find(([seconds]) => seconds >= fromSeconds)?.[1];
+  const last = samples.at(-1)?.[1];
+  return `${name}: ${first?.toFixed(1)} ${unit} after the warm-up, ${last?.toFixed(1)} at the end`;
 }
 
 /** Thinned out. */

@@ -191,15 +191,15 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
   test('goes to an address that changes the moment a page is drawn', async () => {
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByLabel('Operator key').fill(OPERATOR_KEY);
-    await page.evaluate(() => {
-      window.location.hash = '#/';
+    await page.evaluate(`
+      location.hash = '#/';
       const leave = new MutationObserver(() => {
         if (document.querySelector('h1')?.textContent !== 'Overview') return;
         leave.disconnect();
-        window.location.hash = '#/program';
+        location.hash = '#/program';
       });
       leave.observe(document.body, { childList: true, subtree: true, characterData: true });
-    });
+    `);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('heading', { level: 1, name: 'Program checks' }).waitFor();
   });
