@@ -30,7 +30,7 @@ export interface Transaction extends Run {
   copy(statement: string, bytes: Buffer): Promise<void>;
   /** From here on the statements of the transaction may take as long as they take. */
   patiently(): Promise<void>;
-  /** Runs COPY … TO STDOUT, for as long as it takes, and gives its bytes piece by piece, as fast as they are taken. */
+  /** Runs COPY … TO STDOUT and gives its bytes piece by piece, as fast as they are taken. It may take no longer than any other statement. */
   read(statement: string): AsyncIterable<Buffer>;
 }
 
@@ -246,10 +246,9 @@ async function transaction<T>(
       );
     };
     async function* read(statement: string): AsyncIterable<Buffer> {
-      await patiently();
       // A connection whose answer is not read to its end can do nothing else.
       broken = new Error('A COPY was not read to its end');
-      yield* readCopy(client, statement);
+      yield* readCopy(client, statement, limits.queryMs);
       broken = undefined;
     }
     const { stream } = (client as unknown as { connection: { stream: Duplex } }).connection;
@@ -279,8 +278,8 @@ async function transaction<T>(
   }
 }
 
-async function* readCopy(client: PoolClient, statement: string): AsyncIterable<Buffer> {
-  const query = client.query(Object.assign(copyTo(statement), { query_timeout: TIMER_MAX_MS }));
+async function* readCopy(client: PoolClient, statement: string, withinMs: number): AsyncIterable<Buffer> {
+  const query = client.query(Object.assign(copyTo(statement), { query_timeout: withinMs }));
   try {
     yield* query as AsyncIterable<Buffer>;
   } finally {

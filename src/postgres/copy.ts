@@ -7,7 +7,7 @@ import { type Connection, Query } from 'pg';
 const HEAD_BYTES = 19;
 const FIELDS_MAX = 64;
 
-/** The row that was read last; holds until the next one. Fields are numbered from 0. */
+/** The row that was read last; holds until the next one, views of its fields beyond it. Fields are numbered from 0. */
 export class CopyRow {
   #bytes: Buffer = Buffer.alloc(0);
   readonly #starts = new Int32Array(FIELDS_MAX);
@@ -69,10 +69,42 @@ export class CopyRow {
     return this.#lengths[field]!;
   }
 
-  /** A view of the field's bytes. */
+  /** A view of the field's bytes, which stays as it is. */
   bytes(field: number): Buffer {
     const at = this.#starts[field]!;
     return this.#bytes.subarray(at, at + this.#lengths[field]!);
+  }
+}
+
+/** Bytes that came and are not yet a whole row. */
+class Rest {
+  #bytes = Buffer.alloc(0);
+  #length = 0;
+
+  get isEmpty(): boolean {
+    return this.#length === 0;
+  }
+
+  /** What was kept, with a piece behind it; the piece itself where nothing was. */
+  with(piece: Buffer): Buffer {
+    if (this.#length === 0) return piece;
+    const length = this.#length + piece.length;
+    if (length > this.#bytes.length) {
+      // Twice as much: a row of many pieces is not copied anew with each of them.
+      const longer = Buffer.allocUnsafe(2 * length);
+      this.#bytes.copy(longer, 0, 0, this.#length);
+      this.#bytes = longer;
+    }
+    piece.copy(this.#bytes, this.#length);
+    this.#length = length;
+    return this.#bytes.subarray(0, length);
+  }
+
+  /** Keeps what {@link with} gave from a place on: in other memory, as there may be views of the rows before it. */
+  keep(bytes: Buffer, from: number): void {
+    if (from === 0 && this.#length > 0) return;
+    this.#bytes = Buffer.from(bytes.subarray(from));
+    this.#length = this.#bytes.length;
   }
 }
 
@@ -86,20 +118,16 @@ export async function readRows(
   onPause: () => Promise<void> = async () => {},
 ): Promise<void> {
   const row = new CopyRow();
-  let rest: Buffer = Buffer.alloc(0);
+  const rest = new Rest();
   let isHead = true;
   for await (const piece of pieces) {
-    const bytes = rest.length === 0 ? piece : Buffer.concat([rest, piece]);
+    const bytes = rest.with(piece);
     let at = 0;
-    if (isHead) {
-      if (bytes.length < HEAD_BYTES) {
-        rest = bytes;
-        continue;
-      }
+    if (isHead && bytes.length >= HEAD_BYTES) {
       at = HEAD_BYTES;
       isHead = false;
     }
-    while (at + 2 <= bytes.length) {
+    while (!isHead && at + 2 <= bytes.length) {
       // -1 in place of the number of fields: the end.
       if (bytes.readInt16BE(at) === -1) {
         at = bytes.length;
@@ -110,10 +138,10 @@ export async function readRows(
       onRow(row);
       at = next;
     }
-    rest = Buffer.from(bytes.subarray(at));
+    rest.keep(bytes, at);
     await onPause();
   }
-  if (isHead || rest.length > 0) throw new Error('COPY ended in the middle of a row');
+  if (isHead || !rest.isEmpty) throw new Error('COPY ended in the middle of a row');
 }
 
 /** The pieces as they come, until `gone` rejects: whoever would bring the next one is not waited for then. */

@@ -320,6 +320,7 @@ export async function readCheckpoint(
       FROM partners CROSS JOIN unnest('{${ids.join()}}'::text[]) AS id WHERE ${inScopeText(scope)}) n
     CROSS JOIN LATERAL (SELECT * FROM player_checkpoints WHERE partner_id = n.partner_id AND player_id = n.player_id OFFSET 0) c`;
   await sql.begin(async (tx) => {
+    await tx.patiently();
     const rows = tx.read(`COPY (${afterId === 0n ? all : some}) TO STDOUT (FORMAT binary)`);
     await readRows(
       rows,
@@ -359,6 +360,7 @@ export async function readEntriesFrom(
 ): Promise<void> {
   await sql.begin(async (tx) => {
     const tells = (await tx`SELECT 1 FROM communal_events LIMIT 1`).length > 0;
+    await tx.patiently();
     const rows = tx.read(`
       COPY (SELECT entry_id, l.partner_id, l.player_id, entry_number, outcome_code, balance_micros, l.game_id, request_id,
               kind, credit_micros ${tells ? TOLD_COLUMNS : ', NULL::bigint'}

@@ -175,6 +175,7 @@ async function readLedger(
   for (const each of cells) taken[each.cell] = takenOf(each);
   const from = cells.reduce((least, each) => (each.from < least ? each.from : least), cells[0]!.from);
   const to = cells.reduce((most, each) => (each.to > most ? each.to : most), 0n);
+  await tx.patiently();
   const rows = tx.read(`
     COPY (SELECT entry_id, partner_id, request_id FROM ledger
           WHERE entry_id > ${from} AND entry_id <= ${to} AND request_id IS NOT NULL
