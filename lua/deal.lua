@@ -65,6 +65,11 @@ for place = 1, spinCount do
       else
         status = CONFLICT
       end
+    elseif deny ~= 0 and deny ~= OTHER_WAGER then
+      status = DENIALS[deny]
+    elseif poolSize[game] > 0 and nextIndex[game] >= poolSize[game] then
+      -- Before all that the wager or the player says.
+      status = RAFFLE_CLOSED
     elseif deny ~= 0 then
       status = DENIALS[deny]
     else

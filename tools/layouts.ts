@@ -118,9 +118,10 @@ function groups(): Readonly<Record<string, readonly Definition[]>> {
       {
         names: ['DENIALS'],
         lines: [
-          `local DENIALS = { [${DENY.refused}] = ${byteOf(SPIN_STATUS.denied)}, [${DENY.mayBeBound}] = ${byteOf(SPIN_STATUS.mayBeBound)} }`,
+          `local DENIALS = { [${DENY.refused}] = ${byteOf(SPIN_STATUS.denied)}, [${DENY.mayBeBound}] = ${byteOf(SPIN_STATUS.mayBeBound)}, [${DENY.otherWager}] = ${byteOf(SPIN_STATUS.denied)} }`,
         ],
       },
+      ...ofNumbers({ OTHER_WAGER: DENY.otherWager }),
     ],
     batch: [
       ...ofLayouts({ BATCH, BATCH_PARTNER, BATCH_GAME, BATCH_SPIN, BATCH_PLAYER, BATCH_REQUEST }),

@@ -9,7 +9,7 @@ repeat
   if isNew then before = opening[partner] end
   local stake = wager[game]
   do
-    local tail, own = playerTails[player], poolSize[game] > 0 and nextIndex[game] >= poolSize[game] and RAFFLE_CLOSED
+    local tail, own = playerTails[player], false
     local debit, credit, enforces, funding, net =
       stake, gameMaxPayout[game], enforcesBalance[partner], funding[partner], netPaid[partner]
     -- inline: refusal

@@ -23,6 +23,8 @@ export interface BatchItem {
   readonly kind: number;
   /** Nothing may be dealt for it, unless the requestId is bound. Asked once each time that a batch is written. */
   readonly isDenied: boolean;
+  /** The wager is not that of the raffle: nothing may be dealt, and that the raffle is sold out comes first. */
+  readonly hasOtherWager?: boolean;
   /** Only the ledger can tell whether the requestId is bound, where Redis does not bind it. */
   readonly mayBeBound: boolean;
   readonly partner: Partner;
@@ -171,7 +173,7 @@ export class BatchEncoder {
       this.#placesOfPartners[i] = places.place;
       const deny = denyOf(item);
       this.#denials[i] = deny;
-      if (deny !== DENY.not || !isDealKind(item) || game === undefined) continue;
+      if (!isOfGame(deny) || !isDealKind(item) || game === undefined) continue;
       const known = gamePlaces.get(game.gameId);
       if (known === undefined) {
         gamePlaces.set(game.gameId, { place: gamePlaces.size + 1, game, spins: 1 });
@@ -223,7 +225,7 @@ export class BatchEncoder {
     const requestPlace = requestId === undefined ? 0 : this.#request(item, places, requestId);
     if (this.#mayBeInRuns[requestPlace] === 1 && !this.#isCleared(item))
       buffer[at + SPIN.deny] = DENY.mayBeBound;
-    if (buffer[at + SPIN.deny] === DENY.not) {
+    if (isOfGame(buffer[at + SPIN.deny]!)) {
       gamePlace = this.#gamePlaces.get(item.gameId)!.place;
       playerPlace = places.players.get(item.playerId) ?? 0;
       if (playerPlace === 0) {
@@ -300,8 +302,13 @@ function writeIdText(buffer: Buffer, id: number, at: number): number {
 }
 
 const isDealKind = ({ kind }: BatchItem): boolean => kind === KIND.deal || kind === KIND.dealCounted;
-const denyOf = ({ isDenied, mayBeBound }: BatchItem): number =>
-  mayBeBound ? DENY.mayBeBound : isDenied ? DENY.refused : DENY.not;
+function denyOf({ isDenied, mayBeBound, hasOtherWager }: BatchItem): number {
+  if (mayBeBound) return DENY.mayBeBound;
+  if (isDenied) return DENY.refused;
+  return hasOtherWager ? DENY.otherWager : DENY.not;
+}
+/** The script looks at the game's record for it. */
+const isOfGame = (deny: number): boolean => deny === DENY.not || deny === DENY.otherWager;
 
 /**
  * What a requestId is bound to: the game (4 bytes) and a hash of the player (6 bytes). The wager needs no place in it:

@@ -32,5 +32,8 @@ export const SPIN_STATUS = {
   mayBeBound: 23,
 } as const;
 
-/** Why nothing may be dealt unless the requestId is bound: nothing stands against it; the caller; only the ledger can tell whether it is. */
-export const DENY = { not: 0, refused: 1, mayBeBound: 2 } as const;
+/**
+ * Why nothing may be dealt unless the requestId is bound: nothing stands against it; the caller; only the ledger can tell whether it is;
+ * the wager is not the raffle's, which is said only where the raffle has tickets left.
+ */
+export const DENY = { not: 0, refused: 1, mayBeBound: 2, otherWager: 3 } as const;

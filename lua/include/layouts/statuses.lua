@@ -19,4 +19,5 @@ local FULL = '\17'
 local ROUND_OPEN = '\20'
 local ROUND_MOVED = '\21'
 local PARTNER_AWAY = '\22'
-local DENIALS = { [1] = '\4', [2] = '\23' }
+local DENIALS = { [1] = '\4', [2] = '\23', [3] = '\4' }
+local OTHER_WAGER = 3

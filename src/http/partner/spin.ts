@@ -135,6 +135,7 @@ class DealCommand implements SpinCommand {
   readonly kind: number;
   readonly waitsForLedger: boolean;
   readonly mayBeBound: boolean;
+  readonly hasOtherWager: boolean;
   readonly partner: Partner;
   readonly game: Game | undefined;
   readonly gameId: number;
@@ -161,6 +162,7 @@ class DealCommand implements SpinCommand {
       game !== undefined &&
       body.requestId !== undefined &&
       services.spins.mayForget(game);
+    this.hasOtherWager = game !== undefined && game.poolSize > 0 && spin.denial === ERRORS.wagerMismatch;
     this.clearedAt = clearedAt;
     this.kind = kind;
     this.partner = partner;
@@ -177,7 +179,12 @@ class DealCommand implements SpinCommand {
   /** Asked when the batch is written: the spin may have waited since it was judged, or its process stood still. */
   get isDenied(): boolean {
     this.#denial = this.#denialNow();
-    return this.#denial !== undefined;
+    return this.#isFinal(this.#denial);
+  }
+
+  /** A raffle that was sold out since is known by the script alone until the catalog is read again. */
+  #isFinal(denial: ErrorEntry | undefined): boolean {
+    return denial !== undefined && !(denial === ERRORS.wagerMismatch && this.hasOtherWager);
   }
 
   /** A switch comes after KS-4006, and before all else that a game says (docs/contract.md §8.2). */
@@ -253,7 +260,7 @@ class DealCommand implements SpinCommand {
     services.spins.findBound(this.partner, this.requestId!, this.game).then(
       (found) => {
         const denial = this.#denialNow();
-        const pass = secondPass(found, { ...asked, isDenied: denial !== undefined });
+        const pass = secondPass(found, { ...asked, isDenied: this.#isFinal(denial) });
         switch (pass.outcome) {
           case 'replay': {
             const { spinId, outcomeCode, balanceMicros, notice } = pass.entry;
