@@ -9,7 +9,7 @@ ARGV[1]  fence of the caller
 ARGV[2]  cell number
 ARGV[3]  SEGMENTS as the caller has read it
 
-Reply    SEGMENTS as it is now; as it was where somebody else has changed it, or nothing is to be closed.
+Reply    SEGMENTS as it is now; as it was where somebody else has changed it.
 Errors   FENCED <fence>: the cell is claimed by another fence, or none. Nothing was done.
 ]]
 -- include: records
@@ -33,7 +33,8 @@ elseif last then
   local ms, sequence = unpackStruct(MOMENT_FORMAT, last)
   changed = segments .. pack(ENTRY_ID_FORMAT, (ms % 1024) * 4194304 + tonumber(ARGV[2]) * 16384 + sequence, floor(ms / 1024))
 else
-  return segments
+  -- It never had an entry, and holds at most intents that were refused.
+  changed = segments .. pack(ENTRY_ID_FORMAT, 0, 0)
 end
 call('HSET', KEYS[1], 'segments', changed)
 if KEYS[2] then

@@ -260,28 +260,6 @@ describe('the spin script', () => {
     ]);
   });
 
-  test('that a raffle is sold out comes before what its wager or its player says, and after what else denies', async () => {
-    const raffle = { ...game, poolSize: 1 };
-    const ticket = (more: Partial<BatchItem> = {}) => item({ game: raffle, playerId: 'bob', ...more });
-    await load(0, 1);
-    const { statuses } = await run([
-      ticket({ hasOtherWager: true }),
-      ticket({ requestId: 'last' }),
-      ticket({ hasOtherWager: true }),
-      ticket({ hasOtherWager: true, isDenied: true }),
-      ticket({ hasOtherWager: true, requestId: 'last', mayEqual: false }),
-      ticket({ partner: { ...partner, balanceMode: 'enforce', openingBalanceMicros: 0, partnerId: 8 } }),
-    ]);
-    expect(statuses).toEqual([
-      SPIN_STATUS.denied,
-      SPIN_STATUS.dealt,
-      SPIN_STATUS.raffleClosed,
-      SPIN_STATUS.denied,
-      SPIN_STATUS.conflict,
-      SPIN_STATUS.raffleClosed,
-    ]);
-  });
-
   test('a refused spin binds nothing and makes no player', async () => {
     const { statuses } = await run([item({ requestId: 'r' })]);
     expect(statuses).toEqual([SPIN_STATUS.noBlock]);

@@ -17,7 +17,7 @@ import { expectWithin } from '../support/expectWithin.js';
 import { each, load, portOf, spinRequest } from '../support/load.js';
 import { proxy } from '../support/proxy.js';
 import { openNodes } from '../support/redis.js';
-import { constants, startService } from '../support/service.js';
+import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -365,33 +365,6 @@ describe('a raffle', () => {
       expect(answer.status).toBe(200);
       const rows = await sql`SELECT 1 FROM ledger WHERE request_id = ${`booked-${i}`}`;
       expect(rows.length).toBe(1);
-    }
-  });
-
-  test('is closed before its wager or a player is wrong, also at a front end that has not read that it is', async () => {
-    const late = await startService(stores, {
-      ...{ CELLS: '1', ROLES: 'http' },
-      ...constants({ catalogPollMs: 3_600_000 }),
-    });
-    try {
-      for (const wrong of [{ wagerUsd: 0.25 }, { playerId: 'blocked' }]) {
-        const gameId = await newRaffle(3);
-        expect((await buy(gameId, undefined, late)).status).toBe(200);
-        expect((await buy(gameId, undefined, service, { playerId: 'blocked' })).status).toBe(200);
-        const path = `/partners/${partner.partnerId}/players/blocked`;
-        expect((await service.operator('PATCH', path, { status: 'BLOCKED', reason: 'test' })).status).toBe(
-          200,
-        );
-        const denied = await buy(gameId, undefined, late, wrong);
-        expect(denied.body.errorCode).toBe('wagerUsd' in wrong ? 'KS-4103' : 'KS-4115');
-        expect((await buy(gameId)).status).toBe(200);
-        expect(await buy(gameId, undefined, late, wrong)).toMatchObject(failed(410, 'KS-4218'));
-        expect((await service.operator('PATCH', path, { status: 'ACTIVE', reason: 'test' })).status).toBe(
-          200,
-        );
-      }
-    } finally {
-      await late.stop();
     }
   });
 
