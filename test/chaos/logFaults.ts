@@ -1,6 +1,6 @@
 /** What is done to the public log: processes that die at its steps, Postgres cut off in the middle of an append, witnesses that are away or frozen. */
-import postgres from 'postgres';
 import { FAILPOINTS } from '../../src/failpoints.js';
+import { connectPostgres, isPostgresAway } from '../../src/postgres/client.js';
 import type { Random } from '../support/random.js';
 import { pause, until } from '../support/wait.js';
 import type { Arena, FaultKind } from './faultKind.js';
@@ -24,21 +24,29 @@ async function askForBlocks({ api, targets }: Arena): Promise<void> {
   await Promise.allSettled(asked);
 }
 
-/** Holds the log's row until an append waits for it. @param then what is done meanwhile */
+/**
+ * Holds the log's row until an append waits for it, or until Postgres is taken away by another fault: then there is none to wait for.
+ * @param then what is done meanwhile
+ */
 async function whileAppending(arena: Arena, then: () => void): Promise<void> {
-  const sql = postgres(arena.stores.postgres.url, { max: 2, onnotice: () => {} });
+  const sql = connectPostgres(arena.stores.postgres.url, { max: 2, name: 'chaos', onError: () => {} });
   try {
     await sql.begin(async (tx) => {
+      await tx.patiently();
       await tx`SELECT 1 FROM logs FOR UPDATE`;
       const isWaited = async (): Promise<boolean> => {
         await askForBlocks(arena);
-        const [row] = await sql`
+        const [row] = await sql<object[]>`
           SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%UPDATE logs%'`;
         return row !== undefined;
       };
-      await until(isWaited, 'an append waits', WAITING_WITHIN_MS, ASK_EVERY_MS);
+      await until(isWaited, 'an append waits', WAITING_WITHIN_MS, ASK_EVERY_MS).catch((error: unknown) => {
+        if (!isPostgresAway(error)) throw error;
+      });
       then();
     });
+  } catch (error) {
+    if (!isPostgresAway(error)) throw error;
   } finally {
     await sql.end();
   }
