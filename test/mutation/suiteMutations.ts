@@ -209,7 +209,7 @@ const STORES: readonly SuiteMutation[] = [
   },
   ...['the row of the partner', 'the number of changes', 'the checkpoints of players'].map((what) => ({
     name: `a move waits for a lock of ${what} as long as a statement may`,
-    faults: [source('postgres/client', 'String(Math.floor(leftMs))', "'60000'")],
+    faults: [source('postgres/client', 'String(Math.floor(leftMs))', "'600000'")],
     foundBy: MOVE_LOCKS(what),
   })),
   {
