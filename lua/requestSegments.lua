@@ -29,12 +29,17 @@ if KEYS[2] then
   local releasedLow, releasedHigh = unpackStruct(ENTRY_ID_FORMAT, segments, SEGMENTS_BYTES + 1)
   changed = pack(SEGMENTS_FORMAT, releasedLow, releasedHigh, segment + 1)
     .. sub(segments, SEGMENTS_BYTES + ENTRY_ID_BYTES + 1)
-elseif last then
-  local ms, sequence = unpackStruct(MOMENT_FORMAT, last)
-  changed = segments .. pack(ENTRY_ID_FORMAT, (ms % 1024) * 4194304 + tonumber(ARGV[2]) * 16384 + sequence, floor(ms / 1024))
 else
-  -- It never had an entry, and holds at most intents that were refused.
-  changed = segments .. pack(ENTRY_ID_FORMAT, 0, 0)
+  -- Where no entry has come since the one before ended, it ends there too, and holds at most intents that were refused.
+  local low, high = unpackStruct(ENTRY_ID_FORMAT, segments, #segments > SEGMENTS_BYTES and #segments - ENTRY_ID_BYTES + 1 or 1)
+  if last then
+    local ms, sequence = unpackStruct(MOMENT_FORMAT, last)
+    local lastLow, lastHigh = (ms % 1024) * 4194304 + tonumber(ARGV[2]) * 16384 + sequence, floor(ms / 1024)
+    if lastHigh > high or lastHigh == high and lastLow > low then
+      low, high = lastLow, lastHigh
+    end
+  end
+  changed = segments .. pack(ENTRY_ID_FORMAT, low, high)
 end
 call('HSET', KEYS[1], 'segments', changed)
 if KEYS[2] then

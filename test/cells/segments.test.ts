@@ -63,6 +63,23 @@ describe('request ids that are released', () => {
     expect((await opened.run([item()])).statuses).toEqual([dealt]);
   });
 
+  test('a segment without an entry ends where the one before it ended, and what was released never goes back', async () => {
+    await cell().claim({ fence: 1n });
+    await opened.load(0, 0);
+    expect((await closeSegment(opened.nodes.nodes, owner, await segmentsNow())).closed).toEqual([0n]);
+    await opened.run([item({ requestId: 'only' })]);
+    const { closed } = await closeSegment(opened.nodes.nodes, owner, await segmentsNow());
+    expect(closed[1]).toBeGreaterThan(0n);
+    const again = await closeSegment(opened.nodes.nodes, owner, await segmentsNow());
+    expect(again.closed).toEqual([...closed, closed[1]]);
+    for (const releasedId of [0n, closed[1], closed[1]])
+      expect(await releaseSegment(opened.nodes.nodes, owner, await segmentsNow())).toMatchObject({
+        releasedId,
+      });
+    await opened.redis.hdel(cellKey(CELL), 'last');
+    expect((await closeSegment(opened.nodes.nodes, owner, await segmentsNow())).closed).toEqual([closed[1]]);
+  });
+
   test('only the owner closes and releases, and a cell without segments is not dealt from', async () => {
     await cell().claim({ fence: 2n });
     await expect(closeSegment(opened.nodes.nodes, owner, await segmentsNow())).rejects.toThrow(OutrunError);
