@@ -7,10 +7,19 @@ export interface Place {
   readonly query: URLSearchParams;
 }
 
+/** An address that somebody typed may be none: it is taken as it is. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 function placeOf(hash: string): Place {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?');
   return {
-    parts: path.split('/').filter(Boolean).map(decodeURIComponent),
+    parts: path.split('/').filter(Boolean).map(decoded),
     query: new URLSearchParams(query),
   };
 }

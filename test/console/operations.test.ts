@@ -49,7 +49,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await stores?.drop();
   });
 
-  const go = async (path: string, heading: string): Promise<void> => {
+  const go = async (path: string, heading: string | RegExp): Promise<void> => {
     await page.goto(`${service.base}/console#/${path}`);
     await page.getByRole('heading', { level: 1, name: heading }).waitFor();
   };
@@ -202,6 +202,14 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     `);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('heading', { level: 1, name: 'Program checks' }).waitFor();
+  });
+
+  test('takes an address that can not be decoded as it is, while it is open and when it is loaded', async () => {
+    await page.goto('about:blank');
+    for (const path of ['partners/%', 'players/%E0']) await go(path, /./);
+    await page.reload();
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).waitFor();
   });
 
   test('shows what processes found of their own files', async () => {
