@@ -51,6 +51,21 @@ test('a transaction whose process was slower than its session may idle', async (
   expect(isPostgresAway(failure)).toBe(true);
 });
 
+test('a COPY from a session that stands still, as soon as any other statement would', async () => {
+  let pid = 0;
+  const failure = await failureOf(
+    sql.begin(async (tx) => {
+      const [row] = await tx<{ pid: number }[]>`SELECT pg_backend_pid() AS pid`;
+      pid = row!.pid;
+      process.kill(pid, 'SIGSTOP');
+      for await (const _ of tx.read('COPY (SELECT 1) TO STDOUT (FORMAT binary)'));
+    }),
+  );
+  process.kill(pid, 'SIGCONT');
+  expect(isPostgresAway(failure), String(failure)).toBe(true);
+  expect(await sql`SELECT 1 AS one`).toEqual([{ one: 1 }]);
+});
+
 test('a transaction that was undone because of a deadlock', async () => {
   let arrived = 0;
   let meet = (): void => {};
