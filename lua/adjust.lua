@@ -5,7 +5,7 @@ A player that is not known is made, with its opening.
 
 KEYS[1]  to KEYS[5], ARGV[1] to ARGV[7]: as for every cell command, include/cell.lua. The reply is not stored.
 
-ARGV[8]  number of the intent, greater than that of every intent before with this requestId
+ARGV[8]  number of the intent, greater than that of every adjustment before
 ARGV[9]  "<partner id>:<playerId>"
 ARGV[10] amount, micro-USD, -9e15..9e15
 ARGV[11] opening balance of the partner's players, micro-USD
@@ -14,8 +14,8 @@ ARGV[13] 16-byte requestId hash
 ARGV[14] 10-byte fingerprint of player and amount
 ARGV[15] requestId
 
-Reply    INTENT_REPLY (include/intents.lua); statuses (src/redis/statuses.ts): DEALT, CONFLICT, INSUFFICIENT_BALANCE, OVERFLOW,
-         OUTBOX_FULL
+Reply    INTENT_REPLY (include/intents.lua); statuses (src/redis/statuses.ts): DEALT, CONFLICT, LAPSED, INSUFFICIENT_BALANCE,
+         OVERFLOW, OUTBOX_FULL
 Errors   EPOCH: include/cell.lua; AWAY: include/notAway.lua
 ]]
 local intent, amount, opening, enforces = tonumber(ARGV[8]), tonumber(ARGV[10]), tonumber(ARGV[11]), ARGV[12] == '1'
@@ -25,6 +25,7 @@ local playerNames, requestKeys = { ARGV[9] }, { ARGV[13] }
 local awayPartner = sub(ARGV[9], 1, find(ARGV[9], ':', 1, true) - 1)
 -- include: notAway
 -- include: players
+local refusedField = 'refusedAdjustment'
 -- include: intents
 -- include: refuse
 local decided = decidedEarlier(intent, fingerprint)
@@ -55,4 +56,4 @@ newlyBound, newlyBoundCount = { requestKeys[1], core .. fingerprint }, 2
 -- Write.
 -- include: writeEntries
 call('HSET', KEYS[1], 'last', newLast)
-return intentReply(DEALT, false, core)
+return intentReply(DEALT, core)

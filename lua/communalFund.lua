@@ -5,20 +5,21 @@ before the first write, and no write after the first can fail.
 KEYS[1]  to KEYS[5], ARGV[1] to ARGV[7]: as for every cell command, include/cell.lua. The reply is not stored.
 
 ARGV[8]  game id
-ARGV[9]  number of the intent, greater than that of every intent before with this requestId
+ARGV[9]  number of the intent, greater than that of every funding and every version of rules before
 ARGV[10] amount, micro-USD, of either sign
 ARGV[11] 16-byte requestId hash
 ARGV[12] 10-byte fingerprint of the amount
 ARGV[13] partner id
 
 Reply    INTENT_REPLY (include/intents.lua), whose balance is the budget after it; statuses (src/redis/statuses.ts): DEALT, CONFLICT,
-         SHORT_BUDGET (more than there is), OVERFLOW, OUTBOX_FULL, NO_BLOCK (the game has none)
+         LAPSED, SHORT_BUDGET (more than there is), OVERFLOW, OUTBOX_FULL, NO_BLOCK (the game has none)
 Errors   EPOCH: include/cell.lua; AWAY: include/notAway.lua
 ]]
 local requestKeys = { ARGV[11] }
 local gameId, intent, amount, fingerprint = ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10]), ARGV[12]
 local awayPartner = ARGV[13]
 -- include: notAway
+local refusedField = 'refusedCommunal'
 -- include: intents
 -- include: notes
 -- include: communalRecords
@@ -28,7 +29,7 @@ if decided then
 end
 local stored = call('HGET', cellPrefix .. 'communal', gameId)
 if not stored then
-  return intentReply(NO_BLOCK, false, NO_CORE)
+  return intentReply(NO_BLOCK, NO_CORE)
 end
 local pot = readPot(stored)
 pot.budget = pot.budget + amount
@@ -51,4 +52,4 @@ local core = pack(CORE_OF_ID_FORMAT, noteId, 0, pot.budget)
 call('HSET', idemKey, requestKeys[1], core .. fingerprint)
 call('HSET', cellPrefix .. 'communal', gameId, potRecord(pot))
 call('HSET', KEYS[1], 'last', newLast)
-return intentReply(DEALT, false, core)
+return intentReply(DEALT, core)

@@ -9,15 +9,17 @@ ARGV[9]  version, greater than that of every version before of this game
 ARGV[10] POT_RULES and its tiers
 ARGV[11] 1: the counter begins anew
 ARGV[12] partner id
+ARGV[13] number of the intent, greater than that of every funding and every version of rules before
 
-Reply    status u8 (src/redis/statuses.ts: DEALT, OUTBOX_FULL), POT_STATE. DEALT also where the version, or a later one, was in
-         force before: nothing was done then.
+Reply    status u8 (src/redis/statuses.ts: DEALT, LAPSED, OUTBOX_FULL), POT_STATE. DEALT also where the version, or a later one,
+         was in force before: nothing was done then.
 Errors   EPOCH: include/cell.lua; AWAY: include/notAway.lua
 ]]
-local gameId, version, rules = ARGV[8], tonumber(ARGV[9]), ARGV[10]
+local gameId, version, rules, intent = ARGV[8], tonumber(ARGV[9]), ARGV[10], tonumber(ARGV[13])
 local awayPartner = ARGV[12]
 -- include: notAway
--- include: layouts/statuses
+local refusedField, requestKeys = 'refusedCommunal', {}
+-- include: intents
 -- include: notes
 -- include: communalRecords
 local stored = call('HGET', cellPrefix .. 'communal', gameId)
@@ -25,8 +27,12 @@ local pot = readPot((stored and sub(stored, 1, POT_STATE_BYTES) or pack(POT_STAT
 if pot.version >= version then
   return DEALT .. sub(stored, 1, POT_STATE_BYTES)
 end
+if isLapsed(intent) then
+  return LAPSED .. sub(potRecord(pot), 1, POT_STATE_BYTES)
+end
 if isOutboxFull then
-  return OUTBOX_FULL .. potRecord(pot)
+  refuseIntent(OUTBOX_FULL, intent)
+  return OUTBOX_FULL .. sub(potRecord(pot), 1, POT_STATE_BYTES)
 end
 pot.version = version
 if ARGV[11] == '1' then pot.progress = 0 end

@@ -30,7 +30,7 @@ if KEYS[2] then
   changed = pack(SEGMENTS_FORMAT, releasedLow, releasedHigh, segment + 1)
     .. sub(segments, SEGMENTS_BYTES + ENTRY_ID_BYTES + 1)
 else
-  -- Where no entry has come since the one before ended, it ends there too, and holds at most intents that were refused.
+  -- Where no entry has come since the segment before it ended, it ends there, too.
   local low, high = unpackStruct(ENTRY_ID_FORMAT, segments, #segments > SEGMENTS_BYTES and #segments - ENTRY_ID_BYTES + 1 or 1)
   if last then
     local ms, sequence = unpackStruct(MOMENT_FORMAT, last)

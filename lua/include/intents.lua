@@ -1,29 +1,39 @@
--- What an intent came to (INTENT_REPLY), decided once and kept with its requestId: done (BOUND) or refused (REFUSED). So a call
--- that comes late, after its intent was refused to another call and has been withdrawn, does nothing any more. Needs
--- `requestKeys`, of one requestId.
+-- Decides an intent (an adjustment, a funding, new rules), once, and says what it came to (INTENT_REPLY). An intent that is done is bound
+-- to its requestId. One that is refused leaves its number: the cell keeps the highest number that it has refused, and never
+-- does an intent with that number or a lower one. So a call that was held in the network does nothing once its intent was
+-- refused to another call, however late it arrives. Its caller draws a new number for an intent that still stands.
+-- Needs `refusedField`, a field of KEYS[1] for each sequence of numbers, and `requestKeys`, of one requestId or empty.
 -- include: layouts/statuses
 -- include: layouts/intents
 -- include: idempotency
-local function intentReply(status, isEarlier, core)
-  return pack(INTENT_REPLY_FORMAT, byte(status), isEarlier and 1 or 0, core)
+local function intentReply(status, core)
+  return pack(INTENT_REPLY_FORMAT, byte(status), core)
 end
 
--- The reply where an earlier call has decided the intent of this number and fingerprint, or one like no other; nil: none has.
+-- Whether an intent of this number, or a later one, was refused. 1.3.0 kept REFUSED with the requestId.
+local function isLapsed(intent)
+  local refusedTo = tonumber(call('HGET', KEYS[1], refusedField) or 0)
+  if bound[1] and #bound[1] == REFUSED_BYTES then
+    local _, refusedIntent = unpackStruct(REFUSED_FORMAT, bound[1])
+    refusedTo = max(refusedTo, refusedIntent)
+  end
+  return intent <= refusedTo
+end
+
+-- The reply where an earlier call has decided the intent of this fingerprint, or one like no other; nil: none has.
 local function decidedEarlier(intent, fingerprint)
   local boundTo = bound[1]
-  if not boundTo then return nil end
-  if #boundTo == REFUSED_BYTES then
-    local status, refusedIntent = unpackStruct(REFUSED_FORMAT, boundTo)
-    return intent <= refusedIntent and intentReply(char(status), true, NO_CORE) or nil
+  if boundTo and #boundTo ~= REFUSED_BYTES then
+    if sub(boundTo, CORE_BYTES + 1, BOUND_BYTES) == fingerprint then
+      return intentReply(DEALT, sub(boundTo, 1, CORE_BYTES))
+    end
+    return intentReply(CONFLICT, NO_CORE)
   end
-  if sub(boundTo, CORE_BYTES + 1, BOUND_BYTES) == fingerprint then
-    return intentReply(DEALT, true, sub(boundTo, 1, CORE_BYTES))
-  end
-  return intentReply(CONFLICT, true, NO_CORE)
+  return isLapsed(intent) and intentReply(LAPSED, NO_CORE) or nil
 end
 
--- Refuses an intent for good: the only write of its call.
+-- Refuses an intent, and all that were numbered before it, for good: the only write of its call.
 local function refuseIntent(status, intent)
-  call('HSET', idemKey, requestKeys[1], pack(REFUSED_FORMAT, byte(status), intent))
-  return intentReply(status, false, NO_CORE)
+  call('HSET', KEYS[1], refusedField, format('%.0f', intent))
+  return intentReply(status, NO_CORE)
 end

@@ -5,7 +5,7 @@ import { intentOperation } from './intents.js';
 import type { CellRequest } from './operation.js';
 
 export interface AdjustRequest extends CellRequest {
-  /** Greater than that of every intent before with this requestId. */
+  /** Greater than that of every adjustment before. */
   readonly intentId: number;
   readonly partnerId: number;
   readonly playerId: string;

@@ -53,6 +53,7 @@ export class Adjuster {
         cells.execute(ADJUST, { ...intent, ...partner, waitsForLedger, deadline }),
       doneBy: (_, { entryId, afterMicros }) => ({ entryId, balanceMicros: afterMicros }),
       withdraw: (intent, refusal) => store.adjustments.withdraw(actor, intent, refusal),
+      renumber: (intent) => store.adjustments.renumber(intent),
       refusals: REFUSALS,
     });
   }

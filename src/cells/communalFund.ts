@@ -4,7 +4,7 @@ import { intentOperation } from './intents.js';
 import type { CellRequest } from './operation.js';
 
 export interface CommunalFundRequest extends CellRequest {
-  /** Greater than that of every intent before with this requestId. */
+  /** Greater than that of every funding and every version of rules before. */
   readonly fundingId: number;
   readonly partnerId: number;
   readonly gameId: number;

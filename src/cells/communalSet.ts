@@ -6,14 +6,16 @@ import type { CellOperation, CellRequest } from './operation.js';
 export interface CommunalSetRequest extends CellRequest {
   readonly partnerId: number;
   readonly gameId: number;
-  /** Greater than that of every version before. */
+  /** Greater than that of every version before of the game. */
   readonly version: number;
+  /** Greater than that of every funding and every version of rules before. */
+  readonly intentId: number;
   readonly rules: CommunalRules;
   readonly resetsProgress: boolean;
 }
 
 export interface CommunalSetReply {
-  /** SPIN_STATUS: dealt (it is in force, or a later version is), outboxFull. */
+  /** SPIN_STATUS: dealt (it is in force, or a later version is), lapsed, outboxFull. */
   readonly status: number;
   readonly state: PotState;
 }
@@ -29,8 +31,8 @@ export const COMMUNAL_SET: CellOperation<CommunalSetRequest, CommunalSetReply> =
   partnerOf: ({ partnerId }) => partnerId,
   codec: () => ({
     encode: ([request]) => {
-      const { gameId, version, partnerId, rules, resetsProgress } = request!;
-      return [gameId, version, writeRules(partnerId, rules), resetsProgress ? 1 : 0, partnerId];
+      const { gameId, version, partnerId, rules, resetsProgress, intentId } = request!;
+      return [gameId, version, writeRules(partnerId, rules), resetsProgress ? 1 : 0, partnerId, intentId];
     },
     decode: (answer) => ({
       replies: [{ status: answer[0]!, state: readState(answer, 1) }],

@@ -2,10 +2,12 @@
  * Carries out what has an intent in Postgres, once for each requestId, for ever: adjustments, fundings.
  *
  *   intent on record (Postgres) ──new──────────────────────────> script (Redis) ──> done
- *     │ there is another one          │ there before                │ refused
- *     └──> reused                     └──> booked? its answer       └──> intent withdrawn, in writing
+ *     │ there is another one          │ there before                │ refused        │ lapsed
+ *     └──> reused                     └──> booked? its answer       │                └──> numbered anew, tried again
+ *                                                                   └──> intent withdrawn, in writing
  *
- * Ended anywhere, the same request goes on: the intent is found, then what the ledger has of it, then what Redis has that
+ * An intent lapses where an intent with its number, or a higher one, was refused in its cell: calls that are still in the
+ * network can't carry out what was refused and withdrawn. Ended anywhere, the same request goes on: the intent is found, then what the ledger has of it, then what Redis has that
  * is not booked yet. Where nothing of it is anywhere it is done now. CellClient calls the script (lua/include/intents.lua).
  */
 import { setTimeout as pause } from 'node:timers/promises';
@@ -27,8 +29,6 @@ export interface Recorded {
 export interface IntentReply {
   /** SPIN_STATUS. */
   readonly status: number;
-  /** An earlier call decided it. */
-  readonly isEarlier: boolean;
   /** Of the entry or note; 0 where nothing was booked. */
   readonly entryId: bigint;
   /** The balance, or budget, after it, micro-USD. */
@@ -44,6 +44,8 @@ export interface IntendedRequest<Intent extends Recorded, Done extends object, R
   execute(intent: Intent, deadline: number): Promise<IntentOutcome>;
   doneBy(intent: Intent, reply: IntentReply): Done;
   withdraw(intent: Intent, refusal: string): Promise<void>;
+  /** Gives an intent that lapsed the next number, unless it was withdrawn or numbered anew meanwhile. */
+  renumber(intent: Intent): Promise<void>;
   /** By status: as the audit log names it, and as it is answered. Without a name the intent stays on record. */
   readonly refusals: Readonly<
     Record<number, readonly [name: string | undefined, answer: Refusal | 'refused']>
@@ -88,7 +90,6 @@ export class Intents {
     request: IntendedRequest<Intent, Done, Refusal>,
   ): Promise<IntentAnswer<Done, Refusal>> {
     const under: Try = { deadline: performance.now() + this.#options.deadlineMs, mayHaveRun: false };
-    let isSecond = false;
     while (performance.now() < under.deadline) {
       let found: Awaited<ReturnType<typeof request.record>> | 'late';
       try {
@@ -102,10 +103,9 @@ export class Intents {
       if (found === 'late') return failed(under);
       if (found === 'reused') return found;
       if ('done' in found) return found.done;
-      const answer = await this.#send(request, found.intent, under, isSecond);
+      const answer = await this.#send(request, found.intent, under);
       if (answer === 'epochMoved') await pause(RETRY_MS);
-      else if (answer === 'refusedEarlier') isSecond = true;
-      else return answer;
+      else if (answer !== 'lapsed') return answer;
     }
     return failed(under);
   }
@@ -137,14 +137,13 @@ export class Intents {
 
   /**
    * Has an intent carried out. `epochMoved`: the cell was rebuilt, or is being, and the intent must be read again.
-   * `refusedEarlier`: what another call was refused may be old, and is asked anew, once.
+   * `lapsed`: it has a new number, and must be read again.
    */
   async #send<Intent extends Recorded, Done extends object, Refusal extends string>(
     request: IntendedRequest<Intent, Done, Refusal>,
     intent: Intent,
     under: Try,
-    isSecond: boolean,
-  ): Promise<IntentAnswer<Done, Refusal> | 'epochMoved' | 'refusedEarlier'> {
+  ): Promise<IntentAnswer<Done, Refusal> | 'epochMoved' | 'lapsed'> {
     const outcome = await request.execute(intent, under.deadline);
     if (outcome.kind !== 'reply') {
       under.mayHaveRun ||= outcome.mayHaveRun;
@@ -153,13 +152,28 @@ export class Intents {
     const { reply } = outcome;
     if (reply.status === SPIN_STATUS.conflict) return 'reused';
     if (reply.status === SPIN_STATUS.dealt) return request.doneBy(intent, reply);
+    if (reply.status === SPIN_STATUS.lapsed) return this.#renumber(request, intent, under);
     const refusal = request.refusals[reply.status];
     if (refusal === undefined) throw new Error(`An intent came to status ${reply.status}`);
     const [name, answer] = refusal;
     if (name === undefined) return answer;
-    // Where this fails the intent stays: it is refused for good, and withdrawn by the request's repetition.
+    // Where this fails the intent stays on record and has lapsed: the request's repetition decides it anew.
     await request.withdraw(intent, name).catch((error: unknown) => this.#options.onError(error, intent.cell));
-    return reply.isEarlier && !isSecond ? 'refusedEarlier' : answer;
+    return answer;
+  }
+
+  async #renumber<Intent extends Recorded>(
+    { renumber }: Pick<IntendedRequest<Intent, object, string>, 'renumber'>,
+    intent: Intent,
+    under: Try,
+  ): Promise<'lapsed' | 'refused' | 'unknown'> {
+    try {
+      await renumber(intent);
+      return 'lapsed';
+    } catch (error) {
+      this.#options.onError(error, intent.cell);
+      return failed(under);
+    }
   }
 }
 
@@ -181,10 +195,10 @@ export const intentOperation = <Request extends CellRequest & { readonly partner
   codec: () => ({
     encode: ([request]) => encode(request!),
     decode: (answer) => {
-      const { status, isEarlier, core } = INTENT_REPLY.read(answer);
+      const { status, core } = INTENT_REPLY.read(answer);
       const { id: entryId, balanceMicros: afterMicros } = core;
       return {
-        replies: [{ status, isEarlier: isEarlier === 1, entryId, afterMicros }],
+        replies: [{ status, entryId, afterMicros }],
         entryId: () => entryId,
       };
     },

@@ -7,7 +7,7 @@ import type { Funding, FundingIntent } from '../postgres/communal.js';
 import type { Store } from '../postgres/store.js';
 import { SPIN_STATUS } from '../redis/statuses.js';
 import { COMMUNAL_FUND } from './communalFund.js';
-import { COMMUNAL_SET } from './communalSet.js';
+import { COMMUNAL_SET, type CommunalSetRequest } from './communalSet.js';
 import { type IntendedRequest, type IntentOptions, Intents } from './intents.js';
 
 interface Done {
@@ -40,7 +40,8 @@ export class PotKeeper {
   }
 
   /**
-   * Puts rules in force.
+   * Puts rules in force. Rules that Redis refused are withdrawn. Those of which nothing is known stay on record: they come in
+   * force with a call that is still under way, or a rebuild or move of the cell withdraws them (postgres/communalRecovery.ts).
    * @returns where the pot stands; undefined where the store could not confirm it.
    * @throws what Postgres throws, where nothing was done yet.
    */
@@ -50,26 +51,40 @@ export class PotKeeper {
     rules: CommunalRules,
     how: { readonly resetsProgress: boolean; readonly reason?: string | undefined },
   ): Promise<PotState | undefined> {
-    const { store, cells, waitsForLedger, deadlineMs, onError } = this.#options;
+    const { store, deadlineMs, onError } = this.#options;
     const deadline = performance.now() + deadlineMs;
-    const { version, cell, newestMove, epoch } = await store.communal.recordRules(
-      actor,
-      game.gameId,
-      rules,
-      how,
-    );
-    const { resetsProgress } = how;
-    const outcome = await cells.execute(COMMUNAL_SET, {
-      ...game,
-      ...{ cell, newestMove, epoch, version, rules, resetsProgress, waitsForLedger, deadline },
-    });
-    if (outcome.kind === 'reply' && outcome.reply.status === SPIN_STATUS.dealt) return outcome.reply.state;
-    if (outcome.kind === 'reply' || outcome.kind === 'refused') {
-      await store.communal
-        .withdrawRules(actor, game.gameId, version)
-        .catch((error: unknown) => onError(error, cell));
+    const recorded = await store.communal.recordRules(actor, game.gameId, rules, how);
+    const { version, cell } = recorded;
+    const request = { ...game, ...recorded, rules, resetsProgress: how.resetsProgress };
+    try {
+      const outcome = await this.#putInForce(request, deadline);
+      if (typeof outcome === 'object') {
+        await store.communal.confirmRules(game.gameId, version);
+        return outcome;
+      }
+      if (outcome === 'refused') await store.communal.withdrawRules(actor, game.gameId, version);
+    } catch (error) {
+      onError(error, cell);
     }
     return undefined;
+  }
+
+  /** @returns `refused`: they never come in force; `unknown`: they may. */
+  async #putInForce(
+    request: Omit<CommunalSetRequest, 'intentId' | 'waitsForLedger' | 'deadline'>,
+    deadline: number,
+  ): Promise<PotState | 'refused' | 'unknown'> {
+    const { store, cells, waitsForLedger } = this.#options;
+    for (;;) {
+      const intentId = await store.communal.nextNumber();
+      const outcome = await cells.execute(COMMUNAL_SET, { ...request, intentId, waitsForLedger, deadline });
+      if (outcome.kind !== 'reply') return outcome.mayHaveRun ? 'unknown' : 'refused';
+      const { status, state } = outcome.reply;
+      if (status === SPIN_STATUS.dealt) return state;
+      if (status === SPIN_STATUS.outboxFull) return 'refused';
+      // Another change of a progressive was refused meanwhile: a new number decides it.
+      if (performance.now() > deadline) return 'refused';
+    }
   }
 
   /** @throws what Postgres throws, where nothing was done yet. */
@@ -86,6 +101,7 @@ export class PotKeeper {
         cells.execute(COMMUNAL_FUND, { ...intent, partnerId, waitsForLedger, deadline }),
       doneBy: ({ fundingId }, { afterMicros }) => ({ fundingId, budgetMicros: afterMicros }),
       withdraw: (intent, refusal) => store.communal.withdrawFunding(actor, intent, refusal),
+      renumber: (intent) => store.communal.renumberFunding(intent),
       refusals: REFUSALS,
     });
     return funded === 'refused' || funded === 'unknown' ? 'unconfirmed' : funded;

@@ -116,7 +116,7 @@ export const PLAYER_FLAGS = { isBlocked: 1, hasListed: 2 } as const;
 /** What a requestId is bound to: CORE of its entry, and the request's fingerprint; behind it a tail that a replay repeats, or none. */
 export const BOUND = layout({ core: nested(CORE, 'CORE'), fingerprint: bytes(FINGERPRINT_BYTES) });
 
-/** In the place of BOUND: why an intent was refused (SPIN_STATUS), and its number. */
+/** In the place of BOUND, as 1.3.0 wrote it: why an intent was refused (SPIN_STATUS), and its number. */
 export const REFUSED = layout({ status: u8, intent: u48 });
 
 // Entries ----------------------------------------------------------------------------------------------------------
@@ -209,8 +209,8 @@ export const REPLY_TAIL = layout({ place: u16, length: u16 });
 
 // Intents, chosen outcomes, rounds -----------------------------------------------------------------------------------
 
-/** What an intent came to: SPIN_STATUS; 1 where an earlier call decided it; CORE of what was booked (lua/include/decideIntent.lua). */
-export const INTENT_REPLY = layout({ status: u8, isEarlier: u8, core: nested(CORE, 'CORE') });
+/** What an intent came to: SPIN_STATUS; CORE of what was booked (lua/include/intents.lua). */
+export const INTENT_REPLY = layout({ status: u8, core: nested(CORE, 'CORE') });
 
 /** The outcome that a tester chose, and until when it stands, milliseconds since the epoch. */
 export const FORCED = layout({ outcomeCode: u16, untilMs: u48 });

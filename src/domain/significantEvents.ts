@@ -18,6 +18,7 @@ export const SIGNIFICANT_EVENTS = {
   'cells.add': 'INFO',
   'clock.refuse': 'CRITICAL',
   'communal.fund': 'INFO',
+  'communal.fund.late': 'WARNING',
   'communal.fund.refused': 'INFO',
   'communal.set': 'INFO',
   'communal.set.refused': 'INFO',

@@ -82,6 +82,13 @@ export class Adjustments {
       });
     });
   }
+
+  /** Gives an intent that lapsed in Redis the next number, unless it was withdrawn or numbered anew meanwhile. */
+  async renumber({ partnerId, requestId, intentId }: Intent): Promise<void> {
+    await this.#sql`
+      UPDATE adjustments SET intent_id = DEFAULT
+      WHERE partner_id = ${partnerId} AND request_id = ${requestId} AND intent_id = ${intentId}`;
+  }
 }
 
 function recordOnce(sql: Sql, actor: string, wanted: Adjustment): Promise<Intent | 'reused' | undefined> {

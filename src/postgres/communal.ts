@@ -273,6 +273,26 @@ export class Communal {
     });
   }
 
+  /** Gives a funding that lapsed in Redis the next number, unless it was withdrawn, booked or numbered anew meanwhile. */
+  async renumberFunding({ gameId, fundingId }: FundingIntent): Promise<void> {
+    await this.#sql`
+      UPDATE communal_fundings SET funding_id = DEFAULT
+      WHERE game_id = ${gameId} AND funding_id = ${fundingId} AND note_id IS NULL`;
+  }
+
+  /** The next number of a call that changes a progressive: fundings and rules draw from one sequence. */
+  async nextNumber(): Promise<number> {
+    const [row] = await this.#sql<{ number: bigint }[]>`
+      SELECT nextval(pg_get_serial_sequence('communal_fundings', 'funding_id')) AS number`;
+    return safe(row!.number);
+  }
+
+  /** Notes that Redis has confirmed a version: a rebuild puts it in force again, even where its note was lost. */
+  async confirmRules(gameId: number, version: number): Promise<void> {
+    await this.#sql`
+      UPDATE communal_rules SET confirmed_at = now() WHERE game_id = ${gameId} AND version = ${version}`;
+  }
+
   /**
    * A page of a game's events, newest first, with their shares (the trigger's first), and how many events there are.
    * @param before events before this one only

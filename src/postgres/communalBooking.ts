@@ -2,6 +2,7 @@
  * Books what a flush has of communal progressives, in the flush's transaction: counters, budgets, events, shares, and
  * what was notified. A counter or budget that does not go on where the books stand stops the cell.
  */
+import { audit } from './auditLog.js';
 import { arrayOf, safe, type Transaction, textArrayOf } from './client.js';
 
 /** What a call changed of a pot. */
@@ -197,11 +198,36 @@ async function bookFunding(tx: Transaction, change: PotChange): Promise<void> {
     UPDATE communal_fundings SET note_id = ${change.noteId}, budget_micros = ${change.budgetMicros}
     WHERE game_id = ${change.gameId} AND funding_id = ${change.reference} AND note_id IS NULL
       AND amount_micros = ${change.budgetMicros - change.budgetBeforeMicros} RETURNING 1`;
-  if (rows.length !== 1) {
-    throw new PotError(
-      `the funding ${change.reference} of game ${change.gameId} is booked, or was never asked for`,
-    );
-  }
+  if (rows.length === 1 || (await bookWithdrawn(tx, change))) return;
+  throw new PotError(
+    `the funding ${change.reference} of game ${change.gameId} is booked with another amount`,
+  );
+}
+
+/**
+ * Books a funding that took effect although it is not on record: a call of version 1.3.0 could come late, after it had been refused
+ * and withdrawn. Redis has it in the budget, so the books must have it, too.
+ * @returns false where the number is on record: nothing was done.
+ */
+async function bookWithdrawn(tx: Transaction, change: PotChange): Promise<boolean> {
+  const { gameId, reference, noteId, budgetMicros, budgetBeforeMicros } = change;
+  const known = await tx`
+    SELECT 1 FROM communal_fundings WHERE game_id = ${gameId} AND funding_id = ${reference} LIMIT 1`;
+  if (known.length > 0) return false;
+  const amountMicros = budgetMicros - budgetBeforeMicros;
+  const requestId = `late:${reference}`;
+  const reason = 'Took effect after it had been refused';
+  await tx`
+    INSERT INTO communal_fundings (game_id, request_id, funding_id, amount_micros, reason, note_id, budget_micros)
+    OVERRIDING SYSTEM VALUE
+    VALUES (${gameId}, ${requestId}, ${reference}, ${amountMicros}, ${reason}, ${noteId}, ${budgetMicros})`;
+  await audit(tx, {
+    actor: 'worker',
+    action: 'communal.fund.late',
+    subject: `game:${gameId}`,
+    after: { requestId, amountMicros, reason },
+  });
+  return true;
 }
 
 async function bookNotified(

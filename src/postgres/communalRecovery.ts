@@ -1,6 +1,7 @@
 /** What a rebuild of Redis reads of communal progressives. */
 import { type CommunalRules, RECENCY_MAX } from '../domain/communal.js';
 import { entryCellSql } from '../domain/entryId.js';
+import { audit } from './auditLog.js';
 import { inScope, type Scope } from './cells.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 
@@ -27,10 +28,12 @@ export async function hasPots(sql: Sql, scope: Scope): Promise<boolean> {
 }
 
 /**
- * Puts the rules in force that Redis may have lost: what is on record and not booked. Part of the transaction that begins a
- * recovery, or moves a partner: the next epoch, or the other cell, begins with them.
+ * Decides the rules that are on record and not booked. Part of the transaction that begins a recovery, or moves a partner: no
+ * call that is still under way can put them in force any more. Rules that were answered as in force hold in the next epoch,
+ * since Redis may have lost them. Rules that were never confirmed to anybody are withdrawn, in writing.
  */
 export async function adoptRules(tx: Transaction, scope: Scope, cursorId: bigint): Promise<void> {
+  await withdrawUnconfirmed(tx, scope);
   const rows = await tx<{ game_id: number; version: number; resets: boolean; is_enabled: boolean }[]>`
     SELECT game_id, max(version) AS version, bool_or(resets_progress) AS resets,
       bool_or((rules->>'enabled')::boolean) AS is_enabled
@@ -49,6 +52,21 @@ export async function adoptRules(tx: Transaction, scope: Scope, cursorId: bigint
         progress = CASE WHEN ${row.resets}::boolean THEN 0 ELSE t.progress END,
         recency_from = coalesce(t.recency_from, excluded.recency_from)`;
   }
+}
+
+async function withdrawUnconfirmed(tx: Transaction, scope: Scope): Promise<void> {
+  const withdrawn = await tx<{ game_id: number; version: number }[]>`
+    DELETE FROM communal_rules r USING games JOIN partners USING (partner_id)
+    WHERE r.game_id = games.game_id AND ${inScope(scope)} AND in_force_from IS NULL AND confirmed_at IS NULL
+      AND version > (SELECT coalesce(max(version), 0) FROM communal_pots p WHERE p.game_id = r.game_id)
+    RETURNING r.game_id, version`;
+  for (const { game_id: gameId, version } of withdrawn)
+    await audit(tx, {
+      actor: 'worker',
+      action: 'communal.set.refused',
+      subject: `game:${gameId}`,
+      before: { version },
+    });
 }
 
 export async function potsOf(sql: Sql | Transaction, scope: Scope): Promise<RecoveredPot[]> {

@@ -21,14 +21,6 @@ export async function requestSegments(nodes: RedisNodes, cell: number): Promise<
   return { ...readSegments(bytes), bytes, newestEntryId: last ? newestEntryId(last, cell) : 0n };
 }
 
-/** Whether the segment that is written holds anything: behind the newest entry these are intents that were refused. */
-export const holdsRefusals = async (
-  nodes: RedisNodes,
-  cell: number,
-  { first, closed }: Segments,
-): Promise<boolean> =>
-  (await nodes.of(cell)[CLIENT].hlen(idempotencyKey(nodes.nameOf(cell), first + closed.length))) > 0;
-
 /**
  * Closes the newest segment, unless somebody has changed them since they were read.
  * @throws OutrunError, RefusedError, NotSentError: nothing was done.

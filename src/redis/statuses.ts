@@ -30,6 +30,8 @@ export const SPIN_STATUS = {
   partnerAway: 22,
   /** The requestId is free in Redis, and the ledger may have it: nothing was done. */
   mayBeBound: 23,
+  /** An intent with this number, or a higher one, was refused: nothing was done, and a new number decides it. */
+  lapsed: 24,
 } as const;
 
 /**

@@ -5,8 +5,6 @@
  *     process has booked as it kept them, bookedIds.ts, others of the ledger), run and mark in one transaction──> in both ──older than the window──> released: Redis holds it no more
  *     ──no id of the run binds any more (domain/bindingTimes.ts)──> the run is dropped
  *
- * A segment in which nothing but refused intents (lua/include/intents.lua) came for a window is closed and released without a run.
- *
  * The mark, cells.handed_over_id, is before the release at each moment, and front ends can't deal until their filters reach as far
  * as was released: no id is ever in neither. Each step is fenced and can be repeated: ended anywhere, the next owner goes on.
  * Runs are merged, so that a front end asks few filters.
@@ -30,7 +28,6 @@ import type { RedisNodes } from '../redis/nodes.js';
 import {
   type CellSegments,
   closeSegment,
-  holdsRefusals,
   releaseSegment,
   requestSegments,
 } from '../redis/requestSegments.js';
@@ -68,9 +65,6 @@ export class SegmentRelease extends PeriodicService {
   readonly #leases = new Map<number, CellLease>();
   readonly #seenMs = new Map<number, number>();
   readonly #aged = new Map<number, AgedMark>();
-  /** Since when a cell has had no entry, and since when its oldest segment is known to have none. */
-  readonly #quiet = new Unchanged();
-  readonly #refused = new Unchanged();
   /** Since this process began. */
   ids = 0;
 
@@ -135,20 +129,14 @@ export class SegmentRelease extends PeriodicService {
     };
   }
 
-  /** Closes the segment that is written, where its time is over; one without an entry, where it holds anything. @returns the segments as they are then */
+  /** Closes the segment that is written, where it has an entry and its time is over. @returns the segments as they are then */
   async #closed(lease: CellLease): Promise<CellSegments | undefined> {
     const { windowMs, onFailpoint } = this.#options;
     const segments = await requestSegments(this.#nodes, lease.cell);
     if (segments === undefined) return undefined;
     const { closed, newestEntryId, releasedId } = segments;
     const begin = closed.at(-1) ?? releasedId;
-    if (closed.length >= CLOSED_MAX) return segments;
-    if (newestEntryId <= begin) {
-      const isFull =
-        this.#quiet.isOver(lease.cell, segments, windowMs) &&
-        (await holdsRefusals(this.#nodes, lease.cell, segments));
-      return isFull ? closeSegment(this.#nodes, lease, segments) : segments;
-    }
+    if (closed.length >= CLOSED_MAX || newestEntryId <= begin) return segments;
     const nowMs = await this.#nodes.of(lease.cell).timeMs();
     const beganMs = begin === 0n ? this.#firstSeen(lease.cell, nowMs) : entryTimeMs(begin);
     if (nowMs - beganMs < windowMs) return segments;
@@ -200,8 +188,6 @@ export class SegmentRelease extends PeriodicService {
       const [oldest] = segments.closed;
       if (lease === undefined || oldest === undefined || oldest > aged) return;
       if (nowMs - entryTimeMs(oldest) < windowMs) return;
-      // Without an entry it tells not when it was closed, and intents that were refused are known as long as others.
-      if (oldest === segments.releasedId && !this.#refused.isOver(cell, segments, windowMs)) return;
       const { first } = segments;
       segments = await releaseSegment(this.#nodes, lease, segments);
       onFailpoint('release.released');
@@ -262,21 +248,6 @@ const spanOf = ({ fromId, toId }: RequestRun): Span => ({
 
 /** Another worker has one of the cells: whoever owns them comes to know it by himself. */
 const isOutrun = (error: unknown): boolean => error instanceof OutrunError || error instanceof FencedError;
-
-/** For how long segments of cells have been as they are, as far as this process has seen. */
-class Unchanged {
-  readonly #seen = new Map<number, { readonly bytes: Buffer; readonly sinceMs: number }>();
-
-  /** It is so many milliseconds at least; then they are counted anew. */
-  isOver(cell: number, { bytes }: CellSegments, forMs: number): boolean {
-    const nowMs = performance.now();
-    const known = this.#seen.get(cell);
-    const isSame = known?.bytes.equals(bytes) === true;
-    if (isSame && nowMs - known!.sinceMs < forMs) return false;
-    this.#seen.set(cell, { bytes, sinceMs: nowMs });
-    return isSame;
-  }
-}
 
 /** The mark of a cell as it was some time ago. */
 class AgedMark {

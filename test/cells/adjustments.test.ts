@@ -681,18 +681,18 @@ describe('an adjustment whose answer was lost', () => {
     };
     const run = (request: typeof call) => adjustOnce(scripts, request);
     const refused = { status: SPIN_STATUS.insufficientBalance, entryId: 0n, afterMicros: 0 };
-    expect(await run(call)).toEqual({ ...refused, isEarlier: false });
-    expect(await run({ ...call, requestId: 'more', amountMicros: 1 })).toMatchObject({
+    expect(await run(call)).toEqual(refused);
+    expect(await run({ ...call, intentId: 8, requestId: 'more', amountMicros: 1 })).toMatchObject({
       status: 0,
     });
     const before = await records();
     for (const intentId of [7, 6])
-      expect(await run({ ...call, intentId })).toEqual({ ...refused, isEarlier: true });
+      expect(await run({ ...call, intentId })).toEqual({ ...refused, status: SPIN_STATUS.lapsed });
     await expect(run({ ...call, intentId: 8, epoch: `${epoch}0` })).rejects.toThrow(EpochError);
     expect(await records()).toEqual(before);
     const done = await run({ ...call, intentId: 8 });
-    expect(done).toMatchObject({ status: SPIN_STATUS.dealt, isEarlier: false, afterMicros: 0 });
-    expect(await run({ ...call, intentId: 9 })).toEqual({ ...done, isEarlier: true });
+    expect(done).toMatchObject({ status: SPIN_STATUS.dealt, afterMicros: 0 });
+    expect(await run({ ...call, intentId: 9 })).toEqual(done);
     const other = await run({ ...call, intentId: 9, amountMicros: 1 });
     expect(other.status).toBe(SPIN_STATUS.conflict);
     expect((await records()).slice(2)).toMatchObject([

@@ -1,17 +1,31 @@
 /** Sends a command to a cell in one call, without the tries of CellClient: for tests of what the script itself does. */
 import { ADJUST, type AdjustRequest } from '../../src/cells/adjust.js';
 import type { IntentReply } from '../../src/cells/intents.js';
+import type { CellOperation, CellRequest } from '../../src/cells/operation.js';
 import type { Scripts } from '../../src/redis/scripts.js';
 
-/** @throws as the script does. */
-export async function adjustOnce(
+type Sent<Request extends CellRequest> = Omit<Request, 'waitsForLedger'> & { readonly epoch: string };
+
+/**
+ * @param reachId the entry up to which the caller's filters of request ids reach
+ * @throws as the script does.
+ */
+export async function commandOnce<Request extends CellRequest, Reply>(
   scripts: Scripts,
-  request: Omit<AdjustRequest, 'waitsForLedger'> & { readonly epoch: string },
-): Promise<IntentReply> {
-  const { encode, decode } = ADJUST.codec();
-  const whole = { ...request, waitsForLedger: false };
+  operation: CellOperation<Request, Reply>,
+  request: Sent<Request>,
+  reachId = 0n,
+): Promise<Reply> {
+  const { encode, decode } = operation.codec();
+  const whole = { ...request, waitsForLedger: false } as unknown as Request;
   const { cell, epoch } = request;
-  const head = { cell, epoch, operationField: '', operationId: Buffer.alloc(0) };
-  const reply = await scripts.command(ADJUST.name, { ...head, args: encode([whole]) });
+  const reach = Buffer.alloc(8);
+  reach.writeBigUInt64LE(reachId);
+  const head = { cell, epoch, reach, operationField: '', operationId: Buffer.alloc(0) };
+  const reply = await scripts.command(operation.name, { ...head, args: encode([whole]) });
   return decode(reply, [whole]).replies[0]!;
 }
+
+/** @throws as the script does. */
+export const adjustOnce = (scripts: Scripts, request: Sent<AdjustRequest>): Promise<IntentReply> =>
+  commandOnce(scripts, ADJUST, request);
