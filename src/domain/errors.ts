@@ -9,7 +9,8 @@
  * - `never`: the same request will fail again.
  * - `later`: try again after a wait (`Retry-After` where it is sent).
  * - `same-request-id`: try again later with the same requestId, to read the original result.
- * - `new-request-id`: the spin did not happen; try again with a new requestId.
+ * - `new-request-id`: the spin did not happen and bound nothing; try again with the same requestId, or with a new one if every
+ *   attempt was answered.
  */
 export type RetryClass = 'never' | 'later' | 'same-request-id' | 'new-request-id';
 

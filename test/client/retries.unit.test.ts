@@ -65,7 +65,7 @@ describe('a spin', () => {
     },
   );
 
-  test.each(CODES.filter(([, { retry }]) => retry === 'later' || retry === 'same-request-id'))(
+  test.each(CODES.filter(([, { retry }]) => retry !== 'never'))(
     'is repeated with its requestId after %s',
     async (code) => {
       const { client, ids } = scripted([refusal(code), success]);
@@ -75,11 +75,11 @@ describe('a spin', () => {
   );
 
   test.each(CODES.filter(([, { retry }]) => retry === 'new-request-id'))(
-    'is repeated with a new requestId after %s',
+    'keeps the requestId that it was given after %s, so that whoever stored it finds the spin',
     async (code) => {
-      const { client, ids } = scripted([refusal(code), success]);
-      expect(await outcome(client.spin({ ...SPIN, requestId: 'mine' }))).toMatchObject({ requestId: 'id-1' });
-      expect(ids()).toEqual(['mine', 'id-1']);
+      const { client, ids } = scripted([refusal(code), 'cut', success]);
+      expect(await outcome(client.spin({ ...SPIN, requestId: 'mine' }))).toMatchObject({ requestId: 'mine' });
+      expect(ids()).toEqual(['mine', 'mine', 'mine']);
     },
   );
 

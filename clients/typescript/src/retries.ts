@@ -4,19 +4,9 @@ import { NoAnswerError, SpindleError } from './errors.js';
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 5_000;
 
-/**
- * What a spin does after an error.
- * - `give-up`: the same request fails again.
- * - `same-id`: repeat it with the same requestId.
- * - `new-id`: it did not happen; repeat it with a new requestId.
- */
-export type SpinStep = 'give-up' | 'same-id' | 'new-id';
-
-export function spinStepAfter(error: unknown): SpinStep {
-  if (error instanceof NoAnswerError) return 'same-id';
-  if (!(error instanceof SpindleError) || error.retry === 'never') return 'give-up';
-  return error.retry === 'new-request-id' ? 'new-id' : 'same-id';
-}
+/** Whether a spin may be repeated, always with its requestId; otherwise the same request fails again. */
+export const maySpinAgain = (error: unknown): boolean =>
+  error instanceof NoAnswerError || (error instanceof SpindleError && error.retry !== 'never');
 
 /** Whether the spin may have happened, or may still happen, although this error came. */
 export function leavesInDoubt(error: unknown): boolean {

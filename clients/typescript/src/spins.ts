@@ -1,18 +1,19 @@
 /**
- * A spin or a deal that happens once: one requestId for all attempts at it, until the service says that it did not happen.
+ * A spin or a deal that happens once: all attempts at it have one requestId, whatever the service answers. Whoever stored that
+ * requestId can always learn the result with it.
  *
  *   send ─> 200                        done
  *        ─> no answer, KS-4110, 5xx    wait, same requestId: the answer is the original one
- *        ─> KS-5003, KS-5011, KS-5012  wait, new requestId: it did not happen
+ *        ─> KS-5003, KS-5011, KS-5012  wait, same requestId: it did not happen, and these codes bind nothing
  *        ─> 429                        wait for Retry-After, same requestId
  *        ─> any other                  thrown: the same request fails again
  */
 import type { PlaySchemas, Schemas } from './api.js';
 import { UnknownSpinError } from './errors.js';
-import { leavesInDoubt, pause, spinStepAfter, waitMs } from './retries.js';
+import { leavesInDoubt, maySpinAgain, pause, waitMs } from './retries.js';
 
 export type NewSpin = Schemas['SpinBody'];
-/** As it was answered, and the requestId that it happened under. */
+/** A spin as it was answered, with its requestId: the given one, or the one that the client made. */
 export type Spin = Schemas['SpinResponse'] & { readonly requestId: string };
 
 export type NewDeal = PlaySchemas['DealBody'];
@@ -49,7 +50,7 @@ export interface Once<Answer> {
 
 /**
  * Has it happen once.
- * @returns the answer, and the requestId that it happened under
+ * @returns the answer, and the requestId of all attempts
  * @throws SpindleError where the service refused it: it did not happen
  * @throws UnknownSpinError where it may have happened: the deadline has passed, or the signal was aborted
  */
@@ -59,7 +60,7 @@ export async function once<Answer>(
   { onAttempt, signal }: SpinOptions,
 ): Promise<{ answer: Answer; requestId: string }> {
   const deadline = performance.now() + deadlineMs;
-  let requestId = given ?? newRequestId();
+  const requestId = given ?? newRequestId();
   // An attempt under this requestId may have happened, or be under way.
   let isInDoubt = false;
   let after: unknown;
@@ -72,11 +73,8 @@ export async function once<Answer>(
     }
     isInDoubt ||= leavesInDoubt(after) || signal?.aborted === true;
     const failure = (): unknown => (isInDoubt ? new UnknownSpinError(requestId, after) : after);
-    const step = spinStepAfter(after);
     const wait = waitMs(attempt, after);
-    if (step === 'give-up' || performance.now() + wait > deadline) throw failure();
-    // A spin that may be under way keeps its requestId: with another one both could happen.
-    if (step === 'new-id' && !isInDoubt) requestId = newRequestId();
+    if (!maySpinAgain(after) || performance.now() + wait > deadline) throw failure();
     try {
       await pause(wait, signal);
     } catch {

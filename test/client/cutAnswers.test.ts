@@ -1,0 +1,109 @@
+/** A proxy cuts the answer to each first attempt, at every byte in turn: whoever kept the requestId finds the one spin of it. */
+import { execFile, spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Spindle } from '../../clients/typescript/src/index.js';
+import { freshStores } from '../setup/freshStores.js';
+import type { TestPartner } from '../support/client.js';
+import { type Cable, proxy } from '../support/proxy.js';
+import { ROOT } from '../support/root.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
+
+const run = promisify(execFile);
+/** More bytes than an answer has, head and body. */
+const BYTES = 1600;
+const LANES = 8;
+
+let stores: TestStores;
+let service: Awaited<ReturnType<typeof startService>>;
+let partner: TestPartner;
+let gameId: number;
+const cables: Cable[] = [];
+
+beforeAll(async () => {
+  stores = await freshStores();
+  service = await startService(stores, { CELLS: '1' });
+  partner = await service.newPartner({ spinRateLimit: 1_000_000, apiRateLimit: 1_000_000 });
+  gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+});
+afterAll(async () => {
+  await Promise.all(cables.map((cable) => cable.close()));
+  await service?.stop();
+  await stores?.drop();
+});
+
+/** The way to the service; the first answer to each requestId `…-<n>` is cut after n bytes. */
+async function cutting(): Promise<{ readonly url: string; readonly cut: Set<string> }> {
+  const cable = await proxy(service.base);
+  cables.push(cable);
+  const cut = new Set<string>();
+  cable.beforeRequest = (chunk) => {
+    const [, requestId, bytes] = /"requestId": ?"(\w+-(\d+))"/.exec(chunk.toString()) ?? [];
+    if (requestId === undefined || cut.has(requestId)) return;
+    cut.add(requestId);
+    void cable.cutAfter('answers', Number(bytes));
+  };
+  return { url: cable.url.replace(/\/$/, ''), cut };
+}
+
+/** What each lane does, at once. @param spinAll spins once under `<name>-<n>` for each n of the lane */
+async function everyByte(
+  name: string,
+  spinAll: (url: string, places: readonly number[]) => Promise<unknown>,
+): Promise<void> {
+  const wanted = Array.from({ length: BYTES }, (_, i) => `${name}-${i + 1}`);
+  await Promise.all(
+    Array.from({ length: LANES }, async (_, lane) => {
+      const places = Array.from({ length: BYTES / LANES }, (_, i) => 1 + lane + i * LANES);
+      const { url, cut } = await cutting();
+      await spinAll(url, places);
+      expect(cut.size).toBe(places.length);
+    }),
+  );
+  const client = new Spindle({ baseUrl: service.base, apiKey: partner.key });
+  const booked = async (): Promise<string[]> => {
+    const ids: string[] = [];
+    for await (const { requestId } of client.playerSpins(name)) ids.push(String(requestId));
+    return ids;
+  };
+  await until(async () => (await booked()).length >= BYTES, 'the spins are booked');
+  expect((await booked()).sort()).toEqual(wanted.sort());
+}
+
+test('the TypeScript client spins once for a requestId, wherever an answer is cut, and returns that requestId', async () => {
+  await everyByte('ts', async (baseUrl, places) => {
+    const client = new Spindle({ baseUrl, apiKey: partner.key });
+    for (const place of places) {
+      const requestId = `ts-${place}`;
+      const spin = await client.spin({ gameId, playerId: 'ts', wagerUsd: 0.25, requestId });
+      expect(spin.requestId).toBe(requestId);
+    }
+  });
+}, 180_000);
+
+test.skipIf(spawnSync('python3', ['--version']).status !== 0)(
+  'the program of the Python page spins once for a requestId, wherever an answer is cut',
+  async () => {
+    const page = readFileSync(join(ROOT, 'docs', 'python.md'), 'utf8');
+    const [calling, once] = [...page.matchAll(/```python\n([\s\S]*?)```/g)].map(([, code]) => code!);
+    // The page's own example follows its function; the waits are not what is tested.
+    const program = `${calling}\n${once!.split('\ngame = ')[0]!.replace('pause = 0.1', 'pause = 0.001')}`;
+    await everyByte('py', (url, places) => {
+      const loop = `for n in ${JSON.stringify(places)}:
+    once("/spin", {"gameId": ${gameId}, "playerId": "py", "wagerUsd": 0.25, "requestId": f"py-{n}"})`;
+      const env = {
+        PATH: process.env.PATH,
+        HOME: process.env.HOME,
+        SPINDLE_URL: url,
+        SPINDLE_KEY: partner.key,
+      };
+      return run('python3', ['-c', `${program}\n${loop}`], { env });
+    });
+  },
+  180_000,
+);
