@@ -150,9 +150,9 @@ export async function openPostgres(
 ): Promise<PostgresPools> {
   // With this setting the connections lead to a pooler.
   const isPooled = config.DATABASE_DIRECT_URL !== undefined;
-  const connect = (max: number, forLedger: Partial<PoolOptions> = {}): Sql =>
+  const connect = (max: number, more: Partial<PoolOptions> = {}): Sql =>
     connectPostgres(url, {
-      ...forLedger,
+      ...more,
       max,
       name: 'spindle',
       isPooled,
@@ -163,7 +163,7 @@ export async function openPostgres(
   let pools: PostgresPools;
   try {
     pools = {
-      requests: connect(REQUEST_CONNECTIONS_MAX),
+      requests: connect(REQUEST_CONNECTIONS_MAX, { repeatsConflicts: true }),
       background: connect(config.roles.worker ? WORKER_CONNECTIONS_MAX : FRONT_END_CONNECTIONS_MAX),
       ledger: connect(LEDGER_CONNECTIONS_MAX, {
         isPipelined: true,

@@ -5,19 +5,13 @@
  * text, unless it is made by {@link raw}.
  */
 import type { Duplex } from 'node:stream';
-import { type ClientBase, DatabaseError, Pool, type PoolClient, type QueryConfig, types } from 'pg';
+import { Client, type ClientBase, DatabaseError, Pool, type PoolClient, type QueryConfig, types } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { makeIndexes } from './concurrentIndexes.js';
 import { connectionOptionsOf } from './connectionOptions.js';
 import { CopyIn } from './copy.js';
-import {
-  type DurableSettings,
-  type PostgresDurability,
-  SESSION_SQL,
-  SETTINGS_SQL,
-  TRANSACTION_SQL,
-  VolatilePostgresError,
-} from './durability.js';
+import { type PostgresDurability, VolatilePostgresError } from './durability.js';
+import { type FoundSettings, POOLED_SQL, SESSION_SQL, TRANSACTION_SQL } from './sessionSettings.js';
 
 /** Runs one statement and gives its rows. 8-byte integers and whole `numeric`s (sums) are read as BigInt; {@link safe} makes numbers of them. */
 type Run = <Rows extends readonly object[]>(
@@ -64,6 +58,8 @@ const CONNECT_WITHIN_MS = 3000;
 const ANSWER_WITHIN_MS = 8000;
 const IDLE_IN_TRANSACTION_MS = 2500;
 
+/** Runs of a transaction that others undo. */
+const CONFLICT_TRIES = 3;
 /** The longest that a timer can be set to. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
@@ -89,16 +85,20 @@ export interface PoolOptions {
    * connections between transactions.
    */
   readonly isPrepared?: boolean;
-  /** A pooler shares connections between transactions: each transaction that writes brings its own settings. */
+  /** A pooler shares connections between transactions: each transaction brings its own settings. */
   readonly isPooled?: boolean;
   /** Learns of the settings that each new connection finds. */
   readonly durability?: PostgresDurability;
+  /** A transaction that a deadlock or a conflict undid runs again. Whatever it does outside of the database must be repeatable. */
+  readonly repeatsConflicts?: boolean;
   /** Begins no transaction while the server may lose it. */
   readonly isDurable?: boolean;
 }
 
 /** @throws Error with one line where the address can't be used. */
 export function connectPostgres(url: string, options: PoolOptions): Sql {
+  // A statement behind a pooler runs in a transaction then, which has the settings.
+  let bringsOwnSettings = false;
   const pool = new Pool({
     ...connectionOptionsOf(url),
     max: options.max,
@@ -113,8 +113,10 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     onConnect: async (client: ClientBase) => {
-      const { rows } = await client.query(options.isPooled ? SETTINGS_SQL : SESSION_SQL);
-      options.durability?.note(rows[0] as DurableSettings);
+      const { rows } = await client.query(options.isPooled ? POOLED_SQL : SESSION_SQL);
+      const found = rows[0] as FoundSettings;
+      options.durability?.note(found);
+      bringsOwnSettings = options.isPooled === true && found.different > 0n;
     },
     types: {
       getTypeParser: ((oid: number, format: never) =>
@@ -126,9 +128,30 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
   // Without listeners a connection that breaks would end the process.
   pool.on('error', options.onError);
   pool.on('connect', (client) => client.on('error', options.onError));
-  return Object.assign(runOn(pool), {
-    prepared: runOn(pool, undefined, () => !options.isPooled),
-    begin: <T>(run: (tx: Transaction) => Promise<T>, mode = '') => transaction(pool, run, mode, options),
+  const begin = async <T>(run: (tx: Transaction) => Promise<T>, mode = ''): Promise<T> => {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await transaction(pool, run, mode, options);
+      } catch (error) {
+        if (!options.repeatsConflicts || tries === CONFLICT_TRIES || !isConflict(error)) throw error;
+      }
+    }
+  };
+  const alone = runOn(pool);
+  let firstConnection: Promise<void> | undefined;
+  const pooled: Run = async (text, ...values) => {
+    // The settings are known once a connection was made.
+    firstConnection ??= pool.connect().then((client) => client.release());
+    await firstConnection.catch((error: unknown) => {
+      firstConnection = undefined;
+      throw error;
+    });
+    return bringsOwnSettings ? begin((tx) => tx(text, ...values)) : alone(text, ...values);
+  };
+  const run = options.isPooled ? pooled : alone;
+  return Object.assign(run, {
+    prepared: options.isPooled ? pooled : runOn(pool, undefined, () => true),
+    begin,
     pool: {
       get total() {
         return pool.totalCount;
@@ -227,8 +250,8 @@ async function transaction<T>(
   }
   let broken: Error | undefined;
   try {
-    const isOwnCommit = isPooled && !mode.includes('READ ONLY');
-    await client.query(isOwnCommit ? `BEGIN ${mode}; ${TRANSACTION_SQL}` : `BEGIN ${mode}`);
+    const begin = `BEGIN ${mode === '' ? 'ISOLATION LEVEL READ COMMITTED, READ WRITE' : mode}`;
+    await client.query(isPooled ? `${begin}; ${TRANSACTION_SQL}` : begin);
     const copy = (statement: string, bytes: Buffer): Promise<void> =>
       new Promise((resolve, reject) => {
         client.query(
@@ -318,15 +341,17 @@ export async function migrate(
   // Only here: it takes longer to load than all else of this file, and most programs migrate nothing.
   const { runner } = await import('node-pg-migrate');
   const run = () =>
-    runner({
-      databaseUrl: { ...connectionOptionsOf(url), lock_timeout: MIGRATION_LOCK_MS },
-      dir: migrationsDir,
-      direction: 'up',
-      migrationsTable: 'migrations',
-      checkOrder: true,
-      advisoryLockMode: 'wait',
-      logger: { debug: () => {}, info: log, warn: log, error: log },
-    });
+    withSession(url, `SET lock_timeout = ${MIGRATION_LOCK_MS}`, (dbClient) =>
+      runner({
+        dbClient,
+        dir: migrationsDir,
+        direction: 'up',
+        migrationsTable: 'migrations',
+        checkOrder: true,
+        advisoryLockMode: 'wait',
+        logger: { debug: () => {}, info: log, warn: log, error: log },
+      }),
+    );
   for (let tries = 1; ; tries++) {
     try {
       await run();
@@ -336,7 +361,26 @@ export async function migrate(
       if (!isLocked || tries === MIGRATION_TRIES) throw error;
     }
   }
-  await makeIndexes(url, log);
+  await withSession(url, '', (client) => makeIndexes(client, log));
+}
+
+/** Connects for statements that may take long, with the settings that they depend on. @param settings more of them */
+async function withSession<T>(
+  url: string,
+  settings: string,
+  run: (client: Client) => Promise<T>,
+): Promise<T> {
+  const client = new Client(connectionOptionsOf(url));
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    await client.query(
+      `${SESSION_SQL}; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; ${settings}`,
+    );
+    return await run(client);
+  } finally {
+    await client.end();
+  }
 }
 
 /** Numbers, or texts without special characters, as an array literal; to be cast where it is used. */
@@ -345,6 +389,10 @@ export const arrayOf = (values: readonly (number | bigint | string)[]): string =
 /** The same of texts that may have any character. */
 export const textArrayOf = (values: readonly string[]): string =>
   `{${values.map((value) => `"${value.replace(/[\\"]/g, '\\$&')}"`).join(',')}}`;
+
+/** SQLSTATE serialization_failure and deadlock_detected: the transaction was undone for another one, and may run again. */
+const isConflict = (error: unknown): boolean =>
+  error instanceof DatabaseError && (error.code === '40001' || error.code === '40P01');
 
 export function isUniqueViolation(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === UNIQUE_VIOLATION;

@@ -2,8 +2,7 @@
  * Indexes of tables that may be large when they come: made after the migrations, outside of a transaction, so that nobody waits for them.
  * A migration would hold its lock of the table until the last one has ended.
  */
-import { Client } from 'pg';
-import { connectionOptionsOf } from './connectionOptions.js';
+import type { Client } from 'pg';
 
 /** By name. Each is only for speed: what they serve works without them. */
 const INDEXES: Readonly<Record<string, string>> = {
@@ -18,20 +17,13 @@ const INDEX_LOCK = 7_310_018;
 /** One that takes longer, such as behind a transaction of hours, is given up and made at the next start. */
 const MADE_WITHIN_MS = 120_000;
 
-/** Makes what is missing or was left half made. What can't be made now is said, and left to the next start. */
-export async function makeIndexes(url: string, log: (line: string) => void): Promise<void> {
-  const client = new Client(connectionOptionsOf(url));
-  client.on('error', () => {});
-  await client.connect();
-  try {
-    // Whoever waited for the lock would hold a snapshot, which making an index waits for.
-    const { rows } = await client.query(`SELECT pg_try_advisory_lock(${INDEX_LOCK}) AS ours`);
-    if (rows[0].ours !== true) return;
-    await client.query(`SET statement_timeout = ${MADE_WITHIN_MS}`);
-    for (const [name, definition] of Object.entries(INDEXES)) await makeIndex(client, name, definition, log);
-  } finally {
-    await client.end();
-  }
+/** Makes what is missing or was left half made. What can't be made now is said, and left to the next start. @param client a session that ends after it */
+export async function makeIndexes(client: Client, log: (line: string) => void): Promise<void> {
+  // Whoever waited for the lock would hold a snapshot, which making an index waits for.
+  const { rows } = await client.query(`SELECT pg_try_advisory_lock(${INDEX_LOCK}) AS ours`);
+  if (rows[0].ours !== true) return;
+  await client.query(`SET statement_timeout = ${MADE_WITHIN_MS}`);
+  for (const [name, definition] of Object.entries(INDEXES)) await makeIndex(client, name, definition, log);
 }
 
 async function makeIndex(

@@ -1,25 +1,19 @@
 /**
- * Whether a server keeps what it has committed. Each session sets `synchronous_commit` for itself (client.ts), unless a pooler shares
+ * Whether a server keeps what it has committed. Each session sets `synchronous_commit` for itself (sessionSettings.ts), unless a pooler shares
  * it; `fsync` and `full_page_writes` are the server's, and can be changed while it runs (durabilityWatch.ts).
  */
 
 const WEAK_COMMITS = ['off', 'local'];
 
 /** `on` in place of what doesn't wait for the disk, or not for the standbys; what waits for more stays. */
-const ownCommit = `CASE WHEN current_setting('synchronous_commit') IN ('${WEAK_COMMITS.join("', '")}')
+export const ownCommit = `CASE WHEN current_setting('synchronous_commit') IN ('${WEAK_COMMITS.join("', '")}')
   THEN 'on' ELSE current_setting('synchronous_commit') END`;
 
 /** The settings as they are, `synchronous_commit` by an expression. */
-const settingsSql = (commit: string): string =>
+export const settingsSql = (commit: string): string =>
   `SELECT ${commit} AS synchronous_commit, current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes`;
 
 export const SETTINGS_SQL = settingsSql("current_setting('synchronous_commit')");
-
-/** For a session: a later change of the server's settings does not reach it. */
-export const SESSION_SQL = settingsSql(`set_config('synchronous_commit', ${ownCommit}, false)`);
-
-/** For a transaction: behind a pooler the session is not its own. */
-export const TRANSACTION_SQL = `SELECT set_config('synchronous_commit', ${ownCommit}, true)`;
 
 /** A row of the statements above. */
 export interface DurableSettings {

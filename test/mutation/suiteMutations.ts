@@ -148,8 +148,8 @@ const ANSWERED = 'recovery/answeredEntries';
 const OWN_COMMIT = [
   source(
     'postgres/durability',
-    'SESSION_SQL = settingsSql(',
-    "SESSION_SQL = settingsSql(`'on'`) ?? settingsSql(",
+    "settingsSql(`set_config('synchronous_commit', ${ownCommit}, false)`)",
+    "settingsSql(`'on'`)",
   ),
 ];
 

@@ -1,6 +1,7 @@
 /** Indexes of large tables are made while others write to them, and what was left half made is made again. */
+import { Client } from 'pg';
 import postgres from 'postgres';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { makeIndexes } from '../../src/postgres/concurrentIndexes.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestStores } from '../support/stores.js';
@@ -36,7 +37,10 @@ test('an index that was left half made is made again, and nobody who writes wait
   const writing = await sql.reserve();
   await writing`BEGIN`;
   await writing`UPDATE blocks SET exhausted_at = NULL`;
-  const made = makeIndexes(stores.databaseUrl, (line) => lines.push(line));
+  const client = new Client(stores.databaseUrl);
+  await client.connect();
+  onTestFinished(() => client.end());
+  const made = makeIndexes(client, (line) => lines.push(line));
   await until(async () => {
     const rows = await sql`
       SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%INDEX CONCURRENTLY%' AND wait_event_type = 'Lock'

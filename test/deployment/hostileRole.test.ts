@@ -1,0 +1,150 @@
+/** A database whose settings contradict everything that the service depends on, reached directly and through a pooler. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import postgres from 'postgres';
+import { expect, onTestFinished, test } from 'vitest';
+import { freshStores } from '../setup/freshStores.js';
+import { booksHold } from '../support/books.js';
+import type { Client } from '../support/client.js';
+import { auditFindings } from '../support/communal.js';
+import { pgbouncerMissing, startPgBouncer } from '../support/pgbouncer.js';
+import { rawRedis } from '../support/redis.js';
+import { ROOT } from '../support/root.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
+
+/** What each session of the database begins with. A pooler's server can't be told of the last three by a client. */
+const HOSTILE = [
+  `datestyle = 'German, DMY'`,
+  `intervalstyle = 'sql_standard'`,
+  `timezone = 'Asia/Kolkata'`,
+  `extra_float_digits = -15`,
+  `bytea_output = 'escape'`,
+  `standard_conforming_strings = off`,
+  `array_nulls = off`,
+  `default_transaction_isolation = 'serializable'`,
+  `default_transaction_read_only = on`,
+  `default_transaction_deferrable = on`,
+  `search_path = 'nowhere'`,
+  `lock_timeout = '1ms'`,
+  `synchronous_commit = off`,
+];
+const HOSTILE_TIMEOUTS = [
+  `statement_timeout = '20ms'`,
+  `idle_in_transaction_session_timeout = '20ms'`,
+  `idle_session_timeout = '1s'`,
+];
+
+const ADJUSTMENTS = 125;
+const TODAY = new Date().toISOString().slice(0, 10);
+
+/** A database with these settings for whoever connects, and a session of the test's own without them. */
+async function hostileStores(
+  settings: readonly string[],
+): Promise<TestStores & { sql: postgres.Sql<{ bigint: bigint }> }> {
+  const stores = await freshStores({ hasSchema: false });
+  const name = new URL(stores.databaseUrl).pathname.slice(1);
+  const sql = postgres(stores.databaseUrl, {
+    max: 1,
+    types: { bigint: postgres.BigInt },
+    onnotice: () => {},
+  });
+  onTestFinished(async () => {
+    await sql.end();
+    await stores.drop();
+  });
+  // This session has begun before them.
+  await sql`SELECT 1`;
+  for (const setting of settings) await sql.unsafe(`ALTER DATABASE ${name} SET ${setting}`);
+  return { ...stores, sql };
+}
+
+/** Every GET operation, with ids of what there is. */
+function reads(api: string, ids: { partnerId: number; gameId: number; sheetId: number }): string[] {
+  const { paths } = JSON.parse(readFileSync(join(ROOT, 'openapi', `${api}.v1.json`), 'utf8')) as {
+    paths: Record<string, Record<string, unknown>>;
+  };
+  return Object.entries(paths)
+    .filter(([, operations]) => operations.get !== undefined)
+    .map(([path]) =>
+      path
+        .replace('/partners/{id}', `/partners/${ids.partnerId}`)
+        .replace('/games/{id}', `/games/${ids.gameId}`)
+        .replace('/par-sheets/{id}', `/par-sheets/${ids.sheetId}`)
+        .replace('{playerId}', 'p')
+        .replace('{date}', TODAY)
+        .replaceAll(/\{\w+\}/g, '1'),
+    );
+}
+
+async function expectWholeService(
+  service: Client,
+  stores: TestStores & { sql: postgres.Sql<{ bigint: bigint }> },
+) {
+  const partner = await service.newPartner({
+    openingBalanceUsd: 1000,
+    apiRateLimit: 100_000,
+    spinRateLimit: 100_000,
+  });
+  const { partnerId, key } = partner;
+  const gameId = await service.newGame(key, parSheet('classic-3-reel'));
+  const spin = (i: number) =>
+    service.spin<{ spinId: string }>(key, { gameId, playerId: 'p', wagerUsd: 0.25, requestId: `s-${i}` });
+  await until(async () => (await spin(0)).status === 200, 'the game is dealt from');
+  const spun = await Promise.all(Array.from({ length: 50 }, (_, i) => spin(i)));
+  expect(spun.filter(({ status }) => status !== 200)).toEqual([]);
+  const adjusted = await Promise.all(
+    Array.from({ length: ADJUSTMENTS }, (_, i) =>
+      service.operator('POST', `/partners/${partnerId}/players/p${i % 5}/adjustments`, {
+        amountUsd: 1,
+        reason: 'goodwill',
+        requestId: `a-${i}`,
+      }),
+    ),
+  );
+  expect(adjusted.filter(({ status }) => status !== 200).map(({ text }) => text)).toEqual([]);
+  const report = await service.operator('POST', `/partners/${partnerId}/settlements/${TODAY}`);
+  expect(report.status, report.text).toBe(201);
+
+  const redis = rawRedis(stores.redisUrl);
+  onTestFinished(() => redis.disconnect());
+  await redis.flushdb();
+  await until(async () => (await spin(99)).status === 200, 'the cells are rebuilt');
+  expect((await spin(7)).text).toBe(spun[7]!.text);
+
+  const ids = { partnerId, gameId, sheetId: 1 };
+  const answers = await Promise.all([
+    ...reads('operator', ids).map(async (path) => ({ path, ...(await service.operator('GET', path)) })),
+    ...reads('partner', ids).map(async (path) => ({ path, ...(await service.partner('GET', path, key)) })),
+  ]);
+  expect(answers.filter(({ status }) => status >= 500).map(({ path, text }) => `${path} ${text}`)).toEqual(
+    [],
+  );
+  expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThan(30);
+  // Dates as German, and times of another zone.
+  const foreign = /"\d{2}\.\d{2}\.\d{4}|\+05:?30/;
+  expect(answers.filter(({ text }) => foreign.test(text)).map(({ path }) => path)).toEqual([]);
+  await until(async () => (await auditFindings(stores)).length === 0, 'the audit is clean');
+  await booksHold(stores.sql);
+}
+
+test('serves everything on a database whose settings are all hostile', async () => {
+  const stores = await hostileStores([...HOSTILE, ...HOSTILE_TIMEOUTS]);
+  const service = await startService(stores, { CELLS: '2' });
+  onTestFinished(() => service.stop());
+  await expectWholeService(service, stores);
+});
+
+test('serves everything through a pooler on a database whose settings are hostile', async ({ skip }) => {
+  const missing = pgbouncerMissing();
+  if (missing !== undefined) return skip(missing);
+  const stores = await hostileStores(HOSTILE);
+  const pooler = await startPgBouncer(stores.databaseUrl, 8);
+  onTestFinished(() => pooler.stop());
+  const settings = { CELLS: '2', DATABASE_DIRECT_URL: stores.databaseUrl, ALLOW_VOLATILE_POSTGRES: '1' };
+  const service = await startService({ ...stores, databaseUrl: pooler.url }, settings);
+  onTestFinished(() => service.stop());
+  await expectWholeService(service, stores);
+});
