@@ -147,7 +147,7 @@ export class OperatorFinds {
       }[]
     >`
       SELECT deal_id, r.partner_id, game_id, display_name, player_id, r.status, payout_micros,
-        (SELECT sum(w) FROM unnest(wagers_micros) AS w WHERE w > 0)::bigint AS wagered
+        (SELECT sum(w) FROM unnest(wagers_micros) AS w WHERE w > 0) AS wagered
       FROM rounds r JOIN games USING (game_id)
       WHERE (${partnerId}::int IS NULL OR r.partner_id = ${partnerId})
         AND (${gameId}::int IS NULL OR game_id = ${gameId}) AND (${status}::text IS NULL OR r.status = ${status})
@@ -213,7 +213,7 @@ export class OperatorFinds {
     >`
       SELECT game_id, partner_id, display_name, coalesce((rules->>'enabled')::boolean, false) AS enabled,
         budget_micros AS budget,
-        (SELECT sum(paid_micros) FROM communal_days d WHERE d.game_id = r.game_id)::bigint AS paid
+        (SELECT sum(paid_micros) FROM communal_days d WHERE d.game_id = r.game_id) AS paid
       FROM (SELECT DISTINCT ON (game_id) game_id, rules FROM communal_rules ORDER BY game_id DESC, version DESC
             LIMIT ${PROGRESSIVES_MAX}) r
         JOIN games USING (game_id) LEFT JOIN communal_pots USING (game_id)
@@ -232,8 +232,8 @@ export class OperatorFinds {
   async trafficDays(days: number, partnerId: number | undefined): Promise<GameDay[]> {
     const of = partnerId ?? null;
     const rows = await this.#sql<{ day: string; spins: bigint; wagered: bigint; paid: bigint }[]>`
-      SELECT d.day::text AS day, coalesce(sum(spins), 0)::bigint AS spins,
-        coalesce(sum(wagered_micros), 0)::bigint AS wagered, coalesce(sum(paid_micros), 0)::bigint AS paid
+      SELECT d.day::text AS day, coalesce(sum(spins), 0) AS spins,
+        coalesce(sum(wagered_micros), 0) AS wagered, coalesce(sum(paid_micros), 0) AS paid
       FROM (SELECT (now() AT TIME ZONE 'UTC')::date - i AS day FROM generate_series(0, ${days}::int - 1) AS i) d
         LEFT JOIN game_days g ON g.day = d.day AND (${of}::int IS NULL OR partner_id = ${of})
       GROUP BY d.day ORDER BY d.day`;

@@ -21,10 +21,10 @@ export async function countTrafficHours(sql: Sql): Promise<void> {
     if (!lock!.is_ours) return;
     await tx`
       WITH booked AS (
-        SELECT partner_id, day, sum(spins)::bigint AS spins, sum(wagered_micros) AS wagered, sum(paid_micros) AS paid
+        SELECT partner_id, day, sum(spins) AS spins, sum(wagered_micros) AS wagered, sum(paid_micros) AS paid
         FROM game_days WHERE day >= (now() AT TIME ZONE 'UTC')::date - 1 GROUP BY partner_id, day
       ), counted AS (
-        SELECT partner_id, (hour AT TIME ZONE 'UTC')::date AS day, sum(spins)::bigint AS spins,
+        SELECT partner_id, (hour AT TIME ZONE 'UTC')::date AS day, sum(spins) AS spins,
           sum(wagered_micros) AS wagered, sum(paid_micros) AS paid
         FROM traffic_hours WHERE hour >= ((now() AT TIME ZONE 'UTC')::date - 1)::timestamp AT TIME ZONE 'UTC'
         GROUP BY 1, 2
@@ -54,7 +54,7 @@ export async function trafficHours(
 ): Promise<TrafficHour[]> {
   const of = partnerId ?? null;
   const rows = await sql<{ hour: Date; spins: bigint; wagered: bigint; paid: bigint }[]>`
-    SELECT h.hour, coalesce(sum(spins), 0)::bigint AS spins, coalesce(sum(wagered_micros), 0) AS wagered,
+    SELECT h.hour, coalesce(sum(spins), 0) AS spins, coalesce(sum(wagered_micros), 0) AS wagered,
       coalesce(sum(paid_micros), 0) AS paid
     FROM (SELECT date_trunc('hour', now(), 'UTC') - i * interval '1 hour' AS hour
           FROM generate_series(0, ${hours}::int - 1) AS i) h

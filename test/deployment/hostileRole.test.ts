@@ -1,15 +1,13 @@
 /** A database whose settings contradict everything that the service depends on, reached directly and through a pooler. */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import postgres from 'postgres';
 import { expect, onTestFinished, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
 import type { Client } from '../support/client.js';
 import { auditFindings } from '../support/communal.js';
+import { everyRead } from '../support/everyRead.js';
 import { pgbouncerMissing, startPgBouncer } from '../support/pgbouncer.js';
 import { rawRedis } from '../support/redis.js';
-import { ROOT } from '../support/root.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
@@ -61,24 +59,6 @@ async function hostileStores(
   return { ...stores, sql };
 }
 
-/** Every GET operation, with ids of what there is. */
-function reads(api: string, ids: { partnerId: number; gameId: number; sheetId: number }): string[] {
-  const { paths } = JSON.parse(readFileSync(join(ROOT, 'openapi', `${api}.v1.json`), 'utf8')) as {
-    paths: Record<string, Record<string, unknown>>;
-  };
-  return Object.entries(paths)
-    .filter(([, operations]) => operations.get !== undefined)
-    .map(([path]) =>
-      path
-        .replace('/partners/{id}', `/partners/${ids.partnerId}`)
-        .replace('/games/{id}', `/games/${ids.gameId}`)
-        .replace('/par-sheets/{id}', `/par-sheets/${ids.sheetId}`)
-        .replace('{playerId}', 'p')
-        .replace('{date}', TODAY)
-        .replaceAll(/\{\w+\}/g, '1'),
-    );
-}
-
 async function expectWholeService(
   service: Client,
   stores: TestStores & { sql: postgres.Sql<{ bigint: bigint }> },
@@ -114,11 +94,7 @@ async function expectWholeService(
   await until(async () => (await spin(99)).status === 200, 'the cells are rebuilt');
   expect((await spin(7)).text).toBe(spun[7]!.text);
 
-  const ids = { partnerId, gameId, sheetId: 1 };
-  const answers = await Promise.all([
-    ...reads('operator', ids).map(async (path) => ({ path, ...(await service.operator('GET', path)) })),
-    ...reads('partner', ids).map(async (path) => ({ path, ...(await service.partner('GET', path, key)) })),
-  ]);
+  const answers = await everyRead(service, { partner, gameId, playerId: 'p', date: TODAY });
   expect(answers.filter(({ status }) => status >= 500).map(({ path, text }) => `${path} ${text}`)).toEqual(
     [],
   );

@@ -147,9 +147,9 @@ const ANSWERED = 'recovery/answeredEntries';
 /** It says `on`, whatever it finds. */
 const OWN_COMMIT = [
   source(
-    'postgres/durability',
-    "settingsSql(`set_config('synchronous_commit', ${ownCommit}, false)`)",
-    "settingsSql(`'on'`)",
+    'postgres/sessionSettings',
+    'SESSION_SQL = `',
+    "SESSION_SQL = `SELECT 'on' AS synchronous_commit, 'on' AS fsync, 'on' AS full_page_writes, 0 AS different` ?? `",
   ),
 ];
 
