@@ -4,7 +4,7 @@ import type { Static, TSchema } from '#typebox';
 import { Compile, type Validator } from '#typebox/compile';
 import { ApiError, ERRORS, invalid } from '../domain/errors.js';
 import { PATTERN_MESSAGES } from '../domain/requests.js';
-import { schemaFaults } from '../domain/validation.js';
+import { type SchemaFaults, schemaFaults } from '../domain/validation.js';
 
 export type JsonObject = Record<string, unknown>;
 
@@ -54,6 +54,16 @@ export function memberText(json: string, name: string): string | undefined {
 
 const validators = new WeakMap<TSchema, Validator>();
 
+/** @returns undefined where the value fits the schema */
+export function faultsOf(schema: TSchema, value: unknown): SchemaFaults | undefined {
+  let validator = validators.get(schema);
+  if (validator === undefined) {
+    validator = Compile(schema) as Validator;
+    validators.set(schema, validator);
+  }
+  return schemaFaults(validator, value, PATTERN_MESSAGES);
+}
+
 /**
  * Checks a value against a schema.
  * @throws ApiError: KS-4102 where a required field is missing, KS-4101 for any other fault; `details` has them all.
@@ -62,12 +72,7 @@ export function check<Schema extends TSchema>(
   schema: Schema,
   value: unknown,
 ): asserts value is Static<Schema> {
-  let validator = validators.get(schema);
-  if (validator === undefined) {
-    validator = Compile(schema) as Validator;
-    validators.set(schema, validator);
-  }
-  const found = schemaFaults(validator, value, PATTERN_MESSAGES);
+  const found = faultsOf(schema, value);
   if (found === undefined) return;
   throw new ApiError(found.isMissing ? ERRORS.fieldMissing : ERRORS.validationFailed, {
     details: found.faults,

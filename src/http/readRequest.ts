@@ -6,6 +6,7 @@ import { ApiError, ERRORS, invalid } from '../domain/errors.js';
 import { bodyText, check, type JsonObject, parseObject } from './body.js';
 import type { Exchange } from './exchange.js';
 import { withRequestId } from './partner/idempotencyKey.js';
+import { readQuery } from './query.js';
 import type { RouteRequest } from './route.js';
 
 /** @param base where the paths of the API begin. @throws ApiError: KS-4101, KS-4102, KS-4215 */
@@ -49,23 +50,4 @@ function decodePart(part: string): string {
   } catch {
     throw invalid([{ path: '', message: `The path part «${part}» is not percent-encoded UTF-8` }]);
   }
-}
-
-/** Of numbers whole ones only: what the endpoints' queries have. */
-function readQuery(schema: TSchema | undefined, text: string): Record<string, number | string> {
-  const query: Record<string, number | string> = {};
-  if (schema === undefined) return query;
-  const { properties } = schema as TSchema & {
-    properties: Record<string, { type: string; default?: number }>;
-  };
-  const given = new URLSearchParams(text);
-  for (const [name, { type, default: otherwise }] of Object.entries(properties)) {
-    const value = given.get(name);
-    if (value === null) {
-      if (otherwise !== undefined) query[name] = otherwise;
-    } else if (type === 'string') query[name] = value;
-    else query[name] = /^\d{1,10}$/.test(value) ? Number(value) : Number.NaN;
-  }
-  check(schema, query);
-  return query;
 }

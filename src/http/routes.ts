@@ -133,7 +133,7 @@ export function serverRoutes(
     method: route.method === 'delete' ? 'del' : route.method,
     pattern: BASES[route.scope] + route.path.replace(/\{(\w+)\}/g, ':$1'),
     operation: route.operationId,
-    hasQuery: route.query !== undefined,
+    hasQuery: true,
     bodyLimit: route.body === undefined ? 0 : (route.bodyLimit ?? BODY_LIMIT),
     handle:
       'handle' in route ? serve(route, access, replies, routeServices, apiVersion) : spinEndpoint.handle,

@@ -83,8 +83,8 @@ const sumsOf = (row: SumColumns): Sums => ({
   openWageredMicros: row.open_wagered,
 });
 
-/** The first entry id after a UTC day. */
-const idAfter = (day: string): bigint => firstIdAt(startOf(day) + DAY_MS);
+/** The first entry id after a UTC day; 0 for a day before the epoch. */
+const idAfter = (day: string): bigint => firstIdAt(Math.max(0, startOf(day) + DAY_MS));
 
 /** Open rounds before an entry id, `$before`, by game, with what was staked on them until then. */
 const openRoundsBefore = (before: bigint) =>

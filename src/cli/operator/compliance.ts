@@ -13,7 +13,7 @@ import { type Call, note, type OperatorCommands, type Schemas } from './call.js'
 
 const INDEX = 'index.json';
 const PAGE = 100;
-const EVENTS_PAGE = 1000;
+const EVENTS_PAGE = 100;
 const DAY_MS = 86_400_000;
 /** The most that the API has of a game's judgements. */
 const HISTORY_DAYS_MAX = 400;

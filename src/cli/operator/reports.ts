@@ -66,7 +66,7 @@ export function addReportCommands(commands: OperatorCommands): void {
     )
     .option('--partner <PARTNER>', 'of this partner only, by id or slug')
     .option('--cursor <CURSOR>', 'the nextCursor of the page before')
-    .addOption(new Option('--limit <N>', 'events on a page').argParser(wholeNumber).default(100))
+    .addOption(new Option('--limit <N>', 'events on a page, up to 100').argParser(wholeNumber).default(20))
     .addHelpText(
       'after',
       `

@@ -127,7 +127,7 @@ export const EventsReportQuery = Type.Object({
   ),
   partnerId,
   cursor,
-  limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: 'Events on a page' }),
+  limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Events on a page' }),
   escapeFormulas,
 });
 

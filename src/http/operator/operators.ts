@@ -49,12 +49,19 @@ const listOperators = ({ store }: Services): Route =>
     return { operators: (await store.operators.list()).map(shownOperator) };
   });
 
+/** The name of a path, where it can be an operator's. @throws ApiError KS-4212 */
+function nameOf({ name }: { readonly name: string }): string {
+  // Postgres takes no NUL.
+  if (name.includes('\0')) throw new ApiError(ERRORS.keyNotFound);
+  return name;
+}
+
 const rotateKey = ({ store, catalog }: Services): Route =>
   route(contract.rotateOperatorKey, async ({ actor, params, body }) => {
     const expiry = expiryOf(body.expiresAt);
     const apiKey = newKey('kso_');
     const key = { ...storedKey(apiKey), expiresAt: expiry };
-    const row = await store.operators.rotateKey(actor, params.name, key, body.reason);
+    const row = await store.operators.rotateKey(actor, nameOf(params), key, body.reason);
     if (row === undefined) throw new ApiError(ERRORS.keyNotFound);
     await learn(catalog);
     return { ...shownOperator(row), apiKey };
@@ -62,7 +69,7 @@ const rotateKey = ({ store, catalog }: Services): Route =>
 
 const revokeOperator = ({ store, catalog }: Services): Route =>
   route(contract.revokeOperator, async ({ actor, params, query }) => {
-    const result = await store.operators.revoke(actor, params.name, query.reason);
+    const result = await store.operators.revoke(actor, nameOf(params), query.reason);
     if (result === 'missing') throw new ApiError(ERRORS.keyNotFound);
     await learn(catalog);
     return undefined;

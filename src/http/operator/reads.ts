@@ -11,10 +11,12 @@ import { booked, gameRowOf, isDropped, noSpin, partnerOf, playerOf } from '../fo
 import { operatorGame } from '../partner/games.js';
 import { isShownAsSpin, spinRecords } from '../partner/players.js';
 import { deliveryOf } from '../partner/webhooks.js';
-import { cursorOf, type Route, route } from '../route.js';
+import { cursorOf, type Route, route, wrongCursor } from '../route.js';
 import type { Services } from '../services.js';
 
 const ENTRY_ID = /^[1-9]\d{0,18}$/;
+/** Of a signed 64-bit integer. */
+const ENTRY_ID_MAX = 2n ** 63n - 1n;
 
 const listAllGames = (services: Services): Route =>
   route(contract.listAllGames, async ({ query }) => {
@@ -57,6 +59,7 @@ const getStatement = (services: Services): Route =>
   route(contract.getStatement, async (request) => {
     const playerId = request.params.playerId;
     const cursor = cursorOf(request.query, ENTRY_ID);
+    if (cursor !== undefined && BigInt(cursor) > ENTRY_ID_MAX) throw wrongCursor();
     const limit = request.query.limit;
     const partner = await partnerOf(services.store, request.params.id);
     const { partnerId } = partner;

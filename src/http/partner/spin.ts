@@ -39,7 +39,7 @@ export class SpinEndpoint {
 
   readonly handle = (exchange: Exchange): void => {
     this.#access.partner(exchange, (partner) => {
-      const read = readBody(exchange.body, exchange.head.idempotencyKey);
+      const read = readBody(exchange.body, exchange.head);
       if (read instanceof ApiError) {
         this.#services.spins.submit(
           new CountedCommand(exchange, partner, this.#replies, KIND.countSpin, read),

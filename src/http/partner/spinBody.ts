@@ -2,6 +2,8 @@
 import { ApiError, invalid } from '../../domain/errors.js';
 import { SpinBody } from '../../domain/requests.js';
 import { bodyText, check, type JsonObject, parseObject } from '../body.js';
+import type { RequestHead } from '../exchange.js';
+import { readQuery } from '../query.js';
 import { withIdempotencyKey, withRequestId } from './idempotencyKey.js';
 import { readPlainSpin } from './plainSpin.js';
 
@@ -11,9 +13,13 @@ export interface ReadBody {
   readonly text: string | undefined;
 }
 
-/** The spin that a request asks for, or why it asks for none. @param idempotencyKey the header of that name */
-export function readBody(bytes: Buffer | undefined, idempotencyKey: string | undefined): ReadBody | ApiError {
+/** The spin that a request asks for, or why it asks for none. */
+export function readBody(
+  bytes: Buffer | undefined,
+  { idempotencyKey, query }: Pick<RequestHead, 'idempotencyKey' | 'query'>,
+): ReadBody | ApiError {
   try {
+    if (query !== '') readQuery(undefined, query);
     if (bytes === undefined) throw tooLarge();
     const plain = readPlainSpin(bytes);
     if (plain === undefined) return readAnyBody(bytes, idempotencyKey);

@@ -1,0 +1,27 @@
+/**
+ * `npm run fuzz [-- --share 0.1]`: hostile values for every parameter and body member of every operation, against a service of its own.
+ * Ends with 1 where an answer was a fault of the service.
+ */
+import { parseArgs } from 'node:util';
+import { runToEnd } from '../support/cleanup.js';
+import { OPERATOR_KEY } from '../support/client.js';
+import { environment, spawnService } from '../support/service.js';
+import { ownStores } from '../support/stores.js';
+import { fuzzParameters } from './parameters.js';
+
+const { values } = parseArgs({ options: { share: { type: 'string', default: '1' } } });
+
+await runToEnd(async (cleanup) => {
+  const stores = await ownStores();
+  cleanup.add(() => stores.drop());
+  const service = await spawnService(environment(stores, { LOG_LEVEL: 'fatal', CELLS: '2' }));
+  cleanup.add(() => service.stop());
+  const { requests, statuses, faults } = await fuzzParameters(
+    service.client,
+    OPERATOR_KEY,
+    Number(values.share),
+  );
+  console.log(`${requests} requests, by status: ${JSON.stringify(statuses)}, ${faults.length} faults`);
+  for (const fault of faults.slice(0, 100)) console.log(fault);
+  return faults.length === 0;
+});
