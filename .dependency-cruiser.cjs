@@ -32,7 +32,7 @@ const ROOMS = {
   ledger: ['^src/ledger/', ...SERVICE, 'requestIds'],
   webhooks: ['^src/webhooks/', ...SERVICE, 'ledger'],
   recovery: ['^src/recovery/', ...SERVICE, 'cells', 'ledger'],
-  archive: ['^src/archive/', 'domain', 'runtime', 'postgres'],
+  archive: ['^src/archive/', 'domain', 'helpers', 'runtime', 'postgres'],
   /** A program of its own, for whoever watches a log: it needs no store. */
   witness: ['^src/witness/', 'domain', 'helpers', 'embedded'],
   audit: ['^src/audit/', 'domain', 'helpers', 'postgres', 'redis', 'workers'],

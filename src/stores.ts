@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { Config } from './config.js';
 import {
+  closeTree,
   type EmbeddedStore,
   lockDataDir,
   SetupError,
@@ -44,6 +45,7 @@ export async function storeAddresses(
     return { redisUrl: REDIS_URL, databaseUrl: DATABASE_URL };
   const lock = await lockDataDir(config.dataDir);
   await services.add(closing('data folder lock', () => lock.release()));
+  await closeTree(lock.dataDir);
   const options = {
     dataDir: lock.dataDir,
     cacheDir: config.cacheDir,

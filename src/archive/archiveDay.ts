@@ -7,7 +7,7 @@
  * Ended anywhere, it is begun again, and gives the same bytes: rows have one order, and what may change later (thresholds, reports) is
  * taken from the manifest once that is on record.
  */
-import { mkdir, open, rename } from 'node:fs/promises';
+import { open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   ARCHIVE_FILES,
@@ -22,6 +22,7 @@ import {
   sha256,
 } from '../domain/ledgerDay.js';
 import { dayOf } from '../domain/settlement.js';
+import { makePrivateFolder, openPrivate } from '../files.js';
 import type { Sql } from '../postgres/client.js';
 import { type DaySource, idsOfDay, recordArchive, withDay } from '../postgres/ledgerDays.js';
 import { DutyCycle } from '../runtime/dutyCycle.js';
@@ -64,7 +65,7 @@ export async function archiveDay(sql: Sql, options: ArchiveOptions): Promise<Arc
     { day, today: options.today ?? dayOf(Date.now()) },
     async (source) => {
       const earlier = checkArchivable(day, source);
-      await mkdir(folder, { recursive: true });
+      await makePrivateFolder(folder);
       const largeWins =
         earlier === undefined
           ? source.largeWinMicros
@@ -191,7 +192,7 @@ const describe = ({ expected, found }: { expected: string; found: string }): str
 async function putInPlace(folder: string, manifest: Manifest): Promise<void> {
   for (const name of ARCHIVE_FILES) await rename(part(folder, name), join(folder, fileName(name)));
   const path = join(folder, MANIFEST);
-  const handle = await open(`${path}.part`, 'w');
+  const handle = await openPrivate(`${path}.part`, 'w');
   await handle.writeFile(manifestText(manifest));
   await handle.sync();
   await handle.close();

@@ -14,6 +14,7 @@ import {
 } from 'hyparquet';
 import { ByteWriter, type ColumnSource, ParquetWriter } from 'hyparquet-writer';
 import type { FileSeal } from '../domain/ledgerDay.js';
+import { openPrivate } from '../files.js';
 import type { CopyRow } from '../postgres/copy.js';
 
 /** Rows of a group: what is held in memory at a time, some 16 MB. */
@@ -95,7 +96,7 @@ export class ParquetFile {
 
   static async create(path: string, columns: readonly Column[]): Promise<ParquetFile> {
     await loaded();
-    return new ParquetFile(await open(path, 'w'), columns);
+    return new ParquetFile(await openPrivate(path, 'w'), columns);
   }
 
   /** The fields of the row are the columns, in their order. Wait for {@link flushFull} after each piece that comes. */

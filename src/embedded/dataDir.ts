@@ -1,25 +1,10 @@
-/**
- * The data folder: who holds it, and the small files in it that outlive a start (ports, passwords).
- *
- * One process at a time works on a data folder. The lock is a listening unix socket, because the kernel frees that
- * when its process ends in whatever way: a lock file would stay behind after SIGKILL.
- */
-import { createHash, randomBytes, randomInt } from 'node:crypto';
-import { constants } from 'node:fs';
-import { access, chmod, link, mkdir, open, readFile, realpath, rename, rm } from 'node:fs/promises';
-import { connect, createServer, type Server } from 'node:net';
-import { tmpdir } from 'node:os';
+/** The small files of the data folder that outlive a start: ports, passwords, keys. */
+import { randomBytes, randomInt } from 'node:crypto';
+import { chmod, link, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { listen } from './loopback.js';
+import { ownFolder } from './privateFolder.js';
 import { SetupError } from './setupError.js';
-
-export interface DataDirLock {
-  /** The folder's real path. */
-  readonly dataDir: string;
-  release(): Promise<void>;
-}
-
-/** sizeof(sockaddr_un.sun_path) on Linux. */
-const SOCKET_NAME_LENGTH = 108;
 
 /**
  * Ports below the range from which Linux, macOS and Windows take the local ends of outgoing connections. In that range
@@ -28,70 +13,6 @@ const SOCKET_NAME_LENGTH = 108;
 const PORT_MIN = 15_000;
 const PORT_MAX = 32_000;
 const PORT_ATTEMPTS_MAX = 200;
-
-/**
- * Makes the folder if need be and locks it until release() or the end of this process. Throws SetupError if held.
- * @param name the setting that names the folder, for messages
- */
-export async function lockDataDir(dataDir: string, name = 'DATA_DIR'): Promise<DataDirLock> {
-  let folder: string;
-  try {
-    await mkdir(dataDir, { recursive: true });
-    folder = await realpath(dataDir);
-    await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
-  } catch (error) {
-    throw new SetupError(`${name} ${dataDir} cannot be used (${(error as Error).message})`, {
-      cause: error,
-    });
-  }
-  const server = await holdSocket(folder);
-  if (!server) throw new SetupError(`${name} ${folder} is in use by another Spindle`);
-  server.unref();
-  return {
-    dataDir: folder,
-    release: () => new Promise((resolve) => server.close(() => resolve())),
-  };
-}
-
-async function holdSocket(folder: string): Promise<Server | undefined> {
-  const name = `spindle-${createHash('sha256').update(folder).digest('hex').slice(0, 32)}`;
-  if (process.platform === 'linux') {
-    // Versions up to 1.4.0 hold this name, which Node 22.13 and 24.0 refuse: they take no zeros in it.
-    if (await answers(`\0${name}`.padEnd(SOCKET_NAME_LENGTH, '\0'))) return undefined;
-    // Node 20 pads an abstract name with zeros to its full length, and later ones do not: a name of that length is one lock.
-    const whole = `spindle-${createHash('sha512').update(folder).digest('hex')}`;
-    return listen(`\0${whole}`.slice(0, SOCKET_NAME_LENGTH));
-  }
-  if (process.platform === 'win32') return listen(`\\\\.\\pipe\\${name}`);
-
-  const path = join(tmpdir(), `${name}.sock`);
-  const held = await listen(path);
-  if (held || (await answers(path))) return held;
-  await rm(path, { force: true });
-  return listen(path);
-}
-
-/** A server on the address, or undefined where another one listens. */
-function listen(address: string | { port: number; host: string }): Promise<Server | undefined> {
-  return new Promise((resolve, reject) => {
-    const server = createServer((socket) => socket.destroy());
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EADDRINUSE' || error.code === 'EACCES') resolve(undefined);
-      else reject(error);
-    });
-    server.listen(address, () => resolve(server));
-  });
-}
-
-function answers(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(path, () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once('error', () => resolve(false));
-  });
-}
 
 /** A loopback port on which nothing listens at this moment. */
 export async function freePort(): Promise<number> {
@@ -125,7 +46,7 @@ export function newPassword(): string {
 
 /** What the file holds; where there is none, what `make` returns, written whole with mode 0600 or not at all. */
 export async function readOrCreateSecret(path: string, make: () => string): Promise<string> {
-  await mkdir(dirname(path), { recursive: true });
+  await ownFolder(dirname(path), 'The folder');
   const kept = await readText(path);
   if (kept !== undefined && kept !== '') {
     await chmod(path, 0o600);

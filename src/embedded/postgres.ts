@@ -11,6 +11,7 @@ import { movedClock } from './movedClock.js';
 import { commandLine, endOrphans } from './orphans.js';
 import { findPostgresPrograms, type PostgresPrograms } from './postgresPrograms.js';
 import { asUser, chooseUser, runAs, type ServerUser } from './postgresUser.js';
+import { ownFolder } from './privateFolder.js';
 import { reasonOf, SetupError } from './setupError.js';
 import type { EmbeddedOptions, EmbeddedStore } from './store.js';
 import { supervise } from './supervisor.js';
@@ -55,7 +56,7 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   const { dataDir, progress, onEvent } = options;
   const folder = join(dataDir, 'postgres');
   const data = join(folder, 'data');
-  await mkdir(folder, { recursive: true });
+  await ownFolder(folder, 'The folder');
   const { user, programs } = await chooseUser({ folder, data, programs: await findPostgresPrograms() });
   const password = await readOrCreateSecret(join(folder, 'password'), newPassword);
   await makeData({ folder, data, user, programs, password, progress });

@@ -2,14 +2,14 @@
  * The user that Postgres runs as. It refuses to run as root; so as root it runs as the owner of its data, which is
  * `nobody` for new data, in the first of these ways that lets that user reach the programs and the data:
  *
- * 1. as that user and nothing more;
- * 2. as that user with one capability of root, CAP_DAC_OVERRIDE: for a project or a data folder below a folder that
- *    is closed to others, e.g. /root;
- * 3. as that user with a copy of the programs in the data folder: where 2 is not to be had, as without setpriv.
+ * 1. as that user and nothing more: the data folder is that user's own;
+ * 2. as that user with one capability of root, CAP_DAC_OVERRIDE: a data folder of root is closed to others;
+ * 3. as that user on a data folder that others may pass through, and neither list nor read: where 2 is not to be had, as
+ *    without setpriv. With a copy of the programs in it where theirs are closed to that user.
  */
 import { execFile } from 'node:child_process';
-import { cp, rename, rm, stat } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { chmod, cp, rename, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { nativeFolder, type PostgresPrograms } from './postgresPrograms.js';
 import { reasonOf, SetupError } from './setupError.js';
@@ -87,10 +87,19 @@ export async function chooseUser(wanted: {
   if (await reaches(plain, programs.postgres, folder)) return { user: plain, programs };
   const capable: ServerUser = { uid, gid, wrapper: setpriv(uid, gid) };
   if (await reaches(capable, programs.postgres, folder)) return { user: capable, programs };
-  if (await reaches(plain, folder)) return { user: plain, programs: await copyPrograms(programs, folder) };
+  await letThrough(folder);
+  if (await reaches(plain, folder)) {
+    const isReached = await reaches(plain, programs.postgres);
+    return { user: plain, programs: isReached ? programs : await copyPrograms(programs, folder) };
+  }
   throw new SetupError(
     `Postgres refuses to run as root, and user ${uid} cannot enter ${folder}: start Spindle as an ordinary user, set DATA_DIR to a folder that others can enter, or set DATABASE_URL`,
   );
+}
+
+/** Other users may pass through to what is theirs below. */
+async function letThrough(folder: string): Promise<void> {
+  for (const each of [folder, dirname(folder)]) await chmod(each, 0o711);
 }
 
 /**

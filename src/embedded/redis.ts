@@ -2,10 +2,10 @@
  * A real Redis (or Valkey) on a loopback port, with its log in the data folder: every answered write is on disk
  * (`appendfsync always`) and nothing is ever evicted.
  */
-import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { keptPort, newPassword, readOrCreateSecret, writeFileAtomic } from './dataDir.js';
 import { endOrphans } from './orphans.js';
+import { ownFolder } from './privateFolder.js';
 import { askRedis } from './redisQuestion.js';
 import { findRedisProgram, REDIS_PROGRAM_NAMES, redisEnvironment } from './redisServer.js';
 import type { EmbeddedOptions, EmbeddedStore } from './store.js';
@@ -43,7 +43,7 @@ export async function startRedisServer(
   { folder, password, settings }: RedisServerOptions,
 ): Promise<EmbeddedStore> {
   const program = await findRedisProgram(cacheDir, progress);
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await ownFolder(folder, 'The folder');
   const configFile = join(folder, 'redis.conf');
   const mark = { programs: REDIS_PROGRAM_NAMES, argument: configFile };
   const stopping = { stopSignals: STOP_SIGNALS, stopDeadlineMs: STOP_DEADLINE_MS, onEvent };

@@ -2,7 +2,7 @@
  * A Redis Cluster on loopback ports: three primaries and a replica of each, to look at and to test with. All of it is on one
  * machine: it shows how a cluster behaves, and protects against nothing that ends the machine.
  */
-import { mkdir, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { keptPort, readText, writeFileAtomic } from './dataDir.js';
@@ -55,7 +55,6 @@ export async function clusterMembers(
   const folder = folderOf(options);
   // One that was left half formed is begun anew: it never held anything.
   if ((await readText(formedFile(options))) === undefined) await rm(folder, { recursive: true, force: true });
-  await mkdir(folder, { recursive: true, mode: 0o700 });
   const password = await keptPassword(folder);
   return Array.from({ length: 2 * PRIMARIES }, (_, i) => {
     const own = join(folder, String(i));

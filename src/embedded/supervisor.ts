@@ -193,6 +193,8 @@ class Keeper implements Supervisor {
 function startChild(launch: Launch, logFile: string): Running {
   // The file itself and not a pipe: the server must not die of a broken pipe when this process does.
   const log = openLog(logFile);
+  // The server inherits it: whatever files it makes, no other user reads them.
+  const before = process.umask(0o077);
   try {
     const child = spawn(launch.file, launch.args, {
       cwd: launch.cwd,
@@ -211,6 +213,7 @@ function startChild(launch: Launch, logFile: string): Running {
     });
     return { child, ended };
   } finally {
+    process.umask(before);
     closeSync(log);
   }
 }

@@ -16,7 +16,7 @@ export async function noteAddress(
   if (port === undefined || isElsewhere) return;
   const file = join(dataDir, SERVICE_FILE);
   const content: ServiceFile = { url: localUrl(HOST, port), pid: process.pid };
-  const isWritten = await writeFile(file, JSON.stringify(content)).then(
+  const isWritten = await writeFile(file, JSON.stringify(content), { mode: 0o600 }).then(
     () => true,
     () => false,
   );

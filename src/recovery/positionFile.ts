@@ -2,9 +2,10 @@
  * The file outside both stores that says how far they are (POSITION_FILE). Several workers may share it: each write reads it, takes the
  * greater of both, and puts a new file in its place, behind a lock file. Writes that are asked for together are one.
  */
-import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { makePrivateFolder, openPrivate } from '../files.js';
 import type { Identity } from '../postgres/positions.js';
 
 export interface CellPosition {
@@ -103,13 +104,13 @@ export class PositionFile {
   async #write(position: () => Position | undefined): Promise<void> {
     const ours = position();
     if (ours === undefined) return;
-    await mkdir(dirname(this.path), { recursive: true });
+    await makePrivateFolder(dirname(this.path));
     const unlock = await this.#lock();
     try {
       const before = await this.read();
       const merged = before?.id === ours.id ? mergePositions(before, ours) : ours;
       const temporary = `${this.path}.tmp`;
-      const file = await open(temporary, 'w', 0o600);
+      const file = await openPrivate(temporary, 'w');
       try {
         await file.writeFile(`${JSON.stringify(merged)}\n`);
         await file.sync();

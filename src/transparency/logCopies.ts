@@ -3,7 +3,7 @@
  * is published, as C2SP tlog-tiles names them. A folder grows from one published checkpoint to a later one, its own checkpoint last, so
  * that it is whole as of that whatever interrupts it. Several workers may share it.
  */
-import { mkdir, rename, rm, stat } from 'node:fs/promises';
+import { rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Checkpoint, parseCheckpoint } from '../domain/transparency/checkpoints.js';
 import { BUNDLES } from '../domain/transparency/growth.js';
@@ -17,7 +17,7 @@ import {
   widthAt,
 } from '../domain/transparency/tiles.js';
 import type { EventEmitter } from '../events.js';
-import { readIfThere, writeDurably } from '../files.js';
+import { closeFolder, makePrivateFolder, readIfThere, writeDurably } from '../files.js';
 import type { Sql } from '../postgres/client.js';
 import { checkpointAfter, logOrigins, logState } from '../postgres/publicLog.js';
 import { PublicLogReads, type Published, readTiles } from '../postgres/publicLogReads.js';
@@ -103,6 +103,8 @@ export class LogCopies extends PeriodicService {
   /** @returns whether the folder has all that is published */
   async #copy(folder: string, published: Published): Promise<boolean> {
     const { sql } = this.#options;
+    // An earlier version left it open to all.
+    if (this.#copied === undefined) await closeFolder(folder);
     const have = await this.#sizeIn(folder, published.origin);
     const isLast = have >= published.size;
     const next = isLast ? published : ((await checkpointAfter(sql, published.logId, have)) ?? published);
@@ -133,7 +135,7 @@ export class LogCopies extends PeriodicService {
     if (!(await logOrigins(this.#options.sql)).includes(origin))
       throw new Error(`LOG_COPY_DIR ${folder} holds the log ${origin}, which is not of this database`);
     const aside = join(folder, hashOfOrigin(origin));
-    await mkdir(aside, { recursive: true });
+    await makePrivateFolder(aside);
     for (const name of ['tile', 'checkpoint'])
       await rename(join(folder, name), join(aside, name)).catch((error: unknown) => {
         // It was moved before: by a turn that was interrupted, or another worker.

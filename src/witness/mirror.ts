@@ -47,7 +47,7 @@ export class Mirror {
       if (place.width === TILE_WIDTH && (await readIfThere(this.#path(place))) !== undefined) continue;
       const bytes = await this.#log.tile(place);
       await this.#verify(place, bytes);
-      await writeDurably(this.#path(place), cutTile(place, bytes)!);
+      await writeDurably(this.#path(place), cutTile(place, bytes)!, { isPublic: true });
     }
     const tiles = new Map<string, Buffer>();
     const wanted: TilePlace[] = [];
@@ -61,7 +61,7 @@ export class Mirror {
     );
     if (size > 0 && !found.equals(root))
       throw new LogError('the tiles do not give the root of the checkpoint');
-    await writeDurably(join(this.#folder, 'checkpoint'), text);
+    await writeDurably(join(this.#folder, 'checkpoint'), text, { isPublic: true });
   }
 
   /** Tiles are verified by what lies below them, which comes first. */

@@ -1,4 +1,5 @@
 /** Days of an installation with a communal progressive are dropped: pots, shares and who spun last go on exactly at the boundary. */
+import { readdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,6 +16,7 @@ import { verifySettlements } from '../../src/settlement/verify.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { Client } from '../support/client.js';
 import { auditFindings, RULES, type SpinBody, setUp, spin } from '../support/communal.js';
+import { openToOthers } from '../support/openToOthers.js';
 import { openNodes } from '../support/redis.js';
 import { startService } from '../support/service.js';
 import {
@@ -157,6 +159,11 @@ const shown = (client: Client) =>
 
 describe.sequential('two dropped days of a communal progressive', () => {
   let before: unknown[];
+
+  test('what is archived is read by its owner only', () => {
+    expect(readdirSync(directory)).toEqual(days);
+    expect(openToOthers(directory)).toEqual([]);
+  });
 
   test('kills at each step of a drop are repeated, and each boundary is audited clean', async () => {
     expect(await violations()).toEqual([]);

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
+import { openToOthers } from '../support/openToOthers.js';
 import { ROOT } from '../support/root.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
@@ -67,6 +68,7 @@ test('writes each file with its hash, and no key', async () => {
     files: { file: string; rows: number; bytes: number; sha256: string }[];
   };
   expect(JSON.parse(made.out)).toEqual(index);
+  expect(openToOthers(out)).toEqual([]);
   expect(index.files.map(({ file }) => file).sort()).toEqual(
     readdirSync(out)
       .filter((name) => name !== 'index.json')

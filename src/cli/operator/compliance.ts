@@ -3,10 +3,11 @@
  * by page, so that an auditor's key is enough and no page but the newest is held in memory.
  */
 import { createHash } from 'node:crypto';
-import { mkdir, open, readdir, writeFile } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bodyOf, type OperatorClient } from '../../client/client.js';
 import { isDay } from '../../domain/settlement.js';
+import { makePrivateFolder, openPrivate } from '../../files.js';
 import { UsageError } from '../command.js';
 import { table } from '../output.js';
 import { type Call, note, type OperatorCommands, type Schemas } from './call.js';
@@ -69,7 +70,7 @@ async function report({ client, options, print }: Call): Promise<void> {
     if (!isDay(day)) throw new UsageError(`«${day}» is no day, YYYY-MM-DD`);
   }
   if (to < from) throw new UsageError('--to must not be before --from');
-  await mkdir(out, { recursive: true });
+  await makePrivateFolder(out);
   if ((await readdir(out)).length > 0) throw new UsageError(`${out} is not empty`);
   const files: Written[] = [];
   for (const [file, rows] of Object.entries(FILES)) {
@@ -78,7 +79,7 @@ async function report({ client, options, print }: Call): Promise<void> {
   }
   const { operator } = await bodyOf(client.GET('/session', {})).catch(() => ({ operator: null }));
   const index = { report: 'compliance', from, to, generatedAt: new Date().toISOString(), operator, files };
-  await writeFile(join(out, INDEX), `${JSON.stringify(index, undefined, 2)}\n`, { flag: 'wx' });
+  await writeFile(join(out, INDEX), `${JSON.stringify(index, undefined, 2)}\n`, { flag: 'wx', mode: 0o600 });
   print(index, () =>
     table(
       [
@@ -94,7 +95,7 @@ async function report({ client, options, print }: Call): Promise<void> {
 
 /** Writes rows, a line each, as they come. */
 async function write(folder: string, file: string, rows: Rows): Promise<Written> {
-  const handle = await open(join(folder, file), 'wx');
+  const handle = await openPrivate(join(folder, file), 'wx');
   const digest = createHash('sha256');
   let [count, bytes] = [0, 0];
   try {

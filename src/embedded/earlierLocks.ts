@@ -1,0 +1,36 @@
+/**
+ * Whether a version up to 1.4.0 works on a data folder: on Linux it holds a name of the abstract namespace of sockets. Any user of the
+ * machine can hold such a name, so it counts only where a process of root, of this user or of the folder's owner holds it.
+ */
+import { createHash } from 'node:crypto';
+import { readdir, readFile, readlink, stat } from 'node:fs/promises';
+
+export async function isHeldByEarlierVersion(folder: string): Promise<boolean> {
+  const inodes = await inodesOf([
+    `@spindle-${createHash('sha256').update(folder).digest('hex').slice(0, 32)}`,
+    // sizeof(sockaddr_un.sun_path) bytes.
+    `@spindle-${createHash('sha512').update(folder).digest('hex')}`.slice(0, 108),
+  ]);
+  if (inodes.size === 0) return false;
+  const trusted = new Set([0, process.getuid?.(), (await stat(folder)).uid]);
+  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
+    const owner = await stat(`/proc/${pid}`).catch(() => undefined);
+    if (owner === undefined || !trusted.has(owner.uid)) continue;
+    // Files of another user's process can't be read: then its data folder can't be, either.
+    for (const file of await readdir(`/proc/${pid}/fd`).catch(() => [])) {
+      const target = await readlink(`/proc/${pid}/fd/${file}`).catch(() => '');
+      if (inodes.has(target)) return true;
+    }
+  }
+  return false;
+}
+
+/** Of the sockets with such a name, as /proc names them. A zero byte reads @ there, and Node 20 fills a name up with them. */
+async function inodesOf(names: readonly string[]): Promise<ReadonlySet<string>> {
+  const rows = (await readFile('/proc/net/unix', 'utf8').catch(() => '')).split('\n');
+  const found = rows.flatMap((row) => {
+    const [, , , , , , inode, path = ''] = row.trim().split(/\s+/);
+    return names.includes(path.replace(/@+$/, '')) ? [`socket:[${inode}]`] : [];
+  });
+  return new Set(found);
+}
