@@ -212,7 +212,7 @@ function addVerify(program: Command): void {
     .option('--table <FILE>', "the raffle's prize table")
     .option('--rules <FILE>', "the blackjack table's rules")
     .option('--spin <FILE>', 'the answer to the spin, or the round')
-    .option('--label-key <HEX>', "the game's label key")
+    .option('--label-key-file <FILE>', "file of the game's label key, hexadecimal")
     .option(
       '--seen <FILE>',
       'a checkpoint kept from before (repeatable)',

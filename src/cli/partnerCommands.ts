@@ -44,14 +44,12 @@ function addListen(webhooks: Command, { brand }: PartnerSide): void {
     .helpGroup('Without any service or store:')
     .option('--port <N>', 'where (9000; 0: any)')
     .option(
-      '--secret <SECRET>',
-      'secret of the webhook, whsec_…; may be given again',
-      (secret: string, secrets: readonly string[]) => [...secrets, secret],
-      [],
+      '--secret-file <FILE>',
+      'file of the secrets of the webhook, whsec_…, a line each (- reads the standard input)',
     )
     .action(async () => {
-      const { port, secret, json = false } = listen.optsWithGlobals();
-      await (await import('./webhooks.js')).listen(await brand(), { port, secret, json });
+      const { port, secretFile, json = false } = listen.optsWithGlobals();
+      await (await import('./webhooks.js')).listen(await brand(), { port, secretFile, json });
     });
 }
 

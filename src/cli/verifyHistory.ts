@@ -17,7 +17,7 @@ export interface Given extends ProofOptions {
 }
 
 function optionsOf(file: string | undefined, given: Given): HistoryOptions {
-  const { game, url, keyFile, labelKey, sample = 0, state } = given;
+  const { game, url, keyFile, sample = 0, state } = given;
   if (file !== undefined) throw new UsageError('--history takes no FILE');
   if (game === undefined) throw new UsageError('Give the game: --game ID');
   if (url === undefined) throw new UsageError("Give the service's address: --url URL");
@@ -25,7 +25,10 @@ function optionsOf(file: string | undefined, given: Given): HistoryOptions {
   const key = textOf(keyFile).trim();
   if (!/^ks_[\x21-\x7e]+$/.test(key)) throw new UsageError(`${keyFile} has no key of a partner`);
   if (sample > SPINS_MAX) throw new UsageError(`--sample must be at most ${SPINS_MAX}`);
-  const { logKeys, policy, sheet, table, rules, seen } = verifyOptionsOf({ ...given, url: undefined });
+  const { logKeys, policy, sheet, table, rules, seen, labelKey } = verifyOptionsOf({
+    ...given,
+    url: undefined,
+  });
   if (given.spin !== undefined || (seen?.length ?? 0) > 0)
     throw new UsageError('--history takes neither --spin nor --seen');
   const trust = { logKeys: logKeys ?? [], ...(policy === undefined ? {} : { policy }) };
@@ -34,7 +37,7 @@ function optionsOf(file: string | undefined, given: Given): HistoryOptions {
     ...(table === undefined ? {} : { table }),
     ...(rules === undefined ? {} : { rules }),
   };
-  return { game, url, key, trust, math, sample, labelKey: labelKey?.toLowerCase(), state };
+  return { game, url, key, trust, math, sample, labelKey, state };
 }
 
 /** The command. @returns the exit status: 0 all holds, 1 not. @throws UsageError where there is nothing to look at */

@@ -16,7 +16,8 @@ export interface ProofOptions {
   readonly table?: string;
   readonly rules?: string;
   readonly spin?: string;
-  readonly labelKey?: string;
+  /** A key that partner and operator know: no argument, which every user of the machine could read. */
+  readonly labelKeyFile?: string;
   readonly seen?: readonly string[];
   readonly url?: string | undefined;
   readonly json?: boolean;
@@ -62,7 +63,7 @@ function tileReader(url: string): (path: string) => Promise<Uint8Array> {
 
 /** What a proof is compared with. @throws UsageError */
 export function verifyOptionsOf(options: ProofOptions): VerifyOptions {
-  const { logKey, policy, sheet, table, rules, spin, labelKey, seen, url } = options;
+  const { logKey, policy, sheet, table, rules, spin, labelKeyFile, seen, url } = options;
   if (logKey === undefined && policy === undefined) throw new UsageError('Give --log-key or --policy');
   return {
     logKeys: logKey === undefined ? [] : [logKey],
@@ -71,7 +72,7 @@ export function verifyOptionsOf(options: ProofOptions): VerifyOptions {
     ...(table === undefined ? {} : { table: jsonOf(table) }),
     ...(rules === undefined ? {} : { rules: jsonOf(rules) }),
     ...(spin === undefined ? {} : { spin: jsonOf(spin) }),
-    ...(labelKey === undefined ? {} : { labelKey: labelKey.toLowerCase() }),
+    ...(labelKeyFile === undefined ? {} : { labelKey: textOf(labelKeyFile).trim().toLowerCase() }),
     ...(url === undefined ? {} : { readTile: tileReader(url) }),
     seen: (seen ?? []).map(textOf),
   };

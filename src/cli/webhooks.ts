@@ -5,11 +5,12 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { bodySignature, standardSignature } from '../domain/webhook.js';
 import { UsageError, whole } from './command.js';
+import { textOf } from './verifyProof.js';
 
 export interface ListenOptions {
   readonly port: string | undefined;
-  /** Of the webhooks whose deliveries come here. */
-  readonly secret: readonly string[];
+  /** Has the secrets of the webhooks whose deliveries come here; - is the standard input. */
+  readonly secretFile: string | undefined;
   readonly json: boolean;
 }
 
@@ -19,13 +20,14 @@ const PORT_MAX = 65_535;
 const AGE_SECONDS_MAX = 300;
 
 /** Receives until the process is ended. */
-export async function listen(brand: string, { port, secret, json }: ListenOptions): Promise<void> {
+export async function listen(brand: string, { port, secretFile, json }: ListenOptions): Promise<void> {
   const wanted = port === undefined ? PORT : whole(port, '--port');
   if (wanted > PORT_MAX) throw new UsageError(`--port must be at most ${PORT_MAX}`);
+  const secrets = secretFile === undefined ? undefined : secretsIn(secretFile);
   const server = createServer((request, response) => {
     bodyOf(request).then(
       (body) => {
-        const faults = secret.length === 0 ? undefined : faultsOf(brand, request, body, secret);
+        const faults = secrets === undefined ? undefined : faultsOf(brand, request, body, secrets);
         process.stdout.write(
           `${json ? asJson(request, body, faults) : asText(brand, request, body, faults)}\n`,
         );
@@ -39,6 +41,16 @@ export async function listen(brand: string, { port, secret, json }: ListenOption
   const { port: listening } = server.address() as AddressInfo;
   process.stderr.write(`listening on http://localhost:${listening}/\n`);
   await once(server, 'close');
+}
+
+/** A secret among the arguments would be read by every user of the machine. @throws UsageError where the file has none */
+function secretsIn(file: string): readonly string[] {
+  const secrets = textOf(file)
+    .split('\n')
+    .flatMap((line) => line.trim() || []);
+  if (secrets.length === 0 || secrets.some((secret) => !/^whsec_[\x21-\x7e]+$/.test(secret)))
+    throw new UsageError(`${file} must have a secret of a webhook, whsec_…, in each line`);
+  return secrets;
 }
 
 async function bodyOf(request: IncomingMessage): Promise<Buffer> {
@@ -81,7 +93,7 @@ function faultsOf(
 
 function asText(brand: string, request: IncomingMessage, body: Buffer, faults: string[] | undefined): string {
   const own = (name: string): string => header(request, `X-${brand}-${name}`);
-  let signed = 'signatures not checked (no --secret)';
+  let signed = 'signatures not checked (no --secret-file)';
   if (faults !== undefined)
     signed = faults.length === 0 ? 'signatures valid' : `NOT VALID: ${faults.join(', ')}`;
   return `${new Date().toISOString()} ${own('Event')} ${own('Delivery-Id')} attempt ${own('Attempt')}  ${signed}\n  ${body.toString('utf8')}`;

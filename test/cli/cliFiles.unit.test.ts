@@ -1,8 +1,11 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { confirm } from '../../src/cli/confirm.js';
 import { printable, table } from '../../src/cli/output.js';
 import { readRaffle } from '../../src/cli/prizeFile.js';
+import { ROOT } from '../support/root.js';
 
 const PRIZES = 'prizeName,prizeTier,valueUsd,count\n';
 describe('a prize file', () => {
@@ -108,4 +111,24 @@ test.each([
   if (isDone) await expect(asked).resolves.toBeUndefined();
   else await expect(asked).rejects.toThrow('Nothing is changed');
   expect(String(output.read())).toContain('Key 3 is refused. Do it? [y/N] ');
+});
+
+test('no option takes a secret, which every user of the machine could read among the arguments: files do', () => {
+  const sources = [
+    'src/cli.ts',
+    ...readdirSync(join(ROOT, 'src/cli'), { recursive: true, encoding: 'utf8' }).map(
+      (file) => `src/cli/${file}`,
+    ),
+  ];
+  const texts = sources
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => readFileSync(join(ROOT, file), 'utf8'));
+  const options = texts.flatMap(
+    (text) => text.match(/'--[a-z-]*(key|secret|token|password)[a-z-]* <[^>]+>'/g) ?? [],
+  );
+  expect(new Set(options.filter((option) => !option.includes('<FILE>')))).toEqual(
+    // A public key, and the name of a key that is made.
+    new Set(["'--log-key <VKEY>'", "'--new-key <NAME>'"]),
+  );
+  expect(options).toContain("'--secret-file <FILE>'");
 });

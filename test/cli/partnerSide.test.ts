@@ -248,7 +248,8 @@ test('webhooks manage lists, deactivates, tests and rotates; listen takes what e
   const rotated = JSON.parse((await manage('rotate', String(id), '--json')).out) as { secret: string };
 
   for (const known of [secret, rotated.secret]) {
-    const { child, output } = begin('webhooks', 'listen', '--port', '0', '--json', '--secret', known);
+    writeFileSync(join(folder, 'secret'), `${known}\n`);
+    const { child, output } = begin('webhooks', 'listen', '--port', '0', '--json', '--secret-file', 'secret');
     onTestFinished(() => void child.kill('SIGKILL'));
     await until(() => output.error.includes('listening on'), 'it listens');
     const url = /http:\/\/localhost:\d+\//.exec(output.error)![0];

@@ -319,7 +319,7 @@ test('wrong usage says what is missing', async () => {
     [{ logKey: 'x' }, 'no key'],
     [{ sample: 10_001 }, '--sample'],
     [{ state: keyFile }, "can't be read"],
-    [{ labelKey: 'x' }, 'label key'],
+    [{ labelKeyFile: keyFile }, 'label key'],
   ];
   for (const [given, names] of wrong) {
     await expect(run(log, given as never), names).rejects.toThrow(UsageError);

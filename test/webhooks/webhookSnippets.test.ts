@@ -345,12 +345,13 @@ describe('spindle webhooks listen', () => {
   test('shows deliveries and whether they are signed', async () => {
     const listener = spawn(
       process.execPath,
-      [CLI, 'webhooks', 'listen', '--port', '0', '--json', '--secret', 'whsec_AAAA'],
+      [CLI, 'webhooks', 'listen', '--port', '0', '--json', '--secret-file', '-'],
       {
         env: environment(),
-        stdio: ['ignore', 'pipe', 'pipe'],
+        stdio: ['pipe', 'pipe', 'pipe'],
       },
     );
+    listener.stdin.end('whsec_AAAA\n');
     onTestFinished(() => void listener.kill());
     let shown = '';
     listener.stdout.on('data', (chunk: Buffer) => {
@@ -371,10 +372,12 @@ describe('spindle webhooks listen', () => {
     // A listener that knows the secret, on the port of the one before.
     const port = new URL(url).port;
     const { secret } = await register(client, partner.key, url, EVENTS);
-    const knowing = spawn(process.execPath, [CLI, 'webhooks', 'listen', '--port', port, '--secret', secret], {
-      env: environment(),
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
+    const knowing = spawn(
+      process.execPath,
+      [CLI, 'webhooks', 'listen', '--port', port, '--secret-file', '-'],
+      { env: environment(), stdio: ['pipe', 'pipe', 'pipe'] },
+    );
+    knowing.stdin.end(`whsec_AAAA\n${secret}\n`);
     onTestFinished(() => void knowing.kill());
     await once(knowing.stderr, 'data');
     await happen();
