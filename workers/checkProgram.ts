@@ -12,8 +12,6 @@ const FOLDERS = ['dist', 'lua', 'src/postgres/migrations'];
 const SINGLE_FILES = ['package.json', 'package-lock.json'];
 const PACKAGES = 'node_modules/';
 const PACKAGE_LOCK = 'package-lock.json';
-/** What `npm run check` and `npm run openapi` write into dist after the build; the program loads none of it. */
-const LEFT_OUT = /^dist\/openapi\/|\.tsbuildinfo$/;
 /** As sha256sum writes a line of a plain name. */
 const LINE = /^([0-9a-f]{64}) [ *]([^\\\n]+)$/;
 const CHUNK_BYTES = 1 << 20;
@@ -55,7 +53,7 @@ function programFiles(root: string, part: ProgramPart): string[] {
     files.push(...SINGLE_FILES.filter((file) => existsSync(join(root, file))));
   }
   if (part !== 'program') for (const folder of packageFolders(root)) walk(root, folder, files);
-  return files.filter((file) => !LEFT_OUT.test(file)).sort(byBytes);
+  return files.sort(byBytes);
 }
 
 const byBytes = (one: string, other: string): number => Buffer.compare(Buffer.from(one), Buffer.from(other));

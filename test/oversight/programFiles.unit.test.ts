@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import checkProgram, { MANIFEST, manifestOf, type ProgramPart } from '../../workers/checkProgram.js';
+import { ROOT } from '../support/root.js';
 
 const LOCK = {
   packages: {
@@ -21,7 +22,7 @@ const FILES: Readonly<Record<string, string>> = {
   'dist/src/main.js': 'run()',
   'dist/src/Z.js': 'z',
   'dist/.tsbuildinfo': 'of the compiler',
-  'dist/openapi/write.js': 'of npm run openapi',
+  'dist/openapi/write.js': 'in no source',
   'lua/deal.lua': 'return 1',
   'src/main.ts': 'a source',
   'src/postgres/migrations/0001_first.sql': 'SELECT 1',
@@ -33,6 +34,8 @@ const FILES: Readonly<Record<string, string>> = {
   'node_modules/tool/index.js': 'of development',
 };
 const LISTED = [
+  'dist/.tsbuildinfo',
+  'dist/openapi/write.js',
   'dist/src/Z.js',
   'dist/src/main.js',
   'lua/deal.lua',
@@ -77,7 +80,7 @@ test('files that are as listed have no difference, and the list is named by its 
     ...{ manifest, files: LISTED.length, differences: [], differing: 0 },
   });
   expect(checkProgram({ root, part: 'packages' }).files).toBe(3);
-  expect(checkProgram({ root, part: 'program' }).files).toBe(6);
+  expect(checkProgram({ root, part: 'program' }).files).toBe(8);
 });
 
 test('a byte that changed, a file that is gone and one that was added are found, by their part', () => {
@@ -94,11 +97,19 @@ test('a byte that changed, a file that is gone and one that was added are found,
   expect(differences()).toHaveLength(4);
 });
 
-test('what the tools write into the build later is no difference', () => {
-  put('dist/.typecheck.tsbuildinfo', 'later');
+test('each file that is added to the build is found, wherever it lies; a tool of development is none of the program', () => {
   put('dist/openapi/types.js', 'later');
+  put('dist/src/more.tsbuildinfo', 'later');
   put('node_modules/tool/index.js', 'later');
-  expect(differences()).toEqual([]);
+  expect(differences()).toEqual(['ADDED dist/openapi/types.js', 'ADDED dist/src/more.tsbuildinfo']);
+});
+
+test('what check, openapi and types write lies outside the build, so that no file of it is left out', () => {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+    scripts: Record<string, string>;
+  };
+  for (const name of ['check', 'typecheck', 'lint', 'architecture', 'unused', 'tidy', 'openapi', 'types'])
+    expect(scripts[name]).not.toMatch(/(=|[Ff]ile )dist\/(?!typebox)/);
 });
 
 test('a great number of differences is counted, and the first hundred are named', () => {
