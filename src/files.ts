@@ -1,7 +1,8 @@
 /** Files that are there as a whole or not at all, and on disk once written. Other users read none that is not meant for them. */
-import { randomBytes } from 'node:crypto';
-import { chmod, type FileHandle, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { randomBytes, randomInt } from 'node:crypto';
+import { chmod, type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 
 /** Makes a folder, and those above it, for its owner only. One that is there keeps its rights. */
 export const makePrivateFolder = async (path: string): Promise<void> =>
@@ -53,12 +54,64 @@ export async function writeDurably(
     await rm(part, { force: true });
     throw error;
   }
-  const made = await open(folder, 'r');
-  try {
-    await made.sync();
-  } finally {
-    await made.close();
+  await syncFolder(folder);
+}
+
+/** Other processes replaced the file each time. */
+const REPLACE_ATTEMPTS_MAX = 10;
+/** For each attempt before. */
+const REPLACE_WAIT_MS_MAX = 50;
+
+/**
+ * Replaces a file that several processes write by what follows from its content, and resolves once it is on disk. Each takes away what the
+ * others have begun before it reads the file: one that was paused meanwhile has nothing left to put in its place, and begins again. So no
+ * older content ever follows a newer one, whatever lock was lost.
+ * @param next undefined: the file stays as it is
+ * @throws where other processes replace it again and again
+ */
+export async function replaceFile(
+  path: string,
+  next: (now: Buffer | undefined) => string | Uint8Array | undefined,
+): Promise<void> {
+  await makePrivateFolder(dirname(path));
+  for (let attempt = 1; attempt <= REPLACE_ATTEMPTS_MAX; attempt++) {
+    if (attempt > 1) await pause(randomInt(attempt * REPLACE_WAIT_MS_MAX));
+    if (await tryReplace(path, next)) return;
   }
+  throw new Error(`${path} can't be written: other processes write it all the time`);
+}
+
+/** @returns whether nobody else began meanwhile */
+async function tryReplace(path: string, next: Parameters<typeof replaceFile>[1]): Promise<boolean> {
+  const begun = `${path}.${randomBytes(8).toString('hex')}.next`;
+  const file = await openPrivate(begun, 'wx');
+  try {
+    for (const name of await readdir(dirname(path))) {
+      const other = join(dirname(path), name);
+      // Versions up to 1.4.0 have one name for all.
+      const isBegun = (other.startsWith(`${path}.`) && name.endsWith('.next')) || other === `${path}.tmp`;
+      if (isBegun && other !== begun) await rm(other, { force: true });
+    }
+    const bytes = next(await readIfThere(path));
+    if (bytes === undefined) return true;
+    await file.writeFile(bytes);
+    await file.sync();
+    await rename(begun, path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+    throw error;
+  } finally {
+    await file.close();
+    await rm(begun, { force: true });
+  }
+  await syncFolder(dirname(path));
+  return true;
+}
+
+/** Makes the names in a folder survive a power cut. */
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r');
+  await folder.sync().finally(() => folder.close());
 }
 
 /** @returns undefined where there is none */

@@ -1,11 +1,12 @@
 /**
  * The file outside both stores that says how far they are (POSITION_FILE). Several workers may share it: each write reads it, takes the
- * greater of both, and puts a new file in its place, behind a lock file. Writes that are asked for together are one.
+ * greater of both, and puts a new file in its place. A lock file lets them wait for each other; a process that was paused for so long
+ * that others have taken its lock replaces nothing (replaceFile). Writes that are asked for together are one.
  */
-import { open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { open, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { makePrivateFolder, openPrivate } from '../files.js';
+import { makePrivateFolder, readIfThere, replaceFile } from '../files.js';
 import type { Identity } from '../postgres/positions.js';
 
 export interface CellPosition {
@@ -31,13 +32,11 @@ export interface Position {
 
 /** What is in the file; undefined: there is none. @throws where it can't be read. */
 export async function readPosition(path: string): Promise<Position | undefined> {
-  let text: string;
-  try {
-    text = await readFile(path, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
-  }
+  const bytes = await readIfThere(path);
+  return bytes === undefined ? undefined : parsePosition(path, bytes.toString('utf8'));
+}
+
+function parsePosition(path: string, text: string): Position {
   const position = JSON.parse(text) as Position;
   if (typeof position.id !== 'string' || typeof position.cells !== 'object') {
     throw new Error(`${path} is not a position file`);
@@ -67,10 +66,13 @@ function furtherCell(a: CellPosition, b: CellPosition): CellPosition {
 
 const greater = (a: string, b: string): string => (BigInt(a) >= BigInt(b) ? a : b);
 
-/** A lock that is older is of a process that ended while it held it. */
+/** A lock that is older is of a process that ended while it held it, or that was paused. */
 const LOCK_STALE_MS = 10_000;
 const LOCK_WAIT_MS = 20;
 const LOCKED_WITHIN_MS = 15_000;
+
+/** The file is of another history than what would be written: another worker has gone on after a restore. */
+export class OtherHistoryError extends Error {}
 
 export class PositionFile {
   readonly path: string;
@@ -89,37 +91,32 @@ export class PositionFile {
   /**
    * Resolves once the file has at least what `position` gives when the write begins.
    * @param position undefined: there is nothing to be written
+   * @param replaced id of the history that it may take the place of, beside its own
+   * @throws OtherHistoryError
    */
-  write(position: () => Position | undefined): Promise<void> {
+  write(position: () => Position | undefined, replaced?: string): Promise<void> {
     this.#next ??= this.#writing
       .catch(() => {})
       .then(() => {
         this.#next = undefined;
-        this.#writing = this.#write(position);
+        this.#writing = this.#write(position, replaced);
         return this.#writing;
       });
     return this.#next;
   }
 
-  async #write(position: () => Position | undefined): Promise<void> {
+  async #write(position: () => Position | undefined, replaced: string | undefined): Promise<void> {
     const ours = position();
     if (ours === undefined) return;
     await makePrivateFolder(dirname(this.path));
     const unlock = await this.#lock();
     try {
-      const before = await this.read();
-      const merged = before?.id === ours.id ? mergePositions(before, ours) : ours;
-      const temporary = `${this.path}.tmp`;
-      const file = await openPrivate(temporary, 'w');
-      try {
-        await file.writeFile(`${JSON.stringify(merged)}\n`);
-        await file.sync();
-      } finally {
-        await file.close();
-      }
-      await rename(temporary, this.path);
-      const folder = await open(dirname(this.path), 'r');
-      await folder.sync().finally(() => folder.close());
+      await replaceFile(this.path, (now) => {
+        const before = now === undefined ? undefined : parsePosition(this.path, now.toString('utf8'));
+        if (before !== undefined && before.id !== ours.id && before.id !== replaced)
+          throw new OtherHistoryError(`${this.path} is of another history than before`);
+        return `${JSON.stringify(before?.id === ours.id ? mergePositions(before, ours) : ours)}\n`;
+      });
     } finally {
       await unlock();
     }

@@ -14,7 +14,13 @@ import { holdForRestore, identityOf, isAccepted, leasedEnds } from '../postgres/
 import type { RedisNodes } from '../redis/nodes.js';
 import { PeriodicService } from '../runtime/periodicService.js';
 import { withTimeout } from '../runtime/withTimeout.js';
-import { type CellPosition, mergePositions, type Position, PositionFile } from './positionFile.js';
+import {
+  type CellPosition,
+  mergePositions,
+  OtherHistoryError,
+  type Position,
+  PositionFile,
+} from './positionFile.js';
 
 const EVERY_MS = 10_000;
 /** While nothing is dealt for it: the command may have been run. */
@@ -110,8 +116,14 @@ export class PositionKeeper extends PeriodicService {
     };
     // Redis may have less than the file says: that stays known until the cell is rebuilt.
     this.#position = isOver ? now : mergePositions(file, now);
-    await this.#write();
     this.#nextAt = performance.now() + EVERY_MS;
+    try {
+      await this.#write(file?.id);
+    } catch (error) {
+      // Another worker was faster: its file is compared next.
+      if (error instanceof OtherHistoryError) return;
+      throw error;
+    }
     this.#problem = undefined;
   }
 
@@ -119,8 +131,14 @@ export class PositionKeeper extends PeriodicService {
     this.#options.events.emit('TaskFailed', { task: 'position file', error });
   }
 
-  async #write(): Promise<void> {
-    await this.#file.write(() => this.#position);
+  /** @param replaced id of the history that the position may take the place of, beside its own */
+  async #write(replaced?: string): Promise<void> {
+    await this.#file
+      .write(() => this.#position, replaced)
+      .catch((error: unknown) => {
+        this.#nextAt = 0;
+        throw error;
+      });
     this.#writtenAt = performance.now();
   }
 

@@ -17,7 +17,7 @@ import {
   widthAt,
 } from '../domain/transparency/tiles.js';
 import type { EventEmitter } from '../events.js';
-import { closeFolder, makePrivateFolder, readIfThere, writeDurably } from '../files.js';
+import { closeFolder, makePrivateFolder, readIfThere, replaceFile, writeDurably } from '../files.js';
 import type { Sql } from '../postgres/client.js';
 import { checkpointAfter, logOrigins, logState } from '../postgres/publicLog.js';
 import { PublicLogReads, type Published, readTiles } from '../postgres/publicLogReads.js';
@@ -163,7 +163,13 @@ export class LogCopies extends PeriodicService {
         }),
       );
     }
-    await writeDurably(join(folder, 'checkpoint'), note);
+    await replaceFile(join(folder, 'checkpoint'), (now) => {
+      // Another worker may have gone on while this one was paused.
+      const kept = now === undefined ? undefined : checkpointOf(now.toString('utf8'));
+      return kept !== undefined && kept.origin === checkpointOf(note)?.origin && kept.size > size
+        ? undefined
+        : note;
+    });
     // What was partial and is full now.
     for (const { level, index, width } of places) {
       const before = widthAt(level, index, have);
