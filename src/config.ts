@@ -7,7 +7,7 @@ import type { Static } from '#typebox';
 import { type Constants, constantsWith } from './constants.js';
 import { TrustedProxies } from './domain/trustedProxies.js';
 import { checkCron } from './runtime/cron.js';
-import { Environment, REMOVED_SETTINGS } from './settings.js';
+import { Environment, PRODUCTION_RANGES, REMOVED_SETTINGS } from './settings.js';
 
 type Variables = Static<typeof Environment>;
 
@@ -91,6 +91,16 @@ function setting<T>(name: string, read: () => T): T {
   }
 }
 
+/** @throws Error with one line that names each setting that no service with a database of its own takes */
+function checkProductionRanges(given: Pick<Variables, keyof typeof PRODUCTION_RANGES>): void {
+  const wrong = Object.entries(PRODUCTION_RANGES).flatMap(([name, { minimum, maximum }]) => {
+    const value = given[name as keyof typeof PRODUCTION_RANGES];
+    const isWithin = value >= minimum && value <= maximum;
+    return isWithin ? [] : [`${name} must be ${minimum} to ${maximum} where DATABASE_URL is set`];
+  });
+  if (wrong.length > 0) throw new Error(wrong.join('; '));
+}
+
 /**
  * Reads the settings.
  * @throws Error with one line that names the setting, where one is not valid.
@@ -108,6 +118,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
   } = variables;
   for (const name of ['SETTLEMENT_CRON', 'PROGRAM_CHECK_CRON'] as const)
     setting(`env/${name}`, () => checkCron(rest[name]));
+  if (rest.DATABASE_URL !== undefined && TEST_CONSTANTS === undefined) checkProductionRanges(rest);
   if (rest.IDEMPOTENCY_TTL_S < rest.REQUEST_ID_WINDOW_S)
     throw new Error('IDEMPOTENCY_TTL_S must be REQUEST_ID_WINDOW_S at least');
   const trustedProxies = setting('TRUST_PROXY', () => new TrustedProxies(TRUST_PROXY));

@@ -19,7 +19,13 @@ export const REMOVED_SETTINGS = [
   'RESTRICTION_READ_MS',
 ] as const;
 
-/** Every setting, with its default and meaning; docs/settings.md has the same table, and a test compares both. */
+/** What a service with a database of its own takes; the schema has what an embedded one takes, to try things out, and tests. */
+export const PRODUCTION_RANGES = {
+  IDEMPOTENCY_TTL_S: { minimum: 86_400, maximum: 2_592_000 },
+  REQUEST_ID_WINDOW_S: { minimum: 900, maximum: 3600 },
+} as const;
+
+/** Every setting, with its default, range and meaning; docs/settings.md has the same table, and a test compares both. */
 export const Environment = Type.Object({
   HOST: Type.String({ default: '127.0.0.1', description: 'Address to listen on' }),
   PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 8080, description: 'Port of the API' }),
@@ -160,14 +166,13 @@ export const Environment = Type.Object({
     maximum: 2_592_000,
     default: 259_200,
     description:
-      'Seconds for which a requestId of a spin or deal binds at least, and a window longer at most; another value holds from the next start on, a shorter one for ids that are bound afterwards. 86400 to 2592000 in production',
+      'Seconds for which a requestId of a spin or deal binds at least, and a window longer at most; another value holds from the next start on, a shorter one for ids that are bound afterwards',
   }),
   REQUEST_ID_WINDOW_S: Type.Integer({
     minimum: 1,
     maximum: 86_400,
     default: 1800,
-    description:
-      'Seconds for which Redis holds a requestId at least; then the ledger binds it. 900 to 3600 in production',
+    description: 'Seconds for which Redis holds a requestId at least; then the ledger binds it',
   }),
   REQUEST_FILTERS_MAX_MB: Type.Optional(
     Type.Integer({

@@ -220,6 +220,8 @@ export class Fleet {
         OPERATOR_API_KEY: OPERATOR_KEY,
         POSITION_FILE: join(folder, POSITION_FILE),
         LOG_COPY_DIR: join(folder, LOG_COPY),
+        // Shorter windows than production has.
+        TEST_CONSTANTS: '{}',
         ...settings,
         ...more,
         PORT: String(port),

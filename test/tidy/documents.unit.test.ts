@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { Environment } from '../../src/settings.js';
+import { Environment, PRODUCTION_RANGES } from '../../src/settings.js';
 import { ROOT } from '../support/root.js';
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
@@ -126,14 +126,25 @@ describe('docs/contract.md', () => {
   });
 });
 
+/** Such as `1 to 65,535`; none of what is no number. */
+function rangeOf(name: string, schema: object): string {
+  const ranges: Record<string, object> = PRODUCTION_RANGES;
+  const { minimum, maximum }: { minimum?: number; maximum?: number } = { ...schema, ...ranges[name] };
+  if (minimum === undefined || maximum === undefined) return '';
+  return `${minimum.toLocaleString('en')} to ${maximum.toLocaleString('en')}`;
+}
+
 describe('docs/settings.md', () => {
-  test('has a row for each setting and no other, with its default and its meaning', () => {
+  test('has a row for each setting and no other, with its default, its range and its meaning', () => {
     const rows = read('docs/settings.md').match(/^\| `[A-Z_]+` \|.*$/gm);
     const settings = Object.entries(Environment.properties).map(([name, schema]) => {
       const { default: fallback, description } = schema as { default?: unknown; description?: string };
-      return `| \`${name}\` | ${fallback === undefined ? 'none' : `\`${fallback}\``} | ${description} |`;
+      const value = fallback === undefined ? 'none' : `\`${fallback}\``;
+      return `| \`${name}\` | ${value} | ${rangeOf(name, schema)} | ${description} |`;
     });
     expect(rows).toEqual(settings);
+    // A range that only the meaning says would be nobody's to keep.
+    expect(rows!.filter((row) => / (in production|or more|at most \d+)( \||\.)/.test(row))).toEqual([]);
   });
 });
 
