@@ -68,15 +68,24 @@ const ATTENTION = [
 function Attention({ attention, failingWebhooks }: Pick<Overview, 'attention' | 'failingWebhooks'>) {
   const waiting = ATTENTION.filter(([name]) => attention[name] > 0);
   const isOff = attention.dealing === 'OFF';
+  const { missingWitnesses } = attention;
   return (
     <Panel title="Needs attention">
-      {waiting.length === 0 && !isOff ? (
+      {waiting.length === 0 && !isOff && missingWitnesses.length === 0 ? (
         <p class="empty">Nothing.</p>
       ) : (
         <ul>
           {isOff ? (
             <li>
               <a href={linkTo(['dealing'])}>Dealing is switched off: nobody plays</a>
+            </li>
+          ) : null}
+          {missingWitnesses.length > 0 ? (
+            <li>
+              <a href={linkTo(['log'])}>
+                The public log has no quorum of witnesses, and no further block can be dealt:{' '}
+                {missingWitnesses.join(', ')}
+              </a>
             </li>
           ) : null}
           {waiting.map(([name, one, many, parts, query]) => (

@@ -104,8 +104,12 @@ export async function showLog(
       earlier: (await logOrigins(sql)).slice(0, -1),
     };
     const ages = witnesses.map(
-      ({ vkey, seconds, isRefusing }) =>
-        `witness    ${vkey}: ${isRefusing ? 'refuses; ' : ''}cosigned ${Math.round(seconds)} s ago`,
+      ({ vkey, cosignedSeconds, knownSeconds, isRefusing }) =>
+        `witness    ${vkey}: ${isRefusing ? 'refuses; ' : ''}${
+          cosignedSeconds === null
+            ? `has never cosigned, known for ${Math.round(knownSeconds)} s`
+            : `cosigned ${Math.round(cosignedSeconds)} s ago`
+        }`,
     );
     print(json, shown, [
       `origin     ${shown.origin}`,

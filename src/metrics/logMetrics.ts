@@ -54,7 +54,7 @@ export function registerLogMetrics({ metrics, events, publicLog, copies, witness
   );
   metrics.gauges(
     'spindle_log_witness_age_seconds',
-    'Time since the newest cosignature of a witness of LOG_POLICY',
+    'Time since the newest cosignature of a witness of LOG_POLICY, or since one that has never cosigned is known',
     () => witnesses().map(({ witness, seconds }) => ({ labels: { witness }, value: seconds })),
   );
   metrics.gauges(

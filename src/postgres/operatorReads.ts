@@ -10,6 +10,7 @@ import {
   NEXT_ATTEMPT,
   type StoredDelivery,
 } from './webhooks.js';
+import { missingWitnesses } from './witnesses.js';
 
 /** Partners that have a line of their own in the traffic of a day. */
 const BUSIEST = 10;
@@ -48,6 +49,8 @@ export interface Attention {
   readonly stoppedPartners: number;
   /** Keys of partners that expire soon. */
   readonly expiringKeys: number;
+  /** Witnesses without which the public log has no quorum. */
+  readonly missingWitnesses: readonly string[];
   /** Whether anything is dealt at all. */
   readonly isDealing: boolean;
 }
@@ -162,6 +165,7 @@ export class OperatorReads {
   /** What waits for somebody to look at it. */
   async attention(): Promise<Attention> {
     const failing = await failingWebhooks(this.#sql);
+    const missing = await missingWitnesses(this.#sql);
     const [row] = await this.#sql<
       (Record<
         | 'failed'
@@ -205,6 +209,7 @@ export class OperatorReads {
       suspendedGames: safe(row!.suspended),
       stoppedPartners: safe(row!.stopped),
       expiringKeys: safe(row!.expiring),
+      missingWitnesses: missing,
       isDealing: row!.dealing,
     };
   }

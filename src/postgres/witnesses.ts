@@ -1,4 +1,6 @@
 /** What the workers share of the witnesses of the public log: whose turn it is to ask them, and what they answered. */
+import { vkeyOf } from '../domain/transparency/notes.js';
+import { Policy } from '../domain/transparency/policy.js';
 import { type Sql, safe, textArrayOf } from './client.js';
 
 /** What is known of a witness. */
@@ -19,11 +21,13 @@ export interface SignedCheckpoint {
   readonly note: string;
 }
 
-/** How old a witness's newest cosignature is, and whether it refused since. */
+/** How old a witness's newest cosignature is, if it has one, and whether it refused since. */
 export interface WitnessAge {
   readonly vkey: string;
-  /** Since the newest cosignature, or since the witness is known. */
-  readonly seconds: number;
+  /** Since its newest cosignature; null: it has never cosigned. */
+  readonly cosignedSeconds: number | null;
+  /** Since it is known. */
+  readonly knownSeconds: number;
   readonly isRefusing: boolean;
 }
 
@@ -46,17 +50,51 @@ export interface WitnessLook {
 }
 
 export async function lookAtWitnesses(sql: Sql): Promise<WitnessLook> {
-  const [row] = await sql<{ published: bigint; vkeys: string[]; seconds: number[]; refusing: boolean[] }[]>`
+  const [row] = await sql<
+    {
+      published: bigint;
+      vkeys: string[];
+      cosigned: (number | null)[];
+      known: number[];
+      refusing: boolean[];
+    }[]
+  >`
     WITH newest AS (SELECT log_id FROM logs ORDER BY log_id DESC LIMIT 1),
-      known AS (SELECT vkey, greatest(extract(epoch FROM now() - coalesce(cosigned_at, known_at)), 0)::float8 AS seconds,
+      known AS (SELECT vkey, CASE WHEN cosigned_at IS NOT NULL THEN greatest(extract(epoch FROM now() - cosigned_at), 0)::float8 END AS cosigned,
+        greatest(extract(epoch FROM now() - known_at), 0)::float8 AS known,
         refusal IS NOT NULL AS refusing FROM log_witnesses JOIN newest USING (log_id))
     SELECT coalesce((SELECT max(size) FROM log_checkpoints JOIN newest USING (log_id) WHERE published_at IS NOT NULL), 0) AS published,
-      coalesce(array_agg(vkey), '{}') AS vkeys, coalesce(array_agg(seconds), '{}') AS seconds,
-      coalesce(array_agg(refusing), '{}') AS refusing
+      coalesce(array_agg(vkey), '{}') AS vkeys,
+      coalesce(array_agg(cosigned), '{}') AS cosigned,
+      coalesce(array_agg(known), '{}') AS known, coalesce(array_agg(refusing), '{}') AS refusing
     FROM known`;
-  const { published, vkeys, seconds, refusing } = row!;
-  const ages = vkeys.map((vkey, at) => ({ vkey, seconds: seconds[at]!, isRefusing: refusing[at]! }));
+  const { published, vkeys, cosigned, known, refusing } = row!;
+  const ages = vkeys.map((vkey, at) => ({
+    ...{ vkey, cosignedSeconds: cosigned[at]!, knownSeconds: known[at]!, isRefusing: refusing[at]! },
+  }));
   return { published: safe(published), ages };
+}
+
+/** A checkpoint that witnesses have not answered for so long waits for a quorum that is not there. */
+const QUORUM_WITHIN_SECONDS = 10;
+
+/**
+ * Names of the witnesses whose cosignatures a signed checkpoint lacks, where it waits for the policy's quorum; nothing that is newer is
+ * dealt meanwhile.
+ */
+export async function missingWitnesses(sql: Sql): Promise<string[]> {
+  const rows = await sql<{ policy: string; vkey: string }[]>`
+    WITH newest AS (SELECT log_id, policy FROM logs ORDER BY log_id DESC LIMIT 1),
+      waiting AS (SELECT log_id, min(size) AS size FROM log_checkpoints JOIN newest USING (log_id)
+        WHERE signed_at < now() - ${QUORUM_WITHIN_SECONDS} * interval '1 second' AND size > (
+          SELECT coalesce(max(size), -1) FROM log_checkpoints JOIN newest USING (log_id) WHERE published_at IS NOT NULL)
+        GROUP BY log_id)
+    SELECT policy, vkey FROM newest JOIN waiting USING (log_id) JOIN log_witnesses w USING (log_id)
+    WHERE policy IS NOT NULL AND w.size < waiting.size`;
+  if (rows.length === 0) return [];
+  const missing = new Set(rows.map(({ vkey }) => vkey));
+  const { hasNoQuorum, witnesses } = new Policy(rows[0]!.policy);
+  return hasNoQuorum ? [] : witnesses.filter((each) => missing.has(vkeyOf(each))).map(({ label }) => label);
 }
 
 /**

@@ -66,11 +66,11 @@ export class Cosigning extends PeriodicService {
     this.#witnesses = new Map(options.policy.witnesses.map((witness) => [vkeyOf(witness), witness]));
   }
 
-  /** By the policy's names: seconds since the newest cosignature, and whether the last answer was a refusal. */
+  /** By the policy's names: seconds since the newest cosignature, or since one without any is known, and whether the last answer was a refusal. */
   states(): { readonly witness: string; readonly seconds: number; readonly isRefusing: boolean }[] {
-    return this.#look.ages.flatMap(({ vkey, seconds, isRefusing }) => {
+    return this.#look.ages.flatMap(({ vkey, cosignedSeconds, knownSeconds, isRefusing }) => {
       const witness = this.#witnesses.get(vkey)?.label;
-      return witness === undefined ? [] : [{ witness, seconds, isRefusing }];
+      return witness === undefined ? [] : [{ witness, seconds: cosignedSeconds ?? knownSeconds, isRefusing }];
     });
   }
 

@@ -73,6 +73,7 @@ test('the overview shows the traffic of today, the busiest partners and the erro
     suspendedGames: 0,
     stoppedPartners: 0,
     expiringKeys: 0,
+    missingWitnesses: [],
     dealing: 'ON',
   });
   expect(body.process).toMatchObject({ spins: SPINS });

@@ -1,4 +1,6 @@
 /** Witnesses of the public log: gathered behind the publication, as a quorum before it, away, frozen, lying. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -20,6 +22,7 @@ import { WitnessState } from '../../src/witness/witnessState.js';
 import { examine } from '../../verifier/verify.mjs';
 import { freshStores } from '../setup/freshStores.js';
 import { auditFindings } from '../support/communal.js';
+import { ROOT } from '../support/root.js';
 import { type LoggedService, startLogged } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
@@ -272,6 +275,48 @@ describe('with a quorum', () => {
     await until(whole, 'all is published');
     expect((await checkpoint(services[1]!)).by).toEqual(['1', '2']);
     expect(await auditFindings(stores)).toEqual([]);
+  });
+});
+
+/** `spindle log show`, on the stores of the test. */
+async function logShow(): Promise<string> {
+  const child = spawn(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), 'log', 'show'], {
+    env: { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl },
+  });
+  let said = '';
+  child.stdout.on('data', (text) => (said += text));
+  await once(child, 'close');
+  return said;
+}
+const attention = async (service: LoggedService): Promise<string[]> =>
+  (await service.operator<{ attention: { missingWitnesses: string[] } }>('GET', '/overview')).body.attention
+    .missingWitnesses;
+
+describe('a witness that was never reached', () => {
+  test('is named in what needs attention while the quorum lacks it, and log show says that it has never cosigned', async () => {
+    const [one, two] = [await witness(0), await witness(1)];
+    await two.close();
+    const service = await start([one.port, two.port], 'group g all w0 w1\nquorum g');
+    await until(async () => (await attention(service)).join() === 'w1', 'it is named');
+    const said = await logShow();
+    expect(said).toMatch(/^witness {4}witness\.example\/w1\S+: cosigned \d+ s ago$/m);
+    expect(said).toMatch(/^witness {4}witness\.example\/w2\S+: has never cosigned, known for \d+ s$/m);
+
+    await witness(1, two.port);
+    await until(async () => (await attention(service)).length === 0, 'the quorum is there');
+    expect(await logShow()).not.toContain('never');
+  });
+
+  test('needs no attention where there is no quorum', async () => {
+    const one = await witness(0);
+    await one.close();
+    const service = await start([one.port], 'quorum none');
+    await until(
+      async () =>
+        (await sql`SELECT 1 FROM log_checkpoints WHERE signed_at < now() - interval '11 seconds'`).length > 0,
+      'a checkpoint is older than a quorum may take',
+    );
+    expect(await attention(service)).toEqual([]);
   });
 });
 

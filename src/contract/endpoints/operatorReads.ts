@@ -159,6 +159,7 @@ export const getOverview = endpoint(
         suspendedGames: 2,
         stoppedPartners: 0,
         expiringKeys: 1,
+        missingWitnesses: [],
         dealing: 'ON',
       },
       failingWebhooks: [{ partnerId: 2, slug: 'acme', ...LISTED_WEBHOOK }],

@@ -71,6 +71,10 @@ export const Attention = Type.Object(
     suspendedGames: Type.Integer({ description: 'Of active partners' }),
     stoppedPartners: Type.Integer({ description: 'Partners for which dealing is switched off' }),
     expiringKeys: Type.Integer({ description: 'Keys of partners that expire within 14 days' }),
+    missingWitnesses: Type.Array(Type.String(), {
+      description:
+        'Witnesses for which the public log has waited for more than ten seconds: without a quorum no further block can be dealt',
+    }),
     dealing: DealingState,
   },
   { description: 'What waits for somebody to look at it' },
