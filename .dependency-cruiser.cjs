@@ -34,7 +34,7 @@ const ROOMS = {
   recovery: ['^src/recovery/', ...SERVICE, 'cells', 'ledger'],
   archive: ['^src/archive/', 'domain', 'helpers', 'runtime', 'postgres'],
   /** A program of its own, for whoever watches a log: it needs no store. */
-  witness: ['^src/witness/', 'domain', 'helpers', 'embedded'],
+  witness: ['^src/witness/', 'domain', 'helpers', 'embedded', 'runtime'],
   audit: ['^src/audit/', 'domain', 'helpers', 'postgres', 'redis', 'workers'],
   readiness: ['^src/readiness\\.ts$', ...SERVICE, 'catalog', 'upgrade'],
   http: [
@@ -131,6 +131,7 @@ const ROOMS = {
       'transparency',
       'embedded',
       'helpers',
+      'runtime',
       'verifier',
       'workers',
       'events',
@@ -187,7 +188,7 @@ const PACKAGES = {
   'env-schema': [ROOMS.config[0]],
   croner: [ROOMS.runtime[0]],
   nodemailer: [ROOMS.webhooks[0]],
-  undici: [ROOMS.webhooks[0], ROOMS.client[0]],
+  undici: [ROOMS.webhooks[0], ROOMS.client[0], ROOMS.runtime[0]],
   '@bokuweb/zstd-wasm|hyparquet|hyparquet-writer': ['^src/archive/'],
   'prom-client': [ROOMS.series[0], ROOMS.metrics[0]],
   'openapi-fetch': [ROOMS.client[0], ROOMS.package[0]],

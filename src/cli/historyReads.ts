@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { TILE_WIDTH, tilePath } from '../domain/transparency/tiles.js';
 import { lineOf } from '../log.js';
+import { boundedRequest } from '../runtime/boundedRequest.js';
 import { UsageError } from './command.js';
 
 const WITHIN_MS = 30_000;
@@ -46,21 +47,15 @@ export class HistoryReads {
 
   /** Asks once. @throws Error where no answer comes, or one of more than `most` bytes */
   async #once(path: string, most: number): Promise<Read> {
-    const answer = await fetch(`${this.#base}${path}`, {
-      headers: path.startsWith('/api/') ? [['X-API-Key', this.#key]] : [],
-      signal: AbortSignal.timeout(WITHIN_MS),
-      redirect: 'error',
+    const headers: Record<string, string> = path.startsWith('/api/') ? { 'X-API-Key': this.#key } : {};
+    const answer = await boundedRequest(`${this.#base}${path}`, {
+      headers,
+      bytesMax: most,
+      withinMs: WITHIN_MS,
     });
-    const parts: Uint8Array[] = [];
-    let length = 0;
-    for await (const part of answer.body ?? []) {
-      length += part.byteLength;
-      if (length > most) throw new Error(`${path} has more than ${most} bytes`);
-      parts.push(part);
-    }
-    const seconds = Number(answer.headers.get('retry-after') ?? Number.NaN);
+    const seconds = Number(answer.header('retry-after') ?? Number.NaN);
     const waitMs = seconds >= 0 ? Math.min(seconds, WAIT_SECONDS_MAX) * 1000 : undefined;
-    return { status: answer.status, body: Buffer.concat(parts), waitMs };
+    return { status: answer.status, body: answer.body, waitMs };
   }
 
   /** Asks again while the service refuses for the moment (429, 503). */

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { examine, examineBlock, type VerifyOptions } from '../../verifier/verify.mjs';
 import { lineOf } from '../log.js';
+import { boundedRequest } from '../runtime/boundedRequest.js';
 import { UsageError } from './command.js';
 import { printable } from './output.js';
 import { verifyRound } from './verifyRound.js';
@@ -49,10 +50,9 @@ function tileReader(url: string): (path: string) => Promise<Uint8Array> {
   const tiles = new Map<string, Promise<Uint8Array>>();
   const read = async (path: string): Promise<Uint8Array> => {
     const address = `${url.replace(/\/+$/, '')}/log/${path}`;
-    const answer = await fetch(address, { signal: AbortSignal.timeout(TILE_WAIT_MS), redirect: 'error' });
+    const answer = await boundedRequest(address, { bytesMax: TILE_BYTES_MAX, withinMs: TILE_WAIT_MS });
     if (answer.status !== 200) throw new Error(`${address} answers ${answer.status}`);
-    if (Number(answer.headers.get('content-length') ?? 0) > TILE_BYTES_MAX) throw new Error('it is no tile');
-    return new Uint8Array(await answer.arrayBuffer());
+    return answer.body;
   };
   return (path) => {
     const tile = tiles.get(path) ?? read(path);

@@ -4,6 +4,7 @@ import { fromDecimal } from '../domain/transparency/encoding.js';
 import { cosignedAt, isSignedBy, parseLines, type SignatureLine } from '../domain/transparency/notes.js';
 import type { Witness } from '../domain/transparency/policy.js';
 import { SIZE_TYPE, submissionText } from '../domain/transparency/submissions.js';
+import { boundedRequest } from '../runtime/boundedRequest.js';
 
 /** A checkpoint that a witness is asked to cosign. */
 export interface AskedCheckpoint {
@@ -32,30 +33,15 @@ const SUBMISSIONS_MAX = 2;
 const ANSWER_MAX = 65_536;
 const REFUSED = [403, 404, 422];
 
-/** The text of an answer. @throws Error where it is longer than the bound */
-async function textOf(response: Response, most: number): Promise<string> {
-  const parts: Uint8Array[] = [];
-  let length = 0;
-  for await (const part of response.body ?? []) {
-    length += part.byteLength;
-    if (length > most) throw new Error(`the answer has more than ${most} bytes`);
-    parts.push(part);
-  }
-  return Buffer.concat(parts).toString('utf8');
-}
-
 /** Asks for a text. @throws Error where there is no whole answer within two seconds */
 export async function ask(
   url: string,
   body?: string,
 ): Promise<{ readonly status: number; readonly type: string; readonly text: string }> {
-  const response = await fetch(url, {
-    ...(body === undefined ? {} : { method: 'POST', body, headers: { 'Content-Type': 'text/plain' } }),
-    redirect: 'error',
-    signal: AbortSignal.timeout(ASK_WITHIN_MS),
-  });
-  const text = await textOf(response, ANSWER_MAX);
-  return { status: response.status, type: response.headers.get('content-type') ?? '', text };
+  const sent =
+    body === undefined ? {} : ({ method: 'POST', body, headers: { 'Content-Type': 'text/plain' } } as const);
+  const answer = await boundedRequest(url, { ...sent, bytesMax: ANSWER_MAX, withinMs: ASK_WITHIN_MS });
+  return { status: answer.status, type: answer.header('content-type') ?? '', text: answer.body.toString() };
 }
 
 /** The newest line of an answer by the witness's key that verifies; those of others are passed over. */

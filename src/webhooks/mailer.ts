@@ -29,6 +29,8 @@ const CONNECT_TIMEOUT_MS = 5000;
 const ATTEMPT_TIMEOUT_MS = 10_000;
 /** All that are claimed together have an end by then, each with its whole time. */
 const LEASE_MS = CLAIMED_MAX * ATTEMPT_TIMEOUT_MS + 10_000;
+/** Of one reply of the server. */
+const RESPONSE_BYTES_MAX = 65_536;
 const ERROR_CHARACTERS_MAX = 200;
 const ADDRESS = new RegExp(EMAIL_PATTERN, 'u');
 
@@ -51,6 +53,7 @@ export class Mailer extends PeriodicService {
       connectionTimeout: CONNECT_TIMEOUT_MS,
       greetingTimeout: CONNECT_TIMEOUT_MS,
       socketTimeout: ATTEMPT_TIMEOUT_MS,
+      maxResponseSize: RESPONSE_BYTES_MAX,
       // A template has texts of partners: none of them is a file or an address to be read.
       disableFileAccess: true,
       disableUrlAccess: true,

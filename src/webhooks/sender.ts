@@ -3,10 +3,11 @@
  * connection of its own, whose look-up gives what was judged a moment before. Redirects are not followed.
  */
 import { isIPv6, type LookupFunction } from 'node:net';
-import { Client } from 'undici';
+import { type buildConnector, Client } from 'undici';
 import { withDecimalText } from '../domain/decimalText.js';
 import { attemptHeaders } from '../domain/webhook.js';
 import type { DueDelivery } from '../postgres/deliveries.js';
+import { AnswerTooLargeError, boundedConnector } from '../runtime/boundedRequest.js';
 import { withTimeout } from '../runtime/withTimeout.js';
 import { allowedAddresses, DisallowedError, type Resolve } from './destination.js';
 
@@ -36,6 +37,7 @@ export interface SenderOptions {
   readonly now?: () => number;
 }
 
+/** That a receiver may send in all: its head, interim answers and framing count like the body. */
 const ANSWER_BYTES_MAX = 65_536;
 /** Of several addresses the next one is tried, too, when one has not answered by then. */
 const ADDRESS_TRY_MS = 1000;
@@ -78,9 +80,16 @@ export class Sender {
       client = new Client(url.origin, {
         pipelining: 0,
         // The request's own signal holds only once there is a connection, and destroys none that is still being made.
-        connect: { lookup: giving(addresses), timeout: timeLimitMs, signal },
-        autoSelectFamily: true,
-        autoSelectFamilyAttemptTimeout: ADDRESS_TRY_MS,
+        connect: boundedConnector(
+          {
+            lookup: giving(addresses),
+            timeout: timeLimitMs,
+            signal,
+            autoSelectFamily: true,
+            autoSelectFamilyAttemptTimeout: ADDRESS_TRY_MS,
+          } as buildConnector.BuildOptions,
+          ANSWER_BYTES_MAX,
+        ),
         headersTimeout: timeLimitMs,
         bodyTimeout: timeLimitMs,
       });
@@ -96,7 +105,7 @@ export class Sender {
         signal,
       });
       responseStatus = answer.statusCode;
-      await readSome(answer.body);
+      await readToEnd(answer.body);
       const isDelivered = responseStatus >= 200 && responseStatus < 300;
       return { isDelivered, responseStatus, error: isDelivered ? null : `answered ${responseStatus}` };
     } catch (error) {
@@ -131,12 +140,12 @@ function giving(addresses: readonly string[]): LookupFunction {
   };
 }
 
-/** Reads an answer to its end, or as much of it as anybody needs. */
-async function readSome(body: AsyncIterable<Buffer>): Promise<void> {
-  let bytes = 0;
-  for await (const chunk of body) {
-    bytes += chunk.length;
-    if (bytes >= ANSWER_BYTES_MAX) return;
+/** Reads an answer to its end, or until its connection is cut because it is longer than anybody needs. */
+async function readToEnd(body: AsyncIterable<Buffer>): Promise<void> {
+  try {
+    for await (const _ of body);
+  } catch (error) {
+    if (!(error instanceof AnswerTooLargeError)) throw error;
   }
 }
 

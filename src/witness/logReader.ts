@@ -15,6 +15,7 @@ import {
 } from '../domain/transparency/tiles.js';
 import { consistencyPath, HASH_BYTES, isConsistent, rootOf } from '../domain/transparency/tree.js';
 import { readIfThere } from '../files.js';
+import { boundedRequest } from '../runtime/boundedRequest.js';
 
 const WITHIN_MS = 30_000;
 const NOTE_MAX = 1_000_000;
@@ -42,20 +43,13 @@ const overHttp =
   (prefix: string): ReadFile =>
   async (path, most) => {
     try {
-      const response = await fetch(`${prefix}/${path}`, {
-        signal: AbortSignal.timeout(WITHIN_MS),
-        redirect: 'error',
+      const { status, body } = await boundedRequest(`${prefix}/${path}`, {
+        bytesMax: most,
+        withinMs: WITHIN_MS,
       });
-      if (response.status === 404) return undefined;
-      if (response.status !== 200) throw new Error(`it answers ${response.status}`);
-      const parts: Uint8Array[] = [];
-      let length = 0;
-      for await (const part of response.body ?? []) {
-        length += part.byteLength;
-        if (length > most) throw new Error(`it has more than ${most} bytes`);
-        parts.push(part);
-      }
-      return Buffer.concat(parts);
+      if (status === 404) return undefined;
+      if (status !== 200) throw new Error(`it answers ${status}`);
+      return body;
     } catch (error) {
       const { message, cause } = error as Error;
       throw new LogError(`${path}: ${cause instanceof Error ? cause.message : message}`);

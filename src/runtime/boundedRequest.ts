@@ -1,0 +1,79 @@
+/**
+ * HTTP requests to peers that may send anything. What is counted are the bytes of the connection: head, interim answers (1xx), chunk
+ * extensions and body alike. Past the bound the connection is cut, so that a peer costs little whatever it streams.
+ */
+import type { Socket } from 'node:net';
+import { buildConnector, Client } from 'undici';
+
+/** The peer has sent more than it may. */
+export class AnswerTooLargeError extends Error {
+  constructor(bytesMax: number) {
+    super(`the answer has more than ${bytesMax} bytes`);
+  }
+}
+
+/** @param bytesMax that the peer may send over a connection, TLS records included */
+export function boundedConnector(
+  options: buildConnector.BuildOptions,
+  bytesMax: number,
+): buildConnector.connector {
+  const connect = buildConnector(options);
+  return (to, callback) =>
+    connect(to, (error, socket) => {
+      if (error !== null) return callback(error, null);
+      const { bytesRead: handshake } = socket as Socket;
+      // Before the client's own listener, which reads what has come.
+      socket.on('readable', () => {
+        if (socket.bytesRead - handshake > bytesMax) socket.destroy(new AnswerTooLargeError(bytesMax));
+      });
+      return callback(null, socket);
+    });
+}
+
+export interface BoundedRequest {
+  readonly method?: 'GET' | 'POST';
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** Of the answer's body. Head and framing may have {@link OVERHEAD_MAX} bytes more. */
+  readonly bytesMax: number;
+  /** Milliseconds for all of it. */
+  readonly withinMs: number;
+}
+
+export interface BoundedAnswer {
+  readonly status: number;
+  /** A field's value; undefined where it was not sent. */
+  header(name: string): string | undefined;
+  readonly body: Buffer;
+}
+
+const OVERHEAD_MAX = 65_536;
+
+/** Sends one request over a connection of its own. Redirects are not followed. @throws Error where there is no whole answer in time */
+export async function boundedRequest(
+  address: string,
+  { method = 'GET', headers = {}, body, bytesMax, withinMs }: BoundedRequest,
+): Promise<BoundedAnswer> {
+  const url = new URL(address);
+  const signal = AbortSignal.timeout(withinMs);
+  const connect = boundedConnector({ timeout: withinMs, autoSelectFamily: true }, bytesMax + OVERHEAD_MAX);
+  const client = new Client(url.origin, { connect, headersTimeout: withinMs, bodyTimeout: withinMs });
+  try {
+    const path = url.pathname + url.search;
+    const answer = await client.request({ method, path, headers, body: body ?? null, signal });
+    const parts: Buffer[] = [];
+    let length = 0;
+    for await (const part of answer.body as AsyncIterable<Buffer>) {
+      length += part.length;
+      if (length > bytesMax) throw new AnswerTooLargeError(bytesMax);
+      parts.push(part);
+    }
+    const header = (name: string): string | undefined => {
+      const value = answer.headers[name.toLowerCase()];
+      return Array.isArray(value) ? value[0] : value;
+    };
+    return { status: answer.statusCode, header, body: Buffer.concat(parts) };
+  } finally {
+    client.destroy().catch(() => {});
+  }
+}

@@ -1,0 +1,83 @@
+/** Peers that stream without an end: whatever they stream, the connection is cut after some 64 KB, with the attempt's outcome. */
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { boundedRequest } from '../../src/runtime/boundedRequest.js';
+import { nameServers } from '../../src/webhooks/destination.js';
+import { Sender } from '../../src/webhooks/sender.js';
+
+/** What sockets of both sides hold beyond what was read, and more than one chunk of it. */
+const SENT_MAX = 16 * 1024 * 1024;
+/** Longer than the test has: what ends an attempt is the cut. */
+const NEVER_MS = 600_000;
+
+const FLOODS: readonly (readonly [name: string, begin: string, piece: string])[] = [
+  ['interim answers', '', 'HTTP/1.1 102 Processing\r\n\r\n'.repeat(500)],
+  ['header lines', 'HTTP/1.1 200 OK\r\n', 'X-Filler: 0123456789\r\n'.repeat(500)],
+  [
+    'a chunk extension',
+    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1',
+    ';a=0123456789'.repeat(1000),
+  ],
+  [
+    'a trailer',
+    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n',
+    'X-Filler: 0123456789\r\n'.repeat(500),
+  ],
+  ['a body', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', `2000\r\n${'x'.repeat(0x2000)}\r\n`],
+];
+
+/** Answers each connection with a beginning, and then a piece again and again, as fast as it is taken. */
+async function floodingServer(
+  begin: string,
+  piece: string,
+): Promise<{ url: string; sent: () => number; ended: Promise<unknown> }> {
+  let bytes = 0;
+  let closed = (): void => {};
+  const ended = new Promise<void>((resolve) => {
+    closed = resolve;
+  });
+  const server = createServer((socket: Socket) => {
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      bytes = socket.bytesWritten;
+      closed();
+    });
+    socket.once('data', () => {
+      socket.write(begin);
+      const stream = (): void => {
+        while (!socket.destroyed && socket.write(piece));
+      };
+      socket.on('drain', stream);
+      stream();
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  return { url: `http://localhost:${(server.address() as AddressInfo).port}/`, sent: () => bytes, ended };
+}
+
+test.each(FLOODS)('a webhook receiver that streams %s is cut off', async (name, begin, piece) => {
+  const { url, sent, ended } = await floodingServer(begin, piece);
+  const sender = new Sender({ brand: 'Acme', timeLimitMs: NEVER_MS, resolve: nameServers() });
+  const due = {
+    ...{ deliveryId: 'd', webhookId: 1, event: 'spin.large_win', url, body: '{}', secret: 'whsec_c2VjcmV0' },
+    ...{ attempts: 0, environment: 'sandbox', apiVersion: 'v1', previous: undefined },
+  } as unknown as Parameters<Sender['send']>[0];
+  const outcome = await sender.send(due).outcome;
+  await ended;
+  expect(sent()).toBeLessThan(SENT_MAX);
+  // A body that is longer than anybody needs was delivered; an answer that never becomes whole was not.
+  expect(outcome?.isDelivered).toBe(name === 'a body');
+});
+
+test.each(FLOODS)(
+  'a witness, or the log that it reads, that streams %s is cut off',
+  async (_, begin, piece) => {
+    const { url, sent, ended } = await floodingServer(begin, piece);
+    await expect(boundedRequest(url, { bytesMax: 1000, withinMs: NEVER_MS })).rejects.toThrow();
+    await ended;
+    expect(sent()).toBeLessThan(SENT_MAX);
+  },
+);
