@@ -1,6 +1,7 @@
 /**
  * The refunds of voided raffles, checked in one pass over the ledger: each is of a ticket that was booked before, of its price and to
- * its player, and a ticket has one. Once a void says that it is done, each ticket has its refund or is among the failures on record.
+ * its player, and a ticket has one. As far as a void says that it has come, each ticket, also one of a dropped day, has its refund or
+ * is among the failures on record.
  */
 import type { SpinIds } from '../domain/spinId.js';
 import { LEDGER } from '../postgres/auditColumns.js';
@@ -106,11 +107,13 @@ export class RefundReplay {
           entry: entryId.toString(),
         });
       }
-      if (!raffle.isDone || raffle.tickets.size === 0) continue;
-      const [first] = raffle.tickets.keys();
-      const at = { game, entry: String(first) };
-      const problem = 'tickets of a raffle that is voided and done have no refund; the first is named';
-      findings.found('requests', problem, at, 0, raffle.tickets.size);
+      const missing = [...raffle.tickets.keys()].filter((id) => raffle.isDone || id <= raffle.refundedTo);
+      if (missing.length === 0) continue;
+      const at = { game, entry: String(missing[0]) };
+      const problem = raffle.isDone
+        ? 'tickets of a raffle that is voided and done have no refund; the first is named'
+        : 'tickets that the void of a raffle has gone through have no refund; the first is named';
+      findings.found('requests', problem, at, 0, missing.length);
     }
     findings.looked('requests', 'refunds of voided raffles', refunded);
   }

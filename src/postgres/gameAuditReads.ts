@@ -23,6 +23,8 @@ export interface AuditedRaffle {
 export interface AuditedRefunds {
   /** Each booked ticket is said to have its refund, or to be among the failures. */
   readonly isDone: boolean;
+  /** The same is said of each ticket up to this entry. */
+  readonly refundedTo: bigint;
   /** Entries of tickets that could not be refunded. */
   readonly failures: ReadonlySet<bigint>;
 }
@@ -44,11 +46,12 @@ export async function auditedRaffles(tx: Transaction): Promise<Map<number, Audit
       is_closed: boolean;
       is_voided: boolean;
       is_done: boolean;
+      refunded_to: bigint;
     }[]
   >`
     SELECT game_id, prize_table::text AS text, pool_size, prize_table->>'ticketPriceUsd' AS ticket_price,
       ${prizes('valueUsd')} AS amounts, ${prizes('count')} AS counts, closed_at IS NOT NULL AS is_closed,
-      voided_at IS NOT NULL AS is_voided, refunds_done_at IS NOT NULL AS is_done FROM raffles`;
+      voided_at IS NOT NULL AS is_voided, refunds_done_at IS NOT NULL AS is_done, refunded_to FROM raffles`;
   const failed = await tx<
     { game_id: number; entry_id: bigint }[]
   >`SELECT game_id, entry_id FROM refund_failures`;
@@ -69,7 +72,11 @@ export async function auditedRaffles(tx: Transaction): Promise<Map<number, Audit
         counts: row.counts.map(Number),
         isClosed: row.is_closed,
         refunds: row.is_voided
-          ? { isDone: row.is_done, failures: failures.get(row.game_id) ?? new Set<bigint>() }
+          ? {
+              isDone: row.is_done,
+              refundedTo: row.refunded_to,
+              failures: failures.get(row.game_id) ?? new Set<bigint>(),
+            }
           : undefined,
       },
     ]),

@@ -63,6 +63,10 @@ export async function whyNotDrop(
     SELECT partner_id FROM (SELECT DISTINCT ON (partner_id) partner_id, status FROM settlement_reports
       WHERE report_date = ${day}::date ORDER BY partner_id, revision DESC) newest WHERE status = 'PENDING' LIMIT 1`;
   if (pending !== undefined) return `the newest report of partner ${pending.partner_id} of ${day} is PENDING`;
+  const [refunding] = await sql<{ game_id: number }[]>`
+    SELECT game_id FROM raffles WHERE voided_at IS NOT NULL AND refunds_done_at IS NULL ORDER BY voided_at, game_id LIMIT 1`;
+  if (refunding !== undefined)
+    return `raffle ${refunding.game_id} is voided and its refunds are not done: run the service until they are`;
   return undefined;
 }
 

@@ -311,12 +311,17 @@ export async function ticketsBehind(
   const dayTo = firstIdAt(sold.start_ms + DAY_MS) - 1n;
   const [piece] = await sql<{ newest: bigint | null; rows: bigint }[]>`
     SELECT max(entry_id) AS newest, count(*) AS rows FROM (
-      SELECT entry_id FROM ledger WHERE entry_id > ${after} AND entry_id <= ${dayTo} ORDER BY entry_id LIMIT ${ROWS_MAX}) p`;
+      SELECT entry_id FROM ledger WHERE entry_id > ${after} AND entry_id <= ${dayTo}
+      UNION ALL SELECT entry_id FROM kept_entries WHERE entry_id > ${after} AND entry_id <= ${dayTo}
+      ORDER BY entry_id LIMIT ${ROWS_MAX}) p`;
   const isWholeDay = piece!.rows < BigInt(ROWS_MAX);
   const to = isWholeDay ? dayTo : piece!.newest!;
   const rows = await sql<{ entry_id: bigint; player_id: string; wager_micros: bigint }[]>`
     SELECT entry_id, player_id, wager_micros FROM ledger
-    WHERE entry_id > ${after} AND entry_id <= ${to} AND game_id = ${gameId} AND kind = 1 ORDER BY entry_id LIMIT ${limit}`;
+    WHERE entry_id > ${after} AND entry_id <= ${to} AND game_id = ${gameId} AND kind = 1
+    UNION ALL SELECT entry_id, player_id, wager_micros FROM kept_entries
+    WHERE entry_id > ${after} AND entry_id <= ${to} AND game_id = ${gameId} AND kind = 1
+    ORDER BY entry_id LIMIT ${limit}`;
   const tickets = rows.map((row) => ({
     entryId: row.entry_id,
     playerId: row.player_id,
