@@ -85,7 +85,7 @@ const PIECE = 500;
 
 /**
  * Makes the events of what was switched, oldest first; each once, whoever else does so at the same time, and however often this is cut
- * off. Of a partner's games the first has the e-mail.
+ * off. Of a partner's games the first has the e-mail. A raffle that was closed or voided meanwhile has no event: CLOSED is its last.
  * @returns how many deliveries were recorded
  */
 export async function tellGameStatuses(sql: Sql): Promise<number> {
@@ -113,21 +113,26 @@ async function tellPiece(tx: Transaction): Promise<number | undefined> {
   if (notice === undefined) return undefined;
   const { notice_id: id, at: createdAt, status, reason, told } = notice;
   const to = told + PIECE;
-  const games = await tx<{ game_id: number; partner_id: number; is_first: boolean }[]>`
-    SELECT game_id, partner_id, partner_id IS DISTINCT FROM before AS is_first FROM (
+  const games = await tx<{ game_id: number; partner_id: number; is_first: boolean; is_closed: boolean }[]>`
+    SELECT game_id, partner_id, partner_id IS DISTINCT FROM before AS is_first,
+      EXISTS (SELECT 1 FROM raffles r WHERE r.game_id = g.game_id AND coalesce(closed_at, voided_at) IS NOT NULL) AS is_closed
+    FROM (
       SELECT u.game_id, partner_id, place, lag(partner_id) OVER (ORDER BY place) AS before
       FROM game_status_notices, unnest(game_ids[${Math.max(1, told)}:${to}]) WITH ORDINALITY AS u(game_id, place)
         JOIN games USING (game_id) WHERE notice_id = ${id}) g
     ORDER BY place`;
   // The last one of the piece before is there only to tell who comes first.
   const mine = told === 0 ? games : games.slice(1);
-  const deliveries = await recordEvents(
-    tx,
-    mine.map(({ game_id: gameId, partner_id: partnerId, is_first: isEmailed }) => ({
-      ...{ event: 'game.status_changed', partnerId, createdAt, isEmailed },
-      data: { gameId, status, reason },
-    })),
-  );
+  const events: Parameters<typeof recordEvents>[1][number][] = [];
+  let isEmailed = false;
+  for (const { game_id: gameId, partner_id: partnerId, is_first, is_closed } of mine) {
+    isEmailed ||= is_first;
+    if (is_closed) continue;
+    const event = 'game.status_changed';
+    events.push({ event, partnerId, createdAt, isEmailed, data: { gameId, status, reason } });
+    isEmailed = false;
+  }
+  const deliveries = await recordEvents(tx, events);
   if (to >= notice.games) await tx`DELETE FROM game_status_notices WHERE notice_id = ${id}`;
   else await tx`UPDATE game_status_notices SET told = ${to} WHERE notice_id = ${id}`;
   return deliveries;

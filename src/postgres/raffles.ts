@@ -24,18 +24,21 @@ export async function openRaffle(sql: Sql, gameId: number): Promise<void> {
   });
 }
 
-/** The last tickets of these raffles are booked in this transaction: they are closed for ever. */
+/**
+ * The last tickets of these raffles are booked in this transaction: they are closed for ever. One that is voided meanwhile is closed by
+ * its void alone.
+ */
 export async function closeRaffles(
   tx: Transaction,
   changed: bigint,
   gameIds: readonly number[],
 ): Promise<void> {
-  const ids = arrayOf(gameIds);
-  await tx`
+  const closed = await tx<{ game_id: number }[]>`
     UPDATE raffles SET closed_at = now(), sealed_at = coalesce(sealed_at, now())
-    WHERE game_id = ANY(${ids}::int[]) AND closed_at IS NULL`;
-  await tx`UPDATE games SET changed = ${changed} WHERE game_id = ANY(${ids}::int[])`;
-  for (const gameId of gameIds) {
+    WHERE game_id = ANY(${arrayOf(gameIds)}::int[]) AND closed_at IS NULL AND voided_at IS NULL RETURNING game_id`;
+  const ids = closed.map((row) => row.game_id);
+  await tx`UPDATE games SET changed = ${changed} WHERE game_id = ANY(${arrayOf(ids)}::int[])`;
+  for (const gameId of ids) {
     await audit(tx, { actor: 'worker', action: 'raffle.close', subject: `game:${gameId}` });
     await noteGameStatus(tx, gameId, 'CLOSED', 'SOLD_OUT');
   }
@@ -291,8 +294,8 @@ const ROWS_MAX = 20_000;
 const DAY_MS = 86_400_000;
 
 /**
- * The next tickets of a raffle behind `refundedTo`. The ledger has no index by game: days without a ticket are left out, and of the
- * others so many rows are looked through in one call.
+ * The next tickets of a raffle behind `refundedTo`, from the ledger and from the tickets kept of its dropped days. The ledger has no
+ * index by game: days without a ticket are left out, and of the others so many rows are looked through in one call.
  * @param limit tickets at the most
  * @returns undefined: there are no more
  */

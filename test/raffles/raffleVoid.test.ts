@@ -4,6 +4,8 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { poolFaults, type RevealedPool } from '../../src/domain/games/rafflePool.js';
 import { FAILPOINTS, type Failpoint } from '../../src/failpoints.js';
+import { connectPostgres } from '../../src/postgres/client.js';
+import { tellGameStatuses } from '../../src/postgres/dealing.js';
 import { cellKey, gamesKey, outboxKey } from '../../src/redis/keys.js';
 import { readGame } from '../../src/redis/records.js';
 import { freshStores } from '../setup/freshStores.js';
@@ -246,6 +248,44 @@ describe('a raffle that is voided', () => {
     ]);
     await sql`UPDATE raffles SET voided_at = now() WHERE game_id = ${gameId}`;
     await isWell();
+  });
+
+  test('has one closing event and one close where its last ticket is booked after the void', async () => {
+    const gameId = await openRaffle(2);
+    await buySome(gameId, 1);
+    const { cell } = (await sql`SELECT cell FROM partners WHERE partner_id = ${partner.partnerId}`)[0]!;
+    // Nothing is booked for a while.
+    await sql`ALTER TABLE ledger RENAME TO away`;
+    const last = buy(gameId, 'the-last');
+    await until(async () => (await redis.xlen(outboxKey(Number(cell)))) > 0, 'the last ticket is dealt');
+    expect((await voidIt(gameId)).body).toMatchObject({ status: 'CLOSED', statusReason: 'VOIDED' });
+    await sql`ALTER TABLE away RENAME TO ledger`;
+    await last;
+    expect(await voided(gameId)).toMatchObject({ tickets: 2, refunded: 2 });
+    const events = await sql`
+      SELECT body::json->'data'->>'status' AS status, body::json->'data'->>'reason' AS reason FROM events
+      WHERE event = 'game.status_changed' AND (body::json->'data'->>'gameId')::int = ${gameId}`;
+    expect([...events]).toEqual([{ status: 'CLOSED', reason: 'VOIDED' }]);
+    const closes =
+      await sql`SELECT 1 FROM audit_log WHERE action = 'raffle.close' AND subject = ${`game:${gameId}`}`;
+    expect(closes).toHaveLength(1);
+    expect((await poolOf(gameId)).body).toMatchObject({ status: 'CLOSED', statusReason: 'VOIDED' });
+    await isWell();
+  });
+
+  test('is told of no switch that was turned before it was voided', async () => {
+    const gameId = await openRaffle(2);
+    await voidIt(gameId);
+    await voided(gameId);
+    await sql`
+      INSERT INTO game_status_notices (at, status, reason, game_ids) VALUES (now(), 'ACTIVE', 'SWITCH', ${[gameId]})`;
+    const own = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
+    await tellGameStatuses(own);
+    await own.end();
+    const events = await sql`
+      SELECT body::json->'data'->>'status' AS status FROM events
+      WHERE event = 'game.status_changed' AND (body::json->'data'->>'gameId')::int = ${gameId}`;
+    expect([...events]).toEqual([{ status: 'CLOSED' }]);
   });
 
   test('goes on while its partner moves to another cell, and sells nothing there', async () => {
