@@ -76,6 +76,8 @@ export interface BoundIds {
   readonly ranges: readonly { readonly cell: number; readonly fromId: bigint; readonly beforeId: bigint }[];
   /** No entry before it has one that binds or is in a run. */
   readonly oldestId: bigint;
+  /** No entry before it is kept: what runs have of earlier ones can't be compared. */
+  readonly keptFromId: bigint;
 }
 
 /**
@@ -83,7 +85,7 @@ export interface BoundIds {
  * Those of a run that bind no more are dropped with it. The hash is made here a second time, and entry ids are read as
  * src/domain/requestRun.ts writes them.
  */
-export const strayRequests = ({ ranges, oldestId }: BoundIds): string => `
+export const strayRequests = ({ ranges, oldestId, keptFromId }: BoundIds): string => `
   SELECT entry_id, coalesce(game_id, 0), coalesce(request_id, ''), (booked.entry_id IS NOT NULL)::int
   FROM (SELECT entry_id, game_id, request_id, substr(sha256(convert_to(partner_id || ':' || request_id, 'UTF8')), 1, 8) AS hash,
           EXISTS (SELECT 1 FROM (VALUES ${ranges.map(({ cell, fromId, beforeId }) => `(${cell}, ${fromId}, ${beforeId})`).join()}) AS bound (cell, from_id, before_id)
@@ -95,7 +97,7 @@ export const strayRequests = ({ ranges, oldestId }: BoundIds): string => `
                 ('x' || encode(substr(pairs, i * 16 + 9, 8), 'hex'))::bit(64)::bigint AS entry_id
               FROM request_blocks CROSS JOIN generate_series(0, octet_length(pairs) / 16 - 1) AS i) AS pair
         GROUP BY hash, entry_id) AS held USING (hash, entry_id)
-  WHERE booked.entry_id IS NULL OR (held.entry_id IS NULL AND binds) OR times > 1 OR NOT is_found`;
+  WHERE (booked.entry_id IS NULL AND held.entry_id >= ${keptFromId}) OR (held.entry_id IS NULL AND binds) OR times > 1 OR NOT is_found`;
 
 /** Tickets of raffles whose requestId does not stand for them, and requestIds that stand for none. */
 export const STRAY_TICKETS = `

@@ -316,7 +316,7 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
            GROUP BY entry_id HAVING sum(amount_micros) <> 0 OR count(*) <> 2`,
         ),
         strayTickets: all(STRAY_TICKETS),
-        strayRequests: all(strayRequests(await boundIds(tx, known.binding))),
+        strayRequests: all(strayRequests({ ...(await boundIds(tx, known.binding)), keptFromId: fromId })),
         rounds: all(roundsSelect(fromId)),
         strayRoundEntries: all(strayRoundEntriesSelect(fromId)),
       });

@@ -189,7 +189,10 @@ const ID_MAX = 2n ** 63n - 1n;
  * For the audit: which ids bind in all cells as of when that was decided, or now: what would be decided of later moments only was dropped before
  * its time.
  */
-export async function boundIds(tx: Transaction, binding: BindingTimes): Promise<BoundIds> {
+export async function boundIds(
+  tx: Transaction,
+  binding: BindingTimes,
+): Promise<Omit<BoundIds, 'keptFromId'>> {
   const cells = await tx<{ cell: number; binding_ms: bigint }[]>`
     SELECT cell, least(binding_ms, floor(extract(epoch FROM now()) * 1000)::bigint) AS binding_ms FROM cells`;
   const [oldest] = await tx<{ from_id: bigint | null }[]>`SELECT min(from_id) AS from_id FROM request_runs`;

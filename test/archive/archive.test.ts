@@ -17,6 +17,7 @@ import { SpinIds } from '../../src/domain/spinId.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
 import { installation } from '../../src/postgres/installation.js';
 import { idsOfDay, LedgerDays } from '../../src/postgres/ledgerDays.js';
+import { writeRun } from '../../src/postgres/requestRuns.js';
 import { verifySettlements } from '../../src/settlement/verify.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { Client } from '../support/client.js';
@@ -133,6 +134,7 @@ beforeAll(async () => {
   await worker.job.turn();
   await worker.end();
   await bindFrom(shift(today, -KEEP_DAYS));
+  await handOverAll();
 }, 180_000);
 
 afterAll(async () => {
@@ -145,6 +147,15 @@ afterAll(async () => {
 /** Cells decide as if the clock stood where the ledger stands: request ids bind from this day on. */
 const bindFrom = (day: string) =>
   raw`UPDATE cells SET binding_ms = ${startOf(today)}, bound_from_id = ${String(idsOfDay(day).from)}::bigint`;
+
+/** Writes the request ids of all days to one run. */
+async function handOverAll(): Promise<void> {
+  const [cell] = await sql<{ fence: bigint; handed_over_id: bigint; cursor_id: bigint }[]>`
+    SELECT fence, handed_over_id, cursor_id FROM cells WHERE cell = 0`;
+  const { fence, handed_over_id: from, cursor_id: to } = cell!;
+  const pause = async (): Promise<void> => {};
+  await writeRun(sql, [{ cell: 0, fence, from, to }], pause, () => {});
+}
 
 const archiveOf = (day: string, to = directory) =>
   archiveDay(sql, { day, directory: to, actor: 'test', today });
@@ -305,6 +316,11 @@ describe.sequential('a week of the ledger', () => {
     expect(await dropOf(days[0]!)).toEqual({ faults: [] });
     const [table] = await raw`SELECT to_regclass(${`ledger_${days[0]!.replaceAll('-', '')}`})::text AS name`;
     expect(table!.name).toBeNull();
+    // A run goes whole: it still has the request ids of the dropped day.
+    const { to } = idsOfDay(days[0]!);
+    const runs =
+      await raw`SELECT 1 FROM request_runs WHERE from_id < ${String(to)}::bigint AND to_id >= ${String(to)}::bigint`;
+    expect(runs).toHaveLength(1);
     expect(await service(() => violations())).toEqual([]);
   });
 
