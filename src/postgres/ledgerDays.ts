@@ -5,7 +5,7 @@ import { DAY_MS, dayOf, startOf } from '../domain/settlement.js';
 import { audit } from './auditLog.js';
 import { raw, type Sql, safe, type Transaction } from './client.js';
 import { type CopyRow, readRows } from './copy.js';
-import { FIRST_DAY } from './settlements.js';
+import { FIRST_DAY, IS_OVERTAKEN } from './settlements.js';
 
 export interface LedgerDay {
   readonly day: string;
@@ -58,7 +58,8 @@ async function bookedDays(
     SELECT d.day::text AS day FROM unnest(${`{${days.join()}}`}::date[]) AS d(day)
     WHERE d.day < ${today}::date
       AND NOT EXISTS (SELECT 1 FROM p WHERE p.first_day <= d.day AND NOT EXISTS (
-        SELECT 1 FROM settlement_reports r WHERE r.partner_id = p.partner_id AND r.report_date = d.day AND r.is_complete))
+        SELECT 1 FROM settlement_reports r
+        WHERE r.partner_id = p.partner_id AND r.report_date = d.day AND r.is_complete AND NOT ${IS_OVERTAKEN}))
       AND NOT EXISTS (SELECT 1 FROM rounds WHERE status = 'OPEN'
         AND to_timestamp((deal_id >> 22) / 1000.0) < (d.day + 1)::timestamp AT TIME ZONE 'UTC'
         AND to_timestamp((deal_id >> 22) / 1000.0) >= d.day::timestamp AT TIME ZONE 'UTC')`;

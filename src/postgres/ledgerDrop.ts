@@ -60,9 +60,11 @@ export async function whyNotDrop(
   if (behind !== undefined)
     return `request ids of ${day} may still bind in cell ${behind.cell}: run the service until its worker has decided that they do not`;
   const [pending] = await sql<{ partner_id: number }[]>`
-    SELECT partner_id FROM (SELECT DISTINCT ON (partner_id) partner_id, status FROM settlement_reports
-      WHERE report_date = ${day}::date ORDER BY partner_id, revision DESC) newest WHERE status = 'PENDING' LIMIT 1`;
-  if (pending !== undefined) return `the newest report of partner ${pending.partner_id} of ${day} is PENDING`;
+    SELECT partner_id FROM (SELECT DISTINCT ON (partner_id) partner_id, status, is_complete FROM settlement_reports
+      WHERE report_date = ${day}::date ORDER BY partner_id, revision DESC) newest
+    WHERE status = 'PENDING' OR NOT is_complete LIMIT 1`;
+  if (pending !== undefined)
+    return `the newest report of partner ${pending.partner_id} of ${day} is PENDING, or was when it was judged: run the service until the complete one is made`;
   const [refunding] = await sql<{ game_id: number }[]>`
     SELECT game_id FROM raffles WHERE voided_at IS NOT NULL AND refunds_done_at IS NULL ORDER BY voided_at, game_id LIMIT 1`;
   if (refunding !== undefined)

@@ -109,7 +109,7 @@ export class Settlements {
     for (const day of days) {
       if (told.isStopped()) return oldest ?? day.date;
       try {
-        const isComplete = await this.#isComplete(day.partnerId, day.date, passed);
+        const isComplete = day.isBooked || (await this.#isComplete(day.partnerId, day.date, passed));
         if (!isComplete) oldest ??= day.date;
         if (isComplete || !day.hasReport) {
           await this.#make(day.partnerId, day.date, { actor: 'worker', isDue: true, isComplete });

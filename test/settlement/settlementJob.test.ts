@@ -207,6 +207,35 @@ describe('a day is complete', () => {
     }
   });
 
+  test('for good: a revision made while Redis is away is complete, and a PENDING one of an earlier version is completed', async () => {
+    const worked = await startService(stores, { SETTLEMENT_CRON: never });
+    const { partnerId } = await settled(worked, 1);
+    await worked.stop();
+    const front = await startService(stores, { ROLES: 'http' });
+    try {
+      const day = shift(today, -1);
+      const { job, settlements } = await worker();
+      await job.turn();
+      expect(await made(partnerId)).toEqual([`${day} 1 GENERATED`]);
+      const [row] = await sql`SELECT cell FROM partners WHERE partner_id = ${partnerId}`;
+      const key = cellKey(row!.cell as number);
+      const token = (await redis.hget(key, 'epoch'))!;
+      await redis.hdel(key, 'epoch');
+      await settlements.makeNow(partnerId, day, 'operator');
+      expect((await made(partnerId)).at(-1)).toBe(`${day} 2 GENERATED`);
+      await sql`
+        INSERT INTO settlement_reports (partner_id, report_date, revision, status, is_complete, report, integrity_hash)
+        SELECT partner_id, report_date, 3, 'PENDING', false, jsonb_set(report::jsonb, '{revision}', '3'), integrity_hash
+        FROM settlement_reports WHERE partner_id = ${partnerId} AND revision = 2`;
+      const { job: next } = await worker();
+      for (let turn = 0; turn < 2; turn++) await next.turn();
+      expect((await made(partnerId)).slice(2)).toEqual([`${day} 3 PENDING`, `${day} 4 GENERATED`]);
+      await redis.hset(key, 'epoch', token);
+    } finally {
+      await front.stop();
+    }
+  });
+
   test('also where its PENDING report was disputed meanwhile: the dispute stays with that revision', async () => {
     const worked = await startService(stores, { SETTLEMENT_CRON: never });
     await worked.stop();
@@ -242,7 +271,15 @@ describe('a day is complete', () => {
     const { cell, partnerId } = partner;
     const date = shift(today, -1);
     const { settlements } = await worker();
-    const status = async (): Promise<string> => (await settlements.makeNow(partnerId, date, 'test')).status;
+    /** Of the day's first report: once a day was complete, it stays so. */
+    const status = async (): Promise<string> => {
+      await sql.begin(async (tx) => {
+        // Reports are kept: a trigger refuses it.
+        await tx`SET LOCAL session_replication_role = replica`;
+        await tx`DELETE FROM settlement_reports WHERE partner_id = ${partnerId}`;
+      });
+      return (await settlements.makeNow(partnerId, date, 'test')).status;
+    };
     expect(await status()).toBe('GENERATED');
     // Its entries are made while no worker books them.
     await service.stop();
