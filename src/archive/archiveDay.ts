@@ -21,9 +21,9 @@ import {
   manifestText,
   sha256,
 } from '../domain/ledgerDay.js';
-import { dayOf } from '../domain/settlement.js';
+import { dayOf, overAfterMs } from '../domain/settlement.js';
 import { makePrivateFolder, openPrivate } from '../files.js';
-import type { Sql } from '../postgres/client.js';
+import { databaseTimeMs, type Sql } from '../postgres/client.js';
 import { type DaySource, idsOfDay, recordArchive, withDay } from '../postgres/ledgerDays.js';
 import { DutyCycle } from '../runtime/dutyCycle.js';
 import { COLUMNS } from './columns.js';
@@ -41,8 +41,10 @@ export interface ArchiveOptions {
   readonly directory: string;
   /** As the audit log names who does it. */
   readonly actor: string;
-  /** UTC day, YYYY-MM-DD; the clock's if absent. */
+  /** UTC day, YYYY-MM-DD: earlier days are over. Absent: by the clocks of this process and of Postgres. */
   readonly today?: string;
+  /** By how much clocks may differ. */
+  readonly clockSkewMaxMs?: number;
   readonly onProgress?: ArchiveProgress;
   readonly onFailpoint?: (step: ArchiveStep) => void;
 }
@@ -60,24 +62,22 @@ export interface Archived {
 export async function archiveDay(sql: Sql, options: ArchiveOptions): Promise<Archived> {
   const { day, directory, actor, onFailpoint = () => {} } = options;
   const folder = join(directory, day);
-  const { manifest, isRepeated } = await withDay(
-    sql,
-    { day, today: options.today ?? dayOf(Date.now()) },
-    async (source) => {
-      const earlier = checkArchivable(day, source);
-      await makePrivateFolder(folder);
-      const largeWins =
-        earlier === undefined
-          ? source.largeWinMicros
-          : new Map(Object.entries(earlier.largeWinMicros).map(([id, micros]) => [Number(id), micros]));
-      const files = await writeFiles(source, folder, largeWins, options);
-      onFailpoint('archive.written');
-      const made = earlier ?? (await manifestOf(day, source, files));
-      await compare(made, files, source, folder, options);
-      onFailpoint('archive.read-back');
-      return { manifest: made, isRepeated: earlier !== undefined };
-    },
-  );
+  const nowMs = Math.min(Date.now(), await databaseTimeMs(sql));
+  const today = options.today ?? dayOf(nowMs - overAfterMs(options.clockSkewMaxMs ?? 0));
+  const { manifest, isRepeated } = await withDay(sql, { day, today }, async (source) => {
+    const earlier = checkArchivable(day, source);
+    await makePrivateFolder(folder);
+    const largeWins =
+      earlier === undefined
+        ? source.largeWinMicros
+        : new Map(Object.entries(earlier.largeWinMicros).map(([id, micros]) => [Number(id), micros]));
+    const files = await writeFiles(source, folder, largeWins, options);
+    onFailpoint('archive.written');
+    const made = earlier ?? (await manifestOf(day, source, files));
+    await compare(made, files, source, folder, options);
+    onFailpoint('archive.read-back');
+    return { manifest: made, isRepeated: earlier !== undefined };
+  });
   await putInPlace(folder, manifest);
   onFailpoint('archive.renamed');
   const text = manifestText(manifest);

@@ -21,13 +21,19 @@ export async function listDays(database: Database, { json }: { readonly json: bo
 /** @returns the exit status */
 export async function archive(
   database: Database,
-  options: { readonly day: string; readonly to: string; readonly json: boolean },
+  options: {
+    readonly day: string;
+    readonly to: string;
+    readonly clockSkewMaxMs: number;
+    readonly json: boolean;
+  },
 ): Promise<number> {
   const day = dayGiven(options.day);
+  const { to: directory, clockSkewMaxMs } = options;
   // The service beside it comes first.
   setPriority(constants.priority.PRIORITY_LOW);
   const made = await withProgress((onProgress) =>
-    on(database, (sql) => archiveDay(sql, { day, directory: options.to, actor: ACTOR, onProgress })),
+    on(database, (sql) => archiveDay(sql, { day, directory, clockSkewMaxMs, actor: ACTOR, onProgress })),
   );
   const { entries, bytes, manifestHash, isRepeated } = made;
   const plain = `${day} ${isRepeated ? 'archived again, with the same bytes' : 'archived'}: ${many(entries)} entries, ${many(bytes)} bytes, manifest ${manifestHash}`;

@@ -28,7 +28,9 @@ gives the same bytes. The service goes on meanwhile; Postgres sorts the day and 
     )
     .action(async () => {
       const { day, to, json = false } = archive.optsWithGlobals();
-      process.exitCode = await (await import('./ledger.js')).archive(await storeUrls(), { day, to, json });
+      const clockSkewMaxMs = (await settings()).CLOCK_SKEW_MAX_S * 1000;
+      const options = { day, to, clockSkewMaxMs, json };
+      process.exitCode = await (await import('./ledger.js')).archive(await storeUrls(), options);
     });
 
   const verify = ledger

@@ -89,6 +89,13 @@ export const startOf = (day: string): number => Date.parse(`${day}T00:00:00Z`);
 /** The day so many days after another one, or before it. */
 export const shiftDay = (day: string, days: number): string => dayOf(startOf(day) + days * DAY_MS);
 
+/**
+ * How long after its end a day is over, milliseconds: an entry that is dealt later falls into the next day, although a clock was behind.
+ * Each clock that is asked must have passed it.
+ * @param skewMaxMs by how much clocks may differ; where that is a day or more, they say nothing of days
+ */
+export const overAfterMs = (skewMaxMs: number): number => (skewMaxMs < DAY_MS ? skewMaxMs : 0);
+
 // Figures ------------------------------------------------------------------------------------------------------------
 
 const RTP_SCALE = 1_000_000n;

@@ -108,6 +108,8 @@ interface ProcessFigures {
 export interface ProcessServices {
   /** Milliseconds since the epoch. */
   now(): number;
+  /** The newest UTC day that is over, however far the clocks are apart. */
+  overDay(): string;
   /** Days of notice before the end of a version of the API; undefined: six calendar months. */
   readonly noticeDays: number | undefined;
   /** Complete days of the ledger that are kept at least. */

@@ -138,6 +138,8 @@ export interface LedgerReach {
   readonly epoch: string;
   /** Every entry of the partner's up to this one is in the ledger. */
   readonly toId: bigint;
+  /** The clock of Postgres, milliseconds since the epoch. */
+  readonly timeMs: number;
 }
 
 export class Partners {
@@ -231,9 +233,9 @@ export const REACH = raw(`greatest(c.cursor_id, (SELECT max(m.until_id) FROM par
 
 /** @throws Error where there is no such partner */
 export async function ledgerReach(sql: Sql, partnerId: number): Promise<LedgerReach> {
-  const [row] = await sql<{ cell: number; token: string; to_id: bigint }[]>`
-    SELECT cell, ${TOKEN} AS token, ${REACH} AS to_id FROM partners p JOIN cells c USING (cell)
+  const [row] = await sql<{ cell: number; token: string; to_id: bigint; time_ms: number }[]>`
+    SELECT cell, ${TOKEN} AS token, ${REACH} AS to_id, (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS time_ms FROM partners p JOIN cells c USING (cell)
     WHERE p.partner_id = ${partnerId}`;
   if (row === undefined) throw new Error(`There is no partner ${partnerId}`);
-  return { cell: row.cell, epoch: row.token, toId: row.to_id };
+  return { cell: row.cell, epoch: row.token, toId: row.to_id, timeMs: row.time_ms };
 }

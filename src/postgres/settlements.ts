@@ -155,6 +155,8 @@ export interface WantedReport {
   readonly end: Date;
   /** All of the day's entries are known to be in the ledger. */
   readonly isComplete: boolean;
+  /** The day is over by all clocks: it is complete once the partner's ledger has come beyond it. */
+  readonly isOver: boolean;
   /** As the audit log names who wants it. */
   readonly actor: string;
   readonly reason?: string | undefined;
@@ -323,9 +325,11 @@ export class Settlements {
       const figures = await figuresOf(tx, wanted);
       // Once a day is complete it stays so, whoever can't be asked at the moment.
       const isComplete =
-        wanted.isComplete || figures.toId >= ids.to || (await hasCompleteReport(tx, partnerId, date));
+        wanted.isComplete ||
+        (wanted.isOver && figures.toId >= ids.to) ||
+        (await hasCompleteReport(tx, partnerId, date));
       const booked = figures.toId < ids.from ? ids.from : figures.toId + 1n;
-      const end = isComplete ? ids.to : booked;
+      const end = isComplete || booked > ids.to ? ids.to : booked;
       const open = await openRoundsAt(tx, partnerId, end);
       const report = composeReport(
         {

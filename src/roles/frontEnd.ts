@@ -4,6 +4,7 @@ import type { MovedPartners } from '../cells/movedPartners.js';
 import { PartnerReads } from '../cells/partnerReads.js';
 import { PARTNER_BASE, PARTNER_VERSION } from '../contract/apis.js';
 import { ERRORS } from '../domain/errors.js';
+import { dayOf, overAfterMs, shiftDay } from '../domain/settlement.js';
 import { SpinIds } from '../domain/spinId.js';
 import { SetupError } from '../embedded/index.js';
 import { Access } from '../http/access.js';
@@ -90,7 +91,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     ...{ drawAgain, proofs: new Proofs(store.publicLog, drawAgain) },
     blackjack: playedRounds(parts, cells, requestIds),
     cells: { ...operating, confirmations, reads: readsOf(parts, moved), views: new CellViews(nodes) },
-    settlements: new Settlements({ store, nodes, events }),
+    settlements: new Settlements({ store, nodes, events, clockSkewMaxMs: parts.clocks.skewMaxMs }),
     webhooks: {
       judgeUrl: (url, environment) => judgeRegistration(url, environment, parts.world.resolve),
       sealSecret: (secret) => parts.secretBox.seal(secret),
@@ -128,6 +129,7 @@ const processOf = (
   unserved: () => Volatile,
 ): Services['process'] => ({
   now: parts.world.now,
+  overDay: () => shiftDay(dayOf(parts.world.now() - overAfterMs(parts.clocks.skewMaxMs)), -1),
   noticeDays: parts.config.API_NOTICE_DAYS,
   ledgerKeepDays: parts.config.LEDGER_KEEP_DAYS,
   manifest: () => parts.program.identity.manifest,

@@ -3,12 +3,13 @@
  *
  * A report is made of the ledger alone, so the one question is whether all of a day is in it. It is where the partner's ledger is
  * complete beyond the day (postgres/partners.ts); or where Redis, being the one that the partner's cell was prepared for, has
- * passed the day's end and holds nothing of that day that is not booked.
+ * passed the day's end and holds nothing of that day that is not booked. Either way the day must be over by all clocks, which may
+ * differ: Redis may step back, or be replaced by one that is behind.
  */
 
 import { firstIdAt } from '../domain/entryId.js';
 import { ApiError, ERRORS } from '../domain/errors.js';
-import { DAY_MS, dayOf, shiftDay, startOf } from '../domain/settlement.js';
+import { DAY_MS, dayOf, overAfterMs, shiftDay, startOf } from '../domain/settlement.js';
 import type { EventEmitter } from '../events.js';
 import type { LedgerReach } from '../postgres/partners.js';
 import type { OnReport, StoredReport, UnsettledDay, WantedReport } from '../postgres/settlements.js';
@@ -19,6 +20,8 @@ export interface SettlementOptions {
   readonly store: Store;
   readonly nodes: Pick<RedisNodes, 'cell'>;
   readonly now?: () => Date;
+  /** By how much the clocks of Redis, Postgres and this process may differ. */
+  readonly clockSkewMaxMs: number;
   /** Called in the transaction that makes a complete report; absent: the partner is notified. */
   readonly onReport?: OnReport;
   readonly events: EventEmitter;
@@ -31,10 +34,13 @@ export interface SettleObserver {
   readonly onFault: (error: unknown, day: UnsettledDay) => void;
 }
 
-/** A Redis that takes over may have a clock that is behind by as much. */
+/** Clocks of a Redis that takes over are taken to differ by as much, however little is allowed. */
 const CLOCKS_APART_MS = 5000;
 /** Looked over at a time, for all partners. */
 const DAYS_AT_ONCE = 31;
+
+/** What is known of a day: whether it is over by the clocks, and all of it is in the ledger. */
+type DayState = Pick<WantedReport, 'isComplete' | 'isOver'>;
 
 /** By cell, epoch and day: whether the cell has passed it, asked once. */
 type PassedDays = Map<string, boolean>;
@@ -66,8 +72,8 @@ export class Settlements {
     if (!partner.hasGames) throw new ApiError(ERRORS.noGames);
     if (date < partner.firstDay || date > dayOf(this.now().getTime()))
       throw new ApiError(ERRORS.reportNotFound);
-    const isComplete = await this.#isComplete(partnerId, date);
-    const made = await this.#make(partnerId, date, { actor, reason, isDue: false, isComplete });
+    const state = await this.#stateOf(partnerId, date);
+    const made = await this.#make(partnerId, date, { actor, reason, isDue: false, ...state });
     // A report that is wanted now is never one that is not due.
     if (typeof made === 'string') throw new ApiError(ERRORS.reportStatus);
     return made;
@@ -109,10 +115,12 @@ export class Settlements {
     for (const day of days) {
       if (told.isStopped()) return oldest ?? day.date;
       try {
-        const isComplete = day.isBooked || (await this.#isComplete(day.partnerId, day.date, passed));
-        if (!isComplete) oldest ??= day.date;
-        if (isComplete || !day.hasReport) {
-          await this.#make(day.partnerId, day.date, { actor: 'worker', isDue: true, isComplete });
+        const state = day.isBooked
+          ? { isComplete: true, isOver: true }
+          : await this.#stateOf(day.partnerId, day.date, passed);
+        if (!state.isComplete) oldest ??= day.date;
+        if (state.isComplete || !day.hasReport) {
+          await this.#make(day.partnerId, day.date, { actor: 'worker', isDue: true, ...state });
         }
       } catch (error) {
         oldest ??= day.date;
@@ -127,7 +135,7 @@ export class Settlements {
   async #make(
     partnerId: number,
     date: string,
-    how: Pick<WantedReport, 'actor' | 'reason' | 'isDue' | 'isComplete'>,
+    how: Pick<WantedReport, 'actor' | 'reason' | 'isDue' | 'isComplete' | 'isOver'>,
   ): Promise<StoredReport | 'acknowledged' | 'not-due'> {
     const { store, onReport, events } = this.#options;
     const startMs = startOf(date);
@@ -152,10 +160,19 @@ export class Settlements {
     return made;
   }
 
-  /** Every entry of the partner's that the day will ever have is in the ledger. Once true it stays so. */
-  async #isComplete(partnerId: number, date: string, passed: PassedDays = new Map()): Promise<boolean> {
+  /** Complete: every entry of the partner's that the day will ever have is in the ledger. Once true it stays so. */
+  async #stateOf(partnerId: number, date: string, passed: PassedDays = new Map()): Promise<DayState> {
+    const { store, clockSkewMaxMs } = this.#options;
     const endMs = startOf(date) + DAY_MS;
-    const reach = await this.#options.store.partners.ledgerReach(partnerId);
+    const reach = await store.partners.ledgerReach(partnerId);
+    const isOver =
+      clockSkewMaxMs >= DAY_MS || Math.min(reach.timeMs, this.now().getTime()) >= endMs + clockSkewMaxMs;
+    const isComplete = isOver && (await this.#isBooked(reach, date, passed));
+    return { isOver, isComplete };
+  }
+
+  async #isBooked(reach: LedgerReach, date: string, passed: PassedDays): Promise<boolean> {
+    const endMs = startOf(date) + DAY_MS;
     if (reach.toId >= firstIdAt(endMs)) return true;
     const key = `${reach.cell} ${reach.epoch} ${date}`;
     let hasPassed = passed.get(key);
@@ -172,7 +189,8 @@ export class Settlements {
     try {
       if (!(await outbox.isOpen(epoch))) return false;
       // The clock first: what is dealt after it was read has an id of a later day.
-      if ((await outbox.node.timeMs()) < endMs + CLOCKS_APART_MS) return false;
+      const overMs = endMs + Math.max(CLOCKS_APART_MS, overAfterMs(this.#options.clockSkewMaxMs));
+      if ((await outbox.node.timeMs()) < overMs) return false;
       // What is not in the outbox any more is committed: only then it is trimmed.
       const [oldest] = await outbox.outbox(1);
       if (oldest !== undefined && oldest.timeMs < endMs) return false;

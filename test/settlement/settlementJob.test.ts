@@ -11,6 +11,7 @@ import { dueDay } from '../../src/settlement/schedule.js';
 import { freshStores } from '../setup/freshStores.js';
 import { startService } from '../support/service.js';
 import {
+  bookedInto,
   DAY_MS,
   dayAt,
   longAgo,
@@ -207,35 +208,6 @@ describe('a day is complete', () => {
     }
   });
 
-  test('for good: a revision made while Redis is away is complete, and a PENDING one of an earlier version is completed', async () => {
-    const worked = await startService(stores, { SETTLEMENT_CRON: never });
-    const { partnerId } = await settled(worked, 1);
-    await worked.stop();
-    const front = await startService(stores, { ROLES: 'http' });
-    try {
-      const day = shift(today, -1);
-      const { job, settlements } = await worker();
-      await job.turn();
-      expect(await made(partnerId)).toEqual([`${day} 1 GENERATED`]);
-      const [row] = await sql`SELECT cell FROM partners WHERE partner_id = ${partnerId}`;
-      const key = cellKey(row!.cell as number);
-      const token = (await redis.hget(key, 'epoch'))!;
-      await redis.hdel(key, 'epoch');
-      await settlements.makeNow(partnerId, day, 'operator');
-      expect((await made(partnerId)).at(-1)).toBe(`${day} 2 GENERATED`);
-      await sql`
-        INSERT INTO settlement_reports (partner_id, report_date, revision, status, is_complete, report, integrity_hash)
-        SELECT partner_id, report_date, 3, 'PENDING', false, jsonb_set(report::jsonb, '{revision}', '3'), integrity_hash
-        FROM settlement_reports WHERE partner_id = ${partnerId} AND revision = 2`;
-      const { job: next } = await worker();
-      for (let turn = 0; turn < 2; turn++) await next.turn();
-      expect((await made(partnerId)).slice(2)).toEqual([`${day} 3 PENDING`, `${day} 4 GENERATED`]);
-      await redis.hset(key, 'epoch', token);
-    } finally {
-      await front.stop();
-    }
-  });
-
   test('also where its PENDING report was disputed meanwhile: the dispute stays with that revision', async () => {
     const worked = await startService(stores, { SETTLEMENT_CRON: never });
     await worked.stop();
@@ -312,4 +284,58 @@ describe('a day is complete', () => {
       await front.stop();
     }
   });
+
+  test('for good: a revision made while Redis is away is complete, and a PENDING one of an earlier version is completed', async () => {
+    const worked = await startService(stores, { SETTLEMENT_CRON: never });
+    const { partnerId } = await settled(worked, 1);
+    await worked.stop();
+    const front = await startService(stores, { ROLES: 'http' });
+    try {
+      const day = shift(today, -1);
+      const { job, settlements } = await worker();
+      await job.turn();
+      expect(await made(partnerId)).toEqual([`${day} 1 GENERATED`]);
+      const [row] = await sql`SELECT cell FROM partners WHERE partner_id = ${partnerId}`;
+      const key = cellKey(row!.cell as number);
+      const token = (await redis.hget(key, 'epoch'))!;
+      await redis.hdel(key, 'epoch');
+      await settlements.makeNow(partnerId, day, 'operator');
+      expect((await made(partnerId)).at(-1)).toBe(`${day} 2 GENERATED`);
+      await sql`
+        INSERT INTO settlement_reports (partner_id, report_date, revision, status, is_complete, report, integrity_hash)
+        SELECT partner_id, report_date, 3, 'PENDING', false, jsonb_set(report::jsonb, '{revision}', '3'), integrity_hash
+        FROM settlement_reports WHERE partner_id = ${partnerId} AND revision = 2`;
+      const { job: next } = await worker();
+      for (let turn = 0; turn < 2; turn++) await next.turn();
+      expect((await made(partnerId)).slice(2)).toEqual([`${day} 3 PENDING`, `${day} 4 GENERATED`]);
+      await redis.hset(key, 'epoch', token);
+    } finally {
+      await front.stop();
+    }
+  });
+
+  test.each(['played', 'quiet'])(
+    'once it is over by all clocks and the skew that is allowed, of a partner that is %s',
+    async (how) => {
+      const service = await startService(stores, { SETTLEMENT_CRON: never });
+      try {
+        const { partnerId, key, gameId, cell } = await settled(service, 1);
+        const day = shift(today, -1);
+        if (how === 'played') {
+          await service.spin(key, { gameId, playerId: 'p', wagerUsd: 0.25 });
+          await bookedInto(sql, cell, today);
+        }
+        const clockSkewMaxMs = 10_000;
+        const madeAt = async (afterMs: number): Promise<string> => {
+          const { settlements } = await worker({ clockSkewMaxMs, now: () => startOf(today) + afterMs });
+          return (await settlements.makeNow(partnerId, day, 'test')).status;
+        };
+        expect(await madeAt(5000)).toBe('PENDING');
+        expect(await madeAt(clockSkewMaxMs - 1)).toBe('PENDING');
+        expect(await madeAt(clockSkewMaxMs)).toBe('GENERATED');
+      } finally {
+        await service.stop();
+      }
+    },
+  );
 });

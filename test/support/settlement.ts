@@ -61,7 +61,14 @@ export interface TestWorker {
 export async function settlementWorker(
   stores: TestStores,
   date: string,
-  more: { onReport?: OnReport; onFailed?: (failed: Events['SettlementFailed']) => void } = {},
+  more: {
+    onReport?: OnReport;
+    onFailed?: (failed: Events['SettlementFailed']) => void;
+    /** Absent: its clock. */
+    now?: () => number;
+    /** Absent: as {@link ENTRIES_AHEAD} has it. */
+    clockSkewMaxMs?: number;
+  } = {},
 ): Promise<TestWorker> {
   const redis = await openNodes(stores.redisUrl);
   const sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
@@ -74,7 +81,8 @@ export async function settlementWorker(
   const settlements = new Settlements({
     store: openStore(sql),
     nodes: redis.nodes,
-    now: () => new Date(startOf(date) + 2 * 3_600_000),
+    now: () => new Date(more.now?.() ?? startOf(date) + 2 * 3_600_000),
+    clockSkewMaxMs: more.clockSkewMaxMs ?? Number(ENTRIES_AHEAD.CLOCK_SKEW_MAX_S) * 1000,
     events,
     ...(more.onReport === undefined ? {} : { onReport: more.onReport }),
   });

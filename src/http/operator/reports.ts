@@ -171,7 +171,7 @@ const owedOf = (rows: readonly LiabilityRow[]) => {
 
 async function liability({ store, process }: Services, date: string | undefined, by: string) {
   const nowMs = process.now();
-  if (date !== undefined && (!isDay(date) || date >= dayOf(nowMs))) {
+  if (date !== undefined && (!isDay(date) || date > process.overDay())) {
     const details = [{ path: '/date', message: 'must be a UTC day that is over, YYYY-MM-DD' }];
     throw new ApiError(ERRORS.invalidDate, { details });
   }
