@@ -4,10 +4,12 @@
  *
  *   files as .part ──> read back ──> totals = the database's ──> renamed ──> manifest renamed ──> recorded (ledger_days, audit log)
  *
+ * A folder that has another archive of the day is not written over (earlierArchive.ts).
+ *
  * Ended anywhere, it is begun again, and gives the same bytes: rows have one order, and what may change later (thresholds, reports) is
  * taken from the manifest once that is on record.
  */
-import { open, rename } from 'node:fs/promises';
+import { open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   ARCHIVE_FILES,
@@ -27,11 +29,9 @@ import { databaseTimeMs, type Sql } from '../postgres/client.js';
 import { type DaySource, idsOfDay, recordArchive, withDay } from '../postgres/ledgerDays.js';
 import { DutyCycle } from '../runtime/dutyCycle.js';
 import { COLUMNS } from './columns.js';
+import { DayRefused, makeWay, refuseOtherDataset } from './earlierArchive.js';
 import { ParquetFile } from './parquetFile.js';
 import { type ArchiveProgress, readTotals } from './readArchive.js';
-
-/** A day can't be archived, verified or dropped as it is; the message says why. */
-class DayRefused extends Error {}
 
 export type ArchiveStep = 'archive.written' | 'archive.read-back' | 'archive.renamed' | 'archive.recorded';
 
@@ -45,6 +45,8 @@ export interface ArchiveOptions {
   readonly today?: string;
   /** By how much clocks may differ. */
   readonly clockSkewMaxMs?: number;
+  /** Another archive of the day that the directory has is kept beside this one; else the day is refused. */
+  readonly isToReplace?: boolean;
   readonly onProgress?: ArchiveProgress;
   readonly onFailpoint?: (step: ArchiveStep) => void;
 }
@@ -56,6 +58,8 @@ export interface Archived {
   readonly manifestHash: string;
   /** It was on record before; the files have the same bytes. */
   readonly isRepeated: boolean;
+  /** The folder in which another archive of the day is kept that this one replaces; null: there was none. */
+  readonly replaced: string | null;
 }
 
 /** @throws DayRefused */
@@ -66,6 +70,7 @@ export async function archiveDay(sql: Sql, options: ArchiveOptions): Promise<Arc
   const today = options.today ?? dayOf(nowMs - overAfterMs(options.clockSkewMaxMs ?? 0));
   const { manifest, isRepeated } = await withDay(sql, { day, today }, async (source) => {
     const earlier = checkArchivable(day, source);
+    await refuseOtherDataset(directory, day, source.datasetId);
     await makePrivateFolder(folder);
     const largeWins =
       earlier === undefined
@@ -78,6 +83,10 @@ export async function archiveDay(sql: Sql, options: ArchiveOptions): Promise<Arc
     onFailpoint('archive.read-back');
     return { manifest: made, isRepeated: earlier !== undefined };
   });
+  const replaced = await makeWay(folder, manifest, options.isToReplace ?? false).catch(async (error) => {
+    for (const name of ARCHIVE_FILES) await rm(part(folder, name), { force: true });
+    throw error;
+  });
   await putInPlace(folder, manifest);
   onFailpoint('archive.renamed');
   const text = manifestText(manifest);
@@ -89,7 +98,7 @@ export async function archiveDay(sql: Sql, options: ArchiveOptions): Promise<Arc
   await recordArchive(sql, actor, archived);
   onFailpoint('archive.recorded');
   const { entries, manifestHash } = archived;
-  return { day, entries, bytes, manifestHash, isRepeated };
+  return { day, entries, bytes, manifestHash, isRepeated, replaced: replaced ?? null };
 }
 
 /** @returns the manifest on record */

@@ -25,19 +25,23 @@ export async function archive(
     readonly day: string;
     readonly to: string;
     readonly clockSkewMaxMs: number;
+    readonly isToReplace: boolean;
     readonly json: boolean;
   },
 ): Promise<number> {
   const day = dayGiven(options.day);
-  const { to: directory, clockSkewMaxMs } = options;
+  const { to: directory, clockSkewMaxMs, isToReplace } = options;
   // The service beside it comes first.
   setPriority(constants.priority.PRIORITY_LOW);
   const made = await withProgress((onProgress) =>
-    on(database, (sql) => archiveDay(sql, { day, directory, clockSkewMaxMs, actor: ACTOR, onProgress })),
+    on(database, (sql) =>
+      archiveDay(sql, { day, directory, clockSkewMaxMs, isToReplace, actor: ACTOR, onProgress }),
+    ),
   );
-  const { entries, bytes, manifestHash, isRepeated } = made;
+  const { entries, bytes, manifestHash, isRepeated, replaced } = made;
   const plain = `${day} ${isRepeated ? 'archived again, with the same bytes' : 'archived'}: ${many(entries)} entries, ${many(bytes)} bytes, manifest ${manifestHash}`;
-  print(options.json ? JSON.stringify(made) : plain);
+  const kept = replaced === null ? '' : `; the archive that it replaces is kept as ${replaced}`;
+  print(options.json ? JSON.stringify(made) : plain + kept);
   return 0;
 }
 

@@ -20,16 +20,17 @@ export function addLedgerCommands(program: Command, { storeUrls, settings }: Sto
     .description('write a day to Parquet files, oldest day first')
     .requiredOption('--day <DAY>', 'YYYY-MM-DD')
     .requiredOption('--to <DIR>', 'the files lie in DIR/DAY')
+    .option('--replace', 'keep another archive of the day that DIR has as DIR/DAY.replaced-…', false)
     .addHelpText(
       'after',
       `
 Writes ledger, rounds, voids and large wins with a manifest, reads them back and compares them with the database. Repeated, it
-gives the same bytes. The service goes on meanwhile; Postgres sorts the day and needs its size in temporary disk space.`,
+gives the same bytes; where DIR has another archive of the day, or archives of another dataset, it refuses. The service goes on meanwhile; Postgres sorts the day and needs its size in temporary disk space.`,
     )
     .action(async () => {
-      const { day, to, json = false } = archive.optsWithGlobals();
+      const { day, to, replace: isToReplace, json = false } = archive.optsWithGlobals();
       const clockSkewMaxMs = (await settings()).CLOCK_SKEW_MAX_S * 1000;
-      const options = { day, to, clockSkewMaxMs, json };
+      const options = { day, to, clockSkewMaxMs, isToReplace, json };
       process.exitCode = await (await import('./ledger.js')).archive(await storeUrls(), options);
     });
 

@@ -1,7 +1,7 @@
 /** Days of the ledger are archived, verified and dropped; what is kept goes on exactly, and what was changed is named. */
-import { copyFile, cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -12,7 +12,7 @@ import { readGroups } from '../../src/archive/parquetFile.js';
 import { archiveTotals, checkArchives } from '../../src/archive/readArchive.js';
 import { audit } from '../../src/audit/audit.js';
 import { recover } from '../../src/cli/recover.js';
-import { ARCHIVE_FILES, fileName, MANIFEST } from '../../src/domain/ledgerDay.js';
+import { ARCHIVE_FILES, fileName, MANIFEST, manifestText, sha256 } from '../../src/domain/ledgerDay.js';
 import { SpinIds } from '../../src/domain/spinId.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
 import { installation } from '../../src/postgres/installation.js';
@@ -203,6 +203,40 @@ describe.sequential('a week of the ledger', () => {
       expect(await bytesOf(day)).toEqual(bytes);
     },
   );
+
+  test('an archive of another state of the ledger is not written over, and is kept where it is to be replaced', async () => {
+    const day = days[0]!;
+    const options = { day, actor: 'test', today };
+    const to = await mkdtemp(join(tmpdir(), 'spindle-fuller-'));
+    await cp(join(directory, day), join(to, day), { recursive: true });
+    const path = join(to, day, MANIFEST);
+    const manifest = JSON.parse(await readFile(path, 'utf8'));
+    manifest.files.ledger.rows += 15;
+    await writeFile(path, manifestText(manifest));
+    const fuller = await bytesOf(day, to);
+    const refused = archiveDay(sql, { ...options, directory: to });
+    await expect(refused).rejects.toThrow(`with ${manifest.files.ledger.rows} entries`);
+    await expect(refused).rejects.toThrow(sha256(manifestText(manifest)));
+    expect(await bytesOf(day, to)).toEqual(fuller);
+    expect((await readdir(join(to, day))).sort()).toEqual([...ARCHIVE_FILES.map(fileName), MANIFEST].sort());
+
+    const { replaced } = await archiveDay(sql, { ...options, directory: to, isToReplace: true });
+    expect(await bytesOf(basename(replaced!), to)).toEqual(fuller);
+    expect(await bytesOf(day, to)).toEqual(await bytesOf(day));
+    expect((await checkArchives(to)).faults).toEqual([]);
+    await rm(to, { recursive: true });
+  });
+
+  test('an archive is not written beside those of another dataset', async () => {
+    const to = await mkdtemp(join(tmpdir(), 'spindle-stranger-'));
+    await cp(join(directory, days[0]!), join(to, days[0]!), { recursive: true });
+    const path = join(to, days[0]!, MANIFEST);
+    const manifest = JSON.parse(await readFile(path, 'utf8'));
+    await writeFile(path, manifestText({ ...manifest, datasetId: 'another' }));
+    const options = { day: days[1]!, directory: to, actor: 'test', today, isToReplace: true };
+    await expect(archiveDay(sql, options)).rejects.toThrow('dataset another');
+    await rm(to, { recursive: true });
+  });
 
   test("the files' sums are the settlement reports'", async () => {
     for (const day of days) await archiveOf(day);
