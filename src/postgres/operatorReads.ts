@@ -1,6 +1,7 @@
 /** What operators look at beyond one partner: traffic, reports and deliveries of all partners, cells and recoveries. Bounded lists. */
 
-import { type Sql, safe } from './client.js';
+import { raw, type Sql, safe } from './client.js';
+import { IS_ANSWERED } from './settlements.js';
 import {
   DELIVERIES_LISTED_MAX,
   type DeliveryRow,
@@ -186,9 +187,9 @@ export class OperatorReads {
            WHERE w.deleted_at IS NULL AND is_active AND status = 'pending'
              AND next_attempt_at < now() - interval '5 minutes' LIMIT ${COUNTED_MAX}) l) AS late,
         (SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE status = 'failed' LIMIT ${COUNTED_MAX}) f) AS failed,
-        (SELECT count(*) FROM settlement_reports r WHERE status = 'DISPUTED' AND NOT EXISTS (
+        (SELECT count(*) FROM settlement_reports r WHERE status = 'DISPUTED' AND NOT ${IS_ANSWERED} AND NOT EXISTS (
            SELECT 1 FROM settlement_reports n WHERE n.partner_id = r.partner_id AND n.report_date = r.report_date
-             AND n.revision > r.revision)) AS disputed,
+             AND n.revision > r.revision AND n.status = 'DISPUTED')) AS disputed,
         (SELECT count(*) FROM cells WHERE halted IS NOT NULL) AS halted,
         (SELECT count(*) FROM recoveries JOIN cells USING (cell, epoch) WHERE finished_at IS NULL) AS recoveries,
         (SELECT count(*) FROM rtp_reviews WHERE closed_at IS NULL) AS reviews,
@@ -312,12 +313,24 @@ export class OperatorReads {
     };
   }
 
-  /** A page of the newest revision of every report of all partners, newest day first. */
+  /**
+   * A page of the newest revision of every report of all partners, newest day first; of the status DISPUTED those whose dispute is open,
+   * also where a worker has completed the report since.
+   */
   async reports(
     status: ReportStatus | undefined,
     page: number,
     limit: number,
   ): Promise<{ reports: ListedReport[]; total: number }> {
+    const isListed =
+      status === 'DISPUTED'
+        ? raw(`NOT EXISTS (
+        SELECT 1 FROM settlement_reports n
+        WHERE n.partner_id = r.partner_id AND n.report_date = r.report_date AND n.revision > r.revision
+          AND (n.ends_dispute OR n.status IN ('ACKNOWLEDGED', 'DISPUTED')))`)
+        : raw(`NOT EXISTS (
+        SELECT 1 FROM settlement_reports n
+        WHERE n.partner_id = r.partner_id AND n.report_date = r.report_date AND n.revision > r.revision)`);
     const rows = await this.#sql<
       {
         partner_id: number;
@@ -333,16 +346,12 @@ export class OperatorReads {
       SELECT partner_id, slug, report_date::text AS report_date, revision, status,
         (report->>'totalSpins')::numeric AS total_spins, report->>'ggrUsd' AS ggr_usd, dispute_reason
       FROM settlement_reports r JOIN partners USING (partner_id)
-      WHERE status = coalesce(${status ?? null}::text, status) AND NOT EXISTS (
-        SELECT 1 FROM settlement_reports n
-        WHERE n.partner_id = r.partner_id AND n.report_date = r.report_date AND n.revision > r.revision)
+      WHERE status = coalesce(${status ?? null}::text, status) AND ${isListed}
       ORDER BY r.report_date DESC, partner_id LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
     const [count] = await this.#sql<{ total: bigint }[]>`
       SELECT count(*) AS total FROM (
         SELECT 1 FROM settlement_reports r
-        WHERE status = coalesce(${status ?? null}::text, status) AND NOT EXISTS (
-          SELECT 1 FROM settlement_reports n
-          WHERE n.partner_id = r.partner_id AND n.report_date = r.report_date AND n.revision > r.revision)
+        WHERE status = coalesce(${status ?? null}::text, status) AND ${isListed}
         LIMIT ${COUNTED_MAX}) c`;
     return {
       reports: rows.map((row) => ({

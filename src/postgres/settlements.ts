@@ -5,6 +5,9 @@
  *
  *   PENDING ────┬──> ACKNOWLEDGED
  *   GENERATED ──┴──> DISPUTED        and beside each of them: the next revision
+ *
+ * A dispute stays open until an operator answers it with a revision that has a reason, or the partner acknowledges a later revision.
+ * What a worker makes to complete a report answers nothing.
  */
 import { parseExactJson } from '../domain/exactJson.js';
 import { kindOfGame } from '../domain/games/index.js';
@@ -74,6 +77,11 @@ export const FIRST_DAY = raw(`least(
  */
 export const IS_OVERTAKEN = raw(`EXISTS (SELECT 1 FROM settlement_reports n
   WHERE n.partner_id = r.partner_id AND n.report_date = r.report_date AND n.revision > r.revision AND NOT n.is_complete)`);
+
+/** A later revision than the report `r` ends its dispute. */
+export const IS_ANSWERED = raw(`EXISTS (SELECT 1 FROM settlement_reports n
+  WHERE n.partner_id = r.partner_id AND n.report_date = r.report_date AND n.revision > r.revision
+    AND (n.ends_dispute OR n.status = 'ACKNOWLEDGED'))`);
 
 // Reading ------------------------------------------------------------------------------------------------------------
 
@@ -169,6 +177,14 @@ export interface WantedReport {
 async function hasCompleteReport(tx: Transaction, partnerId: number, date: string): Promise<boolean> {
   const found = await tx`
     SELECT 1 FROM settlement_reports WHERE partner_id = ${partnerId} AND report_date = ${date}::date AND is_complete LIMIT 1`;
+  return found.length > 0;
+}
+
+/** A partner disputes the day, and nobody has answered. */
+async function hasOpenDispute(tx: Transaction, partnerId: number, date: string): Promise<boolean> {
+  const found = await tx`
+    SELECT 1 FROM settlement_reports r WHERE partner_id = ${partnerId} AND report_date = ${date}::date
+      AND status = 'DISPUTED' AND NOT ${IS_ANSWERED} LIMIT 1`;
   return found.length > 0;
 }
 
@@ -309,19 +325,23 @@ export class Settlements {
 
   /**
    * Makes the next revision of a day's report, with its entry in the audit log, in one transaction.
-   * @returns `acknowledged`: the newest revision is, and nothing was made; `not-due`: likewise, nothing is to be made.
+   * @returns `acknowledged`: the newest revision is, and nothing was made; `disputed`: likewise, a dispute is open, and the reason that
+   * would answer it is missing; `not-due`: likewise, nothing is to be made.
    */
   async make(
     wanted: WantedReport,
     onReport: OnReport = notifyPartner,
-  ): Promise<StoredReport | 'acknowledged' | 'not-due'> {
+  ): Promise<StoredReport | 'acknowledged' | 'disputed' | 'not-due'> {
     const { partnerId, date, ids } = wanted;
     return this.#sql.begin(async (tx) => {
       await lockPartner(tx, partnerId);
       const newest = await findReport(tx, partnerId, date);
       if (wanted.isDue) {
         if (newest !== undefined && (newest.isComplete || !wanted.isComplete)) return 'not-due';
-      } else if (newest?.status === 'ACKNOWLEDGED') return 'acknowledged';
+      } else {
+        if (newest?.status === 'ACKNOWLEDGED') return 'acknowledged';
+        if (wanted.reason === undefined && (await hasOpenDispute(tx, partnerId, date))) return 'disputed';
+      }
       const figures = await figuresOf(tx, wanted);
       // Once a day is complete it stays so, whoever can't be asked at the moment.
       const isComplete =
@@ -345,9 +365,9 @@ export class Settlements {
       );
       const { text, integrityHash } = seal(report);
       const [row] = await tx<Row[]>`
-        INSERT INTO settlement_reports (partner_id, report_date, revision, status, is_complete, report, integrity_hash)
+        INSERT INTO settlement_reports (partner_id, report_date, revision, status, is_complete, report, integrity_hash, ends_dispute)
         VALUES (${partnerId}, ${date}::date, ${report.revision}, ${isComplete ? 'GENERATED' : 'PENDING'}, ${isComplete},
-                ${text}::json, ${integrityHash})
+                ${text}::json, ${integrityHash}, ${!wanted.isDue})
         RETURNING ${COLUMNS}`;
       const made = fromRow(row!);
       await audited(tx, wanted.actor, 'settlement.generate', newest, made, wanted.reason);

@@ -234,7 +234,8 @@ test('a webhook that fails is named to its partner, to the operator and in what 
 
 test('settlement reports of all partners are listed by status, and read with their revisions', async () => {
   const day = new Date().toISOString().slice(0, 10);
-  const make = () => client.operator('POST', `/partners/${partner.partnerId}/settlements/${day}`);
+  const make = (query = '') =>
+    client.operator('POST', `/partners/${partner.partnerId}/settlements/${day}${query}`);
   expect((await make()).status).toBe(201);
   const reason = 'one spin too many';
   expect((await client.partner('POST', `/settlements/${day}/dispute`, partner.key, { reason })).status).toBe(
@@ -243,8 +244,11 @@ test('settlement reports of all partners are listed by status, and read with the
   const expected = { partnerId: partner.partnerId, reportDate: day, revision: 1, disputeReason: reason };
   expect(await get('/settlements?status=DISPUTED')).toMatchObject({ total: 1, reports: [expected] });
   expect((await get<{ attention: Body }>('/overview')).attention).toMatchObject({ disputedReports: 1 });
-  expect((await make()).status).toBe(201);
+  expect((await make()).status).toBe(409);
+  expect(await get('/settlements?status=DISPUTED')).toMatchObject({ total: 1, reports: [expected] });
+  expect((await make('?reason=counted')).status).toBe(201);
   expect(await get('/settlements?status=DISPUTED')).toMatchObject({ total: 0 });
+  expect((await get<{ attention: Body }>('/overview')).attention).toMatchObject({ disputedReports: 0 });
   expect(await get('/settlements')).toMatchObject({
     total: 1,
     reports: [{ revision: 2, totalSpins: SPINS }],

@@ -56,8 +56,11 @@ afterAll(async () => {
 });
 
 const failed = (status: number, errorCode: string) => ({ status, body: { status: 'error', errorCode } });
-const make = (partner: TestPartner, date: string) =>
-  client.operator<Report>('POST', `/partners/${partner.partnerId}/settlements/${date}`);
+const make = (partner: TestPartner, date: string, reason?: string) =>
+  client.operator<Report>(
+    'POST',
+    `/partners/${partner.partnerId}/settlements/${date}${reason === undefined ? '' : `?reason=${reason}`}`,
+  );
 const read = (partner: TestPartner, path: string) =>
   client.partner<Report>('GET', `/settlements/${path}`, partner.key);
 const acknowledge = (partner: TestPartner, path: string, query = '') =>
@@ -303,7 +306,12 @@ describe('the states', () => {
     });
     expect(await dispute(partner, date)).toMatchObject(failed(409, 'KS-4303'));
     expect(await acknowledge(partner, date)).toMatchObject(failed(409, 'KS-4303'));
-    const second = await make(partner, date);
+    // Without an answer the dispute stays.
+    expect(await make(partner, date)).toMatchObject({
+      ...{ status: 409, body: { errorCode: 'KS-4304', details: [{ path: '/reason' }] } },
+    });
+    expect((await read(partner, date)).body).toEqual(body);
+    const second = await make(partner, date, 'counted');
     expect(second).toMatchObject({ status: 201, body: { reportStatus: 'GENERATED', revision: 2 } });
     expect(second.body.integrityHash).toBe(hashOf(second.body));
     expect((await read(partner, `${date}?revision=1`)).body).toEqual(body);
@@ -335,7 +343,12 @@ describe('the states', () => {
         { ...first, reportStatus: 'GENERATED' },
         disputed,
       ],
-      ['operator', 'settlement.generate', disputed, { ...next, reportStatus: 'GENERATED' }],
+      [
+        'operator',
+        'settlement.generate',
+        disputed,
+        { ...next, reportStatus: 'GENERATED', reason: 'counted' },
+      ],
       [
         `partner:${partner.partnerId}`,
         'settlement.acknowledge',
@@ -351,7 +364,7 @@ describe('the states', () => {
     expect(BigInt(body.ledgerTo as string)).toBeLessThan(BigInt(startOf(shift(today, 1))) << 22n);
     expect((await make(partner, today)).body).toMatchObject({ reportStatus: 'PENDING', revision: 2 });
     expect((await dispute(partner, today)).body).toMatchObject({ reportStatus: 'DISPUTED', revision: 2 });
-    expect((await make(partner, today)).body).toMatchObject({ reportStatus: 'PENDING', revision: 3 });
+    expect((await make(partner, today, 'r')).body).toMatchObject({ reportStatus: 'PENDING', revision: 3 });
     expect((await acknowledge(partner, today)).body).toMatchObject({ reportStatus: 'ACKNOWLEDGED' });
     expect(await make(partner, today)).toMatchObject(failed(409, 'KS-4304'));
   });

@@ -210,13 +210,11 @@ describe('a day is complete', () => {
 
   test('also where its PENDING report was disputed meanwhile: the dispute stays with that revision', async () => {
     const worked = await startService(stores, { SETTLEMENT_CRON: never });
+    const partner = await settled(worked, 1);
     await worked.stop();
     const front = await startService(stores, { ROLES: 'http' });
     try {
-      const partner = await front.newPartner();
-      const [row] = await sql`
-        UPDATE partners SET created_at = ${`${shift(today, -1)}T12:00:00Z`} WHERE partner_id = ${partner.partnerId} RETURNING cell`;
-      const key = cellKey(row!.cell as number);
+      const key = cellKey(partner.cell);
       const token = (await redis.hget(key, 'epoch'))!;
       await redis.hdel(key, 'epoch');
       const { job } = await worker();
@@ -232,6 +230,13 @@ describe('a day is complete', () => {
           (revision) => `${shift(today, -1)} ${revision} ${['DISPUTED', 'GENERATED'][revision - 1]}`,
         ),
       );
+      // It is open until somebody answers it.
+      const open = async () => (await front.operator('GET', '/settlements?status=DISPUTED')).body.total;
+      expect(await open()).toBe(1);
+      const path = `/partners/${partner.partnerId}/settlements/${shift(today, -1)}`;
+      expect((await front.operator('POST', path)).status).toBe(409);
+      expect((await front.operator('POST', `${path}?reason=complete+now`)).status).toBe(201);
+      expect(await open()).toBe(0);
     } finally {
       await front.stop();
     }

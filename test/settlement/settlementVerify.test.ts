@@ -63,7 +63,9 @@ beforeAll(async () => {
   const second = shift(today, -2);
   const path = `/settlements/${second}/dispute`;
   expect((await service.partner('POST', path, partner.key, { reason: 'r' })).status).toBe(200);
-  expect((await service.operator('POST', `/partners/${partnerId}/settlements/${second}`)).status).toBe(201);
+  expect(
+    (await service.operator('POST', `/partners/${partnerId}/settlements/${second}?reason=r`)).status,
+  ).toBe(201);
   // The day that goes on: PENDING.
   const later = await settlementWorker(stores, shift(today, 1));
   await later.settlements.makeNow(partnerId, shift(today, 1), 'operator');

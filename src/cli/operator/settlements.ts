@@ -56,12 +56,12 @@ export function addSettlementCommands(commands: OperatorCommands): void {
   ).addHelpText(
     'after',
     `
-Workers make the reports of a day by themselves; this answers a dispute, or does not wait for the night.
+Workers make the reports of a day by themselves; this answers a dispute with a reason, or does not wait for the night.
 
 Examples:
   spindle settlement list --status disputed
   spindle settlement show acme 2026-11-21 --revision 1
-  spindle settlement make acme 2026-11-21`,
+  spindle settlement make acme 2026-11-21 --reason "two spins were of the day before"`,
   );
 }
 

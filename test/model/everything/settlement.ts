@@ -69,7 +69,8 @@ export const makeReport: Command<null> = {
   applies: isSameDay,
   async run(session, state) {
     await isBooked(session, state);
-    const reply = await session.operator('POST', pathOf(session, state));
+    const answer = state.report?.status === 'DISPUTED' ? '?reason=model' : '';
+    const reply = await session.operator('POST', `${pathOf(session, state)}${answer}`);
     if (!isSameDay(state)) return NOTHING;
     if (state.report?.status === 'ACKNOWLEDGED') {
       session.expect(reply, 'report', '409 KS-4304');
