@@ -138,7 +138,7 @@ class DocumentBuilder {
         ? {}
         : {
             requestBody: {
-              required: true,
+              required: endpoint.isBodyOptional !== true,
               description: `At most ${endpoint.bodyLimit ?? BODY_LIMIT} bytes`,
               content: json(this.#schemas.of(body), exampleOf(request)),
             },

@@ -28,6 +28,8 @@ interface Operation {
   /** Bytes; absent: BODY_LIMIT. */
   readonly bodyLimit?: number;
   readonly body?: TSchema;
+  /** A request may have no body: it is taken as an empty object. */
+  readonly isBodyOptional?: true;
   /** The handler checks the body by itself; the schema is for the document only. */
   readonly ownCheck?: true;
   readonly query?: TSchema;

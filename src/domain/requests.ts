@@ -264,6 +264,7 @@ export {
   VersionResponse,
 } from './schemas/service.js';
 export {
+  AcknowledgeBody,
   DisputeBody,
   JudgedRevision,
   ReadRevision,

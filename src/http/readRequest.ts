@@ -32,7 +32,7 @@ export function readRequest(
       ]);
     }
     text = bodyText(exchange.body);
-    body = parseObject(text);
+    if (text !== '' || route.isBodyOptional !== true) body = parseObject(text);
     if (takesRequestId(route.body)) body = withRequestId(body, exchange.head.idempotencyKey);
     if (route.ownCheck !== true) check(route.body, body);
   }

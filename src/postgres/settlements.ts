@@ -378,20 +378,22 @@ export class Settlements {
 
   /**
    * Acknowledges or disputes the newest revision of a report.
-   * @param revision the one that was read; any other than the newest is refused
+   * @param revision the one that was read: an earlier one than the newest is superseded, a later one is missing
+   * @param standing likewise; any other than the newest is superseded
    * @returns the report as it is then; or why nothing was changed: there is none, a newer revision, or its status.
    */
   async judge(
-    about: { partnerId: number; date: string; revision: number | undefined },
+    about: { partnerId: number; date: string; revision: number | undefined; standing?: number | undefined },
     actor: string,
     judgement: Judgement,
   ): Promise<StoredReport | 'missing' | 'superseded' | 'ACKNOWLEDGED' | 'DISPUTED'> {
-    const { partnerId, date, revision } = about;
+    const { partnerId, date, revision, standing } = about;
     return this.#sql.begin(async (tx) => {
       await lockPartner(tx, partnerId);
       const before = await findReport(tx, partnerId, date);
       if (before === undefined || (revision ?? 0) > before.report.revision) return 'missing';
-      if (revision !== undefined && revision < before.report.revision) return 'superseded';
+      const newest = before.report.revision;
+      if ((revision ?? newest) !== newest || (standing ?? newest) !== newest) return 'superseded';
       if (before.status === 'ACKNOWLEDGED' || before.status === 'DISPUTED') return before.status;
       const { status } = judgement;
       const reason = judgement.status === 'DISPUTED' ? judgement.reason : null;

@@ -68,6 +68,9 @@ const acknowledge = (partner: TestPartner, path: string, query = '') =>
 const dispute = (partner: TestPartner, path: string, reason: unknown = 'Not what we have', query = '') =>
   client.partner<Report>('POST', `/settlements/${path}/dispute${query}`, partner.key, { reason });
 
+const judge = (partner: TestPartner, path: string, body: unknown) =>
+  client.partner<Report>('POST', `/settlements/${path}`, partner.key, body);
+
 const settled = (daysOld: number): Promise<SettledPartner> => oldPartner(client, sql, today, daysOld);
 
 describe('a report of a day', () => {
@@ -322,7 +325,14 @@ describe('the states', () => {
     expect(await acknowledge(partner, date, '?revision=1')).toMatchObject(failed(409, 'KS-4304'));
     expect(await dispute(partner, date, 'x', '?revision=1')).toMatchObject(failed(409, 'KS-4304'));
     expect(await acknowledge(partner, date, '?revision=3')).toMatchObject(failed(404, 'KS-4301'));
-    expect((await acknowledge(partner, date, '?revision=2')).body).toMatchObject({
+    for (const revision of [1, 3, 9])
+      for (const what of ['acknowledge', 'dispute'])
+        expect(await judge(partner, `${date}/${what}`, { revision, reason: 'r' })).toMatchObject(
+          failed(409, 'KS-4304'),
+        );
+    for (const body of [{ revision: 0 }, { revision: '2' }, '[]', 'x'])
+      expect(await judge(partner, `${date}/acknowledge`, body)).toMatchObject(failed(400, 'KS-4101'));
+    expect((await judge(partner, `${date}/acknowledge`, { revision: 2, unknown: 1 })).body).toMatchObject({
       revision: 2,
       reportStatus: 'ACKNOWLEDGED',
     });

@@ -1,6 +1,7 @@
 /** Settlement reports. */
 import { ERRORS } from '../../domain/errors.js';
 import {
+  AcknowledgeBody,
   DisputeBody,
   JudgedRevision,
   PATH,
@@ -123,6 +124,8 @@ export const acknowledgeSettlement = endpoint(
     tag: 'Settlements',
     summary: 'Acknowledge the newest revision of a report, for good',
     scope: 'partner',
+    body: AcknowledgeBody,
+    isBodyOptional: true,
     query: JudgedRevision,
     status: 200,
     response: SettlementReport,
@@ -133,6 +136,7 @@ export const acknowledgeSettlement = endpoint(
   {
     description:
       'Agrees with a report. An acknowledged report never changes. Give the `revision` that was read, so that a newer one is not acknowledged unread.',
+    request: { revision: 1 },
     response: { ...REPORT, reportStatus: 'ACKNOWLEDGED', acknowledgedAt: '2026-11-22T09:30:00.084Z' },
   },
 );

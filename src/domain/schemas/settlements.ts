@@ -29,8 +29,16 @@ export const JudgedRevision = Type.Object({
   }),
 });
 
+const standing = Type.Optional({
+  ...REVISION,
+  description: `The revision that was read: where it is not the newest, nothing is changed (${ERRORS.reportStatus.code})`,
+});
+
+export const AcknowledgeBody = Type.Object({ revision: standing });
+
 export const DisputeBody = Type.Object({
   reason: Type.String({ pattern: REASON_PATTERN, description: 'What is wrong' }),
+  revision: standing,
 });
 
 const hash = (description: string) => Type.String({ pattern: '^[0-9a-f]{64}$', description });

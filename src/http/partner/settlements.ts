@@ -22,7 +22,7 @@ const reportOf = (stored: StoredReport) => ({
 
 type JudgingRequest = Pick<
   RouteRequest<typeof contract.acknowledgeSettlement>,
-  'partner' | 'params' | 'query'
+  'partner' | 'params' | 'query' | 'body'
 >;
 
 /** @throws ApiError (KS-4105) where the path names no day of the calendar. */
@@ -35,7 +35,10 @@ export const settlementRoutes = ({ store, settlements }: Services): Route[] => {
   /** A report may be judged once: the code says what it is (KS-4302 acknowledged, KS-4303 disputed). */
   const judge = async (request: JudgingRequest, judgement: Judgement) => {
     const { partner, query } = request;
-    const about = { partnerId: partner.partnerId, date: dateOf(request), revision: query.revision };
+    const about = {
+      ...{ partnerId: partner.partnerId, date: dateOf(request) },
+      ...{ revision: query.revision, standing: request.body.revision },
+    };
     const judged = await store.settlements.judge(about, `partner:${partner.partnerId}`, judgement);
     if (typeof judged === 'object') return reportOf(judged);
     if (judged === 'missing') throw new ApiError(ERRORS.reportNotFound);
