@@ -2,7 +2,7 @@
  * What a directory of archives has already. No archive of another installation, or of another state of the same ledger, is written
  * over: after a restore of Postgres the archive may be all that is left of what the ledger had.
  */
-import { mkdir, readdir, rename } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   ARCHIVE_FILES,
@@ -12,7 +12,6 @@ import {
   manifestText,
   sha256,
 } from '../domain/ledgerDay.js';
-import { readIfThere } from '../files.js';
 
 /** A day can't be archived, verified or dropped as it is; the message says why. */
 export class DayRefused extends Error {}
@@ -24,8 +23,13 @@ interface Found {
   readonly entries: number | undefined;
 }
 
+/** What is not there is undefined; any other error stays one. */
+function ifThere(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error;
+}
+
 async function manifestIn(folder: string): Promise<Found | undefined> {
-  const text = (await readIfThere(join(folder, MANIFEST)))?.toString('utf8');
+  const text = await readFile(join(folder, MANIFEST), 'utf8').catch(ifThere);
   if (text === undefined) return undefined;
   const hash = sha256(text);
   try {
@@ -43,10 +47,7 @@ const DAY = /^\d{4}-\d{2}-\d{2}$/;
  * @throws DayRefused
  */
 export async function refuseOtherDataset(directory: string, day: string, datasetId: string): Promise<void> {
-  const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return [];
-    throw error;
-  });
+  const names = (await readdir(directory).catch(ifThere)) ?? [];
   const days = names.filter((name) => DAY.test(name) && name !== day).sort();
   for (const near of [days.findLast((each) => each < day), days.find((each) => each > day)]) {
     if (near === undefined) continue;
@@ -84,8 +85,6 @@ export async function makeWay(
   await mkdir(kept, { recursive: true });
   // The manifest last: where this is ended in between, it is found again and goes on.
   for (const name of [...ARCHIVE_FILES.map(fileName), MANIFEST])
-    await rename(join(folder, name), join(kept, name)).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'ENOENT') throw error;
-    });
+    await rename(join(folder, name), join(kept, name)).catch(ifThere);
   return kept;
 }

@@ -5,7 +5,7 @@ import { DAY_MS, dayOf, startOf } from '../domain/settlement.js';
 import { audit } from './auditLog.js';
 import { raw, type Sql, safe, type Transaction } from './client.js';
 import { type CopyRow, readRows } from './copy.js';
-import { FIRST_DAY, IS_OVERTAKEN } from './settlements.js';
+import { FIRST_DAY, IS_OVERTAKEN } from './settledDays.js';
 
 export interface LedgerDay {
   readonly day: string;

@@ -5,7 +5,7 @@
 import { assertOwner, type CellLease } from './cells.js';
 import type { Sql } from './client.js';
 import { recordEvents } from './events.js';
-import { unsettledDays } from './settlements.js';
+import { unsettledDays } from './settledDays.js';
 
 /** Days before its expiry at which a key's partner is notified (docs/contract.md §13.1). */
 const NOTICE_DAYS = '{30,7,1}';

@@ -9,7 +9,7 @@ import type { GameStatus, GameType } from '../domain/games/kindOfGame.js';
 import type { PrizeTableUsd } from '../domain/games/prizeTable.js';
 import { DAY_MS, startOf } from '../domain/settlement.js';
 import { raw, type Sql } from './client.js';
-import { FIRST_DAY, unsettledDays } from './settlements.js';
+import { FIRST_DAY, unsettledDays } from './settledDays.js';
 
 /** The largest id that the ledger can have. */
 const ID_END = 2n ** 63n - 1n;

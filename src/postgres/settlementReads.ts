@@ -4,7 +4,7 @@ import { entryOfCode } from '../domain/ledgerEntry.js';
 import type { OpenRounds, ReportStatus } from '../domain/settlement.js';
 import { raw, type Sql, type Transaction } from './client.js';
 import { openRoundsAt } from './rounds.js';
-import { FIRST_DAY } from './settlements.js';
+import { FIRST_DAY } from './settledDays.js';
 
 /** A report's place in the chain. */
 export interface Link {

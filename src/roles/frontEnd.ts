@@ -91,7 +91,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     ...{ drawAgain, proofs: new Proofs(store.publicLog, drawAgain) },
     blackjack: playedRounds(parts, cells, requestIds),
     cells: { ...operating, confirmations, reads: readsOf(parts, moved), views: new CellViews(nodes) },
-    settlements: new Settlements({ store, nodes, events, clockSkewMaxMs: parts.clocks.skewMaxMs }),
+    settlements: new Settlements({ store, nodes, events, clocks: parts.clocks }),
     webhooks: {
       judgeUrl: (url, environment) => judgeRegistration(url, environment, parts.world.resolve),
       sealSecret: (secret) => parts.secretBox.seal(secret),

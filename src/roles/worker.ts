@@ -199,8 +199,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const release = openSegmentRelease(parts, bookedIds, onFailpoint);
   const checkpoints = new Checkpoints(sql, CHECKPOINT_EVERY_MS, events);
   const judging = new RtpJudging(parts.background);
-  const clockSkewMaxMs = parts.clocks.skewMaxMs;
-  const settlements = new Settlements({ store: parts.background, nodes, events, clockSkewMaxMs });
+  const settlements = new Settlements({ store: parts.background, nodes, events, clocks: parts.clocks });
   const settlement = new SettlementJob(settlements, {
     cron: config.SETTLEMENT_CRON,
     everyMs: config.constants.settlementTurnMs,

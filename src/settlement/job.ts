@@ -4,7 +4,7 @@
  */
 import { DAY_MS, shiftDay, startOf } from '../domain/settlement.js';
 import type { EventEmitter } from '../events.js';
-import type { UnsettledDay } from '../postgres/settlements.js';
+import type { UnsettledDay } from '../postgres/settledDays.js';
 import { PeriodicService } from '../runtime/periodicService.js';
 import { HEALTHY, type Health, unhealthy } from '../runtime/service.js';
 import type { RtpJudging } from './rtpJudging.js';

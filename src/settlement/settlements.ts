@@ -12,16 +12,17 @@ import { ApiError, ERRORS } from '../domain/errors.js';
 import { DAY_MS, dayOf, overAfterMs, shiftDay, startOf } from '../domain/settlement.js';
 import type { EventEmitter } from '../events.js';
 import type { LedgerReach } from '../postgres/partners.js';
-import type { OnReport, StoredReport, UnsettledDay, WantedReport } from '../postgres/settlements.js';
+import type { UnsettledDay } from '../postgres/settledDays.js';
+import type { OnReport, StoredReport, WantedReport } from '../postgres/settlements.js';
 import type { Store } from '../postgres/store.js';
+import type { Clocks } from '../redis/clocks.js';
 import type { RedisNodes } from '../redis/nodes.js';
 
 export interface SettlementOptions {
   readonly store: Store;
   readonly nodes: Pick<RedisNodes, 'cell'>;
   readonly now?: () => Date;
-  /** By how much the clocks of Redis, Postgres and this process may differ. */
-  readonly clockSkewMaxMs: number;
+  readonly clocks: Pick<Clocks, 'skewMaxMs'>;
   /** Called in the transaction that makes a complete report; absent: the partner is notified. */
   readonly onReport?: OnReport;
   readonly events: EventEmitter;
@@ -167,11 +168,11 @@ export class Settlements {
 
   /** Complete: every entry of the partner's that the day will ever have is in the ledger. Once true it stays so. */
   async #stateOf(partnerId: number, date: string, passed: PassedDays = new Map()): Promise<DayState> {
-    const { store, clockSkewMaxMs } = this.#options;
+    const { store, clocks } = this.#options;
+    const { skewMaxMs } = clocks;
     const endMs = startOf(date) + DAY_MS;
     const reach = await store.partners.ledgerReach(partnerId);
-    const isOver =
-      clockSkewMaxMs >= DAY_MS || Math.min(reach.timeMs, this.now().getTime()) >= endMs + clockSkewMaxMs;
+    const isOver = skewMaxMs >= DAY_MS || Math.min(reach.timeMs, this.now().getTime()) >= endMs + skewMaxMs;
     const isComplete = isOver && (await this.#isBooked(reach, date, passed));
     return { isOver, isComplete };
   }
@@ -194,7 +195,7 @@ export class Settlements {
     try {
       if (!(await outbox.isOpen(epoch))) return false;
       // The clock first: what is dealt after it was read has an id of a later day.
-      const overMs = endMs + Math.max(CLOCKS_APART_MS, overAfterMs(this.#options.clockSkewMaxMs));
+      const overMs = endMs + Math.max(CLOCKS_APART_MS, overAfterMs(this.#options.clocks.skewMaxMs));
       if ((await outbox.node.timeMs()) < overMs) return false;
       // What is not in the outbox any more is committed: only then it is trimmed.
       const [oldest] = await outbox.outbox(1);

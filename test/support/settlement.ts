@@ -82,7 +82,7 @@ export async function settlementWorker(
     store: openStore(sql),
     nodes: redis.nodes,
     now: () => new Date(more.now?.() ?? startOf(date) + 2 * 3_600_000),
-    clockSkewMaxMs: more.clockSkewMaxMs ?? Number(ENTRIES_AHEAD.CLOCK_SKEW_MAX_S) * 1000,
+    clocks: { skewMaxMs: more.clockSkewMaxMs ?? Number(ENTRIES_AHEAD.CLOCK_SKEW_MAX_S) * 1000 },
     events,
     ...(more.onReport === undefined ? {} : { onReport: more.onReport }),
   });
