@@ -2,7 +2,7 @@
  * What a directory of archives has already. No archive of another installation, or of another state of the same ledger, is written
  * over: after a restore of Postgres the archive may be all that is left of what the ledger had.
  */
-import { mkdir, readdir, readFile, rename } from 'node:fs/promises';
+import { readdir, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   ARCHIVE_FILES,
@@ -12,6 +12,7 @@ import {
   manifestText,
   sha256,
 } from '../domain/ledgerDay.js';
+import { makePrivateFolder } from '../files.js';
 
 /** A day can't be archived, verified or dropped as it is; the message says why. */
 export class DayRefused extends Error {}
@@ -82,7 +83,7 @@ export async function makeWay(
         `Was Postgres restored? --replace keeps the other one as ${kept}`,
     );
   }
-  await mkdir(kept, { recursive: true });
+  await makePrivateFolder(kept);
   // The manifest last: where this is ended in between, it is found again and goes on.
   for (const name of [...ARCHIVE_FILES.map(fileName), MANIFEST])
     await rename(join(folder, name), join(kept, name)).catch(ifThere);
