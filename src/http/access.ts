@@ -75,7 +75,6 @@ export class Access {
       return;
     }
     const address = this.clientOf(exchange);
-    exchange.keepBody();
     // Not known, or refused by what may be old news: look once more before saying no.
     this.#services
       .refresh()
@@ -135,6 +134,7 @@ export class Access {
     { isOperators = false, message }: { isOperators?: boolean; message?: string | undefined } = {},
   ): void {
     const options = message === undefined ? {} : { message };
+    exchange.refuseBody();
     // Who sent none, or a session that is over, tried no key.
     const isOfKey = entry !== ERRORS.missingApiKey && message === undefined;
     this.#failures.count(client, isOperators).then(

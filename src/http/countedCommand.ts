@@ -52,7 +52,7 @@ export class CountedCommand implements SpinCommand {
     } else if (typeof this.#then === 'function') {
       this.#then(window);
     } else {
-      const status = this.#exchange.body === undefined ? 413 : this.#then.entry.status;
+      const status = this.#exchange.isTooLong ? 413 : this.#then.entry.status;
       this.#replies.error(this.#exchange, this.#then.entry, window, { details: this.#then.details, status });
     }
   }

@@ -18,6 +18,8 @@ export interface RawResponse {
   write(part: string): boolean;
   /** Cuts the connection. */
   close(): unknown;
+  /** Reads no more of the connection for now, where the server can do that. */
+  pause(): unknown;
   getRemoteAddressAsText(): ArrayBuffer;
   /** The address that a PROXY protocol header names; empty where there was none. */
   getProxiedRemoteAddressAsText(): ArrayBuffer;
@@ -42,6 +44,18 @@ export interface RequestHead {
   readonly idempotencyKey: string | undefined;
 }
 
+/** The rest of a request, which has not arrived yet (incomingBody.ts). */
+export interface Incoming {
+  /** The request is whole, or no more of it is read. */
+  readonly isReceived: boolean;
+  /** Keeps the body. @param then is called once it is whole, or too long */
+  take(then: () => void): void;
+  /** Keeps no byte of the body. @param then is called once the rest has come, or has had its time */
+  passOver(then?: () => void): void;
+  /** The request is answered, or its client has gone. */
+  end(): void;
+}
+
 const nothing = (): void => {};
 
 export class Exchange {
@@ -52,8 +66,14 @@ export class Exchange {
   /** What it asks for, as the metrics name it. */
   readonly operation: string;
   readonly startedMs = performance.now();
-  /** The whole body, which holds until the handler's first await, see `keepBody`; undefined where it was over the limit. */
+  /** Undefined: the request came whole. */
+  incoming: Incoming | undefined = undefined;
+  /** The whole body, which holds until the handler's first await, see `keepBody`; undefined where it was not kept. */
   body: Buffer | undefined;
+  /** The body holds until the request is answered. */
+  isBodyKept = false;
+  /** The body was not kept because the process, or its partner, holds as many as it may. */
+  lacksRoom = false;
   /** Whose key it came with, once that is known. */
   partnerId: number | undefined = undefined;
   /** The version of the API that it asks; undefined outside the partner API. */
@@ -66,6 +86,8 @@ export class Exchange {
   onAbort: () => void = nothing;
   /** Changes the JSON of the answer to that of the version that is asked; undefined: it stays. */
   rewrite: ((json: string) => string) | undefined = undefined;
+  /** Changes the body from that of the version that is asked; undefined: it stays. */
+  translate: ((body: Buffer) => Buffer) | undefined = undefined;
   /** Answered, or not to be answered any more. */
   ended = false;
   readonly #onEnded: () => void;
@@ -82,12 +104,41 @@ export class Exchange {
   end(): void {
     if (this.ended) return;
     this.ended = true;
+    this.incoming?.end();
     this.#onEnded();
+  }
+
+  /** The body was not kept because it is over the limit. */
+  get isTooLong(): boolean {
+    return this.body === undefined && !this.lacksRoom;
+  }
+
+  /** Keeps the body of a request that may ask for something; it is not kept before. @param then is called once it has come */
+  takeBody(then: () => void): void {
+    const { incoming, translate } = this;
+    if (translate === undefined) {
+      if (incoming === undefined) then();
+      else incoming.take(then);
+      return;
+    }
+    const translated = (): void => {
+      if (this.body !== undefined) this.body = translate(this.body);
+      then();
+    };
+    if (incoming === undefined) translated();
+    else incoming.take(translated);
+  }
+
+  /** Keeps nothing of the body of a request that is refused. */
+  refuseBody(): void {
+    this.incoming?.passOver();
   }
 
   /** Makes the body hold beyond the handler's first await: the server's buffer is copied. */
   keepBody(): void {
-    if (this.body !== undefined && this.body.length > 0) this.body = Buffer.from(this.body);
+    if (this.isBodyKept || this.body === undefined || this.body.length === 0) return;
+    this.body = Buffer.from(this.body);
+    this.isBodyKept = true;
   }
 
   abort(): void {

@@ -6,9 +6,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net';
 import type { Connections } from './connections.js';
 import { Exchange } from './exchange.js';
+import { BodyMemory, IncomingBody } from './incomingBody.js';
 import {
   ACCEPTED_ENCODING,
-  DRAIN_BYTES_MAX,
   EMPTY_BODY,
   type HttpListener,
   type ListenerOptions,
@@ -37,6 +37,7 @@ export class NodeListener implements HttpListener {
   readonly connections: Connections;
   readonly #bySocket = new WeakMap<Socket, NodeConnection>();
   readonly #waiting: WaitingBytes = { bytes: 0 };
+  readonly #bodies = new BodyMemory();
   #open = 0;
 
   constructor(routes: readonly ServerRoute[], options: ListenerOptions) {
@@ -153,42 +154,42 @@ export class NodeListener implements HttpListener {
     response.on('close', () => {
       if (!response.writableFinished) exchange.abort();
     });
-    this.#read(route, request, exchange);
+    const incoming = new IncomingBody(exchange, route.bodyLimit, this.#bodies);
+    exchange.incoming = incoming;
+    this.#read(request, exchange, incoming);
+    // The key is judged now, before anything of a body is kept.
+    if (route.bodyLimit > 0) this.#begin(route, exchange);
+    else incoming.take(() => route.handle(exchange));
   }
 
-  /** Hands the request on once its body is whole, over its limit, or not to be read. */
-  #read(route: ServerRoute, request: IncomingMessage, exchange: Exchange): void {
-    let chunks: Buffer[] = [];
-    let received = 0;
-    request.on('data', (chunk: Buffer) => {
-      if (exchange.closesConnection) return;
-      received += chunk.byteLength;
-      if (received <= route.bodyLimit) {
-        chunks.push(chunk);
-        return;
-      }
-      chunks = [];
-      if (received <= DRAIN_BYTES_MAX) return;
-      exchange.closesConnection = true;
-      this.#handle(route, exchange, undefined);
+  #read(request: IncomingMessage, exchange: Exchange, incoming: IncomingBody): void {
+    const length = Number(request.headers['content-length']);
+    let whole: Buffer = EMPTY_BODY;
+    const add = (piece: Buffer, isLast: boolean): void => {
+      if (incoming.add(piece, isLast)) this.#proceedNow(exchange, incoming);
+    };
+    request.on('data', (piece: Buffer) => {
+      // The end comes in the same turn: the piece holds until then.
+      if (piece.length === length) whole = piece;
+      else add(piece, false);
     });
-    request.on('end', () => {
-      if (exchange.closesConnection) return;
-      const isWhole = received <= route.bodyLimit;
-      this.#handle(
-        route,
-        exchange,
-        isWhole ? (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)) : undefined,
-      );
-    });
+    request.on('end', () => add(whole, true));
     // The response's close tells of it.
     request.on('error', () => {});
   }
 
-  #handle(route: ServerRoute, exchange: Exchange, body: Buffer | undefined): void {
-    exchange.body = route.bodyLimit === 0 ? EMPTY_BODY : body;
+  #begin(route: ServerRoute, exchange: Exchange): void {
     try {
       route.handle(exchange);
+    } catch (error) {
+      this.#options.onDefect(exchange, error);
+    }
+  }
+
+  #proceedNow(exchange: Exchange, incoming: IncomingBody): void {
+    if (exchange.aborted) return;
+    try {
+      incoming.proceed();
     } catch (error) {
       this.#options.onDefect(exchange, error);
     }

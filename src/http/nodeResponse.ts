@@ -9,6 +9,8 @@ import type { NodeConnection } from './nodeConnection.js';
  */
 const LINGER_BYTES_MAX = 16_777_216;
 const LINGER_MS = 2000;
+/** A piece costs as much as so many bytes. */
+const PIECE_BYTES = 1024;
 
 /** Collects what the replies write and sends it in one piece. */
 export class NodeResponse implements RawResponse {
@@ -77,6 +79,9 @@ export class NodeResponse implements RawResponse {
     this.#request.socket.destroy();
   }
 
+  /** Nothing: what comes is passed over while the answer is made, and a while longer. */
+  pause(): void {}
+
   getRemoteAddressAsText(): ArrayBuffer {
     return bytesOf(this.#connection.address);
   }
@@ -101,7 +106,7 @@ export class NodeResponse implements RawResponse {
     else this.#response.flushHeaders();
     let passedBy = 0;
     this.#request.on('data', (chunk: Buffer) => {
-      passedBy += chunk.byteLength;
+      passedBy += Math.max(PIECE_BYTES, chunk.byteLength);
       if (passedBy > LINGER_BYTES_MAX) socket.destroy();
     });
     this.#request.on('end', () => this.#response.end());

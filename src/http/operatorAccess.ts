@@ -105,7 +105,6 @@ export class OperatorAccess {
       return;
     }
     const client = this.#refusals.clientOf(exchange);
-    exchange.keepBody();
     this.#judgeAgain(keyHash)
       .then(
         (again) => {
@@ -120,7 +119,6 @@ export class OperatorAccess {
 
   #bySession(exchange: Exchange, token: string, needed: Role, onCaller: (caller: Caller) => void): void {
     const client = this.#refusals.clientOf(exchange);
-    exchange.keepBody();
     this.#callerOf(token)
       .then(
         (caller) => {

@@ -12,17 +12,18 @@ const NOT_A_NUMBER = /("path":"[^"]*Usd","message":)"must be a finite number"/g;
 const rewritten = (json: string): string =>
   withDecimalText(json).replace(NOT_A_NUMBER, '$1"must be a decimal number as a string"');
 
+/** What is not UTF-8 is refused further on. */
+const translated = (body: Buffer): Buffer =>
+  body.length > 0 && isUtf8(body) ? Buffer.from(withNumbers(body.toString('utf8'))) : body;
+
 /** Puts a route under the base of version 2. @param route of version 1, or as previewOf has it */
 export function underPreview(route: ServerRoute): ServerRoute {
   return {
     ...route,
     pattern: PREVIEW_BASE + route.pattern.slice(PARTNER_BASE.length),
     handle(exchange) {
-      const { body } = exchange;
       exchange.rewrite = rewritten;
-      // What is not UTF-8 is refused further on.
-      if (body !== undefined && body.length > 0 && isUtf8(body))
-        exchange.body = Buffer.from(withNumbers(body.toString('utf8')));
+      exchange.translate = translated;
       route.handle(exchange);
     },
   };

@@ -26,6 +26,7 @@ export function readRequest(
   let body: JsonObject = {};
   let text = '';
   if (route.body !== undefined) {
+    if (exchange.lacksRoom) throw new ApiError(ERRORS.unavailable);
     if (exchange.body === undefined) {
       throw invalid([
         { path: '', message: `The body is over the limit of ${route.bodyLimit ?? BODY_LIMIT} bytes` },

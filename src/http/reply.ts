@@ -74,6 +74,12 @@ export class Replies {
     contentType = JSON_TYPE,
   ): void {
     if (exchange.ended) return;
+    const { incoming } = exchange;
+    if (incoming !== undefined && !incoming.isReceived) {
+      // An answer before the request has come whole would be lost where the connection is closed behind it.
+      incoming.passOver(() => this.json(exchange, status, body, window, headers, errorCode, contentType));
+      return;
+    }
     exchange.end();
     this.#observe(exchange, status, errorCode);
     const { raw, rewrite } = exchange;

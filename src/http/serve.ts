@@ -68,7 +68,7 @@ export function serve(
       replies.json(exchange, route.status, text, window, result instanceof Replayed ? REPLAYED : headers);
     } catch (error) {
       if (error instanceof ApiError) {
-        const status = exchange.body === undefined ? 413 : error.entry.status;
+        const status = exchange.isTooLong ? 413 : error.entry.status;
         replies.error(exchange, error.entry, window, { details: error.details, status });
         return;
       }
@@ -82,18 +82,20 @@ export function serve(
   return (exchange) => {
     // The body costs nothing before the key is right and the window has room.
     if (route.scope === 'operator') {
-      access.operator(
-        exchange,
-        roleFor(route),
-        (operator) => void run(exchange, { partner: NO_PARTNER, actor: operator.name, operator }, undefined),
+      access.operator(exchange, roleFor(route), (operator) =>
+        exchange.takeBody(
+          () => void run(exchange, { partner: NO_PARTNER, actor: operator.name, operator }, undefined),
+        ),
       );
       return;
     }
-    access.partner(exchange, (partner) => {
-      exchange.keepBody();
-      const counted = (window: Window): void =>
-        void run(exchange, { partner, actor: '', operator: NO_OPERATOR }, window);
-      services.submit(new CountedCommand(exchange, partner, replies, kind, counted));
-    });
+    access.partner(exchange, (partner) =>
+      exchange.takeBody(() => {
+        exchange.keepBody();
+        const counted = (window: Window): void =>
+          void run(exchange, { partner, actor: '', operator: NO_OPERATOR }, window);
+        services.submit(new CountedCommand(exchange, partner, replies, kind, counted));
+      }),
+    );
   };
 }

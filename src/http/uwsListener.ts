@@ -10,15 +10,9 @@ import {
 } from 'uWebSockets.js';
 import type { Connections } from './connections.js';
 import { Exchange, type RequestHead } from './exchange.js';
+import { BodyMemory, IncomingBody } from './incomingBody.js';
 import { KernelConnections } from './kernelConnections.js';
-import {
-  ACCEPTED_ENCODING,
-  DRAIN_BYTES_MAX,
-  EMPTY_BODY,
-  type HttpListener,
-  type ListenerOptions,
-  type ServerRoute,
-} from './listener.js';
+import { ACCEPTED_ENCODING, type HttpListener, type ListenerOptions, type ServerRoute } from './listener.js';
 import { newRequestId } from './requestIds.js';
 
 /**
@@ -38,6 +32,7 @@ export class UwsListener implements HttpListener {
   readonly #kernelConnections: KernelConnections;
   readonly #options: ListenerOptions;
   readonly #headers = new HeaderReader();
+  readonly #bodies = new BodyMemory();
   #socket: us_listen_socket | undefined;
   #port = 0;
   #open = 0;
@@ -132,60 +127,43 @@ export class UwsListener implements HttpListener {
     }
     this.#open++;
     const exchange = new Exchange(raw, head, newRequestId(), route.operation, this.#ended);
+    const incoming = new IncomingBody(exchange, route.bodyLimit, this.#bodies);
+    exchange.incoming = incoming;
     raw.onAborted(() => exchange.abort());
-    this.#read(route, raw, exchange);
-  }
-
-  /** Hands the request on once its body is whole, over its limit, or not to be read. */
-  #read(route: ServerRoute, raw: HttpResponse, exchange: Exchange): void {
-    let chunks: Buffer[] | undefined;
-    let received = 0;
     raw.onData((chunk, isLast) => {
-      if (exchange.closesConnection) return;
-      received += chunk.byteLength;
-      if (route.bodyLimit > 0 && received <= route.bodyLimit) {
-        if (isLast && chunks === undefined) {
-          // Not copied: the bytes hold until this callback returns, and handlers parse before their first await.
-          exchange.body = Buffer.from(chunk);
-          this.#handle(route, exchange);
-          return;
-        }
-        chunks ??= [];
-        chunks.push(Buffer.from(chunk.slice(0)));
-        if (!isLast) return;
-        exchange.body = Buffer.concat(chunks);
-        this.#handle(route, exchange);
-        return;
-      }
-      chunks = undefined;
-      if (received > DRAIN_BYTES_MAX) {
-        exchange.closesConnection = true;
-        // No more is read while the answer is made: the sender has to wait.
-        raw.pause();
-      }
-      if (!isLast && !exchange.closesConnection) return;
-      if (route.bodyLimit === 0) exchange.body = EMPTY_BODY;
-      this.#handle(route, exchange);
+      if (incoming.add(Buffer.from(chunk), isLast)) this.#proceed(exchange, incoming);
     });
+    // The key is judged now, before anything of a body is kept.
+    if (route.bodyLimit > 0) this.#begin(route, exchange);
+    else incoming.take(() => route.handle(exchange));
   }
 
-  #handle(route: ServerRoute, exchange: Exchange): void {
+  /** Goes on with a request that has come whole. */
+  #proceed(exchange: Exchange, incoming: IncomingBody): void {
     if (this.#answeredAtOnce >= AT_ONCE_MAX) {
       exchange.keepBody();
-      setImmediate(() => this.#handleNow(route, exchange));
+      setImmediate(() => this.#proceedNow(exchange, incoming));
       return;
     }
-    this.#handleNow(route, exchange);
+    this.#proceedNow(exchange, incoming);
     if (exchange.ended && this.#answeredAtOnce++ === 0)
       setImmediate(() => {
         this.#answeredAtOnce = 0;
       });
   }
 
-  #handleNow(route: ServerRoute, exchange: Exchange): void {
-    if (exchange.aborted) return;
+  #begin(route: ServerRoute, exchange: Exchange): void {
     try {
       route.handle(exchange);
+    } catch (error) {
+      this.#options.onDefect(exchange, error);
+    }
+  }
+
+  #proceedNow(exchange: Exchange, incoming: IncomingBody): void {
+    if (exchange.aborted) return;
+    try {
+      incoming.proceed();
     } catch (error) {
       this.#options.onDefect(exchange, error);
     }

@@ -1,6 +1,6 @@
 /**
  * An attacker of `npm run hostile`: a process of its own at the lowest priority, so that what it computes delays the service as
- * little as may be. It floods with so many requests a second and no more, or holds connections that say little or nothing.
+ * little as may be. It floods with so many requests a second and no more, or holds connections that say little, nothing, or much at once.
  */
 import { connect, type Socket } from 'node:net';
 import { setPriority } from 'node:os';
@@ -14,6 +14,8 @@ export interface AttackOrder {
   readonly flood?: { readonly request: string; readonly perSecond: number };
   /** Sends of this text a byte now and then; empty: nothing. */
   readonly slowText?: string;
+  /** Sent at once on each connection. */
+  readonly upload?: string;
 }
 
 export interface AttackReport {
@@ -66,7 +68,7 @@ async function flood({ port, connections, flood }: AttackOrder): Promise<void> {
 }
 
 /** Keeps connections open, and opens those again that are closed. */
-async function hold({ port, connections, slowText = '' }: AttackOrder): Promise<void> {
+async function hold({ port, connections, slowText = '', upload }: AttackOrder): Promise<void> {
   const open = (): void => {
     if (isOver) return;
     connectionsOpened++;
@@ -77,6 +79,7 @@ async function hold({ port, connections, slowText = '' }: AttackOrder): Promise<
         ? undefined
         : setInterval(() => socket.write(slowText[sent++ % slowText.length]!), SLOW_BYTE_EVERY_MS);
     socket.on('error', () => {});
+    if (upload !== undefined) socket.write(upload);
     socket.resume();
     socket.on('close', () => {
       clearInterval(timer);

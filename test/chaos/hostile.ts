@@ -1,7 +1,8 @@
 /**
  * `npm run hostile [-- --seconds 60]`: everything that strangers and a partner can do to others at once, while another partner
- * spins: its p99 stays below three times the quiet one, and below 1.5 times under a flood of a partner alone; its games do not
- * run dry beside another's extreme sheets; no answer is lost, the memory is flat, the audit finds nothing. Ends with 1 where one of these fails.
+ * spins: its p99 stays below three times the quiet one, below 1.5 times under a flood of a partner alone, and below three times that under
+ * uploads of strangers in chunks of one byte; its games do not run dry beside another's extreme sheets; no answer is lost, the memory is
+ * flat, the audit finds nothing. Ends with 1 where one of these fails. `HTTP_SERVER=node` attacks the other HTTP server.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,6 +20,8 @@ import { playBesideExtremeSheets } from './extremeSheets.js';
 import { audit } from './round.js';
 
 const SLOW = 500;
+const UPLOADS = 200;
+const CHUNKS_OF_UPLOAD = 66_000;
 const IDLE = 5000;
 const FLOOD_CONNECTIONS = 32;
 const FLOOD_PER_SECOND = 1000;
@@ -27,6 +30,7 @@ const SPINS_PER_SECOND = 100;
 const VICTIM_CONNECTIONS = 16;
 const WARM_UP_SECONDS = 5;
 const PARTNER_RATIO_MAX = 1.5;
+const UPLOADS_RATIO_MAX = 3;
 const ALL_RATIO_MAX = 3;
 const GROWTH_MB_MAX = 50;
 const CLOCK_TICKS_PER_SECOND = 100;
@@ -34,6 +38,11 @@ const CLOCK_TICKS_PER_SECOND = 100;
 const { values } = parseArgs({ options: { seconds: { type: 'string', default: '60' } } });
 const seconds = Number(values.seconds);
 const ATTACKER = fileURLToPath(new URL('./attacker.js', import.meta.url));
+
+/** Never ended. */
+const CHUNKED_UPLOAD =
+  `POST /api/partner/v1/games HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n` +
+  '1\r\na\r\n'.repeat(CHUNKS_OF_UPLOAD);
 
 const residentMb = (pid: number): number =>
   Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
@@ -102,29 +111,35 @@ function showAttack(name: string, { answers, connectionsOpened, cpuSeconds }: At
 
 /** Prints what was measured. @returns whether all of it held */
 function judge(
-  { quiet, partner, all }: { quiet: Phase; partner: Phase; all: Phase },
+  { quiet, partner, uploads, all }: Readonly<Record<'quiet' | 'partner' | 'uploads' | 'all', Phase>>,
   beside: Readonly<Record<string, number>>,
-  [beforeMb, afterMb]: readonly [number, number],
+  grownMb: Readonly<Record<string, number>>,
   faults: string | undefined,
 ): boolean {
   show('quiet', quiet);
   show('a partner floods', partner);
+  show('and strangers upload', uploads);
   show('everything at once', all);
-  const quietMs = percentile(quiet.times, 0.99);
+  const ratio = (phase: Phase, to: Phase): number =>
+    percentile(phase.times, 0.99) / percentile(to.times, 0.99);
   const ratios = [
-    ['while a partner floods', percentile(partner.times, 0.99) / quietMs, PARTNER_RATIO_MAX],
-    ['under everything', percentile(all.times, 0.99) / quietMs, ALL_RATIO_MAX],
+    ['while a partner floods / quiet', ratio(partner, quiet), PARTNER_RATIO_MAX],
+    ['while strangers upload, too / without', ratio(uploads, partner), UPLOADS_RATIO_MAX],
+    ['under everything / quiet', ratio(all, quiet), ALL_RATIO_MAX],
   ] as const;
   for (const [when, ratio, most] of ratios)
-    console.log(`p99 ${when} / quiet: ${ratio.toFixed(2)}, at most ${most}${ratio < most ? '' : ': MISSED'}`);
+    console.log(`p99 ${when}: ${ratio.toFixed(2)}, at most ${most}${ratio < most ? '' : ': MISSED'}`);
   console.log(`beside 80 games on sheets of extreme decimals: ${JSON.stringify(beside)}`);
-  console.log(`memory: ${beforeMb.toFixed(0)} MB, after ${seconds} s ${afterMb.toFixed(0)} MB`);
+  for (const [when, mb] of Object.entries(grownMb))
+    console.log(
+      `memory ${when}: ${mb.toFixed(0)} MB more, at most ${GROWTH_MB_MAX}${mb < GROWTH_MB_MAX ? '' : ': MISSED'}`,
+    );
   console.log(`audit: ${faults ?? 'clean'}`);
   const wrong = Object.keys(beside).filter((outcome) => outcome !== '200').length;
   return (
     ratios.every(([, ratio, most]) => ratio < most) &&
-    quiet.lost + partner.lost + all.lost + wrong === 0 &&
-    afterMb - beforeMb < GROWTH_MB_MAX &&
+    quiet.lost + partner.lost + uploads.lost + all.lost + wrong === 0 &&
+    Object.values(grownMb).every((mb) => mb < GROWTH_MB_MAX) &&
     faults === undefined
   );
 }
@@ -152,6 +167,7 @@ await runToEnd(async (cleanup) => {
   });
   const orders: readonly (readonly [name: string, order: AttackOrder])[] = [
     ['flood of a partner over its limit', flooding(spin(flooder.key, games[1]!, 'flood').toString())],
+    ['uploads of strangers in chunks of one byte', { port, connections: UPLOADS, upload: CHUNKED_UPLOAD }],
     ['flood of a stranger', flooding(plainRequest('GET', '/api/partner/v1/games', 'ks_wrong'))],
     ['slow connections', { port, connections: SLOW, slowText: plainRequest('GET', '/healthz', 'ks_slow') }],
     ['idle connections', { port, connections: IDLE }],
@@ -170,7 +186,15 @@ await runToEnd(async (cleanup) => {
   attack(0, 1);
   await pause(1000);
   const partner = await spins(seconds / 2);
-  attack(1, orders.length);
+  const beforeUploadsMb = residentMb(pid);
+  let mostMb = 0;
+  const sampling = setInterval(() => {
+    mostMb = Math.max(mostMb, residentMb(pid));
+  }, 100);
+  attack(1, 2);
+  const uploads = await spins(seconds / 2);
+  clearInterval(sampling);
+  attack(2, orders.length);
   // Until all are connected, and those that are closed at once have come again.
   await spins(WARM_UP_SECONDS * 3);
   const beforeMb = residentMb(pid);
@@ -182,5 +206,6 @@ await runToEnd(async (cleanup) => {
   const faults = await audit(stores);
 
   for (const [i, [name]] of orders.entries()) showAttack(name, reports[i]!);
-  return judge({ quiet, partner, all }, beside, [beforeMb, afterMb], faults);
+  const grownMb = { 'under uploads': mostMb - beforeUploadsMb, 'under everything': afterMb - beforeMb };
+  return judge({ quiet, partner, uploads, all }, beside, grownMb, faults);
 });

@@ -161,6 +161,11 @@ function bodyCases(key: string, body: string): Framing[] {
     of('a GET behind a spin that waits', sized(` ${length}`) + whole, '200 200 open', 'closed'),
     of('a body that is not whole', sized(' 500'), 'waits'),
     of('chunks without an end', chunked(`${size}\r\n${body}\r\n`), 'waits'),
+    of(
+      'chunks without an end and without a right key',
+      chunked(`${size}\r\n${body}\r\n`).replace(key, 'ks_wrong'),
+      '401 closed',
+    ),
     refused('a length below zero', sized(' -5', whole), '400 closed', 'refused'),
     refused(
       'a length far below zero',

@@ -38,27 +38,27 @@ export class SpinEndpoint {
   }
 
   readonly handle = (exchange: Exchange): void => {
-    this.#access.partner(exchange, (partner) => {
-      const read = readBody(exchange.body, exchange.head);
-      if (read instanceof ApiError) {
-        this.#services.spins.submit(
-          new CountedCommand(exchange, partner, this.#replies, KIND.countSpin, read),
-        );
-        return;
-      }
-      const { gameId } = read.body;
-      const game = this.#services.catalog.game(gameId);
-      if (game !== undefined) {
-        this.#spin(exchange, partner, read, game);
-        return;
-      }
-      this.#services.catalog.refresh().then(
-        () => this.#spin(exchange, partner, read, this.#services.catalog.game(gameId)),
-        // Whether there is such a game can't be known now. The window and a bound requestId come first all the same.
-        () => this.#spin(exchange, partner, read, undefined, ERRORS.unavailable),
-      );
-    });
+    this.#access.partner(exchange, (partner) => exchange.takeBody(() => this.#read(exchange, partner)));
   };
+
+  #read(exchange: Exchange, partner: Partner): void {
+    const read = readBody(exchange);
+    if (read instanceof ApiError) {
+      this.#services.spins.submit(new CountedCommand(exchange, partner, this.#replies, KIND.countSpin, read));
+      return;
+    }
+    const { gameId } = read.body;
+    const game = this.#services.catalog.game(gameId);
+    if (game !== undefined) {
+      this.#spin(exchange, partner, read, game);
+      return;
+    }
+    this.#services.catalog.refresh().then(
+      () => this.#spin(exchange, partner, read, this.#services.catalog.game(gameId)),
+      // Whether there is such a game can't be known now. The window and a bound requestId come first all the same.
+      () => this.#spin(exchange, partner, read, undefined, ERRORS.unavailable),
+    );
+  }
 
   /** @param ifUnknown the answer where the game is not known and the requestId binds nothing */
   #spin(

@@ -1,8 +1,8 @@
 /** Reads the body of a spin: most of them straight from their bytes, all others by JSON.parse and the schema. */
-import { ApiError, invalid } from '../../domain/errors.js';
+import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { SpinBody } from '../../domain/requests.js';
 import { bodyText, check, type JsonObject, parseObject } from '../body.js';
-import type { RequestHead } from '../exchange.js';
+import type { Exchange } from '../exchange.js';
 import { readQuery } from '../query.js';
 import { withIdempotencyKey, withRequestId } from './idempotencyKey.js';
 import { readPlainSpin } from './plainSpin.js';
@@ -14,13 +14,14 @@ export interface ReadBody {
 }
 
 /** The spin that a request asks for, or why it asks for none. */
-export function readBody(
-  bytes: Buffer | undefined,
-  { idempotencyKey, query }: Pick<RequestHead, 'idempotencyKey' | 'query'>,
-): ReadBody | ApiError {
+export function readBody({
+  body: bytes,
+  lacksRoom,
+  head: { idempotencyKey, query },
+}: Pick<Exchange, 'body' | 'lacksRoom' | 'head'>): ReadBody | ApiError {
   try {
     if (query !== '') readQuery(undefined, query);
-    if (bytes === undefined) throw tooLarge();
+    if (bytes === undefined) throw lacksRoom ? new ApiError(ERRORS.unavailable) : tooLarge();
     const plain = readPlainSpin(bytes);
     if (plain === undefined) return readAnyBody(bytes, idempotencyKey);
     const body = idempotencyKey === undefined ? plain : withIdempotencyKey(plain, idempotencyKey);
