@@ -56,4 +56,8 @@ export const DRAIN_BYTES_MAX = 1_048_576;
 /** The only Transfer-Encoding that is taken. */
 export const ACCEPTED_ENCODING = 'chunked';
 
+/** The only expectation that is met: a client that waits to be asked for the body (RFC 9110, 10.1.1). */
+export const isContinue = (expectation: string): boolean =>
+  expectation.trim().toLowerCase() === '100-continue';
+
 export const EMPTY_BODY = Buffer.alloc(0);

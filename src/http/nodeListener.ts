@@ -11,6 +11,7 @@ import {
   ACCEPTED_ENCODING,
   EMPTY_BODY,
   type HttpListener,
+  isContinue,
   type ListenerOptions,
   type ServerRoute,
 } from './listener.js';
@@ -63,6 +64,8 @@ export class NodeListener implements HttpListener {
     this.#server.removeAllListeners('connection');
     this.#server.on('connection', (socket) => this.#admit(socket, serve!.bind(this.#server)));
     this.#server.on('clientError', (error, socket) => this.#refuse(error, socket as Socket));
+    this.#server.on('checkContinue', (request, response) => this.#accept(request, response));
+    this.#server.on('checkExpectation', (request, response) => this.#accept(request, response));
     // CONNECT and Upgrade have no handler: node closes the connection of the one and serves the other as a request.
   }
 
@@ -136,6 +139,12 @@ export class NodeListener implements HttpListener {
       connection.refuseRequest(response, 400);
       return;
     }
+    // HTTP/1.0 has no expectations.
+    const expectation = request.httpVersionMinor === 0 ? undefined : request.headers.expect;
+    if (expectation !== undefined && !isContinue(expectation)) {
+      connection.refuseRequest(response, 417);
+      return;
+    }
     const method = request.method!.toLowerCase();
     const [path, query] = targetOf(request.url!);
     const route = this.#router.find(method, path);
@@ -156,6 +165,7 @@ export class NodeListener implements HttpListener {
     });
     const incoming = new IncomingBody(exchange, route.bodyLimit, this.#bodies);
     exchange.incoming = incoming;
+    if (expectation !== undefined) incoming.askToContinue = () => response.writeContinue();
     this.#read(request, exchange, incoming);
     // The key is judged now, before anything of a body is kept.
     if (route.bodyLimit > 0) this.#begin(route, exchange);

@@ -12,7 +12,13 @@ import type { Connections } from './connections.js';
 import { Exchange, type RequestHead } from './exchange.js';
 import { BodyMemory, IncomingBody } from './incomingBody.js';
 import { KernelConnections } from './kernelConnections.js';
-import { ACCEPTED_ENCODING, type HttpListener, type ListenerOptions, type ServerRoute } from './listener.js';
+import {
+  ACCEPTED_ENCODING,
+  type HttpListener,
+  isContinue,
+  type ListenerOptions,
+  type ServerRoute,
+} from './listener.js';
 import { newRequestId } from './requestIds.js';
 
 /**
@@ -22,6 +28,8 @@ import { newRequestId } from './requestIds.js';
 const AT_ONCE_MAX = 64;
 /** HEAD has no body, whose writing would tell that nobody reads: beyond so many in a second connections are closed. */
 const HEADS_PER_SECOND = 100;
+/** What uWebSockets.js answers with 100 by itself, before it hands the request on; in other cases it says nothing. */
+const ANSWERED_EXPECTATION = '100-continue';
 /** The binding's undocumented key for sending no header that names it. */
 const NO_SERVER_HEADER = '999999990007';
 
@@ -125,6 +133,12 @@ export class UwsListener implements HttpListener {
       raw.close();
       return;
     }
+    const { expectation } = this.#headers;
+    if (expectation !== '' && !isContinue(expectation)) {
+      raw.writeStatus('417 Expectation Failed');
+      raw.endWithoutBody(0, true);
+      return;
+    }
     this.#open++;
     const exchange = new Exchange(raw, head, newRequestId(), route.operation, this.#ended);
     const incoming = new IncomingBody(exchange, route.bodyLimit, this.#bodies);
@@ -133,6 +147,8 @@ export class UwsListener implements HttpListener {
     raw.onData((chunk, isLast) => {
       if (incoming.add(Buffer.from(chunk), isLast)) this.#proceed(exchange, incoming);
     });
+    if (expectation !== '' && expectation !== ANSWERED_EXPECTATION)
+      incoming.askToContinue = () => writeContinue(raw);
     // The key is judged now, before anything of a body is kept.
     if (route.bodyLimit > 0) this.#begin(route, exchange);
     else incoming.take(() => route.handle(exchange));
@@ -184,6 +200,24 @@ export class UwsListener implements HttpListener {
 }
 
 /**
+ * Writes `100 Continue`. uWebSockets.js has no interim answers: it takes this for the status line of the only one, so the real one
+ * is written before the name of the first header.
+ */
+function writeContinue(raw: HttpResponse): void {
+  raw.cork(() => raw.writeStatus('100 Continue\r\n'));
+  const writeHeader = raw.writeHeader.bind(raw);
+  let status = '200 OK';
+  raw.writeStatus = (text) => {
+    status = text.toString();
+    return raw;
+  };
+  raw.writeHeader = (name, value) => {
+    raw.writeHeader = writeHeader;
+    return writeHeader(`HTTP/1.1 ${status}\r\n${name.toString()}`, value);
+  };
+}
+
+/**
  * What the headers of a request say. One object reads all requests, each in one go: a closure for each request, with a
  * variable for each header, would be garbage of every spin.
  */
@@ -197,6 +231,8 @@ class HeaderReader {
   #cookie = '';
   #csrfToken = '';
   #requestOrigin = '';
+  /** Value of Expect; empty where it was not sent. */
+  expectation = '';
   #lengths = 0;
   #hosts = 0;
   #encodings = 0;
@@ -238,6 +274,7 @@ class HeaderReader {
     this.#cookie = '';
     this.#csrfToken = '';
     this.#requestOrigin = '';
+    this.expectation = '';
     this.#lengths = 0;
     this.#hosts = 0;
     this.#encodings = 0;
@@ -267,6 +304,8 @@ class HeaderReader {
         if (name === 'accept') this.#accept = value;
         else if (name === 'cookie') this.#cookie = this.#cookie === '' ? value : `${this.#cookie}; ${value}`;
         else if (name === 'origin') this.#requestOrigin = value;
+        else if (name === 'expect')
+          this.expectation = this.expectation === '' ? value : `${this.expectation}, ${value}`;
         break;
       case 12:
         if (name === 'x-csrf-token') this.#csrfToken = value;

@@ -21,6 +21,9 @@ export interface Address {
 
 const hashOf = (text: string): Buffer => createHash('sha256').update(text).digest();
 
+/** The scheme of an Authorization header is read in any case (RFC 9110, 11.1). */
+const withScheme = (authorization: string): string => authorization.replace(/^bearer +/i, 'Bearer ');
+
 export class MetricsServer implements Service {
   readonly name = 'metrics server';
   readonly #host: string;
@@ -51,7 +54,10 @@ export class MetricsServer implements Service {
         response.writeHead(404).end();
         return;
       }
-      if (expected !== undefined && !timingSafeEqual(hashOf(request.headers.authorization ?? ''), expected)) {
+      if (
+        expected !== undefined &&
+        !timingSafeEqual(hashOf(withScheme(request.headers.authorization ?? '')), expected)
+      ) {
         response.writeHead(401, { 'WWW-Authenticate': 'Bearer' }).end();
         return;
       }

@@ -89,6 +89,15 @@ function headCases(): Framing[] {
       '100 200 open',
       'served',
     ),
+    of('a GET that waits for 100 CONTINUE', get(`${HOST}Expect: 100-CONTINUE\r\n`), '100 200 open'),
+    of('an expectation that nobody meets', get(`${HOST}Expect: 200-maybe\r\n`), '417 closed'),
+    of(
+      'two expectations',
+      get(`${HOST}Expect: 100-continue\r\nExpect: x\r\n`),
+      '417 closed',
+      '100 417 closed',
+    ),
+    of('Connection: CLOSE', get(`${HOST}Connection: CLOSE\r\n`), '200 closed'),
     of('the asterisk form', `OPTIONS * HTTP/1.1\r\n${HOST}\r\n`, '404 open', '505 closed'),
     of('a CONNECT', `CONNECT localhost:443 HTTP/1.1\r\n${HOST}\r\n`, 'closed', '505 closed'),
     ...methods.map((method) =>
@@ -152,6 +161,19 @@ function bodyCases(key: string, body: string): Framing[] {
     served('a length with zeros before it', sized(` 00${length}`)),
     served('spaces around a length', sized(`  ${length} `)),
     served('chunks', chunked(chunks), '200 open', 'served'),
+    served('Chunked', post('Transfer-Encoding: Chunked\r\n', chunks)),
+    ...['100-continue', '100-Continue'].map((expect) =>
+      of(
+        `a POST that waits for ${expect}`,
+        post(`Content-Length: ${length}\r\nExpect: ${expect}\r\n`, ''),
+        '100 open',
+      ),
+    ),
+    of(
+      'a POST that waits for 100-Continue, without a right key',
+      post(`Content-Length: ${length}\r\nExpect: 100-Continue\r\n`, '').replace(key, 'ks_wrong'),
+      '401 closed',
+    ),
     served(
       'chunks with upper case sizes and zeros',
       chunked(`00${size.toUpperCase()}\r\n${body}\r\n000\r\n\r\n`),

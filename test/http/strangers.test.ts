@@ -348,9 +348,10 @@ test('the metrics are given to those who have the token only, and not on the add
     expect((await fetch(`${url}/metrics`, { headers: { Authorization: 'Bearer another' } })).status).toBe(
       401,
     );
-    expect((await fetch(`${url}/metrics`, { headers: { Authorization: `Bearer ${token}` } })).status).toBe(
-      200,
-    );
+    for (const scheme of ['Bearer', 'bearer'])
+      expect(
+        (await fetch(`${url}/metrics`, { headers: { Authorization: `${scheme} ${token}` } })).status,
+      ).toBe(200);
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
     if (ownAddress !== undefined)
       await expect(fetch(`http://${ownAddress}:${service.running.metricsPort}/healthz`)).rejects.toThrow();

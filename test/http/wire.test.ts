@@ -138,12 +138,30 @@ describe('a body in pieces', () => {
     expect((await wire.ask(spin('chunks'))).status).toBe(200);
   });
 
-  test('one that waits for 100 Continue is asked to go on', async () => {
-    const wire = await open();
-    const whole = spinRequest(partner.key, body('continue'), 'Expect: 100-continue\r\n');
-    const headEnd = whole.indexOf('\r\n\r\n') + 4;
-    expect((await wire.ask(whole.subarray(0, headEnd))).status).toBe(100);
-    expect((await wire.ask(whole.subarray(headEnd))).status).toBe(200);
+  test.each(['100-continue', '100-Continue', '100-CONTINUE '])(
+    'one that waits for 100 Continue is asked to go on (%s)',
+    async (expectation) => {
+      const wire = await open();
+      for (const [text, status] of [
+        [body('continue'), 200],
+        ['{}', 400],
+        [body('continue'), 200],
+      ] as const) {
+        const whole = spinRequest(partner.key, text, `Expect: ${expectation}\r\n`);
+        const headEnd = whole.indexOf('\r\n\r\n') + 4;
+        expect((await wire.ask(whole.subarray(0, headEnd))).status).toBe(100);
+        const answer = await wire.ask(whole.subarray(headEnd));
+        expect([answer.status, answer.headers.get('content-type')]).toEqual([status, 'application/json']);
+      }
+      expect((await wire.ask(spin('continue'))).status).toBe(200);
+    },
+  );
+
+  test('one that expects anything else is refused at once, and nothing is dealt', async () => {
+    for (const expectation of ['200-ok', '100-continue, x', '100-continue\r\nExpect: x']) {
+      const rest = await refused(spinRequest(partner.key, body('expects'), `Expect: ${expectation}\r\n`));
+      expect(rest).toMatch(/HTTP\/1\.1 417 /);
+    }
   });
 });
 
