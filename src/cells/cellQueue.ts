@@ -27,6 +27,7 @@ import type {
   CellFailure,
   CellOperation,
   CellReplies,
+  CellRequest,
   Origin,
 } from './operation.js';
 import type { GroupedQueue, QueueGroup } from './queueGroup.js';
@@ -85,6 +86,15 @@ export interface Held {
   waiting: number;
   underWay: number;
   parked: number;
+}
+
+const isGone = (command: CellRequest): boolean => command.isGone === true;
+
+/** Refuses the commands that nobody waits for. @returns the others */
+function withoutGone<Command extends CellCommand<never>>(commands: Command[]): Command[] {
+  if (!commands.some(isGone)) return commands;
+  for (const command of commands) if (isGone(command)) command.fail(REFUSED);
+  return commands.filter((command) => !isGone(command));
 }
 
 export class CellQueue<Command extends CellCommand<Reply>, Reply> implements GroupedQueue {
@@ -163,7 +173,11 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     let leastWaiting = isMuch || this.#underWay === 0 ? 1 : this.#operation.overlapMin;
     while (this.#free.length > 0 && this.#waiting.length >= leastWaiting) {
       const slot = this.#free.pop()!;
-      const commands = this.#waiting.take(this.#operation.batchMax);
+      const commands = withoutGone(this.#waiting.take(this.#operation.batchMax));
+      if (commands.length === 0) {
+        this.#free.push(slot);
+        continue;
+      }
       this.#underWay += commands.length;
       this.#run(slot, commands)
         .catch((error: unknown) => {

@@ -25,6 +25,8 @@ export interface CellRequest {
   readonly newestMove: number | undefined;
   /** It is answered only once the ledger has what it booked. */
   readonly waitsForLedger: boolean;
+  /** Nobody waits for its reply any more: it is refused where it has not been sent. */
+  readonly isGone?: boolean;
   /** It may be done under this epoch only; undefined: under the one that this process believes in. */
   readonly epoch?: string;
   /**

@@ -42,6 +42,10 @@ export class CountedCommand implements SpinCommand {
     this.#then = then;
   }
 
+  get isGone(): boolean {
+    return this.#exchange.aborted;
+  }
+
   resolve(result: SpinResult): void {
     const isSpin = this.kind === KIND.countSpin;
     // Of a partner that moves to another cell no request is counted for a moment.

@@ -60,6 +60,8 @@ export class NodeListener implements HttpListener {
     );
     // Node would drop the headers beyond its limit in silence; the bytes of a head have theirs.
     this.#server.maxHeadersCount = 0;
+    // A client may end its side behind its last request, and still reads the answers. Node's own types don't have the property.
+    Object.assign(this.#server, { httpAllowHalfOpen: true });
     const [serve] = this.#server.listeners('connection') as ((this: Server, socket: Socket) => void)[];
     this.#server.removeAllListeners('connection');
     this.#server.on('connection', (socket) => this.#admit(socket, serve!.bind(this.#server)));

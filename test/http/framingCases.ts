@@ -146,21 +146,18 @@ function malformedCases(): Framing[] {
   ];
 }
 
-/** Where a body ends; a request behind one that is refused must not be served. @param body of a spin */
-function bodyCases(key: string, body: string): Framing[] {
-  const post = (headers: string, content: string): string =>
+const postOf =
+  (key: string) =>
+  (headers: string, content: string): string =>
     `POST ${SPIN_PATH} HTTP/1.1\r\n${HOST}X-API-Key: ${key}\r\n${headers}\r\n${content}`;
-  const sized = (length: string, content = body): string => post(`Content-Length:${length}\r\n`, content);
+
+/** Bodies that the head says something of: that they are waited for, or by whom they are sent. */
+function headedBodyCases(key: string, body: string): Framing[] {
+  const post = postOf(key);
   const length = String(body.length);
   const size = body.length.toString(16);
   const chunks = `${size}\r\n${body}\r\n0\r\n\r\n`;
-  const chunked = (content: string): string => post('Transfer-Encoding: chunked\r\n', content);
-  const coded = (coding: string): string => post(`Transfer-Encoding: ${coding}\r\n`, chunks + whole);
   return [
-    served('a POST', sized(` ${length}`), '200 open', 'served'),
-    served('a length with zeros before it', sized(` 00${length}`)),
-    served('spaces around a length', sized(`  ${length} `)),
-    served('chunks', chunked(chunks), '200 open', 'served'),
     served('Chunked', post('Transfer-Encoding: Chunked\r\n', chunks)),
     ...['100-continue', '100-Continue'].map((expect) =>
       of(
@@ -174,6 +171,28 @@ function bodyCases(key: string, body: string): Framing[] {
       post(`Content-Length: ${length}\r\nExpect: 100-Continue\r\n`, '').replace(key, 'ks_wrong'),
       '401 closed',
     ),
+    of(
+      'chunks without an end and without a right key',
+      post('Transfer-Encoding: chunked\r\n', `${size}\r\n${body}\r\n`).replace(key, 'ks_wrong'),
+      '401 closed',
+    ),
+  ];
+}
+
+/** Where a body ends; a request behind one that is refused must not be served. @param body of a spin */
+function bodyCases(key: string, body: string): Framing[] {
+  const post = postOf(key);
+  const sized = (length: string, content = body): string => post(`Content-Length:${length}\r\n`, content);
+  const length = String(body.length);
+  const size = body.length.toString(16);
+  const chunks = `${size}\r\n${body}\r\n0\r\n\r\n`;
+  const chunked = (content: string): string => post('Transfer-Encoding: chunked\r\n', content);
+  const coded = (coding: string): string => post(`Transfer-Encoding: ${coding}\r\n`, chunks + whole);
+  return [
+    served('a POST', sized(` ${length}`), '200 open', 'served'),
+    served('a length with zeros before it', sized(` 00${length}`)),
+    served('spaces around a length', sized(`  ${length} `)),
+    served('chunks', chunked(chunks), '200 open', 'served'),
     served(
       'chunks with upper case sizes and zeros',
       chunked(`00${size.toUpperCase()}\r\n${body}\r\n000\r\n\r\n`),
@@ -183,11 +202,6 @@ function bodyCases(key: string, body: string): Framing[] {
     of('a GET behind a spin that waits', sized(` ${length}`) + whole, '200 200 open', 'closed'),
     of('a body that is not whole', sized(' 500'), 'waits'),
     of('chunks without an end', chunked(`${size}\r\n${body}\r\n`), 'waits'),
-    of(
-      'chunks without an end and without a right key',
-      chunked(`${size}\r\n${body}\r\n`).replace(key, 'ks_wrong'),
-      '401 closed',
-    ),
     refused('a length below zero', sized(' -5', whole), '400 closed', 'refused'),
     refused(
       'a length far below zero',
@@ -238,4 +252,5 @@ export const framingCases = (key: string, body: string): Framing[] => [
   ...headCases(),
   ...malformedCases(),
   ...bodyCases(key, body),
+  ...headedBodyCases(key, body),
 ];

@@ -176,6 +176,10 @@ class DealCommand implements SpinCommand {
     this.requestId = body.requestId;
   }
 
+  get isGone(): boolean {
+    return this.#exchange.aborted;
+  }
+
   /** Asked when the batch is written: the spin may have waited since it was judged, or its process stood still. */
   get isDenied(): boolean {
     this.#denial = this.#denialNow();
