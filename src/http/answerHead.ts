@@ -24,7 +24,7 @@ export const secondsLeft = (nowMs: number): number =>
  * @param length the line of the length, with a CRLF before it, or empty
  */
 export function headerLines(
-  { id, version }: Exchange,
+  { id, version, isPrivate }: Exchange,
   contentType: string,
   window: Window | undefined,
   headers: string,
@@ -33,10 +33,13 @@ export function headerLines(
   let lines = `${contentType}${REQUEST_ID}${id}`;
   if (window !== undefined) lines += windowLines(window);
   if (headers !== '') lines += `\r\n${headers}`;
+  if (isPrivate) lines += PRIVATE;
   if (version !== undefined) lines += version.headers;
   return lines + length;
 }
 
+/** Kept by nobody, and taken for nothing but the JSON or CSV that it is. */
+const PRIVATE = '\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff';
 const REQUEST_ID = '\r\nX-Request-Id: ';
 const REMAINING = '\r\nX-RateLimit-Remaining: ';
 

@@ -78,6 +78,8 @@ export class Exchange {
   partnerId: number | undefined = undefined;
   /** The version of the API that it asks; undefined outside the partner API. */
   version: ServedVersion | undefined = undefined;
+  /** No cache may keep the answer: it is an operator's, or shows a secret. */
+  isPrivate = false;
   /** The answer ends the connection: the rest of the request is not read. */
   closesConnection = false;
   /** The client has gone: nothing may be written any more. */

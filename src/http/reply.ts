@@ -94,7 +94,13 @@ export class Replies {
     next.status = status;
     next.body = isHead || status === 204 ? undefined : sent;
     next.closes = closes;
-    if (window !== undefined && headers === '' && !isHead && contentType === JSON_TYPE) {
+    if (
+      window !== undefined &&
+      headers === '' &&
+      !isHead &&
+      !exchange.isPrivate &&
+      contentType === JSON_TYPE
+    ) {
       next.lines = this.#windowedHeads.lines(exchange, window);
     } else {
       const length = isHead && !closes ? `\r\nContent-Length: ${Buffer.byteLength(sent)}` : '';

@@ -17,7 +17,7 @@ import type { ErrorEntry } from '../domain/errors.js';
 import type { Access } from './access.js';
 import { consoleRoutes, docsRoutes } from './docs.js';
 import type { Exchange } from './exchange.js';
-import type { ServerRoute } from './listener.js';
+import type { Handle, ServerRoute } from './listener.js';
 import { notFoundRoutes } from './notFound.js';
 import { adjustmentRoutes } from './operator/adjustments.js';
 import { apiVersionRoutes } from './operator/apiVersions.js';
@@ -135,8 +135,10 @@ export function serverRoutes(
     operation: route.operationId,
     hasQuery: true,
     bodyLimit: route.body === undefined ? 0 : (route.bodyLimit ?? BODY_LIMIT),
-    handle:
+    handle: keptByNobody(
+      showsSecret(route),
       'handle' in route ? serve(route, access, replies, routeServices, apiVersion) : spinEndpoint.handle,
+    ),
   });
   const documents = { access, replies, window: PublicWindow.ofDocuments() };
   const found = [
@@ -149,8 +151,30 @@ export function serverRoutes(
     ...consoleRoutes(options.consoleDir, { access, replies, window: PublicWindow.ofPages() }),
   ];
   const submit = (command: SpinCommand): void => services.spins.submit(command);
-  return [...found, ...notFoundRoutes(found, { access, replies, submit, hasPreview: options.hasPreview })];
+  const all = [
+    ...found,
+    ...notFoundRoutes(found, { access, replies, submit, hasPreview: options.hasPreview }),
+  ];
+  return all.map((each) => ({ ...each, handle: keptByNobody(isOperators(each), each.handle) }));
 }
+
+/** Its answer has a key or a signing secret. */
+const showsSecret = ({ response }: Endpoint): boolean => {
+  const members = (response as { properties?: object } | undefined)?.properties ?? {};
+  return 'apiKey' in members || 'secret' in members;
+};
+
+const isOperators = ({ pattern }: ServerRoute): boolean =>
+  pattern === BASES.operator || pattern.startsWith(`${BASES.operator}/`);
+
+/** Tells caches to keep none of a route's answers, errors included. */
+const keptByNobody = (isPrivate: boolean, handle: Handle): Handle =>
+  isPrivate
+    ? (exchange) => {
+        exchange.isPrivate = true;
+        handle(exchange);
+      }
+    : handle;
 
 /** What the documents are given out with: they need no key, so no partner's window bounds them. */
 interface Documents {

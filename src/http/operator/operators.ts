@@ -79,7 +79,7 @@ const revokeOperator = ({ store, catalog }: Services): Route =>
 const cookie = (token: string, maxAgeSeconds: number, isSecure: boolean): string =>
   `Set-Cookie: ${SESSION_COOKIE}=${token}; Path=${OPERATOR_BASE}; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Strict${
     isSecure ? '; Secure' : ''
-  }\r\nCache-Control: no-store`;
+  }`;
 
 const shownSession = (
   { name, role }: Caller,
@@ -100,10 +100,7 @@ const sessionRoutes = ({ store, sessions }: Services): Route[] => [
     const session = shownSession(operator, { csrfToken: csrfTokenOf(token), expiresAt });
     return new WithHeaders(session, cookie(token, sessions.minutes * 60, isSecure));
   }),
-  route(
-    contract.getSession,
-    ({ operator }) => new WithHeaders(shownSession(operator, operator.session), 'Cache-Control: no-store'),
-  ),
+  route(contract.getSession, ({ operator }) => shownSession(operator, operator.session)),
   route(contract.signOut, async ({ operator, isSecure }) => {
     if (operator.session !== undefined)
       await store.operators.endSession(operator.name, operator.session.hash);
