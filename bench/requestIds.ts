@@ -15,9 +15,10 @@ import { REQUEST_KEY_BYTES, writeRequestKey } from '../src/domain/requestKey.js'
 import { RequestPairs } from '../src/domain/requestPairs.js';
 import { DAY_MS, dayOf } from '../src/domain/settlement.js';
 import { lockDataDir, startEmbeddedPostgres } from '../src/embedded/index.js';
-import { connectPostgres, migrate } from '../src/postgres/client.js';
+import { connectPostgres } from '../src/postgres/client.js';
 import { install } from '../src/postgres/installation.js';
 import { ensurePartition } from '../src/postgres/ledger.js';
+import { migrate } from '../src/postgres/migrate.js';
 import { mergeRuns, requestRuns, writeRun } from '../src/postgres/requestRuns.js';
 import { openStore } from '../src/postgres/store.js';
 import { RequestIds } from '../src/requestIds/requestIds.js';

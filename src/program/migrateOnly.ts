@@ -2,7 +2,7 @@
 import type { Config } from '../config.js';
 import { SetupError } from '../embedded/index.js';
 import { addressOf, lineOf } from '../log.js';
-import { migrate } from '../postgres/client.js';
+import { migrate } from '../postgres/migrate.js';
 
 /** @throws SetupError with one line where there is no address, or Postgres can't be reached. */
 export async function migrateOnly(config: Config, progress: (line: string) => void): Promise<void> {

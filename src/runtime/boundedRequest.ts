@@ -1,18 +1,18 @@
 /**
- * HTTP requests to peers that may send anything. What is counted are the bytes of the connection: head, interim answers (1xx), chunk
- * extensions and body alike. Past the bound the connection is cut, so that a peer costs little whatever it streams.
+ * HTTP requests to servers that may send anything. What is counted are the bytes of the connection: head, interim answers (1xx), chunk
+ * extensions and body alike. Past the bound the connection is cut, so that a server costs little whatever it streams.
  */
 import type { Socket } from 'node:net';
 import { buildConnector, Client } from 'undici';
 
-/** The peer has sent more than it may. */
+/** The server has sent more than it may. */
 export class AnswerTooLargeError extends Error {
   constructor(bytesMax: number) {
     super(`the answer has more than ${bytesMax} bytes`);
   }
 }
 
-/** @param bytesMax that the peer may send over a connection, TLS records included */
+/** @param bytesMax that the server may send over a connection, TLS records included */
 export function boundedConnector(
   options: buildConnector.BuildOptions,
   bytesMax: number,

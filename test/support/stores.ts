@@ -10,7 +10,7 @@ import { lockDataDir, startEmbeddedPostgres, startEmbeddedRedis } from '../../sr
 import { setpriv } from '../../src/embedded/postgresUser.js';
 import { findRedisProgram, redisEnvironment } from '../../src/embedded/redisServer.js';
 import type { EmbeddedStore } from '../../src/embedded/store.js';
-import { migrate } from '../../src/postgres/client.js';
+import { migrate } from '../../src/postgres/migrate.js';
 import { Cleanup } from './cleanup.js';
 import { fillDisk, smallDisk, storesParent } from './disk.js';
 import { ROOT } from './root.js';

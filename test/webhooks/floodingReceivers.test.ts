@@ -1,4 +1,4 @@
-/** Peers that stream without an end: whatever they stream, the connection is cut after some 64 KB, with the attempt's outcome. */
+/** Servers that stream without an end: whatever they stream, the connection is cut after some 64 KB, with the attempt's outcome. */
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
