@@ -1,5 +1,6 @@
 /** Moves of partners from cell to cell: requested by an operator, carried out by the worker of the old cell, on record for good. */
 import { entryTimeMs } from '../domain/entryId.js';
+import type { MoveStep } from '../domain/moveStep.js';
 import { audit, because, nextChange, withChange } from './auditLog.js';
 import { assertOwner, type CellLease, drainingOf, FencedError, livesIn, NEWEST_MOVE } from './cells.js';
 import { arrayOf, boundLocks, type Sql, type Transaction } from './client.js';
@@ -87,6 +88,13 @@ export class PartnerMoves {
       SELECT * FROM partner_moves WHERE partner_id = ${partnerId} ORDER BY move_id DESC LIMIT 20`;
     return rows.map(moveOf);
   }
+}
+
+/** Numbers for the next steps of a partner's move, ascending: a cell refuses a step once it has seen a later one. */
+export async function nextSteps(sql: Sql, partnerId: number, count: number): Promise<MoveStep[]> {
+  const rows = await sql<{ number: bigint }[]>`
+    SELECT nextval('move_steps') AS number FROM generate_series(1, ${count}::int) ORDER BY 1`;
+  return rows.map(({ number }) => ({ partnerId, number }));
 }
 
 /** Moves out of some cells that are not finished, oldest first. */

@@ -8,9 +8,13 @@
  * The owner of the old cell does it. Up to the switch the partner belongs to the old cell: whoever owns or rebuilds that next lets
  * it deal again, by what Postgres says. The switch checks that both cells have the owners under which they were read and written,
  * so that a worker that comes late changes nothing. From the switch on, the old cell turns the partner away for good.
+ *
+ * Each step has a number that only grows, and each cell keeps the newest that it has seen of a partner. A step, or a write as a part of
+ * one, that was held in the network, or by a process that was paused, is refused once a later step was taken (lua/setAway.lua).
  */
 import { setTimeout as pause, setImmediate as turnOfLoop } from 'node:timers/promises';
 import { entryTimeMs } from '../domain/entryId.js';
+import type { MoveStep } from '../domain/moveStep.js';
 import type { EventEmitter } from '../events.js';
 import type { OnFailpoint } from '../failpoints.js';
 import { openBlocks } from '../postgres/blocks.js';
@@ -23,6 +27,7 @@ import {
   failMove,
   finishMove,
   isSwitched,
+  nextSteps,
   type PartnerMove,
   servedCell,
   switchPartner,
@@ -74,8 +79,14 @@ export async function movePartner(parts: MoveParts, lease: CellLease, move: Part
   const { partnerId, fromCell, toCell } = move;
   const started = performance.now();
   const target = await servedCell(sql, toCell);
-  const sides = sidesOf(nodes, lease, target);
+  const [copying, stopping, returning] = (await nextSteps(sql, partnerId, 3)) as [
+    MoveStep,
+    MoveStep,
+    MoveStep,
+  ];
+  const sides = sidesOf(nodes, lease, target, copying);
   const { from, to } = sides;
+  await setAway(to.store, to.owner, copying, 'keep');
   await removePartner(to.store, to.owner, partnerId, await gamesOfPartner(sql, partnerId));
   const { players, ...ahead } = await copyAhead(sql, lease, move, to);
   onFailpoint('move.copied');
@@ -83,7 +94,7 @@ export async function movePartner(parts: MoveParts, lease: CellLease, move: Part
   // Known before the stop: to let the partner back takes Redis alone.
   const cameBy = await backBy(sql, partnerId, fromCell);
   const stopped = performance.now();
-  await setAway(from.store, from.owner, partnerId, undefined);
+  await setAway(from.store, from.owner, stopping, 'away');
   try {
     onFailpoint('move.stopped');
     const copied = { ...ahead, token: target.token };
@@ -91,13 +102,13 @@ export async function movePartner(parts: MoveParts, lease: CellLease, move: Part
   } catch (error) {
     // A commit whose answer was lost is waited for; whatever else failed undid the switch, and may hold locks that are waited for.
     if (!isPostgresAway(error) || !(await isSwitched(sql, lease, move.moveId))) {
-      await setAway(from.store, from.owner, partnerId, cameBy);
+      await setAway(from.store, from.owner, returning, cameBy);
       throw error;
     }
   }
   onFailpoint('move.switched');
   const stoppedSeconds = (performance.now() - stopped) / 1000;
-  await openTarget(parts, lease, move);
+  await openTarget(parts, move);
   const seconds = (performance.now() - started) / 1000;
   events.emit('PartnerMoved', { partnerId, fromCell, toCell, players, stoppedSeconds, seconds });
 }
@@ -138,13 +149,13 @@ async function copyAhead(
 
 /** A partner that lives in a cell is dealt for there, by those who know by which move it has come back. */
 async function letBack(sql: Sql, { store, owner }: Side, partnerId: number): Promise<void> {
-  await setAway(store, owner, partnerId, await backBy(sql, partnerId, store.cell));
+  const [step] = (await nextSteps(sql, partnerId, 1)) as [MoveStep];
+  await setAway(store, owner, step, await backBy(sql, partnerId, store.cell));
 }
 
 /** The new cell may have turned the partner away since it lived there before. */
-async function openTarget({ sql, nodes, onFailpoint }: MoveParts, lease: CellLease, move: PartnerMove) {
-  const { to } = sidesOf(nodes, lease, await servedCell(sql, move.toCell));
-  await letBack(sql, to, move.partnerId);
+async function openTarget({ sql, nodes, onFailpoint }: MoveParts, move: PartnerMove) {
+  await letBack(sql, sideOf(nodes, await servedCell(sql, move.toCell)), move.partnerId);
   onFailpoint('move.opened');
 }
 
@@ -156,9 +167,10 @@ export async function finishPartnerMove(
 ): Promise<void> {
   const { sql, nodes, onFailpoint } = parts;
   const { partnerId } = move;
-  await openTarget(parts, lease, move);
-  const store = nodes.cell(lease.cell);
-  const owner = { fence: lease.fence, serverId: store.node.knownServerId() };
+  await openTarget(parts, move);
+  const [removing] = (await nextSteps(sql, partnerId, 1)) as [MoveStep];
+  const { store, owner } = sideOf(nodes, lease, removing);
+  await setAway(store, owner, removing, 'keep');
   await removePartner(store, owner, partnerId, await gamesOfPartner(sql, partnerId));
   onFailpoint('move.removed');
   await finishMove(sql, move.moveId);
@@ -176,9 +188,7 @@ export async function giveUpMove(
   reason: string,
 ): Promise<boolean> {
   if (await isSwitched(sql, lease, move.moveId)) return false;
-  const store = nodes.cell(lease.cell);
-  const owner = { fence: lease.fence, serverId: store.node.knownServerId() };
-  await letBack(sql, { store, owner }, move.partnerId);
+  await letBack(sql, sideOf(nodes, lease), move.partnerId);
   await failMove(sql, move.moveId, reason);
   return true;
 }
@@ -186,25 +196,30 @@ export async function giveUpMove(
 /** Removes what was copied by a move that was given up. @throws where no worker serves the new cell */
 export async function clearGivenUpMove(
   { sql, nodes }: MoveParts,
-  lease: CellLease,
   { moveId, partnerId, toCell }: PartnerMove,
 ): Promise<void> {
-  const { to } = sidesOf(nodes, lease, await servedCell(sql, toCell));
+  const [removing] = (await nextSteps(sql, partnerId, 1)) as [MoveStep];
+  const to = sideOf(nodes, await servedCell(sql, toCell), removing);
+  await setAway(to.store, to.owner, removing, 'keep');
   await removePartner(to.store, to.owner, partnerId, await gamesOfPartner(sql, partnerId));
   await finishMove(sql, moveId);
 }
 
-function sidesOf(
-  nodes: RedisNodes,
-  from: { readonly cell: number; readonly fence: bigint },
-  to: { readonly cell: number; readonly fence: bigint },
-): Sides {
-  const sideOf = ({ cell, fence }: { readonly cell: number; readonly fence: bigint }): Side => {
-    const store = nodes.cell(cell);
-    return { store, owner: { fence, serverId: store.node.knownServerId() } };
-  };
-  return { from: sideOf(from), to: sideOf(to) };
+interface OwnedCell {
+  readonly cell: number;
+  readonly fence: bigint;
 }
+
+/** @param step as a part of which the cell is written; absent: whatever steps it has seen */
+function sideOf(nodes: RedisNodes, { cell, fence }: OwnedCell, step?: MoveStep): Side {
+  const store = nodes.cell(cell);
+  return { store, owner: { fence, serverId: store.node.knownServerId(), ...(step && { step }) } };
+}
+
+const sidesOf = (nodes: RedisNodes, from: OwnedCell, to: OwnedCell, copying: MoveStep): Sides => ({
+  from: sideOf(nodes, from),
+  to: sideOf(nodes, to, copying),
+});
 
 /** What was copied while the partner was dealt for. */
 interface Copied {

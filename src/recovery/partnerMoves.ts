@@ -67,7 +67,7 @@ export class PartnerMoves extends PeriodicService {
   async #carryOn(lease: CellLease, move: PartnerMove): Promise<void> {
     const { moveId } = move;
     if (move.failure !== null) {
-      await clearGivenUpMove(this.#parts, lease, move);
+      await clearGivenUpMove(this.#parts, move);
       return;
     }
     if (move.switchedAt === null) {

@@ -1,4 +1,5 @@
 /** What is known and written of a cell as a whole: its owner, how far it is, what holds once it is opened. */
+import type { MoveStep } from '../domain/moveStep.js';
 import type { Booked } from './records.js';
 import type { Segments } from './segmentRecords.js';
 
@@ -7,7 +8,13 @@ export interface CellOwner {
   readonly fence: bigint;
   /** Only this run of the server is to be written; undefined: whichever there is. */
   readonly serverId?: string;
+  /** It writes as a part of this step of a partner's move: refused once the cell has seen a later step of the partner. */
+  readonly step?: MoveStep;
 }
+
+/** How an owner names itself to scripts (lua/include/ownerFence.lua). */
+export const fenceText = ({ fence, step }: CellOwner): string =>
+  step === undefined ? String(fence) : `${fence} ${step.partnerId} ${step.number}`;
 
 /** How far a cell is. */
 export interface CellHead {

@@ -5,7 +5,14 @@
 import type { PotRecord } from '../domain/communal.js';
 import { entryTimeMs, streamIdOf } from '../domain/entryId.js';
 import type { Totals } from '../domain/layouts.js';
-import { type CellHead, type CellMarks, type CellOwner, isTurnedAway, writeAway } from './cellHead.js';
+import {
+  type CellHead,
+  type CellMarks,
+  type CellOwner,
+  fenceText,
+  isTurnedAway,
+  writeAway,
+} from './cellHead.js';
 import { CLIENT, type RedisClient } from './client.js';
 import { readPot, writeRecent } from './communalRecords.js';
 import {
@@ -285,14 +292,14 @@ export class CellStore {
    */
   async fencedSet(owner: CellOwner, key: string, fields: Fields): Promise<void> {
     this.assertServer(owner);
-    await this.node.run(this.#fencedSet, [cellKey(this.name), key], [String(owner.fence), ...fields]);
+    await this.node.run(this.#fencedSet, [cellKey(this.name), key], [fenceText(owner), ...fields]);
   }
 
   /** Appends to the list of the shares that wait for a player, as {@link fencedSet} writes fields. */
   async listWaitingShares(owner: CellOwner, player: string, shares: readonly Buffer[]): Promise<void> {
     this.assertServer(owner);
     const keys = [cellKey(this.name), waitingSharesKey(this.name, player)];
-    await this.node.run(this.#fencedAdd, keys, [String(owner.fence), ...shares]);
+    await this.node.run(this.#fencedAdd, keys, [fenceText(owner), ...shares]);
   }
 
   /**
@@ -313,7 +320,7 @@ export class CellStore {
       spunMs: entryTimeMs(spinId),
     }));
     const keys = [cellKey(this.name), recentKey(this.name, gameId)];
-    await this.node.run(this.#fencedAdd, keys, [String(owner.fence), writeRecent(players)]);
+    await this.node.run(this.#fencedAdd, keys, [fenceText(owner), writeRecent(players)]);
   }
 
   /**
@@ -374,7 +381,7 @@ export class CellStore {
   async #mark(owner: CellOwner, fields: Fields): Promise<void> {
     this.assertServer(owner);
     const key = cellKey(this.name);
-    await this.node.run(this.#fencedMark, [key, key], [String(owner.fence), ...fields]);
+    await this.node.run(this.#fencedMark, [key, key], [fenceText(owner), ...fields]);
   }
 
   /** @throws NotSentError where another run of the server is reached than the owner's. */

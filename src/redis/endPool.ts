@@ -1,5 +1,6 @@
 /** Ends the sale of a raffle in its cell before its last ticket is sold: the operator has voided it. */
 
+import { fenceText } from './cellHead.js';
 import type { CellOwner, CellStore } from './cellStore.js';
 import { cellKey, gamesKey } from './keys.js';
 import { writeGame } from './records.js';
@@ -18,6 +19,6 @@ export async function endPool(
   store.assertServer(owner);
   const keys = [cellKey(store.name), gamesKey(store.name)];
   const fields = [String(gameId), writeGame(poolSize, poolSize)];
-  await store.node.run(store.node.script('fencedSet', 'allow-oom'), keys, [String(owner.fence), ...fields]);
+  await store.node.run(store.node.script('fencedSet', 'allow-oom'), keys, [fenceText(owner), ...fields]);
   await store.unlinkBlocks(gameId, [0]);
 }

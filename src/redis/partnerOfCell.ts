@@ -1,5 +1,7 @@
 /** What a cell holds of one partner: copied, turned away and removed when the partner moves to another cell. */
 import { makeEntryId } from '../domain/entryId.js';
+import type { MoveStep } from '../domain/moveStep.js';
+import { fenceText } from './cellHead.js';
 import type { CellOwner, CellStore } from './cellStore.js';
 import { CLIENT } from './client.js';
 import {
@@ -18,19 +20,20 @@ const FIELDS_A_CALL = 500;
 const SCAN_COUNT = 1000;
 
 /**
- * Lets nothing more be done for a partner in a cell, or lets it be done again (lua/setAway.lua).
- * @param backBy it lives there: the move by which it has come back, 0 where it never left; undefined: it is away
- * @throws OutrunError, RefusedError, NotSentError: nothing was done.
+ * Lets nothing more be done for a partner in a cell, or lets it be done again (lua/setAway.lua), as a step of a move.
+ * @param backBy `away`; or it lives there: the move by which it has come back, 0 where it never left; `keep`: as it is
+ * @throws OutrunError (also where the cell has seen a later step of the partner), RefusedError, NotSentError: nothing was done.
  */
 export async function setAway(
   store: CellStore,
   owner: CellOwner,
-  partnerId: number,
-  backBy: number | undefined,
+  { partnerId, number }: MoveStep,
+  backBy: number | 'away' | 'keep',
 ): Promise<void> {
   store.assertServer(owner);
   const script = store.node.script('setAway', 'allow-oom');
-  await store.node.run(script, [cellKey(store.name)], [String(owner.fence), partnerId, backBy ?? 'away']);
+  const values = [String(owner.fence), partnerId, backBy, String(number)];
+  await store.node.run(script, [cellKey(store.name)], values);
 }
 
 /** Id of the newest that the outbox of a cell holds, a ledger entry or a note; 0: it is empty. */
@@ -108,14 +111,14 @@ async function removeFields(
 ): Promise<void> {
   for (let at = 0; at < fields.length; at += FIELDS_A_CALL) {
     store.assertServer(owner);
-    const args = [String(owner.fence), ...fields.slice(at, at + FIELDS_A_CALL)];
+    const args = [fenceText(owner), ...fields.slice(at, at + FIELDS_A_CALL)];
     await store.node.run(remover(store), [cellKey(store.name), key], args);
   }
 }
 
 async function removeKeys(store: CellStore, owner: CellOwner, keys: readonly string[]): Promise<void> {
   store.assertServer(owner);
-  await store.node.run(remover(store), [cellKey(store.name), ...keys], [String(owner.fence)]);
+  await store.node.run(remover(store), [cellKey(store.name), ...keys], [fenceText(owner)]);
 }
 
 // Taken also where memory is full: it makes room.

@@ -4,7 +4,10 @@ import { ADJUST } from '../../src/cells/adjust.js';
 import { COMMUNAL_FUND } from '../../src/cells/communalFund.js';
 import { COMMUNAL_SET } from '../../src/cells/communalSet.js';
 import { readRules } from '../../src/domain/communalRules.js';
+import { playersKey } from '../../src/redis/keys.js';
+import { removePartner, setAway } from '../../src/redis/partnerOfCell.js';
 import { closeSegment, releaseSegment, requestSegments } from '../../src/redis/requestSegments.js';
+import { OutrunError } from '../../src/redis/scriptErrors.js';
 import { Scripts } from '../../src/redis/scripts.js';
 import { SPIN_STATUS } from '../../src/redis/statuses.js';
 import { commandOnce } from '../support/cellCommands.js';
@@ -76,4 +79,35 @@ test('a late call of refused rules does not put them in force', async () => {
   expect((await commandOnce(opened.scripts, COMMUNAL_SET, { ...set, intentId: 6 })).status).toBe(dealt);
   // What is in force stays so, whoever asks.
   expect((await commandOnce(opened.scripts, COMMUNAL_SET, { ...set, intentId: 5 })).status).toBe(dealt);
+});
+
+test('a late stop of a move turns nobody away once the partner was let back, and a late let-back lets nobody in', async () => {
+  const store = opened.nodes.nodes.cell(CELL);
+  const step = (number: bigint) => ({ partnerId: 7, number });
+  const isAway = async () => (await store.isTurnedAway(7, 99)) as boolean;
+  await setAway(store, CLAIMED, step(1n), 'away');
+  await setAway(store, CLAIMED, step(2n), 0);
+  await expect(setAway(store, CLAIMED, step(1n), 'away')).rejects.toThrow(OutrunError);
+  expect(await isAway()).toBe(false);
+  await setAway(store, CLAIMED, step(4n), 'away');
+  await expect(setAway(store, CLAIMED, step(3n), 0)).rejects.toThrow(OutrunError);
+  expect(await isAway()).toBe(true);
+  // Another partner's steps are its own.
+  await setAway(store, CLAIMED, { partnerId: 8, number: 1n }, 'away');
+});
+
+test('a late write or removal as a part of a move changes nothing once the move has gone on', async () => {
+  const store = opened.nodes.nodes.cell(CELL);
+  const copying = { partnerId: 7, number: 1n };
+  const writer = { fence: CLAIMED.fence, step: copying };
+  const players = playersKey(CELL);
+  await setAway(store, CLAIMED, copying, 'keep');
+  await store.fencedSet(writer, players, ['7:alice', 'as it was copied']);
+  await setAway(store, CLAIMED, { partnerId: 7, number: 2n }, 0);
+  await store.fencedSet(CLAIMED, players, ['7:alice', 'as it is now']);
+  await expect(store.fencedSet(writer, players, ['7:alice', 'as it was copied'])).rejects.toThrow(
+    OutrunError,
+  );
+  await expect(removePartner(store, writer, 7, [])).rejects.toThrow(OutrunError);
+  expect(await opened.redis.hgetall(players)).toEqual({ '7:alice': 'as it is now' });
 });
