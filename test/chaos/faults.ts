@@ -1,5 +1,7 @@
 /** What a chaos run does to its processes, stores and cables. Each fault heals itself before it resolves. */
 import type { Redis } from 'ioredis';
+import postgres from 'postgres';
+import { HOSTILE_SETTINGS } from '../support/hostileSettings.js';
 import type { Cable } from '../support/proxy.js';
 import type { Random } from '../support/random.js';
 import { rawRedis } from '../support/redis.js';
@@ -18,6 +20,8 @@ const STOP_WORKER_MS = [3600, 5200] as const;
 const STORE_STOP_MS = [800, 4500] as const;
 const AWAY_MS = [1500, 4000] as const;
 const HOLD_MS = [600, 2500] as const;
+/** Longer than a call is waited for, and within the allowed difference of clocks. */
+const LATE_MS = 8000;
 const SWALLOW_MS = [300, 3800] as const;
 const CUTS = [3, 8] as const;
 const CUT_EVERY_MS = [20, 350] as const;
@@ -117,6 +121,36 @@ export const FAULTS = {
   'swallow-postgres': {
     subject: 'postgres-cable',
     run: (arena, random) => swallow(cables(arena, random, 'postgres'), random),
+  },
+  // A call is done long after its caller has given it up, and others have asked for the same.
+  'late-redis': {
+    subject: 'redis-cable',
+    async run(arena, random) {
+      const [first] = cables(arena, random, 'redis') as [Cable];
+      await Promise.race([first.holdLate(LATE_MS), pause(LATE_MS + HOLD_MS[1])]);
+      first.disarm();
+    },
+  },
+  // Every session begins with settings that contradict what the service depends on.
+  'hostile-role': {
+    subject: 'postgres',
+    async run({ stores }, random) {
+      const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
+      const name = new URL(stores.databaseUrl).pathname.slice(1);
+      const alter = (text: string) => sql.unsafe(`ALTER DATABASE "${name}" ${text}`);
+      const reconnect = () => sql`
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND application_name = 'spindle'`;
+      try {
+        for (const setting of HOSTILE_SETTINGS) await alter(`SET ${setting}`);
+        await reconnect();
+        await pause(random.whole(...AWAY_MS));
+      } finally {
+        await alter('RESET ALL');
+        await reconnect();
+        await sql.end();
+      }
+    },
   },
   'disk-full': {
     subject: 'redis',

@@ -6,6 +6,7 @@ import { booksHold } from '../support/books.js';
 import type { Client } from '../support/client.js';
 import { auditFindings } from '../support/communal.js';
 import { everyRead } from '../support/everyRead.js';
+import { HOSTILE_SETTINGS } from '../support/hostileSettings.js';
 import { pgbouncerMissing, startPgBouncer } from '../support/pgbouncer.js';
 import { rawRedis } from '../support/redis.js';
 import { startService } from '../support/service.js';
@@ -13,22 +14,7 @@ import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
-/** What each session of the database begins with. A pooler's server can't be told of the last three by a client. */
-const HOSTILE = [
-  `datestyle = 'German, DMY'`,
-  `intervalstyle = 'sql_standard'`,
-  `timezone = 'Asia/Kolkata'`,
-  `extra_float_digits = -15`,
-  `bytea_output = 'escape'`,
-  `standard_conforming_strings = off`,
-  `array_nulls = off`,
-  `default_transaction_isolation = 'serializable'`,
-  `default_transaction_read_only = on`,
-  `default_transaction_deferrable = on`,
-  `search_path = 'nowhere'`,
-  `lock_timeout = '1ms'`,
-  `synchronous_commit = off`,
-];
+/** A pooler's server can't be told of these by a client. */
 const HOSTILE_TIMEOUTS = [
   `statement_timeout = '20ms'`,
   `idle_in_transaction_session_timeout = '20ms'`,
@@ -107,7 +93,7 @@ async function expectWholeService(
 }
 
 test('serves everything on a database whose settings are all hostile', async () => {
-  const stores = await hostileStores([...HOSTILE, ...HOSTILE_TIMEOUTS]);
+  const stores = await hostileStores([...HOSTILE_SETTINGS, ...HOSTILE_TIMEOUTS]);
   const service = await startService(stores, { CELLS: '2' });
   onTestFinished(() => service.stop());
   await expectWholeService(service, stores);
@@ -116,7 +102,7 @@ test('serves everything on a database whose settings are all hostile', async () 
 test('serves everything through a pooler on a database whose settings are hostile', async ({ skip }) => {
   const missing = pgbouncerMissing();
   if (missing !== undefined) return skip(missing);
-  const stores = await hostileStores(HOSTILE);
+  const stores = await hostileStores(HOSTILE_SETTINGS);
   const pooler = await startPgBouncer(stores.databaseUrl, 8);
   onTestFinished(() => pooler.stop());
   const settings = { CELLS: '2', DATABASE_DIRECT_URL: stores.databaseUrl, ALLOW_VOLATILE_POSTGRES: '1' };

@@ -30,6 +30,11 @@ export interface Cable {
   cutAfter(way: Way, bytes: number, byReset?: boolean): Promise<void>;
   /** Takes back a cut that has not come yet. */
   disarm(): void;
+  /**
+   * Holds the next chunk of requests, and what follows on its connection, for so long; then the store gets it all, in order, also
+   * if the client has given the connection up by then. Resolves when that has been delivered.
+   */
+  holdLate(ms: number): Promise<void>;
   /** Keeps what the store answers until {@link release}, in order. */
   hold(): void;
   release(): void;
@@ -53,6 +58,7 @@ export async function proxy(target: string): Promise<Cable> {
   /** Whose request is being looked at. */
   let asking: Socket | undefined;
   let kept: (() => void)[] | undefined;
+  let late: { readonly ms: number; readonly done: () => void } | undefined;
 
   /** Forwards a chunk; where the cut comes within it or at its end, what is before the cut, and cuts. */
   const forward = (chunk: Buffer, to: Socket, way: Way, client: Socket): void => {
@@ -82,7 +88,21 @@ export async function proxy(target: string): Promise<Cable> {
     if (!made.accepts) return void client.destroy();
     const store = connect(Number(url.port), url.hostname);
     const sockets = [client, store];
-    const end = (): void => sockets.forEach((socket) => void socket.destroy());
+    /** Requests that are delivered late, whatever becomes of their client. */
+    let heldRequests: Buffer[] | undefined;
+    const end = (): void => {
+      if (heldRequests === undefined || store.destroyed) for (const socket of sockets) socket.destroy();
+    };
+    const deliverLate = ({ ms, done }: NonNullable<typeof late>): void => {
+      heldRequests = [];
+      setTimeout(() => {
+        for (const chunk of heldRequests ?? []) store.write(chunk);
+        heldRequests = undefined;
+        // The store has read what was written before it sees the end.
+        if (client.destroyed) store.end();
+        done();
+      }, ms);
+    };
     for (const socket of sockets) {
       socket.setNoDelay(true);
       open.add(socket);
@@ -103,6 +123,14 @@ export async function proxy(target: string): Promise<Cable> {
     const toStore = lane(store, 'requests');
     const toClient = lane(client, 'answers');
     client.on('data', (chunk: Buffer) => {
+      if (late !== undefined && heldRequests === undefined) {
+        deliverLate(late);
+        late = undefined;
+      }
+      if (heldRequests !== undefined) {
+        heldRequests.push(chunk);
+        return;
+      }
       asking = client;
       made.beforeRequest(chunk);
       asking = undefined;
@@ -138,6 +166,11 @@ export async function proxy(target: string): Promise<Cable> {
     },
     disarm() {
       armed = undefined;
+    },
+    holdLate(ms) {
+      return new Promise((resolve) => {
+        late = { ms, done: resolve };
+      });
     },
     hold() {
       kept ??= [];
