@@ -1,12 +1,18 @@
 /** Rules of a communal progressive whose change could not be confirmed: a rebuild or a move never puts them in force. */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { COMMUNAL_FUND } from '../../src/cells/communalFund.js';
+import { requestSegments } from '../../src/redis/requestSegments.js';
+import { Scripts } from '../../src/redis/scripts.js';
+import { SPIN_STATUS } from '../../src/redis/statuses.js';
 import { freshStores } from '../setup/freshStores.js';
+import { commandOnce } from '../support/cellCommands.js';
 import type { TestPartner } from '../support/client.js';
-import { RULES, setUp } from '../support/communal.js';
+import { auditFindings, RULES, setUp } from '../support/communal.js';
 import { movePartner } from '../support/moves.js';
 import { type Cable, proxy } from '../support/proxy.js';
+import { openNodes } from '../support/redis.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
@@ -124,4 +130,32 @@ test('rules that were answered as in force hold after a rebuild, though Redis lo
   });
   await until(async () => (await shown()).version === 2, 'the rules hold');
   expect(await withdrawals()).toEqual([]);
+});
+
+test('a funding that is not on record is booked from its note, with an entry in the audit log, and halts nothing', async () => {
+  const cell = await cellOfPartner();
+  const open = await openNodes(stores.redisUrl);
+  onTestFinished(() => open.close());
+  const scripts = new Scripts(open.nodes, { outboxMax: { entries: 1000, bytes: 1_000_000 } });
+  const [row] =
+    await sql`SELECT dataset_id || ':' || epoch AS epoch FROM cells, installation WHERE cell = ${cell}`;
+  const call = {
+    ...{ cell, newestMove: 1_000_000, epoch: String(row!.epoch), partnerId: partner.partnerId, gameId },
+    ...{ fundingId: 1_000_000, requestId: 'forgotten', amountMicros: 5_000_000 },
+  };
+  const reach = (await requestSegments(open.nodes, cell))!.releasedId;
+  expect((await commandOnce(scripts, COMMUNAL_FUND, call, reach)).status).toBe(SPIN_STATUS.dealt);
+  await until(async () => (await shown()).budgetUsd === '100005.00', 'the funding is booked');
+  expect((await sql`SELECT halted FROM cells WHERE cell = ${cell}`)[0]).toEqual({ halted: null });
+  const late = await sql`SELECT after FROM audit_log WHERE action = 'communal.fund.late'`;
+  expect([...late]).toEqual([
+    {
+      after: {
+        requestId: 'late:1000000',
+        amountMicros: 5_000_000,
+        reason: 'Took effect after it had been refused',
+      },
+    },
+  ]);
+  expect(await auditFindings(stores)).toEqual([]);
 });
