@@ -23,6 +23,7 @@ const WANTED = [
     'set bonus 200',
     'fund 200',
     'act 200',
+    'void 200',
     'restart, met',
     'release, met',
   ],

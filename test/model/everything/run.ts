@@ -14,6 +14,7 @@ import {
   segmentRelease,
   suspendGame,
 } from './operator.js';
+import { voidRaffle } from './raffleVoid.js';
 import { compareAll, compareTouched } from './reads.js';
 import { Difference, Session, type World } from './session.js';
 import { newState, type Setting, SIMPLEST, settings } from './setting.js';
@@ -28,7 +29,7 @@ const COMMANDS: readonly Command<any>[] = [
   ...[dealRound, act],
   ...[setBonus, fundBonus],
   ...[adjust, blockPlayer, suspendGame, rotateKey, movePartner, restart, segmentRelease],
-  ...[makeReport, judgeReport],
+  ...[makeReport, judgeReport, voidRaffle],
 ];
 const BY_NAME = new Map(COMMANDS.map((command) => [command.name, command]));
 

@@ -79,7 +79,15 @@ export async function newState(
 }
 
 const newGame = (gameId: number, kind: Game['kind'], wager: bigint, outcomes: readonly string[]): Game => ({
-  ...{ gameId, kind, wager, isSuspended: false, pot: undefined, outcomes: new Set(outcomes) },
+  ...{
+    gameId,
+    kind,
+    wager,
+    isSuspended: false,
+    isVoided: false,
+    pot: undefined,
+    outcomes: new Set(outcomes),
+  },
   ...{ left: new Map(), ticketsLeft: 0, totals: { spins: 0, wagered: 0n, paid: 0n } },
 });
 

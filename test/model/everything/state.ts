@@ -109,6 +109,8 @@ export interface Game {
   readonly kind: 'slot' | 'raffle' | 'blackjack';
   readonly wager: bigint;
   isSuspended: boolean;
+  /** Of a raffle: its tickets are refunded. */
+  isVoided: boolean;
   pot: Pot | undefined;
   /** What it may pay, by what it shows: `tier payout shown`. */
   readonly outcomes: ReadonlySet<string>;
