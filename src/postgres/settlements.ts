@@ -7,7 +7,7 @@
  *   GENERATED ──┴──> DISPUTED        and beside each of them: the next revision
  *
  * A dispute stays open until an operator answers it with a revision that has a reason, or the partner acknowledges a later revision.
- * What a worker makes to complete a report answers nothing.
+ * A revision without a reason, such as one that a worker makes to complete a report, answers nothing.
  */
 import { parseExactJson } from '../domain/exactJson.js';
 import { kindOfGame } from '../domain/games/index.js';
@@ -133,14 +133,6 @@ export interface WantedReport {
 async function hasCompleteReport(tx: Transaction, partnerId: number, date: string): Promise<boolean> {
   const found = await tx`
     SELECT 1 FROM settlement_reports WHERE partner_id = ${partnerId} AND report_date = ${date}::date AND is_complete LIMIT 1`;
-  return found.length > 0;
-}
-
-/** A partner disputes the day, and nobody has answered. */
-async function hasOpenDispute(tx: Transaction, partnerId: number, date: string): Promise<boolean> {
-  const found = await tx`
-    SELECT 1 FROM settlement_reports r WHERE partner_id = ${partnerId} AND report_date = ${date}::date
-      AND status = 'DISPUTED' AND NOT ${IS_ANSWERED} LIMIT 1`;
   return found.length > 0;
 }
 
@@ -281,23 +273,19 @@ export class Settlements {
 
   /**
    * Makes the next revision of a day's report, with its entry in the audit log, in one transaction.
-   * @returns `acknowledged`: the newest revision is, and nothing was made; `disputed`: likewise, a dispute is open, and the reason that
-   * would answer it is missing; `not-due`: likewise, nothing is to be made.
+   * @returns `acknowledged`: the newest revision is, and nothing was made; `not-due`: likewise, nothing is to be made.
    */
   async make(
     wanted: WantedReport,
     onReport: OnReport = notifyPartner,
-  ): Promise<StoredReport | 'acknowledged' | 'disputed' | 'not-due'> {
+  ): Promise<StoredReport | 'acknowledged' | 'not-due'> {
     const { partnerId, date, ids } = wanted;
     return this.#sql.begin(async (tx) => {
       await lockPartner(tx, partnerId);
       const newest = await findReport(tx, partnerId, date);
       if (wanted.isDue) {
         if (newest !== undefined && (newest.isComplete || !wanted.isComplete)) return 'not-due';
-      } else {
-        if (newest?.status === 'ACKNOWLEDGED') return 'acknowledged';
-        if (wanted.reason === undefined && (await hasOpenDispute(tx, partnerId, date))) return 'disputed';
-      }
+      } else if (newest?.status === 'ACKNOWLEDGED') return 'acknowledged';
       const figures = await figuresOf(tx, wanted);
       // Once a day is complete it stays so, whoever can't be asked at the moment.
       const isComplete =
@@ -323,7 +311,7 @@ export class Settlements {
       const [row] = await tx<Row[]>`
         INSERT INTO settlement_reports (partner_id, report_date, revision, status, is_complete, report, integrity_hash, ends_dispute)
         VALUES (${partnerId}, ${date}::date, ${report.revision}, ${isComplete ? 'GENERATED' : 'PENDING'}, ${isComplete},
-                ${text}::json, ${integrityHash}, ${!wanted.isDue})
+                ${text}::json, ${integrityHash}, ${!wanted.isDue && wanted.reason !== undefined})
         RETURNING ${COLUMNS}`;
       const made = fromRow(row!);
       await audited(tx, wanted.actor, 'settlement.generate', newest, made, wanted.reason);

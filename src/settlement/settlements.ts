@@ -59,7 +59,7 @@ export class Settlements {
 
   /**
    * Makes the next revision of a report for the operator: PENDING where the day is not complete.
-   * @param reason answers a dispute, which is open until then
+   * @param reason answers a dispute, which stays open until a revision has one
    * @throws ApiError: KS-4209, KS-4214, KS-4301 for a day that is to come or is before the partner's first, KS-4304.
    */
   async makeNow(
@@ -76,10 +76,6 @@ export class Settlements {
       throw new ApiError(ERRORS.reportNotFound);
     const state = await this.#stateOf(partnerId, date);
     const made = await this.#make(partnerId, date, { actor, reason, isDue: false, ...state });
-    if (made === 'disputed') {
-      const message = 'The report is disputed: give a reason, which answers the dispute on record';
-      throw new ApiError(ERRORS.reportStatus, { details: [{ path: '/reason', message }] });
-    }
     // A report that is wanted now is never one that is not due.
     if (typeof made === 'string') throw new ApiError(ERRORS.reportStatus);
     return made;
@@ -142,7 +138,7 @@ export class Settlements {
     partnerId: number,
     date: string,
     how: Pick<WantedReport, 'actor' | 'reason' | 'isDue' | 'isComplete' | 'isOver'>,
-  ): Promise<StoredReport | 'acknowledged' | 'disputed' | 'not-due'> {
+  ): Promise<StoredReport | 'acknowledged' | 'not-due'> {
     const { store, onReport, events } = this.#options;
     const startMs = startOf(date);
     const endMs = startMs + DAY_MS;

@@ -309,11 +309,6 @@ describe('the states', () => {
     });
     expect(await dispute(partner, date)).toMatchObject(failed(409, 'KS-4303'));
     expect(await acknowledge(partner, date)).toMatchObject(failed(409, 'KS-4303'));
-    // Without an answer the dispute stays.
-    expect(await make(partner, date)).toMatchObject({
-      ...{ status: 409, body: { errorCode: 'KS-4304', details: [{ path: '/reason' }] } },
-    });
-    expect((await read(partner, date)).body).toEqual(body);
     const second = await make(partner, date, 'counted');
     expect(second).toMatchObject({ status: 201, body: { reportStatus: 'GENERATED', revision: 2 } });
     expect(second.body.integrityHash).toBe(hashOf(second.body));

@@ -1,7 +1,7 @@
 /** `spindle settlement`: lists, shows and makes settlement reports. `settlement verify` opens the stores (storeCommands.ts). */
 import { Option } from 'commander';
 import { bodyOf } from '../../client/client.js';
-import { wholeNumber } from '../command.js';
+import { UsageError, wholeNumber } from '../command.js';
 import { type Column, keyValues, table } from '../output.js';
 import {
   type Call,
@@ -91,5 +91,15 @@ async function make(call: Call): Promise<void> {
   const { client, words, print } = call;
   const path = { id: await partnerIdOf(client, words[0]!), date: words[1]! };
   const params = { path, query: reasonOf(call) };
+  if (params.query.reason === undefined && (await isDisputed(call, path)))
+    throw new UsageError(
+      'The report is disputed. Answer the dispute on record: give --reason TEXT, which the audit log keeps',
+    );
   print(await bodyOf(client.POST('/partners/{id}/settlements/{date}', { params })), reportLines);
+}
+
+/** The newest revision is disputed; false also where there is none. */
+async function isDisputed({ client }: Call, path: { id: number; date: string }): Promise<boolean> {
+  const { data } = await client.GET('/partners/{id}/settlements/{date}', { params: { path, query: {} } });
+  return (data as Schemas['SettlementReport'] | undefined)?.reportStatus === 'DISPUTED';
 }

@@ -195,7 +195,7 @@ export const makeSettlement = endpoint(
   },
   {
     description:
-      'Makes the report of a UTC day now, or a new revision of it. Reports are made every night without this call; after a dispute it issues the revision that answers it, and needs a `reason`.',
+      'Makes the report of a UTC day now, or a new revision of it. Reports are made every night without this call; after a dispute, a revision with a `reason` answers it. Without a reason the dispute stays open.',
     response: { ...REPORT, revision: 2 },
   },
 );
