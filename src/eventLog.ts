@@ -90,6 +90,12 @@ function subscribeCellLog(events: EventEmitter, log: Logger): void {
   });
   events.on('StalledSessionsEnded', (ended) => log.error(ended, 'a stalled transaction held a cell; ended'));
   events.on('StoresRestored', (found) => log.fatal(found, 'the stores were restored: nothing is dealt'));
+  events.on('OutsideCopyMissing', (found) =>
+    log.fatal(found, 'a copy outside both stores is missing: nothing is dealt'),
+  );
+  events.on('OutsideCopyVanished', (gone) =>
+    log.error(gone, 'a copy outside both stores has vanished; it is written again'),
+  );
   let clockReportedAt = Number.NEGATIVE_INFINITY;
   events.on('ClockRefused', (refusal) => {
     if (performance.now() - clockReportedAt < CLOCK_TOLD_EVERY_MS) return;

@@ -178,6 +178,10 @@ export interface Events {
   PlayersCheckpointed: { readonly players: number; readonly seconds: number };
 
   /** A command was refused: the clock of Redis, or the cell's newest entry, is so far ahead of this process's (below 0: behind). */
+  /** A copy outside both stores that Postgres has on record was not found at a start: nothing is dealt. */
+  OutsideCopyMissing: { readonly setting: string; readonly reason: string };
+  /** A copy outside both stores is gone that this process had found or made; the process makes it again. */
+  OutsideCopyVanished: { readonly setting: string; readonly path: string };
   /** The position file says more than Postgres has, or names another one: nothing is dealt. */
   StoresRestored: { readonly reason: string };
   ClockRefused: { readonly cell: number; readonly skewMs: number };

@@ -65,6 +65,7 @@ export async function readiness(
     nodes.closed(catalog.epochs),
     withTimeout(skewedNodes(nodes.all, clocks), READY_WITHIN_MS),
   ]);
+  let missingCopies: string | undefined;
   /** Cells of which it is said why they are closed. */
   const explained = new Set<number>();
   const unserved = new Set<number>();
@@ -90,6 +91,7 @@ export async function readiness(
           `${step} (${players} players, ${requests} requests so far)`,
       );
     }
+    missingCopies = obstacles.value.missingCopies;
     if (obstacles.value.hold !== undefined) missing.push(obstacles.value.hold);
   }
   if (states.status === 'rejected') throw states.reason;
@@ -102,6 +104,7 @@ export async function readiness(
   const others = closed.filter((cell) => !explained.has(cell));
   if (others.length > 0) {
     ofCells.push(`Redis is not yet, or not any more, what the ledger knows in cells ${others.join(', ')}`);
+    if (missingCopies !== undefined) ofCells.push(missingCopies);
   }
   for (const { node, problem } of skewed.status === 'fulfilled' ? skewed.value : []) {
     for (const cell of catalog.epochs.keys()) if (nodes.of(cell) === node) unserved.add(cell);

@@ -28,6 +28,7 @@ import {
   importRecords,
   keysAfter,
 } from '../postgres/logImport.js';
+import { giveCopyUp, missingCopies } from '../postgres/outsideCopies.js';
 import { type LogState, logOrigins, logState } from '../postgres/publicLog.js';
 import { PublicLogReads } from '../postgres/publicLogReads.js';
 import { lookAtWitnesses } from '../postgres/witnesses.js';
@@ -269,6 +270,10 @@ async function giveUpOpen({ sql, nodes, settings }: Opened): Promise<void> {
     );
 }
 
+/** A worker did not find the copy of the log that Postgres knows of: this Postgres may be of an older state. */
+const isCopyMissing = async (sql: Sql): Promise<boolean> =>
+  (await missingCopies(sql)).includes('LOG_COPY_DIR');
+
 /** `log import`. @returns the exit status: 0 done, 1 there is nothing to import */
 export async function importLog(
   urls: StoreUrls,
@@ -294,6 +299,7 @@ export async function importLog(
     await giveUpOpen(opened);
     const imported = now.size - state.size;
     await endHalt(sql, now, seen.text, { from, imported, lost });
+    if (await isCopyMissing(sql)) await giveCopyUp(sql, 'LOG_COPY_DIR');
     print(json, { imported, lost, size: now.size }, [
       `IMPORTED: ${imported} records; the log has ${now.size}. ${lost} entries of games are lost, and declared so`,
     ]);
@@ -342,9 +348,11 @@ export async function beginLog(
       throw new UsageError(`${origin} was a log of this database before: give another name`);
     const { signers, kept } = await newKey(opened, origin);
     // This Postgres is of an older state: what is open may have been shown.
-    if (state.isHeld) await giveUpOpen(opened);
+    const isMissing = await isCopyMissing(sql);
+    if (state.isHeld || isMissing) await giveUpOpen(opened);
     const log = { origin, vkeys: signers.map(vkeyOf), signer: kept };
     const blocks = await beginAnother(sql, state, log, reason);
+    if (isMissing) await giveCopyUp(sql, 'LOG_COPY_DIR');
     print(json, { origin, vkey: log.vkeys[0]!, previous: state.origin, blocks }, [
       `BEGUN: ${origin}`,
       `key        ${log.vkeys[0]}`,

@@ -12,7 +12,9 @@ import {
 } from '../postgres/cells.js';
 import { connectPostgres, type Sql } from '../postgres/client.js';
 import { installation } from '../postgres/installation.js';
-import { acceptPositions, type RestoredState, restoreHold } from '../postgres/positions.js';
+import { findObstacles } from '../postgres/obstacles.js';
+import { type CopySetting, giveCopyUp } from '../postgres/outsideCopies.js';
+import { acceptPositions, type RestoredState } from '../postgres/positions.js';
 import { examine, type Finding } from '../recovery/handshake.js';
 import { LedgerScan } from '../recovery/ledgerScan.js';
 import { type Position, readPosition } from '../recovery/positionFile.js';
@@ -80,6 +82,12 @@ async function check(sql: Sql, nodes: RedisNodes): Promise<CellState[]> {
   return states;
 }
 
+/** Why nothing may be dealt until an operator decides; undefined: nothing stands against it. */
+async function holdOf(sql: Sql): Promise<string | undefined> {
+  const { hold, missingCopies } = await findObstacles(sql);
+  return missingCopies ?? hold;
+}
+
 /** Each cell as it is, or as it is afterwards. @throws where a store does not answer, or a cell can't be judged. */
 export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptions): Promise<CellState[]> {
   if (options.isCheck) return check(sql, nodes);
@@ -120,7 +128,7 @@ export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptio
             isToReplace: options.isToReplace,
             ...(options.restored !== undefined && { restored: options.restored }),
             volatile: async () => (options.isVolatileAllowed ? [] : nodes.of(cell).durability.find()),
-            ...{ clocks: options.clocks, hold: () => restoreHold(sql) },
+            ...{ clocks: options.clocks, hold: () => holdOf(sql) },
             turn: new Semaphore(1),
             scan: new LedgerScan(sql),
             onFailpoint: () => {},
@@ -190,6 +198,25 @@ export async function recoverRestored(
   return unwell;
 }
 
+/** `recover --without`: an operator gives copies up, and states that Postgres is as it was. @returns the exit status: 0 done */
+export async function giveCopiesUp(
+  databaseUrl: string,
+  settings: readonly CopySetting[],
+  isJson: boolean,
+): Promise<number> {
+  const sql = connectPostgres(databaseUrl, { max: 1, name: 'spindle-recover', onError: () => {} });
+  try {
+    const states: { setting: CopySetting; state: string }[] = [];
+    for (const setting of settings)
+      states.push({ setting, state: (await giveCopyUp(sql, setting)) ? 'given up' : 'not on record' });
+    const lines = states.map(({ setting, state }) => `${setting}  ${state}`);
+    process.stdout.write(`${isJson ? JSON.stringify(states) : lines.join('\n')}\n`);
+    return 0;
+  } finally {
+    await sql.end();
+  }
+}
+
 /** The command. @returns the exit status: 0 every cell can be dealt from, 1 some can't. */
 export async function recoverCells(
   { redisUrl, databaseUrl }: StoreUrls,
@@ -227,7 +254,7 @@ export async function recoverCells(
       progress: (line) => void process.stderr.write(`${line}\n`),
     });
     if (options.restored && states.every(isWell)) await acceptPositions(sql, position?.id);
-    const hold = options.check ? await restoreHold(sql) : undefined;
+    const hold = options.check ? await holdOf(sql) : undefined;
     if (hold !== undefined) process.stderr.write(`${hold}\n`);
     const line = ({ cell, state, note }: CellState): string =>
       `cell ${String(cell).padStart(3)}  ${state.padEnd(8)} ${note}`.trimEnd();

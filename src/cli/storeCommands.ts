@@ -1,9 +1,12 @@
 /** The commands that open the stores themselves: `show`, `audit`, `settlement`, `recover`, `upgrade`. Their clients are loaded only by these. */
 import type { Command } from 'commander';
-import type { StoreUrls } from './command.js';
+import type { CopySetting } from '../postgres/outsideCopies.js';
+import { oneOf, type StoreUrls, UsageError } from './command.js';
 import { confirm, withYes } from './confirm.js';
 
 export const GROUP = 'On the stores of REDIS_URL and DATABASE_URL, or the embedded ones of DATA_DIR:';
+
+const copySetting = oneOf<CopySetting>({ POSITION_FILE: 'POSITION_FILE', LOG_COPY_DIR: 'LOG_COPY_DIR' });
 
 /** What the commands need of the settings. */
 export interface StoreSettings {
@@ -85,6 +88,9 @@ function addUpgrade(program: Command, storeUrls: StoreSettings['storeUrls']): vo
     });
 }
 
+const withoutText = (settings: readonly CopySetting[]): string =>
+  `Nothing tells by ${settings.join(', ')} any more whether Postgres is of an older state. If it is, outcomes that were shown are dealt again.`;
+
 /** Adds `recover`. */
 function addRecover(program: Command, { storeUrls, settings }: StoreSettings): void {
   const recover = withYes(
@@ -109,6 +115,13 @@ function addRecover(program: Command, { storeUrls, settings }: StoreSettings): v
       (cell: string, cells: readonly string[]) => [...cells, cell],
       [],
     )
+    .option(
+      '--without <SETTING>',
+      'POSITION_FILE or LOG_COPY_DIR: go on without the copy that Postgres has on record, where Postgres is known not to be of an older ' +
+        'state; may be given again. Nothing else is done then',
+      (setting: string, settings: readonly CopySetting[]) => [...settings, copySetting(setting)],
+      [] as readonly CopySetting[],
+    )
     .addHelpText(
       'after',
       `
@@ -118,10 +131,19 @@ Examples:
   spindle recover --check
   spindle recover --resume 3
   spindle recover --restored
+  spindle recover --without POSITION_FILE
 Exit status: 0 all cells are served, or can be; 1 some can't.`,
     )
     .action(async () => {
-      const { check, replace, restored, resume, json = false, yes } = recover.optsWithGlobals();
+      const { check, replace, restored, resume, without, json = false, yes } = recover.optsWithGlobals();
+      const { recoverCells, giveCopiesUp } = await import('./recover.js');
+      if (without.length > 0) {
+        if (check || replace || restored || resume.length > 0)
+          throw new UsageError('--without goes with no other option of recover');
+        await confirm(withoutText(without), { yes });
+        process.exitCode = await giveCopiesUp((await storeUrls()).databaseUrl, without, json);
+        return;
+      }
       if (replace && !check) await confirm('What Redis holds of refused cells is given up.', { yes });
       if (restored && !check) {
         const what =
@@ -133,16 +155,9 @@ Exit status: 0 all cells are served, or can be; 1 some can't.`,
         CLOCK_SKEW_MAX_S: clockSkewMaxS,
         POSITION_FILE: positionFile,
       } = await settings();
-      const { recoverCells } = await import('./recover.js');
       const options = {
-        allowVolatile: allowVolatileRedis,
-        clockSkewMaxS,
-        positionFile,
-        check,
-        replace,
-        restored,
-        resume,
-        json,
+        ...{ allowVolatile: allowVolatileRedis, clockSkewMaxS, positionFile },
+        ...{ check, replace, restored, resume, json },
       };
       process.exitCode = await recoverCells(await storeUrls(), options);
     });

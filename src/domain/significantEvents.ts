@@ -22,6 +22,7 @@ export const SIGNIFICANT_EVENTS = {
   'communal.fund.refused': 'INFO',
   'communal.set': 'INFO',
   'communal.set.refused': 'INFO',
+  'copy.give-up': 'WARNING',
   'dealing.switch': 'WARNING',
   'delivery.resend': 'INFO',
   'delivery.resend-failed': 'INFO',

@@ -8,6 +8,7 @@ import { audit, nextChange } from './auditLog.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import { noteGameStatus } from './dealing.js';
 import { installation } from './installation.js';
+import { forgetCopy } from './outsideCopies.js';
 
 /** What distinguishes one Postgres, or one history of it, from another; null: the role may not ask. */
 export interface Identity {
@@ -92,6 +93,8 @@ export async function acceptPositions(sql: Sql, positionId: string | undefined):
         INSERT INTO restored_positions (position_id, reason) VALUES (${positionId}::uuid, 'recovered by an operator')
         ON CONFLICT (position_id) DO NOTHING`;
     await tx`UPDATE restored_positions SET accepted_at = now() WHERE accepted_at IS NULL`;
+    // What a file that is missing knew is covered: the cells go on above all that may have been shown.
+    await forgetCopy(tx, 'POSITION_FILE');
     await tx`
       DELETE FROM restored_positions WHERE position_id IN (
         SELECT position_id FROM restored_positions ORDER BY accepted_at DESC OFFSET ${ACCEPTED_KEPT}::int)`;

@@ -80,8 +80,14 @@ export class PositionFile {
   /** Asked for, and not begun. */
   #next: Promise<void> | undefined;
 
-  constructor(path: string) {
+  /** This process has written it. */
+  #isWritten = false;
+  readonly #onVanished: () => void;
+
+  /** @param onVanished called where a write finds that what this process wrote before is gone */
+  constructor(path: string, onVanished: () => void = () => {}) {
     this.path = path;
+    this.#onVanished = onVanished;
   }
 
   read(): Promise<Position | undefined> {
@@ -112,11 +118,16 @@ export class PositionFile {
     const unlock = await this.#lock();
     try {
       await replaceFile(this.path, (now) => {
+        if (now === undefined && this.#isWritten) {
+          this.#isWritten = false;
+          this.#onVanished();
+        }
         const before = now === undefined ? undefined : parsePosition(this.path, now.toString('utf8'));
         if (before !== undefined && before.id !== ours.id && before.id !== replaced)
           throw new OtherHistoryError(`${this.path} is of another history than before`);
         return `${JSON.stringify(before?.id === ours.id ? mergePositions(before, ours) : ours)}\n`;
       });
+      this.#isWritten = true;
     } finally {
       await unlock();
     }

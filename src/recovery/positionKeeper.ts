@@ -5,11 +5,14 @@
  *   the file is not ahead of Postgres, and names it ──> written: how far the stores are
  *   it is ahead, or names another one ──> the stores were restored: noted in Postgres, and nothing is dealt by any worker
  *   … and `spindle recover --restored` has run since ──> a new file
+ *   it is missing at the start, and Postgres has it on record ──> nothing is dealt by this worker until an operator decides
+ *   it vanishes while the worker runs ──> reported, and written again from memory
  */
 import { randomUUID } from 'node:crypto';
 import type { EventEmitter } from '../events.js';
 import { cellLeases } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
+import { missingCopy, noteCopy } from '../postgres/outsideCopies.js';
 import { holdForRestore, identityOf, isAccepted, leasedEnds } from '../postgres/positions.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { PeriodicService } from '../runtime/periodicService.js';
@@ -28,6 +31,8 @@ const HELD_EVERY_MS = 1000;
 const REDIS_WITHIN_MS = 1500;
 const STOPPED_WITHIN_MS = 3000;
 
+const SETTING = 'POSITION_FILE';
+
 const RESTORED_COMMAND = 'run `spindle recover --restored`';
 
 export interface PositionKeeperOptions {
@@ -45,13 +50,16 @@ export class PositionKeeper extends PeriodicService {
   #position: Position | undefined;
   #problem: string | undefined = 'The position file is not compared with Postgres yet';
   #nextAt = 0;
+  /** The file is there, and on record in Postgres. */
+  #isNoted = false;
   /** performance.now() of the newest write, at first of the start. */
   #writtenAt = performance.now();
 
   constructor(options: PositionKeeperOptions) {
     super({ everyMs: HELD_EVERY_MS, firstAfterMs: HELD_EVERY_MS });
     this.#options = options;
-    this.#file = new PositionFile(options.path);
+    const { path, events } = options;
+    this.#file = new PositionFile(path, () => events.emit('OutsideCopyVanished', { setting: SETTING, path }));
   }
 
   /** Before any cell is prepared. */
@@ -94,7 +102,9 @@ export class PositionKeeper extends PeriodicService {
     if (this.#problem === undefined && performance.now() < this.#nextAt) return;
     const { sql, datasetId } = this.#options;
     const [postgres, leases] = [await identityOf(sql), await cellLeases(sql)];
-    const file = await this.#file.read();
+    // What this process wrote before stands in for a file that has vanished.
+    const file = (await this.#file.read()) ?? (this.#isNoted ? this.#position : undefined);
+    if (file === undefined && (await this.#isMissing())) return;
     const found = file === undefined ? undefined : await this.#difference(file, postgres);
     if (file !== undefined && found !== undefined && !(await isAccepted(sql, file.id))) {
       const reason = `${found}: ${RESTORED_COMMAND}`;
@@ -124,7 +134,30 @@ export class PositionKeeper extends PeriodicService {
       if (error instanceof OtherHistoryError) return;
       throw error;
     }
+    await this.#note(isOver);
     this.#problem = undefined;
+  }
+
+  /** Reports a file that Postgres has on record and that is not there. @returns whether nothing may be dealt without it */
+  async #isMissing(): Promise<boolean> {
+    const { sql, path, events } = this.#options;
+    const reason = await missingCopy(sql, SETTING, path);
+    if (reason === undefined) return false;
+    if (this.#problem !== reason) events.emit('OutsideCopyMissing', { setting: SETTING, reason });
+    this.#problem = reason;
+    return true;
+  }
+
+  /** Has Postgres remember that the file exists. @param isOver another file was begun */
+  async #note(isOver: boolean): Promise<void> {
+    const { sql, path } = this.#options;
+    const { id, cells } = this.#position!;
+    const newest = Object.values(cells).reduce(
+      (most, { bookedId }) => (BigInt(bookedId) > most ? BigInt(bookedId) : most),
+      0n,
+    );
+    await noteCopy(sql, { setting: SETTING, path, copyId: id, newest }, isOver || !this.#isNoted);
+    this.#isNoted = true;
   }
 
   protected onTurnFailed(error: unknown): void {

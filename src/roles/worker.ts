@@ -16,9 +16,11 @@ import { LedgerStorage } from '../ledger/storage.js';
 import { TrafficHours } from '../ledger/trafficHours.js';
 import { UnservedCells } from '../ledger/unservedCells.js';
 import { registerLedgerMetrics } from '../metrics/ledgerMetrics.js';
+import { registerOutsideCopyMetrics } from '../metrics/outsideCopies.js';
 import { registerWorkerMetrics } from '../metrics/workerMetrics.js';
 import { bookedTotals } from '../postgres/games.js';
 import { findDeal } from '../postgres/rounds.js';
+import { AbsentPosition } from '../recovery/absentPosition.js';
 import { Checkpoints } from '../recovery/checkpoints.js';
 import { type OwnershipParts, openOwnership } from '../recovery/ownership.js';
 import { PartnerMoves } from '../recovery/partnerMoves.js';
@@ -140,12 +142,16 @@ async function openPosition(
   parts: RoleParts,
 ): Promise<Pick<OwnershipParts, 'problem' | 'knownOutside'> & Pick<KeeperOptions, 'leased'>> {
   const { config, sql, nodes, installed, events, services, log, metrics } = parts;
+  registerOutsideCopyMetrics(metrics, events);
   const { POSITION_FILE: path, REDIS_URL, DATABASE_URL } = config;
   const { datasetId } = installed;
   if (path === undefined && REDIS_URL !== undefined && DATABASE_URL !== undefined)
     log.warn('stores that are restored to an older state are not recognised: POSITION_FILE is not set');
-  const position = path && (await services.add(new PositionKeeper({ path, sql, nodes, datasetId, events })));
-  if (!position) return { problem: () => undefined, knownOutside: () => 0n, leased: () => Promise.resolve() };
+  if (path === undefined) {
+    const absent = await services.add(new AbsentPosition(sql, events));
+    return { problem: () => absent.problem, knownOutside: () => 0n, leased: () => Promise.resolve() };
+  }
+  const position = await services.add(new PositionKeeper({ path, sql, nodes, datasetId, events }));
   metrics.gauge(
     'spindle_position_file_age_seconds',
     'Time since this process wrote the position file; not there without POSITION_FILE',

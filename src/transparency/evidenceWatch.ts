@@ -4,11 +4,13 @@
  * then nothing is dealt where one is evidence. Later Redis and LOG_COPY_DIR are looked at again, and the log is halted.
  */
 import { join } from 'node:path';
-import type { Verifier } from '../domain/transparency/notes.js';
+import { type Checkpoint, parseCheckpoint } from '../domain/transparency/checkpoints.js';
+import { NoteError, parseNote, type Verifier } from '../domain/transparency/notes.js';
 import type { Witness } from '../domain/transparency/policy.js';
 import type { EventEmitter } from '../events.js';
 import { readIfThere } from '../files.js';
 import type { Sql } from '../postgres/client.js';
+import { missingCopy } from '../postgres/outsideCopies.js';
 import { LOG_COMMANDS } from '../postgres/positions.js';
 import { logState } from '../postgres/publicLog.js';
 import type { RedisNodes } from '../redis/nodes.js';
@@ -32,6 +34,22 @@ interface Source {
   readonly note: string;
 }
 
+/** Whether a folder holds a copy of a public log: its newest checkpoint. */
+export async function hasLogCopy(folder: string | undefined): Promise<boolean> {
+  const note = folder === undefined ? undefined : await readIfThere(join(folder, 'checkpoint'));
+  return note !== undefined && checkpointOf(note.toString('utf8')) !== undefined;
+}
+
+/** @returns undefined: the text is no checkpoint */
+export function checkpointOf(note: string): Checkpoint | undefined {
+  try {
+    return parseCheckpoint(parseNote(note).text);
+  } catch (error) {
+    if (error instanceof NoteError) return undefined;
+    throw error;
+  }
+}
+
 const EVERY_MS = 10_000;
 /** Before anything is known. */
 const FIRST_EVERY_MS = 500;
@@ -52,7 +70,8 @@ export async function readEvidence(
     });
   const [inRedis, copied, shown] = await Promise.all([
     quietly(nodes.logNotes(hashOfOrigin(origin)), []),
-    folder === undefined ? undefined : quietly(readIfThere(join(folder, 'checkpoint')), undefined),
+    // A copy that can't be read may have evidence.
+    folder === undefined ? undefined : readIfThere(join(folder, 'checkpoint')),
     Promise.all(witnesses.map(async ({ label, url }) => ({ label, note: await witnessNote(origin, url!) }))),
   ]);
   if (inRedis === undefined) return undefined;
@@ -67,6 +86,8 @@ export class EvidenceWatch extends PeriodicService {
   readonly name = 'evidence of the public log';
   readonly #options: EvidenceOptions;
   #isFirst = true;
+  /** The copy is on record in Postgres, and not there. */
+  #missing: string | undefined;
 
   constructor(options: EvidenceOptions) {
     super({ everyMs: FIRST_EVERY_MS, firstAfterMs: FIRST_EVERY_MS });
@@ -81,7 +102,19 @@ export class EvidenceWatch extends PeriodicService {
 
   /** Why nothing may be dealt or appended yet; undefined: what there is was looked at. */
   get problem(): string | undefined {
-    return this.#isFirst ? 'log: it is not compared yet with what was signed before' : undefined;
+    return this.#isFirst
+      ? `log: ${this.#missing ?? 'it is not compared yet with what was signed before'}`
+      : undefined;
+  }
+
+  /** At a start: reports a copy of the log that Postgres has on record and that is not there. @returns whether nothing may be dealt */
+  async #isCopyMissing(): Promise<boolean> {
+    const { sql, folder, events } = this.#options;
+    const reason = (await hasLogCopy(folder)) ? undefined : await missingCopy(sql, 'LOG_COPY_DIR', folder);
+    if (reason !== undefined && reason !== this.#missing)
+      events.emit('OutsideCopyMissing', { setting: 'LOG_COPY_DIR', reason });
+    this.#missing = reason;
+    return reason !== undefined;
   }
 
   /** A note that was come upon while the log runs. @returns whether it is evidence: the log is halted */
@@ -98,6 +131,7 @@ export class EvidenceWatch extends PeriodicService {
     const { sql, witnesses, keys } = this.#options;
     const isFirst = this.#isFirst;
     const known = (await logState(sql))!;
+    if (isFirst && (await this.#isCopyMissing())) return;
     const asked = { ...this.#options, witnesses: isFirst ? witnesses : [] };
     const read = await readEvidence(asked, known.origin, (error) => this.onTurnFailed(error));
     if (read === undefined) return;

@@ -5,9 +5,7 @@
  */
 import { rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Checkpoint, parseCheckpoint } from '../domain/transparency/checkpoints.js';
 import { BUNDLES } from '../domain/transparency/growth.js';
-import { NoteError, parseNote } from '../domain/transparency/notes.js';
 import {
   cutTile,
   newTiles,
@@ -19,10 +17,12 @@ import {
 import type { EventEmitter } from '../events.js';
 import { closeFolder, makePrivateFolder, readIfThere, replaceFile, writeDurably } from '../files.js';
 import type { Sql } from '../postgres/client.js';
+import { noteCopy } from '../postgres/outsideCopies.js';
 import { checkpointAfter, logOrigins, logState } from '../postgres/publicLog.js';
 import { PublicLogReads, type Published, readTiles } from '../postgres/publicLogReads.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { IDLE, PeriodicService, WOKEN_MS } from '../runtime/periodicService.js';
+import { checkpointOf } from './evidenceWatch.js';
 import { hashOfOrigin } from './forkEvidence.js';
 
 export interface LogCopiesOptions {
@@ -39,6 +39,8 @@ export interface LogCopiesOptions {
 
 /** After a failure. */
 const EVERY_MS = 2000;
+/** Between two updates of the record of the copy in Postgres. */
+const RECORDED_EVERY_MS = 10_000;
 /** Files that are read and written at once. */
 const AT_ONCE = 8;
 
@@ -50,6 +52,9 @@ export class LogCopies extends PeriodicService {
   #noted: string | undefined;
   /** As the folder has it of this process. */
   #copied: string | undefined;
+  /** Origin of the log whose copy this process has put on record, and performance.now() of the next update. */
+  #recorded: string | undefined;
+  #recordAt = 0;
   /** performance.now() since when something is published that is not kept. */
   #behindSince: number | undefined;
 
@@ -113,14 +118,31 @@ export class LogCopies extends PeriodicService {
       await this.#write(folder, published.logId, have, next);
       this.#copied = next.note;
     }
+    await this.#record(folder, published.origin, Math.max(have, next.size));
     return next.size >= published.size;
+  }
+
+  /** Has Postgres remember that the copy exists. */
+  async #record(folder: string, origin: string, size: number): Promise<void> {
+    const isBegun = this.#recorded !== origin;
+    if (!isBegun && performance.now() < this.#recordAt) return;
+    const copy = { setting: 'LOG_COPY_DIR', path: folder, copyId: origin, newest: BigInt(size) } as const;
+    await noteCopy(this.#options.sql, copy, isBegun);
+    this.#recorded = origin;
+    this.#recordAt = performance.now() + RECORDED_EVERY_MS;
   }
 
   /** Records that the folder has of our log. @throws Error where it is not a copy of it */
   async #sizeIn(folder: string, origin: string): Promise<number> {
     const note = (await readIfThere(join(folder, 'checkpoint')))?.toString('utf8');
     const found = note === undefined ? undefined : checkpointOf(note);
-    if (note === undefined || found === undefined) return 0;
+    if (note === undefined || found === undefined) {
+      if (this.#copied !== undefined) {
+        this.#options.events.emit('OutsideCopyVanished', { setting: 'LOG_COPY_DIR', path: folder });
+        this.#copied = undefined;
+      }
+      return 0;
+    }
     if (found.origin !== origin) {
       await this.#setAside(folder, found.origin);
       return 0;
@@ -177,15 +199,5 @@ export class LogCopies extends PeriodicService {
       const partial = `${join(folder, tilePath({ level, index, width }))}.p`;
       if ((await stat(partial).catch(() => undefined)) !== undefined) await rm(partial, { recursive: true });
     }
-  }
-}
-
-/** @returns undefined: the text is no checkpoint */
-function checkpointOf(note: string): Checkpoint | undefined {
-  try {
-    return parseCheckpoint(parseNote(note).text);
-  } catch (error) {
-    if (error instanceof NoteError) return undefined;
-    throw error;
   }
 }

@@ -198,7 +198,17 @@ const moreFaults = ({ port, positionFile }: Arena, gameId: number) => ({
   versionEnding: versionEnding(port),
   bonusBudget: bonusBudget(port, gameId),
   positionFile: folderAway(dirname(positionFile)),
+  positionFileGone: folderGone(dirname(positionFile)),
 });
+
+function folderGone(folder: string): Fault {
+  return {
+    what: 'the folder of the position file is removed',
+    alerts: ['SpindleOutsideCopyVanished'],
+    begin: () => rm(folder, { recursive: true }),
+    mend: async () => {},
+  };
+}
 
 function folderAway(folder: string): Fault {
   return {

@@ -176,7 +176,7 @@ async function main(cleanup: Cleanup): Promise<boolean> {
   await play('memory', 'webhooks', 'queue');
   await play('late', 'bonusBudget', 'versionEnding');
   await play('settlement');
-  for (const name of ['postgresAway', 'positionFile'] as const) await play(name);
+  for (const name of ['postgresAway', 'positionFile', 'positionFileGone'] as const) await play(name);
   await play('workersAway');
   await play('books');
   if (staged.length !== only.length) throw new Error(`Of ${only} only ${staged.length} are faults`);

@@ -1,7 +1,7 @@
 /** Both stores come back from the same older moment, or Postgres is another one: the position file says so, and nothing is dealt before a command. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -85,10 +85,10 @@ async function expectHeld(reason: RegExp): Promise<void> {
   expect([answer.status, answer.body.errorCode]).toEqual([503, 'KS-5002']);
 }
 
-async function recoverRestored(): Promise<void> {
+async function recover(...words: string[]): Promise<void> {
   const child = spawn(
     process.execPath,
-    [join(ROOT, 'dist', 'src', 'cli.js'), 'recover', '--restored', '--yes', '--json'],
+    [join(ROOT, 'dist', 'src', 'cli.js'), 'recover', ...words, '--yes', '--json'],
     {
       env: {
         PATH: process.env.PATH,
@@ -104,6 +104,8 @@ async function recoverRestored(): Promise<void> {
   const [status] = await once(child, 'exit');
   expect(status, said).toBe(0);
 }
+
+const recoverRestored = () => recover('--restored');
 
 /** Does something with the files of stores that are stopped. */
 async function whileStopped(work: (postgresFolder: string) => Promise<void>): Promise<void> {
@@ -184,12 +186,14 @@ test('a block is in the file before it is loaded; while the file can not be writ
     Number((await sql<{ end: bigint }[]>`SELECT max(to_index) AS end FROM blocks`)[0]!.end);
   await until(async () => (await file()).leases[gameId] === (await leased()), 'the lease is in the file');
   await service.stop();
-  await rm(join(stores.dataDir, 'position'), { recursive: true });
+  const [folder, away] = [join(stores.dataDir, 'position'), join(stores.dataDir, 'position-away')];
+  await rename(folder, away);
   // No folder can be made where a file is.
-  await writeFile(join(stores.dataDir, 'position'), '');
+  await writeFile(folder, '');
   service = await startService(stores, settings);
   expect((await spin('refused')).body.errorCode).toBe('KS-5002');
-  await rm(join(stores.dataDir, 'position'));
+  await rm(folder);
+  await rename(away, folder);
   await until(async () => (await readyz()).status === 200, 'the service is ready');
   await dealtAgain();
   await play('after', 5);
@@ -237,8 +241,104 @@ test('Redis with less than the file says is rebuilt', async () => {
   await play('after', 5);
 });
 
+const onRecord = async () => [
+  ...(await sql`SELECT path, copy_id FROM outside_copies WHERE setting = 'POSITION_FILE'`),
+];
+
+test('deals nothing at a start without the position file that Postgres knows of, and goes on once the file is back', async () => {
+  await play('before', 5);
+  expect(await onRecord()).toEqual([{ path, copy_id: (await file()).id }]);
+  await service.stop();
+  const away = `${path}.away`;
+  await rename(path, away);
+  for (const without of [settings, { CELLS: '1' }]) {
+    service = await startService(stores, without);
+    await expectHeld(
+      /POSITION_FILE .*Postgres has on record a position file .*spindle recover --without POSITION_FILE/,
+    );
+    await expect(file()).rejects.toThrow('ENOENT');
+    await service.stop();
+  }
+  service = await startService(stores, settings);
+  await expectHeld(/is missing/);
+  await rename(away, path);
+  await until(async () => (await readyz()).status === 200, 'the service is ready without a restart');
+  await dealtAgain();
+  await play('after', 5);
+});
+
+test('deals nothing that was shown again from a dump beside an empty Redis without the position file', async () => {
+  await play('before', 10);
+  const copy = join(stores.dataDir, 'postgres-copy');
+  await whileStopped((folder) => cp(folder, copy, COPY));
+  service = await startService(stores, settings);
+  await play('shown', 30);
+  const [shown] = (await sql`SELECT max(outcome_index) AS last FROM ledger`) as unknown as [{ last: bigint }];
+  await whileStopped(async (folder) => {
+    await rm(folder, { recursive: true });
+    await cp(copy, folder, COPY);
+  });
+  const redis = rawRedis(stores.redisUrl);
+  await redis.flushall();
+  redis.disconnect();
+  await rm(join(stores.dataDir, 'position'), { recursive: true });
+  service = await startService(stores, settings);
+  await expectHeld(/where Postgres may have been restored, run `spindle recover --restored`/);
+  await recoverRestored();
+  await until(async () => (await readyz()).status === 200, 'the service is ready without a restart');
+  await dealtAgain();
+  await play('after', 5);
+  const [{ first }] = (await sql`
+    SELECT min(outcome_index) AS first FROM ledger WHERE request_id LIKE 'after-%' OR request_id = 'first'`) as unknown as [
+    { first: bigint },
+  ];
+  expect(first).toBeGreaterThan(shown.last);
+  expect(await onRecord()).toEqual([{ path, copy_id: (await file()).id }]);
+});
+
+test('goes on without the position file where an operator gives it up on record', async () => {
+  await play('before', 5);
+  await service.stop();
+  service = await startService(stores, { CELLS: '1' });
+  await expectHeld(/POSITION_FILE is not set/);
+  await recover('--without', 'POSITION_FILE');
+  await until(async () => (await readyz()).status === 200, 'the service is ready without a restart');
+  await dealtAgain();
+  await play('after', 5);
+  const entries = await sql`SELECT actor, subject FROM audit_log WHERE action = 'copy.give-up'`;
+  expect([...entries]).toEqual([{ actor: 'command', subject: 'copy:POSITION_FILE' }]);
+  await service.stop();
+  service = await startService(stores, { CELLS: '1' });
+  await play('later', 5);
+});
+
+test('reports a position file that vanishes while a worker runs, and writes it again', async () => {
+  await play('before', 5);
+  await service.stop();
+  const logged = await startLogged(stores, settings);
+  ends.push(() => logged.running.stop());
+  const before = await file();
+  const gone = 'spindle_outside_copies_vanished_total{setting="POSITION_FILE"}';
+  expect(await logged.metric(gone)).toBe(0);
+  await rm(join(stores.dataDir, 'position'), { recursive: true });
+  await until(async () => (await logged.metric(gone)) === 1, 'the metric counts it');
+  const said = { level: 50, msg: 'a copy outside both stores has vanished; it is written again', path };
+  expect(logged.lines).toContainEqual(expect.objectContaining(said));
+  await until(
+    () =>
+      file().then(
+        () => true,
+        () => false,
+      ),
+    'the file is there again',
+  );
+  expect((await file()).id).toBe(before.id);
+  expect((await file()).leases[gameId]).toBeGreaterThanOrEqual(before.leases[gameId]!);
+});
+
 test('a start on stores of its own without the setting warns once', async () => {
   await service.stop();
+  await recover('--without', 'POSITION_FILE');
   const logged = await startLogged(stores, { CELLS: '1' });
   ends.push(() => logged.running.stop());
   const warnings = logged.lines.filter(({ msg }) => String(msg).includes('POSITION_FILE'));

@@ -1,5 +1,5 @@
 /** The public log, and a Postgres of an older state, or a copy that signs with its key: what tells it. */
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
@@ -8,6 +8,8 @@ import { parseNote, signatureLine, signerOf, vkeyOf } from '../../src/domain/tra
 import { Policy } from '../../src/domain/transparency/policy.js';
 import { newTiles, recordsOf, tilePath } from '../../src/domain/transparency/tiles.js';
 import { leafHash, MemoryTree } from '../../src/domain/transparency/tree.js';
+import { connectPostgres } from '../../src/postgres/client.js';
+import { giveCopyUp } from '../../src/postgres/outsideCopies.js';
 import { hashOfOrigin } from '../../src/transparency/forkEvidence.js';
 import { serveWitness } from '../../src/witness/serving.js';
 import { WitnessState } from '../../src/witness/witnessState.js';
@@ -143,17 +145,24 @@ describe('a Postgres of an older state', () => {
 });
 
 describe('what is kept of the log', () => {
-  test('in LOG_COPY_DIR is whole after each publication, and after a start without the folder', async () => {
+  test('in LOG_COPY_DIR is whole after each publication, and after the folder vanished', async () => {
     const copy = join(folder, 'copy');
     await run({ LOG_COPY_DIR: copy });
     await openPartner(100);
     await play(2);
     await expectWhole(copy);
-    await service.running.stop();
-    await rm(copy, { recursive: true });
+    const vanished = () => service.metric('spindle_outside_copies_vanished_total{setting="LOG_COPY_DIR"}');
+    expect(await vanished()).toBe(0);
     // A file is where the folder was: it can't be written, and nobody waits for that.
-    await writeFile(copy, '');
-    await run({ LOG_COPY_DIR: copy });
+    let tries = 0;
+    await until(async () => {
+      await rename(copy, `${copy}-away-${++tries}`);
+      // The worker may make the folder again in between.
+      return writeFile(copy, '').then(
+        () => true,
+        () => false,
+      );
+    }, 'a file is there');
     await play(1);
     await until(
       async () => (await service.metric('spindle_log_copy_behind_seconds')) > 0,
@@ -164,11 +173,42 @@ describe('what is kept of the log', () => {
       async () => (await service.metric('spindle_log_copy_behind_seconds')) === 0,
       'it has caught up',
     );
+    expect(await vanished()).toBeGreaterThanOrEqual(1);
     await expectWhole(copy);
     // What is full is no longer there in part.
     await fill(300);
     await expectWhole(copy);
     expect(await readdir(join(copy, 'tile', 'entries'))).toEqual(['000', '001.p']);
+  });
+
+  test('in LOG_COPY_DIR is looked for at a start, which deals nothing without it until an operator gives it up', async () => {
+    const copy = join(folder, 'copy');
+    const more = { LOG_COPY_DIR: copy };
+    await run(more);
+    await openPartner(100);
+    const [gameId] = await play(1);
+    await until(
+      async () => (await sql`SELECT 1 FROM outside_copies WHERE setting = 'LOG_COPY_DIR'`).length === 1,
+      'Postgres has the copy on record',
+    );
+    await service.running.stop();
+    await rm(copy, { recursive: true });
+    for (const settings of [{}, more]) {
+      await run(settings);
+      await untilMissing(
+        /LOG_COPY_DIR .*Postgres has on record a copy of the public log .*spindle log begin/,
+      );
+      expect((await spin(gameId!)).body.errorCode).toBe('KS-5002');
+      await service.running.stop();
+    }
+    await run(more);
+    await untilMissing(/is missing/);
+    const books = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
+    ends.push(() => books.end());
+    expect(await giveCopyUp(books, 'LOG_COPY_DIR')).toBe(true);
+    await until(async () => (await readyz()).status === 200, 'it is ready without a restart');
+    await play(1);
+    await expectWhole(copy);
   });
 
   test('does not halt two workers that publish at once, a restart, or a start beside an emptied Redis', async () => {
