@@ -18,7 +18,7 @@ export function subscribeLog(
     log.warn(changed, 'the upgrade is finished; a newer format is written'),
   );
   events.on('FormatUnreadable', ({ reason }) =>
-    log.error({ reason }, 'this version does not read what is written; it serves nothing'),
+    log.error({ reason }, 'this version does not read what is written; it deals nothing'),
   );
   events.on('CatalogStale', ({ error }) =>
     log.warn({ err: error }, 'catalog cannot be read; using the last known state'),

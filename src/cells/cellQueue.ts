@@ -60,8 +60,8 @@ export interface CellQueueOptions {
   readonly isReady: (cell: number) => boolean;
   /** Resolves once the store can be reached, or after the milliseconds. */
   readonly whenReady: (cell: number, timeoutMs: number) => Promise<void>;
-  /** The cell's store keeps what it acknowledges. */
-  readonly isDurable: (cell: number) => boolean;
+  /** The cell's store keeps what it acknowledges, and this process reads the format that is written. */
+  readonly maySend: (cell: number) => boolean;
   /** The epoch of a cell; undefined while it is not known. */
   readonly epochOf: (cell: number) => string | undefined;
   /** The node that a cell is on: the same object for all of its cells. */
@@ -196,12 +196,12 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
   }
 
   async #run(slot: Slot<Command, Reply>, commands: Command[]): Promise<void> {
-    const { epochOf, isReady, isDurable, serverOf, onCall } = this.#options;
+    const { epochOf, isReady, maySend, serverOf, onCall } = this.#options;
     const started = performance.now();
     const epoch = commands[0]!.epoch ?? epochOf(this.#cell);
     if (
       epoch === undefined ||
-      !isDurable(this.#cell) ||
+      !maySend(this.#cell) ||
       (!isReady(this.#cell) && !this.#operation.waitsForStore)
     ) {
       for (const command of commands) command.fail(REFUSED);
@@ -226,7 +226,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     epoch: string,
     started: number,
   ): Promise<ReplicatedReply | CellFailure> {
-    const { isReady, whenReady, isDurable, epochOf, deadlineMs, onError, onEpoch } = this.#options;
+    const { isReady, whenReady, maySend, epochOf, deadlineMs, onError, onEpoch } = this.#options;
     const [first] = commands as [Command];
     const deadline = first.deadline ?? started + deadlineMs;
     const head = {
@@ -241,7 +241,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     let mayHaveRun = false;
     for (let tries = 0; ; tries++) {
       const leftMs = deadline - performance.now();
-      if (leftMs <= 0 || !isDurable(this.#cell)) return mayHaveRun ? UNKNOWN : REFUSED;
+      if (leftMs <= 0 || !maySend(this.#cell)) return mayHaveRun ? UNKNOWN : REFUSED;
       try {
         // What may be dealt is judged anew: the store may have been away for as long as a call is waited for.
         if (tries > 0) request = this.#encodeAgain(slot, commands, head);

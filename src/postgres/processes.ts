@@ -54,6 +54,9 @@ export async function registerProcess(
   });
 }
 
+/** The format that is written. */
+export const writtenFormat = (sql: Sql): Promise<number> => formatOf(sql, 'none');
+
 /** Says that a process still runs. @returns the format that is written; whether the process is still on record */
 export async function seeProcess(sql: Sql, processId: string): Promise<{ format: number; isKnown: boolean }> {
   const seen = await sql<{ format: number }[]>`

@@ -27,6 +27,8 @@ export interface OwnershipParts {
   readonly clocks: Clocks;
   /** Why nothing is dealt, as far as this process has found by itself. */
   readonly problem: () => string | undefined;
+  /** This process reads the format that is written: otherwise a worker of a newer version takes its cells over. */
+  readonly readsFormat: () => boolean;
   readonly knownOutside: (lease: CellLease) => bigint;
   /** Books what the outbox of a cell holds that has this token in Redis. */
   readonly drain: (lease: CellLease, token: string) => Promise<CellLease>;
@@ -75,7 +77,7 @@ export function openOwnership(parts: OwnershipParts): Ownership {
     refusal: (error) => (error instanceof ForeignError ? error.message : undefined),
     isPassing: (error) => error instanceof ClocksDifferError,
     events,
-    isAble: () => nodes.all.some((node) => node.isReady),
+    isAble: () => parts.readsFormat() && nodes.all.some((node) => node.isReady),
     changed: async (leases, { hold, lacking }) => {
       const reached = leases.filter(({ cell }) => nodes.of(cell).serverId !== undefined);
       if (leases.length === 0) return [];

@@ -163,7 +163,7 @@ export async function openDealing(
   spinIds: SpinIds,
   isVolatile: (cell: number) => boolean,
 ): Promise<Dealing> {
-  const { config, log, nodes, scripts, catalog, metrics } = parts;
+  const { config, log, nodes, scripts, catalog, metrics, registry } = parts;
   const answered = await openAnswered(parts);
   const confirmations = await openConfirmations(parts, answered);
   const requestIds = await openRequestIds(parts);
@@ -179,7 +179,7 @@ export async function openDealing(
     pipelined: (calls) => nodes.pipelined(calls),
     isReady: (cell) => nodes.of(cell).isReady,
     whenReady: (cell, timeoutMs) => nodes.whenReady(cell, timeoutMs),
-    isDurable: (cell) => !isVolatile(cell),
+    maySend: (cell) => registry.problem === undefined && !isVolatile(cell),
     epochOf: (cell) => catalog.epochOf(cell),
     nodeOf: (cell) => nodes.of(cell),
     serverOf: (cell) => nodes.of(cell).serverId,
@@ -232,12 +232,13 @@ function unlessBehind(staleness: RoleParts['staleness'], submit: Dealing['submit
   };
 }
 
-/** A switch is off, the program is not as it was built, or what is known of partners and games is old. */
+/** A switch is off, the program is not as it was built or does not read what is written, or what is known of partners and games is old. */
 const stopOf =
-  ({ catalog, program, staleness }: RoleParts): Dealing['stopOf'] =>
+  ({ catalog, program, registry, staleness }: RoleParts): Dealing['stopOf'] =>
   ({ partnerId }) => {
     if (!catalog.dealsFor(partnerId)) return ERRORS.dealingOff;
-    return program.problem !== undefined || staleness.isBehind ? ERRORS.unavailable : undefined;
+    const problem = program.problem ?? registry.problem;
+    return problem !== undefined || staleness.isBehind ? ERRORS.unavailable : undefined;
   };
 
 /** What requests of operators and testers have done in the cells. */

@@ -166,7 +166,7 @@ async function openPosition(
 
 export async function startWorker(parts: RoleParts): Promise<void> {
   const { config, log, services, events, metrics } = parts;
-  const { sql, ledger, nodes, catalog, installed } = parts;
+  const { sql, ledger, nodes, catalog, installed, registry } = parts;
   const threads = openThreads(join(config.workersDir, 'makeBlock.js'), config.BLOCK_WORKERS);
   await services.add(closing('block threads', () => threads.destroy()));
 
@@ -187,7 +187,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const { publicLog, copies, hasQuorum, problem: logProblem } = await openPublicLog(parts, onFailpoint);
   const ownership = openOwnership({
     ...{ sql, nodes, idempotencyTtlSeconds: installed.idempotencyTtlSeconds, events, onFailpoint },
-    isVolatileServed: config.allowVolatileRedis,
+    ...{ isVolatileServed: config.allowVolatileRedis, readsFormat: () => registry.problem === undefined },
     ...{ clocks: parts.clocks, problem: () => logProblem() ?? problem(), knownOutside },
     drain: (lease, token) => drain(flusher, nodes.cell(lease.cell), lease, token),
   });

@@ -6,7 +6,7 @@ import type { RoleParts } from './parts.js';
 const WAITING_MAX = 1000;
 
 export function workerCells(
-  { config, log, nodes, scripts, catalog, metrics }: RoleParts,
+  { config, log, nodes, scripts, catalog, metrics, registry }: RoleParts,
   confirmations: CellClientOptions['confirmations'],
 ): CellClient {
   return new CellClient({
@@ -15,7 +15,7 @@ export function workerCells(
     isReady: (cell) => nodes.of(cell).isReady,
     whenReady: (cell, timeoutMs) => nodes.whenReady(cell, timeoutMs),
     // Who owns a cell has found its store durable.
-    isDurable: () => true,
+    maySend: () => registry.problem === undefined,
     epochOf: (cell) => catalog.epochOf(cell),
     nodeOf: (cell) => nodes.of(cell),
     serverOf: (cell) => nodes.of(cell).serverId,

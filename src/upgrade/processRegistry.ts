@@ -1,6 +1,6 @@
 /**
- * Keeps this process on record as one that runs, and learns which format is written (domain/formats.ts): every five seconds, and once
- * at the start, before anything is dealt or taken over.
+ * Keeps this process on record as one that runs, every five seconds, and learns which format is written (domain/formats.ts) several times
+ * a second, and once at the start, before anything is dealt or taken over. A process that does not read the format deals nothing.
  */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -13,10 +13,14 @@ import {
   type ProcessFacts,
   registerProcess,
   seeProcess,
+  writtenFormat,
 } from '../postgres/processes.js';
 import { PeriodicService } from '../runtime/periodicService.js';
 
+/** A process deals nothing within a second after the format has become one that it does not read. */
+const FORMAT_EVERY_MS = 400;
 const SEEN_EVERY_MS = 5000;
+const REPORTED_EVERY_MS = 5000;
 
 export interface RegistryOptions {
   readonly version: string;
@@ -33,9 +37,12 @@ export class ProcessRegistry extends PeriodicService {
   readonly #facts: ProcessFacts;
   #format = 1;
   #problem: string | undefined;
+  /** performance.now() of what comes next. */
+  #seeAt = 0;
+  #reportAt = 0;
 
   constructor(sql: Sql, options: RegistryOptions) {
-    super({ everyMs: SEEN_EVERY_MS, firstAfterMs: SEEN_EVERY_MS });
+    super({ everyMs: FORMAT_EVERY_MS, firstAfterMs: FORMAT_EVERY_MS });
     const { version, roles } = options;
     this.#sql = sql;
     this.#options = options;
@@ -62,14 +69,13 @@ export class ProcessRegistry extends PeriodicService {
     return this.#format;
   }
 
-  /** Why this process must not serve: it does not read what is written any more. */
+  /** Why this process must not deal: it does not read what is written any more. */
   get problem(): string | undefined {
     return this.#problem;
   }
 
   protected async turn(): Promise<void> {
-    const { processId } = this.#facts;
-    const { format, isKnown } = await seeProcess(this.#sql, processId);
+    const { format, isKnown } = await this.#look();
     if (format !== this.#format) {
       this.#format = format;
       try {
@@ -86,7 +92,17 @@ export class ProcessRegistry extends PeriodicService {
     if (!isKnown && this.#problem === undefined) await this.#register();
   }
 
+  /** @returns the format that is written, and whether this process is on record, as far as that was looked at */
+  async #look(): Promise<{ format: number; isKnown: boolean }> {
+    if (performance.now() < this.#seeAt) return { format: await writtenFormat(this.#sql), isKnown: true };
+    const seen = await seeProcess(this.#sql, this.#facts.processId);
+    this.#seeAt = performance.now() + SEEN_EVERY_MS;
+    return seen;
+  }
+
   protected onTurnFailed(error: unknown): void {
+    if (performance.now() < this.#reportAt) return;
+    this.#reportAt = performance.now() + REPORTED_EVERY_MS;
     this.#report(error);
   }
 

@@ -88,6 +88,26 @@ test('an upgrade is not finished while a process runs that does not read the new
   expect(await format()).toBe(FORMATS.newest);
 });
 
+test('a process deals nothing while a format that it does not read is on record, before any cell bears it', async () => {
+  const { key, partnerId } = await service.newPartner();
+  const gameId = await service.newGame(key, parSheet('classic-3-reel'));
+  const spin = () => service.spin(key, { gameId, playerId: 'p', wagerUsd: 0.25 });
+  await until(async () => (await spin()).status === 200, 'the game deals');
+  await books`UPDATE installation SET format = ${NEXT}`;
+  const refused = { errorCode: 'KS-5002' };
+  await until(async () => (await spin()).body.errorCode === 'KS-5002', 'nothing is dealt');
+  const dealt = () => books`SELECT count(*)::int AS spins FROM ledger`;
+  const before = await dealt();
+  for (let i = 0; i < 3; i++) expect((await spin()).body).toMatchObject(refused);
+  const adjusted = await service.operator('POST', `/partners/${partnerId}/players/p/adjustments`, {
+    ...{ amountUsd: 1, reason: 'goodwill', requestId: 'held' },
+  });
+  expect(adjusted.body).toMatchObject(refused);
+  expect(await dealt()).toEqual(before);
+  await books`UPDATE installation SET format = ${FORMATS.newest}`;
+  await until(async () => (await spin()).status === 200, 'it deals again');
+});
+
 test('a process that was away while the upgrade was finished deals nothing and says why; the older version is not started, nor its commands', async () => {
   const { key } = await service.newPartner();
   const gameId = await service.newGame(key, parSheet('classic-3-reel'));
@@ -103,7 +123,7 @@ test('a process that was away while the upgrade was finished deals nothing and s
   const ready = async () => (await service.request('GET', '/readyz')).text;
   await until(async () => (await ready()).includes(reason), 'it is not ready');
   expect(service.lines.map(({ msg }) => msg)).toContain(
-    'this version does not read what is written; it serves nothing',
+    'this version does not read what is written; it deals nothing',
   );
   await expect(startService(stores)).rejects.toThrow(reason);
   expect((await spindle('audit')).out).toContain(reason);
