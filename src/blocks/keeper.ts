@@ -19,6 +19,7 @@ import type { RedisNodes } from '../redis/nodes.js';
 import { ending } from '../runtime/ending.js';
 import { HEALTHY, type Health, type Service, unhealthy } from '../runtime/service.js';
 import { FairTurns } from './fairTurns.js';
+import { FillingTurns, retryMs } from './filling.js';
 import { freeQueue } from './freeing.js';
 import { learnDealtOut, newQueue, type Queue, secondsLeft } from './queue.js';
 import { readQueue } from './readQueue.js';
@@ -48,11 +49,8 @@ export interface KeeperOptions extends SupplyOptions {
 const OUTCOME_BYTES = 2;
 /** Between two looks at all queues: whatever changes one has it looked at at once, except the time for which a game is suspended. */
 const TURN_MS = 1000;
-const RETRY_MS = 250;
 /** A timer may be early by a millisecond. */
 const TIMER_EARLY_MS = 2;
-/** Queues of one partner that are filled at once; most of them wait for the public log. */
-const FILLING_PER_PARTNER_MAX = 16;
 /** After so long a suspended game's blocks are freed: no front end deals from it any more. */
 const FREE_AFTER_MS = 5000;
 /** Blocks in the making for each thread: the next one is ready when it is free. */
@@ -76,9 +74,7 @@ export class BlockKeeper implements Service {
   readonly #queues = new Map<number, Queue>();
   readonly #supplies: Supplies;
   readonly #running = new Set<Promise<void>>();
-  /** By partner: how many of its queues are filled now, and which wait for that. */
-  readonly #filling = new Map<number, number>();
-  readonly #waiting = new Map<number, Set<Queue>>();
+  readonly #filling = new FillingTurns();
   readonly #turns: FairTurns;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
@@ -235,63 +231,45 @@ export class BlockKeeper implements Service {
     if (suspendedAt !== undefined) {
       // A pool is loaded whole, and there are few.
       const isDue = queue.supply.reserve !== undefined && now - suspendedAt > FREE_AFTER_MS;
-      if (isDue && !queue.isFreed && this.#hasTurn(queue)) this.#run(queue, () => this.#free(queue));
+      if (isDue && !queue.isFreed && this.#filling.hasTurn(queue)) this.#run(queue, () => this.#free(queue));
       return;
     }
     if (queue.leaseEnd !== undefined && !queue.supply.isLow(queue)) return;
-    const { partnerId } = queue;
-    if (this.#hasTurn(queue)) {
-      this.#run(queue, () => this.#fill(queue));
-      return;
-    }
-    const waiting = this.#waiting.get(partnerId);
-    if (waiting === undefined) this.#waiting.set(partnerId, new Set([queue]));
-    else waiting.add(queue);
+    if (this.#filling.hasTurn(queue)) this.#run(queue, () => this.#fill(queue));
+    else this.#filling.wait(queue);
   }
 
-  #hasTurn({ partnerId }: Queue): boolean {
-    return (this.#filling.get(partnerId) ?? 0) < FILLING_PER_PARTNER_MAX;
-  }
-
-  /** Considers the partner's queues that wait, the one that runs dry first before the others. */
-  #beginNext(partnerId: number): void {
-    const waiting = this.#waiting.get(partnerId);
-    let next: Queue | undefined;
-    for (const queue of waiting ?? []) {
-      if (next === undefined || secondsLeft(queue) < secondsLeft(next)) next = queue;
+  /** Fills queues that wait, while there are turns. */
+  #beginWaiting(): void {
+    for (let next = this.#filling.next(); next !== undefined; next = this.#filling.next()) {
+      if (this.#queues.get(next.gameId) === next) this.#consider(next);
     }
-    if (waiting === undefined || next === undefined) {
-      this.#waiting.delete(partnerId);
-      return;
-    }
-    waiting.delete(next);
-    if (this.#queues.get(next.gameId) === next) this.#consider(next);
-    if (this.#hasTurn(next)) this.#beginNext(partnerId);
   }
 
   #run(queue: Queue, job: () => Promise<void>): void {
-    const { partnerId } = queue;
     queue.making = true;
-    this.#filling.set(partnerId, (this.#filling.get(partnerId) ?? 0) + 1);
+    this.#filling.begin(queue);
     const work = job()
-      .then(() => void this.#failing.delete(queue.gameId))
+      .then(() => {
+        this.#failing.delete(queue.gameId);
+        queue.failures = 0;
+      })
       .catch((error: unknown) => {
         // It was closed meanwhile, or what it waited for will be loaded by who owns the cell next.
         if (this.#stopped || this.#queues.get(queue.gameId) !== queue) return;
         // What is known of the queue may be wrong now: it is read again before the next block.
         queue.leaseEnd = undefined;
-        queue.notBefore = performance.now() + RETRY_MS;
-        setTimeout(() => this.#considerAgain(queue), RETRY_MS + TIMER_EARLY_MS).unref();
+        const restMs = retryMs(++queue.failures);
+        queue.notBefore = performance.now() + restMs;
+        setTimeout(() => this.#considerAgain(queue), restMs + TIMER_EARLY_MS).unref();
         this.#failing.set(queue.gameId, error instanceof Error ? error.message : String(error));
         this.#report(error, queue.gameId);
       })
       .finally(() => {
         queue.making = false;
         this.#running.delete(work);
-        const filling = this.#filling.get(partnerId)! - 1;
-        if (filling === 0) this.#filling.delete(partnerId);
-        else this.#filling.set(partnerId, filling);
-        this.#beginNext(partnerId);
+        this.#filling.end(queue);
+        this.#beginWaiting();
         // What changed at the end of the job was not looked at while it ran.
         if (queue.suspendedAt === undefined) this.#considerAgain(queue);
       });

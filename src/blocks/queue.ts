@@ -24,6 +24,8 @@ export interface Queue {
   isFreed: boolean;
   making: boolean;
   notBefore: number;
+  /** How often in a row it could not be filled. */
+  failures: number;
   pace: number;
   seenAt: number;
 }
@@ -45,6 +47,7 @@ export const newQueue = (
   isFreed: false,
   making: false,
   notBefore: 0,
+  failures: 0,
   pace: 0,
   seenAt: performance.now(),
 });

@@ -1,6 +1,7 @@
 /** The worker role: flushes the ledger and keeps the queues filled, for the cells that this process comes to own. */
 import { join } from 'node:path';
 import { BlockKeeper, type KeeperOptions } from '../blocks/keeper.js';
+import { limited } from '../blocks/limitedSql.js';
 import { OutcomeRemoval } from '../blocks/outcomeRemoval.js';
 import { openThreads } from '../blocks/threads.js';
 import { SpinIds } from '../domain/spinId.js';
@@ -53,6 +54,8 @@ const RESERVE_WITH_QUORUM_S = 60;
 const RESERVE_S = 4;
 /** Blocks of a game that wait for one quorum: outcomes for a minute at two seconds a block. */
 const BLOCKS_AT_ONCE = 32;
+/** Background connections that replenish games; the others renew leases and prepare cells. */
+const BLOCK_CONNECTIONS_MAX = 6;
 /** What a rebuild reads of the ledger for the players is not much older than this. */
 const CHECKPOINT_EVERY_MS = 60_000;
 
@@ -191,7 +194,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     ...{ clocks: parts.clocks, problem: () => logProblem() ?? problem(), knownOutside },
     drain: (lease, token) => drain(flusher, nodes.cell(lease.cell), lease, token),
   });
-  const keeper = new BlockKeeper(sql, nodes, threads, {
+  const keeper = new BlockKeeper(limited(sql, BLOCK_CONNECTIONS_MAX), nodes, threads, {
     gamesOfCell: (cell) => catalog.gamesOfCell(cell),
     minReadyBlocks: (partnerId) => catalog.minReadyBlocks(partnerId),
     sealer: join(config.workersDir, 'sealRaffle.js'),
