@@ -20,6 +20,8 @@ export function subscribeLog(
   events.on('FormatUnreadable', ({ reason }) =>
     log.error({ reason }, 'this version does not read what is written; it deals nothing'),
   );
+  events.on('KeysDiffer', (others) => log.warn(others, 'other processes seal with another key'));
+  events.on('KeysReplaced', () => log.warn('keys are replaced: nothing is sealed with another key'));
   events.on('CatalogStale', ({ error }) =>
     log.warn({ err: error }, 'catalog cannot be read; using the last known state'),
   );

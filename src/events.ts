@@ -57,6 +57,7 @@ export type BackgroundTask =
   | 'e-mail delivery'
   | 'overdue settlement notice'
   | 'process registry'
+  | 'key replacement'
   | 'program check'
   | 'significant events';
 
@@ -73,6 +74,11 @@ export interface Events {
   FormatChanged: { readonly format: number };
   /** An upgrade was finished that this build does not read. */
   FormatUnreadable: { readonly reason: string };
+
+  /** Processes run that seal with another key than this one. */
+  KeysDiffer: { readonly processes: string };
+  /** No such process runs any more, and nothing is sealed with another key. */
+  KeysReplaced: Record<string, never>;
 
   /** One transaction booked the entries of a cell after `from`, up to and with `to`. */
   LedgerCommitted: {

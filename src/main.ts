@@ -7,6 +7,7 @@ import { Catalog } from './catalog/catalog.js';
 import { Staleness } from './catalog/staleness.js';
 import { ClockOffsets } from './clockOffsets.js';
 import type { Config } from './config.js';
+import type { SecretBox } from './domain/secretBox.js';
 import { SetupError } from './embedded/index.js';
 import { subscribeLog } from './eventLog.js';
 import { newEvents } from './events.js';
@@ -21,7 +22,8 @@ import { migrate } from './postgres/migrate.js';
 import { openStore } from './postgres/store.js';
 import { noteAddress } from './program/address.js';
 import { openDemo } from './program/demo.js';
-import { installFixed, openSecrets, openSeeds, operatorKeyOf } from './program/installed.js';
+import { installFixed, openSecretBox, openSeedBox, operatorKeyOf, sealAll } from './program/installed.js';
+import { KeyReplacement } from './program/keyReplacement.js';
 import { untilServed } from './program/playable.js';
 import { runProgram } from './program/program.js';
 import { beginProgramCheck } from './program/programFiles.js';
@@ -91,12 +93,7 @@ async function startAll(
   registerProgramMetrics(metrics, program);
   const { operatorKey, isNew: isNewOperatorKey } = await operatorKeyOf(config);
 
-  const secretBox = await openSecrets(sql, config);
-  if (secretBox.prefix === undefined)
-    log.warn('webhook signing keys are not encrypted in Postgres: WEBHOOK_SECRETS_KEY is not set');
-
-  await openSeeds(sql, config);
-  if (!sealsBlocks()) log.warn('what is still to be dealt is not sealed in Postgres: SEEDS_KEY is not set');
+  const secretBox = await openKeys({ config, log, sql, events, services, registry });
 
   const store = openStore(pools.requests);
   const clocks = { now: world.now, skewMaxMs: config.CLOCK_SKEW_MAX_S * 1000 };
@@ -123,6 +120,26 @@ async function startAll(
   registerPoolMetrics(metrics, pools);
   registerClockMetrics(metrics, await services.add(new ClockOffsets(sql, nodes, world.now)));
   return { ...(await serve(parts)), operatorKey, isNewOperatorKey, redisUrl, databaseUrl };
+}
+
+/** Has everything in Postgres be sealed with the newest keys. @returns the keys of webhook secrets @throws SetupError where one is missing */
+async function openKeys({
+  config,
+  log,
+  sql,
+  events,
+  services,
+  registry,
+}: Pick<RoleParts, 'config' | 'log' | 'sql' | 'events' | 'services' | 'registry'>): Promise<SecretBox> {
+  const secrets = await openSecretBox(config);
+  if (secrets.prefix === undefined)
+    log.warn('webhook signing keys are not encrypted in Postgres: WEBHOOK_SECRETS_KEY is not set');
+  const seeds = await openSeedBox(config);
+  if (!sealsBlocks()) log.warn('what is still to be dealt is not sealed in Postgres: SEEDS_KEY is not set');
+  const { processId } = registry;
+  const sealAnew = (): Promise<void> => sealAll(sql, secrets);
+  await services.add(new KeyReplacement(sql, { processId, seeds, secrets, sealAll: sealAnew, events }));
+  return secrets;
 }
 
 /** Opens the ports: metrics, and the API where this process serves it. */

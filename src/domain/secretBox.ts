@@ -37,6 +37,16 @@ export class SecretBox {
     this.#newest = all[0]?.[0];
   }
 
+  /** Id of the key that seals; undefined: nothing is sealed. */
+  get keyId(): string | undefined {
+    return this.#newest;
+  }
+
+  /** Whether what was sealed with a key can be opened. */
+  opens(keyId: string): boolean {
+    return this.#keys.has(keyId);
+  }
+
   /** What sealed texts begin with; undefined: nothing is sealed. */
   get prefix(): string | undefined {
     return this.#newest === undefined ? undefined : `v1.${this.#newest}.`;

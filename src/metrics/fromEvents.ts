@@ -39,6 +39,7 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   'overdue settlement notice': 'postgres',
   'RTP judgement': 'postgres',
   'process registry': 'postgres',
+  'key replacement': 'postgres',
   'program check': 'postgres',
   'significant events': 'postgres',
 };

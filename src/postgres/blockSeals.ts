@@ -20,14 +20,22 @@ let box = new SecretBox([]);
 
 /** A block is sealed with a key that this process was not given. */
 export class SeedKeyError extends Error {
-  constructor(keyId: string) {
+  constructor(readonly keyId: string) {
     super(`SEEDS_KEY lacks the key ${keyId}, with which blocks in this database are sealed`);
   }
 }
 
 /** Sets the keys of this process: the first one seals, all of them open. */
-export function useSeedKeys(keys: readonly string[]): void {
+export function useSeedKeys(keys: readonly string[]): SecretBox {
   box = new SecretBox(keys);
+  return box;
+}
+
+/** Blocks whose data keys are sealed with a key. */
+export async function blocksSealedWith(sql: Sql, keyId: string): Promise<number> {
+  const [row] = await sql<[{ blocks: number }]>`
+    SELECT count(*)::int AS blocks FROM blocks WHERE sealed LIKE ${`v1.${keyId}.%`}`;
+  return row.blocks;
 }
 
 /** Whether blocks are sealed from now on. */

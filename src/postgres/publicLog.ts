@@ -1,4 +1,5 @@
 /** The public log as it is written (docs/proofs.md), by whichever worker: its state, tiles and checkpoints. Appends are in logAppend.ts. */
+import { type SecretBox, UnknownKeyError } from '../domain/secretBox.js';
 import { grow, openTiles, type StoredTile } from '../domain/transparency/growth.js';
 import { noteText, parseNote } from '../domain/transparency/notes.js';
 import { entryTypeOf, type Opening } from '../domain/transparency/openings.js';
@@ -67,6 +68,23 @@ export async function lockedLog(tx: Transaction): Promise<LogState> {
 }
 
 /** Begins the log, unless another worker has. @param genesis its first record */
+/** Seals the signer key of the log in force with the newest key, where Postgres has it and the keys open it. */
+export async function sealSigner(sql: Sql, box: SecretBox): Promise<void> {
+  if (box.prefix === undefined) return;
+  await sql.begin(async (tx) => {
+    const [row] = await tx<{ log_id: number; signer: string }[]>`
+      SELECT log_id, signer FROM logs
+      WHERE log_id = (SELECT max(log_id) FROM logs) AND signer NOT LIKE ${`${box.prefix}%`} FOR UPDATE`;
+    if (row === undefined) return;
+    try {
+      await tx`UPDATE logs SET signer = ${box.seal(box.open(row.signer))} WHERE log_id = ${row.log_id}`;
+    } catch (error) {
+      // LOG_KEY may have the signer key, and then nobody needs this one.
+      if (!(error instanceof UnknownKeyError)) throw error;
+    }
+  });
+}
+
 export async function beginLog(
   sql: Sql,
   log: Pick<LogState, 'origin' | 'vkeys' | 'signer'>,

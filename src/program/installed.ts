@@ -5,9 +5,10 @@ import { newKey } from '../domain/apiKey.js';
 import { FormatError } from '../domain/formats.js';
 import { newBoxKey, SecretBox, UnknownKeyError } from '../domain/secretBox.js';
 import { readOrCreateSecret, SetupError } from '../embedded/index.js';
-import { SeedKeyError, sealBlocks, useSeedKeys } from '../postgres/blockSeals.js';
+import { blocksSealedWith, SeedKeyError, sealBlocks, useSeedKeys } from '../postgres/blockSeals.js';
 import type { Sql } from '../postgres/client.js';
 import { type Installation, install, installation } from '../postgres/installation.js';
+import { sealSigner } from '../postgres/publicLog.js';
 import { setBindingSeconds } from '../postgres/requestRunReads.js';
 import { sealSecrets } from '../postgres/webhooks.js';
 import { CELLS_BY_DEFAULT, SEEDS_KEY_FILE } from '../settings.js';
@@ -39,36 +40,43 @@ export async function operatorKeyOf(config: Config): Promise<{ operatorKey: stri
   return { operatorKey, isNew };
 }
 
-/**
- * The keys of webhook secrets that are given, or the one in the data folder where the database is there, too. What is in the
- * database is encrypted with the first one from here on.
- * @throws SetupError where a key is missing
- */
-export async function openSecrets(sql: Sql, config: Config): Promise<SecretBox> {
+/** The keys of webhook secrets that are given, or the one in the data folder where the database is there, too. */
+export async function openSecretBox(config: Config): Promise<SecretBox> {
   const given = config.WEBHOOK_SECRETS_KEY;
   const file = join(config.dataDir, 'webhook-secrets-key');
   const own = config.DATABASE_URL === undefined ? [await readOrCreateSecret(file, newBoxKey)] : [];
-  const box = new SecretBox(given?.split(',') ?? own);
-  await sealSecrets(sql, box).catch((error: unknown) => {
-    if (!(error instanceof UnknownKeyError)) throw error;
-    throw new SetupError(
-      `WEBHOOK_SECRETS_KEY lacks the key ${error.keyId}, with which secrets of webhooks in this database are encrypted`,
-    );
-  });
-  return box;
+  return new SecretBox(given?.split(',') ?? own);
 }
 
 /**
  * The keys with which blocks are sealed in the database: those that are given, or the one in the data folder where the database is there,
- * too. What is still to be dealt is sealed with the first one from here on; keys of webhooks open what they sealed before others were given.
- * @throws SetupError where a key is missing
+ * too. Keys of webhooks open what they sealed before others were given.
  */
-export async function openSeeds(sql: Sql, config: Config): Promise<void> {
+export async function openSeedBox(config: Config): Promise<SecretBox> {
   const given = [config.SEEDS_KEY, config.WEBHOOK_SECRETS_KEY].flatMap((keys) => keys?.split(',') ?? []);
   const file = join(config.dataDir, SEEDS_KEY_FILE);
   const own = config.DATABASE_URL === undefined ? [await readOrCreateSecret(file, newBoxKey)] : [];
-  useSeedKeys([...given, ...own]);
-  await sealBlocks(sql).catch((error: unknown) => {
-    throw error instanceof SeedKeyError ? new SetupError(error.message) : error;
-  });
+  return useSeedKeys([...given, ...own]);
+}
+
+const FINISH = 'start a worker with the new key and this one behind it, which seals the rest anew';
+
+/**
+ * Seals what is in the database with the newest keys: secrets of webhooks, the log's signer key, and what is still to be dealt. Repeatable.
+ * @throws SetupError where a key is missing: it says what is left under that key
+ */
+export async function sealAll(sql: Sql, secrets: SecretBox): Promise<void> {
+  try {
+    await sealSecrets(sql, secrets);
+    await sealSigner(sql, secrets);
+    await sealBlocks(sql);
+  } catch (error) {
+    if (error instanceof UnknownKeyError)
+      throw new SetupError(
+        `WEBHOOK_SECRETS_KEY lacks the key ${error.keyId}, with which secrets of webhooks in this database are encrypted: ${FINISH}`,
+      );
+    if (!(error instanceof SeedKeyError)) throw error;
+    const left = await blocksSealedWith(sql, error.keyId);
+    throw new SetupError(`${error.message} (${left} of them): ${FINISH}`);
+  }
 }

@@ -1,6 +1,7 @@
 /** How a worker comes to the public log: its name, its keys, its beginning. */
 import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { UnknownKeyError } from '../domain/secretBox.js';
 import { publicRecord } from '../domain/transparency/entries.js';
 import { parseSignerKey, type Signer, signerKeyOf, signerOf, vkeyOf } from '../domain/transparency/notes.js';
 import { Policy } from '../domain/transparency/policy.js';
@@ -56,7 +57,14 @@ async function signersOf(
   const sealed = state === undefined ? secretBox.seal(newKey(origin)) : state.signer;
   if (sealed === null) throw new SetupError('LOG_KEY is not set, and this database does not have the key');
   log.warn('the signer key of the public log lies in Postgres: LOG_KEY is not set');
-  return { signers: signersIn([secretBox.open(sealed)], origin, 'Postgres'), kept: sealed };
+  try {
+    return { signers: signersIn([secretBox.open(sealed)], origin, 'Postgres'), kept: sealed };
+  } catch (error) {
+    if (!(error instanceof UnknownKeyError)) throw error;
+    throw new SetupError(
+      `WEBHOOK_SECRETS_KEY lacks the key ${error.keyId}, with which the signer key of the public log is sealed in Postgres`,
+    );
+  }
 }
 
 /**

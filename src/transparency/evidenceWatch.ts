@@ -35,7 +35,7 @@ interface Source {
 }
 
 /** Whether a folder holds a copy of a public log: its newest checkpoint. */
-export async function hasLogCopy(folder: string | undefined): Promise<boolean> {
+async function hasLogCopy(folder: string | undefined): Promise<boolean> {
   const note = folder === undefined ? undefined : await readIfThere(join(folder, 'checkpoint'));
   return note !== undefined && checkpointOf(note.toString('utf8')) !== undefined;
 }

@@ -60,7 +60,9 @@ export class PublicLog extends PeriodicService {
   /** Of the newest tree that this process has signed. */
   #signed = 0;
   /** The log in force, and its keys. */
-  #log: { readonly logId: number; readonly signers: readonly Signer[] } | undefined;
+  #log:
+    | { readonly logId: number; readonly signers: readonly Signer[]; readonly vkeys: readonly string[] }
+    | undefined;
   #hasKeysInUse = false;
   /** As performance.now() counts. */
   #pruneAt = performance.now() + PRUNE_EVERY_MS;
@@ -173,7 +175,7 @@ export class PublicLog extends PeriodicService {
     const signers = await this.#options.signersOf(state);
     const held = this.#held;
     this.#held = [];
-    this.#log = { logId: state.logId, signers };
+    this.#log = { logId: state.logId, signers, vkeys: signers.map(vkeyOf) };
     this.#signed = 0;
     this.#size = 0;
     this.#hasKeysInUse = false;
@@ -182,8 +184,9 @@ export class PublicLog extends PeriodicService {
 
   /** Has the keys of this process be those in force, newest first; a newer one is told of in the log. @returns whether they were others */
   async #useKeys({ vkeys }: LogState): Promise<boolean> {
-    if (this.#hasKeysInUse) return false;
-    const own = this.#log!.signers.map(vkeyOf);
+    const own = this.#log!.vkeys;
+    // A worker that still had a key which is taken out has put it back at its start.
+    if (this.#hasKeysInUse && vkeys.every((vkey) => own.includes(vkey))) return false;
     if (!own.includes(vkeys[0]!)) throw new Error(`LOG_KEY lacks a key that is in force: ${vkeys[0]}`);
     const areOthers = own.join() !== vkeys.join();
     if (areOthers) await appendWaiting(this.#options.sql, own);

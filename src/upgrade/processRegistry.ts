@@ -64,6 +64,10 @@ export class ProcessRegistry extends PeriodicService {
     await forgetProcess(this.#sql, this.#facts.processId).catch(this.#report);
   }
 
+  get processId(): string {
+    return this.#facts.processId;
+  }
+
   /** The format that is written, as far as this process knows. */
   get format(): number {
     return this.#format;

@@ -58,7 +58,7 @@ test('plain secrets are encrypted at the next start, sign as before, and follow 
   await service.stop();
   for (const settings of [{ WEBHOOK_SECRETS_KEY: a }, {}]) {
     await expect(startService(stores, settings)).rejects.toThrow(
-      /^WEBHOOK_SECRETS_KEY lacks the key [0-9a-f]{8}, with which secrets of webhooks in this database are encrypted$/,
+      /^WEBHOOK_SECRETS_KEY lacks the key [0-9a-f]{8}, with which secrets of webhooks in this database are encrypted: start a worker with the new key/,
     );
   }
 });
