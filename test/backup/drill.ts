@@ -4,6 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import postgres from 'postgres';
@@ -162,7 +164,11 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`);
 async function drill(): Promise<void> {
   const stores = await ownStores();
   cleanup.add(() => stores.drop());
-  const server = await ArchivedPostgres.begin(join(stores.dataDir, 'archived'));
+  // The embedded stores close their folder to others, and this server runs as another user.
+  const folder = await mkdtemp(join(tmpdir(), 'spindle-drill-'));
+  await chmod(folder, 0o755);
+  cleanup.add(() => rm(folder, { recursive: true, force: true }));
+  const server = await ArchivedPostgres.begin(join(folder, 'archived'));
   cleanup.add(() => server.stop());
   const it = new Drill(stores, server);
   await it.start();

@@ -3,6 +3,7 @@
  * is booked: what a restore to an older state takes is what was booked since the backup, and nothing else.
  */
 import { execFile } from 'node:child_process';
+import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import postgres from 'postgres';
@@ -16,6 +17,8 @@ import type { Arena, FaultKind } from './faultKind.js';
 import { LOG_COPY, POSITION_FILE } from './services.js';
 
 const COMMAND_WITHIN_MS = 120_000;
+/** Where the log's copy is while it is missed. */
+const LOG_MIRROR = 'log-copy-away';
 const ANSWER_WITHIN_MS = 3000;
 const ASK_EVERY_MS = 100;
 const REFUSALS = 10;
@@ -94,12 +97,13 @@ async function isRefused({ fleet, targets }: Arena): Promise<void> {
 async function restored(
   arena: Arena,
   restore: (archived: ArchivedPostgres, stores: OwnStores) => Promise<void>,
+  takeLogOver: () => Promise<void> = () => importLog(arena),
 ): Promise<void> {
   const { fleet, stores, archived } = arena;
   await fleet.stop();
   await restore(archived!, stores);
   await isRefused(arena);
-  await importLog(arena);
+  await takeLogOver();
   await recoverRestored(arena);
   await fleet.startAgain();
 }
@@ -144,6 +148,26 @@ export const RESTORES = {
         await archived.restoreDump();
         await emptyRedis(stores);
       }),
+  },
+  // What would tell that the dump is older is away, too. The log's copy is found and put back.
+  'restore-dump-without-copies': {
+    ...kind,
+    restores: 'backup',
+    run: (arena) =>
+      restored(
+        arena,
+        async (archived, stores) => {
+          await archived.restoreDump();
+          await emptyRedis(stores);
+          await rm(join(arena.folder, POSITION_FILE), { force: true });
+          await rename(join(arena.folder, LOG_COPY), join(arena.folder, LOG_MIRROR));
+        },
+        async () => {
+          await rm(join(arena.folder, LOG_COPY), { recursive: true, force: true });
+          await rename(join(arena.folder, LOG_MIRROR), join(arena.folder, LOG_COPY));
+          await importLog(arena);
+        },
+      ),
   },
   // Redis is as it was, and ahead of Postgres.
   'restore-dump-alone': {

@@ -300,7 +300,10 @@ test('what is booked is told exactly, and the same after a restart and by anothe
   expect(before).toContain(`spindle_game_basic_strategy_return{game="${tableId}"} ${expected}\n`);
 
   // The other takes over once the first has ended, or is given cells before; of those that it does not own it says nothing.
-  const other = await startService(stores, constants({ metricsGamesMax: 1 }));
+  const other = await startService(stores, {
+    POSITION_FILE: join(folder!, 'position.json'),
+    ...constants({ metricsGamesMax: 1 }),
+  });
   const early = await scrape(other);
   if (value(early, 'spindle_cells_owned') === 0)
     expect(NAMES.map((name) => value(early, name))).toEqual([0, 0, 0]);

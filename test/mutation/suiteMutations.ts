@@ -235,7 +235,7 @@ const STORES: readonly SuiteMutation[] = [
   },
   {
     name: 'a queue is freed by who owns the cell no more',
-    faults: [lua('include/ownerFence', 'if claimedBy ~= fence then', 'if not claimedBy then')],
+    faults: [lua('include/ownerFence', 'if claimedBy ~= (ownFence or fence) or', 'if not claimedBy and')],
     foundBy: FREED,
   },
   {

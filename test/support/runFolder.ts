@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync } from 'node:fs';
-import { chmod, cp, mkdtemp, realpath, rm } from 'node:fs/promises';
+import { chmod, cp, mkdir, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { EmbeddedStore } from '../../src/embedded/store.js';
@@ -56,8 +56,11 @@ export async function openRunFolder(
   // As root, servers run as another user, who must be able to enter.
   await chmod(folder, 0o755);
   const own = await withPostgres?.(join(folder, 'archived'), { [FOLDER_VARIABLE]: folder });
+  // The embedded stores close their folder to others, so it is not the one that such a server enters.
+  const dataDir = join(folder, 'stores');
+  await mkdir(dataDir);
   const stores = await ownStores({
-    ...{ folder, ...disk, onProgress: say, onEvent: say },
+    ...{ folder: dataDir, ...disk, onProgress: say, onEvent: say },
     ...(own === undefined ? {} : { startPostgres: own }),
   });
   mine.add(() => stores.drop());
