@@ -30,7 +30,7 @@ export type Covering = Pick<Published, 'size' | 'note'>;
 
 /** An entry as it is listed. */
 export interface ListedEntry extends LoggedEntry {
-  /** Of a block: every index is booked or voided, and no round of it is open. */
+  /** Of a block: every index is booked or voided, or its raffle is closed, and no round of it is open. */
   readonly isDone: boolean;
   /** Of a block: some index of it was dealt or voided. */
   readonly isBegun: boolean;
@@ -158,7 +158,7 @@ export class PublicLogReads {
 
   /**
    * The entry of the block that has an index of a game, and the newest published checkpoint of its log, which covers it.
-   * @returns `before-log`: it was wholly booked before the log began; `waiting`: it is not in a published checkpoint yet
+   * @returns `before-log`: it was wholly booked, or its raffle closed, before the log began; `waiting`: it is not in a published checkpoint yet
    */
   async entryOfIndex(
     gameId: number,
@@ -167,7 +167,9 @@ export class PublicLogReads {
     const [row] = await this.#sql.prepared<
       (EntryRow & { log_number: bigint | null; is_open: boolean; size: bigint | null; note: string })[]
     >`
-      SELECT b.log_number, b.to_index > coalesce(p.next_index, 0) AS is_open, c.size, c.note, ${raw(ENTRY_COLUMNS)}
+      SELECT b.log_number, c.size, c.note, ${raw(ENTRY_COLUMNS)},
+        b.to_index > coalesce(p.next_index, 0) AND NOT EXISTS (
+          SELECT 1 FROM raffles r WHERE r.game_id = b.game_id AND r.closed_at IS NOT NULL) AS is_open
       FROM (SELECT * FROM blocks WHERE game_id = ${gameId} AND from_index <= ${index} ORDER BY from_index DESC LIMIT 1) b
         LEFT JOIN game_progress p USING (game_id)
         LEFT JOIN log_entries e ON e.game_id = b.game_id AND e.number = b.log_number
@@ -183,10 +185,13 @@ export class PublicLogReads {
 
   /** Published entries of a game, from a number on. */
   async entries(gameId: number, from: number, limit: number): Promise<ListedEntry[]> {
-    const rows = await this.#sql<(EntryRow & { next_index: bigint; is_played: boolean })[]>`
+    const rows = await this.#sql<
+      (EntryRow & { next_index: bigint; is_played: boolean; is_closed: boolean })[]
+    >`
       SELECT ${raw(ENTRY_COLUMNS)}, coalesce(p.next_index, 0) AS next_index,
         e.kind = 3 AND EXISTS (SELECT 1 FROM rounds r WHERE r.game_id = e.game_id AND r.status = 'OPEN' AND r.shoe_index >= e.from_index
-          AND r.shoe_index < e.to_index) AS is_played
+          AND r.shoe_index < e.to_index) AS is_played,
+        e.kind = 2 AND EXISTS (SELECT 1 FROM raffles r WHERE r.game_id = e.game_id AND r.closed_at IS NOT NULL) AS is_closed
       FROM log_entries e JOIN log_games g USING (game_id)
         LEFT JOIN game_progress p USING (game_id)
         LEFT JOIN blocks b ON e.kind BETWEEN 1 AND 3 AND b.game_id = e.game_id AND b.from_index = e.from_index
@@ -195,7 +200,8 @@ export class PublicLogReads {
       ORDER BY e.number LIMIT ${limit}`;
     return rows.map((row) => ({
       ...entryOf(row),
-      isDone: row.next_index >= row.to_index && !row.is_played,
+      // A voided raffle sells none of its remaining tickets.
+      isDone: row.is_closed || (row.next_index >= row.to_index && !row.is_played),
       isBegun: row.next_index > row.from_index,
     }));
   }

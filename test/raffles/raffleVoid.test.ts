@@ -8,6 +8,7 @@ import { connectPostgres } from '../../src/postgres/client.js';
 import { tellGameStatuses } from '../../src/postgres/dealing.js';
 import { cellKey, gamesKey, outboxKey } from '../../src/redis/keys.js';
 import { readGame } from '../../src/redis/records.js';
+import { examineBlock } from '../../verifier/verify.mjs';
 import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
 import type { TestPartner } from '../support/client.js';
@@ -162,6 +163,13 @@ describe('a raffle that is voided', () => {
     const { body: pool } = await poolOf(gameId);
     expect(pool).toMatchObject(shown);
     expect(poolFaults(pool)).toEqual([]);
+    const { seed, nonce } = pool.reveal;
+    const logged = await front.partner('GET', `/games/${gameId}/blocks/0?outcomes=true`, partner.key);
+    expect(logged.body).toMatchObject({ status: 'EXHAUSTED', reveal: { seed, nonce } });
+    const { ticketPriceUsd, poolSize, prizes } = pool;
+    const [ofLog] = await sql<{ vkeys: string[] }[]>`SELECT vkeys FROM logs`;
+    const options = { logKeys: ofLog!.vkeys, table: { ticketPriceUsd, poolSize, prizes } };
+    expect(await examineBlock(logged.body as object, options)).toEqual([]);
     expect((await front.operator('GET', `/games/${gameId}`)).body).toMatchObject({
       ...shown,
       ticketsRemaining: 5,

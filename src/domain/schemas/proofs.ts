@@ -56,7 +56,7 @@ export const RoundProof = Type.Object({
 
 export const LoggedBlockStatus = choice(
   ['SEALED', 'DEALING', 'EXHAUSTED', 'VOID', 'LOST'],
-  'SEALED: nothing is dealt of it; EXHAUSTED: every index is booked or voided, of shoes also every round ended; VOID: outcomes given up; LOST: its opening was lost with a restore',
+  'SEALED: nothing is dealt of it; EXHAUSTED: every index is booked or voided, of shoes also every round ended, or a voided raffle is closed; VOID: outcomes given up; LOST: its opening was lost with a restore',
 );
 
 export const LoggedBlockType = choice(['block', 'pool', 'shoes', 'void', 'lost'], 'What the entry is of');
