@@ -43,6 +43,8 @@ export interface KeeperOptions extends SupplyOptions {
   readonly blocksAtOnce: number;
   /** A game is leased up to an index, in Postgres: nothing of that is loaded before this has succeeded. */
   readonly leased: (gameId: number, toIndex: number) => Promise<void>;
+  /** Carries out what is on record of a game's rotation: its void is logged before the game's next block. */
+  readonly finishRotation: (gameId: number) => Promise<void>;
   readonly onFailpoint: OnFailpoint;
 }
 
@@ -331,7 +333,7 @@ export class BlockKeeper implements Service {
   async #lease(queue: Queue, fromIndex: number): Promise<LeasedNow> {
     const started = performance.now();
     const { lease, gameId } = queue;
-    const { onFailpoint } = this.#options;
+    const { onFailpoint, finishRotation } = this.#options;
     const block = await this.#turns.run(
       queue.partnerId,
       () => secondsLeft(queue),
@@ -339,7 +341,8 @@ export class BlockKeeper implements Service {
     );
     onFailpoint('block.made');
     const toIndex = fromIndex + block.outcomes.byteLength / OUTCOME_BYTES;
-    await leaseBlock(this.#sql, lease, { gameId, fromIndex, toIndex, ...block });
+    const sealed = { gameId, fromIndex, toIndex, ...block };
+    while (!(await leaseBlock(this.#sql, lease, sealed))) await finishRotation(gameId);
     onFailpoint('block.leased');
     return { fromIndex, toIndex, started, block };
   }

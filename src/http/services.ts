@@ -17,7 +17,6 @@ import type { Environment, Game, Partner } from '../domain/game.js';
 import type { EntryKind } from '../domain/ledgerEntry.js';
 import type { OutcomeStatistics } from '../domain/presentation.js';
 import type { SpinIds } from '../domain/spinId.js';
-import type { RotationOnRecord } from '../postgres/games.js';
 import type { Store } from '../postgres/store.js';
 import type { Found } from '../requestIds/secondPass.js';
 import type { Settlements } from '../settlement/settlements.js';
@@ -84,7 +83,7 @@ export interface CellServices {
   /** @returns until when the choice stands */
   forceOutcome(wanted: ForcedOutcome): Promise<Date | 'full' | 'unavailable'>;
   /** Voids what is sealed of a game and not dealt. */
-  rotate(record: () => Promise<RotationOnRecord>): ReturnType<typeof rotate>;
+  rotate(wanted: Parameters<typeof rotate>[2]): ReturnType<typeof rotate>;
 }
 
 export interface WebhookServices {

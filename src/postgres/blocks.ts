@@ -18,19 +18,25 @@ export interface SealedBlock {
   mathHash: Uint8Array;
 }
 
-/** Writes a sealed block down, before it is loaded anywhere. @throws FencedError where the cell has another owner, the game left it, or is voided. */
+/**
+ * Writes a sealed block down, before it is loaded anywhere.
+ * @returns false: a rotation of the game is not booked yet, and nothing is written
+ * @throws FencedError where the cell has another owner, the game left it, or is voided.
+ */
 export async function leaseBlock(
   sql: Sql,
   lease: { cell: number; fence: bigint; epoch: bigint },
   block: SealedBlock,
-): Promise<void> {
+): Promise<boolean> {
   const { sealed, ...secret } = sealBlock(block);
-  await sql.begin(async (tx) => {
+  return sql.begin(async (tx) => {
     await assertOwner(tx, lease);
     // Read once the row is held: the move of a partner holds it, too.
-    const here = await tx`
-      SELECT 1 FROM games JOIN partners USING (partner_id) WHERE game_id = ${block.gameId} AND cell = ${lease.cell}`;
-    if (here.length === 0) throw new FencedError(`Game ${block.gameId} is no longer in cell ${lease.cell}`);
+    const [here] = await tx<{ is_rotating: boolean }[]>`
+      SELECT coalesce(rotating_to > coalesce((SELECT next_index FROM game_progress p WHERE p.game_id = games.game_id), 0), false) AS is_rotating
+      FROM games JOIN partners USING (partner_id) WHERE game_id = ${block.gameId} AND cell = ${lease.cell}`;
+    if (here === undefined) throw new FencedError(`Game ${block.gameId} is no longer in cell ${lease.cell}`);
+    if (here.is_rotating) return false;
     const voided = await tx`SELECT 1 FROM raffles WHERE game_id = ${block.gameId} AND voided_at IS NOT NULL`;
     if (voided.length > 0) throw new FencedError(`Raffle ${block.gameId} is voided`);
     await tx`
@@ -39,6 +45,7 @@ export async function leaseBlock(
               ${secret.nonce as Buffer}, ${block.commitment as Buffer}, ${lease.epoch}, ${block.tree as Buffer}, ${sealed},
               next_log_entry(${block.gameId}, log_kind(${block.gameId}), ${block.fromIndex}, ${block.toIndex}, now(), false, NULL))`;
     await noteMath(tx, block);
+    return true;
   });
 }
 

@@ -3,8 +3,6 @@ import { kindOfGame } from '../domain/games/index.js';
 import type { GameStatus, GameType, PoolFacts } from '../domain/games/kindOfGame.js';
 import type { PrizeTableUsd } from '../domain/games/prizeTable.js';
 import { audit, because, withChange } from './auditLog.js';
-import { leaseEnds } from './blocks.js';
-import { NEWEST_MOVE } from './cells.js';
 import { arrayOf, isUniqueViolation, raw, type Sql, safe, type Transaction } from './client.js';
 import { noteGameStatus } from './dealing.js';
 
@@ -112,18 +110,6 @@ export interface BookedGame {
   readonly blocks: readonly { readonly fromIndex: number; readonly toIndex: number }[];
 }
 
-/** Where a rotation is carried out, and up to where its game is sealed (exclusive). */
-export interface RotationOnRecord {
-  readonly partnerId: number;
-  readonly gameId: number;
-  readonly sealedTo: number;
-  readonly cell: number;
-  /** Of the partner, at that moment. */
-  readonly newestMove: number;
-  /** The cell's epoch at that moment. */
-  readonly epoch: string;
-}
-
 export class Games {
   readonly #sql: Sql;
 
@@ -229,24 +215,6 @@ export class Games {
         after: { blocksRequested },
       });
       return true;
-    });
-  }
-
-  /** Puts on record that what is sealed of a slot game now and not dealt is to be voided. @throws where there is no such game */
-  rotation(actor: string, gameId: number, reason: string): Promise<RotationOnRecord> {
-    return this.#sql.begin(async (tx) => {
-      // Held until the end: a block that is sealed after this one is not voided.
-      const [row] = await tx<{ partner_id: number; cell: number; newest_move: number; token: string }[]>`
-        SELECT partner_id, cell, ${NEWEST_MOVE}, (SELECT dataset_id FROM installation) || ':' || epoch AS token
-        FROM games JOIN partners USING (partner_id) JOIN cells USING (cell) WHERE game_id = ${gameId} FOR SHARE OF cells`;
-      if (row === undefined) throw new Error(`There is no game ${gameId}`);
-      const sealedTo = (await leaseEnds(tx, [gameId])).get(gameId) ?? 0;
-      await audit(tx, {
-        ...{ actor, action: 'game.rotate', subject: `game:${gameId}` },
-        after: { reason, sealedTo },
-      });
-      const { partner_id: partnerId, cell, newest_move: newestMove, token: epoch } = row;
-      return { ...{ partnerId, gameId, sealedTo, cell, newestMove, epoch } };
     });
   }
 

@@ -32,6 +32,7 @@ import { Recall } from './recall.js';
 import { Recoveries } from './recoveries.js';
 import { Reports } from './reports.js';
 import { RequestRuns } from './requestRunReads.js';
+import { Rotations } from './rotations.js';
 import { Rounds } from './rounds.js';
 import { Rtp } from './rtp.js';
 import { Settlements } from './settlements.js';
@@ -70,6 +71,7 @@ export const openStore = (sql: Sql) => ({
   recoveries: new Recoveries(sql),
   requestRuns: new RequestRuns(sql),
   reports: new Reports(sql),
+  rotations: new Rotations(sql),
   rounds: new Rounds(sql),
   rtp: new Rtp(sql),
   settlements: new Settlements(sql),

@@ -267,6 +267,6 @@ function openOperating(
       onError: onError('a store did not answer to a change of a communal progressive'),
     }),
     forceOutcome: (wanted) => forceOutcome(cells, wanted),
-    rotate: (record) => rotate(cells, record, config.SPIN_DEADLINE_MS),
+    rotate: (wanted) => rotate(cells, store.rotations, wanted, config.SPIN_DEADLINE_MS),
   };
 }

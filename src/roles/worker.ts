@@ -45,6 +45,7 @@ import type { RoleParts } from './parts.js';
 import { openPublicLog } from './publicLog.js';
 import { openRaffleVoids } from './raffleVoids.js';
 import { subscribeWorker } from './reactions.js';
+import { openRotations } from './rotations.js';
 import { openRoundTimeouts } from './rounds.js';
 import { WorkWatch, type WorkWatchOptions } from './workWatch.js';
 
@@ -202,7 +203,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     lateSealer: join(config.workersDir, 'sealLate.js'),
     reserveSeconds: config.LOG_RESERVE_S ?? (hasQuorum ? RESERVE_WITH_QUORUM_S : RESERVE_S),
     blocksAtOnce: hasQuorum ? BLOCKS_AT_ONCE : 1,
-    ...{ leased, events, onFailpoint, published: () => publicLog.published() },
+    ...{ leased, events, onFailpoint, ...openRotations(parts), published: () => publicLog.published() },
   });
   const cleanup = new Cleanup(nodes, () => ownership.cells, events);
   const release = openSegmentRelease(parts, bookedIds, onFailpoint);

@@ -5,6 +5,9 @@ import { promisify } from 'node:util';
 import type { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ENTRY_KINDS } from '../../src/domain/transparency/openings.js';
+import { connectPostgres } from '../../src/postgres/client.js';
+import { Rotations } from '../../src/postgres/rotations.js';
 import { freshStores } from '../setup/freshStores.js';
 import { rawRedis } from '../support/redis.js';
 import { ROOT } from '../support/root.js';
@@ -57,6 +60,20 @@ const audit = () =>
   promisify(execFile)(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), 'audit'], {
     env: { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl },
   });
+/** Each void lies in the public log before the blocks behind it. */
+async function expectVoidsInOrder(gameId: number): Promise<void> {
+  await until(async () => {
+    const [left] =
+      await books`SELECT 1 FROM log_entries WHERE game_id = ${gameId} AND log_index IS NULL LIMIT 1`;
+    return left === undefined;
+  }, 'all is logged');
+  const entries = await books<{ number: number; kind: number; from: number; to: number }[]>`
+    SELECT number::int, kind, from_index::int AS from, to_index::int AS to FROM log_entries
+    WHERE game_id = ${gameId} ORDER BY log_index`;
+  expect(entries.map(({ number }) => number)).toEqual(entries.map((_, at) => at));
+  for (const { number, to } of entries.filter(({ kind }) => kind === ENTRY_KINDS.void))
+    expect(entries.slice(0, number).filter(({ from }) => from >= to)).toEqual([]);
+}
 async function newGame() {
   const { key, partnerId } = await service.newPartner();
   const gameId = await service.newGame(key, parSheet('classic-3-reel'));
@@ -80,15 +97,16 @@ test('a game that is rotated while it is spun, and while blocks are made, deals 
     }
   });
   const ranges: { voidedFrom: number; voidedTo: number }[] = [];
-  for (let i = 0; i < 4; i++) {
+  for (let i = 0; i < 8; i++) {
     const dealtBefore = answers.dealt;
     await until(async () => answers.dealt > dealtBefore + 20, 'it is spun');
-    if (i === 2) await service.operator('POST', `/games/${gameId}/blocks`, { count: 3 });
+    if (i % 2 === 0) await service.operator('POST', `/games/${gameId}/blocks`, { count: 3 });
     const { status, body } = await rotate(gameId);
     expect(status).toBe(200);
     const range = body as unknown as { voidedFrom: number; voidedTo: number };
     expect(body).toEqual({
       gameConfigId: gameId,
+      number: expect.any(Number),
       voidedFrom: expect.any(Number),
       voidedTo: expect.any(Number),
     });
@@ -100,6 +118,10 @@ test('a game that is rotated while it is spun, and while blocks are made, deals 
       to: body.voidedTo,
       reason: 'rotated',
     });
+    const [entry] = await books`
+      SELECT from_index::int AS "voidedFrom", to_index::int AS "voidedTo" FROM log_entries
+      WHERE game_id = ${gameId} AND number = ${body.number as number} AND kind = ${ENTRY_KINDS.void}`;
+    expect(entry).toEqual({ voidedFrom: range.voidedFrom, voidedTo: range.voidedTo });
     ranges.push(range);
   }
   const dealtBefore = answers.dealt;
@@ -109,6 +131,7 @@ test('a game that is rotated while it is spun, and while blocks are made, deals 
   await until(async () => (await dealtOf(gameId)).length === answers.dealt + 1, 'all is booked');
   expect(await voidsOf(gameId)).toHaveLength(ranges.length);
   await expectNoGap(gameId);
+  await expectVoidsInOrder(gameId);
   const { body } = await service.operator('GET', `/audit-log?limit=20`);
   const entries = (body.entries as { action: string }[]).filter(({ action }) => action === 'game.rotate');
   expect(entries).toHaveLength(ranges.length);
@@ -121,9 +144,10 @@ test('a suspended game whose blocks are freed goes on with other outcomes than i
   await service.operator('PATCH', `/games/${gameId}`, { status: 'SUSPENDED' });
   await until(async () => (await redis.keys(`*:block:${gameId}:*`)).length === 0, 'its blocks are freed');
   const { body: first } = await rotate(gameId);
-  expect(first).toEqual({ gameConfigId: gameId, voidedFrom: 1, voidedTo: 3 * BLOCK });
+  expect(first).toEqual({ gameConfigId: gameId, number: 3, voidedFrom: 1, voidedTo: 3 * BLOCK });
   const { body: second } = await rotate(gameId);
-  expect(second).toEqual({ gameConfigId: gameId, voidedFrom: 3 * BLOCK, voidedTo: 3 * BLOCK });
+  const nothing = { number: null, voidedFrom: 3 * BLOCK, voidedTo: 3 * BLOCK };
+  expect(second).toEqual({ gameConfigId: gameId, ...nothing });
   await service.operator('PATCH', `/games/${gameId}`, { status: 'ACTIVE' });
   await until(async () => (await spin()).status === 200, 'it goes on');
   await until(async () => (await dealtOf(gameId)).length === 2, 'both spins are booked');
@@ -149,6 +173,23 @@ test('a rotation that the ledger does not get is answered as unknown; it is book
   await until(async () => (await spin()).status === 200, 'it goes on after a rebuild');
   await until(async () => (await dealtOf(gameId)).length === 3, 'the spin is booked');
   await expectNoGap(gameId);
+  await audit();
+});
+
+test('a rotation that never reached the cell is carried out before the next block is sealed', async () => {
+  const { gameId, spin } = await newGame();
+  await until(async () => (await dealtOf(gameId)).length === 1, 'the spin is booked');
+  // As a front end leaves it that dies before its call to Redis.
+  const sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
+  const { sealedTo } = await new Rotations(sql).record('operator', gameId, 'seen');
+  await sql.end();
+  await service.operator('POST', `/games/${gameId}/blocks`, { count: 1 });
+  await until(async () => (await voidsOf(gameId)).length === 1, 'it is carried out');
+  expect(await voidsOf(gameId)).toEqual([{ from: 1, to: sealedTo, reason: 'rotated' }]);
+  await until(async () => (await spin()).status === 200, 'it goes on');
+  await until(async () => (await dealtOf(gameId)).length === 2, 'the spin is booked');
+  expect(await dealtOf(gameId)).toEqual([0, sealedTo]);
+  await expectVoidsInOrder(gameId);
   await audit();
 });
 

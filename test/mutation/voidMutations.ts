@@ -38,6 +38,11 @@ export const VOID_MUTATIONS: readonly { name: string; faults: readonly Fault[]; 
     foundBy: test('blocks/rotate', ROTATED),
   },
   {
+    name: 'a block is leased while the void of a rotation is not booked',
+    faults: [source('postgres/blocks', 'if (here.is_rotating) return false;', '')],
+    foundBy: test('blocks/rotate', ROTATED),
+  },
+  {
     name: 'a rotation voids less than what is sealed',
     faults: [lua('rotate', 'tonumber(ARGV[10])', 'tonumber(ARGV[10]) - 1')],
     foundBy: test(

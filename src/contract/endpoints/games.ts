@@ -172,9 +172,9 @@ export const rotateGame = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: `For outcomes that somebody may have seen before they were dealt. Whatever is sealed when the call comes in and was not dealt is never dealt: it is written down as voided, with the reason in the audit log. What was dealt stays. Spins get at most ${ERRORS.queueExhausted.code} until the next block is sealed, within a second as a rule. After ${ERRORS.unavailable.code} call again: that voids what is sealed by then.`,
+    description: `For outcomes that somebody may have seen before they were dealt. Whatever is sealed when the call comes in and was not dealt is never dealt: it is written down as voided, with the reason in the audit log. What was dealt stays. Spins get at most ${ERRORS.queueExhausted.code} until the next block is sealed, within a second as a rule. After ${ERRORS.unavailable.code} call again: that voids what is sealed by then. The void lies in the public log before the game's next block.`,
     request: { reason: 'A dump of the database was left on a shared disk' },
-    response: { gameConfigId: 3, voidedFrom: 2051, voidedTo: 8192 },
+    response: { gameConfigId: 3, number: 4, voidedFrom: 2051, voidedTo: 8192 },
   },
 );
 

@@ -55,6 +55,11 @@ export const GameResponse = Type.Object({
 /** What a rotation came to. */
 export const GameRotated = Type.Object({
   gameConfigId: Type.Integer(),
+  number: nullable(
+    Type.Integer({
+      description: "Of the void among the game's entries in the public log; null: nothing was voided",
+    }),
+  ),
   voidedFrom: Type.Integer({ description: 'Index of the first outcome that is voided' }),
   voidedTo: Type.Integer({
     description: 'Index after the last one; equal to voidedFrom: nothing was sealed and not dealt',

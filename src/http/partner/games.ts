@@ -156,11 +156,10 @@ export const gameRoutes = (services: Services): Route[] => [
   route(contract.rotateGame, async ({ actor, params, body }) => {
     const { gameId, gameType } = await gameRowOf(services.store, params.id);
     if (gameType !== 'slot') throw new ApiError(ERRORS.gameTypeUnsupported);
-    const rotated = await services.cells.rotate(() =>
-      services.store.games.rotation(actor, gameId, body.reason),
-    );
+    const rotated = await services.cells.rotate({ actor, gameId, reason: body.reason });
     if (rotated === 'unavailable') throw new ApiError(ERRORS.unavailable);
-    return { gameConfigId: gameId, voidedFrom: rotated.fromIndex, voidedTo: rotated.toIndex };
+    const { number, fromIndex: voidedFrom, toIndex: voidedTo } = rotated;
+    return { gameConfigId: gameId, number, voidedFrom, voidedTo };
   }),
   route(contract.makeBlocks, async ({ actor, params, body }) => {
     const count = body.count;
