@@ -10,8 +10,8 @@ import { FIRST_DAY, IS_OVERTAKEN } from './settledDays.js';
 export interface LedgerDay {
   readonly day: string;
   readonly state: DayState;
-  /** Entries; of a day that is not archived the database's estimate. */
   readonly entries: number;
+  /** The day is large and not archived: Postgres estimates its entries. */
   readonly isEstimate: boolean;
   /** Of table and indexes; 0 once dropped. */
   readonly bytes: number;
@@ -32,19 +32,61 @@ export const partitionOf = (day: string): string => `ledger_${day.replaceAll('-'
 
 interface Partition {
   readonly day: string;
-  readonly entries: number;
   readonly bytes: number;
+  /** Of the table without its indexes. */
+  readonly heapBytes: number;
 }
+
+/** A day whose table is no larger has some 12,000 entries at the most: they are counted, within milliseconds. */
+const COUNTED_BYTES = 2 * 1024 * 1024;
 
 /** The partitions up to a day, oldest first. */
 async function partitionsThrough(sql: Sql | Transaction, through: string): Promise<Partition[]> {
-  const rows = await sql<{ day: string; entries: bigint; bytes: bigint }[]>`
-    SELECT to_char(to_date(right(relname, 8), 'YYYYMMDD'), 'YYYY-MM-DD') AS day, greatest(reltuples, 0)::bigint AS entries,
-      pg_total_relation_size(oid) AS bytes
+  const rows = await sql<{ day: string; bytes: bigint; heap_bytes: bigint }[]>`
+    SELECT to_char(to_date(right(relname, 8), 'YYYYMMDD'), 'YYYY-MM-DD') AS day, pg_total_relation_size(oid) AS bytes,
+      pg_relation_size(oid) AS heap_bytes
     FROM pg_class JOIN pg_inherits ON inhrelid = oid
     WHERE inhparent = 'ledger'::regclass AND relname ~ '^ledger_[0-9]{8}$' AND right(relname, 8) <= ${through.replaceAll('-', '')}
     ORDER BY 1`;
-  return rows.map((row) => ({ day: row.day, entries: safe(row.entries), bytes: safe(row.bytes) }));
+  return rows.map((row) => ({ day: row.day, bytes: safe(row.bytes), heapBytes: safe(row.heap_bytes) }));
+}
+
+interface PlanNode {
+  readonly 'Relation Name'?: string;
+  readonly 'Plan Rows': number;
+  readonly Plans?: readonly PlanNode[];
+}
+
+/** Entries by day: counted where a day is small, else as the planner estimates them from the size of the table. */
+async function entriesOf(
+  tx: Transaction,
+  partitions: readonly Partition[],
+): Promise<ReadonlyMap<string, { entries: number; isEstimate: boolean }>> {
+  const entries = new Map<string, { entries: number; isEstimate: boolean }>();
+  const small = partitions.filter(({ heapBytes }) => heapBytes <= COUNTED_BYTES);
+  const counts = small.map(
+    ({ day }) => `SELECT '${day}' AS day, count(*) AS entries FROM ${partitionOf(day)}`,
+  );
+  const counted =
+    counts.length === 0
+      ? []
+      : await tx<{ day: string; entries: bigint }[]>`${raw(counts.join(' UNION ALL '))}`;
+  for (const row of counted) entries.set(row.day, { entries: safe(row.entries), isEstimate: false });
+  const large = partitions.filter(({ heapBytes }) => heapBytes > COUNTED_BYTES);
+  if (large.length === 0) return entries;
+  const reads = large.map(({ day }) => `SELECT 1 FROM ${partitionOf(day)}`).join(' UNION ALL ');
+  const [explained] = await tx<{ 'QUERY PLAN': readonly { readonly Plan: PlanNode }[] }[]>`
+    EXPLAIN (FORMAT JSON) ${raw(reads)}`;
+  const estimates = new Map<string, number>();
+  const visit = (node: PlanNode): void => {
+    const name = node['Relation Name'];
+    if (name !== undefined) estimates.set(name, node['Plan Rows']);
+    for (const below of node.Plans ?? []) visit(below);
+  };
+  visit(explained!['QUERY PLAN'][0]!.Plan);
+  for (const { day } of large)
+    entries.set(day, { entries: estimates.get(partitionOf(day)) ?? 0, isEstimate: true });
+  return entries;
 }
 
 /** Those of some days to which nothing can come: every partner has a complete report, and no round that was dealt on it is open. */
@@ -76,7 +118,9 @@ interface ArchivedRow {
 }
 
 /** All days up to today, oldest first. */
-async function ledgerDays(sql: Sql, today: string): Promise<LedgerDay[]> {
+async function ledgerDays(sql: Transaction, today: string): Promise<LedgerDay[]> {
+  // No partition leaves the ledger meanwhile.
+  await sql`LOCK TABLE ledger IN ACCESS SHARE MODE`;
   const partitions = new Map((await partitionsThrough(sql, today)).map((each) => [each.day, each]));
   const archived = await sql<ArchivedRow[]>`
     SELECT day::text AS day, entries, archive_bytes, manifest_hash, archived_at, dropped_at FROM ledger_days`;
@@ -86,16 +130,19 @@ async function ledgerDays(sql: Sql, today: string): Promise<LedgerDay[]> {
     [...partitions.keys()].filter((day) => !records.has(day)),
     today,
   );
+  const kept = await entriesOf(
+    sql,
+    [...partitions.values()].filter(({ day }) => !records.has(day)),
+  );
   const days = [...new Set([...partitions.keys(), ...records.keys()])].sort();
   return days.map((day) => {
     const record = records.get(day);
     const partition = partitions.get(day);
-    const kept: DayState = booked.has(day) ? 'BOOKED' : 'OPEN';
+    const state: DayState = booked.has(day) ? 'BOOKED' : 'OPEN';
     return {
       day,
-      state: record === undefined ? kept : record.dropped_at === null ? 'ARCHIVED' : 'DROPPED',
-      entries: record === undefined ? partition!.entries : safe(record.entries),
-      isEstimate: record === undefined,
+      state: record === undefined ? state : record.dropped_at === null ? 'ARCHIVED' : 'DROPPED',
+      ...(kept.get(day) ?? { entries: safe(record!.entries), isEstimate: false }),
       bytes: partition?.bytes ?? 0,
       archiveBytes: record === undefined ? null : safe(record.archive_bytes),
       archivedAt: record?.archived_at ?? null,
@@ -274,7 +321,7 @@ export class LedgerDays {
 
   /** All days up to one, oldest first. @param today UTC day, YYYY-MM-DD */
   list(today = dayOf(Date.now())): Promise<LedgerDay[]> {
-    return ledgerDays(this.#sql, today);
+    return this.#sql.begin((tx) => ledgerDays(tx, today), 'READ ONLY');
   }
 
   /** From when on every entry is kept; undefined: none was ever dropped. */

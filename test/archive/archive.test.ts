@@ -184,6 +184,13 @@ describe.sequential('a week of the ledger', () => {
   test('days are booked before they are archived, and are archived oldest first', async () => {
     const states = (await new LedgerDays(sql).list(today)).map(({ state }) => state);
     expect(states).toEqual([...days.map(() => 'BOOKED'), 'OPEN']);
+    // A small day is counted.
+    const listed = await new LedgerDays(sql).list(today);
+    for (const { day, entries, isEstimate } of listed) {
+      const [row] = await raw`SELECT count(*)::int AS entries FROM ${raw(`ledger_${day.replaceAll('-', '')}`)}`;
+      expect({ entries, isEstimate }).toEqual({ entries: row!.entries, isEstimate: false });
+      expect(entries).toBeGreaterThan(0);
+    }
     await expect(archiveOf(days[1]!)).rejects.toThrow(`${days[0]} must be archived before`);
     await expect(archiveOf(today)).rejects.toThrow();
   });

@@ -12,7 +12,7 @@ export const LedgerDay = Type.Object({
   state: LedgerDayState,
   entries: Type.Integer({ description: 'Entries of the ledger' }),
   isEstimate: Type.Boolean({
-    description: '`entries` is what the database estimates: the day is not archived',
+    description: '`entries` is what the database estimates: the day is large and not archived',
   }),
   bytes: Type.Integer({ description: 'In Postgres, with indexes; 0 once dropped' }),
   archiveBytes: nullable(Type.Integer({ description: 'Of the files of the archive' })),

@@ -1,0 +1,45 @@
+/** The entries of the ledger's days: counted where a day is small, estimated where it is large. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { connectPostgres, type Sql } from '../../src/postgres/client.js';
+import { ensurePartition } from '../../src/postgres/ledger.js';
+import { idsOfDay, LedgerDays } from '../../src/postgres/ledgerDays.js';
+import { freshStores } from '../setup/freshStores.js';
+import type { TestStores } from '../support/stores.js';
+
+let stores: TestStores;
+let sql: Sql;
+beforeAll(async () => {
+  stores = await freshStores();
+  sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
+});
+afterAll(async () => {
+  await sql?.end();
+  await stores?.drop();
+});
+
+/** Books openings on a day; autovacuum never looks at it. */
+async function book(day: string, entries: number): Promise<void> {
+  const ids = idsOfDay(day);
+  await ensurePartition(sql, day, ids);
+  await sql`
+    INSERT INTO ledger SELECT ${String(ids.from)}::bigint + n, 0, 0, 1000000, 1000000, 0, 1, 0, n, 0, 2, 'player-' || n, 'request-' || n
+    FROM generate_series(0, ${entries - 1}::int) AS n`;
+}
+
+test('a small day has its count, a large one an estimate that is near, whether or not it was analysed', async () => {
+  const [small, large, analysed] = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
+  await book(small, 33);
+  await book(large, 40_000);
+  await book(analysed, 40_000);
+  await sql`ANALYZE ledger_20260103`;
+  const days = await new LedgerDays(sql).list('2026-01-03');
+  expect(days).toMatchObject([
+    { day: small, entries: 33, isEstimate: false },
+    { day: large, isEstimate: true },
+    { day: analysed, isEstimate: true },
+  ]);
+  const [, unknown, known] = days.map(({ entries }) => entries);
+  expect(known).toBe(40_000);
+  expect(unknown).toBeGreaterThan(20_000);
+  expect(unknown).toBeLessThan(80_000);
+});
