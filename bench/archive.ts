@@ -21,6 +21,7 @@ import { connectPostgres, type Sql } from '../src/postgres/client.js';
 import { idsOfDay } from '../src/postgres/ledgerDays.js';
 import { verifySettlements } from '../src/settlement/verify.js';
 import { type Cleanup, runToEnd } from '../test/support/cleanup.js';
+import { docCode } from '../test/support/docBlocks.js';
 import { openNodes, rawRedis } from '../test/support/redis.js';
 import { ROOT } from '../test/support/root.js';
 import type { ServerProcess } from '../test/support/serverProcess.js';
@@ -31,7 +32,6 @@ import {
   dayAt,
   ENTRIES_AHEAD,
   longAgo,
-  microsOf,
   oldPartner,
   reportsOf,
   runIntoMoment,
@@ -353,23 +353,17 @@ async function compareSums({ raw, partners, directory }: Stage): Promise<void> {
   const { DuckDBInstance } = await duckDb();
   const duck = await (await DuckDBInstance.create()).connect();
   const startedMs = performance.now();
-  const reader = await duck.runAndReadAll(`
-    SELECT strftime(make_timestamp((entry_id >> 22) * 1000), '%Y-%m-%d') AS day, partner_id, count(*) AS spins,
-      CAST(sum(wager_micros) AS VARCHAR) AS wagered, CAST(sum(credit_micros) AS VARCHAR) AS paid
-    FROM read_parquet('${directory}/*/ledger.parquet') WHERE kind = 1 GROUP BY ALL`);
+  const [statement] = docCode('docs/archive.md', 'sql');
+  const reader = await duck.runAndReadAll(statement!.replaceAll('/archive/', `${directory}/`));
   const found = new Map(
-    reader.getRows().map(([day, partner, ...sums]) => [`${day}/${partner}`, sums.map(String)]),
+    reader.getRows().map(([day, partner, ...sums]) => [`${day}/${partner}`, sums.map(Number)]),
   );
   console.log(`DuckDB read them in ${round((performance.now() - startedMs) / 1000)} s`);
   let compared = 0;
   for (const { partnerId } of partners) {
     for (const { date, report } of await reportsOf(raw, partnerId)) {
-      const expected = [
-        report.totalSpins,
-        microsOf(report.totalWageredUsd),
-        microsOf(report.totalPaidOutUsd),
-      ].map(String);
-      const sums = found.get(`${date}/${partnerId}`) ?? ['0', '0', '0'];
+      const expected = [report.totalSpins, report.totalWageredUsd, report.totalPaidOutUsd].map(Number);
+      const sums = found.get(`${date}/${partnerId}`) ?? [0, 0, 0];
       expectThat(
         sums.join() === expected.join(),
         `DuckDB ${date}: ${sums.join()} in place of ${expected.join()}`,

@@ -7,6 +7,7 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { archiveDay } from '../../src/archive/archiveDay.js';
 import { archivedRound } from '../../src/archive/archivedRound.js';
+import { COLUMNS } from '../../src/archive/columns.js';
 import { dropDay } from '../../src/archive/dropDay.js';
 import { readGroups } from '../../src/archive/parquetFile.js';
 import { archiveTotals, checkArchives } from '../../src/archive/readArchive.js';
@@ -21,8 +22,9 @@ import { writeRun } from '../../src/postgres/requestRuns.js';
 import { verifySettlements } from '../../src/settlement/verify.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { Client } from '../support/client.js';
+import { docCode } from '../support/docBlocks.js';
 import { openNodes } from '../support/redis.js';
-import { deal, newTable, playOut } from '../support/rounds.js';
+import { deal, dealUntil, newTable, playOut } from '../support/rounds.js';
 import { startService } from '../support/service.js';
 import {
   bookedInto,
@@ -57,6 +59,24 @@ let days: string[];
 /** The day after the last of them. */
 let today: string;
 /** Spins of the first day. */
+/** A statement of docs/archive.md, for a table that has the rows of the files. */
+const inPostgres = (statement: string): string =>
+  statement.replace(/read_parquet\('\/archive\/[^/]+\/ledger\.parquet'\)/, 'archived_ledger');
+
+/** Reads the file of a day's entries into a table of Postgres. */
+async function loadArchived(day: string): Promise<void> {
+  const archived: Record<string, string | null>[] = [];
+  const columns = COLUMNS.ledger.map(({ name }) => name);
+  const text = (value: unknown): string | null => (value === null ? null : String(value));
+  await readGroups(join(directory, day, 'ledger.parquet'), columns, (group, rows) => {
+    for (let i = 0; i < rows; i++)
+      archived.push(Object.fromEntries(columns.map((name) => [name, text(group.get(name)![i])])));
+  });
+  await raw`
+    INSERT INTO archived_ledger
+    SELECT * FROM json_populate_recordset(NULL::ledger, ${JSON.stringify(archived)}::text::json)`;
+}
+
 const firstDay: string[] = [];
 /** An adjustment of the first day, and what it answered. */
 let adjusted: unknown;
@@ -75,7 +95,7 @@ const adjust = (service: Client) =>
 const buyTicket = (client: Client) =>
   client.spin(other.key, { gameId: raffleId, playerId: 'dee', wagerUsd: 1, requestId: 'ticket-1' });
 
-/** A ticket and a round of a partner of its own. */
+/** A ticket, and rounds of a partner of its own: two that are played out, one of them with a second stake, and one that is voided. */
 async function playOther(client: Client): Promise<typeof played> {
   const prizes = [{ prizeName: 'Cup', prizeTier: 1, valueUsd: 5, count: 1 }];
   raffleId = await client.api.newRaffle(other.partnerId, 'kept', { ticketPriceUsd: 1, poolSize: 10, prizes });
@@ -83,6 +103,11 @@ async function playOther(client: Client): Promise<typeof played> {
   const ticket = await buyTicket(client);
   expect(ticket.status).toBe(200);
   const round = await playOut(client, other.key, (await deal(client, other.key, tableId, 'dee')).body);
+  const dealOpen = () => dealUntil(client, other.key, tableId, 'opener', ({ status }) => status === 'OPEN');
+  expect((await playOut(client, other.key, await dealOpen())).wageredUsd).toBeGreaterThan(0.25);
+  const open = await dealOpen();
+  const voided = await client.operator('POST', `/rounds/${open.roundId}/void`, { reason: 'a test' });
+  expect(voided.status, voided.text).toBe(200);
   return { ticket: ticket.body, roundId: round.roundId };
 }
 
@@ -187,7 +212,8 @@ describe.sequential('a week of the ledger', () => {
     // A small day is counted.
     const listed = await new LedgerDays(sql).list(today);
     for (const { day, entries, isEstimate } of listed) {
-      const [row] = await raw`SELECT count(*)::int AS entries FROM ${raw(`ledger_${day.replaceAll('-', '')}`)}`;
+      const [row] =
+        await raw`SELECT count(*)::int AS entries FROM ${raw(`ledger_${day.replaceAll('-', '')}`)}`;
       expect({ entries, isEstimate }).toEqual({ entries: row!.entries, isEstimate: false });
       expect(entries).toBeGreaterThan(0);
     }
@@ -268,6 +294,30 @@ describe.sequential('a week of the ledger', () => {
         microsOf(report.totalPaidOutUsd),
       ]);
     }
+  });
+
+  test("the figures of the page's SQL are the settlement reports', with blackjack", async () => {
+    const [sums, ofPlayer] = docCode('docs/archive.md', 'sql').map(inPostgres);
+    await raw`CREATE TEMPORARY TABLE archived_ledger (LIKE ledger)`;
+    for (const day of days) await loadArchived(day);
+    const rows = await raw.unsafe<Record<string, unknown>[]>(sums!);
+    const found = new Map(
+      rows.map(({ day, partner_id: partner, spins, wagered_usd: wagered, paid_usd: paid }) => [
+        `${dayAt(Number(day))}/${partner}`,
+        [spins, wagered, paid].map(Number),
+      ]),
+    );
+    for (const each of [partnerId, other.partnerId]) {
+      for (const { date, report } of await reportsOf(raw, each)) {
+        const figures = [report.totalSpins, report.totalWageredUsd, report.totalPaidOutUsd].map(Number);
+        expect(found.get(`${date}/${each}`) ?? [0, 0, 0]).toEqual(figures);
+        found.delete(`${date}/${each}`);
+      }
+    }
+    expect([...found]).toEqual([]);
+    const kinds = await raw`SELECT DISTINCT kind FROM archived_ledger ORDER BY kind`;
+    expect(kinds.map(({ kind }) => kind)).toEqual([1, 2, 3, 6, 7, 8]);
+    expect(await raw.unsafe(ofPlayer!.replace('alice', 'ann'))).toHaveLength(15 * DAYS + 2);
   });
 
   describe('a copy of the archive', () => {
