@@ -53,7 +53,7 @@ interface GameState {
   readonly payouts: Payouts | undefined;
   /** The index that comes next. */
   next: number;
-  readonly voids: { readonly fromIndex: number; readonly toIndex: number }[];
+  readonly voids: { readonly fromIndex: number; readonly toIndex: number; readonly sealedTo: number }[];
   /** The first void that is not accounted for. */
   voidAt: number;
   /** Sealed outcomes from an index on; {@link NOT_SEALED} where there is none. */
@@ -564,7 +564,7 @@ export class LedgerPass {
     let voided = 0;
     for (const game of this.#games.values()) {
       this.#passVoids(game, Number.POSITIVE_INFINITY);
-      for (const range of game.voids) voided += range.toIndex - range.fromIndex;
+      for (const range of game.voids) voided += range.sealedTo - range.fromIndex;
       const booked = progress.get(game.gameId) ?? 0;
       if (booked !== game.next) {
         findings.found(

@@ -72,7 +72,8 @@ export interface Facts {
   /** By game: the next index that the ledger expects. */
   readonly progress: ReadonlyMap<number, number>;
   /** By game and index. */
-  readonly voids: readonly { gameId: number; fromIndex: number; toIndex: number }[];
+  /** `sealedTo`: after the last of them that was sealed; a restore leaves a gap behind it. */
+  readonly voids: readonly { gameId: number; fromIndex: number; toIndex: number; sealedTo: number }[];
   /** Notes of rotations, which are entries of their cells and none of the ledger. */
   readonly rotations: readonly bigint[];
   readonly gameDays: readonly AuditedGameDay[];
@@ -347,8 +348,8 @@ async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
   const progress = await tx<{ game_id: number; next_index: bigint }[]>`
     SELECT game_id, next_index FROM game_progress`;
   const voids = await tx<
-    { game_id: number; from_index: bigint; to_index: bigint; entry_id: bigint | null }[]
-  >`SELECT game_id, from_index, to_index, entry_id FROM voids ORDER BY game_id, from_index`;
+    { game_id: number; from_index: bigint; to_index: bigint; sealed_to: bigint; entry_id: bigint | null }[]
+  >`SELECT game_id, from_index, to_index, coalesce(sealed_to, to_index) AS sealed_to, entry_id FROM voids ORDER BY game_id, from_index`;
   const openingDays = await tx<
     { partner_id: number; day: string; players: bigint; opened_micros: bigint }[]
   >`SELECT partner_id, ${DAY} AS day, players, opened_micros FROM opening_days`;
@@ -381,6 +382,7 @@ async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
       gameId: row.game_id,
       fromIndex: safe(row.from_index),
       toIndex: safe(row.to_index),
+      sealedTo: safe(row.sealed_to),
     })),
     rotations: voids.flatMap(({ entry_id: id }) => (id === null ? [] : [id])),
     gameDays: await gameDays(tx, 'game_days'),

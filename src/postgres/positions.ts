@@ -147,8 +147,8 @@ export async function giveUpLeased(
         THEN greatest(leased_to, coalesce(floor, leased_to + ${RESTORED_GAP}::bigint)) ELSE leased_to END AS to_index
       FROM leased LEFT JOIN unnest(${arrayOf([...floors.keys()])}::int[], ${arrayOf([...floors.values()])}::bigint[])
         AS f(game_id, floor) USING (game_id)),
-    given_up AS (INSERT INTO voids (game_id, from_index, to_index, epoch, reason)
-      SELECT game_id, from_index, to_index, ${epoch}, ${reason} FROM ends WHERE to_index > from_index RETURNING game_id),
+    given_up AS (INSERT INTO voids (game_id, from_index, to_index, epoch, reason, sealed_to)
+      SELECT game_id, from_index, to_index, ${epoch}, ${reason}, CASE WHEN leased_to < to_index THEN leased_to END FROM ends WHERE to_index > from_index RETURNING game_id),
     resumed AS (INSERT INTO game_progress (game_id, next_index) SELECT game_id, to_index FROM ends JOIN given_up USING (game_id)
       ON CONFLICT (game_id) DO UPDATE SET next_index = excluded.next_index)
     SELECT game_id, from_index, leased_to, to_index FROM ends WHERE to_index > from_index ORDER BY game_id`;

@@ -157,7 +157,7 @@ export class Reports {
                  WHERE day BETWEEN ${first}::date AND ${to}::date ${own} GROUP BY game_id),
         b AS (SELECT game_id, sum(paid_micros) AS bonus FROM communal_days
               WHERE day BETWEEN ${first}::date AND ${to}::date ${own} GROUP BY game_id),
-        v AS (SELECT game_id, sum(to_index - from_index) AS voided FROM voids
+        v AS (SELECT game_id, sum(coalesce(sealed_to, to_index) - from_index) AS voided FROM voids
               WHERE (voided_at AT TIME ZONE 'UTC')::date BETWEEN ${first}::date AND ${to}::date GROUP BY game_id),
         o AS (${openRoundsBefore(before)}),
         f AS (SELECT g.game_id, coalesce(spins, 0) AS spins, coalesce(wagered, 0) AS wagered, coalesce(paid, 0) AS paid,
