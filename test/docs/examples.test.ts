@@ -10,6 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { API_VERSION } from '../../src/contract/apis.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestPartner } from '../support/client.js';
+import { docCode } from '../support/docBlocks.js';
 import { ROOT } from '../support/root.js';
 import { registerTable } from '../support/rounds.js';
 import { startService } from '../support/service.js';
@@ -38,6 +39,9 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
+/** Blocks with a label, which become tabs, too. */
+const samplesOf = (page: string, language: string): string => docCode(`docs/${page}`, language).join('\n');
+
 /** The blocks of a page in a language, one after the other, with the address of the service. */
 const programOf = (page: string, language: string): string =>
   [...read('docs', page).matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))]
@@ -50,6 +54,42 @@ test.skipIf(!isThere('python3'))('the page of Python spins once, lists, and play
   const env = { PATH: process.env.PATH, HOME: folder, SPINDLE_URL: service.base, SPINDLE_KEY: partner.key };
   const { stdout } = await run('python3', ['-c', programOf('python.md', 'python')], { env });
   expect(stdout).toMatch(/^paid [\d.]+ balance [\d.]+\n\d+ spins so far\nKS-4103\nthe round paid [\d.]+\n$/);
+});
+
+test.skipIf(!isThere('python3'))(
+  'the samples of Python in the pages of sheets and of the quick start register a game and spin it',
+  async () => {
+    const { key } = await service.newPartner();
+    await writeFile(join(folder, 'par-sheet.json'), JSON.stringify(parSheet('classic-3-reel')));
+    const env = { PATH: process.env.PATH, HOME: folder, SPINDLE_URL: service.base, SPINDLE_KEY: key };
+    const spin = samplesOf('quick-start.md', 'python')
+      .replace('once(', 'spin = once(')
+      .replace('"gameId": 1', '"gameId": game["gameConfigId"]');
+    // The functions of the page of Python, without the game that it looks for.
+    const [calling, once] = docCode('docs/python.md', 'python');
+    const functions = `${calling}\n${once!.slice(0, once!.indexOf('\ngame = '))}`;
+    const program = [functions, samplesOf('par-sheets.md', 'python'), spin, 'print(spin["requestId"])'];
+    const { stdout } = await run('python3', ['-c', program.join('\n')], { env, cwd: folder });
+    expect(stdout).toBe('first-spin\n');
+  },
+);
+
+test('the samples of TypeScript in the pages of sheets and of the quick start register a game and spin it', async () => {
+  const { key } = await service.newPartner();
+  await writeFile(join(folder, 'par-sheet.json'), JSON.stringify(parSheet('classic-3-reel')));
+  const client = join(ROOT, 'dist', 'clients', 'typescript', 'src', 'index.js');
+  const spin = samplesOf('quick-start.md', 'ts')
+    .replace('await', 'const spin = await')
+    .replace('gameId: 1', 'gameId: game.gameConfigId');
+  const program = `import { readFile } from 'node:fs/promises';
+import { Spindle } from '${client}';
+const spindle = new Spindle({ baseUrl: '${service.base}', apiKey: '${key}' });
+${samplesOf('par-sheets.md', 'ts')}
+${spin}
+console.log(spin.requestId);`;
+  const args = ['--input-type=module', '--eval', program];
+  const { stdout } = await run(process.execPath, args, { cwd: folder });
+  expect(stdout).toBe('first-spin\n');
 });
 
 test.skipIf(!isThere('curl'))(

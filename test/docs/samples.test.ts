@@ -1,0 +1,171 @@
+/** Each sample of code in the documentation is run by a test; commands of `spindle` exist, with their options. */
+import { execFile } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { promisify } from 'node:util';
+import postgres from 'postgres';
+import { describe, expect, test } from 'vitest';
+import { freshStores } from '../setup/freshStores.js';
+import { docBlocks, docCode } from '../support/docBlocks.js';
+import { ROOT } from '../support/root.js';
+
+const CLI = join(ROOT, 'dist', 'src', 'cli.js');
+const PAGES = [
+  'README.md',
+  'clients/typescript/README.md',
+  ...readdirSync(join(ROOT, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+];
+const CODE = ['sql', 'ts', 'js', 'python', 'sh'];
+const HERE = 'test/docs/samples.test.ts';
+const EXAMPLES = 'test/docs/examples.test.ts';
+const BACKUP = 'test/backup/page.ts';
+
+/** Blocks of a page in a language, how many there are, and the test that runs them. */
+const RUN: readonly (readonly [page: string, language: string, count: number, test: string])[] = [
+  ['docs/archive.md', 'sql', 2, 'test/archive/archive.test.ts'],
+  ['docs/backup.md', 'sh', 3, BACKUP],
+  ['docs/curl.md', 'sh', 5, EXAMPLES],
+  ['docs/operations.md', 'sql', 1, HERE],
+  ['docs/par-sheets.md', 'python', 1, EXAMPLES],
+  ['docs/par-sheets.md', 'ts', 1, EXAMPLES],
+  ['docs/production.md', 'sql', 1, HERE],
+  ['docs/python.md', 'python', 5, EXAMPLES],
+  ['docs/quick-start.md', 'js', 1, 'test/client/client.test.ts'],
+  ['docs/quick-start.md', 'python', 1, EXAMPLES],
+  ['docs/quick-start.md', 'ts', 1, EXAMPLES],
+  ['docs/webhooks.md', 'js', 3, 'test/webhooks/webhookSnippets.test.ts'],
+  ['docs/webhooks.md', 'python', 1, 'test/webhooks/webhookSnippets.test.ts'],
+];
+
+const CURL = 'the requests are those of docs/curl.md, which is run whole';
+const COMPOSE = 'builds an image: `npm run test:image` and `npm run test:chart` do what it says';
+/** Blocks that no test runs as they are written, and why. */
+const NOT_RUN: readonly (readonly [page: string, language: string, count: number, why: string])[] = [
+  [
+    'README.md',
+    'sh',
+    2,
+    'starts the service of this folder and its whole suite; the spin is that of docs/curl.md',
+  ],
+  [
+    'clients/typescript/README.md',
+    'sh',
+    1,
+    'the package is installed from a file by test/docs/examples.test.ts',
+  ],
+  [
+    'clients/typescript/README.md',
+    'ts',
+    6,
+    'fragments without their surroundings; test/client makes these calls',
+  ],
+  ['docs/blackjack.md', 'sh', 2, 'rounds of an example; test/blackjack plays them'],
+  [
+    'docs/command.md',
+    'sh',
+    5,
+    'a partner is made and a raffle is played by test/cli; the requests are those of docs/curl.md',
+  ],
+  ['docs/kubernetes.md', 'sh', 4, 'needs a cluster; test/deployment renders the chart'],
+  ['docs/operations.md', 'sh', 2, COMPOSE],
+  ['docs/par-sheets.md', 'sh', 1, CURL],
+  ['docs/proofs.md', 'sh', 5, 'test/transparency and test/cli verify these proofs by module and command'],
+  ['docs/quick-start.md', 'sh', 7, CURL],
+  ['docs/raffles.md', 'sh', 2, 'names values of an example; test/domain computes its vector'],
+  ['docs/rng.md', 'sh', 2, "pipes gigabytes into another program's tests"],
+  ['docs/run.md', 'sh', 2, 'starts the service of this folder'],
+  ['docs/sandbox.md', 'sh', 1, CURL],
+  ['docs/webhooks.md', 'sh', 1, 'registers an address of an example; test/webhooks registers others'],
+];
+
+/** The lines of a block, without comments, with those that end in a backslash joined. */
+const linesOf = (code: string): string[] =>
+  code
+    .replaceAll(/\\\n\s*/g, ' ')
+    .split('\n')
+    .map((line) => line.replace(/(^|\s)#.*$/, '').trim())
+    .filter((line) => line !== '');
+
+/** A shell's words, as far as the pages need it. */
+const wordsOf = (line: string): string[] => line.match(/'[^']*'|"[^"]*"|\S+/g) ?? [];
+
+const isCommandOnly = (code: string): boolean =>
+  linesOf(code).every((line) => line.startsWith('npx spindle ') && !/[|<>]/.test(line));
+
+const commands = PAGES.flatMap((page) =>
+  docBlocks(page)
+    .filter(({ language }) => language === 'sh')
+    .flatMap(({ code }) => linesOf(code))
+    .flatMap((line) => [...line.matchAll(/npx spindle ([^|<>;]+)/g)].map(([, words]) => words!.trim())),
+);
+
+describe('the samples of the documentation', () => {
+  test('are each run by a test, or listed with the reason why not', () => {
+    const found = new Map<string, number>();
+    for (const page of PAGES) {
+      for (const { language, code } of docBlocks(page)) {
+        if (!CODE.includes(language) || (language === 'sh' && isCommandOnly(code))) continue;
+        found.set(`${page} ${language}`, (found.get(`${page} ${language}`) ?? 0) + 1);
+      }
+    }
+    const listed = [...RUN, ...NOT_RUN].map(([page, language, count]) => [`${page} ${language}`, count]);
+    expect(Object.fromEntries(found)).toEqual(Object.fromEntries(listed));
+    expect(new Set(listed.map(([name]) => name)).size).toBe(listed.length);
+  });
+
+  test.each(RUN)('of %s in %s (%d) are read by %s', (page, _language, _count, file) => {
+    expect(existsSync(join(ROOT, file))).toBe(true);
+    expect(readFileSync(join(ROOT, file), 'utf8')).toContain(basename(page));
+  });
+});
+
+const help = new Map<string, Promise<string>>();
+const helpOf = (words: readonly string[]): Promise<string> => {
+  const name = words.join(' ');
+  const known = help.get(name);
+  if (known !== undefined) return known;
+  const asked = promisify(execFile)(process.execPath, [CLI, ...words, '--help']).then(({ stdout }) => stdout);
+  help.set(name, asked);
+  return asked;
+};
+
+test.each([...new Set(commands)])('spindle has the command and the options of: %s', async (line) => {
+  const words = wordsOf(line);
+  const path: string[] = [];
+  let text = await helpOf([]);
+  for (const word of words) {
+    if (!/^[a-z][a-z-]*$/.test(word)) break;
+    const below = await helpOf([...path, word]).catch(() => '');
+    if (!below.startsWith(`Usage: spindle ${[...path, word].join(' ')} `)) break;
+    path.push(word);
+    text = below;
+  }
+  expect(path.length).toBeGreaterThan(0);
+  const isGroup = /^Usage: .*\[command\]/m.test(text);
+  const next = words[path.length];
+  expect(isGroup && next !== undefined && !next.startsWith('-')).toBe(false);
+  for (const option of words.filter((word) => /^--[a-z]/.test(word))) {
+    const [name] = option.split('=');
+    expect(`${text}\n${await helpOf([])}`).toMatch(new RegExp(`${name}\\b`));
+  }
+});
+
+test.each(['docs/operations.md', 'docs/production.md'])('the SQL of %s runs on the schema', async (page) => {
+  const stores = await freshStores();
+  const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
+  try {
+    const undone = sql.begin(async (tx) => {
+      // Roles are the server's: what is done to them ends with the transaction.
+      const known = await tx`SELECT 1 FROM pg_roles WHERE rolname = 'spindle'`;
+      if (known.length === 0) await tx`CREATE ROLE spindle LOGIN`;
+      for (const code of docCode(page, 'sql')) await tx.unsafe(code);
+      throw new Error('undone');
+    });
+    await expect(undone).rejects.toThrow('undone');
+  } finally {
+    await sql.end();
+    await stores.drop();
+  }
+});
