@@ -183,7 +183,7 @@ async function gapIsNotCounted(): Promise<void> {
   const { body } = await service.operator<{ totals: object }>('GET', '/reports/games?interval=LTD');
   expect(body.totals).toMatchObject({ voidedOutcomes: outcomes });
   // Voids of the version before have no such column: the migration computes it.
-  const migration = readFileSync(join(ROOT, 'src/postgres/migrations/0057_sealed_voids.sql'), 'utf8');
+  const migration = readFileSync(join(ROOT, 'src/postgres/migrations/0056_sealed_voids.sql'), 'utf8');
   const migrated = withSql(restored.databaseUrl, (sql) =>
     sql.begin(async (tx) => {
       await tx.unsafe(`ALTER TABLE voids DROP COLUMN sealed_to; ${migration}`);
