@@ -142,7 +142,7 @@ export class Operators {
     });
   }
 
-  /** Begins a session, and forgets those that are over. */
+  /** Begins a session, which ends with its key at the latest, and forgets those that are over. @returns when it ends */
   async beginSession(
     actor: string,
     session: { sessionHash: Buffer; keyHash: Buffer; minutes: number },
@@ -157,7 +157,9 @@ export class Operators {
           ORDER BY created_at DESC, session_hash OFFSET ${SESSIONS_PER_KEY_MAX - 1})`;
       const [row] = await tx<{ expires_at: Date }[]>`
         INSERT INTO operator_sessions (session_hash, key_hash, expires_at)
-        VALUES (${session.sessionHash}, ${session.keyHash}, now() + ${session.minutes}::int * interval '1 minute')
+        VALUES (${session.sessionHash}, ${session.keyHash}, least(
+          now() + ${session.minutes}::int * interval '1 minute',
+          (SELECT expires_at FROM operators WHERE key_hash = ${session.keyHash})))
         RETURNING expires_at`;
       const after = { expiresAt: row!.expires_at };
       await audit(tx, { actor, action: 'session.begin', subject: `operator:${actor}`, after });

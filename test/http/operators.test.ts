@@ -317,6 +317,35 @@ describe('a session of the console', () => {
     );
   });
 
+  test('begins with a key only: its cookie renews nothing, and signing out leaves no other', async () => {
+    const { apiKey } = await made('renewing', 'operator');
+    const { cookie, session } = await signIn(apiKey);
+    const { csrfToken } = session;
+    for (const from of [client, other])
+      expect(await withCookie(cookie, 'POST', '/session', { csrfToken, from })).toMatchObject(
+        failed(401, 'KS-4001'),
+      );
+    expect(await withCookie(cookie, 'GET', '/session')).toMatchObject({
+      status: 200,
+      body: { expiresAt: session.expiresAt },
+    });
+    expect((await withCookie(cookie, 'DELETE', '/session', { csrfToken })).status).toBe(204);
+    const sql = postgres(stores.databaseUrl);
+    try {
+      const left = await sql`
+        SELECT 1 FROM operator_sessions JOIN operators USING (key_hash) WHERE operators.name = 'renewing'`;
+      expect(left).toHaveLength(0);
+    } finally {
+      await sql.end();
+    }
+  });
+
+  test('ends no later than its key', async () => {
+    const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
+    const { apiKey } = await made('short', 'operator', { expiresAt });
+    expect((await signIn(apiKey)).session.expiresAt).toBe(expiresAt);
+  });
+
   test('is one of at most ten of its key: one more ends the oldest', async () => {
     const { apiKey } = await made('many', 'operator');
     const cookies: string[] = [];

@@ -140,8 +140,7 @@ export const signIn = endpoint(
     response: Session,
   },
   {
-    description:
-      'Takes the key of an operator and answers with a cookie that scripts of the page cannot read, for the console. Every change that comes with the cookie carries `csrfToken` in the header `X-CSRF-Token`. A key has at most 10 sessions at once: one more ends the oldest.',
+    description: `Takes the key of an operator and answers with a cookie that scripts of the page cannot read, for the console. Every change that comes with the cookie carries \`csrfToken\` in the header \`X-CSRF-Token\`. A session ends at its \`expiresAt\`, which is not behind the key's, and begins no other: with the cookie alone the answer is ${ERRORS.missingApiKey.code}. A key has at most 10 sessions at once: one more ends the oldest.`,
     response: SESSION,
   },
 );

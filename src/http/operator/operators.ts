@@ -93,6 +93,13 @@ const shownSession = (
 
 const sessionRoutes = ({ store, sessions }: Services): Route[] => [
   route(contract.signIn, async ({ operator, isSecure }) => {
+    // A session that could begin another one would never end.
+    if (operator.session !== undefined)
+      throw new ApiError(ERRORS.missingApiKey, {
+        details: [
+          { path: '/X-API-Key', message: 'must be the key of an operator: a session begins no other' },
+        ],
+      });
     const token = sessions.tokens.make();
     const { keyHash } = operator;
     const begun = { sessionHash: sha256(token), keyHash, minutes: sessions.minutes };
