@@ -4,6 +4,7 @@ import ipaddr from 'ipaddr.js';
 const HOPS_MAX = 10;
 /** An IPv6 client is given at least such a network, and may use any address of it. */
 const IPV6_CLIENT_BITS = 64;
+const IPV6_SITE_BITS = 48;
 
 /** Where a request came from, as far as is known. */
 export interface Origin {
@@ -83,11 +84,16 @@ function networkOf(text: string): [ipaddr.IPv4 | ipaddr.IPv6, number] {
 }
 
 /** What one client can use at will: an IPv4 address, or the /64 network of an IPv6 address. */
-export function clientNetwork(address: string): string {
+export const clientNetwork = (address: string): string => networkAround(address, IPV6_CLIENT_BITS);
+
+/** What one customer may have been given at the most: the /48 network of an IPv6 address; an IPv4 address. */
+export const siteNetwork = (address: string): string => networkAround(address, IPV6_SITE_BITS);
+
+function networkAround(address: string, ipv6Bits: number): string {
   if (!address.includes(':') || !ipaddr.isValid(address)) return address;
   const parsed = ipaddr.process(address);
   if (parsed.kind() === 'ipv4') return parsed.toString();
-  return `${ipaddr.IPv6.networkAddressFromCIDR(`${parsed}/${IPV6_CLIENT_BITS}`)}/${IPV6_CLIENT_BITS}`;
+  return `${ipaddr.IPv6.networkAddressFromCIDR(`${parsed}/${ipv6Bits}`)}/${ipv6Bits}`;
 }
 
 /** A loopback address: whoever uses it is on the machine of the service. */

@@ -14,7 +14,7 @@ export interface AccessServices extends OperatorServices {
   keyByHash(hash: string): ApiKey | undefined;
   partner(partnerId: number): Partner | undefined;
   readonly countFailure: CountFailure;
-  /** Strangers fail at the operators' door more often than they may. */
+  /** Strangers fail at the operators' door more often than they may. @param client or the network that it is counted with */
   onWindowOver(client: string): void;
   /** A key that a stranger sent to the operators' door is none, or none any more. */
   onWrongKey(client: string, entry: ErrorEntry): void;
@@ -138,8 +138,8 @@ export class Access {
     // Who sent none, or a session that is over, tried no key.
     const isOfKey = entry !== ERRORS.missingApiKey && message === undefined;
     this.#failures.count(client, isOperators).then(
-      ({ window, isOver }) => {
-        if (isOver && isOperators) this.#services.onWindowOver(client);
+      ({ client: counted, window, isOver }) => {
+        if (isOver && isOperators) this.#services.onWindowOver(counted);
         else if (isOperators && isOfKey) this.#services.onWrongKey(client, entry);
         if (isOver) this.#replies.error(exchange, ERRORS.tooManyFailedLogins, window);
         else this.#replies.error(exchange, entry, window, options);

@@ -1,6 +1,6 @@
 /** How many connections there are, in all and by client network, and which further one is refused. */
 import { readFileSync } from 'node:fs';
-import { clientNetwork, isLoopback } from '../domain/trustedProxies.js';
+import { clientNetwork, isLoopback, siteNetwork } from '../domain/trustedProxies.js';
 
 /** Descriptors that are left for stores, files and the connections of the metrics server. */
 const DESCRIPTORS_RESERVED = 256;
@@ -57,6 +57,16 @@ export class Connections {
     return this.#open > this.limits.perAddress;
   }
 
+  /** The networks that a connection counts for, and how many each may have open: its client's, and that of an IPv6 site. */
+  boundsOf(address: string): [network: string, most: number][] {
+    const client = clientNetwork(address);
+    const site = siteNetwork(address);
+    const bounds: [string, number][] = [[client, this.limits.perAddress]];
+    // A site has thousands of /64s: without this bound one could open all connections that there are.
+    if (site !== client) bounds.push([site, Math.max(this.limits.perAddress, this.limits.total / 2)]);
+    return bounds;
+  }
+
   /** Whether an address has a bound of its own. */
   isBounded(address: string): boolean {
     return !isLoopback(address) && !this.limits.isProxy(address);
@@ -69,10 +79,13 @@ export class Connections {
 
   /** Counts a connection by its address, too. */
   addOf(address: string): Refusal | undefined {
-    const network = clientNetwork(address);
-    const count = (this.#byNetwork.get(network) ?? 0) + 1;
-    this.#byNetwork.set(network, count);
-    return this.add() ?? (count > this.limits.perAddress && this.isBounded(address) ? 'address' : undefined);
+    let isOver = false;
+    for (const [network, most] of this.boundsOf(address)) {
+      const count = (this.#byNetwork.get(network) ?? 0) + 1;
+      this.#byNetwork.set(network, count);
+      if (count > most) isOver = true;
+    }
+    return this.add() ?? (isOver && this.isBounded(address) ? 'address' : undefined);
   }
 
   remove(): void {
@@ -80,10 +93,11 @@ export class Connections {
   }
 
   removeOf(address: string): void {
-    const network = clientNetwork(address);
-    const count = this.#byNetwork.get(network)! - 1;
-    if (count === 0) this.#byNetwork.delete(network);
-    else this.#byNetwork.set(network, count);
+    for (const [network] of this.boundsOf(address)) {
+      const count = this.#byNetwork.get(network)! - 1;
+      if (count === 0) this.#byNetwork.delete(network);
+      else this.#byNetwork.set(network, count);
+    }
     this.remove();
   }
 }

@@ -1,5 +1,9 @@
-/** Failed authentications: counted by client in the store, and from the limit on refused here, for the rest of the window. */
+/**
+ * Failed authentications: counted by client in the store, and from the limit on refused here, for the rest of the window. The
+ * clients of a network that floods share a count, so that it can't fill the store with counts.
+ */
 import { WINDOW_SECONDS, type Window } from './answerHead.js';
+import { ClientCounts } from './clientCounts.js';
 
 /** Clients over the limit that are remembered; the store counts the others' failures. */
 const CLIENTS_MAX = 10_000;
@@ -7,13 +11,16 @@ const CLIENTS_MAX = 10_000;
 const PROMPT_FAILURES = 3;
 const FIRST_DELAY_MS = 50;
 const DELAY_MAX_MS = 2000;
-/** Answers that wait at once; a further one is not slowed, but refused. */
-const DELAYED_MAX = 256;
+/** Answers that wait at once, of one client and in all; a further one is not slowed, but refused. */
+const DELAYED_OF_CLIENT_MAX = 16;
+const DELAYED_MAX = 1024;
 
 /** Counts a failure of a client. */
 export type CountFailure = (client: string, limit: number) => Promise<{ count: number; timeMs: number }>;
 
 export interface Failure {
+  /** The client, or the network that it is counted with. */
+  readonly client: string;
   readonly window: Window;
   /** Over the limit: nothing more is said of the key. */
   readonly isOver: boolean;
@@ -24,11 +31,14 @@ export class Failures {
   readonly #limit: number;
   /** Failures of clients over the limit, by the window that they were counted in last. */
   readonly #over = new Map<string, { count: number; timeMs: number; seenMs: number }>();
+  readonly #clients: ClientCounts;
+  readonly #delayedOf = new Map<string, number>();
   #delayed = 0;
 
-  constructor(count: CountFailure, limit: number) {
+  constructor(count: CountFailure, limit: number, nowMs: () => number = Date.now) {
     this.#countInStore = count;
     this.#limit = limit;
+    this.#clients = new ClientCounts(WINDOW_SECONDS, nowMs);
   }
 
   /**
@@ -37,10 +47,12 @@ export class Failures {
    * @throws what the store throws
    */
   async count(client: string, isSlowed: boolean): Promise<Failure> {
-    const { count, timeMs } = this.#countHere(client) ?? (await this.#countThere(client));
-    const isRoom = !isSlowed || (await this.#delay(count));
+    const { name } = this.#clients.count(client);
+    const { count, timeMs } = this.#countHere(name) ?? (await this.#countThere(name));
+    const isRoom = !isSlowed || (await this.#delay(name, count));
     const remaining = Math.max(0, this.#limit - count);
     return {
+      client: name,
       window: { policy: 'auth', limit: this.#limit, remaining, nowMs: timeMs },
       isOver: count > this.#limit || !isRoom,
     };
@@ -69,13 +81,18 @@ export class Failures {
   }
 
   /** @returns false: too many answers wait already */
-  async #delay(count: number): Promise<boolean> {
+  async #delay(client: string, count: number): Promise<boolean> {
     if (count <= PROMPT_FAILURES) return true;
-    if (this.#delayed >= DELAYED_MAX) return false;
+    const ofClient = this.#delayedOf.get(client) ?? 0;
+    if (ofClient >= DELAYED_OF_CLIENT_MAX || this.#delayed >= DELAYED_MAX) return false;
     this.#delayed++;
+    this.#delayedOf.set(client, ofClient + 1);
     const delayMs = Math.min(DELAY_MAX_MS, FIRST_DELAY_MS * 2 ** (count - PROMPT_FAILURES - 1));
     await new Promise((resolve) => setTimeout(resolve, delayMs).unref());
     this.#delayed--;
+    const left = this.#delayedOf.get(client)! - 1;
+    if (left === 0) this.#delayedOf.delete(client);
+    else this.#delayedOf.set(client, left);
     return true;
   }
 }

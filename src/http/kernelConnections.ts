@@ -4,7 +4,6 @@
  */
 import { readFile } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { clientNetwork } from '../domain/trustedProxies.js';
 import type { Connections } from './connections.js';
 
 const TABLES = ['/proc/self/net/tcp', '/proc/self/net/tcp6'];
@@ -47,17 +46,21 @@ export class KernelConnections {
       return false;
     }
     if (!this.#connections.isBounded(address)) return false;
-    const { perAddress } = this.#connections.limits;
-    const network = clientNetwork(address);
-    const opened = (this.#opened.get(network) ?? 0) + 1;
-    this.#opened.set(network, opened);
-    const counted = this.#counted.get(network) ?? 0;
-    const isClear = this.#areAllKnown && counted + opened <= perAddress && this.#opened.size <= NETWORKS_MAX;
+    let isClear = this.#areAllKnown;
+    let isOver = false;
+    for (const [network, most] of this.#connections.boundsOf(address)) {
+      const opened = (this.#opened.get(network) ?? 0) + 1;
+      this.#opened.set(network, opened);
+      const counted = this.#counted.get(network) ?? 0;
+      if (counted + opened > most) isClear = false;
+      if (counted > most) isOver = true;
+    }
+    isClear &&= this.#opened.size <= NETWORKS_MAX;
     if (!isClear && performance.now() - this.#countedMs > COUNT_EVERY_MS) {
       this.#countedMs = performance.now();
       void this.#count();
     }
-    return counted > perAddress;
+    return isOver;
   }
 
   async #count(): Promise<void> {
@@ -67,7 +70,18 @@ export class KernelConnections {
     const tables = await Promise.all(TABLES.map(this.#readTable));
     const counts = new Map<string, number>();
     for (const table of tables) await countClients(table, port, counts);
-    this.#counted = await byNetwork(counts);
+    this.#counted = await this.#byNetwork(counts);
+  }
+
+  async #byNetwork(counts: ReadonlyMap<string, number>): Promise<Map<string, number>> {
+    const networks = new Map<string, number>();
+    let clients = 0;
+    for (const [client, count] of counts) {
+      if (++clients % LINES_PER_TURN === 0) await nextTurn();
+      for (const [network] of this.#connections.boundsOf(addressOf(client)))
+        networks.set(network, (networks.get(network) ?? 0) + count);
+    }
+    return networks;
   }
 }
 
@@ -86,17 +100,6 @@ async function countClients(table: string, port: string, counts: Map<string, num
     const client = table.slice(local + port.length + 1, clientEnd);
     counts.set(client, (counts.get(client) ?? 0) + 1);
   }
-}
-
-async function byNetwork(counts: ReadonlyMap<string, number>): Promise<Map<string, number>> {
-  const networks = new Map<string, number>();
-  let clients = 0;
-  for (const [client, count] of counts) {
-    if (++clients % LINES_PER_TURN === 0) await nextTurn();
-    const network = clientNetwork(addressOf(client));
-    networks.set(network, (networks.get(network) ?? 0) + count);
-  }
-  return networks;
 }
 
 /** Address of the kernel's spelling: 32-bit words in hexadecimal, each in the order of the machine's bytes. */

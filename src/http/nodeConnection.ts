@@ -1,12 +1,14 @@
 /** What one connection of node:http has under way, and the bounds of it. */
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Refusal } from './connections.js';
+import { siteNetwork } from '../domain/trustedProxies.js';
+import type { Connections, Refusal } from './connections.js';
 
 /** Requests of a connection that are not answered in full: node reads on while it answers. */
 const REQUESTS_MAX = 16;
-/** Bytes of answers that wait for the readers of one connection, and of all. */
+/** Bytes of answers that wait for the readers of one connection, of one client, and of all. */
 const WAITING_BYTES_MAX = 1_048_576;
+const CLIENT_WAITING_BYTES_MAX = 8_388_608;
 const ALL_WAITING_BYTES_MAX = 67_108_864;
 const SMALL_BYTES = 8192;
 /** Of a head, which is not measured. */
@@ -16,9 +18,25 @@ const STALLED_MS = 10_000;
 /** A client that was refused has so long to read why. */
 const REFUSED_MS = 2000;
 
-/** Bytes of answers that wait for their readers on all connections. */
-export interface WaitingBytes {
-  bytes: number;
+/** Bytes of answers that wait for their readers on all connections, and on those of each client. */
+export class WaitingBytes {
+  readonly #byClient = new Map<string, number>();
+  #bytes = 0;
+
+  /** @param client undefined: the connections are those of many, such as a proxy's */
+  hasRoom(client: string | undefined, bytes: number): boolean {
+    const ofClient = client === undefined ? 0 : (this.#byClient.get(client) ?? 0);
+    return this.#bytes + bytes <= ALL_WAITING_BYTES_MAX && ofClient + bytes <= CLIENT_WAITING_BYTES_MAX;
+  }
+
+  /** @param bytes below 0: they wait no longer */
+  add(client: string | undefined, bytes: number): void {
+    this.#bytes += bytes;
+    if (client === undefined) return;
+    const ofClient = (this.#byClient.get(client) ?? 0) + bytes;
+    if (ofClient === 0) this.#byClient.delete(client);
+    else this.#byClient.set(client, ofClient);
+  }
 }
 
 export class NodeConnection {
@@ -27,17 +45,19 @@ export class NodeConnection {
   proxied = '';
   readonly #socket: Socket;
   readonly #all: WaitingBytes;
+  readonly #client: string | undefined;
   readonly #refused: Record<Refusal, number>;
   /** Requests that are not answered in full. */
   readonly #requests = new Set<IncomingMessage>();
   #waitingBytes = 0;
   #refusal: number | undefined;
 
-  constructor(socket: Socket, all: WaitingBytes, refused: Record<Refusal, number>) {
+  constructor(socket: Socket, all: WaitingBytes, connections: Connections) {
     this.#socket = socket;
     this.#all = all;
-    this.#refused = refused;
+    this.#refused = connections.refused;
     this.address = socket.remoteAddress ?? '';
+    this.#client = connections.isBounded(this.address) ? siteNetwork(this.address) : undefined;
   }
 
   /** Counts a request. @returns false: it was one too many, or nothing is read any more of the connection */
@@ -87,13 +107,13 @@ export class NodeConnection {
     // One small answer has its place always: who reads is served whoever else does not.
     const isMore = this.#waitingBytes > 0;
     const isTooMuch = isMore && this.#waitingBytes + bytes > WAITING_BYTES_MAX;
-    const isTooMuchInAll = (isMore || bytes > SMALL_BYTES) && this.#all.bytes + bytes > ALL_WAITING_BYTES_MAX;
+    const isTooMuchInAll = (isMore || bytes > SMALL_BYTES) && !this.#all.hasRoom(this.#client, bytes);
     if (isTooMuch || isTooMuchInAll) return this.#close('unread');
     this.#waitingBytes += bytes;
-    this.#all.bytes += bytes;
+    this.#all.add(this.#client, bytes);
     response.once('finish', () => {
       this.#waitingBytes -= bytes;
-      this.#all.bytes -= bytes;
+      this.#all.add(this.#client, -bytes);
       // Without requests node has set the time that a connection may be idle.
       if (this.#waitingBytes === 0 && this.#requests.size > 0) this.#socket.setTimeout(0);
     });
@@ -107,7 +127,7 @@ export class NodeConnection {
 
   /** The connection is closed: nothing waits any more. */
   release(): void {
-    this.#all.bytes -= this.#waitingBytes;
+    this.#all.add(this.#client, -this.#waitingBytes);
     this.#waitingBytes = 0;
   }
 

@@ -15,7 +15,7 @@ import {
   type ListenerOptions,
   type ServerRoute,
 } from './listener.js';
-import { NodeConnection, type WaitingBytes } from './nodeConnection.js';
+import { NodeConnection, WaitingBytes } from './nodeConnection.js';
 import { NodeResponse } from './nodeResponse.js';
 import { takeProxyHeader } from './proxyHeader.js';
 import { newRequestId } from './requestIds.js';
@@ -37,7 +37,7 @@ export class NodeListener implements HttpListener {
   readonly #options: ListenerOptions;
   readonly connections: Connections;
   readonly #bySocket = new WeakMap<Socket, NodeConnection>();
-  readonly #waiting: WaitingBytes = { bytes: 0 };
+  readonly #waiting = new WaitingBytes();
   readonly #bodies = new BodyMemory();
   #open = 0;
 
@@ -101,7 +101,7 @@ export class NodeListener implements HttpListener {
 
   /** Counts a connection that was just opened, and serves it unless there are too many. */
   #admit(socket: Socket, serve: (socket: Socket) => void): void {
-    const connection = new NodeConnection(socket, this.#waiting, this.connections.refused);
+    const connection = new NodeConnection(socket, this.#waiting, this.connections);
     this.#bySocket.set(socket, connection);
     const refusal = this.connections.addOf(connection.address);
     socket.once('close', () => {

@@ -1,6 +1,7 @@
 /** How often a client without a key may ask for what is public: a fixed window by its address, in this process. */
 import { ERRORS } from '../domain/errors.js';
 import { WINDOW_SECONDS } from './answerHead.js';
+import { ClientCounts } from './clientCounts.js';
 import type { Exchange } from './exchange.js';
 import type { Replies } from './reply.js';
 
@@ -10,21 +11,18 @@ const PAGES_MAX = 600;
 const DOCUMENTS_MAX = 60;
 /** Requests of an address for the public log in a window: a mirror reads 6,000 tiles a minute. */
 const LOG_MAX = 6000;
-/** Addresses that are counted apart; those beyond share one count. */
-const ADDRESSES_MAX = 10_000;
-const OTHERS = 'others';
 
 export class PublicWindow {
-  readonly #counts = new Map<string, number>();
+  readonly #counts: ClientCounts;
   readonly #policy: string;
   readonly #limit: number;
   readonly #nowMs: () => number;
-  #minute = 0;
 
   private constructor(policy: string, limit: number, nowMs: () => number) {
     this.#policy = policy;
     this.#limit = limit;
     this.#nowMs = nowMs;
+    this.#counts = new ClientCounts(WINDOW_SECONDS, nowMs);
   }
 
   /** For the pages of the documentation. */
@@ -44,16 +42,7 @@ export class PublicWindow {
 
   /** Counts a request. @param address an IPv4 address or an IPv6 network */
   admits(address: string): boolean {
-    const minute = Math.floor(this.#nowMs() / 1000 / WINDOW_SECONDS);
-    if (minute !== this.#minute) {
-      this.#minute = minute;
-      this.#counts.clear();
-    }
-    const isCounted = this.#counts.has(address) || this.#counts.size < ADDRESSES_MAX;
-    const key = isCounted ? address : OTHERS;
-    const count = (this.#counts.get(key) ?? 0) + 1;
-    this.#counts.set(key, count);
-    return count <= this.#limit;
+    return this.#counts.count(address).count <= this.#limit;
   }
 
   refuse(exchange: Exchange, replies: Replies): void {

@@ -200,8 +200,10 @@ test('a client without a key is bounded, without a cost to others', () => {
     Array.from({ length: 700 }, () => window.admits(address)).filter(Boolean).length;
   expect(admitted('192.0.2.1')).toBe(600);
   expect(admitted('192.0.2.2')).toBe(600);
-  for (let i = 0; i < 20_000; i++) window.admits(`2001:db8:${i}::/64`);
-  expect(window.admits('198.51.100.1')).toBe(false);
+  for (let i = 0; i < 20_000; i++) window.admits(`2a01:4f8:7:${i.toString(16)}::/64`);
+  expect(window.admits('2a01:4f8:7:ffff::/64'), 'the network that floods').toBe(false);
+  expect(admitted('198.51.100.1')).toBe(600);
+  expect(admitted('2a01:4f8:8:1::/64')).toBe(600);
   nowMs = 60_000;
   expect(window.admits('192.0.2.1')).toBe(true);
 });
