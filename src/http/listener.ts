@@ -26,6 +26,8 @@ export interface ListenerOptions {
   /** Answers a request whose handler threw: a defect of ours, which must not end the process. */
   readonly onDefect: (exchange: Exchange, error: unknown) => void;
   readonly connections: Connections;
+  /** Who asked, as the windows of strangers count: an IPv4 address or an IPv6 /64. */
+  readonly clientOf: (exchange: Exchange) => string;
   /** A connection without a request under way is closed after it, seconds; uWebSockets.js closes them after 10 to 12 s. */
   readonly idleTimeoutSeconds: number;
 }

@@ -8,6 +8,7 @@ import {
   us_listen_socket_close,
   us_socket_local_port,
 } from 'uWebSockets.js';
+import { ClientCounts } from './clientCounts.js';
 import type { Connections } from './connections.js';
 import { Exchange, type RequestHead } from './exchange.js';
 import { BodyMemory, IncomingBody } from './incomingBody.js';
@@ -26,7 +27,7 @@ import { newRequestId } from './requestIds.js';
  * whoever sent thousands at once is closed, because a request came before the last one was answered.
  */
 const AT_ONCE_MAX = 64;
-/** HEAD has no body, whose writing would tell that nobody reads: beyond so many in a second connections are closed. */
+/** HEAD has no body, whose writing would tell that nobody reads: the connections of a client with more in a second are closed. */
 const HEADS_PER_SECOND = 100;
 /** What uWebSockets.js answers with 100 by itself, before it hands the request on; in other cases it says nothing. */
 const ANSWERED_EXPECTATION = '100-continue';
@@ -41,12 +42,11 @@ export class UwsListener implements HttpListener {
   readonly #options: ListenerOptions;
   readonly #headers = new HeaderReader();
   readonly #bodies = new BodyMemory();
+  readonly #heads = new ClientCounts(1, () => performance.now());
   #socket: us_listen_socket | undefined;
   #port = 0;
   #open = 0;
   #answeredAtOnce = 0;
-  #heads = 0;
-  #headsSecond = 0;
 
   constructor(routes: readonly ServerRoute[], options: ListenerOptions) {
     this.#options = options;
@@ -128,19 +128,22 @@ export class UwsListener implements HttpListener {
       raw.close();
       return;
     }
-    if (head.method === 'head' && this.#areTooManyHeads()) {
-      this.connections.refused.pipeline++;
-      raw.close();
-      return;
-    }
     const { expectation } = this.#headers;
     if (expectation !== '' && !isContinue(expectation)) {
       raw.writeStatus('417 Expectation Failed');
       raw.endWithoutBody(0, true);
       return;
     }
-    this.#open++;
     const exchange = new Exchange(raw, head, newRequestId(), route.operation, this.#ended);
+    if (
+      head.method === 'head' &&
+      this.#heads.count(this.#options.clientOf(exchange)).count > HEADS_PER_SECOND
+    ) {
+      this.connections.refused.pipeline++;
+      raw.close();
+      return;
+    }
+    this.#open++;
     const incoming = new IncomingBody(exchange, route.bodyLimit, this.#bodies);
     exchange.incoming = incoming;
     raw.onAborted(() => exchange.abort());
@@ -183,15 +186,6 @@ export class UwsListener implements HttpListener {
     } catch (error) {
       this.#options.onDefect(exchange, error);
     }
-  }
-
-  #areTooManyHeads(): boolean {
-    const second = Math.floor(performance.now() / 1000);
-    if (second !== this.#headsSecond) {
-      this.#headsSecond = second;
-      this.#heads = 0;
-    }
-    return ++this.#heads > HEADS_PER_SECOND;
   }
 
   readonly #ended = (): void => {

@@ -108,6 +108,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
   const server = await HttpServer.make(ofVersion(version, PARTNER_BASE, routes, replies), {
     ...{ kind: config.HTTP_SERVER, host: config.HOST, port: config.PORT },
     connections: connectionsOf(parts),
+    clientOf: (exchange) => access.clientOf(exchange),
     idleTimeoutSeconds: config.IDLE_TIMEOUT_S,
     graceMs: config.SHUTDOWN_GRACE_S * 1000,
     onDefect: (exchange, error) => {
