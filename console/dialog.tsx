@@ -80,7 +80,7 @@ function QuestionDialog({
     const reason = new FormData(event.currentTarget as HTMLFormElement).get('reason');
     onAnswer({ reason: typeof reason === 'string' ? reason.trim() : '' });
   };
-  const isLocked = typed !== undefined && typedNow.trim() !== typed;
+  const isLocked = typed !== undefined && typedNow !== typed && typedNow.trim() !== typed;
   return (
     <dialog
       ref={dialog}

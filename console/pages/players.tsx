@@ -1,5 +1,6 @@
 /** Players: a statement with every entry, adjustments, blocking. */
 import { useEffect, useState } from 'preact/hooks';
+import { namedPlayer } from '../../clients/typescript/src/playerNames.js';
 import { api, bodyOf, type Schemas } from '../api.js';
 import type { Question } from '../dialog.js';
 import { Field, Form } from '../form.js';
@@ -35,9 +36,10 @@ export function Players() {
 }
 
 function read(id: number, playerId: string, cursor?: string): Promise<Statement> {
-  const query = { limit: LIMIT, ...(cursor === undefined ? {} : { cursor }) };
+  const { inPath, inQuery } = namedPlayer(playerId);
+  const query = { limit: LIMIT, ...(cursor === undefined ? {} : { cursor }), ...inQuery };
   return bodyOf(
-    api.GET('/partners/{id}/players/{playerId}/statement', { params: { path: { id, playerId }, query } }),
+    api.GET('/partners/{id}/players/{playerId}/statement', { params: { path: { id, ...inPath }, query } }),
   );
 }
 
@@ -152,7 +154,8 @@ function Changes({
   const [requestId, setRequestId] = useState(() => crypto.randomUUID());
   if (!useMayChange()) return null;
   const { partnerId: id, playerId, status } = statement;
-  const params = { path: { id, playerId } };
+  const { inPath, inQuery: query } = namedPlayer(playerId);
+  const params = { path: { id, ...inPath }, query };
   const isBlocked = status === 'BLOCKED';
   return (
     <DangerZone>

@@ -1,4 +1,5 @@
 /** A player's last games as the player saw them, newest first. */
+import { namedPlayer } from '../../clients/typescript/src/playerNames.js';
 import { api, bodyOf, type Schemas } from '../api.js';
 import { NONE, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
@@ -13,7 +14,8 @@ type Game = Schemas['RecalledGame'];
 const LIMIT = 10;
 
 export function RecallPanel({ id, playerId }: { readonly id: number; readonly playerId: string }) {
-  const params = { path: { id, playerId }, query: { limit: LIMIT } };
+  const { inPath, inQuery } = namedPlayer(playerId);
+  const params = { path: { id, ...inPath }, query: { limit: LIMIT, ...inQuery } };
   const loaded = useLoad(
     () => bodyOf(api.GET('/partners/{id}/players/{playerId}/recall', { params })),
     [id, playerId],

@@ -15,6 +15,7 @@ import { RawRequest, send, sendReadsAgain } from './transport.js';
 
 export { bodyOf } from '../../clients/typescript/src/api.js';
 export { NoAnswerError, SpindleError } from '../../clients/typescript/src/errors.js';
+export { namedPlayer } from '../../clients/typescript/src/playerNames.js';
 
 export type PartnerClient = PartnerApi;
 /** What the document does not describe: the request for itself. */

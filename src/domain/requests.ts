@@ -18,6 +18,7 @@ export {
   PATH,
   PATTERN_MESSAGES,
   Page,
+  PLAYER_IN_QUERY,
 } from './schemas/common.js';
 export {
   CommunalBody,

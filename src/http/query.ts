@@ -18,10 +18,16 @@ const CONTROL = /[\0-\x1f\x7f]/;
 /**
  * The parameters of a query, with the schema's defaults. Numbers are whole ones, of at most ten digits.
  * @param schema undefined: the operation has no query
+ * @param more parameters that the schema does not have, taken as they are
  * @throws ApiError (KS-4101) with every fault: unknown and repeated names, wrong encoding, values that the schema refuses
  */
-export function readQuery(schema: TSchema | undefined, text: string): Record<string, number | string> {
-  const properties = (schema as { properties?: Record<string, QueryProperty> } | undefined)?.properties ?? {};
+export function readQuery(
+  schema: TSchema | undefined,
+  text: string,
+  more: Readonly<Record<string, QueryProperty>> = {},
+): Record<string, number | string> {
+  const own = (schema as { properties?: Record<string, QueryProperty> } | undefined)?.properties;
+  const properties = { ...own, ...more };
   if (text === '') return checked(schema, withDefaults(properties, new Map()), []);
   const faults: Fault[] = [];
   const given = new Map<string, string>();

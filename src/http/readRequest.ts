@@ -22,7 +22,8 @@ export function readRequest(
     if (part.startsWith('{')) params[part.slice(1, -1)] = decodePart(parts[place] ?? '');
   });
   if (names.length > 0 && Object.keys(params).length !== names.length) throw new ApiError(ERRORS.notFound);
-  const query = readQuery(route.query, exchange.head.query);
+  const query = readQuery(route.query, exchange.head.query, 'playerId' in params ? PLAYER : undefined);
+  if ('playerId' in params) takePlayer(params, query);
   let body: JsonObject = {};
   let text = '';
   if (route.body !== undefined) {
@@ -38,6 +39,22 @@ export function readRequest(
     if (route.ownCheck !== true) check(route.body, body);
   }
   return { params, query, body, text, isSecure: exchange.head.requestOrigin.startsWith('https:') };
+}
+
+/** Stands in a path for the player that the query names. */
+const IN_QUERY = '_';
+const PLAYER = { playerId: { type: 'string' } };
+
+/** Moves the player that a query names to the part of the path that stands for it (docs/contract.md §2.3). @throws ApiError KS-4101 */
+function takePlayer(params: Record<string, string>, query: Record<string, number | string>): void {
+  const { playerId } = query;
+  if (playerId === undefined) return;
+  if (params.playerId !== IN_QUERY)
+    throw invalid([
+      { path: '/playerId', message: `takes a path that has ${IN_QUERY} in place of the player` },
+    ]);
+  params.playerId = String(playerId);
+  delete query.playerId;
 }
 
 /** Its requests may be sent again: what guards their ids on one route guards them on all. */

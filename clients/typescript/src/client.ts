@@ -2,7 +2,8 @@
 import { type Answered, type ApiOptions, bodyOf, type PartnerApi, partnerApi, type Schemas } from './api.js';
 import { Blackjack } from './blackjack.js';
 import { Communal } from './communal.js';
-import { byCursor, byPage, inPath } from './pages.js';
+import { byCursor, byPage } from './pages.js';
+import { namedPlayer } from './playerNames.js';
 import { Proofs } from './proofs.js';
 import { mayReadAgain, mayWriteAgain, repeated } from './retries.js';
 import { type NewSpin, once, type Spin, type SpinOptions } from './spins.js';
@@ -72,9 +73,8 @@ export class Spindle {
   }
 
   getPlayer(playerId: string): Promise<Schemas['PlayerResponse']> {
-    return this.read((api) =>
-      api.GET('/players/{playerId}', { params: { path: { playerId: inPath(playerId) } } }),
-    );
+    const { inPath: path, inQuery: query } = namedPlayer(playerId);
+    return this.read((api) => api.GET('/players/{playerId}', { params: { path, query } }));
   }
 
   /**
@@ -82,16 +82,18 @@ export class Spindle {
    * @param limit 1 to 50; 10 where absent
    */
   async recall(playerId: string, limit = 10): Promise<Schemas['RecalledGame'][]> {
-    const params = { path: { playerId: inPath(playerId) }, query: { limit } };
+    const { inPath: path, inQuery } = namedPlayer(playerId);
+    const params = { path, query: { limit, ...inQuery } };
     const { games } = await this.read((api) => api.GET('/players/{playerId}/recall', { params }));
     return games as Schemas['RecalledGame'][];
   }
 
   /** A player's spins, the newest first. */
   playerSpins(playerId: string): AsyncGenerator<Schemas['PlayerSpin'], void, undefined> {
-    const path = { playerId: inPath(playerId) };
+    const { inPath: path, inQuery } = namedPlayer(playerId);
     return byPage(
-      async (query) => {
+      async (page) => {
+        const query = { ...page, ...inQuery };
         const { spins, total } = await this.read((api) =>
           api.GET('/players/{playerId}/spins', { params: { path, query } }),
         );

@@ -1,6 +1,7 @@
 /** Communal progressives: what a game's bonus pays, how far it is, what fired. Their amounts are decimal strings, not numbers. */
 import type { Calls, Schemas } from './api.js';
-import { byPage, inPath } from './pages.js';
+import { byPage } from './pages.js';
+import { namedPlayer } from './playerNames.js';
 
 export class Communal {
   readonly #calls: Calls;
@@ -34,9 +35,10 @@ export class Communal {
 
   /** A player's shares, the newest first. */
   bonuses(playerId: string): AsyncGenerator<Schemas['PlayerBonus'], void, undefined> {
-    const path = { playerId: inPath(playerId) };
+    const { inPath: path, inQuery } = namedPlayer(playerId);
     return byPage(
-      async (query) => {
+      async (asked) => {
+        const query = { ...asked, ...inQuery };
         const page = await this.#calls.read((api) =>
           api.GET('/players/{playerId}/community-bonuses', { params: { path, query } }),
         );

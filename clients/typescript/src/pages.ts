@@ -44,9 +44,3 @@ export async function* byCursor<Item, Cursor = string>(
     cursor = nextCursor;
   }
 }
-
-/** `fetch` resolves these parts of a path, even percent-encoded, and would ask for something else. @throws TypeError */
-export function inPath(part: string): string {
-  if (part === '.' || part === '..') throw new TypeError(`«${part}» can't be part of a URL's path`);
-  return part;
-}

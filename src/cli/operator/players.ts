@@ -1,7 +1,7 @@
 /** `spindle adjust`: adjusts the balance of a player. `spindle player`: its statement; blocks it, lets it play again. */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
-import { bodyOf, NoAnswerError } from '../../client/client.js';
+import { bodyOf, NoAnswerError, namedPlayer } from '../../client/client.js';
 import { usdText, wholeNumber } from '../command.js';
 import { type Column, keyValues, table } from '../output.js';
 import { type Call, forReason, note, type OperatorCommands, type Schemas } from './call.js';
@@ -52,17 +52,19 @@ const setStatus =
   (status: 'ACTIVE' | 'BLOCKED') =>
   async ({ client, words, options, print }: Call): Promise<void> => {
     const id = await partnerIdOf(client, words[0]!);
+    const { inPath, inQuery: query } = namedPlayer(words[1]!);
     const call = client.PATCH('/partners/{id}/players/{playerId}', {
-      params: { path: { id, playerId: words[1]! } },
+      params: { path: { id, ...inPath }, query },
       body: { status, reason: String(options.reason) },
     });
     print(await bodyOf(call), keyValues);
   };
 
 async function statement({ client, words, options, print }: Call): Promise<void> {
-  const path = { id: await partnerIdOf(client, words[0]!), playerId: words[1]! };
+  const { inPath, inQuery } = namedPlayer(words[1]!);
+  const path = { id: await partnerIdOf(client, words[0]!), ...inPath };
   const cursor = options.cursor === undefined ? {} : { cursor: String(options.cursor) };
-  const query = { limit: options.limit as number, ...cursor };
+  const query = { limit: options.limit as number, ...cursor, ...inQuery };
   const call = client.GET('/partners/{id}/players/{playerId}/statement', { params: { path, query } });
   print(await bodyOf(call), ({ entries, nextCursor, ...player }) => {
     const more = nextCursor === null ? '' : `more: --cursor ${nextCursor}\n`;
@@ -81,8 +83,9 @@ async function adjust({ client, words, options, print }: Call): Promise<void> {
   const id = await partnerIdOf(client, words[0]!);
   // Before it is sent: whoever gets no answer can repeat it.
   note(`request id ${requestId}`);
+  const { inPath, inQuery: query } = namedPlayer(words[1]!);
   const call = client.POST('/partners/{id}/players/{playerId}/adjustments', {
-    params: { path: { id, playerId: words[1]! } },
+    params: { path: { id, ...inPath }, query },
     body: { amountUsd: Number(amount), reason, requestId },
     // The amount as its text: a double doesn't distinguish all amounts.
     bodySerializer: (body) => {

@@ -81,12 +81,17 @@ export const PATH = {
     description: 'Id of the delivery: the `X-…-Delivery-Id` header that it carries',
   }),
   apiVersion: Type.String({ description: 'Version of the partner API, such as `v1`' }),
-  playerId: opaque("The partner's own identifier of the player, percent-encoded"),
+  playerId: opaque(
+    "The partner's own identifier of the player, percent-encoded; `_` where the query names the player, as it must for `.` and `..`",
+  ),
   blockNumber: Type.Integer({ minimum: 0, description: 'Number of the entry in the public log' }),
   roundId: Type.String({ description: 'The `roundId` of the deal' }),
   spinId: Type.String({ description: 'The `spinId` of the response' }),
   reportDate: Type.String({ pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$', description: 'UTC day, YYYY-MM-DD' }),
 } satisfies Record<string, Type.TSchema>;
+
+/** The query parameter that every operation on a player has: browsers and proxies take `.` and `..` out of a path, however they are encoded. */
+export const PLAYER_IN_QUERY = opaque('The player, where the path has `_` in its place');
 
 export const Page = Type.Object({
   page: Type.Optional(
