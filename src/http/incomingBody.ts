@@ -13,8 +13,9 @@ const ALL_BYTES_MAX = 16_777_216;
 const PARTNER_BYTES_MAX = 4_194_304;
 /** Account of requests whose key is not judged yet, and of operators. */
 const NO_PARTNER = 0;
-/** Pieces of a body that nobody has taken yet: each costs the event loop a call. A longer body in smaller pieces is cut. */
-const UNTAKEN_PIECES_MAX = 1024;
+/** Pieces of a body that nobody has taken: each costs the event loop a call. Beyond so many, a body in smaller pieces is cut. */
+const UNTAKEN_PIECES_MAX = 128;
+const PIECE_BYTES_LEAST = 1024;
 /** A refused request has so long to end before its answer closes the connection. */
 const REFUSED_MS = 1000;
 
@@ -57,14 +58,17 @@ export class IncomingBody implements Incoming {
   #buffer: Buffer | undefined;
   #account = NO_PARTNER;
   #receivedBytes = 0;
-  #isPassedOver = false;
+  #isPassedOver: boolean;
   #untakenPieces = 0;
+  #untakenBytes = 0;
+  #isCut = false;
   #timer: NodeJS.Timeout | undefined;
 
   /** @param limit bytes; 0: a body is passed over */
   constructor(exchange: Exchange, limit: number, memory: BodyMemory) {
     this.#exchange = exchange;
     this.#limit = limit;
+    this.#isPassedOver = limit === 0;
     this.#memory = memory;
   }
 
@@ -89,13 +93,28 @@ export class IncomingBody implements Incoming {
   }
 
   /**
+   * Counts a piece as soon as it is read, and cuts the connection where there are too many that nobody has taken.
+   * @returns false: nothing more of the connection is looked at
+   */
+  admits(bytes: number): boolean {
+    if (this.#isCut) return false;
+    if (!this.#isPassedOver && this.#then !== undefined) return true;
+    this.#untakenBytes += bytes;
+    if (++this.#untakenPieces <= Math.max(UNTAKEN_PIECES_MAX, this.#untakenBytes / PIECE_BYTES_LEAST))
+      return true;
+    this.#isCut = true;
+    this.isReceived = true;
+    this.#exchange.raw.close();
+    return false;
+  }
+
+  /**
    * Takes the next piece, which holds until this returns.
    * @returns true: {@link proceed} is due
    */
   add(piece: Buffer, isLast: boolean): boolean {
     if (this.isReceived || (piece.length === 0 && !isLast)) return false;
     this.#receivedBytes += piece.length;
-    if ((this.#isPassedOver || this.#then === undefined) && this.#arePiecesTooMany(isLast)) return false;
     if (!this.#isPassedOver && this.#receivedBytes <= this.#limit) {
       if (isLast && this.#buffer === undefined && this.#then !== undefined) {
         this.#exchange.body = piece;
@@ -126,14 +145,6 @@ export class IncomingBody implements Incoming {
   end(): void {
     if (this.#timer !== undefined) clearTimeout(this.#timer);
     this.#freeBuffer();
-  }
-
-  /** Cuts the connection where they are. */
-  #arePiecesTooMany(isLast: boolean): boolean {
-    if (isLast || ++this.#untakenPieces <= UNTAKEN_PIECES_MAX) return false;
-    this.isReceived = true;
-    this.#exchange.raw.close();
-    return true;
   }
 
   #giveUp(): void {

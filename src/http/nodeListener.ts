@@ -180,6 +180,10 @@ export class NodeListener implements HttpListener {
     const add = (piece: Buffer, isLast: boolean): void => {
       if (incoming.add(piece, isLast)) this.#proceedNow(exchange, incoming);
     };
+    // The parser hands on all pieces of what it has read in one go, before the first of them is an event.
+    const push = request.push.bind(request);
+    request.push = (piece: Buffer | null): boolean =>
+      (piece === null || incoming.admits(piece.length)) && push(piece);
     request.on('data', (piece: Buffer) => {
       // The end comes in the same turn: the piece holds until then.
       if (piece.length === length) whole = piece;

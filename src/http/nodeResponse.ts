@@ -1,7 +1,7 @@
 /** An answer on node:http, whose bytes are bounded while its reader does not take them. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RawResponse } from './exchange.js';
-import type { NodeConnection } from './nodeConnection.js';
+import { cut, type NodeConnection } from './nodeConnection.js';
 
 /**
  * An answer that ends an upload is followed by so much more reading: a close with bytes unread resets the connection, and the
@@ -76,7 +76,7 @@ export class NodeResponse implements RawResponse {
   }
 
   close(): void {
-    this.#request.socket.destroy();
+    cut(this.#request.socket);
   }
 
   /** Nothing: what comes is passed over while the answer is made, and a while longer. */

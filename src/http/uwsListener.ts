@@ -148,7 +148,8 @@ export class UwsListener implements HttpListener {
     exchange.incoming = incoming;
     raw.onAborted(() => exchange.abort());
     raw.onData((chunk, isLast) => {
-      if (incoming.add(Buffer.from(chunk), isLast)) this.#proceed(exchange, incoming);
+      if (incoming.admits(chunk.byteLength) && incoming.add(Buffer.from(chunk), isLast))
+        this.#proceed(exchange, incoming);
     });
     if (expectation !== '' && expectation !== ANSWERED_EXPECTATION)
       incoming.askToContinue = () => writeContinue(raw);

@@ -269,7 +269,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
       await form('Find a player').getByRole('combobox').fill('acme');
       await form('Find a player').getByLabel('Player', { exact: false }).last().fill(playerId);
       await form('Find a player').getByRole('button').click();
-      await page.getByRole('caption', { name: 'Last games, newest first' }).waitFor();
+      await page.getByText('Last games, newest first').waitFor();
       for (const [button, told] of [
         ['Block', 'The player is blocked.'],
         ['Unblock', 'The player may play.'],
