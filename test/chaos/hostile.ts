@@ -1,23 +1,24 @@
 /**
  * `npm run hostile [-- --seconds 60]`: everything that strangers and a partner can do to others at once, while another partner
  * spins: its p99 stays below three times the quiet one, below 1.5 times under a flood of a partner alone, and below three times that under
- * uploads of strangers in chunks of one byte; its games do not run dry beside another's extreme sheets; no answer is lost, the memory is
+ * uploads of strangers in chunks of one byte, HEADs of a stranger, receivers that stream without end, or sessions that would renew
+ * themselves, each alone; its games do not run dry beside another's extreme sheets; no answer is lost, the memory is
  * flat, the audit finds nothing. Ends with 1 where one of these fails. `HTTP_SERVER=node` attacks the other HTTP server.
  */
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { runToEnd } from '../support/cleanup.js';
-import { plainRequest, portOf, spinRequest, Wire } from '../support/load.js';
+import { plainRequest, portOf, spinRequest } from '../support/load.js';
 import { environment, spawnService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import { ownStores } from '../support/stores.js';
 import { pause } from '../support/wait.js';
 import type { AttackOrder, AttackReport } from './attacker.js';
 import { playBesideExtremeSheets } from './extremeSheets.js';
+import { endAttack, type LoneOutcome, loneAttacks, playAlone, showLone } from './loneAttacks.js';
 import { audit } from './round.js';
+import { type Phase, percentile, ratioOf, residentMb, spinFor } from './victim.js';
 
 const SLOW = 500;
 const UPLOADS = 200;
@@ -25,15 +26,11 @@ const CHUNKS_OF_UPLOAD = 66_000;
 const IDLE = 5000;
 const FLOOD_CONNECTIONS = 32;
 const FLOOD_PER_SECOND = 1000;
-const SPINS_PER_SECOND = 100;
-/** Of one that waits for each answer, these are in flight at most. */
-const VICTIM_CONNECTIONS = 16;
 const WARM_UP_SECONDS = 5;
 const PARTNER_RATIO_MAX = 1.5;
 const UPLOADS_RATIO_MAX = 3;
 const ALL_RATIO_MAX = 3;
 const GROWTH_MB_MAX = 50;
-const CLOCK_TICKS_PER_SECOND = 100;
 
 const { values } = parseArgs({ options: { seconds: { type: 'string', default: '60' } } });
 const seconds = Number(values.seconds);
@@ -43,58 +40,6 @@ const ATTACKER = fileURLToPath(new URL('./attacker.js', import.meta.url));
 const CHUNKED_UPLOAD =
   `POST /api/partner/v1/games HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n` +
   '1\r\na\r\n'.repeat(CHUNKS_OF_UPLOAD);
-
-const residentMb = (pid: number): number =>
-  Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
-
-/** Seconds of user and system time that a process has used (proc(5), stat). */
-function cpuSeconds(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND;
-}
-
-const percentile = (times: readonly number[], share: number): number =>
-  times.toSorted((a, b) => a - b)[Math.floor(times.length * share)] ?? Number.NaN;
-
-interface Phase {
-  readonly times: readonly number[];
-  /** Spins without a 200. */
-  readonly lost: number;
-  /** Of the service, of one core. */
-  readonly busy: number;
-}
-
-/** Spins at a steady rate; each time, milliseconds, counts from when the spin was due. */
-async function spinFor(pid: number, port: number, request: () => Buffer, forSeconds: number): Promise<Phase> {
-  const times: number[] = [];
-  let lost = 0;
-  const startMs = performance.now();
-  const cpuBefore = cpuSeconds(pid);
-  const total = forSeconds * SPINS_PER_SECOND;
-  let next = 0;
-  await Promise.all(
-    Array.from({ length: VICTIM_CONNECTIONS }, async () => {
-      const wire = await Wire.open(port);
-      while (next < total) {
-        const dueMs = startMs + (next++ * 1000) / SPINS_PER_SECOND;
-        const waitMs = dueMs - performance.now();
-        if (waitMs > 0) await pause(waitMs);
-        const answer = await wire.ask(request()).catch(() => undefined);
-        if (answer?.status === 200) times.push(performance.now() - dueMs);
-        else lost++;
-      }
-      wire.close();
-    }),
-  );
-  return { times, lost, busy: ((cpuSeconds(pid) - cpuBefore) * 1000) / (performance.now() - startMs) };
-}
-
-async function endAttack(attacker: ChildProcess): Promise<AttackReport> {
-  const report = once(attacker, 'message');
-  attacker.send('end');
-  return (await report)[0] as AttackReport;
-}
 
 function show(name: string, { times, lost, busy }: Phase): void {
   const [p50, p99] = [0.5, 0.99].map((share) => percentile(times, share).toFixed(1));
@@ -112,6 +57,7 @@ function showAttack(name: string, { answers, connectionsOpened, cpuSeconds }: At
 /** Prints what was measured. @returns whether all of it held */
 function judge(
   { quiet, partner, uploads, all }: Readonly<Record<'quiet' | 'partner' | 'uploads' | 'all', Phase>>,
+  lone: readonly LoneOutcome[],
   beside: Readonly<Record<string, number>>,
   grownMb: Readonly<Record<string, number>>,
   faults: string | undefined,
@@ -120,15 +66,14 @@ function judge(
   show('a partner floods', partner);
   show('and strangers upload', uploads);
   show('everything at once', all);
-  const ratio = (phase: Phase, to: Phase): number =>
-    percentile(phase.times, 0.99) / percentile(to.times, 0.99);
   const ratios = [
-    ['while a partner floods / quiet', ratio(partner, quiet), PARTNER_RATIO_MAX],
-    ['while strangers upload, too / without', ratio(uploads, partner), UPLOADS_RATIO_MAX],
-    ['under everything / quiet', ratio(all, quiet), ALL_RATIO_MAX],
+    ['while a partner floods / quiet', ratioOf(partner, quiet), PARTNER_RATIO_MAX],
+    ['while strangers upload, too / without', ratioOf(uploads, partner), UPLOADS_RATIO_MAX],
+    ['under everything / quiet', ratioOf(all, quiet), ALL_RATIO_MAX],
   ] as const;
   for (const [when, ratio, most] of ratios)
     console.log(`p99 ${when}: ${ratio.toFixed(2)}, at most ${most}${ratio < most ? '' : ': MISSED'}`);
+  const areLoneHeld = lone.map(showLone).every(Boolean);
   console.log(`beside 80 games on sheets of extreme decimals: ${JSON.stringify(beside)}`);
   for (const [when, mb] of Object.entries(grownMb))
     console.log(
@@ -138,6 +83,7 @@ function judge(
   const wrong = Object.keys(beside).filter((outcome) => outcome !== '200').length;
   return (
     ratios.every(([, ratio, most]) => ratio < most) &&
+    areLoneHeld &&
     quiet.lost + partner.lost + uploads.lost + all.lost + wrong === 0 &&
     Object.values(grownMb).every((mb) => mb < GROWTH_MB_MAX) &&
     faults === undefined
@@ -148,7 +94,14 @@ await runToEnd(async (cleanup) => {
   const stores = await ownStores();
   cleanup.add(() => stores.drop());
   // One cell: whoever floods meets the other in every queue.
-  const service = await spawnService(environment(stores, { LOG_LEVEL: 'fatal', CELLS: '1' }));
+  const service = await spawnService(
+    environment(stores, {
+      LOG_LEVEL: 'fatal',
+      CELLS: '1',
+      WEBHOOK_RETRY_DELAYS_MS: '200',
+      WEBHOOK_HOST_ATTEMPTS_MAX: '100000',
+    }),
+  );
   cleanup.add(() => service.stop());
   const port = portOf(service.base!);
   const { client, pid } = service;
@@ -173,7 +126,8 @@ await runToEnd(async (cleanup) => {
     ['idle connections', { port, connections: IDLE }],
   ];
   // All are there from the start: what processes cost that only wait is part of the quiet figure.
-  const attackers = orders.map(() => fork(ATTACKER));
+  const attacks = await loneAttacks(client, sheet);
+  const attackers = [...orders, ...attacks].map(() => fork(ATTACKER));
   cleanup.add(() => {
     for (const attacker of attackers) attacker.kill();
   });
@@ -182,6 +136,9 @@ await runToEnd(async (cleanup) => {
   };
 
   await spins(WARM_UP_SECONDS);
+  const lone: LoneOutcome[] = [];
+  for (const [i, each] of attacks.entries())
+    lone.push(await playAlone(each, attackers[orders.length + i]!, pid, () => spins(seconds / 4)));
   const quiet = await spins(seconds / 2);
   attack(0, 1);
   await pause(1000);
@@ -200,12 +157,12 @@ await runToEnd(async (cleanup) => {
   const beforeMb = residentMb(pid);
   const all = await spins(seconds);
   const afterMb = residentMb(pid);
-  const reports = await Promise.all(attackers.map(endAttack));
+  const reports = await Promise.all(attackers.slice(0, orders.length).map(endAttack));
   const beside = await playBesideExtremeSheets(client, seconds / 3);
   await service.stop();
   const faults = await audit(stores);
 
   for (const [i, [name]] of orders.entries()) showAttack(name, reports[i]!);
   const grownMb = { 'under uploads': mostMb - beforeUploadsMb, 'under everything': afterMb - beforeMb };
-  return judge({ quiet, partner, uploads, all }, beside, grownMb, faults);
+  return judge({ quiet, partner, uploads, all }, lone, beside, grownMb, faults);
 });

@@ -52,8 +52,9 @@ export class Wire {
     });
   }
 
-  static async open(port: number): Promise<Wire> {
-    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+  /** @param from of the addresses of the loopback network; absent: 127.0.0.1 */
+  static async open(port: number, from = '127.0.0.1'): Promise<Wire> {
+    const socket = connect({ port, host: '127.0.0.1', localAddress: from, allowHalfOpen: true });
     await once(socket, 'connect');
     return new Wire(socket);
   }

@@ -1,0 +1,64 @@
+/** The partner whose spins are measured while others attack, and what the service takes meanwhile. */
+import { readFileSync } from 'node:fs';
+import { Wire } from '../support/load.js';
+import { pause } from '../support/wait.js';
+
+const SPINS_PER_SECOND = 100;
+/** Of one that waits for each answer, these are in flight at most. */
+const VICTIM_CONNECTIONS = 16;
+const CLOCK_TICKS_PER_SECOND = 100;
+
+export const residentMb = (pid: number): number =>
+  Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
+
+/** Seconds of user and system time that a process has used (proc(5), stat). */
+function cpuSeconds(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND;
+}
+
+export const percentile = (times: readonly number[], share: number): number =>
+  times.toSorted((a, b) => a - b)[Math.floor(times.length * share)] ?? Number.NaN;
+
+export interface Phase {
+  readonly times: readonly number[];
+  /** Spins without a 200. */
+  readonly lost: number;
+  /** Of the service, of one core. */
+  readonly busy: number;
+}
+
+/** A percentile of the times of a phase, of that of another. */
+export const ratioOf = (phase: Phase, to: Phase, share = 0.99): number =>
+  percentile(phase.times, share) / percentile(to.times, share);
+
+/** Spins at a steady rate; each time, milliseconds, counts from when the spin was due. */
+export async function spinFor(
+  pid: number,
+  port: number,
+  request: () => Buffer,
+  forSeconds: number,
+): Promise<Phase> {
+  const times: number[] = [];
+  let lost = 0;
+  const startMs = performance.now();
+  const cpuBefore = cpuSeconds(pid);
+  const total = forSeconds * SPINS_PER_SECOND;
+  let next = 0;
+  await Promise.all(
+    Array.from({ length: VICTIM_CONNECTIONS }, async () => {
+      const wire = await Wire.open(port);
+      while (next < total) {
+        const dueMs = startMs + (next++ * 1000) / SPINS_PER_SECOND;
+        const waitMs = dueMs - performance.now();
+        if (waitMs > 0) await pause(waitMs);
+        const answer = await wire.ask(request()).catch(() => undefined);
+        if (answer?.status === 200) times.push(performance.now() - dueMs);
+        else lost++;
+      }
+      wire.close();
+    }),
+  );
+  return { times, lost, busy: ((cpuSeconds(pid) - cpuBefore) * 1000) / (performance.now() - startMs) };
+}
