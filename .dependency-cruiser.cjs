@@ -171,8 +171,8 @@ const OUTSIDE = {
     'tools',
   ],
   tools: ['^tools/', 'domain', 'redis', 'workers'],
-  // Pages in a browser: of the service they know the types of its operator API only.
-  console: ['^console/', 'client'],
+  // Pages in a browser: of the service they know the types of its operator API, and how the package for partners names players.
+  console: ['^console/', 'client', 'package'],
 };
 /** A package is used by one room; those that several may use are the schemas, the threads' pool and the log. */
 const PACKAGES = {

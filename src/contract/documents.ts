@@ -2,7 +2,7 @@
 import type { TSchema } from '#typebox';
 import { withDecimalSchemas } from '../domain/decimalText.js';
 import { ERRORS, type ErrorEntry } from '../domain/errors.js';
-import { ErrorResponse, EVENTS, PLAYER_IN_QUERY } from '../domain/requests.js';
+import { ErrorResponse, EVENTS, PATH } from '../domain/requests.js';
 import { API_VERSION, BASES, BODY_LIMIT, PREVIEW_API_VERSION, type Scope, TAGS } from './apis.js';
 import { CSV_TYPE } from './csv.js';
 import type { Endpoint } from './endpoint.js';
@@ -197,7 +197,7 @@ class DocumentBuilder {
     });
     const properties = {
       ...(endpoint.query as (TSchema & { properties: Record<string, TSchema> }) | undefined)?.properties,
-      ...(endpoint.params?.playerId === undefined ? {} : { playerId: PLAYER_IN_QUERY }),
+      ...(endpoint.params?.playerId === undefined ? {} : { playerId: PATH.playerInQuery }),
     };
     const inQuery = Object.entries(properties).map(([name, schema]) => ({
       name,

@@ -18,7 +18,6 @@ export {
   PATH,
   PATTERN_MESSAGES,
   Page,
-  PLAYER_IN_QUERY,
 } from './schemas/common.js';
 export {
   CommunalBody,

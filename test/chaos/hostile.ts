@@ -90,6 +90,21 @@ function judge(
   );
 }
 
+/** The attacks that are measured together. @param floodingSpin of a partner over its limit */
+function ordersOf(port: number, floodingSpin: string): (readonly [name: string, order: AttackOrder])[] {
+  const flooding = (request: string): AttackOrder => ({
+    ...{ port, connections: FLOOD_CONNECTIONS },
+    flood: { request, perSecond: FLOOD_PER_SECOND },
+  });
+  return [
+    ['flood of a partner over its limit', flooding(floodingSpin)],
+    ['uploads of strangers in chunks of one byte', { port, connections: UPLOADS, upload: CHUNKED_UPLOAD }],
+    ['flood of a stranger', flooding(plainRequest('GET', '/api/partner/v1/games', 'ks_wrong'))],
+    ['slow connections', { port, connections: SLOW, slowText: plainRequest('GET', '/healthz', 'ks_slow') }],
+    ['idle connections', { port, connections: IDLE }],
+  ];
+}
+
 await runToEnd(async (cleanup) => {
   const stores = await ownStores();
   cleanup.add(() => stores.drop());
@@ -114,17 +129,7 @@ await runToEnd(async (cleanup) => {
   const spins = (forSeconds: number): Promise<Phase> =>
     spinFor(pid, port, () => spin(victim.key, games[0]!, `p${Math.floor(Math.random() * 500)}`), forSeconds);
 
-  const flooding = (request: string): AttackOrder => ({
-    ...{ port, connections: FLOOD_CONNECTIONS },
-    flood: { request, perSecond: FLOOD_PER_SECOND },
-  });
-  const orders: readonly (readonly [name: string, order: AttackOrder])[] = [
-    ['flood of a partner over its limit', flooding(spin(flooder.key, games[1]!, 'flood').toString())],
-    ['uploads of strangers in chunks of one byte', { port, connections: UPLOADS, upload: CHUNKED_UPLOAD }],
-    ['flood of a stranger', flooding(plainRequest('GET', '/api/partner/v1/games', 'ks_wrong'))],
-    ['slow connections', { port, connections: SLOW, slowText: plainRequest('GET', '/healthz', 'ks_slow') }],
-    ['idle connections', { port, connections: IDLE }],
-  ];
+  const orders = ordersOf(port, spin(flooder.key, games[1]!, 'flood').toString());
   // All are there from the start: what processes cost that only wait is part of the quiet figure.
   const attacks = await loneAttacks(client, sheet);
   const attackers = [...orders, ...attacks].map(() => fork(ATTACKER));

@@ -261,29 +261,6 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await page.setViewportSize(WIDE);
   });
 
-  test.each(['.', '..', '%2e', '/', ' ', '\u200b', '_'])(
-    'opens, blocks and unblocks a player named «%s»',
-    async (playerId) => {
-      expect((await service.spin(key, { gameId, playerId, wagerUsd: 0.25 })).status).toBe(200);
-      await go('players', 'Players');
-      await form('Find a player').getByRole('combobox').fill('acme');
-      await form('Find a player').getByLabel('Player', { exact: false }).last().fill(playerId);
-      await form('Find a player').getByRole('button').click();
-      await page.getByText('Last games, newest first').waitFor();
-      for (const [button, told] of [
-        ['Block', 'The player is blocked.'],
-        ['Unblock', 'The player may play.'],
-      ] as const) {
-        await form('Status').getByLabel('Reason').fill('a look');
-        await form('Status')
-          .getByRole('button', { name: `${button} the player` })
-          .click();
-        await dialog().getByRole('button', { name: button, exact: true }).click();
-        await page.getByText(told).waitFor();
-      }
-    },
-  );
-
   test('suspends a game, whose spins are refused then', async () => {
     await go(`games/${gameId}`, GAME);
     await page.getByRole('button', { name: 'Suspend the game' }).click();

@@ -84,14 +84,13 @@ export const PATH = {
   playerId: opaque(
     "The partner's own identifier of the player, percent-encoded; `_` where the query names the player, as it must for `.` and `..`",
   ),
+  /** In the query of every operation on a player: browsers and proxies take `.` and `..` out of a path, however they are encoded. */
+  playerInQuery: opaque('The player, where the path has `_` in its place'),
   blockNumber: Type.Integer({ minimum: 0, description: 'Number of the entry in the public log' }),
   roundId: Type.String({ description: 'The `roundId` of the deal' }),
   spinId: Type.String({ description: 'The `spinId` of the response' }),
   reportDate: Type.String({ pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$', description: 'UTC day, YYYY-MM-DD' }),
 } satisfies Record<string, Type.TSchema>;
-
-/** The query parameter that every operation on a player has: browsers and proxies take `.` and `..` out of a path, however they are encoded. */
-export const PLAYER_IN_QUERY = opaque('The player, where the path has `_` in its place');
 
 export const Page = Type.Object({
   page: Type.Optional(
