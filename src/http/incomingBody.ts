@@ -15,7 +15,7 @@ const PARTNER_BYTES_MAX = 4_194_304;
 const NO_PARTNER = 0;
 /** Pieces of a body that nobody has taken: each costs the event loop a call. Beyond so many, a body in smaller pieces is cut. */
 const UNTAKEN_PIECES_MAX = 128;
-const PIECE_BYTES_LEAST = 1024;
+const PIECE_BYTES_LEAST = 256;
 /** A refused request has so long to end before its answer closes the connection. */
 const REFUSED_MS = 1000;
 
