@@ -46,13 +46,21 @@ export async function migrate(
   await withSession(url, '', (client) => makeIndexes(client, log));
 }
 
+/** For the statement that sets what others depend on. */
+const SETTINGS_WITHIN_MS = 8000;
+
 /** Connects for statements that may take long, with the settings that they depend on. @param settings more of them */
 async function withSession<T>(
   url: string,
   settings: string,
   run: (client: Client) => Promise<T>,
 ): Promise<T> {
-  const client = new Client(connectionOptionsOf(url));
+  const client = new Client({
+    ...connectionOptionsOf(url),
+    // From the first statement on: a role's own may be shorter than it takes.
+    statement_timeout: SETTINGS_WITHIN_MS,
+    idle_in_transaction_session_timeout: SETTINGS_WITHIN_MS,
+  });
   client.on('error', () => {});
   await client.connect();
   try {
