@@ -162,12 +162,12 @@ export const DROPPED_EVENTS = {
 const eventsSelect = (fromId: bigint): string => `
   SELECT event_id, game_id, version, progress, tier_level, paid_micros, winners, status, coalesce(shares, 0), coalesce(shared, 0)
   FROM communal_events LEFT JOIN (
-    SELECT event_id, count(*) AS shares, sum(amount_micros) AS shared FROM communal_shares
+    SELECT event_id, count(*) AS shares, sum(amount_micros)::bigint AS shared FROM communal_shares
     WHERE event_id < ${fromId} GROUP BY event_id) AS s USING (event_id)
   WHERE event_id < ${fromId}`;
 
 export const DROPPED_SHARE_DAYS = { gameId: 0, day: 1, shares: 2, micros: 3 } as const;
 const daysSelect = (fromId: bigint): string => `
   SELECT game_id, to_char(to_timestamp((entry_id >> 22) / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, count(*),
-    sum(amount_micros)
+    sum(amount_micros)::bigint
   FROM communal_shares WHERE entry_id < ${fromId} GROUP BY 1, 2`;

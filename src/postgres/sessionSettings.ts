@@ -26,16 +26,25 @@ const SETTINGS: Readonly<Record<string, string>> = {
   transaction_timeout: '0',
 };
 
-/** The schema that has the tables where the inherited path finds them; `public` for a database that is empty. */
-const SEARCH_PATH = `coalesce((SELECT quote_ident(nspname) FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace n
-  ON n.oid = relnamespace WHERE pg_class.oid = to_regclass('installation')), 'public')`;
+/** Other values that mean the same. */
+const EQUIVALENTS: Readonly<Record<string, readonly string[]>> = {
+  // The order is that of ambiguous dates, which no statement has.
+  DateStyle: ['ISO, DMY', 'ISO, YMD'],
+  TimeZone: ['Etc/UTC', 'GMT', 'Etc/GMT', 'UCT', 'Etc/UCT', 'Zulu', 'Universal'],
+};
+
+/** The inherited path where it leads to the tables, whatever schema they are in; else `public`, as for a database that is empty. */
+const SEARCH_PATH = `CASE WHEN to_regclass('installation') IS NULL THEN 'public' ELSE current_setting('search_path') END`;
 
 const VALUES = [
-  ...Object.entries(SETTINGS).map(([name, value]) => `('${name}', '${value}')`),
-  `('search_path', ${SEARCH_PATH})`,
+  ...Object.entries(SETTINGS).map(([name, value]) => {
+    const same = [value, ...(EQUIVALENTS[name] ?? [])].map((each) => `"${each}"`).join(',');
+    return `('${name}', '${value}', '{${same}}')`;
+  }),
+  `('search_path', ${SEARCH_PATH}, ARRAY[${SEARCH_PATH}]::text)`,
 ].join(', ');
-const DIFFERENT = `FROM (VALUES ${VALUES}) AS wanted(name, value)
-  WHERE current_setting(name, true) IS DISTINCT FROM value AND current_setting(name, true) IS NOT NULL`;
+const DIFFERENT = `FROM (VALUES ${VALUES}) AS wanted(name, value, same)
+  WHERE current_setting(name, true) IS NOT NULL AND current_setting(name, true) <> ALL (same::text[])`;
 
 /** Sets what differs, and counts it. @param isLocal for the transaction only */
 const setSql = (isLocal: boolean): string => `SELECT count(set_config(name, value, ${isLocal})) ${DIFFERENT}`;
