@@ -1,8 +1,8 @@
--- Decides an intent (an adjustment, a funding, new rules), once, and says what it came to (INTENT_REPLY). An intent that is done is bound
--- to its requestId. One that is refused leaves its number: the cell keeps the highest number that it has refused, and never
--- does an intent with that number or a lower one. So a call that was held in the network does nothing once its intent was
--- refused to another call, however late it arrives. Its caller draws a new number for an intent that still stands.
--- Needs `refusedField`, a field of KEYS[1] for each sequence of numbers, and `requestKeys`, of one requestId or empty.
+-- Decides an intent (an adjustment, a funding, new rules) once, and says what it came to (INTENT_REPLY). An intent that is done
+-- is bound to its requestId. An intent that is refused leaves its number: the cell keeps the highest number that it has
+-- refused, and never does an intent with that number or a lower one. So a call that was held in the network does nothing once
+-- its intent was refused to another call, however late it arrives. The caller draws a new number for an intent that still
+-- stands. Needs `refusedField`, a field of KEYS[1] for each sequence of numbers, and `requestKeys`: one requestId or none.
 -- include: layouts/statuses
 -- include: layouts/intents
 -- include: idempotency

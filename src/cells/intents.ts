@@ -6,9 +6,12 @@
  *     └──> reused                     └──> booked? its answer       │                └──> numbered anew, tried again
  *                                                                   └──> intent withdrawn, in writing
  *
- * An intent lapses where an intent with its number, or a higher one, was refused in its cell: calls that are still in the
- * network can't carry out what was refused and withdrawn. Ended anywhere, the same request goes on: the intent is found, then what the ledger has of it, then what Redis has that
- * is not booked yet. Where nothing of it is anywhere it is done now. CellClient calls the script (lua/include/intents.lua).
+ * An intent lapses where an intent with its number, or a higher one, was refused in its cell. So a call that is still in the
+ * network can't carry out what was refused and withdrawn.
+ *
+ * A request that was ended anywhere goes on when it is sent again: the intent is found, then what the ledger has of it, then
+ * what Redis has that is not booked yet. Where none of them has anything, it is done now. CellClient calls the script
+ * (lua/include/intents.lua).
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { INTENT_REPLY } from '../domain/layouts.js';
