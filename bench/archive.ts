@@ -108,8 +108,10 @@ class Beside {
     this.#isOver = true;
     await this.#running;
     return {
-      ...{ spins: this.#spins, failed: this.#failed },
-      ...{ p99Ms: round(median(this.#p99s)), pieces: this.#p99s.length },
+      spins: this.#spins,
+      failed: this.#failed,
+      p99Ms: round(median(this.#p99s)),
+      pieces: this.#p99s.length,
     };
   }
 }
@@ -144,7 +146,10 @@ async function setUp(cleanup: Cleanup): Promise<Stage> {
   const first = dayAt(Date.now());
   const settings = {
     ...ENTRIES_AHEAD,
-    ...{ CELLS: '1', LOG_LEVEL: 'warn', TEST_CONSTANTS: undefined, SETTLEMENT_CRON: longAgo(first) },
+    CELLS: '1',
+    LOG_LEVEL: 'warn',
+    TEST_CONSTANTS: undefined,
+    SETTLEMENT_CRON: longAgo(first),
   };
   const start = () => spawnService(environment(stores, settings));
   const service = await start();
@@ -163,7 +168,13 @@ async function setUp(cleanup: Cleanup): Promise<Stage> {
     return generator.load({ ...order, base: stage.service.base! });
   };
   const stage: Stage = {
-    ...{ stores, directory, sql, raw, redis, partners, service },
+    stores,
+    directory,
+    sql,
+    raw,
+    redis,
+    partners,
+    service,
     cell: partners[0]!.cell,
     days: Array.from({ length: DAYS }, (_, i) => shift(first, i)),
     today: shift(first, DAYS),
@@ -263,11 +274,13 @@ async function archiveAll(stage: Stage): Promise<void> {
     results.reduce((total, each) => total + value(each), 0);
   const entries = sum((each) => each.entries);
   const figures = {
-    ...{ entries, rowsPerSecond: Math.round(entries / sum((each) => each.seconds)) },
+    entries,
+    rowsPerSecond: Math.round(entries / sum((each) => each.seconds)),
     cpuMicrosARow: round((sum((each) => each.cpuMs) * 1000) / entries),
     bytesARow: round(sum((each) => each.bytes) / entries, 1),
     memoryMB: Math.round(Math.max(...results.map((each) => each.memoryBytes)) / MB),
-    ...{ p99Ms, beside: archiving },
+    p99Ms,
+    beside: archiving,
   };
   console.log(JSON.stringify(figures));
   expectThat(archiving.failed === 0, `${archiving.failed} spins failed beside the archive`);
@@ -298,7 +311,11 @@ async function rebuild(stage: Stage): Promise<void> {
   await stage.redis.flushdb();
   const { nodes, close } = await openNodes(stage.stores.redisUrl);
   const states = await recover(stage.sql, nodes, {
-    ...{ isCheck: false, isToReplace: true, isVolatileAllowed: true, resume: [], progress: () => {} },
+    isCheck: false,
+    isToReplace: true,
+    isVolatileAllowed: true,
+    resume: [],
+    progress: () => {},
     clocks: { now: Date.now, skewMaxMs: 366 * DAY_MS },
   });
   close();

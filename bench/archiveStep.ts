@@ -53,7 +53,8 @@ const result: StepResult = {
   seconds: (performance.now() - startedMs) / 1000,
   cpuMs: (user + system) / 1000,
   memoryBytes: resourceUsage().maxRSS * 1024,
-  ...{ entries, bytes },
+  entries,
+  bytes,
   ...(refused === undefined ? {} : { refused }),
 };
 console.log(JSON.stringify(result));

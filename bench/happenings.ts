@@ -132,7 +132,10 @@ export class HappeningWatch {
       const cause = REDIS_EVENTS[name] ?? 'command of Redis';
       const what = name === 'command' ? await this.#slowestCommand() : name;
       this.#happenings.push({
-        ...{ from: at - Math.ceil(ms / 1000), to: at, cause, amount: ms },
+        from: at - Math.ceil(ms / 1000),
+        to: at,
+        cause,
+        amount: ms,
         text: `Redis ${what} ${ms} ms`,
       });
     }

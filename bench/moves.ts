@@ -45,7 +45,9 @@ async function startAll(cleanup: Cleanup) {
   cleanup.add(() => front.end('SIGKILL'));
   const { client } = front;
   const { partnerId, key } = await client.newPartner({
-    ...{ openingBalanceUsd: 100, cell: 0, spinRateLimit: 1_000_000 },
+    openingBalanceUsd: 100,
+    cell: 0,
+    spinRateLimit: 1_000_000,
   });
   const games: number[] = [];
   for (let made = 0; made < 2; made++) games.push(await client.newGame(key, parSheet('classic-3-reel')));
@@ -110,17 +112,19 @@ async function moved(players: number, cleanup: Cleanup): Promise<object> {
   const [booked] = await sql<{ spins: bigint }[]>`SELECT count(*) AS spins FROM ledger WHERE kind = 1`;
   const books = await audited(stores.redisUrl, sql);
   return {
-    ...{
-      players,
-      kill: values.kill ?? 'nothing',
-      fillSeconds,
-      switchedSeconds,
-      finishedSeconds,
-      stoppedSeconds,
-    },
-    ...{ spinsBeside: spins, refusals, longestMs: Math.round(longestMs) },
+    players,
+    kill: values.kill ?? 'nothing',
+    fillSeconds,
+    switchedSeconds,
+    finishedSeconds,
+    stoppedSeconds,
+    spinsBeside: spins,
+    refusals,
+    longestMs: Math.round(longestMs),
     megabytes: { before: mb(before), peak: mb(peak), after: mb(after) },
-    ...{ replays, missing: players + spins - Number(booked!.spins), books },
+    replays,
+    missing: players + spins - Number(booked!.spins),
+    books,
   };
 }
 
@@ -128,7 +132,8 @@ const isEmpty = async (redis: ReturnType<typeof rawRedis>): Promise<boolean> =>
   (await redis.xlen('{c0}:outbox')) + (await redis.xlen('{c1}:outbox')) === 0;
 
 const mb = ({ worker, redis }: { worker: number; redis: number }) => ({
-  ...{ worker: Math.round(worker / MB), redis: Math.round(redis / MB) },
+  worker: Math.round(worker / MB),
+  redis: Math.round(redis / MB),
 });
 
 const seconds = (since: number): number => Math.round((performance.now() - since) / 10) / 100;
@@ -223,7 +228,9 @@ class Spinner {
     let otherwise = 0;
     const before = new Map(this.#answers.map(([sent, text]) => [sent, text]));
     await load({
-      ...{ port: this.#port, connections: 8, next: each([...before.keys()], (sent) => sent) },
+      port: this.#port,
+      connections: 8,
+      next: each([...before.keys()], (sent) => sent),
       onAnswer: ({ text }, sent) => {
         if (text !== before.get(sent)) otherwise++;
       },

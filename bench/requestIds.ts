@@ -42,7 +42,8 @@ const config = readConfig({});
 const dataDir = await realpath(await mkdtemp(join(tmpdir(), 'spindle-bench-')));
 const lock = await lockDataDir(dataDir);
 const embedded = await startEmbeddedPostgres({
-  ...{ dataDir: lock.dataDir, cacheDir: config.cacheDir },
+  dataDir: lock.dataDir,
+  cacheDir: config.cacheDir,
   progress: () => {},
   onEvent: () => {},
 });
@@ -74,7 +75,9 @@ try {
           { cell: number; id: string }[]
         >`SELECT cell, handed_over_id AS id FROM cells`;
         const due = marks.map(({ cell, id }) => ({
-          ...{ cell, fence: 0n, from: BigInt(id) },
+          cell,
+          fence: 0n,
+          from: BigInt(id),
           to: makeEntryId({ timeMs: dayMs + (window + 1) * windowMs - 1, cell, sequence: 16_383 }),
           pairs: isBooked ? gathered(cell, window) : undefined,
         }));
@@ -118,13 +121,11 @@ try {
   merged = 0;
   const merge = await measured(ids - warmUpIds, mergeAll);
   const requestIds = new RequestIds({
-    ...{
-      runs: openStore(sql),
-      store: openStore(sql),
-      filterBytesMax: 1e9,
-      everyMs: 1000,
-      newestVersion: () => '',
-    },
+    runs: openStore(sql),
+    store: openStore(sql),
+    filterBytesMax: 1e9,
+    everyMs: 1000,
+    newestVersion: () => '',
     onError: () => {},
   });
   const readSeconds = await timed(() => requestIds.refresh());
@@ -158,10 +159,18 @@ try {
   const runs = await requestRuns(sql);
   console.log(
     JSON.stringify({
-      ...{ ids, cells, ofLedger, booked, merge: { ...merge, copiesOfAnId: merged / (ids - warmUpIds) } },
-      ...{ runs: runs.length, readSeconds, filterBytesAnId: requestIds.bytes / ids },
+      ids,
+      cells,
+      ofLedger,
+      booked,
+      merge: { ...merge, copiesOfAnId: merged / (ids - warmUpIds) },
+      runs: runs.length,
+      readSeconds,
+      filterBytesAnId: requestIds.bytes / ids,
       postgresBytesAnId: Math.round((Number(size!.bytes) / ids) * 10) / 10,
-      ...{ old, probe, falsePositives: positives / PROBES },
+      old,
+      probe,
+      falsePositives: positives / PROBES,
     }),
   );
   await direct.end();

@@ -60,8 +60,11 @@ async function measure(cleanup: Cleanup): Promise<void> {
   for (const [name, value] of settings) await redis.config('SET', name, value);
   const generator = await startGenerator(cleanup);
   const order = {
-    ...{ base: service.base, targets: service.targets },
-    ...{ connections: CONNECTIONS, players, hasRequestId: true },
+    base: service.base,
+    targets: service.targets,
+    connections: CONNECTIONS,
+    players,
+    hasRequestId: true,
   };
   const closed = { ...order, rate: undefined };
   await grow(service, { players });

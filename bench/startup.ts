@@ -48,8 +48,13 @@ async function measure({ stores, processes }: Service, ids: number): Promise<voi
     const own = new Cleanup();
     const began = performance.now();
     const env = {
-      ...{ REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl, DATA_DIR: stores.folder },
-      ...{ PORT: '0', METRICS_PORT: '0', LOG_LEVEL: 'warn', OPERATOR_API_KEY: 'of-the-bench-alone' },
+      REDIS_URL: stores.redisUrl,
+      DATABASE_URL: stores.databaseUrl,
+      DATA_DIR: stores.folder,
+      PORT: '0',
+      METRICS_PORT: '0',
+      LOG_LEVEL: 'warn',
+      OPERATOR_API_KEY: 'of-the-bench-alone',
     };
     const { pid } = await startServerProcess({ env }, own);
     seconds.push((performance.now() - began) / 1000);

@@ -41,7 +41,8 @@ function optionsOf({ series, format, isTime, isFromZero }: ChartProps, width: nu
   const axis = { stroke: text!, grid: { stroke: line!, width: 1 }, ticks: { stroke: line!, width: 1 } };
   const edges = series.flatMap(({ kind }, i) => (kind === 'edge' ? [i + 1] : []));
   return {
-    ...{ width, height: HEIGHT },
+    width,
+    height: HEIGHT,
     cursor: { y: false },
     legend: { live: false },
     scales: {
@@ -52,7 +53,8 @@ function optionsOf({ series, format, isTime, isFromZero }: ChartProps, width: nu
     axes: [
       isTime
         ? {
-            ...{ ...axis, space: TIME_SPACE },
+            ...axis,
+            space: TIME_SPACE,
             values: (_plot, ticks, _axis, _space, step) => ticks.map((tick) => timeText(tick, step)),
           }
         : axis,

@@ -54,7 +54,9 @@ export function shownLog(note: string, policy: string): ShownLog {
     return line === undefined ? undefined : timeOf(line.split(' ')[2]!);
   };
   return {
-    ...{ origin, size: Number(size), root },
+    origin,
+    size: Number(size),
+    root,
     vkeys: lines.filter(([word]) => word === 'log').map(([, vkey = '']) => vkey),
     witnesses: lines
       .filter(([word]) => word === 'witness')

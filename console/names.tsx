@@ -71,7 +71,11 @@ export function PartnerField({
   const proposals = all.map(({ slug, name }) => ({ value: slug, label: name }));
   return (
     <Field
-      {...{ label: 'Partner', name: 'partner', value, proposals, required: isOptional !== true }}
+      label="Partner"
+      name="partner"
+      value={value}
+      proposals={proposals}
+      required={isOptional !== true}
       hint={isOptional === true ? 'Slug or id; none: all' : 'Slug or id'}
     />
   );

@@ -107,9 +107,28 @@ async function startAll(
     new CatalogAnnouncements({ catalog, staleness, nodes, datasetId: installed.datasetId, events, onError }),
   );
   const parts: RoleParts = {
-    ...{ config, log, world, services, events, metrics, sql, store, nodes, scripts, catalog },
-    ...{ background: openStore(sql), ledger: pools.ledger, postgresDurability: durability, staleness },
-    ...{ clocks, installed, operatorKey, secretBox, registry, notes, program },
+    config,
+    log,
+    world,
+    services,
+    events,
+    metrics,
+    sql,
+    store,
+    nodes,
+    scripts,
+    catalog,
+    background: openStore(sql),
+    ledger: pools.ledger,
+    postgresDurability: durability,
+    staleness,
+    clocks,
+    installed,
+    operatorKey,
+    secretBox,
+    registry,
+    notes,
+    program,
   };
   if (config.roles.worker) {
     progress('Taking over ledger and blocks …');

@@ -118,7 +118,10 @@ async function main(cleanup: Cleanup): Promise<boolean> {
   await findRedisProgram(join(ROOT, '.cache'), () => {});
   const service = await spawnService({
     ...clockEnvironment(library, offsetFile),
-    ...{ DATA_DIR, PORT: '0', METRICS_PORT: '0', LOG_LEVEL: 'error' },
+    DATA_DIR,
+    PORT: '0',
+    METRICS_PORT: '0',
+    LOG_LEVEL: 'error',
     ...constants({ flushIntervalMs: 20, settlementTurnMs: 500, trafficTurnMs: 250 }),
   });
   cleanup.add(() => service.stop());

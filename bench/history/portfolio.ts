@@ -60,12 +60,21 @@ function coinSheet(title: string): object {
     { name: 'TAILS', display: 'T' },
   ];
   const combination = (tierId: number, face: string, comboProbability: number) => ({
-    ...{ reelSymbols: [face], comboString: face[0], payMultiplier: tierId * 2 },
-    ...{ comboProbability, tierId, displayWeight: 1 },
+    reelSymbols: [face],
+    comboString: face[0],
+    payMultiplier: tierId * 2,
+    comboProbability,
+    tierId,
+    displayWeight: 1,
   });
   return {
-    ...{ gameTitle: title, manufacturer: 'Northwind Studio', numReels: 1, virtualStopsPerReel: [100] },
-    ...{ certifiedRtp: 0.96, denominationUsd: 1, symbols },
+    gameTitle: title,
+    manufacturer: 'Northwind Studio',
+    numReels: 1,
+    virtualStopsPerReel: [100],
+    certifiedRtp: 0.96,
+    denominationUsd: 1,
+    symbols,
     tiers: [
       { tierId: 0, name: 'No win', probability: 0.52, payMultiplier: 0 },
       { tierId: 1, name: 'Double', probability: 0.48, payMultiplier: 2 },
@@ -79,7 +88,8 @@ const COINS = ['Heads or Tails', 'Double Up', 'Silver Toss', 'Golden Toss', 'Luc
 const configNameOf = (name: string): string => name.toUpperCase().replaceAll(/[ -]/g, '_');
 
 const raffle = (poolSize: number, ticketPriceUsd: number) => ({
-  ...{ ticketPriceUsd, poolSize },
+  ticketPriceUsd,
+  poolSize,
   prizes: [
     { prizeName: 'City weekend', prizeTier: 6, valueUsd: 0.2 * poolSize * ticketPriceUsd, count: 1 },
     { prizeName: 'Dinner for two', prizeTier: 4, valueUsd: 50, count: Math.round(poolSize / 250) },
@@ -88,8 +98,13 @@ const raffle = (poolSize: number, ticketPriceUsd: number) => ({
 });
 
 const COMMUNAL: OperatorSchemas['CommunalBody'] = {
-  ...{ enabled: true, triggerInterval: 50, triggerSplitPct: 40, communitySplitPct: 60 },
-  ...{ windowMinutes: 60, communitySize: 40, resetProgress: false },
+  enabled: true,
+  triggerInterval: 50,
+  triggerSplitPct: 40,
+  communitySplitPct: 60,
+  windowMinutes: 60,
+  communitySize: 40,
+  resetProgress: false,
   tiers: [
     { tierLevel: 1, tierName: 'Mini', triggerAtSpins: 500, amountUsd: '2.00' },
     { tierLevel: 2, tierName: 'Major', triggerAtSpins: 5000, amountUsd: '25.00' },
@@ -110,7 +125,7 @@ class Maker {
     [playsADay, players]: readonly [playsADay: number, players: number],
     more: Partial<OperatorSchemas['PartnerBody']>,
   ): Promise<DemoPartner> {
-    const settings = { ...{ name, openingBalanceUsd: 2000, largeWinThresholdUsd: 20 }, ...UNBOUND, ...more };
+    const settings = { name, openingBalanceUsd: 2000, largeWinThresholdUsd: 20, ...UNBOUND, ...more };
     const body = { slug, environment: 'production' as const, ...settings };
     const { partnerId } = await bodyOf(this.#jane.operator.POST('/partners', { body }));
     const ofKey = { params: { path: { id: partnerId } }, body: { name: 'back end' } };
@@ -123,7 +138,7 @@ class Maker {
     const body = { parSheetId, displayName: name, configName: configNameOf(name) };
     const { gameConfigId: id } = await bodyOf(this.#jane.partner(to.key).POST('/games', { body }));
     const wagerUsd = (sheet as { denominationUsd: number }).denominationUsd;
-    const game = { ...{ id, name, kind: 'slot' as const, wagerUsd, share } };
+    const game = { id, name, kind: 'slot' as const, wagerUsd, share };
     to.games.push(sigma === undefined ? game : { ...game, sigma });
     return id;
   }

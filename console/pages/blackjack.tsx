@@ -58,7 +58,8 @@ function RoundList({ place, partnerId }: { readonly place: Place; readonly partn
   const page = pageOf(place);
   const status = place.query.get('status') ?? '';
   const query = {
-    ...{ page, limit: 20 },
+    page,
+    limit: 20,
     ...(partnerId === undefined ? {} : { partnerId }),
     ...(status === '' ? {} : { status }),
   };

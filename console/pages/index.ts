@@ -31,7 +31,9 @@ export interface Page {
 }
 
 const listed = (path: string, title: string, View: Page['View']): Page => ({
-  ...{ path, title, View },
+  path,
+  title,
+  View,
   isListed: true,
 });
 

@@ -73,7 +73,10 @@ function ChooseGame() {
         }}
       >
         <Field
-          {...{ label: 'Game', name: 'game', required: true, hint: 'Name, system name or id' }}
+          label="Game"
+          name="game"
+          required={true}
+          hint="Name, system name or id"
           proposals={slots.map(({ configName, displayName }) => ({ value: configName, label: displayName }))}
         />
       </Form>
@@ -183,8 +186,15 @@ function rulesOf(pot: Pot): object {
   const { enabled, triggerInterval, triggerSplitPct, communitySplitPct, tiers } = pot;
   const { windowMinutes, communitySize, emptyCommunity, onShortBudget } = pot;
   return {
-    ...{ enabled, triggerInterval, triggerSplitPct, communitySplitPct, tiers },
-    ...{ windowMinutes, communitySize, emptyCommunity, onShortBudget },
+    enabled,
+    triggerInterval,
+    triggerSplitPct,
+    communitySplitPct,
+    tiers,
+    windowMinutes,
+    communitySize,
+    emptyCommunity,
+    onShortBudget,
   };
 }
 

@@ -21,7 +21,8 @@ export function Returns({ place }: { readonly place: Place }) {
   const status = place.query.get('status') ?? '';
   const gameId = Number(place.query.get('gameId') ?? 0);
   const query = {
-    ...{ page, limit: LIMIT },
+    page,
+    limit: LIMIT,
     ...(status === '' ? {} : { status }),
     ...(gameId > 0 ? { gameId } : {}),
   };

@@ -92,8 +92,11 @@ export async function archiveDay(sql: Sql, options: ArchiveOptions): Promise<Arc
   const text = manifestText(manifest);
   const bytes = ARCHIVE_FILES.reduce((sum, file) => sum + manifest.files[file].bytes, 0);
   const archived = {
-    ...{ day, entries: manifest.files.ledger.rows, archiveBytes: bytes },
-    ...{ manifest: text, manifestHash: sha256(text) },
+    day,
+    entries: manifest.files.ledger.rows,
+    archiveBytes: bytes,
+    manifest: text,
+    manifestHash: sha256(text),
   };
   await recordArchive(sql, actor, archived);
   onFailpoint('archive.recorded');

@@ -65,8 +65,12 @@ export async function readTotals(
   const totals = [...sums].map(([key, { entries, wagered, credited }]): EntryTotal => {
     const [partnerId, gameId, kind] = key.split('/').map(Number) as [number, number, number];
     return {
-      ...{ partnerId, gameId, kind, entries },
-      ...{ wageredMicros: String(wagered), creditedMicros: String(credited) },
+      partnerId,
+      gameId,
+      kind,
+      entries,
+      wageredMicros: String(wagered),
+      creditedMicros: String(credited),
     };
   });
   totals.sort((a, b) => a.partnerId - b.partnerId || a.gameId - b.gameId || a.kind - b.kind);

@@ -125,12 +125,20 @@ const gameRow = ({
   wageredMicros,
   paidMicros,
 }: AuditedGameDay): BookedDay => ({
-  ...{ id: gameId, partnerId, day, count: spins },
-  ...{ wageredMicros, creditedMicros: paidMicros },
+  id: gameId,
+  partnerId,
+  day,
+  count: spins,
+  wageredMicros,
+  creditedMicros: paidMicros,
 });
 
 const ofGames = (table: string): DayShape => ({
-  ...{ table, isOfGames: true, countColumn: 'spins', counted: 'spins', creditedColumn: 'paid_micros' },
+  table,
+  isOfGames: true,
+  countColumn: 'spins',
+  counted: 'spins',
+  creditedColumn: 'paid_micros',
 });
 const OPENINGS: DayShape = {
   table: 'opening_days',
@@ -154,16 +162,24 @@ export const dayTables = (facts: Facts, findings: Findings) => ({
   openings: new DayTable(
     OPENINGS,
     facts.openingDays.map(({ partnerId, day, players, openedMicros }) => ({
-      ...{ id: partnerId, partnerId, day, count: players },
-      ...{ wageredMicros: 0n, creditedMicros: openedMicros },
+      id: partnerId,
+      partnerId,
+      day,
+      count: players,
+      wageredMicros: 0n,
+      creditedMicros: openedMicros,
     })),
     findings,
   ),
   adjustments: new DayTable(
     ADJUSTMENTS,
     facts.adjustmentDays.map(({ partnerId, day, adjustments, amountMicros }) => ({
-      ...{ id: partnerId, partnerId, day, count: adjustments },
-      ...{ wageredMicros: 0n, creditedMicros: amountMicros },
+      id: partnerId,
+      partnerId,
+      day,
+      count: adjustments,
+      wageredMicros: 0n,
+      creditedMicros: amountMicros,
     })),
     findings,
   ),

@@ -82,7 +82,9 @@ async function readLogs({ logs, imports }: Reads): Promise<Logs> {
       size: row.safe(LOGS.size),
       root: Buffer.from(row.bytes(LOGS.root)),
       tree: new MemoryTree(),
-      ...{ entries: 0, placed: 0, imported: [] },
+      entries: 0,
+      placed: 0,
+      imported: [],
     });
   }, noPause);
   await imports((row) => {
@@ -192,14 +194,20 @@ function entryProblem(row: CopyRow, log: Log | undefined, logIndex: number): str
   const labelKey = Buffer.from(row.bytes(ENTRIES.labelKey));
   const number = row.safe(ENTRIES.number);
   const text = openedText({
-    ...{ gameId: row.int(ENTRIES.gameId), number, type, labelKey, toIndex },
+    gameId: row.int(ENTRIES.gameId),
+    number,
+    type,
+    labelKey,
+    toIndex,
     fromIndex: row.safe(ENTRIES.fromIndex),
     at: new Date(row.safe(ENTRIES.atMicros) / 1000),
     isLate: row.bytes(ENTRIES.isLate)[0] === 1,
     reason: row.isNull(ENTRIES.reason) ? null : row.text(ENTRIES.reason),
     mathHash: nullable(row, ENTRIES.mathHash),
-    ...{ seed: nullable(row, ENTRIES.seed), nonce: nullable(row, ENTRIES.nonce) },
-    ...{ tree: nullable(row, ENTRIES.root), commitment: nullable(row, ENTRIES.commitment) },
+    seed: nullable(row, ENTRIES.seed),
+    nonce: nullable(row, ENTRIES.nonce),
+    tree: nullable(row, ENTRIES.root),
+    commitment: nullable(row, ENTRIES.commitment),
   });
   const commitment = entryCommitment(Buffer.from(row.bytes(ENTRIES.salt)), text);
   const leaf = leafHash(privateRecord(labelOf(labelKey, number), commitment));

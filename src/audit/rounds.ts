@@ -142,7 +142,9 @@ function entriesOf(
   }
   if (isVoided)
     expected.push({
-      ...{ kind: KIND.void, wager: -staked, credit: 0 },
+      kind: KIND.void,
+      wager: -staked,
+      credit: 0,
       code: ENDED | (expected.length << 4) | VOID,
     });
   return expected;

@@ -300,7 +300,9 @@ export class BlockKeeper implements Service {
     if (queue.leaseEnd === undefined) {
       const store = this.#nodes.cell(queue.lease.cell);
       await readQueue(queue, {
-        ...{ sql: this.#sql, store, leased: this.#options.leased },
+        sql: this.#sql,
+        store,
+        leased: this.#options.leased,
         published: () => this.#published(),
       });
       queue.supply.reserve?.hasFallen(readyBlocks(queue));

@@ -36,7 +36,10 @@ export const newQueue = (
   lease: CellLease,
   supply: OutcomeSupply,
 ): Queue => ({
-  ...{ gameId, partnerId, lease, supply },
+  gameId,
+  partnerId,
+  lease,
+  supply,
   blocks: [],
   nextIndex: 0,
   dealtIndex: 0,

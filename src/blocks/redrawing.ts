@@ -12,7 +12,11 @@ export class Redrawing {
   /** @param filename the program of the thread (workers/redraw.js) */
   constructor(filename: string) {
     this.#thread = new Piscina({
-      ...{ filename, minThreads: 0, maxThreads: 1, maxQueue: WAITING_MAX, idleTimeout: IDLE_MS },
+      filename,
+      minThreads: 0,
+      maxThreads: 1,
+      maxQueue: WAITING_MAX,
+      idleTimeout: IDLE_MS,
     });
   }
 

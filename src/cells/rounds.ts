@@ -117,7 +117,10 @@ export class Rounds {
       const seed = await shoes.seedOf(order.gameId, shoeIndex).catch(() => undefined);
       if (seed === undefined) return 'unknown';
       const record: RoundRecord = {
-        ...{ gameId: order.gameId, partnerId: partner.partnerId, playerId, shoeIndex },
+        gameId: order.gameId,
+        partnerId: partner.partnerId,
+        playerId,
+        shoeIndex,
         requestId: requestId ?? null,
         status: outcomeCode === 0 ? 'OPEN' : 'SETTLED',
         moves: [],
@@ -255,8 +258,17 @@ export class Rounds {
     const { partnerId, gameId, playerId, shoeIndex, entryIds } = known;
     const { move, stakeMicros, payoutMicros, isEnd } = step;
     const outcome = await cells.execute(ROUND_ACT, {
-      ...{ cell, newestMove, waitsForLedger, partnerId, gameId, playerId, enforcesBalance, shoeIndex },
-      ...{ stakeMicros, payoutMicros, isEnd },
+      cell,
+      newestMove,
+      waitsForLedger,
+      partnerId,
+      gameId,
+      playerId,
+      enforcesBalance,
+      shoeIndex,
+      stakeMicros,
+      payoutMicros,
+      isEnd,
       steps: openSteps(known),
       kind: move === 'void' ? 'roundVoid' : 'roundAction',
       code: stepCode({ step: entryIds.length, move, isEnd }),

@@ -66,9 +66,24 @@ export const newState = (about: {
   readonly gameId: number;
   readonly labelKey: Buffer;
 }): HistoryState => ({
-  ...{ format: STATE_FORMAT, origin: about.origin, gameId: about.gameId, note: '', size: 0, hashes: [] },
-  ...{ labelKeyHash: labelKeyHash(about.labelKey).toString('hex'), places: [], told: 0, sealed: {} },
-  ...{ covered: [], voided: [], late: [], unopened: [], lost: [], counts: {}, revealed: 0, type: '' },
+  format: STATE_FORMAT,
+  origin: about.origin,
+  gameId: about.gameId,
+  note: '',
+  size: 0,
+  hashes: [],
+  labelKeyHash: labelKeyHash(about.labelKey).toString('hex'),
+  places: [],
+  told: 0,
+  sealed: {},
+  covered: [],
+  voided: [],
+  late: [],
+  unopened: [],
+  lost: [],
+  counts: {},
+  revealed: 0,
+  type: '',
 });
 
 const overlaps = (ranges: readonly Range[], [from, to]: Range): boolean =>

@@ -99,9 +99,15 @@ export async function showLog(
     const published = await new PublicLogReads(sql).publishedOf(state.logId);
     const witnesses = (await lookAtWitnesses(sql)).ages;
     const shown = {
-      ...{ origin: state.origin, size: state.size, root: state.root.toString('base64') },
-      ...{ publishedSize: published?.size ?? 0, keys: state.vkeys, witnesses },
-      ...{ halted: state.halt, isDealing: !state.isHeld, haltNote: state.haltNote },
+      origin: state.origin,
+      size: state.size,
+      root: state.root.toString('base64'),
+      publishedSize: published?.size ?? 0,
+      keys: state.vkeys,
+      witnesses,
+      halted: state.halt,
+      isDealing: !state.isHeld,
+      haltNote: state.haltNote,
       earlier: (await logOrigins(sql)).slice(0, -1),
     };
     const ages = witnesses.map(
@@ -260,8 +266,10 @@ async function takeOver({ sql, state }: Opened, reader: LogReader, seen: SeenChe
 /** Voids what is open, above all that may have been shown. @throws FaultsError where a cell could not be recovered */
 async function giveUpOpen({ sql, nodes, settings }: Opened): Promise<void> {
   const unwell = await recoverRestored(sql, nodes, {
-    ...{ allowVolatile: settings.allowVolatileRedis, clockSkewMaxS: settings.CLOCK_SKEW_MAX_S },
-    ...{ positionFile: settings.POSITION_FILE, progress },
+    allowVolatile: settings.allowVolatileRedis,
+    clockSkewMaxS: settings.CLOCK_SKEW_MAX_S,
+    positionFile: settings.POSITION_FILE,
+    progress,
   });
   if (unwell.length > 0)
     throw new FaultsError(

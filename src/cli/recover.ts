@@ -128,7 +128,8 @@ export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptio
             isToReplace: options.isToReplace,
             ...(options.restored !== undefined && { restored: options.restored }),
             volatile: async () => (options.isVolatileAllowed ? [] : nodes.of(cell).durability.find()),
-            ...{ clocks: options.clocks, hold: () => holdOf(sql) },
+            clocks: options.clocks,
+            hold: () => holdOf(sql),
             turn: new Semaphore(1),
             scan: new LedgerScan(sql),
             onFailpoint: () => {},
@@ -189,7 +190,11 @@ export async function recoverRestored(
 ): Promise<CellState[]> {
   const position = positionFile === undefined ? undefined : await readPosition(positionFile);
   const states = await recover(sql, nodes, {
-    ...{ isCheck: false, isToReplace: false, isVolatileAllowed: allowVolatile, resume: [], progress },
+    isCheck: false,
+    isToReplace: false,
+    isVolatileAllowed: allowVolatile,
+    resume: [],
+    progress,
     restored: { floors: floorsOf(position, (await installation(sql)).datasetId) },
     clocks: { now: Date.now, skewMaxMs: clockSkewMaxS * 1000 },
   });

@@ -54,9 +54,14 @@ export async function rngTest({ of, sheet: file, json, version, ...options }: Te
   const verdict = await runTests({ of, seed, sheet }, size);
   const { node, openssl } = process.versions;
   const report: Report = {
-    ...{ of, seed: seed.toString('hex'), size },
+    of,
+    seed: seed.toString('hex'),
+    size,
     ...verdict,
-    ...{ version, manifest: manifestHash(), node, openssl },
+    version,
+    manifest: manifestHash(),
+    node,
+    openssl,
   };
   process.stdout.write(json === true ? `${JSON.stringify(report)}\n` : textOf(report));
   return report.passed ? 0 : 1;

@@ -156,8 +156,14 @@ Exit status: 0 all cells are served, or can be; 1 some can't.`,
         POSITION_FILE: positionFile,
       } = await settings();
       const options = {
-        ...{ allowVolatile: allowVolatileRedis, clockSkewMaxS, positionFile },
-        ...{ check, replace, restored, resume, json },
+        allowVolatile: allowVolatileRedis,
+        clockSkewMaxS,
+        positionFile,
+        check,
+        replace,
+        restored,
+        resume,
+        json,
       };
       process.exitCode = await recoverCells(await storeUrls(), options);
     });

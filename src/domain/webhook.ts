@@ -136,7 +136,11 @@ export const eventBody = (
   isTest = false,
 ): string =>
   exactJson({
-    ...{ id, event, createdAt: createdAt.toISOString(), partnerId, data },
+    id,
+    event,
+    createdAt: createdAt.toISOString(),
+    partnerId,
+    data,
     ...(isTest ? { test: true } : {}),
   });
 

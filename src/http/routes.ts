@@ -99,7 +99,8 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...playerStatusRoutes(services),
     route(getVersion, ({ apiVersion }) => ({
       version: apiVersion === PARTNER_VERSION ? API_VERSION : PREVIEW_API_VERSION,
-      ...{ apiVersion, service: brand.toLowerCase() },
+      apiVersion,
+      service: brand.toLowerCase(),
       requestIdBindsSeconds: services.spins.requestIdBindsSeconds(),
       manifest: services.process.manifest(),
     })),

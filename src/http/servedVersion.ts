@@ -69,7 +69,9 @@ export class ServedVersion {
     const uses = this.#uses;
     this.#uses = new Map();
     return [...uses].map(([keyId, { requests, lastUsedAtMs }]) => ({
-      ...{ keyId, version: this.name, requests },
+      keyId,
+      version: this.name,
+      requests,
       lastUsedAt: new Date(lastUsedAtMs),
     }));
   }

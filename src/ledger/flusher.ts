@@ -304,7 +304,8 @@ export class Flusher implements Service {
       from: cursor.from,
       to: cursor.to,
       games: totals.games,
-      ...{ rounds: totals.rounds, entries },
+      rounds: totals.rounds,
+      entries,
       lagSeconds: Math.max(0, Date.now() - oldestMs) / 1000,
     });
     events.emit('OutcomesConsumed', { cell: lease.cell, games: totals.progress.map(consumptionOf) });

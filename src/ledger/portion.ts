@@ -45,7 +45,10 @@ export const newlyOwned = (
   store: CellStore,
   records: Transcoder,
 ): OwnedCell => ({
-  ...{ lease, token, store, records },
+  lease,
+  token,
+  store,
+  records,
   cursor: lease.cursorId,
   untrimmed: undefined,
   notBefore: 0,
@@ -55,7 +58,10 @@ export const newlyOwned = (
 
 /** Where the reading of its outbox goes on. */
 export const positionOf = ({ lease, cursor, token }: OwnedCell): OutboxPosition => ({
-  ...{ cell: lease.cell, epoch: lease.token, cursor, token },
+  cell: lease.cell,
+  epoch: lease.token,
+  cursor,
+  token,
 });
 
 /** The outbox that was read is not that of the lease's epoch: Redis holds something else by now. Nothing was written. */
@@ -115,7 +121,11 @@ export async function takePortion(
       events: largeWins.length === 0 ? [] : await eventsOf(largeWins),
       communal: records.communal.booking,
     },
-    ...{ entries, oldestMs, days, largeWins: largeWins.length, isAll: count === batches.length },
+    entries,
+    oldestMs,
+    days,
+    largeWins: largeWins.length,
+    isAll: count === batches.length,
     addedBytesAndEntries:
       before === undefined
         ? NO_TOTALS

@@ -45,8 +45,12 @@ export class PartnerTraffic {
     let count = this.#counts.get(partnerId);
     if (count === undefined) {
       count = {
-        ...{ requests: 0, errors: 0, rankedRequests: 0, rankedErrors: 0 },
-        ...{ addedRequests: 0, addedErrors: 0 },
+        requests: 0,
+        errors: 0,
+        rankedRequests: 0,
+        rankedErrors: 0,
+        addedRequests: 0,
+        addedErrors: 0,
       };
       this.#counts.set(partnerId, count);
     }

@@ -130,8 +130,16 @@ export class ProgramCheck extends PeriodicService {
     await recordProgramCheck(
       sql,
       {
-        ...{ host, roles, part, isStart, version, manifest: this.#manifest },
-        ...{ files, scripts: scripts.size, differing, differences },
+        host,
+        roles,
+        part,
+        isStart,
+        version,
+        manifest: this.#manifest,
+        files,
+        scripts: scripts.size,
+        differing,
+        differences,
       },
       operatorEmail,
     );

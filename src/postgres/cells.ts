@@ -308,8 +308,11 @@ export class Cells {
       await tx`INSERT INTO cells (cell) SELECT generate_series(${first}::int, ${first + count - 1}::int)`;
       await tx`UPDATE installation SET cells = ${first + count}`;
       await audit(tx, {
-        ...{ actor, action: 'cells.add', subject: 'installation' },
-        ...{ before: { cells: first }, after: { cells: first + count } },
+        actor,
+        action: 'cells.add',
+        subject: 'installation',
+        before: { cells: first },
+        after: { cells: first + count },
       });
       return added;
     });
@@ -327,8 +330,11 @@ export class Cells {
       if (before === isDraining) return 'changed';
       await tx`UPDATE cells SET is_draining = ${isDraining} WHERE cell = ${cell}`;
       await audit(tx, {
-        ...{ actor, action: 'cell.drain', subject: `cell:${cell}` },
-        ...{ before: { isDraining: before }, after: { isDraining, ...because(reason) } },
+        actor,
+        action: 'cell.drain',
+        subject: `cell:${cell}`,
+        before: { isDraining: before },
+        after: { isDraining, ...because(reason) },
       });
       return 'changed';
     });

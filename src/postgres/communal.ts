@@ -193,8 +193,11 @@ export class Communal {
       WHERE game_id = ${gameId}`;
     return (
       row && {
-        ...{ version: row.version, rules: row.rules, paidMicros: row.paid },
-        ...{ progress: safe(row.progress), budgetMicros: safe(row.budget_micros) },
+        version: row.version,
+        rules: row.rules,
+        paidMicros: row.paid,
+        progress: safe(row.progress),
+        budgetMicros: safe(row.budget_micros),
       }
     );
   }

@@ -113,8 +113,10 @@ export async function boundaryPots(tx: Transaction, fromId: bigint): Promise<Bou
     due: due
       .filter((each) => each.game_id === pot.game_id)
       .map((each) => ({
-        ...{ eventId: each.event_id, playerId: each.player_id },
-        ...{ micros: each.amount_micros, isTrigger: each.is_trigger },
+        eventId: each.event_id,
+        playerId: each.player_id,
+        micros: each.amount_micros,
+        isTrigger: each.is_trigger,
       })),
   }));
 }

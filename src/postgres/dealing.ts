@@ -24,7 +24,10 @@ interface Row {
 }
 
 const fromRow = ({ is_on, reason, actor, changed_at }: Row): DealingSwitch => ({
-  ...{ isOn: is_on, reason, actor, changedAt: changed_at },
+  isOn: is_on,
+  reason,
+  actor,
+  changedAt: changed_at,
 });
 
 async function dealingSwitch(sql: Sql | Transaction): Promise<DealingSwitch> {
@@ -74,7 +77,9 @@ export async function noteGameStatus(
   const shown = status === 'ACTIVE' ? statusOf(row!.is_on) : status;
   await recordEvents(tx, [
     {
-      ...{ event: 'game.status_changed', partnerId: row!.partner_id, createdAt: new Date() },
+      event: 'game.status_changed',
+      partnerId: row!.partner_id,
+      createdAt: new Date(),
       data: { gameId, status: shown, reason },
     },
   ]);
@@ -161,7 +166,9 @@ export class Dealing {
           SELECT now(), ${statusOf(isOn)}, 'SWITCH', ${NAMED} ${PLAYABLE} AND p.is_dealing HAVING count(*) > 0`;
       const state = (on: boolean) => (on ? 'ON' : 'OFF');
       await audit(tx, {
-        ...{ actor, action: 'dealing.switch', subject: 'dealing' },
+        actor,
+        action: 'dealing.switch',
+        subject: 'dealing',
         before: { state: state(before.isOn), reason: before.reason },
         after: { state: state(isOn), reason },
       });

@@ -68,7 +68,11 @@ async function tryAppend(
   const grown = grow(state.size, tiles, records);
   const firstNotice = state.size + known.length;
   const isWritten = await writeAppended(sql, before, {
-    ...{ size: grown.size, root: grown.root, vkeys: state.vkeys, tiles: grown.tiles, made },
+    size: grown.size,
+    root: grown.root,
+    vkeys: state.vkeys,
+    tiles: grown.tiles,
+    made,
     notices: notices.map(({ noticeId }, at) => ({ noticeId, logIndex: firstNotice + at })),
     entries: entries.map(({ gameId, number }, at) => ({ gameId, number, salt: salts[at]! })),
     firstEntry: firstNotice + notices.length,
@@ -135,7 +139,9 @@ async function readWaiting(sql: Sql): Promise<{
     FROM l`;
   if (row === undefined) throw new Error('No public log has begun');
   return {
-    ...{ state: stateOf(row), notices: row.notices, waiting: row.waiting },
+    state: stateOf(row),
+    notices: row.notices,
+    waiting: row.waiting,
     tiles: row.tiles.map(({ level, index, bytes }) => ({ level, index, bytes: Buffer.from(bytes, 'hex') })),
   };
 }
@@ -155,9 +161,15 @@ function openWaiting(waiting: readonly WaitingRow[]): {
     return openingOf(
       {
         ...row,
-        ...{ number: BigInt(row.number), from_index: BigInt(row.from_index), to_index: BigInt(row.to_index) },
-        ...{ at: new Date(row.at), math_hash: bytes(row.math_hash), seed: bytes(row.seed) },
-        ...{ nonce: bytes(row.nonce), tree: bytes(row.tree), commitment: bytes(row.commitment) },
+        number: BigInt(row.number),
+        from_index: BigInt(row.from_index),
+        to_index: BigInt(row.to_index),
+        at: new Date(row.at),
+        math_hash: bytes(row.math_hash),
+        seed: bytes(row.seed),
+        nonce: bytes(row.nonce),
+        tree: bytes(row.tree),
+        commitment: bytes(row.commitment),
       },
       labelKey,
     );

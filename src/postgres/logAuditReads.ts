@@ -25,9 +25,26 @@ const NAMED_SELECT = `SELECT partner_id, report_date::text, report->>'logCheckpo
 
 /** Of `entries`, by game and number. */
 export const ENTRIES = {
-  ...{ gameId: 0, number: 1, kind: 2, fromIndex: 3, toIndex: 4, atMicros: 5, isLate: 6, reason: 7, logId: 8 },
-  ...{ logIndex: 9, salt: 10, labelKey: 11, mathHash: 12, seed: 13, nonce: 14, root: 15, commitment: 16 },
-  ...{ blockTo: 17, nextNumber: 18, sealed: 19 },
+  gameId: 0,
+  number: 1,
+  kind: 2,
+  fromIndex: 3,
+  toIndex: 4,
+  atMicros: 5,
+  isLate: 6,
+  reason: 7,
+  logId: 8,
+  logIndex: 9,
+  salt: 10,
+  labelKey: 11,
+  mathHash: 12,
+  seed: 13,
+  nonce: 14,
+  root: 15,
+  commitment: 16,
+  blockTo: 17,
+  nextNumber: 18,
+  sealed: 19,
 } as const;
 const ENTRIES_SELECT = `
   SELECT e.game_id, e.number, e.kind, e.from_index, e.to_index, (extract(epoch FROM e.at) * 1000000)::bigint, e.is_late, e.reason,

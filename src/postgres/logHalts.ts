@@ -32,7 +32,9 @@ export async function haltLog(
     await tx`
       UPDATE logs SET halt = ${problem}, halt_note = ${note}, halted_at = now(), is_held = ${isHeld}::boolean WHERE log_id = ${logId}`;
     await audit(tx, {
-      ...{ actor, action: 'log.halt', subject: `log:${row.origin}` },
+      actor,
+      action: 'log.halt',
+      subject: `log:${row.origin}`,
       after: { problem, note, size, isDealing: !isHeld },
     });
     return true;

@@ -170,7 +170,9 @@ export async function endHalt(
       INSERT INTO log_checkpoints (log_id, size, note, published_at) VALUES (${logId}, ${size}, ${note}, now())
       ON CONFLICT (log_id, size) DO UPDATE SET published_at = coalesce(log_checkpoints.published_at, now())`;
     await audit(tx, {
-      ...{ actor: 'command', action: 'log.import', subject: `log:${origin}` },
+      actor: 'command',
+      action: 'log.import',
+      subject: `log:${origin}`,
       after: { size, ...about },
     });
   });
@@ -194,7 +196,12 @@ export async function beginAnother(
     const previous = { origin: locked.origin, size: locked.size, root: locked.root.toString('base64') };
     const at = new Date().toISOString();
     const genesis = publicRecord({
-      ...{ type: 'genesis', at, format: 'spindle log v1', origin: log.origin, vkey: log.vkeys[0], previous },
+      type: 'genesis',
+      at,
+      format: 'spindle log v1',
+      origin: log.origin,
+      vkey: log.vkeys[0],
+      previous,
     });
     const { size, root, tiles } = grow(0, [], [genesis]);
     const logId = state.logId + 1;
@@ -218,7 +225,10 @@ export async function beginAnother(
       UPDATE blocks b SET log_number = l.number FROM logged l
       WHERE b.game_id = l.game_id AND b.from_index = l.from_index RETURNING 1`;
     await audit(tx, {
-      ...{ actor: 'command', action: 'log.begin', subject: `log:${log.origin}`, before: previous },
+      actor: 'command',
+      action: 'log.begin',
+      subject: `log:${log.origin}`,
+      before: previous,
       after: { origin: log.origin, vkey: log.vkeys[0], reason, blocks: again.length },
     });
     return again.length;

@@ -112,7 +112,10 @@ export class OperatorFinds {
         gameType: row.game_type,
       })),
       keys: keys.map((row) => ({
-        ...{ partnerId: row.partner_id, keyId: row.key_id, name: row.name, prefix: row.prefix },
+        partnerId: row.partner_id,
+        keyId: row.key_id,
+        name: row.name,
+        prefix: row.prefix,
       })),
       operators,
     };

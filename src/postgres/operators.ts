@@ -119,8 +119,11 @@ export class Operators {
       const subject = `operator:${name}`;
       const after = fromRow(row!);
       await audit(tx, {
-        ...{ actor, action: 'operator.rotate-key', subject },
-        ...{ before: fromRow(before), after: { ...after, ...because(reason) } },
+        actor,
+        action: 'operator.rotate-key',
+        subject,
+        before: fromRow(before),
+        after: { ...after, ...because(reason) },
       });
       return after;
     });

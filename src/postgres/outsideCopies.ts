@@ -53,7 +53,9 @@ export async function giveCopyUp(sql: Sql, setting: CopySetting): Promise<boolea
     if (before === undefined) return false;
     const { path, copyId, newest } = before;
     await audit(tx, {
-      ...{ actor: 'command', action: 'copy.give-up', subject: `copy:${setting}` },
+      actor: 'command',
+      action: 'copy.give-up',
+      subject: `copy:${setting}`,
       before: { path, copyId, newest },
     });
     return true;

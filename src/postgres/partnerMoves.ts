@@ -75,8 +75,11 @@ export class PartnerMoves {
         INSERT INTO partner_moves (partner_id, from_cell, to_cell) VALUES (${partnerId}, ${partner.cell}, ${toCell})
         RETURNING *`;
       await audit(tx, {
-        ...{ actor, action: 'partner.move', subject: `partner:${partnerId}` },
-        ...{ before: { cell: partner.cell }, after: { cell: toCell, ...because(reason) } },
+        actor,
+        action: 'partner.move',
+        subject: `partner:${partnerId}`,
+        before: { cell: partner.cell },
+        after: { cell: toCell, ...because(reason) },
       });
       return moveOf(row!);
     });
@@ -265,8 +268,11 @@ export const openMoveReads = (sql: Sql): MoveReads => ({
       FROM partner_moves m JOIN partners USING (partner_id)
       WHERE finished_at IS NULL OR finished_at >= ${at ?? 'infinity'} ORDER BY move_id`;
     return rows.map((row) => ({
-      ...{ partnerId: row.partner_id, slug: row.slug, gameIds: row.game_ids },
-      ...{ fromCell: row.from_cell, toCell: row.to_cell },
+      partnerId: row.partner_id,
+      slug: row.slug,
+      gameIds: row.game_ids,
+      fromCell: row.from_cell,
+      toCell: row.to_cell,
     }));
   },
 });

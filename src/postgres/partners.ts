@@ -215,7 +215,10 @@ export class Partners {
           contact_email = ${after.contactEmail}, changed = ${changed}
         WHERE partner_id = ${partnerId}`;
       await audit(tx, {
-        ...{ actor, action: 'partner.update', subject: `partner:${partnerId}`, before },
+        actor,
+        action: 'partner.update',
+        subject: `partner:${partnerId}`,
+        before,
         after: { ...after, ...because(reason) },
       });
       return after;

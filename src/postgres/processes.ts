@@ -88,9 +88,13 @@ export async function runningProcesses(
     SELECT process_id, version, roles, host, oldest_format, newest_format, started_at, seen_at FROM processes
     WHERE seen_at > now() - ${GONE_AFTER_S} * interval '1 second' ORDER BY started_at, process_id`;
   const processes = rows.map((row) => ({
-    ...{ processId: row.process_id, version: row.version, roles: row.roles, host: row.host },
+    processId: row.process_id,
+    version: row.version,
+    roles: row.roles,
+    host: row.host,
     formats: { oldest: row.oldest_format, newest: row.newest_format },
-    ...{ startedAt: row.started_at, seenAt: row.seen_at },
+    startedAt: row.started_at,
+    seenAt: row.seen_at,
   }));
   return { format, processes };
 }
@@ -108,7 +112,9 @@ export async function finishUpgrade(sql: Sql, actor: string, to: number): Promis
     if (against.length > 0 || row!.format >= to) return against;
     await tx`UPDATE installation SET format = ${to}`;
     await audit(tx, {
-      ...{ actor, action: 'upgrade.finish', subject: 'installation' },
+      actor,
+      action: 'upgrade.finish',
+      subject: 'installation',
       before: { format: row!.format },
       after: { format: to },
     });

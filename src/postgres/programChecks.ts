@@ -73,7 +73,9 @@ async function noteProgram(
     ORDER BY roles = ${roles} DESC, check_id DESC LIMIT 1`;
   if (before !== undefined && before.version === version && before.manifest === manifest) return;
   await audit(tx, {
-    ...{ actor: 'worker', action: 'program.change', subject: 'program' },
+    actor: 'worker',
+    action: 'program.change',
+    subject: 'program',
     ...(before === undefined ? {} : { before }),
     after: { version, manifest },
   });
@@ -89,7 +91,9 @@ async function noteDifferences(
   operatorEmail: string | undefined,
 ): Promise<void> {
   await audit(tx, {
-    ...{ actor: 'worker', action: 'program.check-failed', subject: `process:${host}` },
+    actor: 'worker',
+    action: 'program.check-failed',
+    subject: `process:${host}`,
     after: { version, manifest, part, differing, differences },
   });
   if (operatorEmail === undefined) return;
@@ -133,7 +137,9 @@ export class ProgramChecks {
     const [count] = await this.#sql<{ total: bigint }[]>`SELECT count(*) AS total FROM program_checks`;
     return {
       checks: rows.map(({ check_id, is_start: isStart, ...row }) => ({
-        ...{ checkId: safe(check_id), ...row, isStart },
+        checkId: safe(check_id),
+        ...row,
+        isStart,
       })),
       total: safe(count!.total),
     };

@@ -192,8 +192,10 @@ export async function logProgress(sql: Sql): Promise<{
     FROM logs l ORDER BY log_id DESC LIMIT 1) p`;
   if (row === undefined) throw new Error('No public log has begun');
   return {
-    ...{ state: stateOf(row), published: safe(row.published) },
-    ...{ waitingSeconds: row.seconds, unpublishedSeconds: row.unpublished },
+    state: stateOf(row),
+    published: safe(row.published),
+    waitingSeconds: row.seconds,
+    unpublishedSeconds: row.unpublished,
   };
 }
 

@@ -163,7 +163,9 @@ export class Raffles {
           UPDATE raffles SET voided_at = now(), voided_by = ${actor}, void_reason = ${reason} WHERE game_id = ${gameId}`;
         await tx`UPDATE games SET changed = ${changed} WHERE game_id = ${gameId}`;
         await audit(tx, {
-          ...{ actor, action: 'raffle.void', subject: `game:${gameId}` },
+          actor,
+          action: 'raffle.void',
+          subject: `game:${gameId}`,
           before: { status: row.status },
           after: { reason },
         });
@@ -195,8 +197,12 @@ async function voidProgress(sql: Sql | Transaction, gameId: number): Promise<Voi
   if (row === undefined) return undefined;
   const { tickets, refunded, failed, micros, is_done: isDone } = row;
   return {
-    ...{ gameId, tickets: safe(tickets), refunded: safe(refunded), failed: safe(failed) },
-    ...{ refundedMicros: BigInt(micros), isDone },
+    gameId,
+    tickets: safe(tickets),
+    refunded: safe(refunded),
+    failed: safe(failed),
+    refundedMicros: BigInt(micros),
+    isDone,
   };
 }
 
@@ -271,7 +277,10 @@ export async function closeVoided(
     await tx`UPDATE games SET changed = ${changed} WHERE game_id = ${gameId}`;
     const { tickets } = (await voidProgress(tx, gameId))!;
     await audit(tx, {
-      ...{ actor: 'worker', action: 'raffle.close', subject: `game:${gameId}`, after: { tickets } },
+      actor: 'worker',
+      action: 'raffle.close',
+      subject: `game:${gameId}`,
+      after: { tickets },
     });
   });
 }

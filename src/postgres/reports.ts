@@ -180,11 +180,15 @@ export class Reports {
         const kind = kindOfGame(row.game_type);
         return {
           ...sumsOf(row),
-          ...{ partnerId: row.partner_id, gameId: row.game_id!, gameType: row.game_type },
-          ...{ configName: row.config_name, displayName: row.display_name },
+          partnerId: row.partner_id,
+          gameId: row.game_id!,
+          gameType: row.game_type,
+          configName: row.config_name,
+          displayName: row.display_name,
           status: kind.lifeCycle.statusOf({
             isSuspended: row.game_status === 'SUSPENDED',
-            ...{ sealedAt: row.sealed_at, closedAt: row.closed_at },
+            sealedAt: row.sealed_at,
+            closedAt: row.closed_at,
           }),
           certifiedRtp: kind.mathematics.certifiedRtp({
             sheetRtp: row.sheet_rtp,

@@ -217,8 +217,10 @@ interface Taken {
 
 const takenOf = ({ from, to }: DueIds): Taken => ({
   pairs: new RequestPairs(),
-  ...{ fromHigh: Number(from >> 32n), fromLow: Number(from & 0xffff_ffffn) },
-  ...{ toHigh: Number(to >> 32n), toLow: Number(to & 0xffff_ffffn) },
+  fromHigh: Number(from >> 32n),
+  fromLow: Number(from & 0xffff_ffffn),
+  toHigh: Number(to >> 32n),
+  toLow: Number(to & 0xffff_ffffn),
 });
 
 /** @throws FencedError where another owner came, or the mark is not where it was believed to be. */

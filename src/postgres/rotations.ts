@@ -57,8 +57,13 @@ async function placeOf(
 }
 
 const onRecord = (gameId: number, sealedTo: number, row: PlaceRow): RotationOnRecord => ({
-  ...{ partnerId: row.partner_id, gameId, sealedTo, bookedTo: safe(row.booked_to) },
-  ...{ cell: row.cell, newestMove: row.newest_move, epoch: row.token },
+  partnerId: row.partner_id,
+  gameId,
+  sealedTo,
+  bookedTo: safe(row.booked_to),
+  cell: row.cell,
+  newestMove: row.newest_move,
+  epoch: row.token,
 });
 
 export class Rotations {
@@ -75,7 +80,9 @@ export class Rotations {
       const sealedTo = (await leaseEnds(tx, [gameId])).get(gameId) ?? 0;
       await tx`UPDATE games SET rotating_to = ${sealedTo} WHERE game_id = ${gameId}`;
       await audit(tx, {
-        ...{ actor, action: 'game.rotate', subject: `game:${gameId}` },
+        actor,
+        action: 'game.rotate',
+        subject: `game:${gameId}`,
         after: { reason, sealedTo },
       });
       return onRecord(gameId, sealedTo, row);

@@ -101,8 +101,16 @@ function additionsOf(entries: readonly RoundEntry[]): Addition[] {
     let addition = additions.get(key);
     if (addition === undefined) {
       addition = {
-        ...{ game: gameId, shoe: shoeIndex, player: playerId, step, status: 'OPEN', payout: null },
-        ...{ moves: [], ids: [], wagers: [], balances: [] },
+        game: gameId,
+        shoe: shoeIndex,
+        player: playerId,
+        step,
+        status: 'OPEN',
+        payout: null,
+        moves: [],
+        ids: [],
+        wagers: [],
+        balances: [],
       };
       additions.set(key, addition);
     }

@@ -79,7 +79,10 @@ const recordOf = (row: RecordRow): RtpRecord => ({
   spins: row.spins,
   wageredMicros: row.wagered_micros,
   paidMicros: row.paid_micros,
-  ...{ mean: row.mean, sigma: row.sigma, z: row.z, nats: row.nats },
+  mean: row.mean,
+  sigma: row.sigma,
+  z: row.z,
+  nats: row.nats,
   state: row.state,
   judgedAt: row.judged_at,
 });

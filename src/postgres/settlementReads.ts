@@ -153,8 +153,12 @@ async function ledgerSums(
     FROM ledger WHERE ${range} AND ${only} GROUP BY partner_id, kind, game_id`;
   return sumsOf(
     rows.map((row) => ({
-      ...{ partnerId: row.partner_id, gameId: row.game_id, kind: row.kind, entries: row.entries },
-      ...{ wagered: row.wagered, credited: row.credited },
+      partnerId: row.partner_id,
+      gameId: row.game_id,
+      kind: row.kind,
+      entries: row.entries,
+      wagered: row.wagered,
+      credited: row.credited,
     })),
   );
 }
@@ -167,7 +171,8 @@ export const archivedSums = (totals: readonly EntryTotal[], partnerId?: number):
       .map(({ entries, wageredMicros, creditedMicros, ...total }) => ({
         ...total,
         entries: BigInt(entries),
-        ...{ wagered: BigInt(wageredMicros), credited: BigInt(creditedMicros) },
+        wagered: BigInt(wageredMicros),
+        credited: BigInt(creditedMicros),
       })),
   );
 

@@ -70,7 +70,10 @@ export async function lookAtWitnesses(sql: Sql): Promise<WitnessLook> {
     FROM known`;
   const { published, vkeys, cosigned, known, refusing } = row!;
   const ages = vkeys.map((vkey, at) => ({
-    ...{ vkey, cosignedSeconds: cosigned[at]!, knownSeconds: known[at]!, isRefusing: refusing[at]! },
+    vkey,
+    cosignedSeconds: cosigned[at]!,
+    knownSeconds: known[at]!,
+    isRefusing: refusing[at]!,
   }));
   return { published: safe(published), ages };
 }
@@ -128,8 +131,10 @@ export async function beginRound(
   return {
     newest: { logId: newest.log_id, size, note: newest.note },
     witnesses: rows.map((row) => ({
-      ...{ vkey: row.vkey, size: safe(row.size) },
-      ...{ hasCosigned: row.has_cosigned, isDue: row.is_due },
+      vkey: row.vkey,
+      size: safe(row.size),
+      hasCosigned: row.has_cosigned,
+      isDue: row.is_due,
     })),
   };
 }

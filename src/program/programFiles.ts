@@ -48,7 +48,16 @@ export function beginProgramCheck(config: Config): (parts: Parts) => Promise<Pro
     const { version, PROGRAM_CHECK_CRON: cron, PROGRAM_CHANGED: onChanged, REDIS_URL, DATABASE_URL } = config;
     const check = new ProgramCheck(
       {
-        ...{ sql, nodes, checkFiles, host: hostname(), version, roles, cron, onChanged, now, events },
+        sql,
+        nodes,
+        checkFiles,
+        host: hostname(),
+        version,
+        roles,
+        cron,
+        onChanged,
+        now,
+        events,
         packagesAfterMs: config.constants.packagesCheckMs,
         operatorEmail: config.OPERATOR_EMAIL,
       },

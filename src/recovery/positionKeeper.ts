@@ -122,7 +122,11 @@ export class PositionKeeper extends PeriodicService {
     const leased = { ...file?.leases, ...this.#position?.leases };
     const now: Position = {
       id: isOver ? randomUUID() : file.id,
-      ...{ dataset: datasetId, postgres, writtenAt: new Date().toISOString(), cells, leases: leased },
+      dataset: datasetId,
+      postgres,
+      writtenAt: new Date().toISOString(),
+      cells,
+      leases: leased,
     };
     // Redis may have less than the file says: that stays known until the cell is rebuilt.
     this.#position = isOver ? now : mergePositions(file, now);

@@ -61,8 +61,11 @@ interface KnownRun {
 export type IdHolder = Pick<Partner, 'partnerId' | 'cell' | 'formerCells'>;
 
 const NOTHING: CellFilters = {
-  ...{ reach: Buffer.alloc(0), boundFromId: 0n, bindingMs: 0 },
-  ...{ version: 0, runs: [] },
+  reach: Buffer.alloc(0),
+  boundFromId: 0n,
+  bindingMs: 0,
+  version: 0,
+  runs: [],
 };
 /** Runs may be merged or dropped while one of them is read. */
 const TRIES = 5;

@@ -248,7 +248,9 @@ function openOperating(
   confirmations: Confirmations,
 ): Dealing['operating'] {
   const options = {
-    ...{ store, cells, confirmations },
+    store,
+    cells,
+    confirmations,
     newestInOutbox: (cell: number) => nodes.cell(cell).newestInOutbox(),
     waitsForLedger: config.ACK === 'ledger',
     deadlineMs: config.SPIN_DEADLINE_MS,

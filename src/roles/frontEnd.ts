@@ -76,19 +76,28 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
   const access = openAccess(parts, requestLog, replies);
   const drawAgain = await openRedrawing(parts);
   const answering: Services = {
-    ...{ store, catalog, spinIds },
+    store,
+    catalog,
+    spinIds,
     playerIdKey: installed.playerIdKey,
     spins: {
       ...gameRules({
-        ...{ catalog, store, spinIds, nodes, confirmations, requestIds },
+        catalog,
+        store,
+        spinIds,
+        nodes,
+        confirmations,
+        requestIds,
         ack: config.ACK,
         deadlineMs: config.SPIN_DEADLINE_MS,
       }),
-      ...{ submit, stopOf },
+      submit,
+      stopOf,
       whereIs: (partner, since) => moved.where(partner, since),
       onDealt: (game, payoutMicros) => metrics.dealt(game.wagerMicros, payoutMicros),
     },
-    ...{ drawAgain, proofs: new Proofs(store.publicLog, drawAgain) },
+    drawAgain,
+    proofs: new Proofs(store.publicLog, drawAgain),
     blackjack: playedRounds(parts, cells, requestIds),
     cells: { ...operating, confirmations, reads: readsOf(parts, moved), views: new CellViews(nodes) },
     settlements: new Settlements({ store, nodes, events, clocks: parts.clocks }),
@@ -102,11 +111,17 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
   };
   const tag = installationTag(installed.datasetId);
   const routes = serverRoutes(answering, access, replies, {
-    ...{ brand: config.BRAND, installationTag: tag, hasPreview: config.API_PREVIEW !== undefined },
-    ...{ docsDir: config.docsDir, consoleDir: config.consoleDir, verifyDir: config.verifyDir },
+    brand: config.BRAND,
+    installationTag: tag,
+    hasPreview: config.API_PREVIEW !== undefined,
+    docsDir: config.docsDir,
+    consoleDir: config.consoleDir,
+    verifyDir: config.verifyDir,
   });
   const server = await HttpServer.make(ofVersion(version, PARTNER_BASE, routes, replies), {
-    ...{ kind: config.HTTP_SERVER, host: config.HOST, port: config.PORT },
+    kind: config.HTTP_SERVER,
+    host: config.HOST,
+    port: config.PORT,
     connections: connectionsOf(parts),
     clientOf: (exchange) => access.clientOf(exchange),
     idleTimeoutSeconds: config.IDLE_TIMEOUT_S,
@@ -174,7 +189,9 @@ function openAccess(
         }),
       onNotPermitted: (operator, operation) =>
         notes.note({
-          ...{ action: 'operator.refused', actor: operator, subject: `operator:${operator}` },
+          action: 'operator.refused',
+          actor: operator,
+          subject: `operator:${operator}`,
           data: { operation },
         }),
       countFailure: (address, limit) => scripts.countFailure(address, limit),

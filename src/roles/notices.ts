@@ -25,25 +25,34 @@ export function openNotices(
   });
   const notices = [
     new Notices({
-      ...{ name: 'API key expiry', task: 'API key expiry check', everyMs: CALENDAR_EVERY_MS, now, events },
+      name: 'API key expiry',
+      task: 'API key expiry check',
+      everyMs: CALENDAR_EVERY_MS,
+      now,
+      events,
       record: (at) => noticeExpiringKeys(sql, at),
     }),
     new Notices({
-      ...{ name: 'game status notices', task: 'game status notices', everyMs: OVERDUE_EVERY_MS, now, events },
+      name: 'game status notices',
+      task: 'game status notices',
+      everyMs: OVERDUE_EVERY_MS,
+      now,
+      events,
       record: () => tellGameStatuses(sql),
     }),
     new Notices({
-      ...{
-        name: 'API sunset reminders',
-        task: 'API sunset reminder',
-        everyMs: CALENDAR_EVERY_MS,
-        now,
-        events,
-      },
+      name: 'API sunset reminders',
+      task: 'API sunset reminder',
+      everyMs: CALENDAR_EVERY_MS,
+      now,
+      events,
       record: (at) => remindOfSunsets(sql, at),
     }),
     new Notices({
-      ...{ name: 'overdue settlement notice', task: 'overdue settlement notice', now, events },
+      name: 'overdue settlement notice',
+      task: 'overdue settlement notice',
+      now,
+      events,
       everyMs: OVERDUE_EVERY_MS,
       record: async (at) => {
         const oldest = settlement.overdue;

@@ -144,7 +144,12 @@ export async function openPublicLog(parts: RoleParts, onFailpoint: OnFailpoint):
   const judge = (source: Parameters<EvidenceWatch['judge']>[0]): Promise<boolean> => watch.judge(source);
   const copies = new LogCopies({ sql, nodes, folder, problem, judge, events });
   const publicLog = new PublicLog({
-    ...{ sql, batchMs: config.LOG_BATCH_MS, hasQuorum, problem, events, onFailpoint },
+    sql,
+    batchMs: config.LOG_BATCH_MS,
+    hasQuorum,
+    problem,
+    events,
+    onFailpoint,
     signersOf: async () => {
       signers = await openLogKeys(parts);
       return signers;
@@ -154,7 +159,11 @@ export async function openPublicLog(parts: RoleParts, onFailpoint: OnFailpoint):
   });
   if (witnesses.length > 0 && policy !== undefined) {
     cosigning = new Cosigning({
-      ...{ sql, policy, everyMs: config.LOG_COSIGN_MS, judge, events },
+      sql,
+      policy,
+      everyMs: config.LOG_COSIGN_MS,
+      judge,
+      events,
       onPublished: (size) => publicLog.learnPublished(size),
     });
   }

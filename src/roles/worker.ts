@@ -185,14 +185,23 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     largeWinThreshold: (partnerId) => catalog.largeWinThreshold(partnerId),
     eventsOf: (wins) =>
       largeWinEvents(spinIds, catalog, wins, (gameId, shoeIndex) => findDeal(sql, gameId, shoeIndex)),
-    ...{ bookedIds, events, onFailpoint },
+    bookedIds,
+    events,
+    onFailpoint,
   });
   const { problem, knownOutside, leased } = await openPosition(parts);
   const { publicLog, copies, hasQuorum, problem: logProblem } = await openPublicLog(parts, onFailpoint);
   const ownership = openOwnership({
-    ...{ sql, nodes, idempotencyTtlSeconds: installed.idempotencyTtlSeconds, events, onFailpoint },
-    ...{ isVolatileServed: config.allowVolatileRedis, readsFormat: () => registry.problem === undefined },
-    ...{ clocks: parts.clocks, problem: () => logProblem() ?? problem(), knownOutside },
+    sql,
+    nodes,
+    idempotencyTtlSeconds: installed.idempotencyTtlSeconds,
+    events,
+    onFailpoint,
+    isVolatileServed: config.allowVolatileRedis,
+    readsFormat: () => registry.problem === undefined,
+    clocks: parts.clocks,
+    problem: () => logProblem() ?? problem(),
+    knownOutside,
     drain: (lease, token) => drain(flusher, nodes.cell(lease.cell), lease, token),
   });
   const keeper = new BlockKeeper(limited(sql, BLOCK_CONNECTIONS_MAX), nodes, threads, {
@@ -203,7 +212,11 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     lateSealer: join(config.workersDir, 'sealLate.js'),
     reserveSeconds: config.LOG_RESERVE_S ?? (hasQuorum ? RESERVE_WITH_QUORUM_S : RESERVE_S),
     blocksAtOnce: hasQuorum ? BLOCKS_AT_ONCE : 1,
-    ...{ leased, events, onFailpoint, ...openRotations(parts), published: () => publicLog.published() },
+    leased,
+    events,
+    onFailpoint,
+    ...openRotations(parts),
+    published: () => publicLog.published(),
   });
   const cleanup = new Cleanup(nodes, () => ownership.cells, events);
   const release = openSegmentRelease(parts, bookedIds, onFailpoint);
@@ -226,8 +239,20 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const writing = { nodes, ownership, flusher, keeper, cleanup, release, moves, voids };
   subscribeWorker(events, { ...writing, totals, deliverer, mailer });
   registerWorkerMetrics({
-    ...{ config, metrics, events, sql, nodes, catalog },
-    ...{ ownership, keeper, totals, release, unservedCells, threads, settlement, deliverer },
+    config,
+    metrics,
+    events,
+    sql,
+    nodes,
+    catalog,
+    ownership,
+    keeper,
+    totals,
+    release,
+    unservedCells,
+    threads,
+    settlement,
+    deliverer,
   });
 
   // Refunds, moves and blocks end first, then the ledger takes what is dealt, then the cells go to other workers.

@@ -148,7 +148,9 @@ export class Cosigning extends PeriodicService {
     const cosigned = answer.result === 'cosigned' ? Math.min(answer.at, Date.now() / 1000) : undefined;
     const isOld = cosigned !== undefined && cosigned < Date.now() / 1000 - REFUSED_MS / 1000;
     await noteAnswer(sql, {
-      ...{ logId, vkey: vkeyOf(witness), cosignedAt: cosigned },
+      logId,
+      vkey: vkeyOf(witness),
+      cosignedAt: cosigned,
       size: answer.result === 'cosigned' ? size : isOvertaken ? answer.size : undefined,
       refusal: isRefused ? answer.problem : undefined,
       restMs: isRefused || isOld ? REFUSED_MS : 0,

@@ -107,7 +107,9 @@ export class Proofs {
       drawn?.subarray(from, from + GROUP_LEAVES) ?? unpackOutcomes(parts.get(from)!);
     const leaves = (from: number, to: number) =>
       outcomeLeaves({
-        ...{ gameId, fromIndex: fromIndex + from, codes: codesAt(from).subarray(0, to - from) },
+        gameId,
+        fromIndex: fromIndex + from,
+        codes: codesAt(from).subarray(0, to - from),
         nonces: (first, wanted) => leafNonces(key, wanted, from + first),
       });
     const path = blockPath(place, count, kept, leaves, this.#remember(logged));

@@ -507,7 +507,11 @@ describe.sequential('a week of the ledger', () => {
     redis.disconnect();
     const { nodes, close } = await openNodes(stores.redisUrl);
     const states = await recover(sql, nodes, {
-      ...{ isCheck: false, isToReplace: true, isVolatileAllowed: true, resume: [], progress: () => {} },
+      isCheck: false,
+      isToReplace: true,
+      isVolatileAllowed: true,
+      resume: [],
+      progress: () => {},
       clocks: { now: Date.now, skewMaxMs: 31_536_000_000 },
     });
     close();

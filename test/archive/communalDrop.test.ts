@@ -270,8 +270,10 @@ describe.sequential('two dropped days of a communal progressive', () => {
       }
       expect(sum.communityBonusUsd).toBeGreaterThan(0);
       expect(sum).toEqual({
-        ...{ spins: all.spins, wageredUsd: micros(all.wageredUsd) },
-        ...{ paidOutUsd: micros(all.paidOutUsd), communityBonusUsd: micros(all.communityBonusUsd) },
+        spins: all.spins,
+        wageredUsd: micros(all.wageredUsd),
+        paidOutUsd: micros(all.paidOutUsd),
+        communityBonusUsd: micros(all.communityBonusUsd),
       });
     });
   });
@@ -280,7 +282,11 @@ describe.sequential('two dropped days of a communal progressive', () => {
     await redis.flushdb();
     const { nodes, close } = await openNodes(stores.redisUrl);
     const states = await recover(sql, nodes, {
-      ...{ isCheck: false, isToReplace: true, isVolatileAllowed: true, resume: [], progress: () => {} },
+      isCheck: false,
+      isToReplace: true,
+      isVolatileAllowed: true,
+      resume: [],
+      progress: () => {},
       clocks: { now: Date.now, skewMaxMs: 31_536_000_000 },
     });
     close();

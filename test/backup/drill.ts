@@ -73,7 +73,10 @@ class Drill {
       'POST',
       `/partners/${this.partner.partnerId}/raffles`,
       {
-        ...{ displayName: 'Raffle', configName: 'RAFFLE', ticketPriceUsd: TICKET_USD, poolSize: 1000 },
+        displayName: 'Raffle',
+        configName: 'RAFFLE',
+        ticketPriceUsd: TICKET_USD,
+        poolSize: 1000,
         prizes: [{ prizeName: 'Cup', prizeTier: 1, valueUsd: 5, count: 100 }],
       },
     );

@@ -34,7 +34,10 @@ describe('a soak', () => {
 
   it('tells what happened from the time a late answer was due, of each cause the worst', () => {
     const happened = (from: number, cause: string, amount: number) => ({
-      ...{ from, to: from, cause, amount },
+      from,
+      to: from,
+      cause,
+      amount,
       text: `${cause} ${amount}`,
     });
     const seconds = [

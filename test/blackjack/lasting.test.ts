@@ -83,12 +83,10 @@ test('a settlement report says what is open, and is what the ledger says', async
   const day = new Date().toISOString().slice(0, 10);
   const made = await service.operator('POST', `/partners/${own.partnerId}/settlements/${day}`);
   expect(made.body).toMatchObject({
-    ...{
-      totalSpins: count!.n,
-      totalWageredUsd: rows!.wagered,
-      openRounds: count!.open,
-      openWageredUsd: count!.open * open.wageredUsd,
-    },
+    totalSpins: count!.n,
+    totalWageredUsd: rows!.wagered,
+    openRounds: count!.open,
+    openWageredUsd: count!.open * open.wageredUsd,
   });
   const connection = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
   expect((await verifySettlements(connection, undefined)).differences).toEqual([]);
@@ -99,8 +97,12 @@ test('a settlement report says what is open, and is what the ledger says', async
   );
   const told = receiver.received.find(({ event }) => event.data.roundId === won!.roundId)!.event.data;
   expect(told).toEqual({
-    ...{ spinId: won.roundId, roundId: won.roundId, gameId: table, playerId: won.playerId },
-    ...{ payoutUsd: won.payoutUsd, prizeTier: 0 },
+    spinId: won.roundId,
+    roundId: won.roundId,
+    gameId: table,
+    playerId: won.playerId,
+    payoutUsd: won.payoutUsd,
+    prizeTier: 0,
     ...(told.requestId === undefined ? {} : { requestId: won.requestId }),
   });
   await receiver.close();

@@ -43,8 +43,11 @@ test('rounds go on by their shoes after the service and Redis were killed and Re
     tables.push(await newTable(client, partner.partnerId, rules, { wagerUsd: WAGER_USD }));
   let port = portOf(client.base);
   const players = new RoundPlayers({
-    ...{ port: () => port, key: partner.key, tables },
-    ...{ connections: CONNECTIONS, seed: 'kills' },
+    port: () => port,
+    key: partner.key,
+    tables,
+    connections: CONNECTIONS,
+    seed: 'kills',
   });
   const playing = players.play(ROUNDS);
   const played = (rounds: number) => until(() => players.rounds >= rounds, `${rounds} rounds are played`);

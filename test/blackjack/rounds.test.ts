@@ -218,7 +218,8 @@ describe('each refusal, in the order of the checks', () => {
     ).toMatchObject(failed(409, 'KS-4111'));
     // A blocked player deals no more, and ends what is open.
     await service.operator('PATCH', `/partners/${partner.partnerId}/players/${second.playerId}`, {
-      ...{ status: 'BLOCKED', reason: 'test' },
+      status: 'BLOCKED',
+      reason: 'test',
     });
     expect(await send({ ...good, playerId: second.playerId, requestId: 'b' })).toMatchObject(
       failed(403, 'KS-4115'),
@@ -270,10 +271,8 @@ describe('each refusal, in the order of the checks', () => {
       { displayName: 'x', configName: 'BAD', wagerUsd: 0.000001, rules: { decks: 9, maxHands: 0 } },
     );
     expect(unsealed).toMatchObject({
-      ...{
-        status: 400,
-        body: { errorCode: 'KS-4101', details: [{ path: '/rules/decks' }, { path: '/rules/maxHands' }] },
-      },
+      status: 400,
+      body: { errorCode: 'KS-4101', details: [{ path: '/rules/decks' }, { path: '/rules/maxHands' }] },
     });
   });
 });

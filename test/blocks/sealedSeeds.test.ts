@@ -42,7 +42,9 @@ function opened({ sealed, ...row }: Row, keys: readonly string[]): Row {
   return {
     ...row,
     sealed,
-    ...{ seed: column(1, seed), nonce: column(2, nonce), outcomes: column(3, outcomes) },
+    seed: column(1, seed),
+    nonce: column(2, nonce),
+    outcomes: column(3, outcomes),
   };
 }
 
@@ -87,7 +89,10 @@ test('a dump of Postgres predicts nothing of what is dealt next, before and afte
   const gameId = await service.newGame(key, body);
   const tableId = await newTable(service, partnerId);
   const raffle = await service.operator<{ gameConfigId: number }>('POST', `/partners/${partnerId}/raffles`, {
-    ...{ displayName: 'R', configName: 'SEALED', ticketPriceUsd: 1, poolSize: 1000 },
+    displayName: 'R',
+    configName: 'SEALED',
+    ticketPriceUsd: 1,
+    poolSize: 1000,
     prizes: [{ prizeName: 'Car', prizeTier: 6, valueUsd: 100, count: 400 }],
   });
   expect(raffle.status).toBe(201);

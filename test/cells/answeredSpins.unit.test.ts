@@ -60,14 +60,14 @@ function kept(fails = 0): Kept {
 }
 
 const spin = (entryId: number, more: Partial<AnsweredSpin> = {}): AnsweredSpin => ({
-  ...{
-    entryId: BigInt(entryId),
-    partnerId: 7,
-    gameId: 4_000_000_000,
-    playerId: `p-${entryId}`,
-    requestId: `r-${entryId}`,
-  },
-  ...{ outcomeCode: 513, balanceMicros: 9_007_199_254_740_991, ...more },
+  entryId: BigInt(entryId),
+  partnerId: 7,
+  gameId: 4_000_000_000,
+  playerId: `p-${entryId}`,
+  requestId: `r-${entryId}`,
+  outcomeCode: 513,
+  balanceMicros: 9_007_199_254_740_991,
+  ...more,
 });
 
 test('each spin is looked up as it was answered', async () => {

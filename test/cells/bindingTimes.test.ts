@@ -94,8 +94,12 @@ function keyOf(requestId: string): Buffer {
 const idsInRuns = (filterBytesMax = 1e9): RequestIds => {
   const store = openStore(own);
   return new RequestIds({
-    ...{ runs: store, store, filterBytesMax, newestVersion: () => '' },
-    ...{ everyMs: 1000, onError: () => {} },
+    runs: store,
+    store,
+    filterBytesMax,
+    newestVersion: () => '',
+    everyMs: 1000,
+    onError: () => {},
   });
 };
 
@@ -132,7 +136,10 @@ test('runs whose ids bind no more are dropped whole, in front ends too; tickets 
     'POST',
     `/partners/${partner.partnerId}/raffles`,
     {
-      ...{ displayName: 'A raffle', configName: 'BINDING', ticketPriceUsd: 0.25, poolSize: 20 },
+      displayName: 'A raffle',
+      configName: 'BINDING',
+      ticketPriceUsd: 0.25,
+      poolSize: 20,
       prizes: [{ prizeName: 'Car', prizeTier: 1, valueUsd: 5, count: 1 }],
     },
   );
@@ -143,7 +150,9 @@ test('runs whose ids bind no more are dropped whole, in front ends too; tickets 
   const adjust = async () =>
     (
       await client.operator('POST', `/partners/${partner.partnerId}/players/p1/adjustments`, {
-        ...{ amountUsd: 1, reason: 'goodwill', requestId: 'adjusted' },
+        amountUsd: 1,
+        reason: 'goodwill',
+        requestId: 'adjusted',
       })
     ).status;
   await until(

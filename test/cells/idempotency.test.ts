@@ -211,7 +211,9 @@ test('a requestId that Redis has released binds for ever: the same bytes, KS-411
   service = await spawnService(environment(stores, { CELLS: '1', REQUEST_ID_WINDOW_S: '1' }));
   client = service.client;
   const bodies = Array.from({ length: 40 }, (_, i) => ({
-    ...{ gameId: i % 2 === 0 ? gameId : otherGameId, playerId: `old-${i % 3}`, wagerUsd: 0.25 },
+    gameId: i % 2 === 0 ? gameId : otherGameId,
+    playerId: `old-${i % 3}`,
+    wagerUsd: 0.25,
     requestId: `old-${i}`,
   }));
   const texts: string[] = [];
@@ -248,8 +250,12 @@ test('a requestId that Redis has released binds for ever: the same bytes, KS-411
     onError: () => {},
   });
   const fullSized = new RequestIds({
-    ...{ runs: store, store, filterBytesMax: 1e9, newestVersion: () => '' },
-    ...{ everyMs: 1000, onError: () => {} },
+    runs: store,
+    store,
+    filterBytesMax: 1e9,
+    newestVersion: () => '',
+    everyMs: 1000,
+    onError: () => {},
   });
   try {
     await small.refresh();

@@ -46,7 +46,9 @@ const cells = async (): Promise<Cell[]> =>
   (await front.operator<{ cells: Cell[] }>('GET', '/cells')).body.cells;
 const create = (slug: string, cell?: number) =>
   front.operator<{ cell: number; details: unknown }>('POST', '/partners', {
-    ...{ slug, name: slug, environment: 'sandbox' },
+    slug,
+    name: slug,
+    environment: 'sandbox',
     ...(cell === undefined ? {} : { cell }),
   });
 const FAULT = [400, 'KS-4101'];

@@ -168,7 +168,10 @@ test('a change that comes late undoes no newer one', async () => {
   const { encode } = SET_PLAYER_STATUS.codec();
   const late = { partnerId: partner.partnerId, playerId: 'late', status: 'BLOCKED' as const, change: 1 };
   await scripts.command(SET_PLAYER_STATUS.name, {
-    ...{ cell: 0, epoch, operationField: '', operationId: Buffer.alloc(0) },
+    cell: 0,
+    epoch,
+    operationField: '',
+    operationId: Buffer.alloc(0),
     args: encode([{ ...late, cell: 0, newestMove: undefined, waitsForLedger: false }]),
   });
   expect(await statusOf('late')).toBe('ACTIVE');

@@ -63,7 +63,9 @@ test.each([
     const slot = await client.newGame(key, parSheet('classic-3-reel'));
     const table = await newTable(client, partnerId);
     const spins = Array.from({ length: REQUESTS }, (_, i) => ({
-      ...{ gameId: slot, playerId: `p${i}`, wagerUsd: 0.25 },
+      gameId: slot,
+      playerId: `p${i}`,
+      wagerUsd: 0.25,
       requestId: `spin-${i}`,
     }));
     const spinAt = (at: ServerProcess) => Promise.all(spins.map((body) => at.client.spin(key, body)));

@@ -123,8 +123,13 @@ async function newPlayer(playerId: string, balanceMicros: number, waitingShares:
   const name = `${partner.partnerId}:${playerId}`;
   const shares = Array.from({ length: waitingShares }, (_, i) =>
     writeWaitingShare({
-      ...{ entryId: BigInt(i + 2), eventId: 1n, tierLevel: 1, tierName: 'Mini' },
-      ...{ paidMicros: 2, shareMicros: 1, isTrigger: false },
+      entryId: BigInt(i + 2),
+      eventId: 1n,
+      tierLevel: 1,
+      tierName: 'Mini',
+      paidMicros: 2,
+      shareMicros: 1,
+      isTrigger: false,
     }),
   );
   const { behindPlayer, listed } = placeWaitingShares(shares);

@@ -150,7 +150,10 @@ process.on('message', (order: AttackOrder | 'stream' | 'end') => {
   isOver = true;
   const { user, system } = process.cpuUsage();
   const report: AttackReport = {
-    ...{ answers, connectionsOpened, streams, streamedMb: streamedBytes / 1_048_576 },
+    answers,
+    connectionsOpened,
+    streams,
+    streamedMb: streamedBytes / 1_048_576,
     cpuSeconds: (user + system) / 1e6,
   };
   process.send!(report, () => process.exit());

@@ -110,8 +110,12 @@ async function playRound(
     const gaps = new Gaps(partnerIds);
     clients.onOk = ({ partnerId }) => gaps.answered(partnerId);
     await CLUSTER_FAULTS[kind]!({
-      ...{ cluster, buses: stage.buses, operator: stage.api.operator, postgres: stores.postgres },
-      ...{ random: random(kind), cells: partnerIds.length },
+      cluster,
+      buses: stage.buses,
+      operator: stage.api.operator,
+      postgres: stores.postgres,
+      random: random(kind),
+      cells: partnerIds.length,
     });
     const probes = random('probes');
     await until(

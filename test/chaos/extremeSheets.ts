@@ -55,7 +55,9 @@ export async function playBesideExtremeSheets(
       ? undefined
       : spinRequest(victim.key, JSON.stringify({ gameId, playerId: 'alice', wagerUsd: 0.25 }));
   const spinning = load({
-    ...{ port: portOf(client.base), connections: CONNECTIONS, next },
+    port: portOf(client.base),
+    connections: CONNECTIONS,
+    next,
     onAnswer({ status, text }) {
       const outcome = status === 200 ? '200' : (JSON.parse(text) as { errorCode: string }).errorCode;
       answers[outcome] = (answers[outcome] ?? 0) + 1;

@@ -93,7 +93,8 @@ function judge(
 /** The attacks that are measured together. @param floodingSpin of a partner over its limit */
 function ordersOf(port: number, floodingSpin: string): (readonly [name: string, order: AttackOrder])[] {
   const flooding = (request: string): AttackOrder => ({
-    ...{ port, connections: FLOOD_CONNECTIONS },
+    port,
+    connections: FLOOD_CONNECTIONS,
     flood: { request, perSecond: FLOOD_PER_SECOND },
   });
   return [

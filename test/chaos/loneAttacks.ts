@@ -43,7 +43,9 @@ export interface LoneOutcome {
 export async function loneAttacks(client: Client, sheet: object): Promise<LoneAttack[]> {
   const port = portOf(client.base);
   const floodOf = (from: string, request: string, perSecond: number): AttackOrder => ({
-    ...{ port, from, connections: CONNECTIONS },
+    port,
+    from,
+    connections: CONNECTIONS,
     flood: { request, perSecond },
   });
   const winner = await client.newPartner({ largeWinThresholdUsd: 0 });

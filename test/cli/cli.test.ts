@@ -476,7 +476,8 @@ describe.concurrent('how the service is reached', () => {
     ]);
     server.close();
     expect(away).toEqual({
-      ...{ status: 1, out: '' },
+      status: 1,
+      out: '',
       error:
         'spindle: The service at http://127.0.0.1:1 does not answer: connect ECONNREFUSED 127.0.0.1:1\n  Another address: --url, or SPINDLE_URL\n',
     });

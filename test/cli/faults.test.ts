@@ -22,7 +22,9 @@ const cli = (...args: string[]) =>
   }).then(
     ({ stdout, stderr }) => ({ status: 0, out: stdout, error: stderr }),
     ({ code, stdout, stderr }) => ({
-      ...{ status: code as number, out: stdout as string, error: stderr as string },
+      status: code as number,
+      out: stdout as string,
+      error: stderr as string,
     }),
   );
 

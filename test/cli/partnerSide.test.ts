@@ -76,7 +76,10 @@ test('api lists versions with who uses them, and announces an end, which refuses
   const announced = await cli('api', 'deprecate', 'v1', ...args, '--json', '--yes');
   expect([announced.status, announced.error]).toEqual([0, '']);
   expect(JSON.parse(announced.out)).toMatchObject({
-    ...{ version: 'v1', status: 'DEPRECATED', sunsetAt: '2099-01-01T00:00:00.000Z', successor: 'v2' },
+    version: 'v1',
+    status: 'DEPRECATED',
+    sunsetAt: '2099-01-01T00:00:00.000Z',
+    successor: 'v2',
     migrationUrl: 'https://example.com/v2',
   });
   const listed = await cli('api', 'list');
@@ -279,7 +282,9 @@ test('webhooks manage changes a webhook, shows deliveries and events, and has on
   expect((await manage('deliveries', String(registered.id))).error).toMatch(/^KS-4206 /);
   const wanted = ['--to', 'http://localhost:10/', '--events', 'api_key.expiring,block.low_reserve'];
   expect(await asked('change', String(id), ...wanted)).toMatchObject({
-    ...{ id, url: 'http://localhost:10/', events: ['api_key.expiring', 'block.low_reserve'] },
+    id,
+    url: 'http://localhost:10/',
+    events: ['api_key.expiring', 'block.low_reserve'],
   });
   expect(await manage('change', String(id), '--events', 'nothing')).toMatchObject({
     status: 1,

@@ -18,7 +18,9 @@ const run = (program: string, ...args: string[]) =>
   promisify(execFile)(program, args, { cwd: root }).then(
     ({ stdout, stderr }) => ({ status: 0, out: stdout, error: stderr }),
     ({ code, stdout, stderr }) => ({
-      ...{ status: code as number, out: stdout as string, error: stderr as string },
+      status: code as number,
+      out: stdout as string,
+      error: stderr as string,
     }),
   );
 const check = (...args: string[]) => run(process.execPath, 'dist/src/cli.js', 'program', 'check', ...args);
@@ -49,7 +51,8 @@ test('a file that differs is named, also with another list, as JSON, and before 
 test('without a list, or with one that is not there, it is wrong usage', async () => {
   await rm(join(root, 'manifest.sha256'));
   expect(await check()).toMatchObject({
-    ...{ status: 2, error: expect.stringContaining('There is no manifest.sha256') },
+    status: 2,
+    error: expect.stringContaining('There is no manifest.sha256'),
   });
   expect(await check('--manifest', '/nowhere/list')).toMatchObject({ status: 2 });
   expect(await run('npm', 'run', '--silent', 'compare')).toMatchObject({ status: 0, out: '' });

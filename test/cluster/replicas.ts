@@ -54,7 +54,10 @@ export function replicaTests(open: () => Stage): void {
     const { cluster, stores, sql, seats, cleanup } = open();
     const [seat] = seats as [Seat, ...Seat[]];
     const front = await startService(stores, {
-      ...{ CELLS: String(CELLS), ROLES: 'http', ACK: 'replica', SPIN_DEADLINE_MS: '20000' },
+      CELLS: String(CELLS),
+      ROLES: 'http',
+      ACK: 'replica',
+      SPIN_DEADLINE_MS: '20000',
     });
     cleanup.add(() => front.stop());
     const { metricsPort } = front.running;

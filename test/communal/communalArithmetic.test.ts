@@ -92,10 +92,17 @@ test('a budget pays an event in full, or what is left, or nothing', async () => 
 test('the highest tier whose spins divide the count fires, alone', async () => {
   const spins = [10, 20, 60, 140];
   const rules = {
-    ...{ enabled: true, triggerInterval: 10, triggerSplit: 5000, windowMinutes: 5, communitySize: 3 },
+    enabled: true,
+    triggerInterval: 10,
+    triggerSplit: 5000,
+    windowMinutes: 5,
+    communitySize: 3,
     ...({ emptyCommunity: 'TO_TRIGGER', onShortBudget: 'SKIP' } as const),
     tiers: spins.map((triggerAtSpins, i) => ({
-      ...{ tierLevel: i + 1, tierName: `T${i}`, triggerAtSpins, amountMicros: 1_000_001 },
+      tierLevel: i + 1,
+      tierName: `T${i}`,
+      triggerAtSpins,
+      amountMicros: 1_000_001,
     })),
   };
   const calls = Array.from({ length: 850 }, (_, progress) => {

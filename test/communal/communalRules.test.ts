@@ -140,8 +140,14 @@ test('a funding that is not on record is booked from its note, with an entry in 
   const [row] =
     await sql`SELECT dataset_id || ':' || epoch AS epoch FROM cells, installation WHERE cell = ${cell}`;
   const call = {
-    ...{ cell, newestMove: 1_000_000, epoch: String(row!.epoch), partnerId: partner.partnerId, gameId },
-    ...{ fundingId: 1_000_000, requestId: 'forgotten', amountMicros: 5_000_000 },
+    cell,
+    newestMove: 1_000_000,
+    epoch: String(row!.epoch),
+    partnerId: partner.partnerId,
+    gameId,
+    fundingId: 1_000_000,
+    requestId: 'forgotten',
+    amountMicros: 5_000_000,
   };
   const reach = (await requestSegments(open.nodes, cell))!.releasedId;
   expect((await commandOnce(scripts, COMMUNAL_FUND, call, reach)).status).toBe(SPIN_STATUS.dealt);

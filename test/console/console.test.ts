@@ -124,7 +124,8 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await raffle.getByLabel('System name').fill('SPRING');
     await raffle.getByLabel('Tickets', { exact: true }).fill('100');
     await raffle.getByLabel('Prizes from a CSV file').setInputFiles({
-      ...{ name: 'prizes.csv', mimeType: 'text/csv' },
+      name: 'prizes.csv',
+      mimeType: 'text/csv',
       buffer: Buffer.from('prizeName,prizeTier,valueUsd,count\n"Car, ""red""",6,60,1\r\nPen,1,1.5,20\n'),
     });
     await page.getByText('90.00 %').waitFor();
@@ -285,7 +286,8 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     const receiver = await startReceiver((_request, response) => void response.writeHead(status).end());
     const events = ['spin.large_win'];
     const registered = await service.partner('POST', '/webhooks', key, {
-      ...{ url: receiver.url(), events },
+      url: receiver.url(),
+      events,
     });
     await service.partner('POST', `/webhooks/${registered.body.id}/test`, key, { event: events[0] });
     const failed = async () => (await service.operator('GET', '/deliveries')).body.total;
@@ -304,7 +306,10 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     'has no page with a fault of accessibility, and none that is wider than 400 pixels',
     async () => {
       const rules = {
-        ...{ enabled: true, triggerInterval: 10, triggerSplitPct: 100, communitySplitPct: 0 },
+        enabled: true,
+        triggerInterval: 10,
+        triggerSplitPct: 100,
+        communitySplitPct: 0,
         tiers: [{ tierLevel: 1, tierName: 'One', triggerAtSpins: 100, amountUsd: '1.00' }],
       };
       expect((await service.operator('PUT', `/games/${gameId}/communal`, rules)).status).toBe(200);

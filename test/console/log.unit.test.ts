@@ -10,7 +10,10 @@ test('its size, keys and witnesses, and when each of them signed', () => {
   const other = 'other.example/w2+20324abe+BCmsuuFBvMrwsi4alNNNC8c2HlJtC/4SyJeUvJMilm3X';
   const policy = `log ${log.vkey}\nwitness one ${witness.vkey} https://w1.example\nwitness two ${other}\ngroup g any one two\nquorum g\n`;
   expect(shownLog(note, policy)).toEqual({
-    ...{ origin: log.origin, size: 3, root: 'ao7au5zs0StYzsJNQiYCKrhx5S/3/p0UhY+HMXlWlT4=', quorum: 'g' },
+    origin: log.origin,
+    size: 3,
+    root: 'ao7au5zs0StYzsJNQiYCKrhx5S/3/p0UhY+HMXlWlT4=',
+    quorum: 'g',
     vkeys: [log.vkey],
     witnesses: [
       { name: 'one', vkey: witness.vkey, signedAt: 1_795_383_060 },

@@ -82,7 +82,8 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await page.getByText(`spindle cells drain ${from} --move-partners`).waitFor();
     expect((await cells()).filter(({ isDraining }) => isDraining)).toMatchObject([{ cell: from }]);
     expect((await logged('cell.drain'))[0]).toMatchObject({
-      ...{ subject: `cell:${from}`, after: { reason: 'its node goes away' } },
+      subject: `cell:${from}`,
+      after: { reason: 'its node goes away' },
     });
 
     // The number of its partners leads to them.

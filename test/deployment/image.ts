@@ -115,7 +115,9 @@ async function deploy(undo: (() => unknown)[], config: ImageConfig, root: string
   };
   const settings = {
     worker: {
-      ...{ ...shared, ...PORTS.worker, ROLES: 'worker' },
+      ...shared,
+      ...PORTS.worker,
+      ROLES: 'worker',
       POSITION_FILE: '/spindle/position/position.json',
     },
     http: { ...shared, ...PORTS.http, ROLES: 'http' },

@@ -31,7 +31,10 @@ function sheetWith(combinations: Shown[]): ParSheet {
     ...sheet,
     combinations: combinations.map(([tierId, payMultiplier, comboProbability, displayWeight]) => ({
       ...sheet.combinations[0]!,
-      ...{ tierId, payMultiplier, comboProbability, displayWeight },
+      tierId,
+      payMultiplier,
+      comboProbability,
+      displayWeight,
     })),
   };
 }

@@ -86,7 +86,11 @@ test('runs stay few while ids come, and each id is copied seldom', () => {
   let copied = 0;
   for (let window = 0; window < 500; window++) {
     runs.push({
-      ...{ runId: window, cell: 0, filterBytes: 3000, filterHash: 0n, ids: 1000 },
+      runId: window,
+      cell: 0,
+      filterBytes: 3000,
+      filterHash: 0n,
+      ids: 1000,
       fromId: firstIdAt(nowMs + window),
       toId: firstIdAt(nowMs + window + 1),
     });

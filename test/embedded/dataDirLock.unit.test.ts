@@ -47,7 +47,9 @@ test.skipIf(!isLinux || !isRoot || !nobodyRunsNode())(
     const newest = `\0spindle-${createHash('sha512').update(base).digest('hex')}`.slice(0, 108);
     const hold = `for (const name of JSON.parse(process.argv[1])) require('net').createServer().listen(name, () => console.log(1));`;
     const stranger = spawn(process.execPath, ['-e', hold, JSON.stringify([nameOf(base), newest])], {
-      ...{ cwd: '/', uid: NOBODY, gid: NOBODY },
+      cwd: '/',
+      uid: NOBODY,
+      gid: NOBODY,
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     children.push(stranger);

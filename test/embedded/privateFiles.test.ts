@@ -27,8 +27,12 @@ afterAll(async () => {
 
 async function start(): Promise<ServerProcess> {
   const service = await spawnService({
-    ...{ DATA_DIR: dataDir, PORT: '0', METRICS_PORT: '0', LOG_LEVEL: 'warn' },
-    ...{ POSITION_FILE: join(base, 'position', 'file'), LOG_COPY_DIR: join(base, 'log') },
+    DATA_DIR: dataDir,
+    PORT: '0',
+    METRICS_PORT: '0',
+    LOG_LEVEL: 'warn',
+    POSITION_FILE: join(base, 'position', 'file'),
+    LOG_COPY_DIR: join(base, 'log'),
   });
   started.push(service);
   return service;

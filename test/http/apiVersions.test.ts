@@ -254,7 +254,10 @@ test('the operator sees which partners still use a version, how often, and which
   }>('GET', '/api-versions');
   expect(body.versions).toMatchObject([
     {
-      ...{ version: 'v1', status: 'ACTIVE', deprecatedAt: null, sunsetAt: null },
+      version: 'v1',
+      status: 'ACTIVE',
+      deprecatedAt: null,
+      sunsetAt: null,
       partners: [
         { partnerId: quiet.partnerId, requests24h: 1 },
         { partnerId: busy.partnerId, requests24h: 5 },

@@ -52,7 +52,10 @@ test('games, active sheets and webhooks past the cap are refused (KS-4114), and 
   expect((await service.operator('PATCH', `/par-sheets/${retired}`, { status: 'RETIRED' })).status).toBe(200);
   expect((await upload()).status).toBe(201);
   const raffle = {
-    ...{ displayName: 'r', configName: 'R', ticketPriceUsd: 1, poolSize: 2 },
+    displayName: 'r',
+    configName: 'R',
+    ticketPriceUsd: 1,
+    poolSize: 2,
     prizes: [{ prizeName: 'One', prizeTier: 1, valueUsd: 1, count: 1 }],
   };
   expect((await service.operator('POST', `/partners/${partnerId}/raffles`, raffle)).status).toBe(201);

@@ -36,7 +36,9 @@ const setOwn = (dealing: 'ON' | 'OFF') =>
   service.operator('PATCH', `/partners/${partner.partnerId}`, { dealing });
 const spin = (requestId?: string, at: Pick<typeof service, 'spin'> = service, of = gameId) =>
   at.spin(partner.key, {
-    ...{ gameId: of, playerId: 'p', wagerUsd: 0.25 },
+    gameId: of,
+    playerId: 'p',
+    wagerUsd: 0.25,
     ...(requestId === undefined ? {} : { requestId }),
   });
 const statuses = async (key = partner.key): Promise<unknown[]> => {
@@ -55,7 +57,10 @@ async function newRaffle(configName: string): Promise<number> {
     'POST',
     `/partners/${partner.partnerId}/raffles`,
     {
-      ...{ displayName: configName, configName, ticketPriceUsd: 0.25, poolSize: 2 },
+      displayName: configName,
+      configName,
+      ticketPriceUsd: 0.25,
+      poolSize: 2,
       prizes: [{ prizeName: 'Prize', prizeTier: 1, valueUsd: 0.25, count: 1 }],
     },
   );
@@ -91,7 +96,10 @@ test.each([
   expect((await spin('new', service, 999_999)).body.errorCode).toBe('KS-4006');
   expect((await spin('first')).text).toBe(first.text);
   const conflict = await service.spin(partner.key, {
-    ...{ gameId, playerId: 'other', wagerUsd: 0.25, requestId: 'first' },
+    gameId,
+    playerId: 'other',
+    wagerUsd: 0.25,
+    requestId: 'first',
   });
   expect(conflict.body.errorCode).toBe('KS-4111');
   expect((await playOut(service, partner.key, round.body)).status).toBe('SETTLED');

@@ -24,7 +24,10 @@ test('the list has the return of each kind of game', async () => {
   const slotId = await service.newGame(key, parSheet('classic-3-reel'));
   const tableId = await newTable(service, partnerId);
   const raffle = await service.operator<{ gameConfigId: number }>('POST', `/partners/${partnerId}/raffles`, {
-    ...{ displayName: 'R', configName: 'LISTED', ticketPriceUsd: 2, poolSize: 1000 },
+    displayName: 'R',
+    configName: 'LISTED',
+    ticketPriceUsd: 2,
+    poolSize: 1000,
     prizes: [
       { prizeName: 'Car', prizeTier: 6, valueUsd: 1000, count: 1 },
       { prizeName: 'Cup', prizeTier: 2, valueUsd: 10, count: 60 },

@@ -114,11 +114,13 @@ describe('on every route that takes one, the idempotency key', () => {
     calls.set('dealRound', { path: '/api/play/blackjack/deal', key, body: { gameId: tableId, ...played } });
     calls.set('adjustBalance', {
       path: `${operator}/partners/${partnerId}/players/q/adjustments`,
-      ...{ key: OPERATOR_KEY, body: { ...sum, amountUsd: 1 } },
+      key: OPERATOR_KEY,
+      body: { ...sum, amountUsd: 1 },
     });
     calls.set('fundCommunal', {
       path: `${operator}/games/${gameId}/communal/funding`,
-      ...{ key: OPERATOR_KEY, body: sum },
+      key: OPERATOR_KEY,
+      body: sum,
     });
   });
 

@@ -192,7 +192,10 @@ test('hours add up to the days, whatever was booked before they were kept, and l
 
 test('a game with a communal progressive is listed with its budget', async () => {
   const rules = {
-    ...{ enabled: true, triggerInterval: 10, triggerSplitPct: 100, communitySplitPct: 0 },
+    enabled: true,
+    triggerInterval: 10,
+    triggerSplitPct: 100,
+    communitySplitPct: 0,
     tiers: [{ tierLevel: 1, tierName: 'One', triggerAtSpins: 100, amountUsd: '1.00' }],
   };
   expect((await service.operator('PUT', `/games/${gameId}/communal`, rules)).status).toBe(200);
@@ -214,7 +217,10 @@ test('a reason of whatever stops play, ends or replaces something is in the audi
     await service.operator('POST', '/operators', { name, role: 'auditor' });
   const [, cell] = (await service.operator<{ added: number[] }>('POST', '/cells', { count: 2 })).body.added;
   const rules = {
-    ...{ enabled: true, triggerInterval: 10, triggerSplitPct: 100, communitySplitPct: 0 },
+    enabled: true,
+    triggerInterval: 10,
+    triggerSplitPct: 100,
+    communitySplitPct: 0,
     tiers: [{ tierLevel: 1, tierName: 'One', triggerAtSpins: 100, amountUsd: '1.00' }],
   };
   const today = new Date().toISOString().slice(0, 10);

@@ -41,7 +41,9 @@ beforeAll(async () => {
     spins.push(spin);
   }
   const adjusted = await client.operator('POST', `/partners/${partner.partnerId}/players/alice/adjustments`, {
-    ...{ amountUsd: 5, reason: 'goodwill', requestId: 'a-1' },
+    amountUsd: 5,
+    reason: 'goodwill',
+    requestId: 'a-1',
   });
   expect(adjusted.status).toBe(200);
 });
@@ -159,7 +161,8 @@ test('deliveries are listed by status and partner, with their bodies and why the
   const sql = postgres(stores.databaseUrl);
   try {
     const registered = await client.partner('POST', '/webhooks', partner.key, {
-      ...{ url: 'http://localhost:9/', events: ['spin.large_win'] },
+      url: 'http://localhost:9/',
+      events: ['spin.large_win'],
     });
     const tested = await client.partner('POST', `/webhooks/${registered.body.id}/test`, partner.key, {
       event: 'spin.large_win',
@@ -175,7 +178,10 @@ test('deliveries are listed by status and partner, with their bodies and why the
   const { deliveries, total } = await get<{ deliveries: Body[]; total: number }>('/deliveries');
   expect(total).toBe(1);
   expect(deliveries[0]).toMatchObject({
-    ...{ partnerId: partner.partnerId, status: 'failed', lastError: 'refused', url: 'http://localhost:9/' },
+    partnerId: partner.partnerId,
+    status: 'failed',
+    lastError: 'refused',
+    url: 'http://localhost:9/',
     body: expect.stringContaining('spin.large_win'),
   });
   expect(await get(`/deliveries?partnerId=${other.partnerId}`)).toMatchObject({ total: 0 });

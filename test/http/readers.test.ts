@@ -16,7 +16,10 @@ import { until } from '../support/wait.js';
 
 const FUNDED = 100_000_000n;
 const RULES = {
-  ...{ enabled: true, triggerInterval: 10, triggerSplitPct: 40, communitySplitPct: 60 },
+  enabled: true,
+  triggerInterval: 10,
+  triggerSplitPct: 40,
+  communitySplitPct: 60,
   tiers: [
     { tierLevel: 1, tierName: 'Mini', triggerAtSpins: 10, amountUsd: '0.50' },
     { tierLevel: 2, tierName: 'Grand', triggerAtSpins: 1000, amountUsd: '5.00' },
@@ -89,7 +92,8 @@ beforeAll(async () => {
   partner = await service.newPartner({ openingBalanceUsd: 1000, cell: 0 });
   slot = await service.newGame(partner.key, parSheet('classic-3-reel'));
   raffle = await service.api.newRaffle(partner.partnerId, 'cup', {
-    ...{ ticketPriceUsd: 1, poolSize: 20 },
+    ticketPriceUsd: 1,
+    poolSize: 20,
     prizes: [{ prizeName: 'Cup', prizeTier: 1, valueUsd: 5, count: 2 }],
   });
   const table = await newTable(service, partner.partnerId);

@@ -25,7 +25,10 @@ interface Recalled extends Json {
 const WAGER = 0.25;
 /** Every tenth spin fires: 40 % for who fired, 60 % for the others. */
 const BONUS = {
-  ...{ enabled: true, triggerInterval: 10, triggerSplitPct: 40, communitySplitPct: 60 },
+  enabled: true,
+  triggerInterval: 10,
+  triggerSplitPct: 40,
+  communitySplitPct: 60,
   tiers: [{ tierLevel: 1, tierName: 'Mini', triggerAtSpins: 10, amountUsd: '5.00' }],
 };
 
@@ -46,7 +49,8 @@ beforeAll(async () => {
   await setUp(service, communal, BONUS);
   table = await newTable(service, partner.partnerId);
   raffle = await service.api.newRaffle(partner.partnerId, 'recalled', {
-    ...{ ticketPriceUsd: 1, poolSize: 100 },
+    ticketPriceUsd: 1,
+    poolSize: 100,
     prizes: [{ prizeName: 'Mug', prizeTier: 1, valueUsd: 5, count: 20 }],
   });
 });
@@ -89,13 +93,20 @@ const recall = async (playerId: string, query = ''): Promise<Recalled[]> => {
 /** What the recall must show of a spin that had this answer. */
 const ofSpin = (kind: string, gameId: number, wagerUsd: number, { outcome, ...answer }: Answered) => ({
   ...answer,
-  ...{ kind, gameId, outcome, wagerUsd, payoutUsd: outcome.payoutUsd },
+  kind,
+  gameId,
+  outcome,
+  wagerUsd,
+  payoutUsd: outcome.payoutUsd,
   balanceAfterUsd: answer.balance.balanceUsd,
 });
 /** The same of a round. */
 const ofRound = (round: RoundAnswer) => ({
   kind: 'round',
-  ...{ roundId: round.roundId, gameId: round.gameId, wagerUsd: round.wageredUsd, payoutUsd: round.payoutUsd },
+  roundId: round.roundId,
+  gameId: round.gameId,
+  wagerUsd: round.wageredUsd,
+  payoutUsd: round.payoutUsd,
   balanceAfterUsd: round.balance.balanceUsd,
   outcomeIndex: round.shoe.index,
 });

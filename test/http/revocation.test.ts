@@ -227,7 +227,11 @@ test('of several processes that have nothing to do about one polls Postgres', as
       await catalog.start();
       cleanup.add(() => catalog.stop());
       const announcements = new CatalogAnnouncements({
-        ...{ catalog, nodes, events, datasetId: 'idle', staleness: { heard: () => {} } },
+        catalog,
+        nodes,
+        events,
+        datasetId: 'idle',
+        staleness: { heard: () => {} },
         onError: () => {},
       });
       await announcements.start();

@@ -98,7 +98,9 @@ async function settledToday() {
 
 test('the next spin shows and pays what was chosen, once, and every answer about it bears the mark', async () => {
   expect((await chosen('alice', CHERRIES)).body).toMatchObject({
-    ...{ gameId, playerId: 'alice', combinationIndex: CHERRIES },
+    gameId,
+    playerId: 'alice',
+    combinationIndex: CHERRIES,
     outcome: { prizeTier: 3, payoutUsd: CHERRIES_USD, isBonusTrigger: false },
     expiresAt: expect.stringMatching(/Z$/),
   });
@@ -109,7 +111,8 @@ test('the next spin shows and pays what was chosen, once, and every answer about
   expect(first).toMatchObject({
     status: 200,
     body: {
-      ...{ ...forced, presentation: { comboString: '7|7|7' } },
+      ...forced,
+      presentation: { comboString: '7|7|7' },
       outcome: { prizeTier: 6, payoutUsd: JACKPOT_USD },
       balance: { balanceUsd: 1000 - WAGER_USD + JACKPOT_USD },
     },

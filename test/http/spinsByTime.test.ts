@@ -211,8 +211,12 @@ describe('filters', () => {
     expect(spins).toEqual([
       {
         ...answer.body,
-        ...{ createdAt: spins[0]!.createdAt, gameId: games[0], playerId: 'Ünï "🎰"' },
-        ...{ wagerUsd: WAGER, balanceBeforeUsd: expect.any(Number), outcomeIndex: expect.any(Number) },
+        createdAt: spins[0]!.createdAt,
+        gameId: games[0],
+        playerId: 'Ünï "🎰"',
+        wagerUsd: WAGER,
+        balanceBeforeUsd: expect.any(Number),
+        outcomeIndex: expect.any(Number),
         balanceAfterUsd: answer.body.balance.balanceUsd,
       },
     ]);

@@ -31,11 +31,19 @@ const COIN = {
   ],
   combinations: [
     {
-      ...{ reelSymbols: ['H'], comboString: 'H', payMultiplier: 2, comboProbability: 0.5, tierId: 1 },
+      reelSymbols: ['H'],
+      comboString: 'H',
+      payMultiplier: 2,
+      comboProbability: 0.5,
+      tierId: 1,
       displayWeight: 0,
     },
     {
-      ...{ reelSymbols: ['T'], comboString: 'T', payMultiplier: 0, comboProbability: 0.5, tierId: 0 },
+      reelSymbols: ['T'],
+      comboString: 'T',
+      payMultiplier: 0,
+      comboProbability: 0.5,
+      tierId: 0,
       displayWeight: 0,
     },
   ],

@@ -60,7 +60,8 @@ test('synchronous_commit off for the database, Postgres killed: each spin that w
   expect(before).toBeGreaterThanOrEqual(200);
 
   const sql = postgres(stores.databaseUrl, {
-    ...{ max: 1, onnotice: () => {} },
+    max: 1,
+    onnotice: () => {},
     types: { bigint: postgres.BigInt },
   });
   const rows = await sql<

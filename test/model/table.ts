@@ -82,8 +82,12 @@ class TablePlay {
   async #open(): Promise<void> {
     const { isEnforced, opening, funding, rules } = this.#scenario;
     const partner = await this.#operator('POST', '/partners', {
-      ...{ slug: `t-${randomBytes(8).toString('hex')}`, name: 'Model', environment: 'sandbox' },
-      ...{ spinRateLimit: 1_000_000, apiRateLimit: 1_000_000, openingBalanceUsd: Number(opening) },
+      slug: `t-${randomBytes(8).toString('hex')}`,
+      name: 'Model',
+      environment: 'sandbox',
+      spinRateLimit: 1_000_000,
+      apiRateLimit: 1_000_000,
+      openingBalanceUsd: Number(opening),
       balanceMode: isEnforced ? 'enforce' : 'track',
       fundingUsd: funding === null ? null : Number(funding),
     });
@@ -126,9 +130,15 @@ class TablePlay {
       SELECT substring(seed FROM (${index} - from_index)::int * 32 + 1 FOR 32) AS seed FROM blocks
       WHERE game_id = ${this.#gameId} AND from_index <= ${index} AND to_index > ${index}`;
     const round: TableRound = {
-      ...{ roundId: at(json, 'roundId') as string, playerId, requestId, text },
+      roundId: at(json, 'roundId') as string,
+      playerId,
+      requestId,
+      text,
       shoe: shoeCards(this.#scenario.rules.decks, block!.seed),
-      ...{ moves: [], actions: 0, newest: undefined, ended: undefined },
+      moves: [],
+      actions: 0,
+      newest: undefined,
+      ended: undefined,
     };
     this.#rounds.all.push(round);
     await this.#judge(round, text, front);

@@ -157,7 +157,10 @@ export class TableRounds {
     const money = (value: Json | undefined): string => (value === null ? 'null' : usd(amount(value) ?? -1n));
     const staked = usd(BigInt(state.staked) * UNIT);
     const expected = {
-      ...{ roundId: round.roundId, playerId: round.playerId, requestId: round.requestId, status },
+      roundId: round.roundId,
+      playerId: round.playerId,
+      requestId: round.requestId,
+      status,
       phase: isOver ? status : state.asksInsurance ? 'INSURANCE' : 'PLAYER',
       lastActionSeq: String(round.actions),
       wageredUsd: staked,
@@ -171,8 +174,10 @@ export class TableRounds {
       hasSeed: isOver,
     };
     const found = {
-      ...{ roundId: at(json, 'roundId'), playerId: at(json, 'playerId') },
-      ...{ requestId: at(json, 'requestId'), status: at(json, 'status') },
+      roundId: at(json, 'roundId'),
+      playerId: at(json, 'playerId'),
+      requestId: at(json, 'requestId'),
+      status: at(json, 'status'),
       phase: at(json, 'phase'),
       lastActionSeq: at(json, 'lastActionSeq'),
       wageredUsd: money(at(json, 'wageredUsd')),

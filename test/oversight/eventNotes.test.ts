@@ -48,7 +48,8 @@ test('the start of a process and its stop are on record', async () => {
 
 test('a role that does not permit a request is told at once the first time, with its operator', async () => {
   const made = await service.operator<{ apiKey: string }>('POST', '/operators', {
-    ...{ name: 'ute', role: 'auditor' },
+    name: 'ute',
+    role: 'auditor',
   });
   const ask = () =>
     service.request('POST', '/api/operator/v1/partners', {
@@ -59,7 +60,8 @@ test('a role that does not permit a request is told at once the first time, with
   await until(async () => (await entriesOf('operator.refused')).length > 0, 'it is told');
   const [first, ...others] = await entriesOf('operator.refused');
   expect(first).toMatchObject({
-    ...{ actor: 'ute', subject: 'operator:ute' },
+    actor: 'ute',
+    subject: 'operator:ute',
     after: { operation: 'createPartner', count: expect.any(Number), since: expect.any(String) },
   });
   expect(others).toEqual([]);

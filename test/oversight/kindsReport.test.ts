@@ -46,7 +46,10 @@ interface Answered {
 const WAGER = 0.25;
 /** Every tenth spin fires. */
 const BONUS = {
-  ...{ enabled: true, triggerInterval: 10, triggerSplitPct: 40, communitySplitPct: 60 },
+  enabled: true,
+  triggerInterval: 10,
+  triggerSplitPct: 40,
+  communitySplitPct: 60,
   tiers: [{ tierLevel: 1, tierName: 'Mini', triggerAtSpins: 10, amountUsd: '5.00' }],
 };
 
@@ -83,7 +86,8 @@ beforeAll(async () => {
   await setUp(service, communal, BONUS);
   table = await newTable(service, partner.partnerId);
   const raffle = await service.api.newRaffle(partner.partnerId, 'reported', {
-    ...{ ticketPriceUsd: 1, poolSize: 40 },
+    ticketPriceUsd: 1,
+    poolSize: 40,
     prizes: [{ prizeName: 'Mug', prizeTier: 1, valueUsd: 5, count: 10 }],
   });
   for (let i = 0; i < 25; i++) {
@@ -133,7 +137,10 @@ test('every interval has what was answered of each kind of game, as the settleme
     for (const game of settled.body.gameBreakdown) {
       const { spins, wageredUsd, paidOutUsd } = rowOf(body, game.gameConfigId);
       expect({ interval, spins, wageredUsd, paidOutUsd }).toEqual({
-        ...{ interval, spins: game.spins, wageredUsd: game.wageredUsd, paidOutUsd: game.paidOutUsd },
+        interval,
+        spins: game.spins,
+        wageredUsd: game.wageredUsd,
+        paidOutUsd: game.paidOutUsd,
       });
     }
     for (const [gameId, sums] of answered) {

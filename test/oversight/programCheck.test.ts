@@ -70,7 +70,8 @@ async function served(more: NodeJS.ProcessEnv = {}) {
   const settings = { OPERATOR_EMAIL: EMAIL, CLOCK_SKEW_MAX_S: '31536000', ...more };
   const config = { ...readConfig(environment(stores, settings)), root };
   const running = await start(config, log, () => {}, {
-    ...{ resolve: nameServers(), now: () => Date.now() + ahead },
+    resolve: nameServers(),
+    now: () => Date.now() + ahead,
   });
   onTestFinished(() => running.stop());
   const metrics = async (name: string): Promise<string | undefined> => {
@@ -78,7 +79,9 @@ async function served(more: NodeJS.ProcessEnv = {}) {
     return text.split('\n').find((line) => line.startsWith(name));
   };
   return {
-    ...{ client: new Client(`http://127.0.0.1:${running.port}`), lines, metrics },
+    client: new Client(`http://127.0.0.1:${running.port}`),
+    lines,
+    metrics,
     stop: () => running.stop(),
     nextDay: () => {
       ahead += DAY_MS;

@@ -77,7 +77,10 @@ test('files that are as listed have no difference, and the list is named by its 
     .update(readFileSync(join(root, MANIFEST)))
     .digest('hex');
   expect(checkProgram({ root, part: 'all' })).toEqual({
-    ...{ manifest, files: LISTED.length, differences: [], differing: 0 },
+    manifest,
+    files: LISTED.length,
+    differences: [],
+    differing: 0,
   });
   expect(checkProgram({ root, part: 'packages' }).files).toBe(3);
   expect(checkProgram({ root, part: 'program' }).files).toBe(8);

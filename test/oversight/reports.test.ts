@@ -30,7 +30,8 @@ const csvOf = (text: string): Record<string, string>[] => {
 };
 const asCsv = (base: 'operator' | 'partner', path: string) =>
   service.request('GET', `/api/${base}/v1${path}`, {
-    ...{ key: base === 'operator' ? OPERATOR_KEY : partner.key, headers: { Accept: 'text/csv' } },
+    key: base === 'operator' ? OPERATOR_KEY : partner.key,
+    headers: { Accept: 'text/csv' },
   });
 
 beforeAll(async () => {
@@ -47,7 +48,9 @@ beforeAll(async () => {
     expect((await service.partner('POST', '/spin', partner.key, body)).status).toBe(200);
   }
   await service.operator('POST', `/partners/${partner.partnerId}/players/p3/adjustments`, {
-    ...{ amountUsd: -50.5, reason: 'a test', requestId: 'a1' },
+    amountUsd: -50.5,
+    reason: 'a test',
+    requestId: 'a1',
   });
   await until(async () => {
     const [row] = await sql<{ spins: bigint }[]>`SELECT coalesce(sum(spins), 0) AS spins FROM game_days`;

@@ -388,7 +388,11 @@ describe('a worker that is away', () => {
     expect(await refundsOf(gameId)).toEqual({ alice: 12, bob: 12 });
     expect(await voided(unsealed)).toMatchObject({ tickets: 0, refunded: 0, refundedUsd: 0 });
     expect((await poolOf(unsealed)).body).toMatchObject({
-      ...{ status: 'CLOSED', statusReason: 'VOIDED', poolCommitment: null, sealedAt: null, reveal: null },
+      status: 'CLOSED',
+      statusReason: 'VOIDED',
+      poolCommitment: null,
+      sealedAt: null,
+      reveal: null,
     });
     await isWell();
   });

@@ -17,7 +17,8 @@ beforeAll(async () => {
   stores = await freshStores();
   service = await startService(stores, { CELLS: '1' });
   late = await startService(stores, {
-    ...{ CELLS: '1', ROLES: 'http' },
+    CELLS: '1',
+    ROLES: 'http',
     ...constants({ catalogPollMs: 3_600_000 }),
   });
   partner = await service.newPartner();

@@ -237,7 +237,8 @@ describe('a worker that is killed', () => {
       await killedAt(step, async () => {
         await until(async () => (await spin(`ready-${step}`, 'p0')).status === 200, 'spins are dealt');
         answered.set(`ready-${step}`, {
-          ...{ place: 0, playerId: 'p0' },
+          place: 0,
+          playerId: 'p0',
           text: (await spin(`ready-${step}`, 'p0')).text,
         });
         await spins(step, 8);

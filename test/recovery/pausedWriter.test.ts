@@ -45,7 +45,10 @@ afterEach(async () => {
 });
 
 const positionAt = (bookedId: string, more: Partial<Position> = {}): Position => ({
-  ...{ id: 'one', dataset: 'd', writtenAt: '2026-11-26T00:00:00.000Z', leases: { 7: Number(bookedId) } },
+  id: 'one',
+  dataset: 'd',
+  writtenAt: '2026-11-26T00:00:00.000Z',
+  leases: { 7: Number(bookedId) },
   postgres: { systemIdentifier: 's', timeline: 1, databaseOid: '1', database: 'd' } as never,
   cells: { 0: { epoch: '1', bookedId, newestId: bookedId } },
   ...more,

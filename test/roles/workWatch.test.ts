@@ -48,10 +48,16 @@ beforeAll(async () => {
   const events = newEvents(() => {});
   events.on('TaskFailed', ({ error }) => woken.push(String(error)));
   watch = new Watch({
-    ...{ sql: own, events, cells: () => cells },
-    ...{ moves: waking('moves'), voids: waking('voids'), roundTimeouts: waking('rounds') },
-    ...{ mailer: waking('mailer'), deliverer: waking('deliverer') },
-    ...{ publicLog: waking('log'), copies: waking('copies') },
+    sql: own,
+    events,
+    cells: () => cells,
+    moves: waking('moves'),
+    voids: waking('voids'),
+    roundTimeouts: waking('rounds'),
+    mailer: waking('mailer'),
+    deliverer: waking('deliverer'),
+    publicLog: waking('log'),
+    copies: waking('copies'),
   });
 });
 afterAll(() => cleanup.run());

@@ -98,9 +98,16 @@ describe('judging', () => {
     // 28 days with spins, 14 of them of each kind.
     const inBoth = 14 * 5000;
     expect(rolling).toMatchObject({
-      ...{ window: 'ROLLING_30', from: shift(today, -30), to, spins: 560_000 },
-      ...{ wageredUsd: 2 * inBoth, paidOutUsd: inBoth * 0.92 + inBoth * 0.93, actualRtp: 0.925 },
-      ...{ z: 0, nats: 0, state: 'WITHIN' },
+      window: 'ROLLING_30',
+      from: shift(today, -30),
+      to,
+      spins: 560_000,
+      wageredUsd: 2 * inBoth,
+      paidOutUsd: inBoth * 0.92 + inBoth * 0.93,
+      actualRtp: 0.925,
+      z: 0,
+      nats: 0,
+      state: 'WITHIN',
     });
     expect(life).toMatchObject({ window: 'LIFE', from: shift(today, -DAYS), to, spins: 38 * 20_000 });
     expect(body.history!.map(({ day }) => day)).toEqual([3, 3, 2, 2, 1, 1].map((ago) => shift(today, -ago)));

@@ -97,7 +97,9 @@ export const deal = (
   requestId?: string,
 ): Promise<Answer<RoundAnswer>> =>
   play(client, key, 'POST', '/deal', {
-    ...{ gameId, playerId, wagerUsd: WAGER_USD },
+    gameId,
+    playerId,
+    wagerUsd: WAGER_USD,
     ...(requestId === undefined ? {} : { requestId }),
   });
 

@@ -60,7 +60,10 @@ export async function openRunFolder(
   const dataDir = join(folder, 'stores');
   await mkdir(dataDir);
   const stores = await ownStores({
-    ...{ folder: dataDir, ...disk, onProgress: say, onEvent: say },
+    folder: dataDir,
+    ...disk,
+    onProgress: say,
+    onEvent: say,
     ...(own === undefined ? {} : { startPostgres: own }),
   });
   mine.add(() => stores.drop());

@@ -83,13 +83,17 @@ export class ServedLog {
     const made = makeBlock({ sheet: LOGGED_SHEET, gameId: GAME_ID, fromIndex, count });
     const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
     const entry: Entry = {
-      ...{ type: 'block', version: 1, gameId: GAME_ID, number: this.opened.length, fromIndex, count },
-      ...{
-        labelKeyHash: hex(labelKeyHash(labelKey)),
-        root: hex(made.commitment),
-        mathHash: hex(made.mathHash),
-      },
-      ...{ sealedAt: '2026-01-01T00:00:00.000Z', late: false },
+      type: 'block',
+      version: 1,
+      gameId: GAME_ID,
+      number: this.opened.length,
+      fromIndex,
+      count,
+      labelKeyHash: hex(labelKeyHash(labelKey)),
+      root: hex(made.commitment),
+      mathHash: hex(made.mathHash),
+      sealedAt: '2026-01-01T00:00:00.000Z',
+      late: false,
       secretHash: hex(secretHash(Buffer.from(made.nonce), Buffer.from(made.seed))),
     };
     const opened = this.log(entry);
@@ -104,9 +108,15 @@ export class ServedLog {
 
   void(fromIndex: number, count: number): void {
     const entry: Entry = {
-      ...{ type: 'void', version: 1, gameId: GAME_ID, number: this.opened.length, fromIndex, count },
+      type: 'void',
+      version: 1,
+      gameId: GAME_ID,
+      number: this.opened.length,
+      fromIndex,
+      count,
       labelKeyHash: labelKeyHash(labelKey).toString('hex'),
-      ...{ reason: 'rotation', voidedAt: '2026-01-01T00:00:00.000Z' },
+      reason: 'rotation',
+      voidedAt: '2026-01-01T00:00:00.000Z',
     };
     this.opened.push({ ...this.log(entry), status: 'VOID' });
   }
@@ -119,9 +129,15 @@ export class ServedLog {
 
   lost(fromNumber: number, toNumber: number): void {
     const entry: Entry = {
-      ...{ type: 'lost', version: 1, gameId: GAME_ID, number: this.opened.length, fromNumber, toNumber },
+      type: 'lost',
+      version: 1,
+      gameId: GAME_ID,
+      number: this.opened.length,
+      fromNumber,
+      toNumber,
       labelKeyHash: labelKeyHash(labelKey).toString('hex'),
-      ...{ reason: 'restored', at: '2026-01-01T00:00:00.000Z' },
+      reason: 'restored',
+      at: '2026-01-01T00:00:00.000Z',
     };
     this.opened.push({ ...this.log(entry), status: 'LOST' });
   }

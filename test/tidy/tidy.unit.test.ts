@@ -1,10 +1,8 @@
-/** What keeps the sources tidy: lengths that only shrink, words that do not come back, migrations without a gap. */
+/** Rules for the text of the sources: words that must not come back, bounds of time in tests, numbers of migrations. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ROOT } from '../support/root.js';
-import allowed from './allowed.json' with { type: 'json' };
-import { FILE_LINES_MAX, FUNCTION_LINES_MAX, type Length, lengths } from './lengths.js';
 import { sources } from './sources.js';
 
 const CODE = ['clients/typescript/src', 'src', 'workers', 'lua', 'openapi', 'bench', 'test', 'tools'];
@@ -22,27 +20,6 @@ const linesWith = (pattern: RegExp, files = [...code, ...documents]): string[] =
       .split('\n')
       .flatMap((line, index) => (pattern.test(line) ? [`${path}:${index + 1}: ${line.trim()}`] : [])),
   );
-
-describe('lengths', () => {
-  const { files, functions } = lengths(ROOT);
-
-  describe.each<[string, readonly Length[], number, Record<string, number>]>([
-    ['files', files, FILE_LINES_MAX, allowed.files],
-    ['functions', functions, FUNCTION_LINES_MAX, allowed.functions],
-  ])('of %s', (_what, measured, limit, list) => {
-    const longest = new Map<string, number>();
-    for (const { name, lines } of measured) longest.set(name, Math.max(lines, longest.get(name) ?? 0));
-
-    test(`are at most ${limit} lines; those in allowed.json do not grow`, () => {
-      const tooLong = [...longest].filter(([name, lines]) => lines > Math.max(limit, list[name] ?? 0));
-      expect(tooLong).toEqual([]);
-    });
-
-    test('that are within the limit again are no longer in allowed.json', () => {
-      expect(Object.keys(list).filter((name) => (longest.get(name) ?? 0) <= limit)).toEqual([]);
-    });
-  });
-});
 
 describe('words', () => {
   test('that stood for a thing before it had its name do not come back', () => {

@@ -42,7 +42,7 @@ export async function expectHistories(
     ).body.blocks[0]?.status === 'EXHAUSTED';
   await until(async () => (await isRevealed(gameId)) && (await isRevealed(raffle)), 'blocks are exhausted');
   await expectBlock(service, partner.key, gameId, { logKey, sheet });
-  const about = { ...{ url: service.base, keyFile: file('key', partner.key), logKey, json: true } };
+  const about = { url: service.base, keyFile: file('key', partner.key), logKey, json: true };
   const check = async (given: Partial<Given>): Promise<Record<string, unknown>> => {
     const { status, out } = await printedBy(() => verifyHistory(undefined, { ...about, ...given }));
     return { ...(JSON.parse(out) as Record<string, unknown>), status };

@@ -139,7 +139,12 @@ describe('a Postgres of an older state goes on', () => {
     for (const game of games) {
       const { status, out } = await printedBy(() =>
         verifyHistory(undefined, {
-          ...{ url: service.base, keyFile, logKey, json: true, sample: 3, game },
+          url: service.base,
+          keyFile,
+          logKey,
+          json: true,
+          sample: 3,
+          game,
           ...(game === slot ? { sheet: sheetFile } : {}),
         } as never),
       );

@@ -16,7 +16,9 @@ const [a, b] = [newBoxKey(), newBoxKey()];
 const idOf = (key: string): string =>
   createHash('sha256').update(Buffer.from(key, 'base64')).digest('hex').slice(0, 8);
 const settingsOf = (...keys: string[]): NodeJS.ProcessEnv => ({
-  ...{ CELLS: '1', SEEDS_KEY: keys.join(), WEBHOOK_SECRETS_KEY: keys.join() },
+  CELLS: '1',
+  SEEDS_KEY: keys.join(),
+  WEBHOOK_SECRETS_KEY: keys.join(),
 });
 
 test('seals anew what a process with the former key sealed meanwhile, once that process has ended', async () => {
@@ -84,7 +86,10 @@ test('publishes the log on after a worker that still had a signer key put it bac
     Signer,
   ];
   const settings = (...signers: Signer[]): NodeJS.ProcessEnv => ({
-    ...{ CELLS: '1', LOG_ORIGIN: origin, LOG_BATCH_MS: '1', LOG_KEY: signers.map(signerKeyOf).join() },
+    CELLS: '1',
+    LOG_ORIGIN: origin,
+    LOG_BATCH_MS: '1',
+    LOG_KEY: signers.map(signerKeyOf).join(),
   });
   const stops: (() => Promise<unknown>)[] = [];
   onTestFinished(async () => {

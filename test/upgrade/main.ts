@@ -206,8 +206,14 @@ async function openScene(cleanup: Cleanup): Promise<Scene> {
   const stores = await ownStores();
   cleanup.add(() => stores.drop());
   const settings = {
-    ...{ REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl, OPERATOR_API_KEY: OPERATOR_KEY },
-    ...{ PORT: '0', METRICS_PORT: '0', CELLS: '8', LOG_LEVEL: 'warn', REQUEST_ID_WINDOW_S: '5' },
+    REDIS_URL: stores.redisUrl,
+    DATABASE_URL: stores.databaseUrl,
+    OPERATOR_API_KEY: OPERATOR_KEY,
+    PORT: '0',
+    METRICS_PORT: '0',
+    CELLS: '8',
+    LOG_LEVEL: 'warn',
+    REQUEST_ID_WINDOW_S: '5',
     // A shorter window than production has.
     TEST_CONSTANTS: '{}',
     POSITION_FILE: join(folder, 'position.json'),

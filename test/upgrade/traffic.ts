@@ -189,7 +189,8 @@ export class Traffic {
 
   async #once(origin: string, key: string, path: string, body?: string): Promise<WireAnswer> {
     const response = await this.#agent.request({
-      ...{ origin, path },
+      origin,
+      path,
       ...(body === undefined ? { method: 'GET' as const } : { body, method: 'POST' as const }),
       headers: { 'X-API-Key': key, 'Content-Type': 'application/json' },
     });

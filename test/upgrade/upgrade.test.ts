@@ -100,7 +100,9 @@ test('a process deals nothing while a format that it does not read is on record,
   const before = await dealt();
   for (let i = 0; i < 3; i++) expect((await spin()).body).toMatchObject(refused);
   const adjusted = await service.operator('POST', `/partners/${partnerId}/players/p/adjustments`, {
-    ...{ amountUsd: 1, reason: 'goodwill', requestId: 'held' },
+    amountUsd: 1,
+    reason: 'goodwill',
+    requestId: 'held',
   });
   expect(adjusted.body).toMatchObject(refused);
   expect(await dealt()).toEqual(before);

@@ -62,8 +62,16 @@ test.each(FLOODS)('a webhook receiver that streams %s is cut off', async (name, 
   const { url, sent, ended } = await floodingServer(begin, piece);
   const sender = new Sender({ brand: 'Acme', timeLimitMs: NEVER_MS, resolve: nameServers() });
   const due = {
-    ...{ deliveryId: 'd', webhookId: 1, event: 'spin.large_win', url, body: '{}', secret: 'whsec_c2VjcmV0' },
-    ...{ attempts: 0, environment: 'sandbox', apiVersion: 'v1', previous: undefined },
+    deliveryId: 'd',
+    webhookId: 1,
+    event: 'spin.large_win',
+    url,
+    body: '{}',
+    secret: 'whsec_c2VjcmV0',
+    attempts: 0,
+    environment: 'sandbox',
+    apiVersion: 'v1',
+    previous: undefined,
   } as unknown as Parameters<Sender['send']>[0];
   const outcome = await sender.send(due).outcome;
   await ended;

@@ -27,7 +27,12 @@ for (const [place, page] of pages.entries()) {
 files.set('style.css', readFileSync(join(SOURCE, 'style.css'), 'utf8'));
 const script = buildSync({
   entryPoints: [join(SOURCE, 'page', 'main.ts')],
-  ...{ bundle: true, minify: true, write: false, format: 'iife', target: 'es2022', logLevel: 'warning' },
+  bundle: true,
+  minify: true,
+  write: false,
+  format: 'iife',
+  target: 'es2022',
+  logLevel: 'warning',
 });
 files.set('page.js', script.outputFiles[0]!.text);
 const searched = pages.map((page, place) => ({

@@ -98,8 +98,11 @@ function examplesOf(media: Media | undefined): string {
 
 /** Of parameters whose examples are not a player. */
 const EXAMPLES: Readonly<Record<string, string>> = {
-  ...{ date: '2026-11-22', roundId: '32ba64c0443dd3ef0747a1737bf2fa44', version: 'v1' },
-  ...{ spinId: '0000000000000000000000000001', deliveryId: 'dlv_0123456789abcdef' },
+  date: '2026-11-22',
+  roundId: '32ba64c0443dd3ef0747a1737bf2fa44',
+  version: 'v1',
+  spinId: '0000000000000000000000000001',
+  deliveryId: 'dlv_0123456789abcdef',
 };
 
 class Reference {

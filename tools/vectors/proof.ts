@@ -61,7 +61,11 @@ function blockVectors() {
   );
   const tree = new MemoryTree(leafData.map(leafHash));
   return {
-    ...{ gameId: GAME, fromIndex: FROM_INDEX, codes: CODES, seed: hex(seed), nonce: hex(nonce) },
+    gameId: GAME,
+    fromIndex: FROM_INDEX,
+    codes: CODES,
+    seed: hex(seed),
+    nonce: hex(nonce),
     leafKey: hex(leafKey),
     nonces: nonces.map(hex),
     leafData: leafData.map(hex),
@@ -86,8 +90,12 @@ function shoeVectors() {
   const commitment = shoeCommitment({ ...SHOE, rulesHash: rules, seed });
   const leafData = shoeLeafData(SHOE, commitment);
   return {
-    ...{ ...SHOE, rulesHash: RULES_HASH, seed: hex(seed), commitment: hex(commitment) },
-    ...{ leafData: hex(leafData), leaf: hex(leafHash(leafData)) },
+    ...SHOE,
+    rulesHash: RULES_HASH,
+    seed: hex(seed),
+    commitment: hex(commitment),
+    leafData: hex(leafData),
+    leaf: hex(leafHash(leafData)),
   };
 }
 
@@ -98,12 +106,17 @@ function logVectors(records: readonly Buffer[], genesis: string, signer: Signer)
     return `${text}\n${signatureLine(text, signer)}`;
   });
   return {
-    ...{ origin: ORIGIN, seed: hex(signer.seed), publicKey: hex(signer.publicKey), keyId: signer.keyId },
-    ...{ vkey: vkeyOf(signer), genesis },
+    origin: ORIGIN,
+    seed: hex(signer.seed),
+    publicKey: hex(signer.publicKey),
+    keyId: signer.keyId,
+    vkey: vkeyOf(signer),
+    genesis,
     logLeaves: records.map((record) => hex(leafHash(record))),
     tile: hex(tileOfRecords(records)),
     bundle: hex(bundleOf(records)),
-    ...{ checkpoint2: two!, checkpoint3: three! },
+    checkpoint2: two!,
+    checkpoint3: three!,
     consistency2to3: consistencyPath(2, 3, tree.read).map(base64),
     inclusionOf1: inclusionPath(1, 3, tree.read).map(base64),
   };
@@ -114,21 +127,37 @@ export function proofVectors() {
   const keyHash = hex(labelKeyHash(LABEL_KEY));
   const common = { version: 1, gameId: GAME, labelKeyHash: keyHash } as const;
   const blockEntry: Entry = {
-    ...{ ...common, type: 'block', number: 1, fromIndex: FROM_INDEX, count: CODES.length, root: block.root },
+    ...common,
+    type: 'block',
+    number: 1,
+    fromIndex: FROM_INDEX,
+    count: CODES.length,
+    root: block.root,
     mathHash: MATH_HASH,
-    ...{ secretHash: block.secretHash, sealedAt: '2026-11-22T21:30:00.000Z', late: false },
+    secretHash: block.secretHash,
+    sealedAt: '2026-11-22T21:30:00.000Z',
+    late: false,
   };
   const entry = logged(blockEntry, counting(0x20));
   const reason = 'Redis lost the data of a cell';
   const voidEntry: Entry = {
-    ...{ ...common, type: 'void', number: 2, fromIndex: FROM_INDEX + 2, count: 1, reason },
+    ...common,
+    type: 'void',
+    number: 2,
+    fromIndex: FROM_INDEX + 2,
+    count: 1,
+    reason,
     voidedAt: '2026-11-22T21:31:00.000Z',
   };
   const voided = logged(voidEntry, counting(0x60));
   const signer = signerOf(ORIGIN, 'log', counting(0x00));
   const at = '2026-11-22T21:00:00.000Z';
   const genesis = publicRecord({
-    ...{ type: 'genesis', at, format: 'spindle log v1', origin: ORIGIN, vkey: vkeyOf(signer) },
+    type: 'genesis',
+    at,
+    format: 'spindle log v1',
+    origin: ORIGIN,
+    vkey: vkeyOf(signer),
   });
   const log = logVectors([genesis, entry.record, voided.record], genesis.toString('utf8', 1), signer);
   const witness = signerOf('witness.example/w1', 'witness', counting(0x20));
@@ -140,28 +169,44 @@ export function proofVectors() {
       'Test vectors of docs/proofs.md; made by `npm run vectors`. Bytes are hexadecimal unless they are text.',
     block,
     entry: {
-      ...{ entry: blockEntry, text: entry.text, salt: hex(entry.salt), commitment: hex(entry.commitment) },
-      ...{ labelKey: hex(LABEL_KEY), label: hex(entry.label), record: hex(entry.record) },
+      entry: blockEntry,
+      text: entry.text,
+      salt: hex(entry.salt),
+      commitment: hex(entry.commitment),
+      labelKey: hex(LABEL_KEY),
+      label: hex(entry.label),
+      record: hex(entry.record),
       logLeaf: hex(leafHash(entry.record)),
     },
     void: {
-      ...{ text: voided.text, salt: hex(voided.salt), record: hex(voided.record) },
+      text: voided.text,
+      salt: hex(voided.salt),
+      record: hex(voided.record),
       logLeaf: hex(leafHash(voided.record)),
     },
     shoe: shoeVectors(),
     log,
     witness: {
-      ...{ name: witness.name, seed: hex(witness.seed), vkey: vkeyOf(witness), keyId: witness.keyId },
+      name: witness.name,
+      seed: hex(witness.seed),
+      vkey: vkeyOf(witness),
+      keyId: witness.keyId,
       time: COSIGNED_AT_S,
       request: `old 2\n${log.consistency2to3.join('\n')}\n\n${log.checkpoint3}`,
       response,
       monitoringPath: `${hex(sha256(ORIGIN))}/checkpoint`,
     },
     proof: {
-      ...{ format: 'spindle proof v1', spinId: '00112233445566778899aabbccddeeff', gameId: GAME },
+      format: 'spindle proof v1',
+      spinId: '00112233445566778899aabbccddeeff',
+      gameId: GAME,
       outcome: { index: FROM_INDEX + 1, code: CODES[1], nonce: block.nonces[1] },
-      ...{ path: block.pathOfSecond, entry: entry.text, salt: hex(entry.salt), label: hex(entry.label) },
-      ...{ logIndex: 1, loggedAt: '2026-11-22T21:30:00.061Z' },
+      path: block.pathOfSecond,
+      entry: entry.text,
+      salt: hex(entry.salt),
+      label: hex(entry.label),
+      logIndex: 1,
+      loggedAt: '2026-11-22T21:30:00.061Z',
       tlogProof: tlogProofText({ index: 1, path, checkpoint: log.checkpoint3 + response }),
     },
   };

@@ -67,7 +67,9 @@ async function createTable({ client, words, options, print }: Call): Promise<voi
     roundTimeout?: number;
   };
   const body = {
-    ...{ displayName: name, configName: config, wagerUsd: wager },
+    displayName: name,
+    configName: config,
+    wagerUsd: wager,
     rules: options.rules === undefined ? {} : rulesOf(String(options.rules)),
     ...(roundTimeout === undefined ? {} : { roundTimeoutS: roundTimeout }),
   };
@@ -132,7 +134,14 @@ async function closeRound(call: Call): Promise<void> {
 function roundLines(round: Schemas['RoundRecordResponse']): string {
   const { roundId, gameId, playerId, status, wageredUsd, payoutUsd, createdAt, expiresAt, shoe } = round;
   return keyValues({
-    ...{ roundId, gameId, playerId, status, createdAt, expiresAt, wageredUsd, payoutUsd },
+    roundId,
+    gameId,
+    playerId,
+    status,
+    createdAt,
+    expiresAt,
+    wageredUsd,
+    payoutUsd,
     dealer: `${round.dealer.cards.join(' ')} (${round.dealer.total})`,
     hands: round.hands
       .map(({ cards, total, status: hand }) => `${cards.join(' ')} (${total}, ${hand})`)

@@ -144,7 +144,9 @@ export const listCommunityBonuses = endpoint(
           toldBySpinId: null,
         },
       ],
-      ...{ page: 1, limit: 20, total: 1 },
+      page: 1,
+      limit: 20,
+      total: 1,
     },
   },
 );
@@ -250,7 +252,9 @@ export const listCommunalPayouts = endpoint(
           ],
         },
       ],
-      ...{ page: 1, limit: 20, total: 1 },
+      page: 1,
+      limit: 20,
+      total: 1,
     },
   },
 );

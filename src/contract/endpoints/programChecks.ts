@@ -24,14 +24,23 @@ export const listProgramChecks = endpoint(
     response: {
       checks: [
         {
-          ...{ checkId: 12, at: '2026-11-22T03:30:04.118Z', host: 'spindle-1', roles: 'http,worker' },
-          ...{ part: 'program', isStart: false, version: API_VERSION },
+          checkId: 12,
+          at: '2026-11-22T03:30:04.118Z',
+          host: 'spindle-1',
+          roles: 'http,worker',
+          part: 'program',
+          isStart: false,
+          version: API_VERSION,
           manifest: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
-          ...{ files: 1104, scripts: 22, differing: 1 },
+          files: 1104,
+          scripts: 22,
+          differing: 1,
           differences: [{ path: 'dist/src/main.js', what: 'CHANGED' }],
         },
       ],
-      ...{ page: 1, limit: 20, total: 12 },
+      page: 1,
+      limit: 20,
+      total: 12,
     },
   },
 );

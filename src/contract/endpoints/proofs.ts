@@ -144,8 +144,12 @@ export const getBlock = endpoint(
     description:
       'Once the block is EXHAUSTED, `reveal` has its seed and nonce: they and the PAR sheet give every outcome again.',
     response: {
-      ...{ ...ITEM, status: 'EXHAUSTED' },
-      ...{ entry: ENTRY, salt: HASH, label: LOGGED.label, tlogProof: LOGGED.tlogProof },
+      ...ITEM,
+      status: 'EXHAUSTED',
+      entry: ENTRY,
+      salt: HASH,
+      label: LOGGED.label,
+      tlogProof: LOGGED.tlogProof,
       reveal: { seed: HASH, nonce: HASH },
     },
   },

@@ -125,7 +125,10 @@ export const getVersion = endpoint(
   {
     description: 'A small request for trying out a key: it changes nothing.',
     response: {
-      ...{ version: API_VERSION, apiVersion: 'v1', service: 'spindle', requestIdBindsSeconds: 259_200 },
+      version: API_VERSION,
+      apiVersion: 'v1',
+      service: 'spindle',
+      requestIdBindsSeconds: 259_200,
       manifest: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
     },
   },

@@ -55,7 +55,9 @@ export const chooseNextOutcome = endpoint(
     description: `The player's next spin of the game that is not refused shows and pays this combination, with the mark \`"sandbox": {"forced": true}\`. It moves the balance, and is in the ledger, the history and the webhooks; it takes no outcome of the queue and is in no total, RTP or settlement. A choice stands for an hour, and replaces the one before. Accounts in production get ${ERRORS.notFound.code}.`,
     request: { gameId: 3, playerId: 'alice', combinationIndex: 12 },
     response: {
-      ...{ gameId: 3, playerId: 'alice', combinationIndex: 12 },
+      gameId: 3,
+      playerId: 'alice',
+      combinationIndex: 12,
       outcome: { prizeTier: 6, payoutUsd: 125.5, isBonusTrigger: false },
       expiresAt: '2026-11-22T05:14:01.121Z',
     },

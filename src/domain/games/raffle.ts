@@ -38,8 +38,10 @@ export const RAFFLE: KindOfGame = {
       const table = readPrizeTable(prizeTable);
       // The pool has each prize exactly as often as its table says: there is nothing to expect.
       return {
-        ...{ rendered: renderPrizeTable(table), statistics: undefined },
-        ...{ poolSize: table.poolSize, poolRtp: poolRtp(table) },
+        rendered: renderPrizeTable(table),
+        statistics: undefined,
+        poolSize: table.poolSize,
+        poolRtp: poolRtp(table),
       };
     },
     certifiedRtp: ({ prizeTable }) => (prizeTable === null ? null : poolRtp(readPrizeTable(prizeTable))),

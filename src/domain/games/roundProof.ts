@@ -49,7 +49,11 @@ function playFaults(round: EndedRound, rules: BlackjackRules, seed: Buffer): str
   if (unknown !== undefined) return [`«${unknown}» is no action`];
   const entries = round.actions.length + 1 + (round.status === 'VOIDED' ? 1 : 0);
   const record: RoundRecord = {
-    ...{ gameId: round.gameId, partnerId: 0, playerId: '', shoeIndex: round.shoe.index, requestId: null },
+    gameId: round.gameId,
+    partnerId: 0,
+    playerId: '',
+    shoeIndex: round.shoe.index,
+    requestId: null,
     status: round.status === 'VOIDED' ? 'VOIDED' : 'SETTLED',
     moves: round.actions as readonly Move[],
     entryIds: Array.from({ length: entries }, () => 0n),

@@ -50,7 +50,9 @@ export const PartnerBody = Type.Object({
 
 export const PartnerPatch = Type.Partial(
   Type.Object({
-    ...{ name: PARTNER_NAME, isActive: Type.Boolean(), dealing: DealingState },
+    name: PARTNER_NAME,
+    isActive: Type.Boolean(),
+    dealing: DealingState,
     ...settings,
     reason: AUDIT_REASON,
   }),

@@ -55,7 +55,9 @@ function entryOf(opening: Opening): Entry {
   const { gameId, number, type, fromIndex, toIndex, isLate } = opening;
   if (type === 'forgotten') throw new Error(`The opening of entry ${number} of game ${gameId} is lost`);
   const common = {
-    ...{ version: 1 as const, gameId, number },
+    version: 1 as const,
+    gameId,
+    number,
     labelKeyHash: labelKeyHashOf(opening.labelKey),
   };
   const at = opening.at.toISOString();
@@ -65,8 +67,13 @@ function entryOf(opening: Opening): Entry {
   if (type === 'lost') return { ...common, type, fromNumber: fromIndex, toNumber: toIndex, reason, at };
   const hex = (bytes: Buffer | null): string => needed(bytes, opening).toString('hex');
   const sealed = {
-    ...{ ...common, fromIndex, count, sealedAt: at, late: isLate },
-    ...{ root: hex(opening.tree).slice(0, 2 * HASH_BYTES), mathHash: hex(opening.mathHash) },
+    ...common,
+    fromIndex,
+    count,
+    sealedAt: at,
+    late: isLate,
+    root: hex(opening.tree).slice(0, 2 * HASH_BYTES),
+    mathHash: hex(opening.mathHash),
   };
   if (type === 'shoes') return { ...sealed, type, commitment: hex(opening.commitment) };
   const secret = secretHash(needed(opening.nonce, opening), needed(opening.seed, opening)).toString('hex');

@@ -51,7 +51,9 @@ export interface WitnessRefusal {
 }
 
 const refusal = (status: WitnessRefusal['status'], problem: string, isFork = false): WitnessRefusal => ({
-  ...{ status, problem, isFork },
+  status,
+  problem,
+  isFork,
 });
 
 /** The log's keys that signed it, and its checkpoint; or why it is refused. */

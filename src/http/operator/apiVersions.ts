@@ -52,7 +52,9 @@ export const apiVersionRoutes = (services: Services): Route[] => [
         partners: uses
           .filter((use) => use.version === version)
           .map(({ partnerId, slug, lastUsedAt, requests24h }) => ({
-            ...{ partnerId, slug, requests24h },
+            partnerId,
+            slug,
+            requests24h,
             lastUsedAt: lastUsedAt.toISOString(),
           })),
       })),

@@ -22,7 +22,10 @@ async function makeTable(services: Services, actor: string, id: string, body: Bl
   const partner = await activePartnerOf(services.store, id);
   const { terms } = checked;
   const row = await services.store.rounds.createTable(actor, {
-    ...{ partnerId: partner.partnerId, configName, displayName, terms },
+    partnerId: partner.partnerId,
+    configName,
+    displayName,
+    terms,
   });
   if (row === 'name-taken') throw new ApiError(ERRORS.configNameTaken);
   await learn(services.catalog);

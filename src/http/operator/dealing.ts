@@ -5,7 +5,9 @@ import { learn, type Route, route } from '../route.js';
 import type { Services } from '../services.js';
 
 const shown = ({ isOn, reason, actor, changedAt }: DealingSwitch) => ({
-  ...{ state: isOn ? 'ON' : 'OFF', reason, actor },
+  state: isOn ? 'ON' : 'OFF',
+  reason,
+  actor,
   changedAt: changedAt?.toISOString() ?? null,
 });
 

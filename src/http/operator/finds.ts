@@ -62,7 +62,9 @@ const listAllRounds = ({ store, spinIds }: Services): Route =>
         wageredUsd: jsonUsd(wageredMicros),
         payoutUsd: payoutMicros === null ? null : jsonUsd(payoutMicros),
       })),
-      ...{ page, limit, total },
+      page,
+      limit,
+      total,
     };
   });
 

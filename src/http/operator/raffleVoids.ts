@@ -17,8 +17,14 @@ export const raffleVoidRoutes = (services: Services): Route[] => [
     await learn(services.catalog);
     const { tickets, refunded, failed, refundedMicros, isDone } = voided;
     return {
-      ...{ gameConfigId: voided.gameId, status: 'CLOSED', statusReason: 'VOIDED' },
-      ...{ tickets, refunded, failed, refundedUsd: jsonUsd(refundedMicros), isDone },
+      gameConfigId: voided.gameId,
+      status: 'CLOSED',
+      statusReason: 'VOIDED',
+      tickets,
+      refunded,
+      failed,
+      refundedUsd: jsonUsd(refundedMicros),
+      isDone,
     };
   }),
 ];

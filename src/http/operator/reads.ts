@@ -71,7 +71,8 @@ const getStatement = (services: Services): Route =>
     const isLast =
       entries.length < limit || next === 0n || (await isDropped(services.store.ledgerDays, next));
     return {
-      ...{ partnerId, playerId },
+      partnerId,
+      playerId,
       status: player.status,
       balanceUsd: jsonUsd(BigInt(player.balanceMicros)),
       createdAt: new Date(player.createdAtMs).toISOString(),

@@ -213,7 +213,13 @@ function eventsWanted({ query }: EventsRequest): { wanted: EventsWanted; place: 
 
 const eventOf = ({ at, ...event }: SignificantEvent) => ({ ...event, at: at.toISOString() });
 const eventRowOf = ({ eventId, at, type, severity, actor, subject, partnerId, data }: SignificantEvent) => ({
-  ...{ eventId, at: at.toISOString(), type, severity, actor, subject, partnerId },
+  eventId,
+  at: at.toISOString(),
+  type,
+  severity,
+  actor,
+  subject,
+  partnerId,
   data: exactJson(data),
 });
 

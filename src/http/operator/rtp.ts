@@ -31,7 +31,9 @@ function windowOf(record: RtpRecord) {
   const { window, fromDay: from, day: to, mean, sigma, spins, wageredMicros, paidMicros } = record;
   const bands = mean === null || sigma === null ? undefined : rtpBands({ mean, sigma }, spins);
   return {
-    ...{ window, from, to },
+    window,
+    from,
+    to,
     spins: jsonInteger(spins),
     wageredUsd: jsonUsd(wageredMicros),
     paidOutUsd: jsonUsd(paidMicros),

@@ -63,7 +63,10 @@ const listCommunalEvents = (services: Services): Route =>
       events.length < limit ? null : services.spinIds.encodeOne(events.at(-1)!.eventId, partnerId);
     return {
       events: events.map((event) => eventView(services.spinIds, partnerId, event)),
-      ...{ page, limit, total, nextCursor },
+      page,
+      limit,
+      total,
+      nextCursor,
     };
   });
 

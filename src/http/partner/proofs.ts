@@ -77,9 +77,14 @@ function shownEntry(logged: ListedEntry) {
   const type = logged.opening.type === 'forgotten' ? 'lost' : logged.opening.type;
   const isLost = type === 'lost';
   return {
-    ...{ number, type, fromIndex: isLost ? null : fromIndex, toIndex: isLost ? null : toIndex },
-    ...{ status: statusOf(logged), logIndex: logged.logIndex },
-    ...{ loggedAt: logged.loggedAt.toISOString(), late: isLate },
+    number,
+    type,
+    fromIndex: isLost ? null : fromIndex,
+    toIndex: isLost ? null : toIndex,
+    status: statusOf(logged),
+    logIndex: logged.logIndex,
+    loggedAt: logged.loggedAt.toISOString(),
+    late: isLate,
   };
 }
 

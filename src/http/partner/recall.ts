@@ -73,9 +73,17 @@ async function recalledRound(services: Services, record: RoundRecord) {
   const { roundId, status, phase, hands, dealer, insurance, autoCompleted } = view;
   return {
     kind: 'round',
-    ...{ roundId, gameId, outcomeIndex: shoeIndex },
+    roundId,
+    gameId,
+    outcomeIndex: shoeIndex,
     presentation: {
-      ...{ type: 'blackjack', status, phase, hands, dealer, insurance, actions: actionsOf(record) },
+      type: 'blackjack',
+      status,
+      phase,
+      hands,
+      dealer,
+      insurance,
+      actions: actionsOf(record),
       autoCompleted: autoCompleted ?? false,
     },
     wagerUsd: view.wageredUsd,
@@ -98,7 +106,9 @@ function recalledShare({ spinIds }: Services, entry: LedgerEntry, share: Recalle
     eventId: eventIdOf(spinIds, share.eventId, partnerId),
     gameId: entry.gameId,
     presentation: {
-      ...{ type: 'communityBonus', tierName, tierLevel },
+      type: 'communityBonus',
+      tierName,
+      tierLevel,
       toldBySpinId: notifiedBy === null ? null : spinIds.encodeOne(notifiedBy, partnerId),
     },
     wagerUsd: 0,

@@ -71,7 +71,11 @@ async function deal(services: Services, partner: Partner, body: DealBody, text: 
   let denial: ReturnType<typeof denialOf>;
   const { gameId, playerId, requestId } = body;
   const order: DealOrder = {
-    ...{ partner, game, gameId, playerId, requestId },
+    partner,
+    game,
+    gameId,
+    playerId,
+    requestId,
     isDenied: () => {
       denial = denialOf(game, isWager, services.spins.stopOf(partner));
       return denial !== undefined;

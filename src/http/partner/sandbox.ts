@@ -21,7 +21,11 @@ async function chooseNext(services: Services, partner: Partner, body: NextOutcom
   }
   const { cell, newestMove, partnerId } = partner;
   const chosen = await services.cells.forceOutcome({
-    ...{ cell, newestMove, partnerId, gameId, playerId },
+    cell,
+    newestMove,
+    partnerId,
+    gameId,
+    playerId,
     outcomeCode: combinationIndex,
   });
   if (chosen === 'unavailable') throw new ApiError(ERRORS.unavailable);

@@ -36,8 +36,10 @@ export const settlementRoutes = ({ store, settlements }: Services): Route[] => {
   const judge = async (request: JudgingRequest, judgement: Judgement) => {
     const { partner, query } = request;
     const about = {
-      ...{ partnerId: partner.partnerId, date: dateOf(request) },
-      ...{ revision: query.revision, standing: request.body.revision },
+      partnerId: partner.partnerId,
+      date: dateOf(request),
+      revision: query.revision,
+      standing: request.body.revision,
     };
     const judged = await store.settlements.judge(about, `partner:${partner.partnerId}`, judgement);
     if (typeof judged === 'object') return reportOf(judged);

@@ -82,23 +82,20 @@ function sealed(
           }),
         );
   const opening: Opening = {
-    ...{
-      gameId,
-      number,
-      type: 'block',
-      fromIndex,
-      toIndex: fromIndex + count,
-      at: new Date(0),
-      isLate: false,
-    },
-    ...{
-      reason: null,
-      labelKey,
-      mathHash: Buffer.from(made.mathHash),
-      commitment: null,
-      tree: Buffer.from(tree),
-    },
-    ...{ seed: Buffer.from(made.seed), nonce: Buffer.from(made.nonce) },
+    gameId,
+    number,
+    type: 'block',
+    fromIndex,
+    toIndex: fromIndex + count,
+    at: new Date(0),
+    isLate: false,
+    reason: null,
+    labelKey,
+    mathHash: Buffer.from(made.mathHash),
+    commitment: null,
+    tree: Buffer.from(tree),
+    seed: Buffer.from(made.seed),
+    nonce: Buffer.from(made.nonce),
   };
   const textWith = (root: Buffer): string => openedText({ ...opening, tree: root });
   const text = textWith(rootOfTree(tree));
@@ -109,15 +106,14 @@ function sealed(
       outcomeLeafData({ gameId, index: fromIndex + at }, codes[at]!, nonces.subarray(32 * at, 32 * at + 32)),
     );
   return {
-    ...{
-      gameId,
-      fromIndex,
-      codes,
-      commitment,
-      textWith,
-      record: privateRecord(labelOf(labelKey, number), commitment),
-    },
-    ...{ shownNonce: Buffer.from(nonces.subarray(0, 32)), sibling: count > 1 ? leafAt(1) : undefined },
+    gameId,
+    fromIndex,
+    codes,
+    commitment,
+    textWith,
+    record: privateRecord(labelOf(labelKey, number), commitment),
+    shownNonce: Buffer.from(nonces.subarray(0, 32)),
+    sibling: count > 1 ? leafAt(1) : undefined,
   };
 }
 

@@ -34,8 +34,16 @@ function answerOf(type: 'block' | 'pool' | 'shoes', count: number, sealed: Seale
   const { seed, nonce, tree, commitment, mathHash, outcomes } = sealed;
   const isShoes = type === 'shoes';
   const entry = {
-    ...{ type, version: 1, number: 0, ...GAME, count, labelKeyHash: '0'.repeat(64), late: false },
-    ...{ root: hex(tree.subarray(0, 32)), mathHash: hex(mathHash), sealedAt: '2026-01-01T00:00:00.000Z' },
+    type,
+    version: 1,
+    number: 0,
+    ...GAME,
+    count,
+    labelKeyHash: '0'.repeat(64),
+    late: false,
+    root: hex(tree.subarray(0, 32)),
+    mathHash: hex(mathHash),
+    sealedAt: '2026-01-01T00:00:00.000Z',
     ...(isShoes ? {} : { secretHash: hex(secretHash(Buffer.from(nonce), Buffer.from(seed))) }),
     ...(type === 'block' ? {} : { commitment: hex(commitment) }),
   };
@@ -59,7 +67,9 @@ describe('the verifier draws again', () => {
   test('a sheet on which many draws are extended', async () => {
     const [like] = (parSheet('classic-3-reel') as unknown as ParSheet).combinations;
     const combinations = Array.from({ length: 3000 }, (_, at) => ({
-      ...{ ...like!, tierId: at % 7, payMultiplier: at },
+      ...like!,
+      tierId: at % 7,
+      payMultiplier: at,
       comboProbability: 1 / (at + 1.5),
     }));
     const sheet = { ...(parSheet('classic-3-reel') as unknown as ParSheet), combinations };

@@ -40,13 +40,14 @@ function proofOf(
   const block = new MemoryTree([leafData, ...others].map(leafHash));
   const path = inclusionPath(0, block.size, block.read).map((hash) => hash.toString('hex'));
   const text = jcs({
-    ...{ version: 1, gameId: 7, number: 5, labelKeyHash: labelKeyHash(labelKey).toString('hex') },
-    ...{
-      count: block.size,
-      root: block.root().toString('hex'),
-      late: false,
-      sealedAt: '2026-01-01T00:00:00.000Z',
-    },
+    version: 1,
+    gameId: 7,
+    number: 5,
+    labelKeyHash: labelKeyHash(labelKey).toString('hex'),
+    count: block.size,
+    root: block.root().toString('hex'),
+    late: false,
+    sealedAt: '2026-01-01T00:00:00.000Z',
     ...members,
   });
   const label = labelOf(labelKey, 5);

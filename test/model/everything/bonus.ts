@@ -61,7 +61,13 @@ export const setBonus: Command<Rules> = {
       })),
     };
     game.pot ??= {
-      ...{ rules, version: 0, progress: 0, budget: 0n, paid: 0n, recent: [], events: [] },
+      rules,
+      version: 0,
+      progress: 0,
+      budget: 0n,
+      paid: 0n,
+      recent: [],
+      events: [],
       fundings: new Map(),
     };
     game.pot.rules = rules;

@@ -51,7 +51,12 @@ function fired(state: State, game: Game, player: PlayerState): BonusEvent | unde
   const total = parts.reduce((sum, [, part]) => sum + part, 0n);
   const shares: Share[] = [];
   const event: BonusEvent = {
-    ...{ eventId: undefined, gameId: game.gameId, level: level + 1, name, total, shares },
+    eventId: undefined,
+    gameId: game.gameId,
+    level: level + 1,
+    name,
+    total,
+    shares,
     isSkipped: whole === 0n,
   };
   pot.events.push(event);

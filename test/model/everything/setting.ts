@@ -73,22 +73,30 @@ export async function newState(
     threshold: amount(String(largeWinThresholdUsd))!,
     pageSize: setting.pageSize,
     games: games.sort((a, b) => a.gameId - b.gameId),
-    ...{ players: new Map(), spins: [], bound: new Map(), adjusted: new Map(), largeWins: [], revoked: [] },
-    ...{ forced: new Map(), adjustments: 0n, report: undefined, day },
+    players: new Map(),
+    spins: [],
+    bound: new Map(),
+    adjusted: new Map(),
+    largeWins: [],
+    revoked: [],
+    forced: new Map(),
+    adjustments: 0n,
+    report: undefined,
+    day,
   };
 }
 
 const newGame = (gameId: number, kind: Game['kind'], wager: bigint, outcomes: readonly string[]): Game => ({
-  ...{
-    gameId,
-    kind,
-    wager,
-    isSuspended: false,
-    isVoided: false,
-    pot: undefined,
-    outcomes: new Set(outcomes),
-  },
-  ...{ left: new Map(), ticketsLeft: 0, totals: { spins: 0, wagered: 0n, paid: 0n } },
+  gameId,
+  kind,
+  wager,
+  isSuspended: false,
+  isVoided: false,
+  pot: undefined,
+  outcomes: new Set(outcomes),
+  left: new Map(),
+  ticketsLeft: 0,
+  totals: { spins: 0, wagered: 0n, paid: 0n },
 });
 
 /** @throws Difference unless it was made. @returns the number of what was made */

@@ -138,7 +138,14 @@ function dealt(
   same('the requestId comes back', at(json, 'requestId'), requestId);
 
   const made: Spin = {
-    ...{ spinId, gameId: game.gameId, playerId, requestId, text, wager: game.wager, payout, isForced },
+    spinId,
+    gameId: game.gameId,
+    playerId,
+    requestId,
+    text,
+    wager: game.wager,
+    payout,
+    isForced,
     prizeTier: Number(at(json, 'outcome', 'prizeTier')),
     balance: player.balance,
   };

@@ -65,8 +65,17 @@ export const dealRound: Command<Deal> = {
     session.expect(reply, 'deal', '201');
     if (id !== undefined) state.bound.set(id, { request, status: 201, text: reply.text });
     const round: Round = {
-      ...{ roundId: String(at(reply.json, 'roundId')), gameId: game.gameId, playerId, status: 'OPEN' },
-      ...{ lastActionSeq: 0, wagered: 0n, payout: null, balance: 0n, legal: [], actions: [], dealer: [] },
+      roundId: String(at(reply.json, 'roundId')),
+      gameId: game.gameId,
+      playerId,
+      status: 'OPEN',
+      lastActionSeq: 0,
+      wagered: 0n,
+      payout: null,
+      balance: 0n,
+      legal: [],
+      actions: [],
+      dealer: [],
       lastText: reply.text,
     };
     playerOf(state, playerId).rounds.push(round);
@@ -135,7 +144,10 @@ function applied(
   // A round's whole payout is what a large win is judged by.
   if ((payout ?? 0n) > state.threshold) {
     state.largeWins.push({
-      ...{ id: round.roundId, gameId: game.gameId, playerId: round.playerId, payout: payout! },
+      id: round.roundId,
+      gameId: game.gameId,
+      playerId: round.playerId,
+      payout: payout!,
     });
   }
   same('what was wagered', amount(at(json, 'wageredUsd')), round.wagered, text);
