@@ -1,6 +1,6 @@
 /**
- * `node dist/test/takeover/make.js DIR` writes test/takeover/stores.json.gz and answers.json.gz: what the build in DIR, a checkout
- * of version 1.3.0, leaves in Redis and Postgres, and what it answered. README.md says what is in them.
+ * `node dist/test/takeover/make.js DIR` writes test/takeover/stores.json.gz and answers.json.gz: the stores that the build in DIR, a
+ * checkout of version 1.4.0, leaves in Redis and Postgres, and its answers. README.md says what is in them.
  */
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -11,7 +11,9 @@ import { Client } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { runToEnd } from '../support/cleanup.js';
 import type { Client as ApiClient } from '../support/client.js';
+import { setUp } from '../support/communal.js';
 import { ROOT } from '../support/root.js';
+import { deal, isPlaying, newTable, playOut } from '../support/rounds.js';
 import { environment, spawnService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import { ownStores, type StoreUrls } from '../support/stores.js';
@@ -23,6 +25,8 @@ const RAFFLE_PLAYERS = 3;
 /** More than 64 of each player, so that its history has entries that are indexed. */
 const BOOKED_SPINS = 400;
 const UNBOOKED_SPINS = 40;
+const COMMUNAL_SPINS = 60;
+const DEALS = 12;
 const POOL_TICKETS = 60;
 const TICKET_USD = 0.5;
 const PRIZES = [
@@ -43,7 +47,7 @@ async function play(dir: string, stores: StoreUrls, redis: Redis): Promise<Answe
     spawnService(environment(stores, { ...HELD_SETTINGS, ...env }), [], dir);
   const whole = await startBuild();
   const made = await makePartner(whole.client);
-  const { apiKey, partnerId, gameId, raffleId, wagerUsd } = made;
+  const { apiKey, partnerId, gameId, raffleId, communalId, tableId, wagerUsd } = made;
   const slot = (number: number) => ({
     gameId,
     playerId: `player-${number % SLOT_PLAYERS}`,
@@ -56,7 +60,14 @@ async function play(dir: string, stores: StoreUrls, redis: Redis): Promise<Answe
     wagerUsd: TICKET_USD,
     requestId: `ticket-${number}`,
   });
+  const communal = (number: number) => ({
+    gameId: communalId,
+    playerId: `communal-${number % SLOT_PLAYERS}`,
+    wagerUsd,
+    requestId: `communal-${number}`,
+  });
   const sent: Sent[] = [];
+  const deals: Answers['deals'][number][] = [];
   const send = async (client: ApiClient, body: Sent['body']): Promise<boolean> => {
     const { status, text } = await client.spin(apiKey, body);
     if (status === 200) sent.push({ body, text });
@@ -73,6 +84,17 @@ async function play(dir: string, stores: StoreUrls, redis: Redis): Promise<Answe
   await until(() => send(whole.client, ticket(0)), 'the raffle is sealed');
   for (let number = 1; number < BOOKED_SPINS; number++) await send(whole.client, slot(number));
   for (let number = 1; number < POOL_TICKETS / 2; number++) await send(whole.client, ticket(number));
+  for (let number = 0; number < COMMUNAL_SPINS; number++) await send(whole.client, communal(number));
+  let open = 0;
+  for (let number = 0; number < DEALS || open === 0; number++) {
+    const [playerId, requestId] = [`dealt-${number}`, `deal-${number}`];
+    const { body, status, text } = await deal(whole.client, apiKey, tableId, playerId, requestId);
+    if (status !== 201) throw new Error(text);
+    deals.push({ playerId, requestId, text });
+    // Every other round that can be played is left open.
+    if (isPlaying(body) && number % 2 === 0) open++;
+    else await playOut(whole.client, apiKey, body);
+  }
   await adjust(whole.client, 'adjustment-0', 12.5);
   await until(async () => (await outboxEntries(redis)) === 0, 'the ledger has everything');
   await whole.stop();
@@ -82,16 +104,22 @@ async function play(dir: string, stores: StoreUrls, redis: Redis): Promise<Answe
   const { client } = frontEnd;
   for (let number = BOOKED_SPINS; number < BOOKED_SPINS + UNBOOKED_SPINS; number++)
     await send(client, slot(number));
+  for (let number = COMMUNAL_SPINS; number < COMMUNAL_SPINS + UNBOOKED_SPINS; number++)
+    await send(client, communal(number));
   await adjust(client, 'adjustment-1', -2.25);
   const unconfirmed = ticket(POOL_TICKETS / 2);
   if (await send(client, unconfirmed)) throw new Error('A ticket was confirmed without a worker');
   const get = async (path: string) => ({ path, text: (await client.partner('GET', path, apiKey)).text });
-  const players = Array.from({ length: SLOT_PLAYERS }, (_, number) => get(`/players/player-${number}`));
+  const players = ['player', 'communal'].flatMap((name) =>
+    Array.from({ length: SLOT_PLAYERS }, (_, number) => get(`/players/${name}-${number}`)),
+  );
   const answers: Answers = {
     ...made,
     poolTickets: POOL_TICKETS,
     prizes: PRIZES,
     sent,
+    deals,
+    openRounds: open,
     unconfirmed,
     adjustments,
     players: await Promise.all(players),
@@ -114,12 +142,16 @@ async function makePartner(client: ApiClient) {
     poolSize: POOL_TICKETS,
     prizes: PRIZES,
   });
+  const communalId = await client.newGame(apiKey, sheet);
+  await setUp(client, communalId);
+  const tableId = await newTable(client, partnerId);
   // Nothing listens there: deliveries stay due.
   await client.partner('POST', '/webhooks', apiKey, {
     url: 'http://localhost:9/',
     events: ['spin.large_win', 'block.low_reserve'],
   });
-  return { apiKey, partnerId, gameId, raffleId: raffle.body.gameConfigId, wagerUsd: sheet.denominationUsd };
+  const raffleId = raffle.body.gameConfigId;
+  return { apiKey, partnerId, gameId, raffleId, communalId, tableId, wagerUsd: sheet.denominationUsd };
 }
 
 async function dumpRedis(redis: Redis): Promise<HeldStores['redis']> {
@@ -144,7 +176,7 @@ async function dumpPostgres(dir: string, pg: Client): Promise<HeldStores['postgr
     GROUP BY c.oid, c.relname ORDER BY c.relname`);
   const held = [];
   for (const { name, bounds, columns } of tables) {
-    if (bounds !== null && !PARTITION.test(name)) throw new Error(`${name} is a partition of what?`);
+    if (bounds !== null && !PARTITION.test(name)) throw new Error(`${name} is no partition of the ledger`);
     if (bounds !== null)
       schema.push(
         `CREATE TABLE ${name} (LIKE ledger INCLUDING ALL); ALTER TABLE ledger ATTACH PARTITION ${name} ${bounds}`,
