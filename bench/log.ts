@@ -1,5 +1,5 @@
 /**
- * `npm run bench:log -- [sealing] [append] [proofs] [raffle] [first] [migration]`: what the public log costs (docs/proofs.md), each
+ * `npm run bench:log -- [sealing] [append] [proofs] [raffle] [first]`: what the public log costs (docs/proofs.md), each
  * figure the median of its rounds; all of it without words. Starts stores and the service itself. Needs Linux.
  */
 import { randomBytes } from 'node:crypto';
@@ -19,7 +19,6 @@ import { type OwnStores, ownStores } from '../test/support/stores.js';
 import { until } from '../test/support/wait.js';
 import { compiledSheet, drawFrom } from '../workers/drawBlock.js';
 import { makeBlock, treeOf } from '../workers/makeBlock.js';
-import sealLate from '../workers/sealLate.js';
 import { sealRaffle } from '../workers/sealRaffle.js';
 import { CpuMeter, cpuBetween } from './measure.js';
 import { sheet } from './service.js';
@@ -39,10 +38,7 @@ const APPENDS = 60;
 const RECORDS = 100;
 const PROOFS = 400;
 const NEW_GAMES = 150;
-const IDLE_GAMES = 10_000;
-const CLONES_AT_ONCE = 1000;
 const POLL_MS = 5;
-const MIGRATED_WITHIN_MS = 300_000;
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 const atShare = (values: readonly number[], share: number): number =>
@@ -242,67 +238,7 @@ async function first({ sql, api, partner }: Stage): Promise<void> {
   );
 }
 
-/** As an earlier version left them: nothing of the log. */
-const forget = (sql: postgres.Sql) => sql`
-  WITH e AS (DELETE FROM log_entries), g AS (DELETE FROM log_games) UPDATE blocks SET tree = NULL, log_number = NULL`;
-
-/** Blocks that a version before the log has sealed: logged by a worker that starts. */
-async function migration(stage: Stage): Promise<void> {
-  const { sql, api, partner } = stage;
-  await api.newRaffle(partner.partnerId, 'late-raffle', RAFFLE);
-  const gameId = await api.newGame(partner.key, 'late', sheet);
-  await stage.service.stop();
-  const logged = async (from: number, wanted: number): Promise<number> => {
-    await until(
-      async () =>
-        Number(
-          (await sql`SELECT count(*) AS n FROM log_entries WHERE is_late AND log_index IS NOT NULL`)[0]!.n,
-        ) >= wanted,
-      'all is logged',
-      MIGRATED_WITHIN_MS,
-      50,
-    );
-    return performance.now() - from;
-  };
-  const [pool] = await sql<{ game_id: number; outcomes: Buffer; seed: Buffer; nonce: Buffer; n: number }[]>`
-    SELECT game_id, outcomes, seed, nonce, (SELECT count(*) FROM blocks)::int AS n FROM blocks ORDER BY octet_length(outcomes) DESC LIMIT 1`;
-  const late = Array.from({ length: ROUNDS }, () =>
-    msOf(() => sealLate({ ...pool!, gameId: pool!.game_id, fromIndex: 0, table: RAFFLE })),
-  );
-  say(`late: a pool of 1,000,000 sealed on a thread in ${spread(late, 0)} ms`);
-  for (let round = 0; round < 3; round++) {
-    await forget(sql);
-    const worker = await stage.start();
-    const ms = await logged(performance.now(), pool!.n);
-    say(
-      `late: ${pool!.n} blocks, among them a pool of 1,000,000, are in the log ${ms.toFixed(0)} ms after the service is ready`,
-    );
-    await worker.stop();
-  }
-  await forget(sql);
-  for (let from = 1; from < IDLE_GAMES; from += CLONES_AT_ONCE) {
-    const to = Math.min(from + CLONES_AT_ONCE - 1, IDLE_GAMES - 1);
-    await sql`
-      INSERT INTO games OVERRIDING SYSTEM VALUE SELECT r.* FROM games g, generate_series(${from}::int, ${to}::int) n,
-        LATERAL jsonb_populate_record(g, jsonb_build_object('game_id', game_id + n, 'config_name', config_name || '_' || n)) r
-      WHERE g.game_id = ${gameId}`;
-    await sql`
-      INSERT INTO blocks SELECT r.* FROM blocks b, generate_series(${from}::int, ${to}::int) n,
-        LATERAL jsonb_populate_record(b, jsonb_build_object('game_id', game_id + n)) r
-      WHERE b.game_id = ${gameId}`;
-  }
-  const [{ n }] = (await sql`SELECT count(*)::int AS n FROM blocks`) as unknown as [{ n: number }];
-  const began = performance.now();
-  const worker = await stage.start();
-  const ready = performance.now() - began;
-  const ms = await logged(began, n);
-  say(
-    `late: ${IDLE_GAMES} games with ${n} blocks are in the log ${(ms / 1000).toFixed(1)} s after the start (ready after ${(ready / 1000).toFixed(1)} s)`,
-  );
-  await worker.stop();
-}
-
-const PARTS = { append, proofs, raffle, first, migration };
+const PARTS = { append, proofs, raffle, first };
 
 async function onStage(measure: (stage: Stage) => Promise<void>): Promise<void> {
   const cleanup = new Cleanup();

@@ -60,7 +60,7 @@ const ofBytes = (codes: Readonly<Record<string, number>>): Definition[] =>
   Object.entries(codes).map(([name, code]) => define(constantOf(name), byteOf(code)));
 
 function groups(): Readonly<Record<string, readonly Definition[]>> {
-  const { GAME, PARTNER, CORE, CORE_OF_ID, PLAYER, PLAYER_OF_CORE, PLAYER_STATUS, BOUND, REFUSED } = layouts;
+  const { GAME, PARTNER, CORE, CORE_OF_ID, PLAYER, PLAYER_OF_CORE, PLAYER_STATUS, BOUND } = layouts;
   const { TOTALS, MOMENT, LAST, BOOKED, SEGMENTS, ENTRY_ID, PAYOUT } = layouts;
   const {
     ENTRY_HEAD,
@@ -97,7 +97,6 @@ function groups(): Readonly<Record<string, readonly Definition[]>> {
         PLAYER_OF_CORE,
         PLAYER_STATUS,
         BOUND,
-        REFUSED,
       }),
       ...ofLayouts({ TOTALS, MOMENT, LAST, BOOKED, SEGMENTS, ENTRY_ID, PAYOUT }),
       ...ofNumbers({

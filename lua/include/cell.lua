@@ -7,14 +7,14 @@
 --
 -- KEYS[1]  {cN}:cell      hash    epoch; last: LAST; booked: BOOKED; op:<slot>: id of the newest operation of each slot
 --                                 of a front end, and its reply; communal: games of the cell have a communal progressive;
---                                 segments: SEGMENTS, absent where the cell has no owner of this version yet;
+--                                 segments: SEGMENTS, absent while the cell was never opened;
 --                                 format: the newest that the cell may hold (claimCell.lua)
 --                                 away: partners that have left the cell, or have come back (setAway.lua)
 -- KEYS[2]  {cN}:partners  hash    partner id -> PARTNER
 -- KEYS[3]  {cN}:players   hash    "<partner id>:<playerId>" -> PLAYER
 -- KEYS[4]  {cN}:games     hash    game id -> GAME
 -- KEYS[5]  {cN}:outbox    stream  one entry a call; b: its ledger entries, in order; t: TOTALS before it; k: keys of the requestIds
---                                 of a batch's spins among them, in order (earlier versions wrote none)
+--                                 of a batch's spins among them, in order
 --
 -- ARGV[1]  epoch that the caller believes in
 -- ARGV[2]  cell number, 0..255

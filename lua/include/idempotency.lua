@@ -1,7 +1,7 @@
 -- What the requestIds of the call are bound to, in the segments of request ids that Redis still holds (docs/internals/cells.md):
 -- the newest is written, all are read. Needs `requestKeys`; gives `bound` by their places.
 --
--- computed {cN}:idem:<segment>  hash, 16-byte hash of partner and requestId -> BOUND or REFUSED. A spin and an adjustment
+-- computed {cN}:idem:<segment>  hash, 16-byte hash of partner and requestId -> BOUND. A spin and an adjustment
 --                               never have the same hash.
 --
 -- Errors   BEHIND: what was released is in the ledger's runs, and the caller's filters don't reach that far; nothing was done.

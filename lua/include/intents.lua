@@ -10,20 +10,15 @@ local function intentReply(status, core)
   return pack(INTENT_REPLY_FORMAT, byte(status), core)
 end
 
--- Whether an intent of this number, or a later one, was refused. 1.3.0 kept REFUSED with the requestId.
+-- Whether an intent of this number, or a later one, was refused.
 local function isLapsed(intent)
-  local refusedTo = tonumber(call('HGET', KEYS[1], refusedField) or 0)
-  if bound[1] and #bound[1] == REFUSED_BYTES then
-    local _, refusedIntent = unpackStruct(REFUSED_FORMAT, bound[1])
-    refusedTo = max(refusedTo, refusedIntent)
-  end
-  return intent <= refusedTo
+  return intent <= tonumber(call('HGET', KEYS[1], refusedField) or 0)
 end
 
 -- The reply where an earlier call has decided the intent of this fingerprint, or one like no other; nil: none has.
 local function decidedEarlier(intent, fingerprint)
   local boundTo = bound[1]
-  if boundTo and #boundTo ~= REFUSED_BYTES then
+  if boundTo then
     if sub(boundTo, CORE_BYTES + 1, BOUND_BYTES) == fingerprint then
       return intentReply(DEALT, sub(boundTo, 1, CORE_BYTES))
     end

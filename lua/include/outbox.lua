@@ -5,7 +5,7 @@
 local outboxRecords, outboxPieces, outboxEntries = {}, 0, 0
 local bookedKeys, bookedKeyCount = {}, 0
 local totalEntries, totalBytes, bookedEntries, bookedBytes = 0, 0, 0, 0
-if last and #last > MOMENT_BYTES then
+if last then
   totalEntries, totalBytes = unpackStruct(TOTALS_FORMAT, last, LAST_ENTRIES_AT)
 end
 if booked then

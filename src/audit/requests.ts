@@ -1,7 +1,7 @@
 /** The requestIds that Redis has bound against the ledger, both ways. */
 import { createHash } from 'node:crypto';
 import { readId, readSafeInt64 } from '../domain/layout.js';
-import { BOUND, CORE, REFUSED } from '../domain/layouts.js';
+import { BOUND, CORE } from '../domain/layouts.js';
 import { SpinIds } from '../domain/spinId.js';
 import { segmentNumbers } from '../redis/segmentRecords.js';
 import { Entries, type Entry } from './entries.js';
@@ -104,8 +104,6 @@ function auditBound(
   value: Buffer,
 ): void {
   const where = { cell, segment, field: field.toString('hex') };
-  // An adjustment that was refused: it stands for no entry.
-  if (field.length === 16 && value.length === REFUSED.bytes) return;
   if (field.length !== 16 || value.length < BOUND.bytes) {
     findings.found('requests', "what a requestId is bound to can't be read", where);
     return;

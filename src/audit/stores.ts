@@ -332,7 +332,7 @@ class OutboxWalk {
     }
   }
 
-  #batch({ streamId, records, bytes, before, isCounted }: OutboxPage): void {
+  #batch({ streamId, records, bytes, before }: OutboxPage): void {
     const at = { cell: this.#cell, streamId };
     if (records === undefined || before === undefined) {
       this.#found("an outbox entry can't be read", at);
@@ -343,9 +343,7 @@ class OutboxWalk {
       const problem = 'the totals of an outbox entry do not follow from what comes before it';
       this.#found(problem, at, totalsText(this.#totals), totalsText(before));
     }
-    this.#totals = isCounted
-      ? { entries: before.entries + records.length, bytes: before.bytes + bytes }
-      : before;
+    this.#totals = { entries: before.entries + records.length, bytes: before.bytes + bytes };
     for (const record of records) this.#record(record, at);
     const last = streamIdOf(records.at(-1)!.id);
     if (last !== streamId) {

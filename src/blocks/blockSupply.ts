@@ -4,18 +4,10 @@
  */
 import type { Piscina } from 'piscina';
 import type { ParSheet } from '../domain/par.js';
-import type { UnloggedBlock } from '../postgres/blocks.js';
 import { sheetsOf } from '../postgres/catalog.js';
 import type { Sql } from '../postgres/client.js';
 import type { Reserve } from './reserve.js';
-import {
-  blockSizeFor,
-  type LateSeal,
-  type MadeBlock,
-  type OutcomeSupply,
-  type QueueState,
-  runsLow,
-} from './supply.js';
+import { blockSizeFor, type MadeBlock, type OutcomeSupply, type QueueState, runsLow } from './supply.js';
 
 /** What a thread of the pool is asked for (workers/makeBlock.ts). */
 export interface BlockOrder {
@@ -34,20 +26,16 @@ export class BlockSupply implements OutcomeSupply {
   readonly reserve: Reserve;
   readonly #pool: Piscina;
   readonly #sheets: SheetCache;
-  readonly #lateSealer: string;
   readonly #game: { readonly gameId: number; readonly sheetId: number };
 
-  /** @param lateSealer the worker that seals what an earlier version made */
   constructor(
     pool: Piscina,
     sheets: SheetCache,
-    lateSealer: string,
     game: { readonly gameId: number; readonly sheetId: number },
     reserve: Reserve,
   ) {
     this.#pool = pool;
     this.#sheets = sheets;
-    this.#lateSealer = lateSealer;
     this.#game = game;
     this.reserve = reserve;
   }
@@ -62,11 +50,6 @@ export class BlockSupply implements OutcomeSupply {
     const count = blockSizeFor(pace, BLOCK_OUTCOMES_MIN, BLOCK_OUTCOMES_MAX);
     const order: BlockOrder = { sheetId, sheet, gameId, fromIndex, count };
     return this.#pool.run(order);
-  }
-
-  async sealLate(block: UnloggedBlock): Promise<LateSeal> {
-    const sheet = await this.#sheets.get(this.#game.sheetId);
-    return this.#pool.run({ ...block, gameId: this.#game.gameId, sheet }, { filename: this.#lateSealer });
   }
 
   async loaded(): Promise<void> {}

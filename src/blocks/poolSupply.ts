@@ -1,10 +1,9 @@
 /** Finite supply: the pool of a raffle is the one block of its game, sealed once and open for sale when it is loaded. */
 import type { Piscina } from 'piscina';
 import type { PrizeTableUsd } from '../domain/games/prizeTable.js';
-import type { UnloggedBlock } from '../postgres/blocks.js';
 import type { Sql } from '../postgres/client.js';
 import { openRaffle } from '../postgres/raffles.js';
-import type { LateSeal, MadeBlock, OutcomeSupply, QueueState } from './supply.js';
+import type { MadeBlock, OutcomeSupply, QueueState } from './supply.js';
 
 /** What a thread of the pool is asked for (workers/sealRaffle.ts). */
 export interface PoolOrder {
@@ -12,27 +11,22 @@ export interface PoolOrder {
   readonly table: PrizeTableUsd;
 }
 
-/** Workers of the pool of threads: the one that seals, and the one that seals what an earlier version made. */
-interface PoolWorkers {
-  readonly sealer: string;
-  readonly lateSealer: string;
-}
-
 export class PoolSupply implements OutcomeSupply {
   readonly reserve = undefined;
   readonly #sql: Sql;
   readonly #pool: Piscina;
-  readonly #workers: PoolWorkers;
+  readonly #sealer: string;
   readonly #order: PoolOrder;
   #isOpen: boolean;
 
   /**
+   * @param sealer file of the worker that seals a pool
    * @param isOpen it is known that the pool was opened
    */
-  constructor(sql: Sql, pool: Piscina, workers: PoolWorkers, order: PoolOrder, isOpen: boolean) {
+  constructor(sql: Sql, pool: Piscina, sealer: string, order: PoolOrder, isOpen: boolean) {
     this.#sql = sql;
     this.#pool = pool;
-    this.#workers = workers;
+    this.#sealer = sealer;
     this.#order = order;
     this.#isOpen = isOpen;
   }
@@ -42,11 +36,7 @@ export class PoolSupply implements OutcomeSupply {
   }
 
   make(): Promise<MadeBlock> {
-    return this.#pool.run(this.#order, { filename: this.#workers.sealer });
-  }
-
-  sealLate(block: UnloggedBlock): Promise<LateSeal> {
-    return this.#pool.run({ ...block, ...this.#order }, { filename: this.#workers.lateSealer });
+    return this.#pool.run(this.#order, { filename: this.#sealer });
   }
 
   async loaded(): Promise<void> {

@@ -1,5 +1,5 @@
 /** Reads a queue from both stores: what is leased and not loaded is logged and loaded then. */
-import { bookedBlocks, leaseEnds, logLate, openBlocks, unloggedBlocks } from '../postgres/blocks.js';
+import { bookedBlocks, leaseEnds, openBlocks } from '../postgres/blocks.js';
 import type { Sql } from '../postgres/client.js';
 import type { CellStore } from '../redis/cellStore.js';
 import type { Queue } from './queue.js';
@@ -24,7 +24,6 @@ export async function readQueue(queue: Queue, { sql, store, leased, published }:
   queue.dealtIndex = queue.nextIndex;
   queue.dealtOut = { at: performance.now(), index: queue.nextIndex };
   const leaseEnd = ends.get(gameId) ?? 0;
-  await logUnlogged(sql, queue);
   const blocks = await openBlocks(sql, gameId, loadedEnd);
   if (leaseEnd > loadedEnd) await leased(gameId, leaseEnd);
   queue.blocks = [];
@@ -42,16 +41,4 @@ export async function readQueue(queue: Queue, { sql, store, leased, published }:
   if (leaseEnd > 0) await queue.supply.loaded();
   const done = await bookedBlocks(sql, gameId, UNLINKED_ANEW);
   if (done.length > 0) await store.unlinkBlocks(gameId, done);
-}
-
-/** Logs what an earlier version sealed and is not wholly booked: some of it may have been dealt. */
-async function logUnlogged(sql: Sql, { gameId, lease, supply }: Queue): Promise<void> {
-  for (;;) {
-    const blocks = await unloggedBlocks(sql, gameId);
-    if (blocks.length === 0) return;
-    for (const block of blocks) {
-      const sealed = await supply.sealLate(block);
-      await logLate(sql, lease, { gameId, fromIndex: block.fromIndex, ...sealed });
-    }
-  }
 }

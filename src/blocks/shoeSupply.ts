@@ -1,16 +1,8 @@
 /** Endless supply of shoes: blocks made ahead of demand, as those of slots (blockSupply.ts); a shoe lasts for a round. */
 import type { Piscina } from 'piscina';
 import type { BlackjackRules } from '../domain/games/blackjackRules.js';
-import type { UnloggedBlock } from '../postgres/blocks.js';
 import type { Reserve } from './reserve.js';
-import {
-  blockSizeFor,
-  type LateSeal,
-  type MadeBlock,
-  type OutcomeSupply,
-  type QueueState,
-  runsLow,
-} from './supply.js';
+import { blockSizeFor, type MadeBlock, type OutcomeSupply, type QueueState, runsLow } from './supply.js';
 
 /** What a thread of the pool is asked for (workers/makeShoes.ts). */
 export interface ShoeOrder {
@@ -25,26 +17,21 @@ const SHOES_MIN = 256;
 /** About 0.2 s of a thread. */
 const SHOES_MAX = 8192;
 
-/** Workers of the pool: the one that makes shoes, and the one that seals what an earlier version made. */
-interface ShoeWorkers {
-  readonly shoemaker: string;
-  readonly lateSealer: string;
-}
-
 export class ShoeSupply implements OutcomeSupply {
   readonly reserve: Reserve;
   readonly #pool: Piscina;
-  readonly #workers: ShoeWorkers;
+  readonly #shoemaker: string;
   readonly #game: { readonly gameId: number; readonly rules: BlackjackRules };
 
+  /** @param shoemaker file of the worker that makes shoes */
   constructor(
     pool: Piscina,
-    workers: ShoeWorkers,
+    shoemaker: string,
     game: { readonly gameId: number; readonly rules: BlackjackRules },
     reserve: Reserve,
   ) {
     this.#pool = pool;
-    this.#workers = workers;
+    this.#shoemaker = shoemaker;
     this.#game = game;
     this.reserve = reserve;
   }
@@ -56,11 +43,7 @@ export class ShoeSupply implements OutcomeSupply {
   make(fromIndex: number, pace: number): Promise<MadeBlock> {
     const count = blockSizeFor(pace, SHOES_MIN, SHOES_MAX);
     const order: ShoeOrder = { ...this.#game, fromIndex, count };
-    return this.#pool.run(order, { filename: this.#workers.shoemaker });
-  }
-
-  sealLate(block: UnloggedBlock): Promise<LateSeal> {
-    return this.#pool.run({ ...block, ...this.#game }, { filename: this.#workers.lateSealer });
+    return this.#pool.run(order, { filename: this.#shoemaker });
   }
 
   async loaded(): Promise<void> {}

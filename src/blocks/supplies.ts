@@ -28,8 +28,6 @@ export interface SupplyOptions {
   readonly sealer: string;
   /** The worker of the thread pool that makes shoes. */
   readonly shoemaker: string;
-  /** The worker of the thread pool that seals for the public log what an earlier version made. */
-  readonly lateSealer: string;
   /** Outcomes that are kept ready, in seconds of a game's present pace. */
   readonly reserveSeconds: number;
   readonly events: EventEmitter;
@@ -50,21 +48,21 @@ export class Supplies {
 
   of(game: KeptGame, lease: CellLease): OutcomeSupply {
     const { gameId, partnerId } = game;
-    const { minReadyBlocks, events, reserveSeconds, sealer, shoemaker, lateSealer } = this.#options;
+    const { minReadyBlocks, events, reserveSeconds, sealer, shoemaker } = this.#options;
     const reserve = (): Reserve =>
       new Reserve(this.#sql, { gameId, partnerId, lease }, minReadyBlocks, events, reserveSeconds);
     const makers: { readonly [F in Supply['form']]: () => OutcomeSupply } = {
       blocks: () => {
         const order = { gameId, sheetId: game.parSheetId! };
-        return new BlockSupply(this.#pool, this.#sheets, lateSealer, order, reserve());
+        return new BlockSupply(this.#pool, this.#sheets, order, reserve());
       },
       pool: () => {
         const order = { gameId, table: game.prizeTable! };
-        return new PoolSupply(this.#sql, this.#pool, { sealer, lateSealer }, order, game.sealedAt !== null);
+        return new PoolSupply(this.#sql, this.#pool, sealer, order, game.sealedAt !== null);
       },
       shoes: () => {
         const order = { gameId, rules: game.table!.rules };
-        return new ShoeSupply(this.#pool, { shoemaker, lateSealer }, order, reserve());
+        return new ShoeSupply(this.#pool, shoemaker, order, reserve());
       },
     };
     return makers[kindOfGame(game.gameType).supply.form]();

@@ -1,5 +1,4 @@
 /** How a queue gets its outcomes: what the block keeper asks of each form of supply (domain/games/kindOfGame.ts). */
-import type { UnloggedBlock } from '../postgres/blocks.js';
 import type { Reserve } from './reserve.js';
 
 /** A block that is drawn, checked and sealed on a thread of the pool (workers/). */
@@ -15,9 +14,6 @@ export interface MadeBlock {
   readonly mathHash: Uint8Array;
   readonly elapsedMs: number;
 }
-
-/** What a thread of the pool finds of a block that is sealed already (workers/sealLate.ts). */
-export type LateSeal = Pick<MadeBlock, 'tree' | 'mathHash'>;
 
 /** What a supply judges a queue by. */
 export interface QueueState {
@@ -40,8 +36,6 @@ export interface OutcomeSupply {
   isLow(queue: QueueState): boolean;
   /** Makes the next block, which begins at an index. @param pace as in {@link QueueState} */
   make(fromIndex: number, pace: number): Promise<MadeBlock>;
-  /** What a block of an earlier version lacks for the public log. */
-  sealLate(block: UnloggedBlock): Promise<LateSeal>;
   /** What is leased is loaded now: the game can be dealt from. */
   loaded(): Promise<void>;
 }

@@ -92,7 +92,8 @@ async function holdOf(sql: Sql): Promise<string | undefined> {
 export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptions): Promise<CellState[]> {
   if (options.isCheck) return check(sql, nodes);
   for (const cell of options.resume) await clearHalt(sql, cell);
-  const installed = await installation(sql);
+  // Refuses a format that this build does not read.
+  await installation(sql);
   const owner = randomUUID();
   const held = new Set<number>();
   const renewal = setInterval(() => {
@@ -124,7 +125,6 @@ export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptio
             sql,
             nodes,
             store: nodes.cell(cell),
-            idempotencyTtlSeconds: installed.idempotencyTtlSeconds,
             isToReplace: options.isToReplace,
             ...(options.restored !== undefined && { restored: options.restored }),
             volatile: async () => (options.isVolatileAllowed ? [] : nodes.of(cell).durability.find()),

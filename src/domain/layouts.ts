@@ -116,9 +116,6 @@ export const PLAYER_FLAGS = { isBlocked: 1, hasListed: 2 } as const;
 /** What a requestId is bound to: CORE of its entry, and the request's fingerprint; behind it a tail that a replay repeats, or none. */
 export const BOUND = layout({ core: nested(CORE, 'CORE'), fingerprint: bytes(FINGERPRINT_BYTES) });
 
-/** In the place of BOUND, as 1.3.0 wrote it: why an intent was refused (SPIN_STATUS), and its number. */
-export const REFUSED = layout({ status: u8, intent: u48 });
-
 // Entries ----------------------------------------------------------------------------------------------------------
 
 /** A ledger entry in the outbox, in the three parts in which the scripts make it; then the player's name and the requestId. */

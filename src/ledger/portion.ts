@@ -12,7 +12,7 @@ import type { CellFlush, FlushTotals } from '../postgres/ledger.js';
 import type { Ticket } from '../postgres/raffles.js';
 import type { CellStore } from '../redis/cellStore.js';
 import type { OutboxBatch, OutboxPosition } from '../redis/outboxReader.js';
-import { NO_TOTALS, readOutbox } from '../redis/records.js';
+import { readOutbox } from '../redis/records.js';
 import type { LargeWin, Transcoder } from './transcoder.js';
 
 /** Booked in one transaction, which must be done well within its deadline. */
@@ -126,10 +126,10 @@ export async function takePortion(
     days,
     largeWins: largeWins.length,
     isAll: count === batches.length,
-    addedBytesAndEntries:
-      before === undefined
-        ? NO_TOTALS
-        : { entries: before.entries + entries - entriesBefore, bytes: before.bytes + newest.length },
+    addedBytesAndEntries: {
+      entries: before.entries + entries - entriesBefore,
+      bytes: before.bytes + newest.length,
+    },
   };
 }
 

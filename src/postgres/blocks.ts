@@ -1,7 +1,7 @@
 /** Sealed outcome blocks: the lease of every index that Redis may serve. */
 
 import { withChange } from './auditLog.js';
-import { openColumn, openNullable, sealBlock } from './blockSeals.js';
+import { openNullable, sealBlock } from './blockSeals.js';
 import { assertOwner, FencedError } from './cells.js';
 import { arrayOf, type Sql, safe, type Transaction } from './client.js';
 
@@ -51,48 +51,6 @@ export async function leaseBlock(
 
 const noteMath = (tx: Transaction, { gameId, mathHash }: Pick<SealedBlock, 'gameId' | 'mathHash'>) => tx`
   UPDATE log_games SET math_hash = ${mathHash as Buffer} WHERE game_id = ${gameId} AND math_hash IS NULL`;
-
-/** A block that an earlier version sealed, to be logged as it is: some of it may have been dealt. */
-export interface UnloggedBlock {
-  readonly fromIndex: number;
-  readonly outcomes: Buffer;
-  readonly seed: Buffer;
-  readonly nonce: Buffer;
-}
-
-/** Blocks of a game that are not wholly booked and have no entry in the public log, oldest first. */
-export async function unloggedBlocks(sql: Sql, gameId: number): Promise<UnloggedBlock[]> {
-  const rows = await sql<
-    { from_index: bigint; outcomes: Buffer; seed: Buffer; nonce: Buffer; sealed: string | null }[]
-  >`
-    SELECT from_index, outcomes, seed, nonce, sealed FROM blocks
-    WHERE game_id = ${gameId} AND log_number IS NULL
-      AND to_index > coalesce((SELECT next_index FROM game_progress p WHERE p.game_id = ${gameId}), 0)
-    ORDER BY from_index LIMIT 16`;
-  return rows.map(({ from_index: fromIndex, outcomes, seed, nonce, sealed }) => ({
-    fromIndex: safe(fromIndex),
-    outcomes: openColumn(sealed, 'outcomes', outcomes),
-    seed: openColumn(sealed, 'seed', seed),
-    nonce: openColumn(sealed, 'nonce', nonce),
-  }));
-}
-
-/** Gives such a block its entry. A second time changes nothing. @throws FencedError where the cell has another owner */
-export async function logLate(
-  sql: Sql,
-  lease: { cell: number; fence: bigint; epoch: bigint },
-  block: Pick<SealedBlock, 'gameId' | 'fromIndex' | 'tree' | 'mathHash'>,
-): Promise<void> {
-  const { gameId, fromIndex } = block;
-  await sql.begin(async (tx) => {
-    await assertOwner(tx, lease);
-    await tx`
-      UPDATE blocks SET tree = ${block.tree as Buffer},
-        log_number = next_log_entry(game_id, log_kind(game_id), from_index, to_index, created_at, true, NULL)
-      WHERE game_id = ${gameId} AND from_index = ${fromIndex} AND log_number IS NULL`;
-    await noteMath(tx, block);
-  });
-}
 
 export interface LeasedBlock {
   fromIndex: number;

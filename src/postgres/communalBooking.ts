@@ -205,8 +205,7 @@ async function bookFunding(tx: Transaction, change: PotChange): Promise<void> {
 }
 
 /**
- * Books a funding that took effect although it is not on record: a call of version 1.3.0 could come late, after it had been refused
- * and withdrawn. Redis has it in the budget, so the books must have it, too.
+ * Books a funding that took effect although it is not on record. Redis has it in the budget, so the books must have it, too.
  * @returns false where the number is on record: nothing was done.
  */
 async function bookWithdrawn(tx: Transaction, change: PotChange): Promise<boolean> {

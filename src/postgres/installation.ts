@@ -10,8 +10,6 @@ export interface Installation {
   /** 32 bytes: key of the user ids. */
   readonly playerIdKey: Buffer;
   readonly cells: number;
-  /** Length of the periods by which version 1.3.0 numbered the request ids of a cell, seconds. */
-  readonly idempotencyTtlSeconds: number;
   /** In which processes write what they share (domain/formats.ts). */
   readonly format: number;
 }
@@ -42,10 +40,9 @@ export async function installation(sql: Sql | Transaction): Promise<Installation
       spin_id_key: Buffer;
       player_id_key: Buffer;
       cells: number;
-      idempotency_seconds: number;
       format: number;
     }[]
-  >`SELECT dataset_id, spin_id_key, player_id_key, cells, idempotency_seconds, format FROM installation`;
+  >`SELECT dataset_id, spin_id_key, player_id_key, cells, format FROM installation`;
   if (row === undefined) throw new Error('The service was never started on this database');
   assertReads(FORMATS, row.format);
   return {
@@ -53,7 +50,6 @@ export async function installation(sql: Sql | Transaction): Promise<Installation
     spinIdKey: row.spin_id_key,
     playerIdKey: row.player_id_key,
     cells: row.cells,
-    idempotencyTtlSeconds: row.idempotency_seconds,
     format: row.format,
   };
 }

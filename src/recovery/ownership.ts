@@ -20,7 +20,6 @@ const REBUILDS_AT_ONCE = 3;
 export interface OwnershipParts {
   readonly sql: Sql;
   readonly nodes: RedisNodes;
-  readonly idempotencyTtlSeconds: number;
   /** Cells of a Redis that may lose what it acknowledges are served, too. */
   readonly isVolatileServed: boolean;
   /** Nothing is prepared while they differ. */
@@ -37,7 +36,7 @@ export interface OwnershipParts {
 }
 
 export function openOwnership(parts: OwnershipParts): Ownership {
-  const { sql, nodes, events, onFailpoint, idempotencyTtlSeconds, clocks } = parts;
+  const { sql, nodes, events, onFailpoint, clocks } = parts;
   const turn = new Semaphore(REBUILDS_AT_ONCE);
   // One for each node: a node that hangs holds up no other's rebuilds.
   const scans = new WeakMap<RedisNode, LedgerScan>();
@@ -56,7 +55,6 @@ export function openOwnership(parts: OwnershipParts): Ownership {
           sql,
           nodes,
           store,
-          idempotencyTtlSeconds,
           clocks,
           hold: async () => parts.problem() ?? restoreHold(sql),
           knownOutside: parts.knownOutside,

@@ -2,7 +2,6 @@
  * Makes a cell ready for its new owner: looks whether Redis holds what the ledger knows, rebuilds it where it does not,
  * and lets the front ends deal. Every part can be repeated, by this worker or another.
  */
-import { entryTimeMs } from '../domain/entryId.js';
 import type { EventEmitter } from '../events.js';
 import { clearLacking } from '../postgres/answered.js';
 import { type CellLease, raiseFence } from '../postgres/cells.js';
@@ -14,8 +13,7 @@ import { finishRecovery } from '../postgres/recoveries.js';
 import { runsReachOf } from '../postgres/requestRuns.js';
 import type { CellOwner, CellStore } from '../redis/cellStore.js';
 import type { RedisNodes } from '../redis/nodes.js';
-import { segmentKeys, unlinkSegments } from '../redis/requestSegments.js';
-import { firstSegment, type Segments } from '../redis/segmentRecords.js';
+import { firstSegment } from '../redis/segmentRecords.js';
 import type { Semaphore } from '../semaphore.js';
 import { agreedTimeMs } from './clocks.js';
 import { examine, type Finding, ForeignError, type Unfit } from './handshake.js';
@@ -26,8 +24,6 @@ import { repair } from './repair.js';
 export interface PrepareParts extends RebuildOptions {
   readonly sql: Sql;
   readonly nodes: RedisNodes;
-  /** Length of the periods by which version 1.3.0 numbered the request ids of a cell, seconds. */
-  readonly idempotencyTtlSeconds: number;
   /** Of the cell that is prepared. */
   readonly store: CellStore;
   /** Settings of Redis that let it lose what it acknowledged. While there are any, nothing of it is touched. */
@@ -158,12 +154,11 @@ async function openReady(
 ): Promise<CellLease> {
   const { sql, store } = parts;
   await store.claim(owner);
-  const adopted = await adoptedSegments(parts, owner, lease.token);
   // What a former owner booked and could not trim any more.
   await store.trimOutbox(lease.cursorId);
   const booked = { id: lease.cursorId, totals: await store.totalsAt(lease.cursorId) };
   const away = await awayPartners(sql, lease.cell);
-  await store.open(owner, lease.token, { booked, away, ...adopted });
+  await store.open(owner, lease.token, { booked, away });
   await finishRecovery(sql, lease);
   await clearLacking(sql, lease);
   return lease;
@@ -225,32 +220,4 @@ async function drained({ drain }: PrepareParts, lease: CellLease, found: Unfit):
   throw new Error(
     'What the replica holds must be booked first: start a worker, or give it up with --replace',
   );
-}
-
-/**
- * The segments of a cell that version 1.3.0 left: its periods whose ids the ledger has not taken over, all closed at the newest
- * entry. Earlier ones, which bind no more, are removed. Nothing where the cell has its segments.
- */
-async function adoptedSegments(
-  { sql, store, nodes, idempotencyTtlSeconds }: PrepareParts,
-  owner: CellOwner,
-  epoch: string,
-): Promise<{ segments?: Segments }> {
-  if ((await store.head()).segments !== undefined) return {};
-  // A front end of that version that still deals would bind what comes after the boundary to what is closed at it.
-  await store.close(owner, epoch);
-  const { newestEntryId } = await store.head();
-  const releasedId = await runsReachOf(sql, store.cell);
-  const oldest = Math.floor(entryTimeMs(releasedId + 1n) / 1000 / idempotencyTtlSeconds);
-  const periods = await segmentKeys(nodes, store.cell);
-  await unlinkSegments(
-    nodes,
-    store.cell,
-    periods.filter((period) => period < oldest),
-  );
-  const held = periods.filter((period) => period >= oldest);
-  const [first] = held;
-  if (first === undefined || newestEntryId === undefined) return { segments: firstSegment(releasedId) };
-  const count = held.at(-1)! - first + 1;
-  return { segments: { releasedId, first, closed: Array.from({ length: count }, () => newestEntryId) } };
 }

@@ -22,7 +22,6 @@ import {
   type Booked,
   type GameRecord,
   isGame,
-  NO_TOTALS,
   newestEntryId,
   type OutboxRecord,
   PLAYER_SHARES_AT,
@@ -57,8 +56,6 @@ export interface OutboxPage {
   readonly bytes: number;
   /** What was added before it; undefined: it can't be read. */
   readonly before: Totals | undefined;
-  /** What was added after it has its records; not so where version 1.0.0 wrote it. */
-  readonly isCounted: boolean;
 }
 
 export interface RedisAuditReads {
@@ -97,8 +94,7 @@ const SCAN_COUNT = 500;
 const SCAN_KEYS_COUNT = 1000;
 /** Of up to 512 spins each. */
 const OUTBOX_ENTRIES = 32;
-/** In version 1.0.0, and now. */
-const LAST_BYTES = [8, 20];
+const LAST_BYTES = 20;
 const BOOKED_BYTES = 20;
 
 export function openRedisAuditReads(nodes: RedisNodes): RedisAuditReads {
@@ -121,7 +117,7 @@ export function openRedisAuditReads(nodes: RedisNodes): RedisAuditReads {
       return {
         epoch: epoch?.toString(),
         newestEntryId: last ? newestEntryId(last, cell) : undefined,
-        added: last && LAST_BYTES.includes(last.length) ? totalsOfLast(last) : undefined,
+        added: last && last.length === LAST_BYTES ? totalsOfLast(last) : undefined,
         booked: booked?.length === BOOKED_BYTES ? readBooked(booked) : undefined,
       };
     },
@@ -169,7 +165,6 @@ export function openRedisAuditReads(nodes: RedisNodes): RedisAuditReads {
         records: recordsOf(records),
         bytes: records?.length ?? 0,
         before: totalsOf(totals),
-        isCounted: totals !== undefined,
       }));
     },
   };
@@ -219,8 +214,7 @@ async function* loadedBlocksOf(redis: RedisClient): AsyncGenerator<LoadedBlock[]
 }
 
 function totalsOf(totals: Buffer | undefined): Totals | undefined {
-  if (totals === undefined) return NO_TOTALS;
-  return totals.length === TOTALS.bytes ? TOTALS.read(totals) : undefined;
+  return totals?.length === TOTALS.bytes ? TOTALS.read(totals) : undefined;
 }
 
 function recordsOf(batch: Buffer | undefined): OutboxRecord[] | undefined {

@@ -277,7 +277,7 @@ export class CellStore {
       'COUNT',
       1,
     )) as StreamEntries;
-    if (next !== undefined) return totalsBefore(next[1]) ?? NO_TOTALS;
+    if (next !== undefined) return totalsBefore(next[1]);
     return last === null ? NO_TOTALS : totalsOfLast(last);
   }
 

@@ -45,11 +45,9 @@ export function readBlockKey(key: string): LoadedBlock | undefined {
 
 /**
  * hash: requestId hash → the spin or adjustment it is bound to. Written by deal.lua and adjust.lua, released by the cell's owner
- * (requestSegments.lua) once the ledger's runs have its ids. In version 1.3.0 segments were numbered by their time.
+ * (requestSegments.lua) once the ledger's runs have its ids.
  */
 export const idempotencyKey = (cell: CellName, segment: number): string => `{c${cell}}:idem:${segment}`;
-/** All segments of a cell, as SCAN matches them. */
-export const idempotencyKeysPattern = (cell: CellName): string => `{c${cell}}:idem:*`;
 /** hash: game id → its communal progressive. Written by deal.lua, communalSet.lua and communalFund.lua. */
 export const communalKey = (cell: CellName): string => `{c${cell}}:communal`;
 /** list: who spun the game lately (RECENT of communalRecords.lua, one a call). Written by deal.lua. */

@@ -19,8 +19,8 @@ import { runOf } from './serverIdentity.js';
 export interface OutboxBatch {
   /** The records, as `readOutbox` reads them. */
   readonly records: Buffer;
-  /** What was added before it; undefined: version 1.0.0 wrote it, and it is not counted. */
-  readonly before: Totals | undefined;
+  /** Totals of the entries that were added before it. */
+  readonly before: Totals;
   /** The keys of the requestIds of a batch's spins, in the order of the records; empty: they are made of the records. */
   readonly requestKeys: Buffer;
 }

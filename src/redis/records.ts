@@ -32,13 +32,11 @@ export const newestEntryId = (last: Buffer, cell: number): bigint =>
 
 export const NO_TOTALS: Totals = { entries: 0, bytes: 0 };
 
-/** TOTALS of the field `last`. Version 1.0.0 wrote none: what it dealt is not counted. */
-export const totalsOfLast = (last: Buffer): Totals =>
-  last.length === MOMENT.bytes ? NO_TOTALS : TOTALS.read(last, MOMENT.bytes);
+/** TOTALS of the field `last`. */
+export const totalsOfLast = (last: Buffer): Totals => TOTALS.read(last, MOMENT.bytes);
 
-/** TOTALS before an outbox entry, from its fields; undefined: version 1.0.0 wrote it, and it is not counted. */
-export const totalsBefore = ([, , , totals]: readonly Buffer[]): Totals | undefined =>
-  totals === undefined ? undefined : TOTALS.read(totals);
+/** TOTALS before an outbox entry, from its fields. */
+export const totalsBefore = ([, , , totals]: readonly Buffer[]): Totals => TOTALS.read(totals!);
 
 /** The field `booked` of a cell's hash: the newest entry that is known to be in the ledger, and the totals up to it. */
 export interface Booked {
@@ -62,8 +60,8 @@ export function waitingTotals(last: Buffer | null, booked: Buffer | null): Total
 
 /**
  * The field `epoch` of a cell's hash: the epoch, and the run of the server for which a worker has found that the cell
- * holds what the ledger knows. A server that was started again on an older copy can't have it. `segments`: a front end of version
- * 1.3.0, which looks for request ids elsewhere, is refused.
+ * holds what the ledger knows. A server that was started again on an older copy can't have it. `segments` names how the cell keeps its
+ * request ids.
  */
 export const cellToken = (epoch: string, serverId: string): string => `${epoch}:${serverId}:segments`;
 

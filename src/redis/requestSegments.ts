@@ -1,6 +1,6 @@
 /** The segments of a cell's request ids: read by anybody, closed and released by the cell's owner (lua/requestSegments.lua). */
 import { CLIENT } from './client.js';
-import { cellKey, idempotencyKey, idempotencyKeysPattern } from './keys.js';
+import { cellKey, idempotencyKey } from './keys.js';
 import type { RedisNodes } from './nodes.js';
 import { newestEntryId } from './records.js';
 import { readSegments, type Segments } from './segmentRecords.js';
@@ -58,34 +58,3 @@ async function change(
   );
   return { ...readSegments(bytes as Buffer), bytes: bytes as Buffer, newestEntryId: read.newestEntryId };
 }
-
-/** The numbers of a cell's segments that there are as keys, ascending. */
-export async function segmentKeys(nodes: RedisNodes, cell: number): Promise<number[]> {
-  const redis = nodes.of(cell)[CLIENT];
-  const found = new Set<number>();
-  let cursor = '0';
-  do {
-    const [next, keys] = await redis.scan(
-      cursor,
-      'MATCH',
-      idempotencyKeysPattern(nodes.nameOf(cell)),
-      'COUNT',
-      SCAN_COUNT,
-    );
-    for (const key of keys) found.add(Number(key.slice(key.lastIndexOf(':') + 1)));
-    cursor = next;
-  } while (cursor !== '0');
-  return [...found].sort((a, b) => a - b);
-}
-
-/** Removes segments of a cell that nobody reads: periods of version 1.3.0 that had ended. */
-export async function unlinkSegments(
-  nodes: RedisNodes,
-  cell: number,
-  segments: readonly number[],
-): Promise<void> {
-  const keys = segments.map((segment) => idempotencyKey(nodes.nameOf(cell), segment));
-  if (keys.length > 0) await nodes.of(cell)[CLIENT].unlink(...keys);
-}
-
-const SCAN_COUNT = 1000;

@@ -194,7 +194,6 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const ownership = openOwnership({
     sql,
     nodes,
-    idempotencyTtlSeconds: installed.idempotencyTtlSeconds,
     events,
     onFailpoint,
     isVolatileServed: config.allowVolatileRedis,
@@ -209,7 +208,6 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     minReadyBlocks: (partnerId) => catalog.minReadyBlocks(partnerId),
     sealer: join(config.workersDir, 'sealRaffle.js'),
     shoemaker: join(config.workersDir, 'makeShoes.js'),
-    lateSealer: join(config.workersDir, 'sealLate.js'),
     reserveSeconds: config.LOG_RESERVE_S ?? (hasQuorum ? RESERVE_WITH_QUORUM_S : RESERVE_S),
     blocksAtOnce: hasQuorum ? BLOCKS_AT_ONCE : 1,
     leased,

@@ -233,5 +233,5 @@ test('a start with --migrate brings the schema, as a job before the others do, a
   expect([await ended, output().trim()]).toEqual([0, 'The schema is up to date']);
   const migrated = postgres(empty.databaseUrl, { max: 1, onnotice: () => {} });
   cleanup.add(() => migrated.end());
-  expect((await migrated`SELECT FROM migrations`).length).toBeGreaterThan(20);
+  expect(await migrated`SELECT FROM schema_migrations`).not.toHaveLength(0);
 });

@@ -67,7 +67,7 @@ describe('the kinds of ledger entries', () => {
 
   test("have the counterparts that the database's view of postings gives them", () => {
     const migration = readFileSync(
-      join(import.meta.dirname, '../../src/postgres/migrations/0022_sandbox.sql'),
+      join(import.meta.dirname, '../../src/postgres/migrations/0001_schema.sql'),
       'utf8',
     );
     const [, accounts] = /CASE kind (WHEN 1 THEN 'game:[^)]*?) END,/.exec(migration)!;

@@ -36,6 +36,8 @@ beforeAll(async () => {
   held = await readAnswers();
   await restoreHeld(redis, pg);
   service = await startService(stores, HELD_SETTINGS);
+  // A replay: the cell is open, and the front end has read the request ids.
+  await until(async () => (await spin(held.sent[0]!.body)).status === 200, 'spins are answered');
 });
 
 afterAll(async () => {
@@ -61,6 +63,27 @@ const ticketsRemaining = async (): Promise<number> =>
   (await service.operator<{ ticketsRemaining: number }>('GET', `/games/${held.raffleId}`)).body
     .ticketsRemaining;
 
+/** Columns, constraints, indexes, triggers and functions of a database, without the partitions and the records of migrations. */
+async function schemaOf(client: Pg): Promise<string[]> {
+  const { rows } = await client.query<{ line: string }>(`
+    WITH tables AS (
+      SELECT c.oid, relname FROM pg_class c
+      WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v') AND NOT relispartition
+        AND relname NOT IN ('migrations', 'schema_migrations'))
+    SELECT concat_ws(' ', relname, attname, format_type(atttypid, atttypmod), attcollation::regcollation, attnotnull, attidentity,
+                     attgenerated, attstorage, pg_get_expr(adbin, adrelid)) AS line
+      FROM tables t JOIN pg_attribute a ON attrelid = t.oid AND attnum > 0 AND NOT attisdropped
+      LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+    UNION ALL SELECT concat_ws(' ', relname, conname, pg_get_constraintdef(c.oid)) FROM tables t JOIN pg_constraint c ON conrelid = t.oid WHERE contype <> 'n'
+    UNION ALL SELECT pg_get_indexdef(indexrelid) FROM tables t JOIN pg_index ON indrelid = t.oid
+    UNION ALL SELECT pg_get_triggerdef(g.oid) FROM tables t JOIN pg_trigger g ON tgrelid = t.oid WHERE NOT tgisinternal
+    UNION ALL SELECT pg_get_viewdef(oid) FROM tables WHERE relname = 'postings'
+    UNION ALL SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+    UNION ALL SELECT concat_ws(' ', sequencename, data_type, increment_by) FROM pg_sequences WHERE sequencename !~ 'migrations'
+    ORDER BY line`);
+  return rows.map(({ line }) => line);
+}
+
 /** `spindle audit`, as an operator calls it. */
 async function auditStores(): Promise<{ status: number; output: string }> {
   const child = spawn(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), 'audit'], {
@@ -83,6 +106,22 @@ describe('the stores of version 1.4.0', () => {
     expect(held.sent.length - tickets.length).toBeGreaterThan(500);
     expect(held.openRounds).toBeGreaterThan(0);
     expect(held.deals.length).toBeGreaterThan(held.openRounds);
+  });
+
+  test('have the schema of a fresh database', async () => {
+    const fresh = await freshStores();
+    const other = new Pg({ connectionString: fresh.databaseUrl });
+    await other.connect();
+    try {
+      expect(await schemaOf(pg)).toEqual(await schemaOf(other));
+    } finally {
+      await other.end();
+      await fresh.drop();
+    }
+  });
+
+  test('leave the record of migrations by which version 1.4.0 starts beside this version', async () => {
+    expect(await count('SELECT count(*) AS rows FROM migrations')).toBe(56);
   });
 
   test('answer each request id with the bytes of its first answer', async () => {
@@ -216,4 +255,27 @@ describe('the stores of version 1.4.0', () => {
     expect(await ledgerRows()).toBe(rows);
     expect(await auditStores()).toMatchObject({ status: 0 });
   });
+});
+
+test('a database of a version before 1.4.0 is refused with the version to install first, and is not changed', async () => {
+  const older = await freshStores({ hasSchema: false });
+  const client = new Pg({ connectionString: older.databaseUrl });
+  await client.connect();
+  const tables = async () =>
+    (
+      await client.query(
+        "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY 1",
+      )
+    ).rows;
+  try {
+    await client.query(`
+      CREATE TABLE migrations (id serial PRIMARY KEY, name varchar(255) NOT NULL, run_on timestamp NOT NULL);
+      INSERT INTO migrations (name, run_on) VALUES ('0001_backbone', now())`);
+    const before = await tables();
+    await expect(startService(older)).rejects.toThrow('start version 1.4.0 on it');
+    expect(await tables()).toEqual(before);
+  } finally {
+    await client.end();
+    await older.drop();
+  }
 });

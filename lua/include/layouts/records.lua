@@ -16,14 +16,10 @@ local PLAYER_OF_CORE_FORMAT = '<c18I4I6'
 local PLAYER_STATUS_FORMAT = '<BI4'
 local PLAYER_STATUS_BYTES = 5
 local BOUND_BYTES = 28
--- REFUSED: status u8, intent u48
-local REFUSED_FORMAT = '<BI6'
-local REFUSED_BYTES = 7
 -- TOTALS: entries u48, bytes u48
 local TOTALS_FORMAT = '<I6I6'
 -- MOMENT: timeMs u48, sequence u16
 local MOMENT_FORMAT = '<I6I2'
-local MOMENT_BYTES = 8
 -- LAST: timeMs u48, sequence u16, entries u48, bytes u48
 local LAST_FORMAT = '<I6I2I6I6'
 local LAST_ENTRIES_AT = 9
