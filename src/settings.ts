@@ -11,6 +11,7 @@ export const CELLS_BY_DEFAULT = 4;
 
 /** Settings of earlier versions that are constants now: setting one has no effect. */
 export const REMOVED_SETTINGS = [
+  'API_PREVIEW',
   'BATCH_MAX',
   'DIRECTORY_POLL_MS',
   'FLUSH_INTERVAL_MS',
@@ -218,12 +219,6 @@ export const Environment = Type.Object({
     default: 10,
     description: `Seconds by which the clock of Redis and a cell's newest entry may differ from a front end's; past them spins get ${ERRORS.unavailable.code}, and no cell is prepared`,
   }),
-  API_PREVIEW: Type.Optional(
-    Type.Literal('v2', {
-      description:
-        '`v2`: the partner API is also served under `/api/partner/v2`, as a preview that may change',
-    }),
-  ),
   API_NOTICE_DAYS: Type.Optional(
     Type.Integer({
       minimum: 0,

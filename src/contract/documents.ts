@@ -1,15 +1,13 @@
 /** The OpenAPI 3.1 documents, made of the endpoints: the schemas that validate requests are the ones that are shown. */
 import type { TSchema } from '#typebox';
-import { withDecimalSchemas } from '../domain/decimalText.js';
 import { ERRORS, type ErrorEntry } from '../domain/errors.js';
 import { ErrorResponse, EVENTS, PATH } from '../domain/requests.js';
-import { API_VERSION, BASES, BODY_LIMIT, PREVIEW_API_VERSION, type Scope, TAGS } from './apis.js';
+import { API_VERSION, BASES, BODY_LIMIT, type Scope, TAGS } from './apis.js';
 import { CSV_TYPE } from './csv.js';
 import type { Endpoint } from './endpoint.js';
 import { ENDPOINTS } from './endpoints/index.js';
 import { bodyTooLargeExample, errorExamples } from './errorExamples.js';
 import { EVENT_REFERENCES } from './events.js';
-import { PREVIEW_BASE, previewOf } from './preview.js';
 import { SchemaReferences, sorted } from './schemaReferences.js';
 
 const METHODS: readonly Endpoint['method'][] = ['get', 'post', 'put', 'patch', 'delete'];
@@ -325,10 +323,3 @@ export const openApiDocuments = (brand: string): Readonly<Record<Scope, object>>
   operator: documentOf('operator', ENDPOINTS, brand, API_VERSION),
   play: documentOf('play', ENDPOINTS, brand, API_VERSION),
 });
-
-/** The document of version 2 of the partner API. */
-export function previewDocument(brand: string): object {
-  const endpoints = ENDPOINTS.map((endpoint) => ({ ...endpoint, ...previewOf(endpoint) }));
-  const document = documentOf('partner', endpoints, brand, PREVIEW_API_VERSION);
-  return { ...(withDecimalSchemas(document) as object), servers: [{ url: PREVIEW_BASE }] };
-}

@@ -86,10 +86,6 @@ export class Exchange {
   aborted = false;
   /** Called when the client has gone. */
   onAbort: () => void = nothing;
-  /** Changes the JSON of the answer to that of the version that is asked; undefined: it stays. */
-  rewrite: ((json: string) => string) | undefined = undefined;
-  /** Changes the body from that of the version that is asked; undefined: it stays. */
-  translate: ((body: Buffer) => Buffer) | undefined = undefined;
   /** Answered, or not to be answered any more. */
   ended = false;
   readonly #onEnded: () => void;
@@ -117,18 +113,9 @@ export class Exchange {
 
   /** Keeps the body of a request that may ask for something; it is not kept before. @param then is called once it has come */
   takeBody(then: () => void): void {
-    const { incoming, translate } = this;
-    if (translate === undefined) {
-      if (incoming === undefined) then();
-      else incoming.take(then);
-      return;
-    }
-    const translated = (): void => {
-      if (this.body !== undefined) this.body = translate(this.body);
-      then();
-    };
-    if (incoming === undefined) translated();
-    else incoming.take(translated);
+    const { incoming } = this;
+    if (incoming === undefined) then();
+    else incoming.take(then);
   }
 
   /** Keeps nothing of the body of a request that is refused. */

@@ -7,7 +7,6 @@ import type { Access } from './access.js';
 import { CountedCommand } from './countedCommand.js';
 import type { Exchange, RequestHead } from './exchange.js';
 import type { Handle, ServerRoute } from './listener.js';
-import { underPreview } from './preview.js';
 import type { Replies } from './reply.js';
 import { Router } from './router.js';
 
@@ -19,9 +18,9 @@ const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
  */
 export function notFoundRoutes(
   routes: readonly ServerRoute[],
-  services: { access: Access; replies: Replies; submit(command: SpinCommand): void; hasPreview: boolean },
+  services: { access: Access; replies: Replies; submit(command: SpinCommand): void },
 ): ServerRoute[] {
-  const { access, replies, submit, hasPreview } = services;
+  const { access, replies, submit } = services;
   const router = new Router(routes);
   const faultsOf = ({ method, path }: RequestHead): Fault[] => {
     const known = METHODS.filter((each) => router.find(each, path) !== undefined);
@@ -48,10 +47,8 @@ export function notFoundRoutes(
     route(base, handle),
     route(`${base}/*`, handle),
   ];
-  const ofPartners = below(BASES.partner, refuseCounted);
   return [
-    ...ofPartners,
-    ...(hasPreview ? ofPartners.map(underPreview) : []),
+    ...below(BASES.partner, refuseCounted),
     ...below(BASES.play, refuseCounted),
     ...below(BASES.operator, (exchange) => access.operator(exchange, 'auditor', () => refuse(exchange))),
     route('/*', refuse),

@@ -82,17 +82,13 @@ export class Replies {
     }
     exchange.end();
     this.#observe(exchange, status, errorCode);
-    const { raw, rewrite } = exchange;
-    const sent =
-      rewrite === undefined || contentType !== JSON_TYPE
-        ? body
-        : rewrite(Buffer.from(body as string).toString());
+    const { raw } = exchange;
     const isHead = exchange.head.method === 'head';
     const closes = this.#closing || exchange.closesConnection;
     const next = this.#next;
     next.raw = raw;
     next.status = status;
-    next.body = isHead || status === 204 ? undefined : sent;
+    next.body = isHead || status === 204 ? undefined : body;
     next.closes = closes;
     if (
       window !== undefined &&
@@ -103,7 +99,7 @@ export class Replies {
     ) {
       next.lines = this.#windowedHeads.lines(exchange, window);
     } else {
-      const length = isHead && !closes ? `\r\nContent-Length: ${Buffer.byteLength(sent)}` : '';
+      const length = isHead && !closes ? `\r\nContent-Length: ${Buffer.byteLength(body)}` : '';
       next.lines = headerLines(exchange, contentType, window, headers, length);
     }
     raw.cork(this.#write);

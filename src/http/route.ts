@@ -20,8 +20,6 @@ type BodyOf<Of> = Of extends { readonly ownCheck: true }
 
 /** A request of an endpoint, read as that says. */
 export interface RouteRequest<Of = Endpoint> {
-  /** The version of the partner API that is asked. */
-  readonly apiVersion: string;
   /** The partner whose key it is; on operator routes never looked at. */
   readonly partner: Partner;
   /** Who asks, as the audit log names it; on partner routes empty. */
@@ -77,7 +75,7 @@ export class WithHeaders {
 }
 
 /**
- * Where a list goes on in a version that has cursors (contract/preview.ts).
+ * Returns the cursor of a request: the place where its list goes on.
  * @param query of an endpoint that need not have one
  * @throws ApiError (KS-4101) where the text is no such place
  */

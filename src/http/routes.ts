@@ -1,18 +1,10 @@
 /** The one table of routes, and how it becomes what the server listens for. */
 import type { SpinCommand } from '../cells/deal.js';
-import {
-  API_VERSION,
-  BASES,
-  BODY_LIMIT,
-  PARTNER_VERSION,
-  PREVIEW_API_VERSION,
-  type Scope,
-} from '../contract/apis.js';
-import { openApiDocuments, previewDocument } from '../contract/documents.js';
+import { API_VERSION, BASES, BODY_LIMIT, PARTNER_VERSION, type Scope } from '../contract/apis.js';
+import { openApiDocuments } from '../contract/documents.js';
 import type { Endpoint } from '../contract/endpoint.js';
 import { getVersion } from '../contract/endpoints/service.js';
 import { spin } from '../contract/endpoints/spins.js';
-import { PREVIEW_BASE, PREVIEW_VERSION, previewOf } from '../contract/preview.js';
 import type { ErrorEntry } from '../domain/errors.js';
 import type { Access } from './access.js';
 import { consoleRoutes, docsRoutes } from './docs.js';
@@ -54,7 +46,6 @@ import { spinFeedRoutes } from './partner/spins.js';
 import { webhookRoutes } from './partner/webhooks.js';
 import { webhookUpkeepRoutes } from './partner/webhookUpkeep.js';
 import { INSTALLATION_HEADER } from './portHolder.js';
-import { underPreview } from './preview.js';
 import { publicLogRoutes } from './publicLog.js';
 import { PublicWindow } from './publicWindow.js';
 import type { Replies } from './reply.js';
@@ -97,9 +88,9 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...adjustmentRoutes(services),
     ...apiVersionRoutes(services),
     ...playerStatusRoutes(services),
-    route(getVersion, ({ apiVersion }) => ({
-      version: apiVersion === PARTNER_VERSION ? API_VERSION : PREVIEW_API_VERSION,
-      apiVersion,
+    route(getVersion, () => ({
+      version: API_VERSION,
+      apiVersion: PARTNER_VERSION,
       service: brand.toLowerCase(),
       requestIdBindsSeconds: services.spins.requestIdBindsSeconds(),
       manifest: services.process.manifest(),
@@ -116,7 +107,6 @@ export function serverRoutes(
   options: {
     brand: string;
     installationTag: string;
-    hasPreview: boolean;
     docsDir: string;
     consoleDir: string;
     verifyDir: string;
@@ -130,7 +120,7 @@ export function serverRoutes(
     onFault: (exchange: Exchange, route: Route, error: unknown, entry: ErrorEntry) =>
       services.process.onFault(exchange, route.operationId, error, entry),
   };
-  const served = (route: Endpoint | Route, apiVersion = PARTNER_VERSION): ServerRoute => ({
+  const served = (route: Endpoint | Route): ServerRoute => ({
     method: route.method === 'delete' ? 'del' : route.method,
     pattern: BASES[route.scope] + route.path.replace(/\{(\w+)\}/g, ':$1'),
     operation: route.operationId,
@@ -138,24 +128,20 @@ export function serverRoutes(
     bodyLimit: route.body === undefined ? 0 : (route.bodyLimit ?? BODY_LIMIT),
     handle: keptByNobody(
       showsSecret(route),
-      'handle' in route ? serve(route, access, replies, routeServices, apiVersion) : spinEndpoint.handle,
+      'handle' in route ? serve(route, access, replies, routeServices) : spinEndpoint.handle,
     ),
   });
   const documents = { access, replies, window: PublicWindow.ofDocuments() };
   const found = [
     ...routes.map((route) => served(route)),
     ...documentRoutes(options.brand, documents),
-    ...(options.hasPreview ? previewRoutes(routes, served, options.brand, documents) : []),
     ...healthRoutes(services, replies, options.installationTag),
     ...docsRoutes(options.docsDir, { access, replies, window: PublicWindow.ofPages() }),
     ...publicLogRoutes(services, options.verifyDir, { access, replies, window: PublicWindow.ofLog() }),
     ...consoleRoutes(options.consoleDir, { access, replies, window: PublicWindow.ofPages() }),
   ];
   const submit = (command: SpinCommand): void => services.spins.submit(command);
-  const all = [
-    ...found,
-    ...notFoundRoutes(found, { access, replies, submit, hasPreview: options.hasPreview }),
-  ];
+  const all = [...found, ...notFoundRoutes(found, { access, replies, submit })];
   return all.map((each) => ({ ...each, handle: keptByNobody(isOperators(each), each.handle) }));
 }
 
@@ -207,19 +193,6 @@ function documentRoutes(brand: string, documents: Documents): ServerRoute[] {
   return Object.entries(openApiDocuments(brand)).map(([scope, document]) =>
     documentRoute(BASES[scope as Scope], document, documents),
   );
-}
-
-/** Version 2 of the partner API. @param served makes what is listened for of a route */
-function previewRoutes(
-  routes: readonly (Endpoint | Route)[],
-  served: (route: Endpoint | Route, apiVersion: string) => ServerRoute,
-  brand: string,
-  documents: Documents,
-): ServerRoute[] {
-  const listened = routes
-    .filter(({ scope }) => scope === 'partner')
-    .map((route) => underPreview(served({ ...route, ...previewOf(route) }, PREVIEW_VERSION)));
-  return [...listened, documentRoute(PREVIEW_BASE, previewDocument(brand), documents)];
 }
 
 /** What tells a balancer about this process. */

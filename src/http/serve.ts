@@ -1,9 +1,8 @@
 /** How a route runs: access, window, body, handler, answer. The spin has a path of its own (partner/spin.ts). */
 import { KIND } from '../cells/batch.js';
 import type { SpinCommand } from '../cells/deal.js';
-import { BASES, PARTNER_VERSION } from '../contract/apis.js';
+import { BASES } from '../contract/apis.js';
 import { CSV_TYPE, prefersCsv } from '../contract/csv.js';
-import { pathOfVersion } from '../domain/apiVersion.js';
 import { ApiError, ERRORS, type ErrorEntry } from '../domain/errors.js';
 import type { Partner } from '../domain/game.js';
 import type { Role } from '../domain/operator.js';
@@ -34,23 +33,17 @@ export interface RouteServices {
 }
 
 /** Makes the function that serves a route. */
-export function serve(
-  route: Route,
-  access: Access,
-  replies: Replies,
-  services: RouteServices,
-  apiVersion = PARTNER_VERSION,
-): Handle {
+export function serve(route: Route, access: Access, replies: Replies, services: RouteServices): Handle {
   const serialize = serializerOf(route);
   const names = [...route.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!);
-  const base = route.scope === 'partner' ? pathOfVersion(apiVersion) : BASES[route.scope];
+  const base = BASES[route.scope];
   const kind = route.window === 'spin' ? KIND.countSpin : KIND.countApi;
 
   const run = async (exchange: Exchange, caller: Caller, window: Window | undefined): Promise<void> => {
     try {
       if (route.sandboxOnly === true && caller.partner.environment !== 'sandbox')
         throw new ApiError(ERRORS.notFound);
-      const request = { ...readRequest(route, names, base, exchange), ...caller, apiVersion };
+      const request = { ...readRequest(route, names, base, exchange), ...caller };
       if (route.csvPieces !== undefined && prefersCsv(exchange.head.accept)) {
         const headers = await route.csvHeaders?.(request);
         await replies.stream(exchange, route.csvPieces(request), { contentType: CSV_TYPE, headers }, window);

@@ -84,8 +84,6 @@ export interface FundingIntent extends Funding {
   readonly budgetMicros: number | undefined;
 }
 
-/** Above every id. */
-const ID_END = 2n ** 63n - 1n;
 /** The shares of an event are booked by the call that fired it: their ids are within two milliseconds of its own. */
 const EVENT_IDS = 2 ** 23;
 
@@ -304,7 +302,6 @@ export class Communal {
     gameId: number,
     page: number,
     limit: number,
-    before?: bigint,
   ): Promise<{ events: CommunalEvent[]; total: number }> {
     const rows = await this.#sql<
       {
@@ -317,7 +314,7 @@ export class Communal {
       }[]
     >`
       SELECT event_id, tier_level, tier_name, paid_micros, winners, status FROM communal_events
-      WHERE game_id = ${gameId} AND event_id < ${before ?? ID_END} ORDER BY event_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
+      WHERE game_id = ${gameId} ORDER BY event_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
     const [count] = await this.#sql<{ total: bigint }[]>`
       SELECT count(*) AS total FROM communal_events WHERE game_id = ${gameId}`;
     const shares = await this.#sql<{ event_id: bigint; player_id: string; amount_micros: bigint }[]>`
@@ -348,7 +345,6 @@ export class Communal {
     playerId: string,
     page: number,
     limit: number,
-    before?: bigint,
   ): Promise<{ shares: PlayerShare[]; total: number }> {
     const rows = await this.#sql<
       {
@@ -364,7 +360,7 @@ export class Communal {
     >`
       SELECT entry_id, event_id, s.game_id, tier_level, tier_name, s.amount_micros, is_trigger, told_by
       FROM communal_shares s JOIN communal_events USING (event_id)
-      WHERE s.partner_id = ${partnerId} AND s.player_id = ${playerId} AND entry_id < ${before ?? ID_END}
+      WHERE s.partner_id = ${partnerId} AND s.player_id = ${playerId}
       ORDER BY entry_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
     const [count] = await this.#sql<{ total: bigint }[]>`
       SELECT count(*) AS total FROM communal_shares WHERE partner_id = ${partnerId} AND player_id = ${playerId}`;

@@ -16,10 +16,7 @@ export interface DueDelivery {
   readonly webhookId: number;
   readonly eventId: string;
   readonly event: string;
-  /** As version 1 of the API has it. */
   readonly body: string;
-  /** The version that the webhook was registered with. */
-  readonly apiVersion: string;
   readonly url: string;
   readonly secret: string;
   /** The secret that it replaced, which signs, too, until a time. */
@@ -133,7 +130,7 @@ export async function claimDue(
     FROM due JOIN partners USING (partner_id), events e
     WHERE d.delivery_id = due.delivery_id AND e.event_id = d.event_id
     RETURNING d.delivery_id, d.webhook_id, d.event_id, e.event, e.body, due.url, due.secret, due.previous_secret,
-      due.previous_secret_until, due.api_version, environment, d.attempts,
+      due.previous_secret_until, environment, d.attempts,
       d.max_attempts`;
   return rows.map(dueOf);
 }
@@ -160,7 +157,6 @@ interface DueRow {
   event: string;
   body: string;
   url: string;
-  api_version: string;
   secret: string;
   previous_secret: string | null;
   previous_secret_until: Date | null;
@@ -176,7 +172,6 @@ const dueOf = (row: DueRow): DueDelivery => ({
   event: row.event,
   body: row.body,
   url: row.url,
-  apiVersion: row.api_version,
   secret: row.secret,
   ...(row.previous_secret === null || row.previous_secret_until === null
     ? {}

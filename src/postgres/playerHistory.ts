@@ -87,17 +87,6 @@ export interface SpinPage {
   readonly spins: readonly LedgerEntry[];
   /** Spins of the player in all. */
   readonly total: number;
-  /** Spins that are newer than the page. */
-  readonly skipped: number;
-}
-
-/** Which spins of a player: those behind so many of its newest, or those whose entry number is below one. */
-export type SpinsFrom = { readonly skip: number } | { readonly belowNumber: number };
-
-/** Spins whose entry number is not below one. */
-async function newerSpins(shares: Shares, entries: number, belowNumber: number): Promise<number> {
-  const newer = Math.max(0, entries - belowNumber + 1);
-  return newer - (await shares.newerThan((number) => number < belowNumber));
 }
 
 interface Shares {
@@ -219,14 +208,16 @@ export class SpinHistory {
     return entries;
   }
 
-  /** A page of a player's spins, newest first. Shares of communal progressives lie between them, and are not counted. */
-  async spinPage(player: PlayerOfHistory, from: SpinsFrom, limit: number): Promise<SpinPage> {
+  /**
+   * A page of a player's spins, newest first. Shares of communal progressives lie between them, and are not counted.
+   * @param skipped spins that are newer than the page
+   */
+  async spinPage(player: PlayerOfHistory, skipped: number, limit: number): Promise<SpinPage> {
     const dropped = await newestDropped(this.#sql, player);
     const shares = await openShares(this.#sql, player, dropped.id);
     // Entry 1 is the opening; every other one that has a number is a spin or a share.
     const entries = player.newest.entryNumber;
     const total = entries - Math.max(1, dropped.entryNumber) - shares.count;
-    const skipped = 'skip' in from ? from.skip : await newerSpins(shares, entries, from.belowNumber);
     const spins: LedgerEntry[] = [];
     while (spins.length < limit && skipped + spins.length < total) {
       const newer = skipped + spins.length;
@@ -238,7 +229,7 @@ export class SpinHistory {
       if (found.length === 0) break;
       spins.push(...found.slice(0, limit - spins.length));
     }
-    return { spins, total, skipped };
+    return { spins, total };
   }
 
   /**

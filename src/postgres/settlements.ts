@@ -235,11 +235,10 @@ export class Settlements {
     partnerId: number,
     page: number,
     limit: number,
-    before?: string,
   ): Promise<{ reports: StoredReport[]; total: number }> {
     const rows = await this.#sql<Row[]>`
       SELECT DISTINCT ON (report_date) ${COLUMNS} FROM settlement_reports
-      WHERE partner_id = ${partnerId} AND report_date < coalesce(${before ?? null}::date, 'infinity')
+      WHERE partner_id = ${partnerId}
       ORDER BY report_date DESC, revision DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
     const [count] = await this.#sql<{ total: bigint }[]>`
       SELECT count(DISTINCT report_date) AS total FROM settlement_reports WHERE partner_id = ${partnerId}`;

@@ -154,16 +154,15 @@ export class Webhooks {
     url: string;
     events: readonly string[];
     secret: string;
-    apiVersion: string;
   }): Promise<WebhookRow | undefined> {
-    const { partnerId, url, events, secret, apiVersion } = webhook;
+    const { partnerId, url, events, secret } = webhook;
     return this.#sql.begin(async (tx) => {
       // Registrations of a partner go one after the other, so that the count holds.
       const [cap] = await tx<{ max: number }[]>`
         SELECT max_webhooks AS max FROM partners WHERE partner_id = ${partnerId} FOR NO KEY UPDATE`;
       const [row] = await tx<Row[]>`
-        INSERT INTO webhooks (partner_id, url, host, events, secret, api_version)
-        SELECT ${partnerId}::int, ${url}, ${new URL(url).hostname}, ${events}::text[], ${secret}, ${apiVersion}
+        INSERT INTO webhooks (partner_id, url, host, events, secret)
+        SELECT ${partnerId}::int, ${url}, ${new URL(url).hostname}, ${events}::text[], ${secret}
         WHERE (SELECT count(*) FROM webhooks WHERE partner_id = ${partnerId} AND deleted_at IS NULL) < ${cap!.max}
         RETURNING webhook_id, url, events, is_active, created_at`;
       return row === undefined ? undefined : fromRow(row);
@@ -237,7 +236,6 @@ export class Webhooks {
     webhookId: number,
     page: number,
     limit: number,
-    before?: string,
   ): Promise<{ deliveries: DeliveryRow[]; total: number }> {
     const offset = (page - 1) * limit;
     const listed = Math.max(0, Math.min(limit, DELIVERIES_LISTED_MAX - offset));
@@ -246,7 +244,7 @@ export class Webhooks {
              response_status
       FROM deliveries d JOIN events USING (event_id) JOIN webhooks w USING (webhook_id)
         LEFT JOIN webhook_endpoints USING (webhook_id)
-      WHERE d.webhook_id = ${webhookId} AND (${before ?? null}::text IS NULL OR delivery_id < ${before ?? null})
+      WHERE d.webhook_id = ${webhookId}
       ORDER BY delivery_id DESC LIMIT ${listed} OFFSET ${Math.min(offset, DELIVERIES_LISTED_MAX)}`;
     const [count] = await this.#sql<{ total: bigint }[]>`
       SELECT count(*) AS total FROM (

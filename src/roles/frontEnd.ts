@@ -113,7 +113,6 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
   const routes = serverRoutes(answering, access, replies, {
     brand: config.BRAND,
     installationTag: tag,
-    hasPreview: config.API_PREVIEW !== undefined,
     docsDir: config.docsDir,
     consoleDir: config.consoleDir,
     verifyDir: config.verifyDir,

@@ -4,7 +4,6 @@
  */
 import { isIPv6, type LookupFunction } from 'node:net';
 import { type buildConnector, Client } from 'undici';
-import { withDecimalText } from '../domain/decimalText.js';
 import { attemptHeaders } from '../domain/webhook.js';
 import type { DueDelivery } from '../postgres/deliveries.js';
 import { AnswerTooLargeError, boundedConnector } from '../runtime/boundedRequest.js';
@@ -73,7 +72,6 @@ export class Sender {
     const nowMs = now();
     let client: Client | undefined;
     let responseStatus: number | null = null;
-    const body = due.apiVersion === 'v1' ? due.body : withDecimalText(due.body);
     try {
       const addresses = await withTimeout(allowedAddresses(due.url, due.environment, resolve), signal);
       const url = new URL(due.url);
@@ -98,10 +96,10 @@ export class Sender {
         path: url.pathname + url.search,
         headers: attemptHeaders(
           brand,
-          { ...due, body, secrets: signingSecrets(due, nowMs, openSecret), attempt: due.attempts + 1 },
+          { ...due, secrets: signingSecrets(due, nowMs, openSecret), attempt: due.attempts + 1 },
           Math.floor(nowMs / 1000),
         ),
-        body,
+        body: due.body,
         signal,
       });
       responseStatus = answer.statusCode;

@@ -2,7 +2,6 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { BASES } from '../../src/contract/apis.js';
-import { PREVIEW_BASE } from '../../src/contract/preview.js';
 import { ROOT } from '../support/root.js';
 import { CHART, helm, rendered } from './chart.js';
 
@@ -46,7 +45,7 @@ describe.skipIf(helm === undefined)(
         ]),
       );
       const pages = ['/console', '/docs', '/log', '/verify', '/verify.mjs'];
-      const served = [...Object.values(BASES), PREVIEW_BASE, ...pages];
+      const served = [...Object.values(BASES), ...pages];
       const isPartners = (path: string): boolean => !/^\/(console|api\/operator)/.test(path);
       expect([...pathsOf.keys()].sort()).toEqual(['spindle-operators', 'spindle-partners']);
       for (const path of served) {

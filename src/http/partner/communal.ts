@@ -7,7 +7,7 @@ import { ApiError, ERRORS } from '../../domain/errors.js';
 import type { Game, Partner } from '../../domain/game.js';
 import { eventIdOf, eventView, potView } from '../communalViews.js';
 import { assertPot, booked, ownGame, pathId, playerOf, potOf } from '../found.js';
-import { cursorOf, type Route, route, wrongCursor } from '../route.js';
+import { type Route, route } from '../route.js';
 import type { Services } from '../services.js';
 
 /** @throws ApiError (KS-4006) where the game is not the partner's. */
@@ -16,17 +16,6 @@ async function gameOfPath({ catalog }: Services, partner: Partner, id: string): 
   const game = gameId === undefined ? undefined : await ownGame(catalog, gameId, partner);
   if (game === undefined) throw new ApiError(ERRORS.gameNotRegistered);
   return game;
-}
-
-const CURSOR = /^[0-9a-f]{32}$/;
-
-/** What a cursor of the preview of version 2 stands for: the list goes on before it. @throws ApiError (KS-4101) */
-function idOfCursor({ spinIds }: Services, { partnerId }: Partner, query: object): bigint | undefined {
-  const cursor = cursorOf(query, CURSOR);
-  const meant = cursor === undefined ? undefined : spinIds.decode(cursor);
-  // One that is another account's, or made up, would begin the list again and again.
-  if (cursor !== undefined && meant?.partnerId !== partnerId) throw wrongCursor();
-  return meant?.entryId;
 }
 
 const getCommunal = (services: Services): Route =>
@@ -54,37 +43,26 @@ const getCommunalProgress = (services: Services): Route =>
 
 const listCommunalEvents = (services: Services): Route =>
   route(contract.listCommunalEvents, async ({ partner, params, query }) => {
-    const before = idOfCursor(services, partner, query);
     const { gameId, partnerId } = await gameOfPath(services, partner, params.id);
     await assertPot(services.store, gameId);
     const { page = 1, limit } = query;
-    const { events, total } = await services.store.communal.eventPage(gameId, page, limit, before);
-    const nextCursor =
-      events.length < limit ? null : services.spinIds.encodeOne(events.at(-1)!.eventId, partnerId);
+    const { events, total } = await services.store.communal.eventPage(gameId, page, limit);
     return {
       events: events.map((event) => eventView(services.spinIds, partnerId, event)),
       page,
       limit,
       total,
-      nextCursor,
     };
   });
 
 const listCommunityBonuses = (services: Services): Route =>
   route(contract.listCommunityBonuses, async ({ partner, params, query }) => {
-    const before = idOfCursor(services, partner, query);
     const playerId = params.playerId;
     const { partnerId } = partner;
     const player = await playerOf(services.cells, partnerId, playerId);
     await booked(services.cells, player.newestEntryId);
     const { page = 1, limit } = query;
-    const { shares, total } = await services.store.communal.playerSharePage(
-      partnerId,
-      playerId,
-      page,
-      limit,
-      before,
-    );
+    const { shares, total } = await services.store.communal.playerSharePage(partnerId, playerId, page, limit);
     const bonuses = shares.map((share) => ({
       eventId: eventIdOf(services.spinIds, share.eventId, partnerId),
       gameId: share.gameId,
@@ -96,9 +74,7 @@ const listCommunityBonuses = (services: Services): Route =>
       toldBySpinId:
         share.notifiedBy === null ? null : services.spinIds.encodeOne(share.notifiedBy, partnerId),
     }));
-    const nextCursor =
-      shares.length < limit ? null : services.spinIds.encodeOne(shares.at(-1)!.entryId, partnerId);
-    return { bonuses, page, limit, total, nextCursor };
+    return { bonuses, page, limit, total };
   });
 
 export const partnerCommunalRoutes = (services: Services): Route[] =>

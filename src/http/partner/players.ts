@@ -13,7 +13,7 @@ import type { LedgerEntry } from '../../postgres/ledgerEntries.js';
 import type { Store } from '../../postgres/store.js';
 import { communityBonus } from '../communalViews.js';
 import { booked, knownGame, noSpin, playerOf } from '../found.js';
-import { cursorOf, type Route, route } from '../route.js';
+import { type Route, route } from '../route.js';
 import type { Services } from '../services.js';
 import { spinResponse } from './spinResponse.js';
 
@@ -21,8 +21,6 @@ import { spinResponse } from './spinResponse.js';
 function userIdOf(key: Buffer, partnerId: number, playerId: string): string {
   return `usr_${createHmac('sha256', key).update(`${partnerId}:${playerId}`).digest('base64url').slice(0, 22)}`;
 }
-
-const ENTRY_NUMBER = /^[1-9]\d{0,8}$/;
 
 export const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kind].history === 'spin';
 
@@ -107,19 +105,14 @@ export const playerRoutes = (services: Services): Route[] => {
     }),
     route(contract.listPlayerSpins, async ({ partner, params, query }) => {
       const playerId = params.playerId;
-      const cursor = cursorOf(query, ENTRY_NUMBER);
       const player = await playerOf(cells, partner.partnerId, playerId);
       const { page = 1, limit } = query;
       await booked(services.cells, player.newestEntryId);
       const newest = { id: player.newestEntryId, entryNumber: player.entries };
       const firstId = firstIdAt(player.createdAtMs);
       const of = { partnerId: partner.partnerId, playerId, newest, firstId };
-      const from = cursor === undefined ? { skip: (page - 1) * limit } : { belowNumber: Number(cursor) };
-      const { total, skipped, ...shown } = await store.history.spinPage(of, from, limit);
-      const spins = await spinRecords(services, partner, shown.spins);
-      const hasMore = skipped + spins.length < total;
-      const nextCursor = hasMore ? (shown.spins.at(-1)?.entryNumber.toString() ?? null) : null;
-      return { spins, page, limit, total, nextCursor };
+      const { spins, total } = await store.history.spinPage(of, (page - 1) * limit, limit);
+      return { spins: await spinRecords(services, partner, spins), page, limit, total };
     }),
     route(getSpin, async ({ partner, params }) => {
       const meant = services.spinIds.decode(params.spinId);

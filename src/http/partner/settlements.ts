@@ -5,11 +5,8 @@ import { ApiError, ERRORS } from '../../domain/errors.js';
 import { breakdownCsv, isDay } from '../../domain/settlement.js';
 import type { Judgement, StoredReport } from '../../postgres/settlements.js';
 import { pathId } from '../found.js';
-import { cursorOf, type Route, type RouteRequest, route } from '../route.js';
+import { type Route, type RouteRequest, route } from '../route.js';
 import type { Services } from '../services.js';
-
-const DATE =
-  /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d)$|^\d{4}-(?:0[13-9]|1[0-2])-30$|^\d{4}-(?:0[13578]|1[02])-31$/;
 
 const reportOf = (stored: StoredReport) => ({
   ...stored.report,
@@ -49,11 +46,9 @@ export const settlementRoutes = ({ store, settlements }: Services): Route[] => {
   };
   return [
     route(contract.listSettlements, async ({ partner, query }) => {
-      const cursor = cursorOf(query, DATE);
       const { page = 1, limit } = query;
-      const { reports, total } = await store.settlements.page(partner.partnerId, page, limit, cursor);
-      const nextCursor = reports.length < limit ? null : reports.at(-1)!.report.reportDate;
-      return { reports: reports.map(reportOf), page, limit, total, nextCursor };
+      const { reports, total } = await store.settlements.page(partner.partnerId, page, limit);
+      return { reports: reports.map(reportOf), page, limit, total };
     }),
     route(
       contract.getSettlement,

@@ -11,7 +11,7 @@ import { EVENT_TYPES, webhookSecret } from '../../domain/webhook.js';
 import type { ListedWebhook, WebhookRow } from '../../postgres/webhooks.js';
 import type { JsonObject } from '../body.js';
 import { pathId } from '../found.js';
-import { cursorOf, type Route, route } from '../route.js';
+import { type Route, route } from '../route.js';
 import type { Services } from '../services.js';
 
 export const SECRET_BYTES = 32;
@@ -120,13 +120,13 @@ export async function webhookIdOf(
 export const webhookRoutes = (services: Services): Route[] => {
   const { store } = services;
   return [
-    route(contract.registerWebhook, async ({ partner, body, apiVersion }) => {
+    route(contract.registerWebhook, async ({ partner, body }) => {
       const { partnerId, environment } = partner;
       const judge = (text: string) => services.webhooks.judgeUrl(text, environment);
       const { url, events } = (await checked(body, judge, ['url', 'events'])) as Required<WebhookBody>;
       const secret = webhookSecret(randomBytes(SECRET_BYTES));
       const sealed = services.webhooks.sealSecret(secret);
-      const row = await store.webhooks.create({ partnerId, url, events, secret: sealed, apiVersion });
+      const row = await store.webhooks.create({ partnerId, url, events, secret: sealed });
       if (row === undefined) throw new ApiError(ERRORS.capReached);
       return { ...webhookOf(row), secret };
     }),
@@ -140,13 +140,10 @@ export const webhookRoutes = (services: Services): Route[] => {
       return undefined;
     }),
     route(contract.listDeliveries, async ({ partner, params, query }) => {
-      const cursor = cursorOf(query, DELIVERY_ID);
       const id = await webhookIdOf(services, partner, params.id);
       const { page = 1, limit } = query;
-      const { deliveries, total } = await store.webhooks.deliveryPage(id, page, limit, cursor);
-      const items = deliveries.map(deliveryOf);
-      const nextCursor = items.length < limit ? null : items.at(-1)!.id;
-      return { deliveries: items, page, limit, total, nextCursor };
+      const { deliveries, total } = await store.webhooks.deliveryPage(id, page, limit);
+      return { deliveries: deliveries.map(deliveryOf), page, limit, total };
     }),
     route(contract.resendFailed, async ({ actor, body }) => {
       const time = timeOf(body.since);
