@@ -7,26 +7,20 @@ import type { Static } from '#typebox';
 import { type Constants, constantsWith } from './constants.js';
 import { TrustedProxies } from './domain/trustedProxies.js';
 import { checkCron } from './runtime/cron.js';
-import { Environment, PRODUCTION_RANGES, REMOVED_SETTINGS } from './settings.js';
+import { AllSettings, Environment, PRODUCTION_RANGES, REMOVED_SETTINGS } from './settings.js';
 
-type Variables = Static<typeof Environment>;
+type Variables = Static<typeof AllSettings>;
 
 export interface Config
   extends Readonly<
     Omit<
       Variables,
-      | 'ROLES'
-      | 'TRUST_PROXY'
-      | 'ALLOW_VOLATILE_REDIS'
-      | 'ALLOW_VOLATILE_POSTGRES'
-      | 'WEBHOOK_RETRY_DELAYS_MS'
-      | 'TEST_CONSTANTS'
+      'ROLES' | 'TRUST_PROXY' | 'ALLOW_VOLATILE_REDIS' | 'ALLOW_VOLATILE_POSTGRES' | 'TEST_CONSTANTS'
     >
   > {
   readonly roles: { readonly http: boolean; readonly worker: boolean };
   readonly allowVolatileRedis: boolean;
   readonly allowVolatilePostgres: boolean;
-  readonly webhookRetryDelaysMs: readonly number[];
   readonly trustedProxies: TrustedProxies;
   /** What the outbox of a cell may hold. */
   readonly outboxMax: { readonly entries: number; readonly bytes: number };
@@ -60,7 +54,7 @@ function projectRoot(): string {
 /** @throws Error with one line that says of each setting that is not valid what it may be. */
 function readVariables(environment: NodeJS.ProcessEnv): Variables {
   try {
-    return envSchema<Variables>({ schema: Environment, data: environment, env: false, dotenv: false });
+    return envSchema<Variables>({ schema: AllSettings, data: environment, env: false, dotenv: false });
   } catch (error) {
     const { errors } = error as { errors?: { instancePath: string; message?: string }[] };
     if (errors === undefined) throw error;
@@ -107,17 +101,9 @@ function checkProductionRanges(given: Pick<Variables, keyof typeof PRODUCTION_RA
  */
 export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
   const variables = readVariables(environment);
-  const {
-    ROLES,
-    ALLOW_VOLATILE_REDIS,
-    ALLOW_VOLATILE_POSTGRES,
-    WEBHOOK_RETRY_DELAYS_MS,
-    TRUST_PROXY,
-    TEST_CONSTANTS,
-    ...rest
-  } = variables;
-  for (const name of ['SETTLEMENT_CRON', 'PROGRAM_CHECK_CRON'] as const)
-    setting(`env/${name}`, () => checkCron(rest[name]));
+  const { ROLES, ALLOW_VOLATILE_REDIS, ALLOW_VOLATILE_POSTGRES, TRUST_PROXY, TEST_CONSTANTS, ...rest } =
+    variables;
+  setting('env/SETTLEMENT_CRON', () => checkCron(rest.SETTLEMENT_CRON));
   if (rest.DATABASE_URL !== undefined && TEST_CONSTANTS === undefined) checkProductionRanges(rest);
   if (rest.IDEMPOTENCY_TTL_S < rest.REQUEST_ID_WINDOW_S)
     throw new Error('IDEMPOTENCY_TTL_S must be REQUEST_ID_WINDOW_S at least');
@@ -137,7 +123,6 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     }),
     constants,
     withoutEffect: Object.freeze(REMOVED_SETTINGS.filter((name) => environment[name] !== undefined)),
-    webhookRetryDelaysMs: Object.freeze(WEBHOOK_RETRY_DELAYS_MS.split(',').map(Number)),
     version: JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).version as string,
     root,
     dataDir: resolve(rest.DATA_DIR),

@@ -11,13 +11,23 @@ export const CELLS_BY_DEFAULT = 4;
 
 /** Settings of earlier versions that are constants now: setting one has no effect. */
 export const REMOVED_SETTINGS = [
+  'API_NOTICE_DAYS',
   'API_PREVIEW',
+  'AUTH_FAILURE_LIMIT',
   'BATCH_MAX',
+  'CONSOLE_SESSION_MINUTES',
   'DIRECTORY_POLL_MS',
   'FLUSH_INTERVAL_MS',
+  'IDLE_TIMEOUT_S',
+  'LOG_BATCH_MS',
+  'LOG_COSIGN_MS',
+  'LOG_RESERVE_S',
   'METRICS_GAMES_MAX',
   'OUTBOX_MAX_MB',
+  'PROGRAM_CHECK_CRON',
   'RESTRICTION_READ_MS',
+  'WEBHOOK_HOST_ATTEMPTS_MAX',
+  'WEBHOOK_RETRY_DELAYS_MS',
 ] as const;
 
 /** What a service with a database of its own takes; the schema has what an embedded one takes, to try things out, and tests. */
@@ -131,13 +141,6 @@ export const Environment = Type.Object({
     description:
       'Connections open at once from one IPv4 address or IPv6 /64; loopback and trusted proxies have no such bound',
   }),
-  IDLE_TIMEOUT_S: Type.Integer({
-    minimum: 1,
-    maximum: 3600,
-    default: 75,
-    description:
-      'With `HTTP_SERVER=node`: seconds after which a connection without a request is closed; uWebSockets.js takes 10 to 12',
-  }),
   SHUTDOWN_GRACE_S: Type.Integer({
     minimum: 1,
     maximum: 300,
@@ -155,12 +158,6 @@ export const Environment = Type.Object({
     default: 'Spindle',
     pattern: '^[A-Za-z][A-Za-z0-9]{0,31}$',
     description: 'Name of the service in /version and header names',
-  }),
-  CONSOLE_SESSION_MINUTES: Type.Integer({
-    minimum: 1,
-    maximum: 10_080,
-    default: 480,
-    description: 'Minutes after which whoever signed in to the console signs in again',
   }),
   IDEMPOTENCY_TTL_S: Type.Integer({
     minimum: 1,
@@ -190,12 +187,6 @@ export const Environment = Type.Object({
       description: `Number of cells of a new database, with ${CELLS_BY_DEFAULT} if absent; \`spindle cells add\` adds more`,
     }),
   ),
-  AUTH_FAILURE_LIMIT: Type.Integer({
-    minimum: 1,
-    maximum: 1_000_000,
-    default: 60,
-    description: `Failed authentications in a minute from one address before ${ERRORS.tooManyFailedLogins.code}`,
-  }),
   SPIN_DEADLINE_MS: Type.Integer({
     minimum: 1,
     maximum: 86_400_000,
@@ -219,24 +210,10 @@ export const Environment = Type.Object({
     default: 10,
     description: `Seconds by which the clock of Redis and a cell's newest entry may differ from a front end's; past them spins get ${ERRORS.unavailable.code}, and no cell is prepared`,
   }),
-  API_NOTICE_DAYS: Type.Optional(
-    Type.Integer({
-      minimum: 0,
-      maximum: 3650,
-      description:
-        'Shortest time from the announcement that an API version ends to its sunset, days; if absent, 6 calendar months. For sandboxes and tests',
-    }),
-  ),
   SETTLEMENT_CRON: Type.String({
     default: '0 2 * * *',
     description:
       'When the worker makes the settlement reports of past days: a cron expression of five fields, UTC',
-  }),
-  WEBHOOK_RETRY_DELAYS_MS: Type.String({
-    default: '60000,300000,900000,3600000',
-    pattern: '^[0-9]{1,9}(,[0-9]{1,9}){0,3}$',
-    description:
-      'Waits after the first to fourth failed attempt of a webhook delivery; the last value repeats if fewer are given',
   }),
   SMTP_URL: Type.Optional(
     Type.String({
@@ -250,11 +227,6 @@ export const Environment = Type.Object({
     pattern: EMAIL_PATTERN,
     description: 'Sender of e-mails',
   }),
-  PROGRAM_CHECK_CRON: Type.String({
-    default: '30 3 * * *',
-    description:
-      "When each process compares its files with the build's list, and from when on the public log says each day what the audit log's newest entry is: a cron expression of five fields, UTC",
-  }),
   PROGRAM_CHANGED: Type.Union([Type.Literal('alert'), Type.Literal('stop')], {
     default: 'alert',
     description: `What follows where files differ from the build's list: \`alert\`, people are told; \`stop\`, a start ends before it deals, and a running process answers spins with ${ERRORS.unavailable.code}`,
@@ -266,13 +238,6 @@ export const Environment = Type.Object({
         'Who is notified by e-mail of a settlement that is overdue for a day, and of a program whose files differ; if absent, nobody',
     }),
   ),
-  WEBHOOK_HOST_ATTEMPTS_MAX: Type.Integer({
-    minimum: 1,
-    maximum: 1_000_000,
-    default: 6000,
-    description:
-      'Webhook attempts to one host in a minute, over all webhooks of all partners, half of them of one partner; half of each at once, the rest evenly over the minute, in turns; others wait',
-  }),
   LEDGER_KEEP_DAYS: Type.Integer({
     minimum: 2,
     maximum: 36_500,
@@ -309,12 +274,6 @@ export const Environment = Type.Object({
         'Workers only: signer keys of the public log (`PRIVATE+KEY+name+id+key`, comma-separated), newest first, whose name is its origin; if absent, one is made at the first start, under `DATA_DIR` where Postgres is embedded, else in Postgres',
     }),
   ),
-  LOG_BATCH_MS: Type.Integer({
-    minimum: 1,
-    maximum: 1000,
-    default: 50,
-    description: 'From the first block that waits for the public log to the append, milliseconds',
-  }),
   LOG_POLICY: Type.Optional(
     Type.String({
       minLength: 1,
@@ -327,20 +286,6 @@ export const Environment = Type.Object({
       minLength: 1,
       description:
         'Folder outside both stores, for workers and `spindle log`: the files of the public log as they are published (C2SP tlog-tiles). A start on a Postgres of an older state deals nothing then, and `spindle log import` goes on from them (docs/backup.md)',
-    }),
-  ),
-  LOG_COSIGN_MS: Type.Integer({
-    minimum: 50,
-    maximum: 600_000,
-    default: 1000,
-    description: 'Witnesses are asked to cosign the newest checkpoint at most this often, milliseconds',
-  }),
-  LOG_RESERVE_S: Type.Optional(
-    Type.Integer({
-      minimum: 4,
-      maximum: 3600,
-      description:
-        'Workers only: outcomes that are kept ready of a game, in seconds of its present pace; if absent, 60 where witnesses make a quorum, else 4',
     }),
   ),
   BLOCK_WORKERS: Type.Integer({
@@ -357,20 +302,17 @@ export const Environment = Type.Object({
     default: '0',
     description: '`1` accepts a Postgres with `fsync` or `full_page_writes` off (see below)',
   }),
-  FAILPOINT: Type.Optional(
-    Type.String({
-      pattern: '^[a-z.-]+(:[1-9][0-9]*)?$',
-      description:
-        'For tests: the failpoint (src/failpoints.ts) at which the process kills itself, and at which pass, as `name:n`',
-    }),
-  ),
-  TEST_CONSTANTS: Type.Optional(
-    Type.String({
-      description: 'For tests: constants of src/constants.ts that take other values, as JSON',
-    }),
-  ),
   LOG_LEVEL: Type.Union(
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
     { default: 'info', description: 'Lowest level of log lines that are written' },
   ),
+});
+
+/** Every setting that a process reads: those of {@link Environment}, and two of tests, which no page documents. */
+export const AllSettings = Type.Object({
+  ...Environment.properties,
+  /** The failpoint (failpoints.ts) at which the process kills itself, and at which pass, as `name:n`. */
+  FAILPOINT: Type.Optional(Type.String({ pattern: '^[a-z.-]+(:[1-9][0-9]*)?$' })),
+  /** JSON of the constants (constants.ts) that have other values. */
+  TEST_CONSTANTS: Type.Optional(Type.String()),
 });

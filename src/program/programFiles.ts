@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import type { ProgramFound, ProgramPart } from '../../workers/checkProgram.js';
 import { openThreads } from '../blocks/threads.js';
 import type { Config } from '../config.js';
+import { PROGRAM_CHECK_CRON } from '../constants.js';
 import { SetupError } from '../embedded/index.js';
 import type { EventEmitter } from '../events.js';
 import { ProgramChangedError, ProgramCheck } from '../oversight/programCheck.js';
@@ -45,7 +46,7 @@ export function beginProgramCheck(config: Config): (parts: Parts) => Promise<Pro
   // A start that fails meanwhile says why itself.
   first.catch(() => {});
   return async ({ log, roles, now, sql, nodes, events, services }) => {
-    const { version, PROGRAM_CHECK_CRON: cron, PROGRAM_CHANGED: onChanged, REDIS_URL, DATABASE_URL } = config;
+    const { version, PROGRAM_CHANGED: onChanged, REDIS_URL, DATABASE_URL } = config;
     const check = new ProgramCheck(
       {
         sql,
@@ -54,7 +55,7 @@ export function beginProgramCheck(config: Config): (parts: Parts) => Promise<Pro
         host: hostname(),
         version,
         roles,
-        cron,
+        cron: PROGRAM_CHECK_CRON,
         onChanged,
         now,
         events,

@@ -106,7 +106,10 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
       sealSecret: (secret) => parts.secretBox.seal(secret),
       recorded: (deliveries) => events.emit('EventsRecorded', { deliveries }),
     },
-    sessions: { minutes: config.CONSOLE_SESSION_MINUTES, tokens: new SessionTokens(parts.operatorKey) },
+    sessions: {
+      minutes: config.constants.consoleSessionMinutes,
+      tokens: new SessionTokens(parts.operatorKey),
+    },
     process: processOf(parts, requestLog, unserved),
   };
   const tag = installationTag(installed.datasetId);
@@ -123,7 +126,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     port: config.PORT,
     connections: connectionsOf(parts),
     clientOf: (exchange) => access.clientOf(exchange),
-    idleTimeoutSeconds: config.IDLE_TIMEOUT_S,
+    idleTimeoutSeconds: config.constants.idleTimeoutS,
     graceMs: config.SHUTDOWN_GRACE_S * 1000,
     onDefect: (exchange, error) => {
       requestLog.failed(exchange, exchange.operation, error, ERRORS.internal);
@@ -145,7 +148,7 @@ const processOf = (
 ): Services['process'] => ({
   now: parts.world.now,
   overDay: () => shiftDay(dayOf(parts.world.now() - overAfterMs(parts.clocks.skewMaxMs)), -1),
-  noticeDays: parts.config.API_NOTICE_DAYS,
+  noticeDays: parts.config.constants.apiNoticeDays ?? undefined,
   ledgerKeepDays: parts.config.LEDGER_KEEP_DAYS,
   manifest: () => parts.program.identity.manifest,
   figures: () => parts.metrics.figures(),
@@ -197,7 +200,7 @@ function openAccess(
       onError: (exchange, error, entry) => requestLog.failed(exchange, 'authenticate', error, entry),
     },
     replies,
-    { failureLimit: config.AUTH_FAILURE_LIMIT, operatorKey, proxies: config.trustedProxies },
+    { failureLimit: config.constants.authFailureLimit, operatorKey, proxies: config.trustedProxies },
   );
 }
 

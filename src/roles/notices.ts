@@ -20,7 +20,7 @@ export function openNotices(
     smtpUrl: config.SMTP_URL,
     from: config.SMTP_FROM,
     brand: config.BRAND,
-    retryDelaysMs: config.webhookRetryDelaysMs,
+    retryDelaysMs: config.constants.webhookRetryDelaysMs,
     events,
   });
   const notices = [

@@ -1,6 +1,7 @@
 /** How a worker comes to the public log: its name, its keys, its beginning. */
 import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { PROGRAM_CHECK_CRON } from '../constants.js';
 import { UnknownKeyError } from '../domain/secretBox.js';
 import { publicRecord } from '../domain/transparency/entries.js';
 import { parseSignerKey, type Signer, signerKeyOf, signerOf, vkeyOf } from '../domain/transparency/notes.js';
@@ -145,7 +146,7 @@ export async function openPublicLog(parts: RoleParts, onFailpoint: OnFailpoint):
   const copies = new LogCopies({ sql, nodes, folder, problem, judge, events });
   const publicLog = new PublicLog({
     sql,
-    batchMs: config.LOG_BATCH_MS,
+    batchMs: config.constants.logBatchMs,
     hasQuorum,
     problem,
     events,
@@ -161,7 +162,7 @@ export async function openPublicLog(parts: RoleParts, onFailpoint: OnFailpoint):
     cosigning = new Cosigning({
       sql,
       policy,
-      everyMs: config.LOG_COSIGN_MS,
+      everyMs: config.constants.logCosignMs,
       judge,
       events,
       onPublished: (size) => publicLog.learnPublished(size),
@@ -171,8 +172,6 @@ export async function openPublicLog(parts: RoleParts, onFailpoint: OnFailpoint):
   await services.add(publicLog);
   await services.add(copies);
   if (cosigning !== undefined) await services.add(cosigning);
-  await services.add(
-    new AuditAnchors({ sql, cron: config.PROGRAM_CHECK_CRON, now: parts.world.now, events }),
-  );
+  await services.add(new AuditAnchors({ sql, cron: PROGRAM_CHECK_CRON, now: parts.world.now, events }));
   return { publicLog, copies, hasQuorum, problem };
 }

@@ -50,7 +50,7 @@ import { openRoundTimeouts } from './rounds.js';
 import { WorkWatch, type WorkWatchOptions } from './workWatch.js';
 
 const ATTEMPT_TIME_LIMIT_MS = 15_000;
-/** Outcomes kept ready, in seconds of a game's present pace (LOG_RESERVE_S): witnesses may be away for a minute. */
+/** Outcomes kept ready, in seconds of a game's present pace: witnesses may be away for a minute. */
 const RESERVE_WITH_QUORUM_S = 60;
 const RESERVE_S = 4;
 /** Blocks of a game that wait for one quorum: outcomes for a minute at two seconds a block. */
@@ -72,8 +72,8 @@ function openDeliveries({ config, events, sql, world, secretBox }: RoleParts): {
     now: world.now,
   });
   const deliverer = new Deliverer(sql, sender, {
-    retryDelaysMs: config.webhookRetryDelaysMs,
-    hostAttemptsMax: config.WEBHOOK_HOST_ATTEMPTS_MAX,
+    retryDelaysMs: config.constants.webhookRetryDelaysMs,
+    hostAttemptsMax: config.constants.webhookHostAttemptsMax,
     events,
   });
   const retention = new WebhookRetention(sql, config.WEBHOOK_RETENTION_DAYS, events);
@@ -208,7 +208,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     minReadyBlocks: (partnerId) => catalog.minReadyBlocks(partnerId),
     sealer: join(config.workersDir, 'sealRaffle.js'),
     shoemaker: join(config.workersDir, 'makeShoes.js'),
-    reserveSeconds: config.LOG_RESERVE_S ?? (hasQuorum ? RESERVE_WITH_QUORUM_S : RESERVE_S),
+    reserveSeconds: hasQuorum ? RESERVE_WITH_QUORUM_S : RESERVE_S,
     blocksAtOnce: hasQuorum ? BLOCKS_AT_ONCE : 1,
     leased,
     events,

@@ -1,6 +1,6 @@
 /**
  * Gathers cosignatures of witnesses (LOG_POLICY). One worker at a time asks them all for the newest signed checkpoint, at most once
- * each LOG_COSIGN_MS. With a quorum a checkpoint is published once enough cosignatures are stored; without one it is published
+ * each `everyMs`. With a quorum a checkpoint is published once enough cosignatures are stored; without one it is published
  * already, and they are added to it.
  */
 import { randomUUID } from 'node:crypto';

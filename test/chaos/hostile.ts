@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { runToEnd } from '../support/cleanup.js';
 import { plainRequest, portOf, spinRequest } from '../support/load.js';
-import { environment, spawnService } from '../support/service.js';
+import { constants, environment, spawnService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import { ownStores } from '../support/stores.js';
 import { pause } from '../support/wait.js';
@@ -114,8 +114,7 @@ await runToEnd(async (cleanup) => {
     environment(stores, {
       LOG_LEVEL: 'fatal',
       CELLS: '1',
-      WEBHOOK_RETRY_DELAYS_MS: '200',
-      WEBHOOK_HOST_ATTEMPTS_MAX: '100000',
+      ...constants({ webhookRetryDelaysMs: [200], webhookHostAttemptsMax: 100_000 }),
     }),
   );
   cleanup.add(() => service.stop());

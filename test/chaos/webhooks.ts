@@ -7,6 +7,7 @@
  *
  * The processes and stores are those of `npm run chaos`. Exit status 0 only if all of it held.
  */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHmac, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -23,6 +24,7 @@ import type { Cleanup } from '../support/cleanup.js';
 import { runToEnd } from '../support/cleanup.js';
 import { ConnectionEnded, spinRequest, Wire, type WireAnswer } from '../support/load.js';
 import { Random } from '../support/random.js';
+import { constants } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import { pause, until } from '../support/wait.js';
 import { type Arena, openArena } from './arena.js';
@@ -36,7 +38,7 @@ const RECEIVER_AWAY_MS = [100, 1500] as const;
 const SERVERS: readonly FaultName[] = ['kill-service', 'kill-worker', 'kill-redis', 'kill-postgres'];
 const READY_WITHIN_MS = 60_000;
 const DELIVERED_WITHIN_MS = 300_000;
-const RETRY_DELAYS_MS = '300,600,1200,2400';
+const RETRY_DELAYS_MS = [300, 600, 1200, 2400];
 
 interface Options {
   readonly wins: number;
@@ -244,7 +246,7 @@ async function run(options: Options, cleanup: Cleanup): Promise<boolean> {
   const arena = await openArena(
     cleanup,
     { keep: options.keep, acknowledgement: 'redis' },
-    { WEBHOOK_RETRY_DELAYS_MS: RETRY_DELAYS_MS },
+    constants({ webhookRetryDelaysMs: RETRY_DELAYS_MS }),
   );
   const { folder, stores, fleet, api, crashes } = arena;
   const port = await freePort();

@@ -12,7 +12,7 @@ import { verifyPool } from '../../src/cli/verifyPool.js';
 import { freshStores } from '../setup/freshStores.js';
 import { OPERATOR_KEY, type TestPartner } from '../support/client.js';
 import { ROOT } from '../support/root.js';
-import { startService } from '../support/service.js';
+import { constants, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -81,7 +81,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'spindle-cli-'));
   stores = await freshStores();
   sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
-  service = await startService(stores, { AUTH_FAILURE_LIMIT: '1000000' });
+  service = await startService(stores, constants({ authFailureLimit: 1_000_000 }));
   partner = await service.newPartner();
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
 });

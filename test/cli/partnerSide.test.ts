@@ -10,7 +10,7 @@ import { freshStores } from '../setup/freshStores.js';
 import { OPERATOR_KEY, type TestPartner } from '../support/client.js';
 import { register } from '../support/receiver.js';
 import { ROOT } from '../support/root.js';
-import { startService } from '../support/service.js';
+import { constants, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { pause, until } from '../support/wait.js';
@@ -26,7 +26,7 @@ let folder: string;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'spindle-cli-'));
   stores = await freshStores();
-  service = await startService(stores, { WEBHOOK_RETRY_DELAYS_MS: '20' });
+  service = await startService(stores, constants({ webhookRetryDelaysMs: [20] }));
   partner = await service.newPartner();
   writeFileSync(join(folder, 'key'), `${partner.key}\n`);
   writeFileSync(join(folder, 'wrong'), 'operator');

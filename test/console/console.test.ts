@@ -9,7 +9,7 @@ import { openBrowser } from '../support/chromium.js';
 import { OPERATOR_KEY } from '../support/client.js';
 import { startReceiver } from '../support/receiver.js';
 import { dealUntil, newTable } from '../support/rounds.js';
-import { startService } from '../support/service.js';
+import { constants, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -44,7 +44,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
 
   beforeAll(async () => {
     stores = await freshStores();
-    service = await startService(stores, { WEBHOOK_RETRY_DELAYS_MS: '20' });
+    service = await startService(stores, constants({ webhookRetryDelaysMs: [20] }));
     page = await openPage();
   });
   afterAll(async () => {

@@ -14,7 +14,7 @@ import { compose, read, secrets } from './compose.js';
 /** Set by the chart, from the Secret or by itself. */
 const OWN = ['ROLES', 'HOST', 'METRICS_HOST', 'PORT', 'METRICS_PORT', 'POSITION_FILE', 'LOG_COPY_DIR'];
 /** Of no use in a pod. */
-const UNUSED = ['SPINDLE_URL', 'DATA_DIR', 'FAILPOINT', 'TEST_CONSTANTS'];
+const UNUSED = ['SPINDLE_URL', 'DATA_DIR'];
 const STOP_SECONDS = 10;
 /** What a Secret may hold beside the secrets of Compose. */
 const SECRET_VALUES: Record<string, string> = {
@@ -243,6 +243,6 @@ describe('the chart', () => {
     expect(validate({ ...values(), networkPolicy: { storePorts: ['redis'] } })).toBe(false);
     expect(validate({ ...values(), settings: { ACKS: 'ledger' } })).toBe(false);
     // Helm would make 1e+06 of it.
-    expect(validate({ ...values(), settings: { OUTBOX_MAX_ENTRIES: 1_000_000 } })).toBe(false);
+    expect(validate({ ...values(), settings: { CONNECTIONS_MAX: 1_000_000 } })).toBe(false);
   });
 });

@@ -7,7 +7,7 @@ import type { Answer, TestPartner } from '../support/client.js';
 import { load, portOf, spinRequest } from '../support/load.js';
 import { type Cable, proxy } from '../support/proxy.js';
 import type { ServerProcess } from '../support/serverProcess.js';
-import { environment, spawnService } from '../support/service.js';
+import { constants, environment, spawnService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -72,7 +72,7 @@ beforeAll(async () => {
     LOG_LEVEL: 'trace',
     BATCH_MAX: '64',
     SPIN_DEADLINE_MS: '2000',
-    WEBHOOK_RETRY_DELAYS_MS: '10',
+    ...constants({ webhookRetryDelaysMs: [10] }),
   });
   secrets.set('operator key', OPERATOR_KEY);
   for (const [name, url] of [

@@ -11,7 +11,7 @@ import { rawRedis } from '../support/redis.js';
 import { REDIS_USER, REDIS_USERINFO, userRules } from '../support/redisUser.js';
 import { newTable } from '../support/rounds.js';
 import { ServerProcess } from '../support/serverProcess.js';
-import { environment, startService } from '../support/service.js';
+import { constants, environment, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { StoreUrls } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -114,7 +114,11 @@ test('a Redis user with the documented rights, over TLS, can do all that the ser
     redisUrl: secureRedis(REDIS_USERINFO),
     databaseUrl: securePostgres(`sslmode=verify-full&sslrootcert=${certificates.ca}`),
   };
-  const service = await startService(stores, { AUTH_FAILURE_LIMIT: '1', CELLS: '1', ACK: 'ledger' });
+  const service = await startService(stores, {
+    ...constants({ authFailureLimit: 1 }),
+    CELLS: '1',
+    ACK: 'ledger',
+  });
   cleanup.add(() => service.stop());
   const partner = await service.newPartner({ openingBalanceUsd: 1000 });
   const games = {

@@ -7,7 +7,7 @@ import { freshStores } from '../setup/freshStores.js';
 import type { Answer, Client } from '../support/client.js';
 import { expectWithin } from '../support/expectWithin.js';
 import { type Receiver, register, startReceiver } from '../support/receiver.js';
-import { environment, spawnService, startService } from '../support/service.js';
+import { constants, environment, spawnService, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -30,7 +30,7 @@ afterEach(async () => {
 });
 
 async function service(more: NodeJS.ProcessEnv = {}, now = Date.now): Promise<Service> {
-  const started = await startService(stores, { API_NOTICE_DAYS: '0', ...more }, { now });
+  const started = await startService(stores, { ...constants({ apiNoticeDays: 0 }), ...more }, { now });
   onTestFinished(() => started.stop());
   return started;
 }
@@ -90,8 +90,11 @@ const headersOf = ({ headers }: Answer) => ({
 test('two front ends say the end in every answer, and answer 410 everywhere after it', async () => {
   let aheadMs = 0;
   const now = () => Date.now() + aheadMs;
-  const one = await service({ AUTH_FAILURE_LIMIT: '1000000' }, now);
-  const two = await service({ AUTH_FAILURE_LIMIT: '1000000', ROLES: 'http' }, now);
+  const one = await service(constants({ apiNoticeDays: 0, authFailureLimit: 1_000_000 }), now);
+  const two = await service(
+    { ...constants({ apiNoticeDays: 0, authFailureLimit: 1_000_000 }), ROLES: 'http' },
+    now,
+  );
   const partner = await one.newPartner();
   const limited = await one.newPartner({ apiRateLimit: 1, spinRateLimit: 1 });
   const gameId = await one.newGame(partner.key, parSheet('classic-3-reel'));
@@ -153,7 +156,9 @@ test('an announcement whose front end is killed before any delivery reaches ever
   const [one, other, deleted] = await Promise.all([receiver(), receiver(), receiver()]);
   // A worker has prepared the cells. Without one nothing is delivered: the announcement is committed, and the process ends.
   await (await startService(stores)).stop();
-  const alone = await spawnService(environment(stores, { API_NOTICE_DAYS: '0', ROLES: 'http' }));
+  const alone = await spawnService(
+    environment(stores, { ...constants({ apiNoticeDays: 0 }), ROLES: 'http' }),
+  );
   onTestFinished(() => void alone.end('SIGKILL'));
   const first = await alone.client.newPartner();
   const second = await alone.client.newPartner();

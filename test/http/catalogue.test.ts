@@ -8,7 +8,7 @@ import { ERRORS, type ErrorEntry } from '../../src/domain/errors.js';
 import { freshStores } from '../setup/freshStores.js';
 import { type Answer, type Client, OPERATOR_KEY, type TestPartner } from '../support/client.js';
 import { ROOT } from '../support/root.js';
-import { startService } from '../support/service.js';
+import { constants, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 
@@ -63,7 +63,7 @@ ajv.addFormat('date-time', { validate: (text: string) => new Date(text).toISOStr
 
 beforeAll(async () => {
   stores = await freshStores();
-  client = await startService(stores, { AUTH_FAILURE_LIMIT: '1000000' });
+  client = await startService(stores, constants({ authFailureLimit: 1_000_000 }));
   partner = await client.newPartner();
   for (const scope of SCOPES) {
     const answer = await client.request<Document>('GET', `${BASES[scope]}/openapi.json`);

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import type { Answer, Client, TestPartner } from '../support/client.js';
 import { chunked, raw } from '../support/rawRequest.js';
-import { startService } from '../support/service.js';
+import { constants, startService } from '../support/service.js';
 import { PAR_FAULTS, parSheet, spoiled } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -29,7 +29,7 @@ describe('on stores that answer', () => {
 
   beforeAll(async () => {
     stores = await freshStores();
-    const patient = { AUTH_FAILURE_LIMIT: '1000000' };
+    const patient = constants({ authFailureLimit: 1_000_000 });
     worker = await startService(stores, { ...patient, ROLES: 'worker' });
     client = await startService(stores, { ...patient, ROLES: 'http' });
     partner = await client.newPartner();

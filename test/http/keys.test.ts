@@ -6,7 +6,7 @@ import { freshStores } from '../setup/freshStores.js';
 import { type Answer, type Client, OPERATOR_KEY, type TestPartner } from '../support/client.js';
 import { expectWithin } from '../support/expectWithin.js';
 import { raw } from '../support/rawRequest.js';
-import { startService } from '../support/service.js';
+import { constants, startService } from '../support/service.js';
 import { type StoreClock, storeClock } from '../support/storeClock.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -38,10 +38,10 @@ let partner: TestPartner;
 beforeAll(async () => {
   stores = await freshStores();
   clock = storeClock(stores.redisUrl);
-  const patient = { AUTH_FAILURE_LIMIT: '1000000' };
+  const patient = constants({ authFailureLimit: 1_000_000 });
   client = await startService(stores, patient);
   other = await startService(stores, { ...patient, ROLES: 'http' });
-  strict = await startService(stores, { AUTH_FAILURE_LIMIT: String(FAILURE_LIMIT), ROLES: 'http' });
+  strict = await startService(stores, { ...constants({ authFailureLimit: FAILURE_LIMIT }), ROLES: 'http' });
   partner = await client.newPartner();
 });
 

@@ -6,7 +6,7 @@ import { Client, type TestPartner } from '../support/client.js';
 import { expectWithin } from '../support/expectWithin.js';
 import { type RawAnswer, raw } from '../support/rawRequest.js';
 import type { ServerProcess } from '../support/serverProcess.js';
-import { environment, spawnService } from '../support/service.js';
+import { constants, environment, spawnService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import { type StoreClock, storeClock } from '../support/storeClock.js';
 import type { TestStores } from '../support/stores.js';
@@ -26,7 +26,8 @@ beforeAll(async () => {
   stores = await freshStores();
   clock = storeClock(stores.redisUrl);
   const PORT = String(await freePort());
-  const env = (ROLES: string) => environment(stores, { ROLES, PORT, AUTH_FAILURE_LIMIT: '1000000' });
+  const env = (ROLES: string) =>
+    environment(stores, { ROLES, PORT, ...constants({ authFailureLimit: 1_000_000 }) });
   worker = await spawnService(env('worker'));
   fronts = await Promise.all([spawnService(env('http')), spawnService(env('http'))]);
   client = new Client(`http://127.0.0.1:${PORT}`);

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import { type Answer, type Client, OPERATOR_KEY } from '../support/client.js';
 import { expectWithin } from '../support/expectWithin.js';
-import { startService } from '../support/service.js';
+import { constants, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -26,7 +26,7 @@ let other: Client & { stop(): Promise<void> };
 
 beforeAll(async () => {
   stores = await freshStores();
-  const patient = { AUTH_FAILURE_LIMIT: '1000000' };
+  const patient = constants({ authFailureLimit: 1_000_000 });
   client = await startService(stores, patient);
   other = await startService(stores, { ...patient, ROLES: 'http' });
 });

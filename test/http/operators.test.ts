@@ -6,7 +6,7 @@ import { ENDPOINTS } from '../../src/contract/endpoints/index.js';
 import { authFailuresKey } from '../../src/redis/keys.js';
 import { freshStores } from '../setup/freshStores.js';
 import { type Answer, type Client, OPERATOR_KEY } from '../support/client.js';
-import { startService } from '../support/service.js';
+import { constants, startService } from '../support/service.js';
 import { storeClock } from '../support/storeClock.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -36,7 +36,7 @@ let other: Client & { stop(): Promise<void> };
 beforeAll(async () => {
   stores = await freshStores();
   redis = new Redis(stores.redisUrl);
-  const patient = { AUTH_FAILURE_LIMIT: '1000000' };
+  const patient = constants({ authFailureLimit: 1_000_000 });
   client = await startService(stores, patient);
   other = await startService(stores, { ...patient, ROLES: 'http' });
 });

@@ -12,7 +12,7 @@ import { HTTP_SERVER } from '../support/httpServer.js';
 import { plainRequest, portOf, Wire } from '../support/load.js';
 import { mainOf, ROOT } from '../support/root.js';
 import type { ServerProcess } from '../support/serverProcess.js';
-import { environment, spawnService, startService } from '../support/service.js';
+import { constants, environment, spawnService, startService } from '../support/service.js';
 import { storeClock } from '../support/storeClock.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -216,8 +216,8 @@ describe('connections', () => {
   });
 });
 
-test.runIf(HTTP_SERVER === 'node')('an idle connection is kept for IDLE_TIMEOUT_S', async () => {
-  const service = await startService(stores, { IDLE_TIMEOUT_S: '1' });
+test.runIf(HTTP_SERVER === 'node')('an idle connection is closed after the idle timeout', async () => {
+  const service = await startService(stores, constants({ idleTimeoutS: 1 }));
   try {
     const wire = await Wire.open(portOf(service.base));
     expect((await wire.ask(HEALTH)).status).toBe(200);
@@ -257,7 +257,10 @@ describe('a client', () => {
     ['X-Forwarded-For', ''],
     ['the PROXY protocol', '\r\n\r\n\0\r\nQUIT\n'],
   ])('named by %s has its own window of failures, by IPv6 /64', async (_what, signature) => {
-    const service = await startService(stores, { TRUST_PROXY: '127.0.0.0/8', AUTH_FAILURE_LIMIT: '2' });
+    const service = await startService(stores, {
+      TRUST_PROXY: '127.0.0.0/8',
+      ...constants({ authFailureLimit: 2 }),
+    });
     try {
       const fail = async (network: number, host: number): Promise<number> => {
         const wire = await Wire.open(portOf(service.base));

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Answer, TestPartner } from '../support/client.js';
 import { expectWithin } from '../support/expectWithin.js';
 import { deal, newTable } from '../support/rounds.js';
-import { type LoggedService, startLogged } from '../support/service.js';
+import { constants, type LoggedService, startLogged } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import { type OwnStores, ownStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -27,7 +27,7 @@ describe('without a store', () => {
   beforeAll(async () => {
     stores = await ownStores();
     service = await startLogged(stores, {
-      AUTH_FAILURE_LIMIT: '1000000',
+      ...constants({ authFailureLimit: 1_000_000 }),
       SPIN_DEADLINE_MS: String(DEADLINE_MS),
     });
     partner = await service.newPartner();

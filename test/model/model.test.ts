@@ -28,8 +28,7 @@ beforeAll(async () => {
   cable = await proxy(stores.redisUrl);
   const env = (more: NodeJS.ProcessEnv = {}) =>
     environment(stores, {
-      AUTH_FAILURE_LIMIT: '1000000',
-      ...constants({ flushIntervalMs: 10, catalogPollMs: 50 }),
+      ...constants({ authFailureLimit: 1_000_000, flushIntervalMs: 10, catalogPollMs: 50 }),
       // Every run crosses releases of request ids.
       REQUEST_ID_WINDOW_S: '1',
       ...more,

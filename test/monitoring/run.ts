@@ -8,6 +8,7 @@
  * With --games it measures the scrape of one process with so many games instead. Exit status 0 only if all of it held.
  * Linux only.
  */
+
 import { parseArgs } from 'node:util';
 import { bodyOf } from '../../src/client/client.js';
 import { freePort } from '../../src/embedded/index.js';
@@ -15,6 +16,7 @@ import type { Cleanup } from '../support/cleanup.js';
 import { runToEnd } from '../support/cleanup.js';
 import { load, spinRequest } from '../support/load.js';
 import { ROOT } from '../support/root.js';
+import { constants } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import { pause, until } from '../support/wait.js';
 import { type Arena, openArena, openReceiver, paced } from './arena.js';
@@ -30,11 +32,10 @@ const LOAD_CONNECTIONS = 32;
 const HEALTHY_MS = 20_000;
 const FIRES_WITHIN_MS = 120_000;
 const CLEARS_WITHIN_MS = 300_000;
+/** An outbox that fills within half a minute, and webhooks whose five attempts take two seconds. */
 const SETTINGS = {
-  // An outbox that fills within half a minute, and webhooks whose five attempts take two seconds.
   OUTBOX_MAX_ENTRIES: '8000',
-  WEBHOOK_RETRY_DELAYS_MS: '400',
-  API_NOTICE_DAYS: '0',
+  ...constants({ webhookRetryDelaysMs: [400], apiNoticeDays: 0 }),
 };
 
 const say = (line: string): void => console.log(line);

@@ -6,7 +6,7 @@ import { haltCell } from '../../src/postgres/cells.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { Client } from '../support/client.js';
-import { startService } from '../support/service.js';
+import { constants, startService } from '../support/service.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
@@ -16,7 +16,7 @@ let service: Client & { stop(): Promise<void> };
 
 beforeAll(async () => {
   stores = await freshStores();
-  service = await startService(stores, { AUTH_FAILURE_LIMIT: '3' });
+  service = await startService(stores, constants({ authFailureLimit: 3 }));
   sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
 });
 afterAll(async () => {

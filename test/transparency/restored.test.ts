@@ -1,4 +1,5 @@
 /** The public log, and a Postgres of an older state, or a copy that signs with its key: what tells it. */
+
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
@@ -13,6 +14,7 @@ import { giveCopyUp } from '../../src/postgres/outsideCopies.js';
 import { hashOfOrigin } from '../../src/transparency/forkEvidence.js';
 import { serveWitness } from '../../src/witness/serving.js';
 import { WitnessState } from '../../src/witness/witnessState.js';
+import { constants } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import { until } from '../support/wait.js';
 import {
@@ -134,7 +136,7 @@ describe('a Postgres of an older state', () => {
     ends.push(() => server.close());
     const path = join(folder, 'policy.txt');
     await writeFile(path, `witness w1 ${vkeyOf(witnessKey)} http://127.0.0.1:${server.port}\nquorum none\n`);
-    const more = { LOG_POLICY: path, LOG_COSIGN_MS: '50' };
+    const more = { LOG_POLICY: path, ...constants({ logBatchMs: 1, logCosignMs: 50 }) };
     const shown = async (): Promise<string> =>
       (await fetch(`http://127.0.0.1:${server.port}/${hashOfOrigin(ORIGIN)}/checkpoint`)).text();
     await restored(more, shown);

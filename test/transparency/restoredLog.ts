@@ -12,7 +12,7 @@ import { parseNote, signerKeyOf, signerOf } from '../../src/domain/transparency/
 import { hashOfOrigin } from '../../src/transparency/forkEvidence.js';
 import { freshStores } from '../setup/freshStores.js';
 import { ROOT } from '../support/root.js';
-import { type LoggedService, startLogged } from '../support/service.js';
+import { constants, type LoggedService, startLogged } from '../support/service.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
@@ -46,7 +46,13 @@ function connect(): void {
 }
 
 export async function start(more: NodeJS.ProcessEnv = {}): Promise<LoggedService> {
-  const settings = { CELLS: '2', LOG_ORIGIN: ORIGIN, LOG_KEY: signerKeyOf(key), LOG_BATCH_MS: '1', ...more };
+  const settings = {
+    CELLS: '2',
+    LOG_ORIGIN: ORIGIN,
+    LOG_KEY: signerKeyOf(key),
+    ...constants({ logBatchMs: 1 }),
+    ...more,
+  };
   const started = await startLogged(stores, settings);
   ends.push(() => started.running.stop());
   return started;

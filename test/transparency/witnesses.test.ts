@@ -23,7 +23,7 @@ import { examine } from '../../verifier/verify.mjs';
 import { freshStores } from '../setup/freshStores.js';
 import { auditFindings } from '../support/communal.js';
 import { ROOT } from '../support/root.js';
-import { type LoggedService, startLogged } from '../support/service.js';
+import { constants, type LoggedService, startLogged } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -103,7 +103,7 @@ async function start(
     LOG_ORIGIN: ORIGIN,
     LOG_KEY: signerKeyOf(log),
     LOG_POLICY: path,
-    LOG_COSIGN_MS: '100',
+    ...constants({ logCosignMs: 100 }),
   };
   const service = await startLogged(stores, { ...settings, ...more });
   ends.push(() => service.running.stop());

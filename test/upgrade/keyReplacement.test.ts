@@ -8,7 +8,7 @@ import { freshStores } from '../setup/freshStores.js';
 import type { Client } from '../support/client.js';
 import { register, startReceiver } from '../support/receiver.js';
 import { ServerProcess } from '../support/serverProcess.js';
-import { environment, startLogged, startService } from '../support/service.js';
+import { constants, environment, startLogged, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import { until } from '../support/wait.js';
 
@@ -88,7 +88,7 @@ test('publishes the log on after a worker that still had a signer key put it bac
   const settings = (...signers: Signer[]): NodeJS.ProcessEnv => ({
     CELLS: '1',
     LOG_ORIGIN: origin,
-    LOG_BATCH_MS: '1',
+    ...constants({ logBatchMs: 1 }),
     LOG_KEY: signers.map(signerKeyOf).join(),
   });
   const stops: (() => Promise<unknown>)[] = [];

@@ -9,7 +9,7 @@ import { recordEvents } from '../../src/postgres/events.js';
 import { noticeExpiringKeys, noticeOverdueSettlement } from '../../src/postgres/notices.js';
 import { removeEndedDeliveries } from '../../src/postgres/webhooks.js';
 import { freshStores } from '../setup/freshStores.js';
-import { environment, spawnService, startService } from '../support/service.js';
+import { constants, environment, spawnService, startService } from '../support/service.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
@@ -63,8 +63,7 @@ async function mailServer(refuse = 0, port = 0): Promise<{ url: string; mails: M
 const settings = (smtpUrl: string) => ({
   SMTP_URL: smtpUrl,
   SMTP_FROM: 'api@spindle.example',
-  API_NOTICE_DAYS: '0',
-  WEBHOOK_RETRY_DELAYS_MS: '50',
+  ...constants({ apiNoticeDays: 0, webhookRetryDelaysMs: [50] }),
 });
 const subjectOf = ({ text }: Mail): string | undefined => /^Subject: (.*)$/m.exec(text)?.[1]?.trim();
 const states = async (): Promise<string[]> =>
@@ -155,7 +154,7 @@ test('a mail server that refuses for good ends after five attempts, and the oper
 });
 
 test('without SMTP_URL an e-mail is kept as unsent, and counted', async () => {
-  const service = await startService(stores, { API_NOTICE_DAYS: '0' });
+  const service = await startService(stores, constants({ apiNoticeDays: 0 }));
   onTestFinished(() => service.stop());
   const { partnerId } = await service.newPartner({ contactEmail: 'one@partner.example' });
   const sunsetAt = new Date(Date.now() + DAY_MS).toISOString();

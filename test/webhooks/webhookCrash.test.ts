@@ -6,7 +6,7 @@ import { freshStores } from '../setup/freshStores.js';
 import { expectWithin } from '../support/expectWithin.js';
 import { isSigned, type Received, register, startReceiver } from '../support/receiver.js';
 import type { ServerProcess } from '../support/serverProcess.js';
-import { environment, spawnService, startService } from '../support/service.js';
+import { constants, environment, spawnService, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -33,7 +33,7 @@ test('a service that is killed in the middle of deliveries loses none', async ()
     else response.writeHead(200).end();
   });
   const begin = (): Promise<ServerProcess> =>
-    spawnService(environment(stores, { WEBHOOK_RETRY_DELAYS_MS: '50' }));
+    spawnService(environment(stores, constants({ webhookRetryDelaysMs: [50] })));
   let service = await begin();
   const partner = await service.client.newPartner({ largeWinThresholdUsd: 0 });
   const gameId = await service.client.newGame(partner.key, parSheet('classic-3-reel'));

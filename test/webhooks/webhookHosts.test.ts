@@ -6,7 +6,7 @@ import { connectPostgres, type Sql } from '../../src/postgres/client.js';
 import { removeEndedDeliveries } from '../../src/postgres/webhooks.js';
 import { freshStores } from '../setup/freshStores.js';
 import { type Receiver, type Reply, register, startReceiver } from '../support/receiver.js';
-import { startService } from '../support/service.js';
+import { constants, startService } from '../support/service.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
@@ -26,8 +26,7 @@ let books: postgres.Sql;
 beforeAll(async () => {
   stores = await freshStores();
   service = await startService(stores, {
-    WEBHOOK_HOST_ATTEMPTS_MAX: String(PER_HOST),
-    WEBHOOK_RETRY_DELAYS_MS: '3600000',
+    ...constants({ webhookHostAttemptsMax: PER_HOST, webhookRetryDelaysMs: [3_600_000] }),
   });
   sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
   books = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });

@@ -1,11 +1,13 @@
 /** Webhooks on one host take turns: what one of them does, dead or busy, holds up none of the others. */
+
 import { expect, onTestFinished, test } from 'vitest';
+import type { Constants } from '../../src/constants.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
 import { claimDue } from '../../src/postgres/deliveries.js';
 import { recordEvents } from '../../src/postgres/events.js';
 import { freshStores } from '../setup/freshStores.js';
 import { type Receiver, type Reply, register, startReceiver } from '../support/receiver.js';
-import { startService } from '../support/service.js';
+import { constants, startService } from '../support/service.js';
 import { until } from '../support/wait.js';
 
 /** Attempts that fail in a row until a webhook rests between them. */
@@ -21,10 +23,10 @@ interface Neighbourhood {
 }
 
 /** A partner with webhooks on localhost; each takes events of a type of its own. */
-async function neighbourhood(settings: Record<string, string>): Promise<Neighbourhood> {
+async function neighbourhood(changed: Partial<Constants>): Promise<Neighbourhood> {
   const stores = await freshStores();
   onTestFinished(() => stores.drop());
-  const service = await startService(stores, { WEBHOOK_RETRY_DELAYS_MS: '3600000', ...settings });
+  const service = await startService(stores, constants({ webhookRetryDelaysMs: [3_600_000], ...changed }));
   onTestFinished(() => service.stop());
   const sql: Sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
   onTestFinished(() => sql.end());
@@ -108,7 +110,7 @@ test('the last attempt that a partner has left on a host is of a webhook that ha
 
 test('a webhook that takes all it can of its host leaves the next turn to one that had none', async () => {
   // Half of a minute's attempts are one partner's, half of those at once: 30, and then one every two seconds.
-  const { move } = await neighbourhood({ WEBHOOK_HOST_ATTEMPTS_MAX: '120' });
+  const { move } = await neighbourhood({ webhookHostAttemptsMax: 120 });
   const [busy, quiet] = [await move(), await move()];
   await busy.happen(500);
   await until(() => busy.received.length >= 30, 'it has had what there is at once');

@@ -13,7 +13,7 @@ import { freshStores } from '../setup/freshStores.js';
 import { type Client, OPERATOR_KEY, type TestPartner } from '../support/client.js';
 import { type Received, type Registered, register, startReceiver } from '../support/receiver.js';
 import { ROOT } from '../support/root.js';
-import { startService } from '../support/service.js';
+import { constants, startService } from '../support/service.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
@@ -29,7 +29,7 @@ let partner: TestPartner;
 
 beforeAll(async () => {
   stores = await freshStores();
-  client = await startService(stores, { WEBHOOK_RETRY_DELAYS_MS: '10' });
+  client = await startService(stores, constants({ webhookRetryDelaysMs: [10] }));
   sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
   folder = await mkdtemp(join(tmpdir(), 'spindle-snippets-'));
   partner = await client.newPartner();

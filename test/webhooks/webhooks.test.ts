@@ -13,7 +13,7 @@ import { freshStores } from '../setup/freshStores.js';
 import type { Answer, Client } from '../support/client.js';
 import { expectWithin } from '../support/expectWithin.js';
 import { isSigned, type Receiver, type Reply, register, startReceiver } from '../support/receiver.js';
-import { startService } from '../support/service.js';
+import { constants, startService } from '../support/service.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
@@ -43,8 +43,8 @@ const resolve: Resolve = async (name) => names.get(name) ?? ['93.184.216.34'];
 
 beforeAll(async () => {
   stores = await freshStores();
-  const retries = [1, 2, 3, 4].map((n) => n * RETRY_MS).join(',');
-  client = await startService(stores, { WEBHOOK_RETRY_DELAYS_MS: retries }, { resolve });
+  const retries = [1, 2, 3, 4].map((n) => n * RETRY_MS);
+  client = await startService(stores, constants({ webhookRetryDelaysMs: retries }), { resolve });
   sql = connectPostgres(stores.databaseUrl, { max: 4, name: 'test', onError: () => {} });
   books = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
 });

@@ -25,8 +25,7 @@ export async function newWorld(
   const start = () =>
     spawnService(
       environment(stores, {
-        AUTH_FAILURE_LIMIT: '1000000',
-        ...constants({ flushIntervalMs: 10, catalogPollMs: 50 }),
+        ...constants({ authFailureLimit: 1_000_000, flushIntervalMs: 10, catalogPollMs: 50 }),
         // Sequences go over releases of request ids.
         REQUEST_ID_WINDOW_S: '1',
         // What it says of a fault is told with the sequence that met it.
