@@ -1,6 +1,6 @@
 --[[
 Closes the newest segment of a cell's request ids, or releases the oldest, on behalf of the cell's owner. Whoever calls knows that
-what is released is in the ledger's runs (docs/internals/cells.md).
+what is released is in the ledger's runs (docs/internals.md).
 
 KEYS[1]  {cN}:cell  hash   fence: that of the owner that has claimed the cell; segments: SEGMENTS; last: LAST
 KEYS[2]  {cN}:idem:<oldest segment>, to be released; absent: the newest is closed

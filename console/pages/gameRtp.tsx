@@ -15,7 +15,7 @@ type Record = Schemas['RtpRecord'];
 
 /** Days that a chart may show. */
 const RANGES = [{ days: 30 }, { days: 90 }, { days: 400 }];
-/** Standard deviations within which 95 and 99 of 100 returns lie, once there are many spins (docs/rtp.md). */
+/** Standard deviations within which 95 and 99 of 100 returns lie, once there are many spins (docs/reports.md). */
 const Q95 = 1.959963984540054;
 const Q99 = 2.5758293035489004;
 

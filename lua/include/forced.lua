@@ -1,4 +1,4 @@
--- The outcomes that testers chose for the next spin of a player at a game (docs/sandbox.md). Only sandbox partners have any: for
+-- The outcomes that testers chose for the next spin of a player at a game (docs/requests.md). Only sandbox partners have any: for
 -- all others nothing is read. Needs `partnerIds` and `isSandbox`.
 --
 -- computed {cN}:forced               string with expiry: some partner of the cell has chosen

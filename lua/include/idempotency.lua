@@ -1,4 +1,4 @@
--- What the requestIds of the call are bound to, in the segments of request ids that Redis still holds (docs/internals/cells.md):
+-- What the requestIds of the call are bound to, in the segments of request ids that Redis still holds (docs/internals.md):
 -- the newest is written, all are read. Needs `requestKeys`; gives `bound` by their places.
 --
 -- computed {cN}:idem:<segment>  hash, 16-byte hash of partner and requestId -> BOUND. A spin and an adjustment

@@ -53,7 +53,7 @@ export interface SpinRequest extends BatchItem, CellRequest {}
 export interface SpinCommand extends SpinRequest, CellCommand<SpinResult> {}
 export type DealOperation = CellOperation<SpinRequest, SpinResult>;
 
-/** Batches of a cell that are under way at once, and how many spins the next one waits for meanwhile: docs/adr/0008 has the measurements. */
+/** Batches of a cell that are under way at once, and how many spins the next one waits for meanwhile: docs/adr/0003 has the measurements. */
 const SLOTS = 8;
 const OVERLAP_MIN = 64;
 

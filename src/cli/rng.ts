@@ -1,4 +1,4 @@
-/** `spindle rng`: statistical tests of the program's random draws, and random bytes for the tests of others (docs/rng.md). */
+/** `spindle rng`: statistical tests of the program's random draws, and random bytes for the tests of others (docs/compliance.md). */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';

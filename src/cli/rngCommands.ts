@@ -22,7 +22,7 @@ export function addRngCommands(
       `
 The code that draws what is dealt draws for the test, with seeds of its own: never those of a game. A p below 0.01 is drawn again
 with four times the size and fails below 0.01; one below 0.01 divided by the number of tests fails at once. A generator without a
-fault fails in some 1.3 % of runs. docs/rng.md describes each test.
+fault fails in some 1.3 % of runs. docs/compliance.md describes each test.
 Exit status: 0 all passed, 1 one failed, 2 wrong usage.
 
 Examples:

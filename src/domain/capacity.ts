@@ -1,5 +1,5 @@
 /**
- * What a load needs: processes, cores, memory and disk, from what was measured of one unit of each (docs/capacity.md says
+ * What a load needs: processes, cores, memory and disk, from what was measured of one unit of each (docs/scaling.md says
  * where each figure comes from, docs/performance.md how it was measured).
  */
 

@@ -1,7 +1,7 @@
 /**
  * The formats of what processes share: records in Redis, notes in the outbox, messages. A build writes the format that the
  * installation is at, and reads those from `oldest` to `newest`, so that neighbouring versions run side by side
- * (docs/internals/compatibility.md). A change that the build before can't read is a new format.
+ * (docs/internals.md). A change that the build before can't read is a new format.
  */
 export interface Formats {
   readonly oldest: number;

@@ -1,4 +1,4 @@
-/** Whether what a game has paid is what its sheet lets expect (docs/rtp.md). */
+/** Whether what a game has paid is what its sheet lets expect (docs/reports.md). */
 import { decimalOf, toCommonExponent } from './decimal.js';
 import type { ParSheet } from './par.js';
 import type { OutcomeStatistics } from './presentation.js';
@@ -111,7 +111,7 @@ export const normalFromSpins = ({ skewness }: Pick<SheetMoments, 'skewness'>): n
   Math.ceil(28 + 25 * skewness * skewness);
 
 /**
- * Judges what was paid by the sheet (docs/rtp.md).
+ * Judges what was paid by the sheet (docs/reports.md).
  * @param moments undefined: the game's outcomes are not independent draws of a sheet, and it is not judged
  */
 export function judgeRtp(paid: Judged, moments: SheetMoments | undefined): Judgement {

@@ -40,7 +40,7 @@ export function registerStoreMetrics(metrics: Metrics, sql: Sql, nodes: RedisNod
   metrics.asked(
     'gauge',
     'spindle_rtp_reviews_open',
-    'Reviews of returns that are open (docs/rtp.md)',
+    'Reviews of returns that are open (docs/reports.md)',
     async () => (await reviews()).open,
   );
   metrics.asked(

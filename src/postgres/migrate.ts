@@ -23,7 +23,7 @@ const LOCK_NOT_AVAILABLE = '55P03';
 
 /**
  * Brings the schema up to date; of several processes that start at once, one does it and the others wait. A lock that is not free within
- * a second is tried again, five minutes at least, and held by no migration for long (docs/internals/compatibility.md).
+ * a second is tried again, five minutes at least, and held by no migration for long (docs/internals.md).
  * @throws Error where a version before 1.4.0 wrote the database; nothing is changed then
  */
 export async function migrate(

@@ -1,4 +1,4 @@
-/** Judges the return of each game, day after day, as far as settlement reports are complete (docs/rtp.md). */
+/** Judges the return of each game, day after day, as far as settlement reports are complete (docs/reports.md). */
 import { type SheetMoments, sheetMoments } from '../domain/rtp.js';
 import type { Store } from '../postgres/store.js';
 

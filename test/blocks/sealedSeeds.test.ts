@@ -29,7 +29,7 @@ interface Row {
   sealed: string | null;
 }
 
-/** Opened here again, as docs/internals/blocks.md describes it. */
+/** Opened here again, as docs/internals.md describes it. */
 function opened({ sealed, ...row }: Row, keys: readonly string[]): Row {
   if (sealed === null) return { sealed, ...row };
   const key = Buffer.from(new SecretBox(keys).open(sealed), 'base64');

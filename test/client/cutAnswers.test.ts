@@ -87,9 +87,9 @@ test('the TypeScript client spins once for a requestId, wherever an answer is cu
 }, 180_000);
 
 test.skipIf(spawnSync('python3', ['--version']).status !== 0)(
-  'the program of the Python page spins once for a requestId, wherever an answer is cut',
+  'the program in Python of the quick start spins once for a requestId, wherever an answer is cut',
   async () => {
-    const page = readFileSync(join(ROOT, 'docs', 'python.md'), 'utf8');
+    const page = readFileSync(join(ROOT, 'docs', 'quick-start.md'), 'utf8');
     const [calling, once] = [...page.matchAll(/```python\n([\s\S]*?)```/g)].map(([, code]) => code!);
     // The page's own example follows its function; the waits are not what is tested.
     const program = `${calling}\n${once!.split('\ngame = ')[0]!.replace('pause = 0.1', 'pause = 0.001')}`;

@@ -1,4 +1,4 @@
-/** The pages of Python and curl, run as they are written; the client's package, installed as a partner would. */
+/** The samples of the quick start and of the page of sheets, run as they are written; the client's package, installed as a partner would. */
 import { execFile, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -39,22 +39,33 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Blocks with a label, which become tabs, too. */
+const QUICK_START = read('docs', 'quick-start.md');
+
+/** The blocks of a page in a language, those with a label included. */
 const samplesOf = (page: string, language: string): string => docCode(`docs/${page}`, language).join('\n');
 
-/** The blocks of a page in a language, one after the other, with the address of the service. */
-const programOf = (page: string, language: string): string =>
-  [...read('docs', page).matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))]
+/** The blocks without a label of a part of the quick start, in order, with the address of the service. */
+const programOf = (part: string, language: string): string =>
+  [...part.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))]
     .map(([, code]) => code!.replaceAll(ORIGIN, service.base))
     .join('\n');
 
-test.skipIf(!isThere('python3'))('the page of Python spins once, lists, and plays a round', async () => {
-  await service.newGame(partner.key, parSheet('classic-3-reel'));
-  await registerTable(service, partner.partnerId);
-  const env = { PATH: process.env.PATH, HOME: folder, SPINDLE_URL: service.base, SPINDLE_KEY: partner.key };
-  const { stdout } = await run('python3', ['-c', programOf('python.md', 'python')], { env });
-  expect(stdout).toMatch(/^paid [\d.]+ balance [\d.]+\n\d+ spins so far\nKS-4103\nthe round paid [\d.]+\n$/);
-});
+/** The sample of the tabs, which spins without the rest of the page. */
+const tabOf = (label: string): string =>
+  new RegExp(`\`\`\`\\w+ ${label}\\n([\\s\\S]*?)\`\`\``).exec(QUICK_START)![1]!;
+
+test.skipIf(!isThere('python3'))(
+  'the program in Python of the quick start spins once, lists, and plays a round',
+  async () => {
+    await service.newGame(partner.key, parSheet('classic-3-reel'));
+    await registerTable(service, partner.partnerId);
+    const env = { PATH: process.env.PATH, HOME: folder, SPINDLE_URL: service.base, SPINDLE_KEY: partner.key };
+    const { stdout } = await run('python3', ['-c', programOf(QUICK_START, 'python')], { env });
+    expect(stdout).toMatch(
+      /^paid [\d.]+ balance [\d.]+\n\d+ spins so far\nKS-4103\nthe round paid [\d.]+\n$/,
+    );
+  },
+);
 
 test.skipIf(!isThere('python3'))(
   'the samples of Python in the pages of sheets and of the quick start register a game and spin it',
@@ -62,12 +73,12 @@ test.skipIf(!isThere('python3'))(
     const { key } = await service.newPartner();
     await writeFile(join(folder, 'par-sheet.json'), JSON.stringify(parSheet('classic-3-reel')));
     const env = { PATH: process.env.PATH, HOME: folder, SPINDLE_URL: service.base, SPINDLE_KEY: key };
-    const spin = samplesOf('quick-start.md', 'python')
+    const spin = tabOf('Python')
       .replace('once(', 'spin = once(')
       .replace('"gameId": 1', '"gameId": game["gameConfigId"]');
-    // The functions of the page of Python, without the game that it looks for.
-    const [calling, once] = docCode('docs/python.md', 'python');
-    const functions = `${calling}\n${once!.slice(0, once!.indexOf('\ngame = '))}`;
+    // The functions of the whole program, without the game that it looks for.
+    const [calling, once] = [...QUICK_START.matchAll(/```python\n([\s\S]*?)```/g)].map(([, code]) => code);
+    const functions = `${calling}\n${once!.split('\ngame = ')[0]}`;
     const program = [functions, samplesOf('par-sheets.md', 'python'), spin, 'print(spin["requestId"])'];
     const { stdout } = await run('python3', ['-c', program.join('\n')], { env, cwd: folder });
     expect(stdout).toBe('first-spin\n');
@@ -78,7 +89,7 @@ test('the samples of TypeScript in the pages of sheets and of the quick start re
   const { key } = await service.newPartner();
   await writeFile(join(folder, 'par-sheet.json'), JSON.stringify(parSheet('classic-3-reel')));
   const client = join(ROOT, 'dist', 'clients', 'typescript', 'src', 'index.js');
-  const spin = samplesOf('quick-start.md', 'ts')
+  const spin = tabOf('TypeScript')
     .replace('await', 'const spin = await')
     .replace('gameId: 1', 'gameId: game.gameConfigId');
   const program = `import { readFile } from 'node:fs/promises';
@@ -93,10 +104,10 @@ console.log(spin.requestId);`;
 });
 
 test.skipIf(!isThere('curl'))(
-  'the page of curl registers a game, spins once, and chooses an outcome',
+  'the first steps of the quick start register a game, spin once, and choose an outcome',
   async () => {
     const { key } = await service.newPartner();
-    const program = programOf('curl.md', 'sh').replace('KEY=ks_…', `KEY=${key}`);
+    const program = programOf(QUICK_START.split('\n## 4. ')[0]!, 'sh').replace('KEY=ks_…', `KEY=${key}`);
     const { stdout } = await run('bash', ['-euc', program], { cwd: folder, env: { PATH: process.env.PATH } });
     expect(stdout).toMatch(/idempotent-replayed: true/i);
     expect(stdout).toContain('"sandbox":{"forced":true}');

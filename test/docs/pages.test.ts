@@ -164,8 +164,8 @@ describe.skipIf(browser === undefined)('the pages of /docs', { timeout: 5 * WAIT
     await picture(page, 'errors-row-phone', false);
     await page.getByRole('button', { name: 'Menu' }).click();
     await picture(page, 'menu-phone', false);
-    await page.getByRole('navigation').getByRole('link', { name: 'Idempotency' }).click();
-    await page.waitForURL('**/docs/idempotency');
+    await page.getByRole('navigation').getByRole('link', { name: 'Requests' }).click();
+    await page.waitForURL('**/docs/requests');
     await page.context().close();
   });
 

@@ -10,7 +10,7 @@ const LOADS = [100, 1000, 10_000, 50_000];
 const of = (spins: number) => capacityOf({ spins, partners: 50, players: 100_000, days: 30 });
 
 describe('the page of capacity', () => {
-  const page = readFileSync(join(ROOT, 'docs', 'capacity.md'), 'utf8');
+  const page = readFileSync(join(ROOT, 'docs', 'scaling.md'), 'utf8');
 
   test.each(CAPACITY_ROWS)('says of %s what the command says', (what, value) => {
     const cells = LOADS.map((spins) => value(of(spins)));

@@ -1,6 +1,6 @@
 /**
  * `npm run test:rng [-- KIND…]`: the battery of `spindle rng test` over 100 seeds of each kind of draws, at the least size: it must fail
- * as often as its rule says (docs/rng.md), 0.01 + 0.0001 × tests of all runs. Minutes of all processors: no part of `npm test`.
+ * as often as its rule says (docs/compliance.md), 0.01 + 0.0001 × tests of all runs. Minutes of all processors: no part of `npm test`.
  */
 import { createHash } from 'node:crypto';
 import { availableParallelism } from 'node:os';

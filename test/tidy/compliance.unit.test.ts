@@ -8,7 +8,7 @@ const STATES = ['met', 'partial', 'open', 'partner', 'lab'];
 
 /** What is wrong with the table of a page. @param titlesOf the text of a test file; undefined: there is none */
 function faults(page: string, textOf: (file: string) => string | undefined): string[] {
-  const table = page.split('\n| Clause |')[1] ?? '';
+  const table = (page.split('\n| Clause |')[1] ?? '').split('\n## ')[0]!;
   const rows = table
     .split('\n')
     .slice(2)

@@ -15,6 +15,7 @@ const pages = [
   ...readdirSync(ROOT).filter((file) => file.endsWith('.md')),
   ...filesIn('docs', /\.md$/),
   'bench/results/README.md',
+  'test/README.md',
   'bench/results/history.md',
   'clients/typescript/README.md',
   'clients/typescript/API_CHANGELOG.md',
@@ -160,6 +161,24 @@ describe('docs/adr', () => {
       expect(file!.startsWith(`${number}-`)).toBe(true);
       expect(read(`docs/adr/${file}`).split('\n')[0]).toBe(`# ${number}. ${title}`);
     }
+  });
+});
+
+/** More pages than a newcomer finds their way in are merged. */
+const PAGES_MAX = 24;
+
+describe('docs/README.md', () => {
+  test('lists each page of the folder once, in a line of its own, and nothing that is not there', () => {
+    const files = readdirSync(join(ROOT, 'docs')).filter((file) => file.endsWith('.md'));
+    const listed = [...read('docs/README.md').matchAll(/^- \[[^\]]+\]\(([\w-]+\.md)\): .+\.$/gm)].map(
+      ([, file]) => file!,
+    );
+    expect(listed.sort()).toEqual(files.filter((file) => file !== 'README.md').sort());
+  });
+
+  test(`leads to at most ${PAGES_MAX} pages, itself included`, () => {
+    const files = filesIn('docs', /\.md$/).filter((file) => !file.startsWith(join('docs', 'adr')));
+    expect(files.length).toBeLessThanOrEqual(PAGES_MAX);
   });
 });
 

@@ -16,12 +16,10 @@ const group = (name: string, pages: readonly [slug: string, title: string, file:
 /** In the order of the navigation. A file that is not there has no page. */
 export const PAGES: readonly PageSource[] = [
   ...group('Start', [
-    ['', 'Overview', 'docs/overview.md'],
+    ['', 'Overview', 'docs/README.md'],
     ['quick-start', 'Quick start', 'docs/quick-start.md'],
     ['par-sheets', 'PAR sheets', 'docs/par-sheets.md'],
     ['client', 'TypeScript client', 'clients/typescript/README.md'],
-    ['python', 'Python', 'docs/python.md'],
-    ['curl', 'curl', 'docs/curl.md'],
   ]),
   ...group('Reference', [
     ['api', 'API reference', 'openapi/partner.v1.json'],
@@ -31,20 +29,16 @@ export const PAGES: readonly PageSource[] = [
     ['changelog', 'Changelog', 'clients/typescript/API_CHANGELOG.md'],
   ]),
   ...group('Guides', [
-    ['idempotency', 'Idempotency', 'docs/idempotency.md'],
+    ['requests', 'Requests', 'docs/requests.md'],
     ['webhooks', 'Webhooks', 'docs/webhooks.md'],
-    ['rate-limits', 'Rate limits', 'docs/rate-limits.md'],
-    ['sandbox', 'Sandbox', 'docs/sandbox.md'],
     ['raffles', 'Raffles', 'docs/raffles.md'],
     ['communal', 'Communal bonus', 'docs/communal.md'],
     ['blackjack', 'Blackjack', 'docs/blackjack.md'],
     ['proofs', 'Proofs', 'docs/proofs.md'],
-    ['rtp', 'Return of a game', 'docs/rtp.md'],
+    ['reports', 'Reports', 'docs/reports.md'],
   ]),
   ...group('Run it', [
-    ['run', 'Run it', 'docs/run.md'],
-    ['command', 'Command', 'docs/command.md'],
-    ['console', 'Console', 'docs/console.md'],
+    ['operators', 'Run it', 'docs/operators.md'],
     ['compliance', 'Compliance', 'docs/compliance.md'],
     ['operator-api', 'Operator API', 'openapi/operator.v1.json'],
   ]),

@@ -1,5 +1,5 @@
 /**
- * A test of random draws, and how a battery of them is judged (docs/rng.md).
+ * A test of random draws, and how a battery of them is judged (docs/compliance.md).
  *
  * Each test counts a stretch of draws by itself, so that stretches are counted on several threads and their counts added up.
  */

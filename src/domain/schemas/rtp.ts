@@ -1,4 +1,4 @@
-/** The return to player of a game as it is judged (docs/rtp.md), and the reviews of it. */
+/** The return to player of a game as it is judged (docs/reports.md), and the reviews of it. */
 import { Type } from '#typebox';
 import { RTP_STATES, RTP_WINDOWS } from '../rtp.js';
 import { choice, ID_MAX, nullable, Page, pageMembers, REASON_PATTERN, timestamp, usd } from './common.js';

@@ -1,4 +1,4 @@
-/** The return to player of games as it was judged, and the reviews of it (docs/rtp.md). */
+/** The return to player of games as it was judged, and the reviews of it (docs/reports.md). */
 import * as contract from '../../contract/endpoints/rtp.js';
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';

@@ -1,4 +1,4 @@
-/** Outcomes that testers of sandbox accounts choose (docs/sandbox.md). For a production account there is no such path. */
+/** Outcomes that testers of sandbox accounts choose (docs/requests.md). For a production account there is no such path. */
 import { FORCED_MAX } from '../../cells/forceOutcome.js';
 import * as contract from '../../contract/endpoints/spins.js';
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';

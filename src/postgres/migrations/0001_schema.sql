@@ -977,7 +977,7 @@ CREATE TABLE settlement_notices (
   noticed_at timestamptz NOT NULL
 );
 
--- Judgements of a game's return, one for each day and window (docs/rtp.md). Rows never change.
+-- Judgements of a game's return, one for each day and window (docs/reports.md). Rows never change.
 CREATE TABLE rtp_records (
   game_id integer NOT NULL REFERENCES games,
   day date NOT NULL,

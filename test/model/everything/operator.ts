@@ -172,7 +172,7 @@ export const movePartner: Command<number> = {
     const begun = await session.operator('POST', `/partners/${partnerId}/move`, { cell });
     session.expect(begun, 'move', '202');
     session.isMoving = true;
-    // Choices that wait are forgotten (docs/sandbox.md).
+    // Choices that wait are forgotten (docs/requests.md).
     state.forced.clear();
     // What follows meets the end of the move.
     await moveHas(session, 'switchedAt');
