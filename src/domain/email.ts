@@ -1,4 +1,4 @@
-/** E-mails: which events are also sent so, and their texts (docs/operations.md, "E-mail"). Plain text, one template each. */
+/** E-mails: which events are also sent so, and their texts. Plain text, one template each. */
 import type { EventData, EventType, OperatorEvent } from './webhook.js';
 
 /** The events of which a partner's contact gets an e-mail. */

@@ -39,7 +39,6 @@ const RUN: readonly (readonly [page: string, language: string, count: number, te
 ];
 
 const CURL = 'the requests are those of docs/quick-start.md, whose first steps are run';
-const COMPOSE = 'builds an image: `npm run test:image` and `npm run test:chart` do what it says';
 /** Blocks that no test runs as they are written, and why. */
 const NOT_RUN: readonly (readonly [page: string, language: string, count: number, why: string])[] = [
   [
@@ -62,8 +61,12 @@ const NOT_RUN: readonly (readonly [page: string, language: string, count: number
   ],
   ['docs/blackjack.md', 'sh', 2, 'rounds of an example; test/blackjack plays them'],
   ['docs/compliance.md', 'sh', 2, "pipes gigabytes into another program's tests"],
-  ['docs/kubernetes.md', 'sh', 4, 'needs a cluster; test/deployment renders the chart'],
-  ['docs/operations.md', 'sh', 2, COMPOSE],
+  [
+    'docs/containers.md',
+    'sh',
+    6,
+    'needs a cluster, or builds an image: `npm run test:image` and `npm run test:chart` do what it says',
+  ],
   [
     'docs/operators.md',
     'sh',
