@@ -1,5 +1,4 @@
 /** Webhooks on one host take turns: what one of them does, dead or busy, holds up none of the others. */
-
 import { expect, onTestFinished, test } from 'vitest';
 import type { Constants } from '../../src/constants.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
