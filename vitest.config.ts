@@ -8,7 +8,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 /** Of `npm run test:faults`: each of its files takes long, or gives the two cores of a small machine much to do. */
 const FAULTS = `
   archive/communalDrop
-  bench/history
+  history/history
   cells/{acknowledgement,bindingTimes,cuts,moreCells,moveLocks,stoppedFrontEnd}
   client/killed
   cluster/cluster

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:archive -- [--rows 10000000] [--days 30] [--keep 5] [--rate 500]`
+ * `npm run bench -- archive [--rows 10000000] [--days 30] [--keep 5] [--rate 500]`
  *
  * A ledger of many days, which the service itself books: archived, verified, read by DuckDB and by hyparquet, and dropped but for some
  * days, while spins go on; each command is killed at each of its steps once and repeated. Then the books are audited, Redis is emptied
@@ -43,9 +43,7 @@ import {
 import { ownStores } from '../test/support/stores.js';
 import { pause, until } from '../test/support/wait.js';
 import type { StepOrder, StepResult } from './archiveStep.js';
-import { startGenerator } from './generator.js';
-import type { Target } from './load.js';
-import type { LoadResult } from './measurement.js';
+import { type LoadResult, startGenerator, type Target } from './load.js';
 
 const { values } = parseArgs({
   options: {
@@ -161,8 +159,7 @@ async function setUp(cleanup: Cleanup): Promise<Stage> {
     partners.push(partner);
     targets.push({ apiKey: partner.key, gameId: partner.gameId, wagerUsd: 0.25 });
   }
-  const generator = await startGenerator(cleanup);
-  console.log(`load: ${generator.name}`);
+  const generator = startGenerator(cleanup);
   const load = (seconds: number, connections: number, rate: number | undefined) => {
     const order = { targets, players: PLAYERS, hasRequestId: true, connections, seconds, rate };
     return generator.load({ ...order, base: stage.service.base! });

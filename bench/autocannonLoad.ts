@@ -1,6 +1,5 @@
 /**
- * The load generator made of autocannon's clients: for whoever trusts a known tool more, and where that in C (ringLoad.ts), which
- * costs less, can't be built. Requests are patched templates (spinRequests.ts): autocannon's `setupRequest` builds headers
+ * Load by autocannon's clients. Requests are patched templates (spinRequests.ts): autocannon's `setupRequest` builds headers
  * and body anew and cost more than all the rest. Its own rates (`overallRate`, `connectionRate`) send each connection's share
  * of a second as fast as answers come and then pause, and correct the latencies by an interval of `ceil(1 / rate)`
  * milliseconds, which is 1 for every rate; so an open loop follows schedule.ts.
@@ -9,11 +8,8 @@
  * the spins that the server dealt.
  */
 import autocannon from 'autocannon';
-import { latenciesOf, newHistogram } from './histogram.js';
-import { type LoadOrder, TIMEOUT_SECONDS, takeOrders } from './load.js';
-import type { LoadResult } from './measurement.js';
-import { Schedule } from './schedule.js';
-import { SecondMeter } from './secondMeter.js';
+import type { LoadOrder, LoadResult } from './load.js';
+import { newHistogram, Schedule } from './schedule.js';
 import { SpinRequests } from './spinRequests.js';
 
 /** What is used of autocannon's client beyond its published type: what it sends, when, and after how many it ends. */
@@ -28,6 +24,9 @@ interface Client {
 }
 
 const SAMPLE_MS = 100;
+/** A request that has no answer after this many seconds has failed. */
+const TIMEOUT_SECONDS = 10;
+
 /** Takes a client over: it sends nothing by itself any more. */
 function follow(schedule: Schedule, client: Client): void {
   const send = client._doRequest.bind(client);
@@ -41,7 +40,7 @@ function follow(schedule: Schedule, client: Client): void {
   client._doRequest = () => schedule.isFree(connection);
 }
 
-function run(order: LoadOrder): Promise<LoadResult> {
+export function loadByAutocannon(order: LoadOrder): Promise<LoadResult> {
   const requests = new SpinRequests(order);
   const nextRequest = (): Buffer => {
     const request = Buffer.allocUnsafe(requests.length);
@@ -52,7 +51,6 @@ function run(order: LoadOrder): Promise<LoadResult> {
   const latencyMicros = newHistogram();
   return new Promise((resolve, reject) => {
     const schedule = order.rate === undefined ? undefined : new Schedule(order.rate, order.seconds);
-    const seconds = schedule && new SecondMeter();
     const startedMs = schedule?.startMs ?? performance.now();
     let endedMs = startedMs;
     const instance = autocannon(
@@ -87,18 +85,18 @@ function run(order: LoadOrder): Promise<LoadResult> {
           errors: result.errors,
           statuses: Object.fromEntries(statuses),
           seconds: (endedMs - startedMs) / 1000,
-          ...latenciesOf(latencyMicros),
-          ...(schedule && { lateP99Ms: schedule.lateMicros.getValueAtPercentile(99) / 1000 }),
-          ...(seconds && { bySecond: seconds.end() }),
+          p50Ms: latencyMicros.getValueAtPercentile(50) / 1000,
+          p99Ms: latencyMicros.getValueAtPercentile(99) / 1000,
+          p999Ms: latencyMicros.getValueAtPercentile(99.9) / 1000,
+          maxMs: latencyMicros.maxValue / 1000,
+          lateP99Ms: schedule && schedule.lateMicros.getValueAtPercentile(99) / 1000,
         });
       },
     );
     instance.on('response', (client, _status, _bytes, responseMs) => {
       endedMs = performance.now();
       const latencyMs = schedule === undefined ? responseMs : endedMs - (client as unknown as Client).dueMs;
-      const micros = Math.round(latencyMs * 1000);
-      latencyMicros.recordValue(micros);
-      seconds?.record(micros);
+      latencyMicros.recordValue(Math.round(latencyMs * 1000));
     });
     if (schedule === undefined) {
       setTimeout(() => {
@@ -107,5 +105,3 @@ function run(order: LoadOrder): Promise<LoadResult> {
     }
   });
 }
-
-takeOrders(run);

@@ -1,81 +1,157 @@
 /**
- * What processes that have nothing to do ask of the stores: `npm run bench:idle -- 1 10` (numbers of front ends, beside one worker),
- * and what that costs Redis and Postgres. Needs Linux, and 100 MB of memory for each front end.
+ * `npm run bench -- idle [--seconds 30] 1 10`       numbers of front ends, beside one worker
+ * `npm run bench -- idle --embedded [other builds]`  one process with embedded stores, and those of other builds (folders) at the same time
+ *
+ * What processes that have nothing to do take, and ask of the stores: CPU of all threads, transactions, commands (those within
+ * scripts included), wake-ups of the main threads, memory. It is measured once the rush of the start is over; on a machine that does
+ * other work only figures of one time compare. Needs Linux, and 100 MB of memory for each process.
  */
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
-import { Cleanup } from '../test/support/cleanup.js';
+import { STORES_FILE } from '../src/storesFile.js';
+import { type Cleanup, runToEnd } from '../test/support/cleanup.js';
+import { mainOf, ROOT } from '../test/support/root.js';
 import { environment, spawnService } from '../test/support/service.js';
 import { ownStores } from '../test/support/stores.js';
 import { pause } from '../test/support/wait.js';
-import { CpuMeter, cpuBetween } from './measure.js';
-import { residentBytes } from './memory.js';
+import { CpuMeter, cpuBetween, type Processes, requireProc, residentBytes } from './measure.js';
+import { startServerProcess } from './service.js';
+import { wholeNumber } from './shape.js';
 
-const SECONDS = 30;
-const SETTLED_AFTER_MS = 5000;
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    embedded: { type: 'boolean', default: false },
+    seconds: { type: 'string', default: '60' },
+    settle: { type: 'string', default: '80' },
+  },
+});
+const SECONDS = wholeNumber('seconds', values.seconds);
+const SETTLE_SECONDS = wholeNumber('settle', values.settle, 0);
 /** Front ends that start at once. */
 const STARTS = 4;
+const LEAST_SHOWN = 0.1;
 
-const numbers = process.argv.slice(2).map(Number);
-const cleanup = new Cleanup();
-try {
-  const stores = await ownStores();
-  cleanup.add(() => stores.drop());
+interface Idle {
+  readonly name: string;
+  readonly redis: Redis;
+  readonly sql: postgres.Sql;
+  /** `server`, `redis`, `postgres`, and `worker` where it is a process of its own. */
+  readonly processes: Processes;
+}
+
+function open(
+  name: string,
+  stores: { readonly redisUrl: string; readonly databaseUrl: string },
+  processes: Processes,
+  cleanup: Cleanup,
+): Idle {
   const redis = new Redis(stores.redisUrl, { protocol: 2 });
   cleanup.add(() => redis.disconnect());
   const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   cleanup.add(() => sql.end());
+  return { name, redis, sql, processes };
+}
 
-  /** Calls of each command, those within scripts included. */
-  const commands = async (): Promise<Map<string, number>> =>
-    new Map(
-      [...(await redis.info('commandstats')).matchAll(/^cmdstat_(\S+?):calls=(\d+)/gm)].map(
-        ([, name, calls]) => [name!, Number(calls)],
-      ),
-    );
-  const transactions = async (): Promise<number> => {
-    const [row] =
-      await sql`SELECT xact_commit + xact_rollback AS n FROM pg_stat_database WHERE datname = current_database()`;
-    return Number(row!.n);
-  };
+/** What counts up, by name. */
+async function countsOf({ redis, sql, processes }: Idle): Promise<Map<string, number>> {
+  const [row] =
+    await sql`SELECT xact_commit + xact_rollback AS n FROM pg_stat_database WHERE datname = current_database()`;
+  const commands = (await redis.info('commandstats')).matchAll(/^cmdstat_(\S+?):calls=(\d+)/gm);
+  const wakeUps = processes.server!.map((pid) =>
+    number(/^voluntary_ctxt_switches:\s+(\d+)/m, readFileSync(`/proc/${pid}/status`, 'utf8')),
+  );
+  return new Map([
+    ['transactions', Number(row!.n)],
+    ['wake-ups of the main threads', wakeUps.reduce((sum, each) => sum + each, 0)],
+    ...[...commands].map(([, name, calls]): [string, number] => [name!, Number(calls)]),
+  ]);
+}
 
-  const start = async (more: NodeJS.ProcessEnv): Promise<number> => {
-    const service = await spawnService(
-      environment(stores, { SPIN_DEADLINE_MS: '3000', TEST_CONSTANTS: undefined, ...more }),
+/** All of them over the same seconds. */
+async function measure(services: readonly Idle[]): Promise<void> {
+  await pause(SETTLE_SECONDS * 1000);
+  const meters = services.map(({ processes }) => new CpuMeter(processes));
+  const sample = () =>
+    Promise.all(
+      services.map(async (service, at) => ({ counts: await countsOf(service), cpu: meters[at]!.sample() })),
     );
+  const before = await sample();
+  const from = performance.now();
+  await pause(SECONDS * 1000);
+  const seconds = (performance.now() - from) / 1000;
+  const after = await sample();
+  for (const [at, { name, processes }] of services.entries()) {
+    const micros = Object.entries(cpuBetween(before[at]!.cpu, after[at]!.cpu));
+    const total = micros.reduce((sum, [, each]) => sum + each, 0);
+    const cpu = [...micros, ['total', total] as const].map(
+      ([process, each]) => `${process} ${(each / seconds / 1e4).toFixed(2)} %`,
+    );
+    const rates = [...after[at]!.counts]
+      .map(([what, count]) => [what, (count - (before[at]!.counts.get(what) ?? 0)) / seconds] as const)
+      .filter(([, rate]) => rate >= LEAST_SHOWN)
+      .map(([what, rate]) => `${what} ${rate.toFixed(1)}`);
+    const megabytes = processes.server!.map((pid) => (residentBytes(pid) / 1e6).toFixed(0));
+    console.log(
+      `${name}: of a core ${cpu.join(', ')}; a second ${rates.join(', ')}; MB ${megabytes.join(', ')}`,
+    );
+  }
+}
+
+async function frontEnds(cleanup: Cleanup): Promise<void> {
+  const stores = await ownStores();
+  cleanup.add(() => stores.drop());
+  const start = async (ROLES: string): Promise<number> => {
+    const env = environment(stores, { SPIN_DEADLINE_MS: '3000', TEST_CONSTANTS: undefined, ROLES });
+    const service = await spawnService(env);
     cleanup.add(() => service.stop());
     return service.pid;
   };
-  await start({ ROLES: 'worker' });
-  const fronts: number[] = [];
-  for (const number of numbers) {
-    while (fronts.length < number) {
-      const starts = Array.from({ length: Math.min(STARTS, number - fronts.length) }, () =>
-        start({ ROLES: 'http' }),
-      );
-      fronts.push(...(await Promise.all(starts)));
+  const worker = [await start('worker')];
+  const server: number[] = [];
+  const processes = { worker, server, redis: [stores.redis.pid()!], postgres: [stores.postgres.pid()!] };
+  for (const count of positionals.map((each) => wholeNumber('front ends', each))) {
+    while (server.length < count) {
+      const starts = Array.from({ length: Math.min(STARTS, count - server.length) }, () => start('http'));
+      server.push(...(await Promise.all(starts)));
     }
-    await pause(SETTLED_AFTER_MS);
-    const meter = new CpuMeter({ redis: [stores.redis.pid()!], postgres: [stores.postgres.pid()!], fronts });
-    const before = { commands: await commands(), transactions: await transactions(), cpu: meter.sample() };
-    const from = performance.now();
-    await pause(SECONDS * 1000);
-    const seconds = (performance.now() - from) / 1000;
-    const cpu = cpuBetween(before.cpu, meter.sample());
-    const done = (await transactions()) - before.transactions;
-    const rates = [...(await commands())]
-      .map(([name, calls]) => [name, (calls - (before.commands.get(name) ?? 0)) / seconds] as const)
-      .filter(([, rate]) => rate >= 0.1)
-      .sort(([, a], [, b]) => b - a);
-    const all = rates.reduce((sum, [, rate]) => sum + rate, 0);
-    const share = (name: string): string => `${(cpu[name]! / seconds / 1e4).toFixed(2)} %`;
-    const megabytes = fronts.reduce((sum, pid) => sum + residentBytes(pid), 0) / number / 1e6;
-    process.stdout.write(
-      `1 worker, ${number} front ends: ${(done / seconds).toFixed(1)} transactions/s, ${all.toFixed(1)} Redis commands/s ` +
-        `(${rates.map(([name, rate]) => `${name} ${rate.toFixed(1)}`).join(', ')}); of a core Redis ${share('redis')}, ` +
-        `Postgres ${share('postgres')}, the front ends ${share('fronts')}; ${megabytes.toFixed(0)} MB a front end\n`,
-    );
+    await measure([open(`1 worker, ${count} front ends`, stores, processes, cleanup)]);
   }
-} finally {
-  await cleanup.run();
 }
+
+async function startEmbedded(root: string, cleanup: Cleanup): Promise<Idle> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'spindle-bench-'));
+  cleanup.add(() => rm(dataDir, { recursive: true, force: true }));
+  const env = { DATA_DIR: dataDir, PORT: '0', METRICS_PORT: '0', LOG_LEVEL: 'warn' };
+  const { pid } = await startServerProcess({ program: mainOf(root), env }, cleanup);
+  const stores = JSON.parse(readFileSync(join(dataDir, STORES_FILE), 'utf8')) as {
+    readonly redisUrl: string;
+    readonly databaseUrl: string;
+  };
+  const asked = open(root, stores, {}, cleanup);
+  const [row] = await asked.sql`SELECT current_setting('data_directory') AS folder`;
+  const redis = [number(/^process_id:(\d+)/m, await asked.redis.info('server'))];
+  const main = [number(/^(\d+)$/m, readFileSync(join(row!.folder, 'postmaster.pid'), 'utf8'))];
+  return { ...asked, processes: { server: [pid], redis, postgres: main } };
+}
+
+function number(pattern: RegExp, text: string): number {
+  const match = pattern.exec(text);
+  if (match === null) throw new Error(`${pattern} is not in: ${text}`);
+  return Number(match[1]);
+}
+
+await runToEnd(async (cleanup) => {
+  requireProc();
+  if (values.embedded) {
+    const services: Idle[] = [];
+    for (const root of [...positionals, ROOT]) services.push(await startEmbedded(root, cleanup));
+    await measure(services);
+  } else await frontEnds(cleanup);
+  return true;
+});

@@ -1,5 +1,11 @@
-/** What a load generator is told and how it takes it: a process of its own that runs one order after the other. */
-import type { LoadResult } from './measurement.js';
+/** The load generator as its parent sees it: a process that loads a server as it is ordered, and tells what came of it. */
+import { fork } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import type { Cleanup } from '../test/support/cleanup.js';
+import { ROOT } from '../test/support/root.js';
+import { endProcess } from '../test/support/serverProcess.js';
 
 /** A game, and the key of its partner. */
 export interface Target {
@@ -23,19 +29,56 @@ export interface LoadOrder {
   readonly requestIdPrefix: string;
 }
 
-/** A request that has no answer after this many seconds has failed. */
-export const TIMEOUT_SECONDS = 10;
+export interface LoadResult {
+  /** Answers with a 2xx status: spins that were dealt. */
+  readonly spins: number;
+  readonly non2xx: number;
+  /** Connections that failed, and requests that were given up. */
+  readonly errors: number;
+  readonly statuses: Readonly<Record<string, number>>;
+  /** From the first request to the last answer. */
+  readonly seconds: number;
+  /** Closed loop: from the request's sending. Open loop: from the time at which it should have been sent. */
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly p999Ms: number;
+  readonly maxMs: number;
+  /**
+   * Open loop: from the time at which a request should have been sent until it was, of those for which a connection was free:
+   * the generator's own part of the latency.
+   */
+  readonly lateP99Ms: number | undefined;
+}
 
-/** Runs the orders that the parent process sends and tells it what came of each; ends with the parent. */
-export function takeOrders(run: (order: LoadOrder) => Promise<LoadResult>): void {
-  process.on('disconnect', () => process.exit());
-  process.on('message', (order: LoadOrder) => {
-    run(order).then(
-      (result) => process.send!(result),
-      (error: unknown) => {
-        console.error(error);
-        process.exit(1);
-      },
-    );
-  });
+export interface Generator {
+  readonly pid: number;
+  load(order: Omit<LoadOrder, 'path' | 'requestIdPrefix'>): Promise<LoadResult>;
+}
+
+const SPIN_PATH = '/api/partner/v1/spin';
+/** A request id is as long as a UUID: this, a hyphen and 12 digits. */
+const PREFIX_LENGTH = 23;
+
+export function startGenerator(cleanup: Cleanup): Generator {
+  const requestIdPrefix = randomBytes(12).toString('hex').slice(0, PREFIX_LENGTH);
+  const child = fork(join(ROOT, 'dist', 'bench', 'generator.js'));
+  cleanup.add(() => endProcess(child));
+  return {
+    pid: child.pid!,
+    load: async (part) => {
+      const answered = new AbortController();
+      child.send({ ...part, path: SPIN_PATH, requestIdPrefix });
+      try {
+        const [result] = await Promise.race([
+          once(child, 'message', answered),
+          once(child, 'exit', answered).then(() => {
+            throw new Error('The load generator has ended');
+          }),
+        ]);
+        return result as LoadResult;
+      } finally {
+        answered.abort();
+      }
+    },
+  };
 }

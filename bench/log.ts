@@ -1,5 +1,5 @@
 /**
- * `npm run bench:log -- [sealing] [append] [proofs] [raffle] [first]`: what the public log costs (docs/proofs.md), each
+ * `npm run bench -- log [sealing] [append] [proofs] [raffle] [first]`: what the public log costs (docs/proofs.md), each
  * figure the median of its rounds; all of it without words. Starts stores and the service itself. Needs Linux.
  */
 import { randomBytes } from 'node:crypto';
@@ -20,9 +20,8 @@ import { until } from '../test/support/wait.js';
 import { compiledSheet, drawFrom } from '../workers/drawBlock.js';
 import { makeBlock, treeOf } from '../workers/makeBlock.js';
 import { sealRaffle } from '../workers/sealRaffle.js';
-import { CpuMeter, cpuBetween } from './measure.js';
+import { CpuMeter, cpuBetween, median } from './measure.js';
 import { sheet } from './service.js';
-import { median } from './summary.js';
 
 const SHEET = sheet as unknown as ParSheet;
 const RAFFLE = {

@@ -1,10 +1,11 @@
 /**
- * CPU time of processes, from /proc/<pid>/stat (proc(5)). Each is counted with its children: those that live are
+ * CPU time and memory of processes, from /proc (proc(5)). Each is counted with its children: those that live are
  * looked up by their parent, those that have ended are in the parent's own `cutime` and `cstime`. So a Postgres is all
  * of its processes, and a Redis has the rewrites of its log with it. A child that is named itself is counted there alone.
  */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
+import { availableParallelism, cpus, loadavg } from 'node:os';
 
 /** Process ids by what they are called in the results; several of one name are summed. */
 export type Processes = Readonly<Record<string, readonly number[]>>;
@@ -122,4 +123,72 @@ function allStats(): Map<number, Stat> {
     });
   }
   return stats;
+}
+
+function kilobytes(path: string, name: string): number {
+  const match = new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(readFileSync(path, 'utf8'));
+  return match === null ? 0 : Number(match[1]);
+}
+
+/** Resident memory of a process, bytes. */
+export const residentBytes = (pid: number): number => kilobytes(`/proc/${pid}/status`, 'VmRSS') * 1024;
+
+/** What a process and its children hold, bytes. */
+export interface TreeBytes {
+  /** Their own. */
+  readonly own: number;
+  /** What they share, such as the shared buffers of Postgres as far as they were ever used: full, they don't grow. */
+  readonly shared: number;
+}
+
+/**
+ * Memory of a process and its children, of what they share each one its share: the sum of their resident memory would
+ * count Postgres's shared buffers once for each of its processes.
+ */
+export function treeBytes(pid: number): TreeBytes {
+  let own = 0;
+  let shared = 0;
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
+      const parent = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
+      if (Number(name) !== pid && parent !== pid) continue;
+      const rollup = `/proc/${name}/smaps_rollup`;
+      const ofProcess = kilobytes(rollup, 'Pss') * 1024;
+      const ofShared = kilobytes(rollup, 'Pss_Shmem') * 1024;
+      own += ofProcess - ofShared;
+      shared += ofShared;
+    } catch {
+      // It has ended since the folder was read.
+    }
+  }
+  return { own, shared };
+}
+
+export const wholeBytes = ({ own, shared }: TreeBytes): number => own + shared;
+
+/** What the numbers are measured on, in words. */
+export function describeMachine(): string {
+  const model =
+    /^model name\s*:\s*(.+)$/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1] ?? cpus()[0]?.model;
+  return `${availableParallelism()} cores of ${model ?? 'an unknown kind'}, Node ${process.version}, load average before ${loadavg()[0]!.toFixed(2)}`;
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+/** Rows as lines, the first column to the left, the others to the right. */
+export function table(rows: readonly (readonly string[])[]): string[] {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  return rows.map((row) =>
+    row
+      .map((cell, column) => (column === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[column]! + 2)))
+      .join('')
+      .replace(/^/, '  ')
+      .trimEnd(),
+  );
 }

@@ -1,10 +1,7 @@
 /** Samples what must not grow while the service is under load: the memory of its processes and stores, and its queues. */
-
-import type { Processes } from './measure.js';
-import { residentBytes, treeBytes } from './memory.js';
+import { type Processes, residentBytes, treeBytes } from './measure.js';
 import type { Service } from './service.js';
-import type { Samples } from './soakRun.js';
-import type { Bound } from './trend.js';
+import type { Bound, Samples } from './trend.js';
 
 interface Watched {
   readonly name: string;

@@ -3,7 +3,12 @@
  * connection, or waits for one; its latency counts from the time at which it was due.
  */
 import { Worker } from 'node:worker_threads';
-import { newHistogram } from './histogram.js';
+import { build, type Histogram } from 'hdr-histogram-js';
+
+const MAX_MICROS = 60_000_000;
+/** Latencies in microseconds: autocannon's own histogram holds whole milliseconds, too coarse for answers within one. */
+export const newHistogram = (): Histogram =>
+  build({ highestTrackableValue: MAX_MICROS, numberOfSignificantValueDigits: 3 });
 
 /** A connection with no request under way. */
 export interface FreeConnection {

@@ -8,10 +8,14 @@ import type { Cleanup } from '../test/support/cleanup.js';
 import { ROOT } from '../test/support/root.js';
 import type { Target } from './load.js';
 import type { Processes } from './measure.js';
-import { startServerProcess } from './processes.js';
-import type { Scenario } from './scenarios.js';
-import { PAR_SHEET, type Service, sheet, startService } from './service.js';
+import { PAR_SHEET, sheet, startServerProcess, startService } from './service.js';
+import type { Shape } from './shape.js';
 import { type Books, booksOf, type Stores, startStores } from './stores.js';
+
+/** `redis` is `echo` with one `SET` a request; `floor` the least that any design with these guarantees must do. */
+export const SERVERS = ['spindle', 'floor', 'echo', 'redis', 'fastify'] as const;
+export type ServerName = (typeof SERVERS)[number];
+export const isServerName = (name: string): name is ServerName => SERVERS.includes(name as ServerName);
 
 export interface RunningServer {
   readonly base: string;
@@ -20,29 +24,27 @@ export interface RunningServer {
   readonly processes: Processes;
   readonly stores: Stores | undefined;
   readonly books: Books | undefined;
-  /** Where the server is the service. */
-  readonly service: Service | undefined;
 }
 
-/** @param profileDir where the server's processes leave CPU profiles when they end; undefined: none is made. */
+/**
+ * @param shape of the service, with its settings: the baselines know one partner, one game and one process
+ * @param profileDir where the server's processes leave CPU profiles when they end; undefined: none is made
+ */
 export async function startServer(
-  { server, shape }: Scenario,
+  server: ServerName,
+  shape: Shape,
+  settings: Readonly<Record<string, string>>,
   cleanup: Cleanup,
   profileDir: string | undefined,
 ): Promise<RunningServer> {
   const profile = profileDir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileDir}`];
-  if (server === 'spindle') {
-    const service = await startService(shape, cleanup, profile);
-    return { ...service, service };
-  }
+  if (server === 'spindle') return startService(shape, cleanup, profile, settings);
   if (server === 'echo') return startPeer(server, profile, undefined, cleanup);
   const stores = await startStores(cleanup);
   if (server === 'redis') return startPeer('echo', profile, stores, cleanup);
-  const outboxes = server === 'fastify' || server === 'floor' ? [{ redis: stores.redis, key: 'outbox' }] : [];
-  return {
-    ...(await startPeer(server, profile, stores, cleanup)),
-    books: booksOf(stores, outboxes, 'SELECT count(*) AS rows FROM spins'),
-  };
+  const peer = await startPeer(server, profile, stores, cleanup);
+  const outboxes = [{ redis: stores.redis, key: 'outbox' }];
+  return { ...peer, books: booksOf(stores, outboxes, 'SELECT count(*) AS rows FROM spins') };
 }
 
 const API_KEY = `ks_${randomBytes(32).toString('base64url')}`;
@@ -78,6 +80,5 @@ async function startPeer(
     },
     stores,
     books: undefined,
-    service: undefined,
   };
 }

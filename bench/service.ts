@@ -13,12 +13,11 @@ import { CELLS_BY_DEFAULT } from '../src/settings.js';
 import { Api } from '../test/support/api.js';
 import type { Cleanup } from '../test/support/cleanup.js';
 import { ROOT } from '../test/support/root.js';
-import type { ServerProcess } from '../test/support/serverProcess.js';
+import { type Launch, ServerProcess } from '../test/support/serverProcess.js';
 import { pause } from '../test/support/wait.js';
 import type { Target } from './load.js';
 import type { Processes } from './measure.js';
-import { startServerProcess } from './processes.js';
-import type { Shape } from './scenarios.js';
+import type { Shape } from './shape.js';
 import { type Books, booksOf, type Stores, startStores } from './stores.js';
 
 export const PAR_SHEET = join('test', 'par-sheets', 'classic-3-reel.json');
@@ -71,12 +70,18 @@ export interface Service {
   readonly partners: readonly Partner[];
   /** What is spun: a game or raffle, with its partner's key. */
   readonly targets: Target[];
-  /** Makes games until there are so many, dealt out to the partners in turn; each has its outcomes then. */
-  growGames(count: number): Promise<void>;
   addRaffles(count: number): Promise<Target[]>;
-  /** Outcomes that are loaded and not dealt, of all games. */
-  outcomesReady(): Promise<number>;
   readonly api: Api;
+}
+
+/** Starts a server in production mode and waits until it is ready; the clean-up ends it. */
+export async function startServerProcess(launch: Launch, cleanup: Cleanup): Promise<ServerProcess> {
+  const server = ServerProcess.launch({ ...launch, env: { NODE_ENV: 'production', ...launch.env } });
+  cleanup.add(() => server.stop());
+  await server.ready();
+  // What it says of its start matters only where that fails; what it says afterwards is a warning.
+  server.child.stderr?.pipe(process.stderr);
+  return server;
 }
 
 export async function startService(
@@ -125,8 +130,6 @@ export async function startService(
   };
   const partners = await eachOf(shape.partners, makePartner);
   const targets: Target[] = [];
-  const slots: Target[] = [];
-  let raffles = 0;
 
   const makeGame = async (number: number): Promise<Target> => {
     const owner = partners[number % partners.length]!;
@@ -139,22 +142,30 @@ export async function startService(
     return { apiKey, gameId, wagerUsd: RAFFLE.ticketPriceUsd };
   };
 
-  const queues = async () => {
-    const games = await Promise.all(cells.map(({ redis, name }) => redis.hvalsBuffer(gamesKey(name))));
-    return games.flat().map(readGame);
-  };
+  /** Waits until each target has outcomes. */
   const haveOutcomes = async (): Promise<void> => {
     const deadline = performance.now() + OUTCOMES_DEADLINE_MS;
     for (;;) {
-      const ready = (await queues()).filter(({ nextIndex, queueEnd }) => queueEnd > nextIndex).length;
-      if (ready >= slots.length + raffles) return;
-      if (performance.now() > deadline)
-        throw new Error(`${ready} of ${slots.length + raffles} games have outcomes`);
+      const games = await Promise.all(cells.map(({ redis, name }) => redis.hvalsBuffer(gamesKey(name))));
+      const queues = games.flat().map(readGame);
+      const ready = queues.filter(({ nextIndex, queueEnd }) => queueEnd > nextIndex).length;
+      if (ready >= targets.length) return;
+      if (performance.now() > deadline) throw new Error(`${ready} of ${targets.length} games have outcomes`);
       await pause(50);
     }
   };
-
-  const service: Service = {
+  const addRaffles = async (count: number): Promise<Target[]> => {
+    const made = await eachOf(count, makeRaffle);
+    targets.push(...made);
+    await haveOutcomes();
+    return made;
+  };
+  if (shape.gameType === 'raffle') await addRaffles(shape.games);
+  else {
+    targets.push(...(await eachOf(shape.games, makeGame)));
+    await haveOutcomes();
+  }
+  return {
     base,
     metrics: started.map(({ name, server }) => ({ name, url: server.metrics! })),
     processes: { ...processes, ...stores.processes },
@@ -166,26 +177,9 @@ export async function startService(
     ),
     partners,
     targets,
-    growGames: async (count) => {
-      const had = slots.length;
-      slots.push(...(await eachOf(count - had, (number) => makeGame(had + number))));
-      targets.splice(0, targets.length, ...slots);
-      await haveOutcomes();
-    },
-    addRaffles: async (count) => {
-      const made = await eachOf(count, (number) => makeRaffle(raffles + number));
-      raffles += count;
-      targets.push(...made);
-      await haveOutcomes();
-      return made;
-    },
-    outcomesReady: async () =>
-      (await queues()).reduce((sum, { nextIndex, queueEnd }) => sum + queueEnd - nextIndex, 0),
+    addRaffles,
     api,
   };
-  if (shape.gameType === 'raffle') await service.addRaffles(shape.games);
-  else await service.growGames(shape.games);
-  return service;
 }
 
 /** @param fires how often it has a bonus; undefined: it has none */

@@ -1,37 +1,26 @@
 /**
- * `npm run soak -- [--minutes 20] [--share 0.7] [--connections 64] [--json FILE]`
+ * `npm run bench -- soak [--minutes 20] [--share 0.7] [--connections 64]`
  *
  * Loads a front end and a worker for a long time at a share of their capacity, which is measured first: slots and raffles of
  * several partners, a fresh requestId each, large wins that go out as webhooks, and look-ups. It fails unless nothing grows
  * after the warm-up (memory of each process and store, queues, handles), no answer is a 5xx, and the ledger holds exactly the
  * spins that were answered. RequestIds bind for a minute, the shortest time allowed, so that Redis releases them within the soak.
  *
- * Six and a half minutes is the shortest useful run. Prints the findings, appends a line of JSON to
- * bench/results/runs.jsonl or the given file, and exits with 1 if a finding is not met. Needs Linux.
+ * Six and a half minutes is the shortest useful run. Prints the findings, and exits with 1 if one is not met. Needs Linux.
  */
-import { appendFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { bodyOf } from '../src/client/client.js';
-import { Cleanup } from '../test/support/cleanup.js';
-import { ROOT } from '../test/support/root.js';
+import { type Cleanup, runToEnd } from '../test/support/cleanup.js';
 import { pause } from '../test/support/wait.js';
-import { startGenerator } from './generator.js';
-import { HappeningWatch } from './happenings.js';
-import type { Target } from './load.js';
-import { describeMachine } from './machine.js';
-import { CpuMeter, type CpuTimes, cpuBetween, requireProc } from './measure.js';
-import type { LoadResult } from './measurement.js';
-import { playerName } from './players.js';
+import { type LoadResult, startGenerator, type Target } from './load.js';
+import { CpuMeter, type CpuTimes, cpuBetween, describeMachine, requireProc, table } from './measure.js';
 import { Sampler } from './sampler.js';
 import { PAR_SHEET, type Service, startService } from './service.js';
-import { renderSlowSeconds, SLOW_P99_MS, type SlowSecond, slowSeconds, UNEXPLAINED } from './slowSeconds.js';
-import type { Finding, Samples, Series, SoakRun } from './soakRun.js';
+import { playerName } from './spinRequests.js';
 import { drained } from './stores.js';
-import { table } from './table.js';
-import { judge } from './trend.js';
+import { type Finding, judge, type Samples } from './trend.js';
 
 const BIND_SECONDS = 60;
 const PARTNERS = 4;
@@ -50,13 +39,11 @@ const warmUpOf = (seconds: number): number =>
 const KNOWN_AFTER_MS = 1000;
 const LOOK_MS = 200;
 const DELIVERED_WITHIN_MS = 30_000;
-const POINTS_KEPT = 120;
 
 interface Options {
   readonly minutes: number;
   readonly share: number;
   readonly connections: number;
-  readonly jsonFile: string;
 }
 
 function readOptions(): Options {
@@ -65,7 +52,6 @@ function readOptions(): Options {
       minutes: { type: 'string', default: '20' },
       share: { type: 'string', default: '0.7' },
       connections: { type: 'string', default: '64' },
-      json: { type: 'string', default: join(ROOT, 'bench', 'results', 'runs.jsonl') },
     },
   });
   const positive = (name: 'minutes' | 'share' | 'connections'): number => {
@@ -77,17 +63,17 @@ function readOptions(): Options {
     minutes: positive('minutes'),
     share: positive('share'),
     connections: positive('connections'),
-    jsonFile: resolve(values.json),
   };
 }
 
-async function soak({ minutes, share, connections, jsonFile }: Options, cleanup: Cleanup): Promise<boolean> {
-  const at = new Date().toISOString();
+async function soak(cleanup: Cleanup): Promise<boolean> {
+  requireProc();
+  const { minutes, share, connections } = readOptions();
   const machine = describeMachine();
   const receiver = await startReceiver(cleanup);
   const { service, targets, webhookId } = await startSoaked(receiver, cleanup);
   const order = { base: service.base, targets, connections, players: PLAYERS, hasRequestId: true };
-  const generator = await startGenerator(cleanup);
+  const generator = startGenerator(cleanup);
 
   const closed = { ...order, rate: undefined };
   const warmUp = await generator.load({ ...closed, seconds: WARM_UP_SECONDS });
@@ -105,13 +91,10 @@ async function soak({ minutes, share, connections, jsonFile }: Options, cleanup:
   sampler.start();
   looks.start();
   const processes = { ...service.processes, generator: [generator.pid], bench: [process.pid] };
-  const watch = new HappeningWatch({ ...service, processes });
-  await watch.start();
   const meter = new CpuMeter(processes);
   const before = meter.sample();
-  const { bySecond = [], ...load } = await generator.load({ ...order, rate, seconds });
+  const load = await generator.load({ ...order, rate, seconds });
   const cpu = cpuBetween(before, meter.sample());
-  const slow = slowSeconds(bySecond, await watch.stop());
   const lookStatuses = await looks.stop();
   const watched = await sampler.stop();
   await drained(service.books);
@@ -127,24 +110,17 @@ async function soak({ minutes, share, connections, jsonFile }: Options, cleanup:
     await booksOf(service, [warmUp, full, load]),
     await webhooksOf(service, receiver),
     paceOf(load, rate),
-    explainedOf(slow),
   ];
-  const run: SoakRun = {
-    at,
-    suite: 'soak',
-    machine,
-    versions: await service.stores.versions(),
-    settings: { seconds, rounds: 1, share, capacity, rate, connections, warmUpSeconds: fromSeconds },
-    findings,
-    series: watched.map(({ samples }) => seriesOf(samples)),
-    slowSeconds: slow,
-  };
-  await appendFile(jsonFile, `${JSON.stringify(run)}\n`);
-  console.log(render(run));
+  const missed = findings.filter(({ isMet }) => !isMet).length;
+  console.log(`\n${machine}; ${PAR_SHEET}; the first ${fromSeconds.toFixed(0)} s are warm-up`);
+  for (const [place, line] of table(
+    findings.map(({ what, isMet }) => [what, isMet ? 'pass' : 'MISS']),
+  ).entries())
+    console.log(`${line}  ${findings[place]!.text}`);
+  console.log(missed === 0 ? 'SOAK: everything holds' : `SOAK: ${missed} of ${findings.length} do not hold`);
   for (const { samples, bound } of watched) if (bound === undefined) console.log(shown(samples, fromSeconds));
   console.log(`CPU in microseconds a spin: ${cpuText(cpu, load.spins)}`);
-  console.log(renderSlowSeconds(slow, bySecond.length).join('\n'));
-  return findings.every(({ isMet }) => isMet);
+  return missed === 0;
 }
 
 /** The service with all that is loaded, and a webhook of one of its partners. */
@@ -314,16 +290,6 @@ const cpuText = (cpu: CpuTimes, spins: number): string =>
     .map(([name, micros]) => `${name} ${(micros / spins).toFixed(1)}`)
     .join(', ');
 
-/** Every slow second has a cause that was seen. */
-function explainedOf(slow: readonly SlowSecond[]): Finding {
-  const unexplained = slow.filter(({ causes }) => causes.includes(UNEXPLAINED)).length;
-  return {
-    what: 'slow seconds: each with a cause',
-    isMet: unexplained === 0,
-    text: `${slow.length} seconds with a p99 above ${SLOW_P99_MS} ms, ${unexplained} of them unexplained`,
-  };
-}
-
 /** The value after the warm-up and at the end, in words. */
 function shown({ name, unit, samples }: Samples, fromSeconds: number): string {
   const first = samples.find(([seconds]) => seconds >= fromSeconds)?.[1];
@@ -331,40 +297,4 @@ function shown({ name, unit, samples }: Samples, fromSeconds: number): string {
   return `${name}: ${first?.toFixed(1)} ${unit} after the warm-up, ${last?.toFixed(1)} at the end`;
 }
 
-/** Thinned out. */
-function seriesOf({ name, unit, samples }: Samples): Series {
-  const every = Math.max(1, Math.ceil(samples.length / POINTS_KEPT));
-  const points = samples
-    .filter((_, place) => place % every === 0)
-    .map(([seconds, value]): [number, number] => [
-      Number((seconds / 60).toFixed(2)),
-      Number(value.toFixed(1)),
-    ]);
-  return { name, unit, points };
-}
-
-function render({ machine, settings, findings }: SoakRun): string {
-  const rows = findings.map(({ what, isMet }) => [what, isMet ? 'pass' : 'MISS']);
-  const missed = findings.filter(({ isMet }) => !isMet).length;
-  return [
-    '',
-    `${machine.cores} cores of ${machine.cpu}, Node ${machine.node}; ${PAR_SHEET}; the first ${settings.warmUpSeconds!.toFixed(0)} s are warm-up`,
-    ...table(rows).map((line, place) => `${line}  ${findings[place]!.text}`),
-    missed === 0 ? 'SOAK: everything holds' : `SOAK: ${missed} of ${findings.length} do not hold`,
-  ].join('\n');
-}
-
-const cleanup = new Cleanup();
-const interrupted = (): void => {
-  cleanup.run().finally(() => process.exit(130));
-};
-process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
-try {
-  requireProc();
-  if (!(await soak(readOptions(), cleanup))) process.exitCode = 1;
-} catch (error) {
-  console.error(error instanceof Error ? error.message : error);
-  process.exitCode = 1;
-} finally {
-  await cleanup.run();
-}
+await runToEnd(soak);

@@ -3,16 +3,16 @@
  * and the request id are written anew for each request.
  */
 import type { LoadOrder } from './load.js';
-import { playerName } from './players.js';
 
-export interface Template {
+/** The id of a player, by number: all are of the same length. */
+export const playerName = (number: number): string => `player-${10_000_000 + number}`;
+
+interface Template {
   readonly bytes: Buffer;
   /** Where the player's digits begin, those that differ between players. */
   readonly playerAt: number;
   /** Where the last digits of the request id begin; -1: it has none. */
   readonly counterAt: number;
-  /** Where the request id begins; -1: it has none. */
-  readonly requestIdAt: number;
 }
 
 const ZERO = 48;
@@ -21,10 +21,8 @@ const COUNTER_DIGITS = 9;
 /** Between the prefix and the counter, for the length of a UUID. */
 const COUNTER_LEAD = '-000';
 const PLAYER_DIGITS = 8;
-/** That of a UUID. */
-export const REQUEST_ID_LENGTH = 36;
 /** The digits of the first player. */
-export const FIRST_PLAYER = Number(playerName(0).slice(-PLAYER_DIGITS));
+const FIRST_PLAYER = Number(playerName(0).slice(-PLAYER_DIGITS));
 
 let requestCount = 0;
 
@@ -52,7 +50,7 @@ export class SpinRequests {
 }
 
 /** A request of each target; all have the same length. */
-export function templatesOf({ base, path, targets, hasRequestId, requestIdPrefix }: LoadOrder): Template[] {
+function templatesOf({ base, path, targets, hasRequestId, requestIdPrefix }: LoadOrder): Template[] {
   const { host } = new URL(base);
   const counter = '0'.repeat(COUNTER_DIGITS);
   const bodies = targets.map(({ gameId, wagerUsd }) => {
@@ -71,7 +69,6 @@ export function templatesOf({ base, path, targets, hasRequestId, requestIdPrefix
       bytes: Buffer.from(head + body, 'latin1'),
       playerAt: head.length + body.indexOf(player) + player.length - PLAYER_DIGITS,
       counterAt: hasRequestId ? head.length + body.lastIndexOf(counter) : -1,
-      requestIdAt: hasRequestId ? head.length + body.lastIndexOf(requestIdPrefix) : -1,
     };
   });
 }

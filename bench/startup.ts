@@ -1,6 +1,6 @@
 /**
  * How long a process takes from its start until it is ready, and its memory then, on stores that are warm and that another process works on:
- * `npm run bench:start -- 0 10000000 100000000` (numbers of request ids that were handed over, ascending), with 100 partners and 1,000 games.
+ * `npm run bench -- start 0 10000000 100000000` (numbers of request ids that were handed over, ascending), with 100 partners and 1,000 games.
  * The ids are written into runs as a worker writes them, of hashes that are spread evenly: by spins a hundred million take hours. Needs
  * Linux, and 25 bytes of disk for each id.
  */
@@ -10,10 +10,8 @@ import { PAIRS_A_BLOCK } from '../src/domain/requestRun.js';
 import { connectPostgres, type Sql, type Transaction } from '../src/postgres/client.js';
 import { beginRun, type RunsReach, runsReach } from '../src/postgres/requestRuns.js';
 import { Cleanup } from '../test/support/cleanup.js';
-import { requireProc } from './measure.js';
-import { residentBytes } from './memory.js';
-import { startServerProcess } from './processes.js';
-import { type Service, startService } from './service.js';
+import { requireProc, residentBytes } from './measure.js';
+import { type Service, startServerProcess, startService } from './service.js';
 
 const STARTS = 5;
 const SETTLED_AFTER_MS = 5000;

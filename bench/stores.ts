@@ -1,5 +1,7 @@
 /** A Redis that syncs its log before each answer, or a cluster of them, and a Postgres, all new, and what their books say. */
-import { rm } from 'node:fs/promises';
+import { chmod, mkdtemp, realpath, rm, statfs } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Redis } from 'ioredis';
 import { connectPostgres, raw } from '../src/postgres/client.js';
 import type { CellName } from '../src/redis/keys.js';
@@ -7,10 +9,9 @@ import { pinnedName, slotOfCell } from '../src/redis/slots.js';
 import type { Cleanup } from '../test/support/cleanup.js';
 import { ownCluster } from '../test/support/cluster.js';
 import { rawRedis } from '../test/support/redis.js';
+import { ROOT } from '../test/support/root.js';
 import { ownStores } from '../test/support/stores.js';
 import { pause } from '../test/support/wait.js';
-import { newDiskFolder } from './diskFolder.js';
-import type { Versions } from './measurement.js';
 
 export interface Stores {
   readonly folder: string;
@@ -23,11 +24,33 @@ export interface Stores {
   readonly cell: (cell: number) => { readonly redis: Redis; readonly name: CellName };
   /** A connection that is there for one question: none of ours is part of what is measured. */
   ask<Row extends object>(query: string): Promise<Row[]>;
-  versions(): Promise<Versions>;
 }
 
 /** The servers that hold the cells. */
 type Hot = Pick<Stores, 'redisUrl' | 'redis' | 'cell'> & { readonly pids: readonly number[] };
+
+/** tmpfs and ramfs: `f_type` of statfs(2). There a sync takes no time. */
+const IN_MEMORY = [0x01021994, 0x858458f6];
+
+/** Makes an empty folder on a disk, because the time of its syncs is part of what a durable spin takes; the caller removes it. @throws Error where only file systems in memory are to be had */
+export async function newDiskFolder(): Promise<string> {
+  for (const parent of [tmpdir(), '/var/tmp', ROOT]) {
+    if (await isInMemory(parent)) continue;
+    const folder = await realpath(await mkdtemp(join(parent, 'spindle-bench-')));
+    // As root, Postgres runs as another user, who must be able to enter.
+    await chmod(folder, 0o755);
+    return folder;
+  }
+  throw new Error('The bench needs a disk for its stores: TMPDIR, /var/tmp and the project are in memory');
+}
+
+async function isInMemory(folder: string): Promise<boolean> {
+  try {
+    return IN_MEMORY.includes((await statfs(folder)).type);
+  } catch {
+    return true;
+  }
+}
 
 async function diskFolder(cleanup: Cleanup): Promise<string> {
   const folder = await newDiskFolder();
@@ -63,7 +86,6 @@ export async function startStores(cleanup: Cleanup, clusterCells?: number): Prom
     return { redisUrl: own.redis.url, redis, cell: (cell) => ({ redis, name: cell }), pids };
   };
   const hot = clusterCells === undefined ? single() : await startCluster(clusterCells, cleanup);
-  const client = hot.redis;
   const ask = async <Row extends object>(query: string): Promise<Row[]> => {
     const sql = connectPostgres(postgres.url, { max: 1, name: 'bench', onError: () => {} });
     try {
@@ -77,18 +99,9 @@ export async function startStores(cleanup: Cleanup, clusterCells?: number): Prom
     redisUrl: hot.redisUrl,
     databaseUrl: postgres.url,
     processes: { redis: hot.pids, postgres: [postgres.pid()!] },
-    redis: client,
+    redis: hot.redis,
     cell: hot.cell,
     ask,
-    versions: async () => {
-      const info = await client.info('server');
-      const valkey = /^valkey_version:(\S+)/m.exec(info)?.[1];
-      const [row] = await ask<{ version: string }>("SELECT current_setting('server_version') AS version");
-      return {
-        redis: valkey === undefined ? (/^redis_version:(\S+)/m.exec(info)?.[1] ?? '?') : `Valkey ${valkey}`,
-        postgres: row!.version,
-      };
-    },
   };
 }
 

@@ -1,5 +1,18 @@
 /** Whether a series of samples is flat: a least-squares line through the means of its buckets. */
-import type { Finding, Samples } from './soakRun.js';
+
+export interface Finding {
+  readonly what: string;
+  readonly isMet: boolean;
+  /** The figures, and the bound. */
+  readonly text: string;
+}
+
+/** As they were taken. */
+export interface Samples {
+  readonly name: string;
+  readonly unit: string;
+  readonly samples: (readonly [seconds: number, value: number])[];
+}
 
 export interface Bound {
   /** The line may rise by so much over the part that is judged, in the samples' unit, … */

@@ -12,7 +12,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
-import { createLedger, flushForever } from './fastifyLedger.js';
+import { createLedger, flushForever } from './ledger.js';
 import { answerTypically } from './typicalAnswer.js';
 
 const HOST = '127.0.0.1';

@@ -2,10 +2,8 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { buildRing, loadByRing, spawnRing } from '../../bench/ringLoad.js';
+import { loadByAutocannon } from '../../bench/autocannonLoad.js';
 import { SpinRequests } from '../../bench/spinRequests.js';
-import { Cleanup } from '../support/cleanup.js';
-import { endProcess } from '../support/serverProcess.js';
 
 describe('the rendered requests', () => {
   const targets = [
@@ -49,35 +47,27 @@ describe('the rendered requests', () => {
   });
 });
 
-describe('the generator with io_uring', async () => {
-  const cleanup = new Cleanup();
-  // It is left out where the bench would do without it: there is no C compiler, or no io_uring.
-  const program = await buildRing(cleanup).catch(() => undefined);
+describe('the load generator', () => {
   let server: Server;
   const seen: string[] = [];
-  /** What the server answers with, in place of the request id. */
-  let answerTo = (requestId: string): string => requestId;
   beforeAll(async () => {
     server = createServer(async (request, response) => {
       let text = '';
       for await (const chunk of request) text += chunk;
       const { requestId } = JSON.parse(text) as { requestId: string };
       seen.push(requestId);
-      const body = JSON.stringify({ pad: 'x'.repeat(seen.length % 9000), requestId: answerTo(requestId) });
+      const body = JSON.stringify({ pad: 'x'.repeat(seen.length % 9000), requestId });
       response.writeHead(seen.length % 5 === 0 ? 503 : 200, { 'Content-Length': body.length }).end(body);
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   });
-  afterAll(async () => {
+  afterAll(() => {
     server.closeAllConnections();
     server.close();
-    await cleanup.run();
   });
-  const load = async (more: { seconds: number; rate: number | undefined }) => {
-    const ring = spawnRing(program!);
-    cleanup.add(() => endProcess(ring));
+  const load = async (seconds: number, rate: number | undefined) => {
     seen.length = 0;
-    return loadByRing(ring, {
+    return loadByAutocannon({
       base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
       path: '/spin',
       targets: [{ apiKey: 'k', gameId: 7, wagerUsd: 0.25 }],
@@ -85,13 +75,13 @@ describe('the generator with io_uring', async () => {
       players: 50,
       hasRequestId: true,
       requestIdPrefix: 'f'.repeat(23),
-      ...more,
+      seconds,
+      rate,
     });
   };
 
-  it.skipIf(program === undefined)('counts each answer once, and never repeats a request id', async () => {
-    answerTo = (requestId) => requestId;
-    const { spins, non2xx, errors, statuses, p50Ms, maxMs } = await load({ seconds: 0.3, rate: undefined });
+  it('counts each answer once, and never repeats a request id', async () => {
+    const { spins, non2xx, errors, statuses, p50Ms, maxMs } = await load(0.3, undefined);
     expect(errors).toBe(0);
     expect(spins + non2xx).toBe(seen.length);
     expect(statuses[503]).toBe(Math.floor(seen.length / 5));
@@ -100,18 +90,9 @@ describe('the generator with io_uring', async () => {
     expect(maxMs).toBeGreaterThanOrEqual(p50Ms);
   });
 
-  it.skipIf(program === undefined)('sends in an open loop what is due, and no more', async () => {
-    answerTo = (requestId) => requestId;
-    const { spins, non2xx, errors, lateP99Ms, bySecond } = await load({ seconds: 0.5, rate: 200 });
+  it('sends in an open loop what is due, and no more', async () => {
+    const { spins, non2xx, errors, lateP99Ms } = await load(0.5, 200);
     expect({ answers: spins + non2xx, errors }).toEqual({ answers: 100, errors: 0 });
     expect(lateP99Ms).toBeGreaterThan(0);
-    expect(bySecond!.length).toBeGreaterThan(0);
-  });
-
-  it.skipIf(program === undefined)('takes the answer to another request for an error', async () => {
-    answerTo = () => 'of-somebody-else';
-    const { spins, errors } = await load({ seconds: 0.3, rate: undefined });
-    expect(spins).toBe(0);
-    expect(errors).toBeGreaterThan(0);
   });
 });
