@@ -2,6 +2,7 @@
  * The tests: those that need no server (`*.unit.test.ts`), those that run the service on real stores, and those that end, stop,
  * starve, cut off or restore what runs.
  */
+import { readdirSync, readFileSync } from 'node:fs';
 import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
@@ -53,6 +54,13 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+/** The test files whose text has a match. */
+const filesWith = (pattern: RegExp): string[] =>
+  readdirSync('test', { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.test.ts'))
+    .map((name) => `test/${name}`)
+    .filter((file) => pattern.test(readFileSync(file, 'utf8')));
+
 const UNIT = 'test/**/*.unit.test.ts';
 /** Of `npm run check`, which is no part of `npm test`. */
 const TIDY = 'test/tidy/*.unit.test.ts';
@@ -76,6 +84,8 @@ const onStores = {
   testTimeout: 240_000,
   hookTimeout: 240_000,
 };
+
+const WHOLE = { SCALE: 'whole' };
 
 export default defineConfig({
   test: {
@@ -122,6 +132,19 @@ export default defineConfig({
           name: 'node-http',
           include: ['test/http/{wire,framing,incomingBodies,strangers,helpfulErrors}.test.ts'],
           env: { HTTP_SERVER: 'node' },
+        },
+      },
+      // What takes great numbers, whole: `npm run test:scale`.
+      { test: { ...shared, ...onStores, name: 'scale', include: filesWith(/\bIS_WHOLE\b/), env: WHOLE } },
+      // What holds times, one file at a time: `npm run test:time`.
+      {
+        test: {
+          ...shared,
+          ...onStores,
+          name: 'time',
+          include: [...filesWith(/\b(expectWithin|timeoutFor)\(/), 'test/model/model.test.ts'],
+          env: WHOLE,
+          maxWorkers: 1,
         },
       },
       // A minute of its own: `npm run test:mutation`.

@@ -189,7 +189,7 @@ function render(
       );
       return `  ${label}: ${each.join(', ')}`;
     }),
-    '  In parentheses: the last run.',
+    Object.keys(saved).length === 0 ? '  No run was saved before.' : '  In parentheses: the last run.',
   ].join('\n');
 }
 

@@ -39,17 +39,17 @@ export async function startServer(
 ): Promise<RunningServer> {
   const profile = profileDir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileDir}`];
   if (server === 'spindle') return startService(shape, cleanup, profile, settings);
-  if (server === 'echo') return startPeer(server, profile, undefined, cleanup);
+  if (server === 'echo') return startBaseline(server, profile, undefined, cleanup);
   const stores = await startStores(cleanup);
-  if (server === 'redis') return startPeer('echo', profile, stores, cleanup);
-  const peer = await startPeer(server, profile, stores, cleanup);
+  if (server === 'redis') return startBaseline('echo', profile, stores, cleanup);
+  const baseline = await startBaseline(server, profile, stores, cleanup);
   const outboxes = [{ redis: stores.redis, key: 'outbox' }];
-  return { ...peer, books: booksOf(stores, outboxes, 'SELECT count(*) AS rows FROM spins') };
+  return { ...baseline, books: booksOf(stores, outboxes, 'SELECT count(*) AS rows FROM spins') };
 }
 
 const API_KEY = `ks_${randomBytes(32).toString('base64url')}`;
 
-async function startPeer(
+async function startBaseline(
   name: string,
   profile: readonly string[],
   stores: Stores | undefined,

@@ -32,7 +32,7 @@ type Hot = Pick<Stores, 'redisUrl' | 'redis' | 'cell'> & { readonly pids: readon
 /** tmpfs and ramfs: `f_type` of statfs(2). There a sync takes no time. */
 const IN_MEMORY = [0x01021994, 0x858458f6];
 
-/** Makes an empty folder on a disk, because the time of its syncs is part of what a durable spin takes; the caller removes it. @throws Error where only file systems in memory are to be had */
+/** Makes an empty folder on a disk, because the time of its syncs is part of what a durable spin takes; the caller removes it. @throws where there is none */
 export async function newDiskFolder(): Promise<string> {
   for (const parent of [tmpdir(), '/var/tmp', ROOT]) {
     if (await isInMemory(parent)) continue;

@@ -1,4 +1,4 @@
-/** `npm run console`: writes the console to dist/console as one page, one script, one style sheet. `npm run build` runs it. */
+/** Writes the console to dist/console as one page, one script, one style sheet. `npm run build` runs it. */
 import { join } from 'node:path';
 import { writePages } from './writePages.js';
 

@@ -1,5 +1,5 @@
 /**
- * `npm run verifier`: puts the module that verifies proofs into dist as it is, and as one page that has everything inline, so that
+ * Puts the module that verifies proofs into dist as it is, and as one page that has everything inline, so that
  * it works from a disk, too. `npm run build` runs it.
  */
 import { createHash } from 'node:crypto';

@@ -58,7 +58,7 @@ export function addCapacity(program: Command, group: string): void {
     .addHelpText(
       'after',
       `
-Computed from measured units of one machine (docs/scaling.md): measure yours by «npm run bench -- --quick».
+Computed from measured units of one machine (docs/scaling.md): measure yours by «npm run bench -- run».
 
 Example:
   spindle capacity --spins 10000 --partners 50 --days 30`,

@@ -1,5 +1,5 @@
 /**
- * `npm run backup:drill`: backs both stores up as docs/backup.md says, goes on with spins, tickets and rounds of blackjack, loses stores,
+ * `npm run chaos -- backup`: backs both stores up as docs/backup.md says, goes on with spins, tickets and rounds of blackjack, loses stores,
  * restores them, and holds what comes of it against what every client was answered. Needs the programs of a Postgres server (Debian: `postgresql`).
  */
 import assert from 'node:assert/strict';

@@ -1,5 +1,5 @@
 /**
- * An attacker of `npm run hostile`: a process of its own at the lowest priority, so that what it computes delays the service as
+ * An attacker of `npm run chaos -- hostile`: a process of its own at the lowest priority, so that what it computes delays the service as
  * little as may be. It floods with so many requests a second and no more, holds connections that say little, nothing, or much at
  * once, or answers without an end whoever connects to it.
  */

@@ -1,5 +1,5 @@
 /**
- * `npm run chaos:cluster -- [--rounds 20] [--seed S] [--only kind,kind] [--ack redis|replica|ledger] [--round n] [--rate 300]`
+ * `npm run chaos -- cluster [--rounds 20] [--seed S] [--only kind,kind] [--ack redis|replica|ledger] [--round n] [--rate 300]`
  *
  * Takes servers of a Redis Cluster, three primaries and three replicas, away under load, and proves after each round from what the
  * clients were answered and from the ledger that no acknowledged spin is lost, none dealt twice and none missing. With ACK=redis a spin

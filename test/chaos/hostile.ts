@@ -1,5 +1,5 @@
 /**
- * `npm run hostile [-- --seconds 60]`: everything that strangers and a partner can do to others at once, while another partner
+ * `npm run chaos -- hostile [--seconds 60]`: everything that strangers and a partner can do to others at once, while another partner
  * spins: its p99 stays below three times the quiet one, below 1.5 times under a flood of a partner alone, and below three times that under
  * uploads of strangers in chunks of one byte, HEADs of a stranger, receivers that stream without end, or sessions that would renew
  * themselves, each alone; its games do not run dry beside another's extreme sheets; no answer is lost, the memory is

@@ -1,4 +1,4 @@
-/** Attacks of `npm run hostile` that are measured one by one, each against the same partner's spins just before it. */
+/** Attacks of `npm run chaos -- hostile` that are measured one by one, each against the same partner's spins just before it. */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { freePort } from '../../src/embedded/index.js';

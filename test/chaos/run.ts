@@ -1,5 +1,5 @@
 /**
- * `npm run chaos -- [--rounds 20] [--seed S] [--faults kind,kind] [--seconds s] [--ack redis|ledger] [--round n]
+ * `npm run chaos -- machine [--rounds 20] [--seed S] [--faults kind,kind] [--seconds s] [--ack redis|ledger] [--round n]
  *                   [--rate 1200] [--connections 32] [--no-audit] [--keep-going] [--keep]`
  *
  * Breaks the service in seeded ways under load and proves after each round, from what its clients were answered and
@@ -221,7 +221,7 @@ async function play(options: Options, cleanup: Cleanup): Promise<boolean> {
 function replayOf(round: number, { seed, names, acknowledgement }: Options): string {
   const faults = names.length < namesOf(undefined).length ? ` --faults ${names.join(',')}` : '';
   const ack = acknowledgement === undefined ? '' : ` --ack ${acknowledgement}`;
-  const command = `npm run chaos -- --seed ${seed}${faults}${ack}`;
+  const command = `npm run chaos -- machine --seed ${seed}${faults}${ack}`;
   return `${command} --round ${round} (or --rounds ${round}, with those before it)`;
 }
 

@@ -1,11 +1,11 @@
 /**
- * `npm run chaos:webhooks -- [--wins 10000] [--connections 16] [--seed S] [--keep]`
+ * `npm run chaos -- webhooks [--wins 10000] [--connections 16] [--seed S] [--keep]`
  *
  * Makes so many large wins while the receiver, the service's processes, Redis and Postgres are each killed at random, and
  * proves that each win of the ledger was told, under one id and with valid signatures, and that nothing else was. What had
  * failed for good by then is sent again by the operator, as people would.
  *
- * The processes and stores are those of `npm run chaos`. Exit status 0 only if all of it held.
+ * The processes and stores are those of `npm run chaos -- machine`. Exit status 0 only if all of it held.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process';

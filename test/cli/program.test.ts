@@ -43,7 +43,7 @@ test('a file that differs is named, also with another list, as JSON, and before 
     differing: 1,
     differences: [{ path: CHANGED, what: 'CHANGED' }],
   });
-  const { status, out, error } = await run('npm', 'run', '--silent', 'compare');
+  const { status, out, error } = await run('sh', 'tools/compare.sh');
   expect([status, out]).toEqual([0, '']);
   expect(error).toContain(`  changed  ${CHANGED}\n`);
 });
@@ -55,5 +55,5 @@ test('without a list, or with one that is not there, it is wrong usage', async (
     error: expect.stringContaining('There is no manifest.sha256'),
   });
   expect(await check('--manifest', '/nowhere/list')).toMatchObject({ status: 2 });
-  expect(await run('npm', 'run', '--silent', 'compare')).toMatchObject({ status: 0, out: '' });
+  expect(await run('sh', 'tools/compare.sh')).toMatchObject({ status: 0, out: '' });
 });

@@ -1,4 +1,4 @@
-/** The service is killed while the partners' client spins: the client's record and the ledger agree. Whole: `npm run test:client`. */
+/** The service is killed while the partners' client spins: the client's record and the ledger agree. Whole: `npm run chaos -- client`. */
 import { expect, onTestFinished, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import { spinWhileKilled } from './killedRun.js';

@@ -1,4 +1,4 @@
-/** `npm run test:client`: 10,000 spins by the client with the service killed twice. Arguments: `SPINS KILLS`. */
+/** `npm run chaos -- client`: 10,000 spins by the client with the service killed twice. Arguments: `SPINS KILLS`. */
 import { ownStores } from '../support/stores.js';
 import { spinWhileKilled } from './killedRun.js';
 

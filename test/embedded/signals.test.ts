@@ -6,13 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ROOT } from '../support/root.js';
+import { IS_WHOLE, ROOT } from '../support/root.js';
 import { ServerProcess } from '../support/serverProcess.js';
 import { pause, until } from '../support/wait.js';
 
 const run = promisify(execFile);
 /** `npm run test:scale` repeats each way of ending that races. */
-const ROUNDS = process.env.SCALE === 'whole' ? 20 : 2;
+const ROUNDS = IS_WHOLE ? 20 : 2;
 const TEST_TIMEOUT_MS = ROUNDS * 120_000;
 /** The build is made already: `npm start` would make it again. */
 const NPM_START = ['start', '--silent', '--ignore-scripts'];

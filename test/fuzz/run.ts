@@ -1,5 +1,5 @@
 /**
- * `npm run fuzz [-- --share 0.1]`: hostile values for every parameter and body member of every operation, against a service of its own.
+ * `npm run test:fuzz [-- --share 0.1]`: hostile values for every parameter and body member of every operation, against a service of its own.
  * Ends with 1 where an answer was a fault of the service.
  */
 import { parseArgs } from 'node:util';

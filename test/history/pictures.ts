@@ -1,5 +1,5 @@
 /**
- * `npm run pictures -- [--data .demo-history] [--to docs/images/pages] [--only console/games]`
+ * `npm run pictures -- [--data .demo-history] [--to .pictures] [--only console/games]`
  *
  * Takes pictures of every page of /console and /docs in Chromium, light, dark and on a phone, of the installation that
  * `npm run demo:history` made. Needs Chromium and, so that they stay small, pngquant (Debian: `chromium`, `pngquant`).
@@ -17,7 +17,7 @@ import { spawnService } from '../support/service.js';
 const { values } = parseArgs({
   options: {
     data: { type: 'string', default: '.demo-history' },
-    to: { type: 'string', default: 'docs/images/pages' },
+    to: { type: 'string', default: '.pictures' },
     only: { type: 'string', default: '' },
     whole: { type: 'boolean', default: false },
   },

@@ -8,7 +8,7 @@ import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 
-/** The command `npm run fuzz` sends all. */
+/** The command `npm run test:fuzz` sends all. */
 const SHARE = 0.1;
 
 let stores: TestStores;

@@ -460,7 +460,7 @@ test('a million tickets are sealed, stored and playable soon, and cost less than
     { prizeName: 'Mug', prizeTier: 1, valueUsd: 1, count: 100_000 },
   ]);
   expect((await buy(gameId, 'of-a-million')).status).toBe(200);
-  // Two seconds on a machine that does nothing else (`npm run test:scale`).
+  // Two seconds on a machine that does nothing else (`npm run test:time`).
   expectWithin(performance.now() - started, 2000);
   const keys = await redis.keys(`*:block:${gameId}:*`);
   expect(keys.length).toBe(1);

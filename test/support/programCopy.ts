@@ -11,6 +11,7 @@ const PARTS = [
   'package.json',
   'package-lock.json',
   'manifest.sha256',
+  'tools/compare.sh',
 ];
 
 /** @returns the folder, which the caller removes */

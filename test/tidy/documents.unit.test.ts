@@ -14,9 +14,9 @@ const filesIn = (folder: string, ending: RegExp): string[] =>
 const pages = [
   ...readdirSync(ROOT).filter((file) => file.endsWith('.md')),
   ...filesIn('docs', /\.md$/),
-  'bench/results/README.md',
+  'bench/README.md',
+  'bench/history.md',
   'test/README.md',
-  'bench/results/history.md',
   'clients/typescript/README.md',
   'clients/typescript/API_CHANGELOG.md',
 ];

@@ -1,42 +1,84 @@
-/** Every `npm run …` that code and documents name is there. */
-import { readFileSync } from 'node:fs';
+/** Every `npm run …` that code and documents name is there, and so is what it runs. */
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ROOT } from '../support/root.js';
 import { sources } from './sources.js';
 
-const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
-  scripts: Record<string, string>;
-};
+interface Program {
+  readonly program: string;
+  readonly options: readonly string[];
+}
+
+const read = (...path: string[]): string => readFileSync(join(ROOT, ...path), 'utf8');
+const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+const groups = JSON.parse(read('tools', 'programs.json')) as Record<string, Record<string, Program>>;
 /** An older version's entry names the scripts of that version. */
 const HISTORY = 'CHANGELOG.md';
+const PLACES = [
+  '.ci',
+  'clients/typescript/src',
+  'bench',
+  'docs',
+  'grafana',
+  'lua',
+  'src',
+  'test',
+  'tools',
+  'workers',
+  'Dockerfile',
+];
+const documents = sources(ROOT, ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md'], /\.md$/);
+const all = [...sources(ROOT, PLACES, /./), ...documents, ...sources(ROOT, ['package.json'], /./)].filter(
+  ({ path }) => path !== HISTORY,
+);
+/** What a pattern finds of all text, as `path: what it found`. */
+const found = (pattern: RegExp): { readonly path: string; readonly words: readonly string[] }[] =>
+  all.flatMap(({ path, text }) => [...text.matchAll(pattern)].map(([, ...words]) => ({ path, words })));
 
 test('every script that code and documents name is in package.json', () => {
-  const places = [
-    '.ci',
-    'clients/typescript/src',
-    'bench',
-    'docs',
-    'grafana',
-    'lua',
-    'src',
-    'test',
-    'tools',
-    'workers',
-    'Dockerfile',
-  ];
-  const documents = sources(ROOT, ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md'], /\.md$/);
-  const all = [...sources(ROOT, places, /./), ...documents, ...sources(ROOT, ['package.json'], /./)];
-  const unknown = all
-    .filter(({ path }) => path !== HISTORY)
-    .flatMap(({ path, text }) =>
-      [...text.matchAll(/\bnpm run (?:--silent )?([a-z][\w:-]*)/g)].map(([, script]) => ({
-        path,
-        script: script!,
-      })),
-    )
-    .filter(({ script }) => scripts[script] === undefined);
-  expect(unknown).toEqual([]);
+  const named = found(/\bnpm run (?:--silent )?([a-z][\w:-]*)/g);
+  expect(named.length).toBeGreaterThan(100);
+  expect(named.filter(({ words: [script] }) => scripts[script!] === undefined)).toEqual([]);
+});
+
+describe('a program of the bench, and of chaos,', () => {
+  test('that code and documents name is there', () => {
+    const named = found(/\bnpm run (?:--silent )?(bench|chaos)\s+--[\s*]+(\S[\w-]*)/g);
+    expect(named.length).toBeGreaterThan(20);
+    const isThere = ([group, name]: readonly string[]): boolean =>
+      name === 'NAME' || Object.hasOwn(groups[group!]!, name!);
+    expect(named.filter(({ words }) => !isThere(words))).toEqual([]);
+  });
+
+  test('reads each of the options that its help tells', () => {
+    const unread = Object.values(groups)
+      .flatMap((programs) => Object.values(programs))
+      .flatMap(({ program, options }) => {
+        const text = read(`${program}.ts`);
+        const whole = text.includes('SHAPE_OPTIONS') ? text + read('bench', 'shape.ts') : text;
+        const told = options.flatMap((line) =>
+          [...line.matchAll(/(?<!\S)--([a-z-]+)/g)].map(([, name]) => name!),
+        );
+        return told
+          .filter((name) => !new RegExp(`['\\s]${name}'?: \\{`).test(whole))
+          .map((name) => `${program} --${name}`);
+      });
+    expect(unread).toEqual([]);
+  });
+});
+
+test('every program that a script or programs.json names is there', () => {
+  const run = Object.values(scripts).flatMap((script) => [
+    ...script.matchAll(/tools\/run\.mjs (\w+)(?: (\w+))?/g),
+  ]);
+  expect(run.length).toBeGreaterThan(5);
+  for (const [, group, name] of run) {
+    expect(Object.keys(groups)).toContain(group);
+    if (name !== undefined) expect(Object.keys(groups[group!]!)).toContain(name);
+  }
+  const programs = Object.values(groups).flatMap((each) => Object.values(each));
+  expect(programs.filter(({ program }) => !existsSync(join(ROOT, `${program}.ts`)))).toEqual([]);
 });
 
 test('what begins with pre or post belongs to a script', () => {

@@ -1,6 +1,6 @@
 /**
  * The worker is ended by SIGKILL at each step of a block on its way into the log and out of it, while slots, tickets and rounds are
- * played: a checkpoint that was fetched before a spin covers it. 10,000 of them with `npm run test:log`.
+ * played: a checkpoint that was fetched before a spin covers it. 10,000 of them with `npm run test:scale`.
  */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';

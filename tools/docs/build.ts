@@ -1,4 +1,4 @@
-/** `npm run docs`: writes the pages of /docs to dist/docs, each also compressed, and the client's package. `npm run build` runs it. */
+/** Writes the pages of /docs to dist/docs, each also compressed, and the client's package. `npm run build` runs it. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildSync } from 'esbuild';

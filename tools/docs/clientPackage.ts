@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 
 const SOURCE = join('clients', 'typescript');
-/** Where `npm run package` puts what the compiler makes of it. */
+/** Where `npm run build` puts what the compiler makes of it. */
 const COMPILED = join('dist', 'client');
 const BUNDLED = ['openapi-fetch', 'openapi-typescript-helpers'];
 const BLOCK = 512;
