@@ -1,4 +1,4 @@
-/** `node dist/test/tidy/sizes.js [ROOT]` prints the longest files and functions of a project, for a reviewer to look at. No test limits them. */
+/** `npm run sizes [-- ROOT]` prints the longest files and functions of a project, for a reviewer to look at. No test limits them. */
 import { ROOT } from '../support/root.js';
 import { type Length, lengths } from './lengths.js';
 
