@@ -20,7 +20,7 @@ import { judgeShoes, shoeCommitmentsOf, shoesCommitmentOf } from './shoes.js';
 
 const OUTCOME_BYTES = 2;
 const OPENED = { seed: BLOCKS.seed, nonce: BLOCKS.nonce, outcomes: BLOCKS.outcomes };
-const WORDS_OF_HASH = 8;
+const HASH_BYTES = 32;
 /** Blocks read from Postgres at a time: some megabytes at the most. */
 const COMPARED_AT_A_TIME = 8;
 
@@ -166,9 +166,9 @@ async function judgeTree(
   { at, leaves, kept, commitment, isRoot }: KeptTree,
   findings: Findings,
 ): Promise<void> {
-  const hashes = new Int32Array(leaves.count * WORDS_OF_HASH);
+  const hashes = Buffer.allocUnsafe(leaves.count * HASH_BYTES);
   for (let from = 0; from < leaves.count; from += LEAVES_AT_ONCE) {
-    hashes.set(leaves.of(from, Math.min(leaves.count, from + LEAVES_AT_ONCE)), from * WORDS_OF_HASH);
+    hashes.set(leaves.of(from, Math.min(leaves.count, from + LEAVES_AT_ONCE)), from * HASH_BYTES);
     await othersTurn();
   }
   const tree = sealTree(hashes);

@@ -5,7 +5,7 @@
  */
 import { parseCheckpoint } from '../domain/transparency/checkpoints.js';
 import { parseNote } from '../domain/transparency/notes.js';
-import { Subtrees, wordsOf } from '../domain/transparency/subtrees.js';
+import { Subtrees } from '../domain/transparency/subtrees.js';
 import { indexInTile, TILE_HEIGHT, tilesRead, tileWith } from '../domain/transparency/tiles.js';
 import {
   HASH_BYTES,
@@ -71,7 +71,7 @@ export class LogTiles {
       const bytes = stored.get(`${place.level}/${place.index}`)?.subarray(0, place.width * HASH_BYTES);
       if (bytes?.length !== place.width * HASH_BYTES)
         throw new Error('A tile of the public log is too short');
-      const subtrees = new Subtrees(wordsOf(bytes));
+      const subtrees = new Subtrees(bytes);
       found.set(keyOf(logId, place), subtrees);
       this.#kept.keep(keyOf(logId, place), subtrees);
     }

@@ -3,19 +3,7 @@
  * after the other (a sixteenth of the outcomes' bytes). The rest is computed again where a path is asked for.
  */
 import { shoeLeafData } from './leaves.js';
-import { blocks, hashFour } from './sha256x4.js';
-import {
-  bytesOf,
-  fillEvery,
-  type Hashes,
-  hashPairs,
-  LANES,
-  newHashes,
-  Subtrees,
-  takeDigests,
-  WORDS,
-  wordsOf,
-} from './subtrees.js';
+import { type Hashes, hashPairs, newHashes, Subtrees, writeHash } from './subtrees.js';
 import { HASH_BYTES, inclusionPath, leafHash, type ReadHash } from './tree.js';
 
 /** Leaves of a group whose hash is kept, by level. */
@@ -37,43 +25,29 @@ export interface BlockOfOutcomes {
   readonly nonces: (first: number, count: number) => Buffer;
 }
 
-/** The first words of every leaf: 0x00, `SPDLout1`; and its padding, for 55 bytes. */
-const LEAF_HEAD = [0x00535044, 0x4c6f7574];
-const LEAF_BITS = 55 * 8;
+/** A leaf of an outcome (leaves.ts): 0x00, `SPDLout1`, game, index, code, nonce. */
+const LEAF = { game: 9, index: 13, code: 21, nonce: 23, bytes: 55 };
 
-/** The hashes of a block's leaves. Each is one block of SHA-256: 0x00, the name, game, index, code, nonce. */
+/** The hashes of a block's leaves. */
 export function outcomeLeaves(
   { gameId, fromIndex, codes, nonces }: BlockOfOutcomes,
   from = 0,
   to = codes.length,
 ): Hashes {
   const hashes = newHashes(to - from);
-  const game = [0x31000000 | (gameId >>> 8), (gameId & 0xff) << 24] as const;
+  const leaf = Buffer.alloc(LEAF.bytes);
+  leaf.write('SPDLout1', 1, 'latin1');
+  leaf.writeUInt32BE(gameId, LEAF.game);
   for (let first = from; first < to; first += NONCES_AT_ONCE) {
     const end = Math.min(to, first + NONCES_AT_ONCE);
     const bytes = nonces(first, end - first);
-    const nonce = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    fillEvery(14, 0);
-    fillEvery(15, LEAF_BITS);
-    for (let i = first; i < end; i += LANES) {
-      const lanes = Math.min(LANES, end - i);
-      for (let lane = 0; lane < lanes; lane++) {
-        const index = fromIndex + i + lane;
-        const high = Math.floor(index / TWO_32);
-        const at = (i + lane - first) * NONCE_BYTES;
-        blocks[lane] = LEAF_HEAD[0]!;
-        blocks[LANES + lane] = LEAF_HEAD[1]!;
-        blocks[2 * LANES + lane] = game[0];
-        blocks[3 * LANES + lane] = game[1] | (high >>> 8);
-        blocks[4 * LANES + lane] = ((high & 0xff) << 24) | ((index % TWO_32) >>> 8);
-        blocks[5 * LANES + lane] = ((index % TWO_32) << 24) | (codes[i + lane]! << 8) | nonce.getUint8(at);
-        for (let word = 0; word < 7; word++) {
-          blocks[(6 + word) * LANES + lane] = nonce.getInt32(at + 1 + 4 * word);
-        }
-        blocks[13 * LANES + lane] = (nonce.getInt32(at + 28) << 8) | 0x80;
-      }
-      hashFour(1);
-      takeDigests(hashes, i - from, lanes);
+    for (let i = first; i < end; i++) {
+      const index = fromIndex + i;
+      leaf.writeUInt32BE(Math.floor(index / TWO_32), LEAF.index);
+      leaf.writeUInt32BE(index % TWO_32, LEAF.index + 4);
+      leaf.writeUInt16BE(codes[i]!, LEAF.code);
+      bytes.copy(leaf, LEAF.nonce, (i - first) * NONCE_BYTES, (i - first + 1) * NONCE_BYTES);
+      writeHash(hashes, i - from, leaf);
     }
   }
   return hashes;
@@ -83,8 +57,7 @@ export function outcomeLeaves(
 export function shoeLeaves(gameId: number, fromIndex: number, commitments: readonly Buffer[]): Hashes {
   const hashes = newHashes(commitments.length);
   for (const [i, commitment] of commitments.entries()) {
-    const hash = leafHash(shoeLeafData({ gameId, index: fromIndex + i }, commitment));
-    for (let word = 0; word < WORDS; word++) hashes[i * WORDS + word] = hash.readInt32BE(4 * word);
+    leafHash(shoeLeafData({ gameId, index: fromIndex + i }, commitment)).copy(hashes, i * HASH_BYTES);
   }
   return hashes;
 }
@@ -92,19 +65,19 @@ export function shoeLeaves(gameId: number, fromIndex: number, commitments: reado
 /** What is kept of the tree over leaves: root, hashes of 256, hashes of 65,536. @param leaves their hashes; overwritten */
 export function sealTree(leaves: Hashes): Uint8Array {
   const kept: Buffer[] = [];
-  const all = leaves.length / WORDS;
+  const all = leaves.length / HASH_BYTES;
   let width = all;
   for (let level = 1; width > 1; level++) {
     const pairs = Math.floor(width / 2);
     hashPairs(leaves, pairs);
     // One without a partner stands for its subtree on the next level, too.
-    if (width % 2 === 1) leaves.copyWithin(pairs * WORDS, (width - 1) * WORDS, width * WORDS);
+    if (width % 2 === 1) leaves.copyWithin(pairs * HASH_BYTES, (width - 1) * HASH_BYTES, width * HASH_BYTES);
     width = Math.ceil(width / 2);
     if (level === LOW.level || level === HIGH.level) {
-      kept.push(bytesOf(leaves.subarray(0, Math.floor(all / 2 ** level) * WORDS)));
+      kept.push(Buffer.from(leaves.subarray(0, Math.floor(all / 2 ** level) * HASH_BYTES)));
     }
   }
-  return Uint8Array.from(Buffer.concat([bytesOf(leaves.subarray(0, WORDS)), ...kept]));
+  return Uint8Array.from(Buffer.concat([leaves.subarray(0, HASH_BYTES), ...kept]));
 }
 
 /** The root of what {@link sealTree} keeps. */
@@ -177,9 +150,9 @@ export function blockPath(
       return found.read(level, index - from / 2 ** level);
     }
     if (level >= HIGH.level)
-      return remember('high', () => new Subtrees(wordsOf(kept.high))).read(level - HIGH.level, index);
+      return remember('high', () => new Subtrees(kept.high)).read(level - HIGH.level, index);
     const run = Math.floor(first / HIGH.leaves);
-    const found = remember(`run ${run}`, () => new Subtrees(wordsOf(run === ownRun ? kept.own : kept.last)));
+    const found = remember(`run ${run}`, () => new Subtrees(run === ownRun ? kept.own : kept.last));
     return found.read(level - LOW.level, index - (run * HIGH.leaves) / 2 ** level);
   };
   return inclusionPath(place, count, read);

@@ -1,5 +1,5 @@
 /** Records that a log is extended by: which tiles it has then, and its root. */
-import { Subtrees, wordsOf } from './subtrees.js';
+import { Subtrees } from './subtrees.js';
 import { bundleOf, indexInTile, TILE_HEIGHT, TILE_WIDTH, tileWith } from './tiles.js';
 import { leafHash, rootOf } from './tree.js';
 
@@ -43,7 +43,7 @@ function extend(level: number, first: number, bytes: Buffer, width: number, more
 }
 
 /** The hash over a full tile. */
-const hashOfTile = (bytes: Buffer): Buffer => new Subtrees(wordsOf(bytes)).read(TILE_HEIGHT, 0);
+const hashOfTile = (bytes: Buffer): Buffer => new Subtrees(bytes).read(TILE_HEIGHT, 0);
 
 /**
  * Extends a log.
@@ -82,7 +82,7 @@ export function grow(
   for (let level = 0; TILE_WIDTH ** level <= grown; level++) {
     hashes = add(level, hashes).map(({ bytes }) => hashOfTile(bytes));
   }
-  const last = edge.map((bytes) => new Subtrees(wordsOf(bytes)));
+  const last = edge.map((bytes) => new Subtrees(bytes));
   const root = rootOf(grown, (level, index) => {
     const place = tileWith(level, index, grown);
     return last[place.level]!.read(level % TILE_HEIGHT, indexInTile(level, index, place));
