@@ -102,7 +102,7 @@ export async function auditSealed(
   if (removed > 0) findings.looked('blocks', 'blocks whose outcomes are removed, drawn again', removed);
 }
 
-/** What a block should be committed to by, as version 1.4.0 did it. */
+/** The commitment of a block that was sealed before the public log began. */
 function sealedBy(
   row: CopyRow,
   outcomes: Buffer,
@@ -181,7 +181,7 @@ async function judgeTree(
   }
 }
 
-/** What a block is committed to by that version 1.4.0 or one before it sealed. */
+/** The commitment of a slot's block that was sealed before the public log began. */
 function commitmentOf(nonce: Buffer, gameId: number, fromIndex: number, outcomes: Buffer): string {
   const position = Buffer.alloc(16);
   position.writeUInt32BE(gameId, 0);

@@ -43,7 +43,7 @@ production. The same without this program, added files aside: sha256sum -c ${MAN
 Exit status: 0 all as listed, 1 something differs, 2 there is no list, or wrong usage.
 
 Example:
-  spindle program check --manifest approved-1.4.0.sha256`,
+  spindle program check --manifest approved-1.5.0.sha256`,
     )
     .action(async () => {
       process.exitCode = await programCheck({ ...check.optsWithGlobals(), version: version() });

@@ -15,7 +15,7 @@ export const BASES = {
 export type Scope = keyof typeof BASES;
 
 /** Of the API, as its documents and GET /version tell it (semver): that of the service, and of the client. */
-export const API_VERSION = '1.4.0';
+export const API_VERSION = '1.5.0';
 
 /** Bytes of a request's body, where its endpoint has no limit of its own. */
 export const BODY_LIMIT = 65_536;

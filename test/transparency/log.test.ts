@@ -344,25 +344,4 @@ describe('the log', () => {
     expect(await found()).toEqual([]);
     service = await startService(stores, { CELLS: '2' });
   });
-
-  test('has in it what version 1.4.0 sealed, as late, and its proofs hold', async () => {
-    const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
-    const first = await service.spin(partner.key, { gameId, playerId: 'late', wagerUsd: 0.25 });
-    await service.stop();
-    // As that version has left them: a hash of the whole block, and nothing of the log.
-    await sql`UPDATE blocks SET tree = NULL, log_number = NULL WHERE game_id = ${gameId}`;
-    await sql`DELETE FROM log_entries WHERE game_id = ${gameId}`;
-    await sql`DELETE FROM log_games WHERE game_id = ${gameId}`;
-    service = await startService(stores, { CELLS: '2' });
-    const spinId = (first.body as { spinId: string }).spinId;
-    let proof = await ask<Proof>(`/spins/${spinId}/proof`);
-    await until(async () => {
-      proof = await ask<Proof>(`/spins/${spinId}/proof`);
-      return proof.status === 200;
-    }, 'the block is logged');
-    expect(
-      await verify(proof.body, { logKeys: [logKey], spin: first.body, sheet: parSheet('classic-3-reel') }),
-    ).toEqual([]);
-    expect(JSON.parse(proof.body.entry as string)).toMatchObject({ number: 0, late: true });
-  });
 });
