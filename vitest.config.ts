@@ -85,7 +85,21 @@ const onStores = {
   hookTimeout: 240_000,
 };
 
-const WHOLE = { SCALE: 'whole' };
+/** `npm run test:scale` runs all that takes great numbers, `npm run test:time` all that holds times, one file at a time. */
+const IS_WHOLE = process.env.SCALE === 'whole';
+const wholeProjects = [
+  { test: { ...shared, ...onStores, name: 'scale', include: filesWith(/\bIS_WHOLE\b/) } },
+  {
+    test: {
+      ...shared,
+      ...onStores,
+      name: 'time',
+      include: [...filesWith(/\b(expectWithin|timeoutFor)\(/), 'test/model/model.test.ts'],
+      maxWorkers: 1,
+      sequence: { groupOrder: 3 },
+    },
+  },
+];
 
 export default defineConfig({
   test: {
@@ -134,19 +148,7 @@ export default defineConfig({
           env: { HTTP_SERVER: 'node' },
         },
       },
-      // What takes great numbers, whole: `npm run test:scale`.
-      { test: { ...shared, ...onStores, name: 'scale', include: filesWith(/\bIS_WHOLE\b/), env: WHOLE } },
-      // What holds times, one file at a time: `npm run test:time`.
-      {
-        test: {
-          ...shared,
-          ...onStores,
-          name: 'time',
-          include: [...filesWith(/\b(expectWithin|timeoutFor)\(/), 'test/model/model.test.ts'],
-          env: WHOLE,
-          maxWorkers: 1,
-        },
-      },
+      ...(IS_WHOLE ? wholeProjects : []),
       // A minute of its own: `npm run test:mutation`.
       {
         test: {

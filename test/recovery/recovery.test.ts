@@ -4,15 +4,12 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { audit } from '../../src/audit/audit.js';
 import { connectPostgres } from '../../src/postgres/client.js';
 import { checkpointPlayers } from '../../src/postgres/recoveries.js';
-import { cellKey, gamesKey, outboxKey } from '../../src/redis/keys.js';
-import { readBooked, totalsOfLast } from '../../src/redis/records.js';
+import { cellKey, gamesKey } from '../../src/redis/keys.js';
 import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
 import type { Answer, TestPartner } from '../support/client.js';
-import { openNodes } from '../support/redis.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
@@ -394,84 +391,5 @@ describe('what no machine should mend', () => {
     await dealtAgain('after');
     await until(async () => (await booked()) === 21, 'the new spin is booked');
     await booksHold(sql);
-  });
-});
-
-describe('a Redis as version 1.0.0 left it', () => {
-  beforeEach(() => begin(false));
-
-  /** Takes away what 1.1.0 added to the records of Redis. */
-  async function makeRecordsOld(): Promise<void> {
-    for (const key of await redis.keys('{c*}:cell')) {
-      const last = await redis.hgetBuffer(key, 'last');
-      await redis.hdel(key, 'booked', 'fence');
-      if (last) await redis.hset(key, 'last', last.subarray(0, 8));
-    }
-    const batches = (await redis.xrangeBuffer(outboxKey(0), '-', '+')) as [Buffer, Buffer[]][];
-    await redis.del(outboxKey(0));
-    for (const [id, fields] of batches) await redis.xadd(outboxKey(0), id, ...fields.slice(0, 2));
-  }
-
-  /** Takes the run of the server out of the epochs. */
-  async function makeEpochsOld(): Promise<void> {
-    for (const key of await redis.keys('{c*}:cell')) {
-      const epoch = (await redis.hget(key, 'epoch'))!;
-      await redis.hset(key, 'epoch', epoch.split(':').slice(0, 2).join(':'));
-    }
-  }
-
-  /** The problems that the audit finds, each once. */
-  async function audited(): Promise<string[]> {
-    const own = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
-    const client = await openNodes(stores.redisUrl);
-    try {
-      const report = await audit(own, client.nodes, { limit: 100, onProgress: () => {} });
-      expect(report.interrupted).toBeUndefined();
-      return [...new Set(report.checks.flatMap(({ listed }) => listed.map(({ problem }) => problem)))];
-    } finally {
-      client.close();
-      await own.end();
-    }
-  }
-
-  test.each([
-    ['with entries in its outbox', 3],
-    ['all of it booked', 0],
-  ])('is dealt from as it is, %s', async (_, waiting) => {
-    const spun = await spinAndBook('booked', 20);
-    const front = await startService(stores, { ROLES: 'http' });
-    try {
-      await service.stop();
-      for (let i = 0; i < waiting; i++) {
-        const requestId = `waiting-${i}`;
-        const answer = await front.spin(partner.key, { gameId, playerId: 'p0', wagerUsd: WAGER, requestId });
-        expect(answer.status, answer.text).toBe(200);
-        spun.push({ requestId, playerId: 'p0', text: answer.text });
-      }
-    } finally {
-      await front.stop();
-    }
-    await makeRecordsOld();
-    expect(await redis.xlen(outboxKey(0))).toBe(waiting);
-    expect(await audited()).toEqual([]);
-    await makeEpochsOld();
-
-    service = await startService(stores);
-    const all = 20 + waiting;
-    await until(async () => (await booked()) === all, 'what waited is booked');
-    await until(isReady, 'the service is ready');
-    await until(async () => (await redis.xlen(outboxKey(0))) === 0, 'the outbox is trimmed');
-    expect(await audited()).toEqual([]);
-    await replaysHold(spun, all);
-    const later = await spinAndBook('later', 10);
-    await replaysHold([...spun, ...later], all + 10);
-    await until(async () => {
-      const [last, mark] = await redis.hmgetBuffer(cellKey(0), 'last', 'booked');
-      return totalsOfLast(last!).entries === 10 && readBooked(mark!).totals.entries === 10;
-    }, 'what was added and booked since is counted');
-    expect(await audited()).toEqual([]);
-    await booksHold(sql);
-    expect([...(await sql`SELECT * FROM recoveries`)]).toEqual([]);
-    expect([...(await sql`SELECT * FROM voids`)]).toEqual([]);
   });
 });
