@@ -1,22 +1,27 @@
 /** The columns of the files of a day, as docs/archive.md describes them. Money is whole micro-USD. */
+import {
+  LARGE_WIN_MEMBERS,
+  LEDGER_COLUMNS,
+  LEDGER_MEMBERS,
+  type LedgerColumn,
+  type LedgerMember,
+} from '../domain/ledgerColumns.js';
 import type { ArchiveFile } from '../domain/ledgerDay.js';
 import type { Column } from './parquetFile.js';
 
 const int64 = (name: string): Column => ({ name, type: 'int64' });
-const int32 = (name: string): Column => ({ name, type: 'int32' });
 /** One of few values. */
 const few = (name: string): Column => ({ name, type: 'smallInt32' });
 const dictionary = (name: string): Column => ({ name, type: 'dictionary' });
 const requestId: Column = { name: 'request_id', type: 'text', isNullable: true };
 
+const ofLedger = (member: LedgerMember): Column => {
+  const { name, parquet, isNullable }: LedgerColumn = LEDGER_COLUMNS[member];
+  return { name, type: parquet, isNullable: isNullable === true };
+};
+
 export const COLUMNS: { readonly [File in ArchiveFile]: readonly Column[] } = {
-  ledger: [
-    ...['entry_id', 'previous_id', 'wager_micros', 'credit_micros', 'balance_micros', 'outcome_index'].map(
-      int64,
-    ),
-    ...[few('partner_id'), few('game_id'), int32('entry_number'), int32('outcome_code'), few('kind')],
-    ...[dictionary('player_id'), requestId],
-  ],
+  ledger: LEDGER_MEMBERS.map(([member]) => ofLedger(member)),
   rounds: [
     ...[
       few('game_id'),
@@ -33,8 +38,5 @@ export const COLUMNS: { readonly [File in ArchiveFile]: readonly Column[] } = {
     ...[few('game_id'), int64('from_index'), int64('to_index'), int64('epoch'), dictionary('reason')],
     int64('voided_at_ms'),
   ],
-  large_wins: [
-    ...[int64('entry_id'), few('partner_id'), few('game_id'), dictionary('player_id')],
-    ...[int64('wager_micros'), int64('credit_micros'), int64('balance_micros')],
-  ],
+  large_wins: LARGE_WIN_MEMBERS.map(ofLedger),
 };

@@ -64,14 +64,14 @@ export function passBoundary(
 function kept({ refunds, adjusted }: Into, row: CopyRow): void {
   const [partnerId, playerId] = [row.int(KEPT.partnerId), row.text(KEPT.playerId)];
   if (row.int(KEPT.kind) === TICKET) {
-    const ticket = { gameId: row.int(KEPT.gameId), partnerId, price: row.safe(KEPT.wager) };
-    refunds.keptTicket(ticket, row.big(KEPT.entryId), playerId);
+    const ticket = { gameId: row.int(KEPT.gameId), partnerId, price: row.safe(KEPT.wagerMicros) };
+    refunds.keptTicket(ticket, row.big(KEPT.id), playerId);
     return;
   }
   const requestId = row.isNull(KEPT.requestId) ? '' : row.text(KEPT.requestId);
   adjusted.add(intentKey(partnerId, requestId));
-  const at = (): Place => ({ entry: row.big(KEPT.entryId).toString(), partner: partnerId, player: playerId });
-  refunds.adjustment(requestId, partnerId, playerId, row.safe(KEPT.credit), at);
+  const at = (): Place => ({ entry: row.big(KEPT.id).toString(), partner: partnerId, player: playerId });
+  refunds.adjustment(requestId, partnerId, playerId, row.safe(KEPT.creditMicros), at);
 }
 
 /** A player as of the newest dropped entry. */

@@ -161,10 +161,10 @@ export class CommunalReplay {
     this.#paid++;
     const gameId = row.int(LEDGER.gameId);
     const partnerId = row.int(LEDGER.partnerId);
-    const micros = row.big(LEDGER.credit);
+    const micros = row.big(LEDGER.creditMicros);
     this.#sum(gameId, new Date(ms).toISOString().slice(0, 10), micros);
     const at = { game: gameId, entry: id.toString(), partner: partnerId, player: playerId };
-    const rest = [row.safe(LEDGER.wager), row.safe(LEDGER.outcomeIndex), row.int(LEDGER.outcomeCode)];
+    const rest = [row.safe(LEDGER.wagerMicros), row.safe(LEDGER.outcomeIndex), row.int(LEDGER.outcomeCode)];
     if (rest.some((value) => value !== 0) || !row.isNull(LEDGER.requestId)) {
       this.#found('a share has a wager, index, outcome or requestId', at, '0, 0, 0', rest.join(', '));
     }

@@ -1,21 +1,7 @@
 /** Entries of the ledger that Redis names, wherever they are: booked, in the outbox, or on the way from there. */
 import { streamIdBefore } from '../domain/entryId.js';
-import type { AuditReads } from '../postgres/auditReads.js';
+import type { AuditedEntry, AuditReads } from '../postgres/auditReads.js';
 import type { RedisAuditReads } from '../redis/auditReads.js';
-
-/** An entry, wherever it is. */
-export interface Entry {
-  readonly isAdjustment: boolean;
-  readonly isForced: boolean;
-  readonly partnerId: number;
-  readonly playerId: string;
-  readonly gameId: number;
-  readonly entryNumber: number;
-  readonly outcomeCode: number;
-  readonly creditMicros: number;
-  readonly balanceMicros: number;
-  readonly requestId: string | null;
-}
 
 /** Entries asked for at a time. */
 const ENTRIES_AT_A_TIME = 1000;
@@ -30,7 +16,7 @@ interface EntryStores {
 interface Question {
   readonly cell: number;
   readonly id: bigint;
-  readonly answer: (entry: Entry | undefined) => void;
+  readonly answer: (entry: AuditedEntry | undefined) => void;
 }
 
 /** Finds entries that Redis names: in the ledger as it is now, in the outbox, or in the ledger a moment later. */
@@ -87,7 +73,7 @@ export class Entries {
     const ids = questions.map((question) => question.id);
     const oldest = ids.reduce((least, id) => (id < least ? id : least));
     const wanted = new Set(ids);
-    const entries = new Map<bigint, Entry>();
+    const entries = new Map<bigint, AuditedEntry>();
     for (let after = streamIdBefore(oldest); entries.size < wanted.size; ) {
       const page = await redis.outbox(cell, after, end);
       if (page.length === 0) break;
@@ -108,7 +94,7 @@ export class Entries {
 }
 
 /** Answers what can be answered; gives the rest. */
-function answered(questions: readonly Question[], entries: ReadonlyMap<bigint, Entry>): Question[] {
+function answered(questions: readonly Question[], entries: ReadonlyMap<bigint, AuditedEntry>): Question[] {
   return questions.filter((question) => {
     const entry = entries.get(question.id);
     if (entry === undefined) return true;

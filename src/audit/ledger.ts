@@ -199,13 +199,13 @@ export class LedgerPass {
   #row(row: CopyRow): void {
     this.rows++;
     const kind = row.int(LEDGER.kind);
-    const id = row.bytes(LEDGER.entryId);
+    const id = row.bytes(LEDGER.id);
     const high = id.readUInt32BE(0);
     const low = id.readUInt32BE(4);
     const ms = timeOf(high, low);
     const partnerId = row.int(LEDGER.partnerId);
-    const wager = row.safe(LEDGER.wager);
-    const credit = row.safe(LEDGER.credit);
+    const wager = row.safe(LEDGER.wagerMicros);
+    const credit = row.safe(LEDGER.creditMicros);
     const cell = (low >>> CELL_SHIFT) & CELL_MASK;
     this.#cell(row, cell, high, low, partnerId);
     const playerId = this.#chain(row, kind, high, low, partnerId, wager, credit);
@@ -278,7 +278,7 @@ export class LedgerPass {
     const playerId = row.text(LEDGER.playerId);
     const slot = players.slot(partnerId, playerId);
     const number = row.int(LEDGER.entryNumber);
-    const balance = row.safe(LEDGER.balance);
+    const balance = row.safe(LEDGER.balanceMicros);
     const previous = row.bytes(LEDGER.previousId);
     const previousHigh = previous.readUInt32BE(0);
     const previousLow = previous.readUInt32BE(4);
@@ -449,7 +449,7 @@ export class LedgerPass {
       const problem = 'the adjustment is not of the amount that was asked for';
       this.#report('requests', row, problem, intent.amountMicros, amount);
     }
-    const rest = [LEDGER.wager, LEDGER.outcomeIndex].map((field) => row.safe(field));
+    const rest = [LEDGER.wagerMicros, LEDGER.outcomeIndex].map((field) => row.safe(field));
     rest.push(row.int(LEDGER.gameId), row.int(LEDGER.outcomeCode));
     if (rest.some((value) => value !== 0)) {
       const problem = 'an adjustment has a wager, index, game or outcome';
@@ -492,7 +492,7 @@ export class LedgerPass {
         (digest.charCodeAt(at + 2) << 16) |
         (digest.charCodeAt(at + 3) << 24);
     }
-    const balance = row.bytes(LEDGER.balance);
+    const balance = row.bytes(LEDGER.balanceMicros);
     const [a, b] = rest;
     record[REQUEST.idHigh] = high;
     record[REQUEST.idLow] = low;
@@ -607,7 +607,7 @@ export class LedgerPass {
   }
 
   #place(row: CopyRow): Place {
-    const id = row.big(LEDGER.entryId);
+    const id = row.big(LEDGER.id);
     const partnerId = row.int(LEDGER.partnerId);
     const kind = row.int(LEDGER.kind);
     const [isSpin, isAdjustment] = [[SPIN, ROUND_DEAL, FORCED].includes(kind), kind === ADJUSTMENT];

@@ -3,8 +3,9 @@ import { createHash } from 'node:crypto';
 import { readId, readSafeInt64 } from '../domain/layout.js';
 import { BOUND, CORE } from '../domain/layouts.js';
 import { SpinIds } from '../domain/spinId.js';
+import type { AuditedEntry } from '../postgres/auditReads.js';
 import { segmentNumbers } from '../redis/segmentRecords.js';
-import { Entries, type Entry } from './entries.js';
+import { Entries } from './entries.js';
 import type { LedgerPass } from './ledger.js';
 import type { Findings, Place } from './report.js';
 import { cellOfId, type StoresAudit } from './stores.js';
@@ -159,7 +160,7 @@ function compareBound(
   at: Place,
   field: Buffer,
   value: Buffer,
-  entry: Entry | undefined,
+  entry: AuditedEntry | undefined,
 ): void {
   if (entry === undefined) {
     findings.found(
@@ -214,7 +215,7 @@ function compareBound(
   }
 }
 
-function fingerprintOf({ isAdjustment, playerId, creditMicros, gameId }: Entry): Buffer {
+function fingerprintOf({ isAdjustment, playerId, creditMicros, gameId }: AuditedEntry): Buffer {
   const [first, a, b] = isAdjustment
     ? adjustmentHash(playerId, creditMicros)
     : [gameId, ...playerHash(playerId)];

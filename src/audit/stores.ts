@@ -6,11 +6,11 @@
 import { streamIdOf } from '../domain/entryId.js';
 import type { Totals } from '../domain/layouts.js';
 import { ENTRY_KINDS } from '../domain/ledgerEntry.js';
-import type { AuditedCell, AuditReads, Facts } from '../postgres/auditReads.js';
+import type { AuditedCell, AuditedEntry, AuditReads, Facts } from '../postgres/auditReads.js';
 import type { CellRecord, OutboxPage, RedisAuditReads } from '../redis/auditReads.js';
 import { cellToken, isPlayer, type OutboxRecord, readPlayer } from '../redis/records.js';
 import type { CommunalStoresAudit } from './communalStores.js';
-import { Entries, type Entry } from './entries.js';
+import { Entries } from './entries.js';
 import type { SeenStatuses } from './playerStatuses.js';
 import type { Findings, Place } from './report.js';
 import type { PlayerTable } from './tables.js';
@@ -91,7 +91,7 @@ function auditPlayer(
   const { newestEntryId: id, balanceMicros, entries: entryNumber, createdAtMs } = readPlayer(value);
   const outcomeCode = value.readUInt16LE(8);
   const at = { ...where, entry: id.toString() };
-  const compare = (entry: Pick<Entry, 'balanceMicros' | 'entryNumber' | 'outcomeCode'>): void => {
+  const compare = (entry: Pick<AuditedEntry, 'balanceMicros' | 'entryNumber' | 'outcomeCode'>): void => {
     if (entry.balanceMicros !== balanceMicros) {
       findings.found(
         'balances',

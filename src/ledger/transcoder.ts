@@ -1,13 +1,14 @@
 /**
  * Turns outbox records into ledger rows and sums, byte by byte: no text, no number and no object is made of what is only
- * carried from the one to the other. Both sides' layouts are theirs (redis/records.ts, postgres/ledger.ts).
+ * carried from the one to the other. Both sides' layouts are theirs (redis/records.ts, postgres/ledgerRow.ts).
  */
 import { readId, readSafeInt64 } from '../domain/layout.js';
-import { ROTATION } from '../domain/layouts.js';
+import { ENTRY, ROTATION } from '../domain/layouts.js';
 import { type EntryDefinition, entryOfCode, isRoundEntry } from '../domain/ledgerEntry.js';
 import { keyWord, REQUEST_KEY_BYTES, requestKeyOfBytes } from '../domain/requestKey.js';
 import { RequestPairs } from '../domain/requestPairs.js';
-import { CopyWriter, type FlushTotals, type GameDay, ProgressError, ROW } from '../postgres/ledger.js';
+import { type FlushTotals, type GameDay, ProgressError } from '../postgres/ledger.js';
+import { CopyWriter, FIXED_MEMBERS, ROW } from '../postgres/ledgerRow.js';
 import type { RoundEntry } from '../postgres/rounds.js';
 import { OUTBOX, outboxTimeMs } from '../redis/records.js';
 import { CommunalNotes } from './communalNotes.js';
@@ -17,6 +18,17 @@ const ZERO = 0x30;
 const DAY_MS = 86_400_000;
 /** A sum is moved into a BigInt before one more amount could take it out of the safe range. */
 const SUM_MAX = 4_000_000_000_000_000;
+
+/** Places of the bytes that a row has of its outbox record: little endian there, big endian in the row. */
+const BYTES_FROM: number[] = [];
+const BYTES_TO: number[] = [];
+for (const member of FIXED_MEMBERS) {
+  if (member === 'partnerId') continue;
+  for (let i = 0; i < ENTRY.members[member].bytes; i++) {
+    BYTES_FROM.push(ENTRY.at[member] + i);
+    BYTES_TO.push(ROW[member].at + ROW[member].bytes - 1 - i);
+  }
+}
 
 const NO_KEYS = Buffer.alloc(0);
 
@@ -180,19 +192,10 @@ export class Transcoder {
 
     const row = this.#copy.begin(end - idAt);
     const out = this.#copy.buffer;
-    reverse8(batch, at + OUTBOX.id, out, row + ROW.entryId);
-    reverse8(batch, at + OUTBOX.previousId, out, row + ROW.previousId);
-    reverse8(batch, at + OUTBOX.wagerMicros, out, row + ROW.wager);
-    reverse8(batch, at + OUTBOX.creditMicros, out, row + ROW.credit);
-    reverse8(batch, at + OUTBOX.balanceMicros, out, row + ROW.balance);
-    const index = batch.readUIntLE(at + OUTBOX.outcomeIndex, 6);
-    out.writeUIntBE(index, row + ROW.outcomeIndex + 2, 6);
+    for (let i = 0; i < BYTES_FROM.length; i++) out[row + BYTES_TO[i]!] = batch[at + BYTES_FROM[i]!]!;
+    out.writeInt32BE(partnerId, row + ROW.partnerId.at);
     const gameId = batch.readUInt32LE(at + OUTBOX.gameId);
-    out.writeInt32BE(partnerId, row + ROW.partnerId);
-    out.writeInt32BE(gameId, row + ROW.gameId);
-    out.writeInt32BE(batch.readUInt32LE(at + OUTBOX.entryNumber), row + ROW.entryNumber);
-    out.writeInt32BE(batch.readUInt16LE(at + OUTBOX.outcomeCode), row + ROW.outcomeCode);
-    out[row + ROW.kind + 1] = entry.code;
+    const index = batch.readUIntLE(at + OUTBOX.outcomeIndex, 6);
     this.#copy.text(batch, idAt + 1, requestAt, false);
     this.#copy.text(batch, requestAt, end, requestAt === end || entry.requestIds === undefined);
     if (requestAt < end && entry.requestIds === 'spins') this.#requestId(batch, at, idAt, requestAt, end);
@@ -373,15 +376,3 @@ const gameDayOf = (sum: Sum): GameDay => ({
   wageredMicros: sum.wageredBefore + BigInt(sum.wagered),
   paidMicros: sum.creditedBefore + BigInt(sum.credited),
 });
-
-/** Copies 8 bytes the other way round: little endian to big endian. */
-function reverse8(from: Buffer, at: number, to: Buffer, toAt: number): void {
-  to[toAt] = from[at + 7]!;
-  to[toAt + 1] = from[at + 6]!;
-  to[toAt + 2] = from[at + 5]!;
-  to[toAt + 3] = from[at + 4]!;
-  to[toAt + 4] = from[at + 3]!;
-  to[toAt + 5] = from[at + 2]!;
-  to[toAt + 6] = from[at + 1]!;
-  to[toAt + 7] = from[at]!;
-}

@@ -1,55 +1,47 @@
 /** The fields of the rows that the audit reads of Postgres, by their places, and the columns that they are of. */
+import { allColumnsSql, fieldsOf, LEDGER_FIELDS } from './ledgerRow.js';
+
+/** The event that an entry fired, the share that it is, and the share that it notified of. */
+const COMMUNAL_COLUMNS = {
+  /** Null: the entry fired no event. */
+  eventGame: 'e.game_id',
+  eventVersion: 'e.version',
+  eventProgress: 'e.progress',
+  eventTier: 'e.tier_level',
+  eventPaid: 'e.paid_micros',
+  eventWinners: 'e.winners',
+  eventStatus: 'e.status',
+  /** Null: the entry is not booked as a share. */
+  shareEvent: 's.event_id',
+  shareAmount: 's.amount_micros',
+  shareGame: 's.game_id',
+  sharePlayer: 's.player_id',
+  /** Null: the entry notified of nothing. */
+  toldShare: 't.entry_id',
+  toldEvent: 't.event_id',
+  toldTrigger: 't.is_trigger::int',
+  toldPartner: 't.partner_id',
+  toldPlayer: 't.player_id',
+} as const;
 
 /** Fields of the rows of `Snapshot.ledger`. */
 export const LEDGER = {
-  entryId: 0,
-  previousId: 1,
-  wager: 2,
-  credit: 3,
-  balance: 4,
-  outcomeIndex: 5,
-  partnerId: 6,
-  gameId: 7,
-  entryNumber: 8,
-  outcomeCode: 9,
-  kind: 10,
-  playerId: 11,
-  requestId: 12,
-  /** The next ones only where a game has a communal progressive. Null: the entry fired no event. */
-  eventGame: 13,
-  eventVersion: 14,
-  eventProgress: 15,
-  eventTier: 16,
-  eventPaid: 17,
-  eventWinners: 18,
-  eventStatus: 19,
-  /** Null: the entry is not booked as a share. */
-  shareEvent: 20,
-  shareAmount: 21,
-  shareGame: 22,
-  sharePlayer: 23,
-  /** Null: the entry notified of nothing. */
-  toldShare: 24,
-  toldEvent: 25,
-  toldTrigger: 26,
-  toldPartner: 27,
-  toldPlayer: 28,
-} as const;
-const LEDGER_COLUMNS = `l.entry_id, previous_id, wager_micros, credit_micros, balance_micros, outcome_index, l.partner_id,
-  l.game_id, entry_number, outcome_code, kind, l.player_id, request_id`;
-
-/** The event that an entry fired, the share that it is, and the share that it notified of. */
-const COMMUNAL_COLUMNS = `, e.game_id, e.version, e.progress, e.tier_level, e.paid_micros, e.winners, e.status,
-  s.event_id, s.amount_micros, s.game_id, s.player_id,
-  t.entry_id, t.event_id, t.is_trigger::int, t.partner_id, t.player_id`;
+  ...LEDGER_FIELDS,
+  /** Only where a game has a communal progressive. */
+  ...fieldsOf(
+    Object.keys(COMMUNAL_COLUMNS) as (keyof typeof COMMUNAL_COLUMNS)[],
+    Object.keys(LEDGER_FIELDS).length,
+  ),
+};
 const COMMUNAL_JOINS = `LEFT JOIN communal_events e ON e.event_id = l.entry_id
   LEFT JOIN communal_shares s ON s.entry_id = l.entry_id LEFT JOIN communal_shares t ON t.told_by = l.entry_id`;
 
 /** All rows of the ledger by entry id. @param hasPots some game has a communal progressive */
 export const ledgerSql = (hasPots: boolean): string =>
   hasPots
-    ? `SELECT ${LEDGER_COLUMNS} ${COMMUNAL_COLUMNS} FROM ledger l ${COMMUNAL_JOINS} ORDER BY l.entry_id`
-    : `SELECT ${LEDGER_COLUMNS} FROM ledger l ORDER BY l.entry_id`;
+    ? `SELECT ${allColumnsSql('l')}, ${Object.values(COMMUNAL_COLUMNS).join(', ')}
+       FROM ledger l ${COMMUNAL_JOINS} ORDER BY l.entry_id`
+    : `SELECT ${allColumnsSql('l')} FROM ledger l ORDER BY l.entry_id`;
 
 /** Fields of the rows of `Snapshot.blocks`. */
 export const BLOCKS = {

@@ -3,6 +3,7 @@
  * however much is booked meanwhile; the rest is asked for as it is at the moment. Nothing is written or locked.
  */
 import type { BindingTimes } from '../domain/bindingTimes.js';
+import type { EntryRow, LedgerRow } from '../domain/ledgerColumns.js';
 import { BLOCK_COLUMNS, ledgerSql, STRAY_TICKETS, strayRequests } from './auditColumns.js';
 import { openColumn, openNullable } from './blockSeals.js';
 import { BOUNDARY_PLAYERS, type BoundaryFacts, boundaryFacts, KEPT_ENTRIES } from './boundaryReads.js';
@@ -20,6 +21,7 @@ import {
   roundsSelect,
   strayRoundEntriesSelect,
 } from './gameAuditReads.js';
+import { allColumnsSql, ledgerRowOf } from './ledgerRow.js';
 import { type LogReads, logReads, unpublishedOf } from './logAuditReads.js';
 import { type FormerCells, formerCells } from './partnerMoves.js';
 import { bindingTimes, boundIds } from './requestRunReads.js';
@@ -137,18 +139,10 @@ export interface Sealed {
   readonly removed?: { readonly fromIndex: number; readonly count: number; readonly seed: Buffer };
 }
 
-export interface AuditedEntry {
+/** An entry, by rules of the audit's own as to its kind. */
+export interface AuditedEntry extends Omit<LedgerRow, 'kind'> {
   readonly isAdjustment: boolean;
   readonly isForced: boolean;
-  readonly id: bigint;
-  readonly partnerId: number;
-  readonly playerId: string;
-  readonly gameId: number;
-  readonly entryNumber: number;
-  readonly outcomeCode: number;
-  readonly creditMicros: number;
-  readonly balanceMicros: number;
-  readonly requestId: string | null;
 }
 
 export interface BlockRange {
@@ -198,10 +192,8 @@ export function openAuditReads(sql: Sql): AuditReads {
     },
     async entries(ids) {
       const rows = await sql<EntryRow[]>`
-        SELECT entry_id, partner_id, player_id, game_id, entry_number, outcome_code, kind, credit_micros,
-          balance_micros, request_id
-        FROM ledger WHERE entry_id = ANY(${arrayOf(ids)}::bigint[])`;
-      return rows.map(entryOfRow);
+        SELECT ${raw(allColumnsSql())} FROM ledger WHERE entry_id = ANY(${arrayOf(ids)}::bigint[])`;
+      return rows.map(auditedEntry);
     },
     async cell(cell) {
       const [row] = await sql<
@@ -252,31 +244,11 @@ export function openAuditReads(sql: Sql): AuditReads {
   };
 }
 
-interface EntryRow {
-  entry_id: bigint;
-  partner_id: number;
-  player_id: string;
-  game_id: number;
-  entry_number: number;
-  outcome_code: number;
-  kind: number;
-  credit_micros: bigint;
-  balance_micros: bigint;
-  request_id: string | null;
-}
-
-const entryOfRow = (row: EntryRow): AuditedEntry => ({
-  id: row.entry_id,
+const auditedEntry = (row: EntryRow): AuditedEntry => ({
+  // A number that is not safe is a finding, not a failure of the audit.
+  ...ledgerRowOf(row, Number),
   isAdjustment: row.kind === ADJUSTMENT,
   isForced: row.kind === FORCED,
-  partnerId: row.partner_id,
-  playerId: row.player_id,
-  gameId: row.game_id,
-  entryNumber: row.entry_number,
-  outcomeCode: row.outcome_code,
-  creditMicros: Number(row.credit_micros),
-  balanceMicros: Number(row.balance_micros),
-  requestId: row.request_id,
 });
 
 async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>): Promise<T> {

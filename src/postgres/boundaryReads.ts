@@ -1,8 +1,10 @@
 /** What the audit reads of the boundary: the books as they stood where the oldest kept day of the ledger begins (ledgerDrop.ts). */
+import { membersReadBy } from '../domain/ledgerColumns.js';
 import type { EntryTotal, Manifest } from '../domain/ledgerDay.js';
 import { safe, type Transaction } from './client.js';
 import { type BoundaryPot, boundaryPots } from './communalBoundary.js';
 import { idsOfDay } from './ledgerDays.js';
+import { columnsSql, fieldsOf } from './ledgerRow.js';
 
 export interface BoundaryFacts {
   /** No entry before it is kept; 0: nothing was dropped. */
@@ -30,19 +32,10 @@ export const BOUNDARY_PLAYERS = `
   SELECT partner_id, player_id, entry_id, entry_number, outcome_code, balance_micros, first_id FROM boundary_players`;
 
 /** Fields of the rows of {@link KEPT_ENTRIES}. */
-export const KEPT = {
-  entryId: 0,
-  kind: 1,
-  partnerId: 2,
-  gameId: 3,
-  playerId: 4,
-  requestId: 5,
-  wager: 6,
-  credit: 7,
-} as const;
+export const KEPT = fieldsOf(membersReadBy('keptAudit'));
 /** Tickets and adjustments of dropped days. */
 export const KEPT_ENTRIES = `
-  SELECT entry_id, kind, partner_id, game_id, player_id, request_id, wager_micros, credit_micros FROM kept_entries ORDER BY entry_id`;
+  SELECT ${columnsSql(membersReadBy('keptAudit'))} FROM kept_entries ORDER BY entry_id`;
 
 export async function boundaryFacts(tx: Transaction): Promise<BoundaryFacts> {
   const days = await tx<{ day: string; manifest: string }[]>`

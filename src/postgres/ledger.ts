@@ -15,15 +15,11 @@ import { type CursorMove, moveCursors } from './cells.js';
 import { arrayOf, lockingWithin, raw, type Sql, type Transaction, together } from './client.js';
 import { bookCommunal, type CommunalBooking } from './communalBooking.js';
 import { recordEvents } from './events.js';
+import { COPY_LEDGER } from './ledgerRow.js';
 import { addVoids } from './positions.js';
 import { closeRaffles, noteTickets, type Ticket } from './raffles.js';
 import { bookRounds, type RoundEntry } from './rounds.js';
 import { noteLargeWins } from './significantEvents.js';
-
-const COPY = `
-  COPY ledger (entry_id, previous_id, wager_micros, credit_micros, balance_micros, outcome_index, partner_id, game_id,
-               entry_number, outcome_code, kind, player_id, request_id)
-  FROM STDIN (FORMAT binary)`;
 
 /** Spins of a game on a day. */
 export interface GameDay {
@@ -38,7 +34,7 @@ export interface GameDay {
 /** What a flush books of one cell. */
 export interface CellFlush {
   readonly cursor: CursorMove;
-  /** Of a {@link CopyWriter}. */
+  /** Of a CopyWriter (ledgerRow.ts). */
   readonly rows: Buffer;
   readonly totals: FlushTotals;
   /** The tickets among the entries, of these raffles. */
@@ -99,7 +95,7 @@ export async function bookEntries(
         flushes.map(({ cursor }) => cursor),
       ).then(() => onFailpoint('flush.cursor-moved')),
       tx
-        .copy(COPY, Buffer.concat([COPY_HEAD, ...flushes.map(({ rows }) => rows), COPY_END]))
+        .copy(COPY_LEDGER, Buffer.concat([COPY_HEAD, ...flushes.map(({ rows }) => rows), COPY_END]))
         .then(() => onFailpoint('flush.rows-copied')),
       addTotals(tx, totals),
     ]);
@@ -240,79 +236,6 @@ export async function ensurePartition(
   });
 }
 
-/** Where the members of a row are, from its first byte, in COPY's binary format; big endian. */
-export const ROW = {
-  entryId: 6,
-  previousId: 18,
-  wager: 30,
-  credit: 42,
-  balance: 54,
-  outcomeIndex: 66,
-  partnerId: 78,
-  gameId: 86,
-  entryNumber: 94,
-  outcomeCode: 102,
-  kind: 110,
-} as const;
-const ROW_FIXED_BYTES = 112;
-const LENGTH_BYTES = 4;
 /** PostgreSQL documentation, "COPY", File Formats: signature, no flags, no extension. */
 const COPY_HEAD = Buffer.concat([Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1'), Buffer.alloc(8)]);
 const COPY_END = Buffer.from([0xff, 0xff]);
-/** A row with the number of its fields and the length of each that has a fixed one, all values 0. */
-const ROW_TEMPLATE = ((): Buffer => {
-  const row = Buffer.alloc(ROW_FIXED_BYTES);
-  row.writeInt16BE(13, 0);
-  const bytesOf = { kind: 2, partnerId: 4, gameId: 4, entryNumber: 4, outcomeCode: 4 } as Record<
-    string,
-    number
-  >;
-  for (const [name, at] of Object.entries(ROW)) row.writeInt32BE(bytesOf[name] ?? 8, at - LENGTH_BYTES);
-  return row;
-})();
-
-/** Kept from one flush to the next. */
-const KEPT_BYTES_MAX = 1_048_576;
-
-/** Makes the rows that {@link bookEntries} copies: each is begun, its members written in place, its texts ended. */
-export class CopyWriter {
-  buffer = Buffer.allocUnsafe(16_384);
-  #at = 0;
-
-  reset(): void {
-    // What a backlog needed once is not kept: there is a writer for each cell.
-    if (this.buffer.length > KEPT_BYTES_MAX) this.buffer = Buffer.allocUnsafe(KEPT_BYTES_MAX);
-    this.#at = 0;
-  }
-
-  /** Begins a row with room for texts of so many bytes; gives its place in {@link buffer}, for {@link ROW}. */
-  begin(textBytes: number): number {
-    this.#reserve(ROW_FIXED_BYTES + 2 * LENGTH_BYTES + textBytes);
-    const row = this.#at;
-    ROW_TEMPLATE.copy(this.buffer, row);
-    this.#at += ROW_FIXED_BYTES;
-    return row;
-  }
-
-  /** The row's next text: the bytes of a source from `start` up to `end`, or null. */
-  text(source: Buffer, start: number, end: number, isNull: boolean): void {
-    this.buffer.writeInt32BE(isNull ? -1 : end - start, this.#at);
-    this.#at += LENGTH_BYTES;
-    if (isNull) return;
-    // Byte by byte: a copy of a part of a buffer makes a view of it first.
-    const { buffer } = this;
-    for (let at = start; at < end; at++) buffer[this.#at++] = source[at]!;
-  }
-
-  /** The rows; a view that holds until the next `reset`. */
-  get rows(): Buffer {
-    return this.buffer.subarray(0, this.#at);
-  }
-
-  #reserve(bytes: number): void {
-    if (this.#at + bytes <= this.buffer.length) return;
-    const larger = Buffer.allocUnsafe(Math.max(this.buffer.length * 2, this.#at + bytes));
-    this.buffer.copy(larger, 0, 0, this.#at);
-    this.buffer = larger;
-  }
-}

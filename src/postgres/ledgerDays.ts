@@ -1,10 +1,12 @@
 /** Days of the ledger: what there is of each, what an archive is made of, and the record of archives (docs/archive.md). */
 import { entryCellSql, firstIdAt } from '../domain/entryId.js';
+import { LARGE_WIN_MEMBERS } from '../domain/ledgerColumns.js';
 import type { ArchiveFile, DayState, EntryTotal } from '../domain/ledgerDay.js';
 import { DAY_MS, dayOf, startOf } from '../domain/settlement.js';
 import { audit } from './auditLog.js';
 import { raw, type Sql, safe, type Transaction } from './client.js';
 import { type CopyRow, readRows } from './copy.js';
+import { allColumnsSql, columnsSql } from './ledgerRow.js';
 import { FIRST_DAY, IS_OVERTAKEN } from './settledDays.js';
 
 export interface LedgerDay {
@@ -161,9 +163,7 @@ function selectOf(file: ArchiveFile, day: string, largeWinMicros: ReadonlyMap<nu
   const { from, to } = idsOfDay(day);
   const ids = (column: string): string => `${column} >= ${from} AND ${column} < ${to}`;
   if (file === 'ledger') {
-    return `SELECT entry_id, previous_id, wager_micros, credit_micros, balance_micros, outcome_index, partner_id, game_id,
-        entry_number, outcome_code, kind, player_id, request_id
-      FROM ledger WHERE ${ids('entry_id')} ORDER BY ${entryCellSql('entry_id')}, entry_id`;
+    return `SELECT ${allColumnsSql()} FROM ledger WHERE ${ids('entry_id')} ORDER BY ${entryCellSql('entry_id')}, entry_id`;
   }
   if (file === 'rounds') {
     return `SELECT game_id, shoe_index, partner_id, player_id, request_id, deal_id, status, ${LIST('moves')},
@@ -176,8 +176,7 @@ function selectOf(file: ArchiveFile, day: string, largeWinMicros: ReadonlyMap<nu
       ORDER BY game_id, from_index`;
   }
   const limits = [...largeWinMicros].map(([partnerId, micros]) => `(${partnerId}, ${micros})`).join();
-  return `SELECT entry_id, partner_id, game_id, player_id, wager_micros, credit_micros, balance_micros
-    FROM ledger JOIN (VALUES ${limits === '' ? '(0, 0)' : limits}) AS p(partner_id, large_win) USING (partner_id)
+  return `SELECT ${columnsSql(LARGE_WIN_MEMBERS)} FROM ledger JOIN (VALUES ${limits === '' ? '(0, 0)' : limits}) AS p(partner_id, large_win) USING (partner_id)
     WHERE ${ids('entry_id')} AND kind = 1 AND credit_micros > large_win ORDER BY ${entryCellSql('entry_id')}, entry_id`;
 }
 

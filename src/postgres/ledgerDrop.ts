@@ -10,6 +10,7 @@ import { audit } from './auditLog.js';
 import { boundLocks, raw, type Sql, safe, type Transaction } from './client.js';
 import { movePots } from './communalBoundary.js';
 import { idsOfDay, partitionOf } from './ledgerDays.js';
+import { allColumnsSql } from './ledgerRow.js';
 import { checkpointCell } from './recoveries.js';
 import { bindingTimes } from './requestRunReads.js';
 
@@ -143,7 +144,7 @@ async function moveBoundary(tx: Transaction, day: string): Promise<void> {
     ON CONFLICT (cell) DO UPDATE SET entry_id = greatest(t.entry_id, excluded.entry_id)`;
   const adjustments = raw(entryCodesSql(({ requestIds }) => requestIds === 'adjustments'));
   await tx`
-    INSERT INTO kept_entries SELECT l.* FROM ${partition} l
+    INSERT INTO kept_entries (${raw(allColumnsSql())}) SELECT ${raw(allColumnsSql('l'))} FROM ${partition} l
     WHERE kind IN ${adjustments} OR EXISTS (SELECT 1 FROM raffles r WHERE r.game_id = l.game_id)
     ON CONFLICT (entry_id) DO NOTHING`;
   const { from, to } = idsOfDay(day);

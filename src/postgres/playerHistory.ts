@@ -5,12 +5,16 @@
  * Each statement has a range of ids, so that it plans and locks the partitions of a few days only, however many there are.
  */
 import { entryTimeMs, firstIdAt, idsIn } from '../domain/entryId.js';
+import type { EntryRow, LedgerEntry } from '../domain/ledgerColumns.js';
 import { ENTRY_KINDS, entryCodesSql } from '../domain/ledgerEntry.js';
 import { DAY_MS, dayOf, startOf } from '../domain/settlement.js';
 import { raw, type Sql, safe } from './client.js';
-import { type EntryRow, entryOfRow, findEntry, type LedgerEntry } from './ledgerEntries.js';
+import { findEntry } from './ledgerEntries.js';
+import { allColumnsSql, entryOfRow } from './ledgerRow.js';
 import { type LedgerReach, ledgerReach } from './partners.js';
 
+/** Of the ledger as `l`. */
+const LEDGER_COLUMNS = raw(allColumnsSql('l'));
 /** Looked over by one statement. */
 const RANGE = idsIn(8 * 86_400_000);
 const INDEXED_EACH = 64;
@@ -41,9 +45,9 @@ export async function entriesDown(
   while (next !== undefined && next > 0n) {
     const rows: EntryRow[] = await sql<EntryRow[]>`
       WITH RECURSIVE walk AS (
-        SELECT l.* FROM ledger l WHERE l.entry_id = ${next}
+        SELECT ${LEDGER_COLUMNS} FROM ledger l WHERE l.entry_id = ${next}
         UNION ALL
-        SELECT l.* FROM walk w
+        SELECT ${LEDGER_COLUMNS} FROM walk w
           JOIN ledger l ON l.entry_id = w.previous_id AND l.entry_id > ${next - RANGE} AND l.entry_id < ${next}
         WHERE w.entry_number > ${lowest} OR (w.entry_number = ${lowest} AND w.kind IN ${UNNUMBERED})
       )
@@ -192,10 +196,10 @@ export class SpinHistory {
     while (next > 0n && entries.length < count) {
       const rows: EntryRow[] = await this.#sql<EntryRow[]>`
         WITH RECURSIVE walk AS (
-          SELECT l.*, 1 AS place FROM ledger l
+          SELECT ${LEDGER_COLUMNS}, 1 AS place FROM ledger l
           WHERE l.entry_id = ${next} AND l.partner_id = ${partnerId} AND l.player_id = ${playerId}
           UNION ALL
-          SELECT l.*, w.place + 1 FROM walk w
+          SELECT ${LEDGER_COLUMNS}, w.place + 1 FROM walk w
             JOIN ledger l ON l.entry_id = w.previous_id AND l.entry_id > ${next - RANGE} AND l.entry_id < ${next}
           WHERE w.place < ${count - entries.length}
         )
@@ -259,7 +263,7 @@ export class SpinHistory {
         const highId = await idAfter(this.#sql, lowId, endId, windowRows);
         // One more than is wanted tells whether there are more.
         const rows = await this.#sql<EntryRow[]>`
-          SELECT * FROM ledger WHERE entry_id >= ${lowId} AND entry_id < ${highId} AND partner_id = ${partnerId}
+          SELECT ${LEDGER_COLUMNS} FROM ledger l WHERE entry_id >= ${lowId} AND entry_id < ${highId} AND partner_id = ${partnerId}
             AND kind IN ${SPINS} AND (${gameId ?? null}::int IS NULL OR game_id = ${gameId ?? null})
           ORDER BY entry_id LIMIT ${limit + 1 - entries.length}`;
         entries.push(...rows.map(entryOfRow));

@@ -2,11 +2,13 @@
 import { entryCellSql, entryTimeMs, idsIn } from '../domain/entryId.js';
 import { kindOfGame } from '../domain/games/index.js';
 import type { GameType } from '../domain/games/kindOfGame.js';
+import { membersReadBy } from '../domain/ledgerColumns.js';
 import { audit } from './auditLog.js';
 import { assertOwner, type CellLease, inScope, inScopeText, type Scope } from './cells.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import { adoptRules, checkpointRecency } from './communalRecovery.js';
 import { type CopyRow, readRows } from './copy.js';
+import { columnsSql, fieldsOf } from './ledgerRow.js';
 import { giveUpLeased, type RestoredState, suspendRaffles, voidOpenRounds } from './positions.js';
 
 /** The next index of each game of a cell, as the ledger has it; games of which nothing is booked or voided are left out. */
@@ -300,6 +302,18 @@ const MAX_ID = 2n ** 63n - 1n;
 /** Two minutes, as entry ids count: a statement of a second or two where much is spun. */
 const CHECKPOINT_SLICE = idsIn(120_000);
 
+/** Columns of player_checkpoints. */
+const PLAYER_STATE_COLUMNS = [
+  'partner_id',
+  'player_id',
+  'entry_id',
+  'entry_number',
+  'outcome_code',
+  'balance_micros',
+  'first_id',
+] as const;
+const PLAYER_STATE = fieldsOf(PLAYER_STATE_COLUMNS);
+
 /** Players as of the checkpoint. @param only those that have had an entry after this one, and others of a partner by their ids */
 export async function readCheckpoint(
   sql: Sql,
@@ -308,7 +322,7 @@ export async function readCheckpoint(
   onPause: () => Promise<void>,
   { afterId, others }: { readonly afterId: bigint; readonly others: readonly string[] },
 ): Promise<void> {
-  const columns = 'c.partner_id, c.player_id, entry_id, entry_number, outcome_code, balance_micros, first_id';
+  const columns = PLAYER_STATE_COLUMNS.map((name) => `c.${name}`).join(', ');
   const all = `SELECT ${columns} FROM player_checkpoints c JOIN partners USING (partner_id) WHERE ${inScopeText(scope)}`;
   // Found by what is new in the ledger: few of many. OFFSET 0 lets Postgres look each of them up.
   const ids = others.map((playerId) => Buffer.from(playerId).toString('hex'));
@@ -326,31 +340,42 @@ export async function readCheckpoint(
       rows,
       (row) =>
         onPlayer({
-          partnerId: row.int(0),
-          playerId: row.text(1),
-          entryId: row.big(2),
-          entryNumber: row.int(3),
-          outcomeCode: row.int(4),
-          balanceMicros: row.safe(5),
-          firstId: row.big(6),
+          partnerId: row.int(PLAYER_STATE.partner_id),
+          playerId: row.text(PLAYER_STATE.player_id),
+          entryId: row.big(PLAYER_STATE.entry_id),
+          entryNumber: row.int(PLAYER_STATE.entry_number),
+          outcomeCode: row.int(PLAYER_STATE.outcome_code),
+          balanceMicros: row.safe(PLAYER_STATE.balance_micros),
+          firstId: row.big(PLAYER_STATE.first_id),
         }),
       onPause,
     );
   });
 }
 
-const TOLD_COLUMNS = ', e.event_id, tier_level, tier_name, paid_micros, s.share_micros';
+/** What a spin notified of a communal progressive. `eventId` null: nothing, and no more fields may follow. */
+const TOLD_COLUMNS = {
+  eventId: 'e.event_id',
+  tierLevel: 'tier_level',
+  tierName: 'tier_name',
+  paidMicros: 'paid_micros',
+  /** Null: the player had no share. */
+  shareMicros: 's.share_micros',
+} as const;
 const TOLD_JOINS = `
   LEFT JOIN (SELECT told_by, event_id, amount_micros AS share_micros FROM communal_shares WHERE told_by IS NOT NULL) s
     ON s.told_by = l.entry_id
   LEFT JOIN communal_events e ON e.event_id = coalesce(s.event_id, l.entry_id) AND paid_micros > 0`;
 
-/**
- * Entries of cells from an id on, in no order, by one scan. The row's fields: entry id (bigint), partner id, player id, entry number,
- * outcome code, balance (bigint), game id, request id (or null), kind, credit (bigint), and what a spin notified of a communal
- * progressive: event id (bigint; null: nothing, and no more fields may follow), tier level, tier name, paid in all (bigint),
- * share (bigint, or null).
- */
+const REBUILT = membersReadBy('rebuild');
+
+/** Fields of the rows of {@link readEntriesFrom}. */
+export const RECOVERED = {
+  ...fieldsOf(REBUILT),
+  ...fieldsOf(Object.keys(TOLD_COLUMNS) as (keyof typeof TOLD_COLUMNS)[], REBUILT.length),
+};
+
+/** Entries of cells from an id on, in no order, by one scan; fields as in {@link RECOVERED}. */
 export async function readEntriesFrom(
   sql: Sql,
   cells: readonly number[],
@@ -362,8 +387,7 @@ export async function readEntriesFrom(
     const tells = (await tx`SELECT 1 FROM communal_events LIMIT 1`).length > 0;
     await tx.patiently();
     const rows = tx.read(`
-      COPY (SELECT entry_id, l.partner_id, l.player_id, entry_number, outcome_code, balance_micros, l.game_id, request_id,
-              kind, credit_micros ${tells ? TOLD_COLUMNS : ', NULL::bigint'}
+      COPY (SELECT ${columnsSql(REBUILT, 'l')}, ${tells ? Object.values(TOLD_COLUMNS).join(', ') : 'NULL::bigint'}
             FROM ledger l ${tells ? TOLD_JOINS : ''}
             WHERE entry_id >= ${fromId} AND ${entryCellSql('entry_id')} = ANY('${arrayOf(cells)}'::int[]))
       TO STDOUT (FORMAT binary)`);

@@ -7,7 +7,7 @@
 import { entryCell } from '../domain/entryId.js';
 import type { Sql } from '../postgres/client.js';
 import type { CopyRow } from '../postgres/copy.js';
-import { readEntriesFrom } from '../postgres/recoveries.js';
+import { RECOVERED, readEntriesFrom } from '../postgres/recoveries.js';
 
 /** A scan begins after this time also without those that have begun and don't wait yet. */
 const GATHER_MS = 5000;
@@ -94,7 +94,7 @@ export class LedgerScan {
         [...byCell.keys()],
         fromId,
         (row) => {
-          const id = row.big(0);
+          const id = row.big(RECOVERED.id);
           const reader = byCell.get(entryCell(id));
           if (reader === undefined || reader.failed || id < reader.fromId) return;
           try {

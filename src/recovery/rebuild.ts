@@ -24,6 +24,7 @@ import {
   beginRecovery,
   type PlayerState,
   partnerNets,
+  RECOVERED,
   recordRecovery,
   uncheckedFrom,
 } from '../postgres/recoveries.js';
@@ -157,16 +158,21 @@ async function fillPlayersAndRequests(
     store.cell,
     unchecked === undefined || boundFrom < unchecked ? boundFrom : unchecked,
     (row) => {
-      const entryId = row.big(0);
-      if (unchecked !== undefined && entryId >= unchecked && !away.has(row.int(1))) {
+      const entryId = row.big(RECOVERED.id);
+      if (unchecked !== undefined && entryId >= unchecked && !away.has(row.int(RECOVERED.partnerId))) {
         learnPlayer(players, row, entryId);
-        const gameId = row.int(6);
-        if (recency.remembers(gameId) && entryOfCode(row.int(8)).kind === 'spin')
-          recency.spun(gameId, row.text(2), entryId);
+        const gameId = row.int(RECOVERED.gameId);
+        if (recency.remembers(gameId) && entryOfCode(row.int(RECOVERED.kind)).kind === 'spin')
+          recency.spun(gameId, row.text(RECOVERED.playerId), entryId);
       }
-      if (entryId >= boundFrom && !row.isNull(7)) {
+      if (entryId >= boundFrom && !row.isNull(RECOVERED.requestId)) {
         const [key, fingerprint] = bindingOf(row);
-        const bound = writeBound(entryId, row.int(4), row.safe(5), fingerprint);
+        const bound = writeBound(
+          entryId,
+          row.int(RECOVERED.outcomeCode),
+          row.safe(RECOVERED.balanceMicros),
+          fingerprint,
+        );
         filler.request(FIRST_SEGMENT, key, Buffer.concat([bound, ...tailOf(row, entryId)]));
         filled.requests++;
       }
@@ -183,37 +189,37 @@ async function fillPlayersAndRequests(
 
 /** What a replay of a spin repeats beside its entry: that it was forced, or what it notified of a communal progressive. */
 export function tailOf(row: CopyRow, entryId: bigint): Buffer[] {
-  if (entryOfCode(row.int(8)).kind === 'forcedSpin') return [FORCED_TAIL];
-  return row.isNull(10) ? [] : [toldOf(row, entryId)];
+  if (entryOfCode(row.int(RECOVERED.kind)).kind === 'forcedSpin') return [FORCED_TAIL];
+  return row.isNull(RECOVERED.eventId) ? [] : [toldOf(row, entryId)];
 }
 
 function toldOf(row: CopyRow, entryId: bigint): Buffer {
-  const eventId = row.big(10);
+  const eventId = row.big(RECOVERED.eventId);
   return writeNotice({
     eventId,
-    tierLevel: row.int(11),
-    tierName: row.text(12),
-    paidMicros: row.safe(13),
-    shareMicros: row.isNull(14) ? 0 : row.safe(14),
+    tierLevel: row.int(RECOVERED.tierLevel),
+    tierName: row.text(RECOVERED.tierName),
+    paidMicros: row.safe(RECOVERED.paidMicros),
+    shareMicros: row.isNull(RECOVERED.shareMicros) ? 0 : row.safe(RECOVERED.shareMicros),
     isTrigger: eventId === entryId,
   });
 }
 
 /** Keeps a player as of the newest of its entries that were read. */
 export function learnPlayer(players: Map<string, PlayerState>, row: CopyRow, entryId: bigint): void {
-  const partnerId = row.int(1);
-  const playerId = row.text(2);
+  const partnerId = row.int(RECOVERED.partnerId);
+  const playerId = row.text(RECOVERED.playerId);
   const field = playerField(partnerId, playerId);
   const known = players.get(field);
-  const firstId = entryOfCode(row.int(8)).opensPlayer ? entryId : known?.firstId;
+  const firstId = entryOfCode(row.int(RECOVERED.kind)).opensPlayer ? entryId : known?.firstId;
   if (known === undefined || known.entryId < entryId) {
     players.set(field, {
       partnerId,
       playerId,
       entryId,
-      entryNumber: row.int(3),
-      outcomeCode: row.int(4),
-      balanceMicros: row.safe(5),
+      entryNumber: row.int(RECOVERED.entryNumber),
+      outcomeCode: row.int(RECOVERED.outcomeCode),
+      balanceMicros: row.safe(RECOVERED.balanceMicros),
       firstId,
     });
   } else if (firstId !== known.firstId) {
@@ -223,12 +229,12 @@ export function learnPlayer(players: Map<string, PlayerState>, row: CopyRow, ent
 
 /** How the requestId of an entry is named, and what it binds to beside the entry. */
 export function bindingOf(row: CopyRow): [key: Buffer, fingerprint: Buffer] {
-  const partnerId = row.int(1);
-  const playerId = row.text(2);
-  const requestId = row.text(7);
-  return entryOfCode(row.int(8)).requestIds === 'adjustments'
-    ? [adjustmentKey(partnerId, requestId), adjustmentFingerprint(playerId, row.safe(9))]
-    : spinBinding(partnerId, requestId, row.int(6), playerId);
+  const partnerId = row.int(RECOVERED.partnerId);
+  const playerId = row.text(RECOVERED.playerId);
+  const requestId = row.text(RECOVERED.requestId);
+  return entryOfCode(row.int(RECOVERED.kind)).requestIds === 'adjustments'
+    ? [adjustmentKey(partnerId, requestId), adjustmentFingerprint(playerId, row.safe(RECOVERED.creditMicros))]
+    : spinBinding(partnerId, requestId, row.int(RECOVERED.gameId), playerId);
 }
 
 /** How the requestId of a spin is named, and what it binds to beside its entry. */

@@ -18,6 +18,7 @@ import { playerStatuses } from '../postgres/playerStatuses.js';
 import {
   beginRecovery,
   type PlayerState,
+  RECOVERED,
   readEntriesFrom,
   recordRecovery,
   uncheckedFrom,
@@ -118,16 +119,22 @@ async function replay(
     [store.cell],
     unchecked !== undefined && unchecked <= newestId ? unchecked : newestId + 1n,
     (row) => {
-      const entryId = row.big(0);
-      const gameId = row.int(6);
+      const entryId = row.big(RECOVERED.id);
+      const gameId = row.int(RECOVERED.gameId);
       if (unchecked !== undefined && entryId >= unchecked && recency.remembers(gameId)) {
-        if (entryOfCode(row.int(8)).kind === 'spin') recency.spun(gameId, row.text(2), entryId);
+        if (entryOfCode(row.int(RECOVERED.kind)).kind === 'spin')
+          recency.spun(gameId, row.text(RECOVERED.playerId), entryId);
       }
       if (entryId <= newestId) return;
       learnPlayer(replayed.players, row, entryId);
-      if (row.isNull(7)) return;
+      if (row.isNull(RECOVERED.requestId)) return;
       const [key, fingerprint] = bindingOf(row);
-      const bound = writeBound(entryId, row.int(4), row.safe(5), fingerprint);
+      const bound = writeBound(
+        entryId,
+        row.int(RECOVERED.outcomeCode),
+        row.safe(RECOVERED.balanceMicros),
+        fingerprint,
+      );
       filler.request(segment, key, Buffer.concat([bound, ...tailOf(row, entryId)]));
       replayed.requests++;
     },

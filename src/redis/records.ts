@@ -3,7 +3,7 @@
  * changing length. Money is read as a JS safe integer: the scripts hold balances within ±9e15 micro-USD.
  */
 import { entryTimeMs, entryTimeMsOfWords, makeEntryId, SEQUENCE_MAX } from '../domain/entryId.js';
-import { type RecordOf, readId, readSafeInt64 } from '../domain/layout.js';
+import type { RecordOf } from '../domain/layout.js';
 import {
   BOOKED,
   BOUND,
@@ -23,7 +23,8 @@ import {
   TOTALS,
   type Totals,
 } from '../domain/layouts.js';
-import { type EntryKind, entryOfCode } from '../domain/ledgerEntry.js';
+import type { LedgerEntry } from '../domain/ledgerColumns.js';
+import { entryOfCode } from '../domain/ledgerEntry.js';
 import type { PlayerStatus } from '../domain/playerStatus.js';
 
 /** The id of a cell's newest ledger entry, from the field `last` of its hash. */
@@ -130,27 +131,10 @@ export function readPlayer(record: Buffer): PlayerRecord {
   return { newestEntryId: id, balanceMicros, entries, createdAtMs, status };
 }
 
-/** One entry of the ledger as the outbox carries it; the byte strings are views into the stream entry. */
-export interface OutboxRecord {
-  kind: EntryKind;
-  id: bigint;
+/** One entry of the ledger as the outbox carries it. Game, wager, index and code are 0 where it is not a spin. */
+export interface OutboxRecord extends LedgerEntry {
   /** When it was made, milliseconds since the epoch; also in the id. */
   timeMs: number;
-  partnerId: number;
-  playerId: string;
-  /** 0 where the entry is not a spin; likewise the next three. */
-  gameId: number;
-  wagerMicros: number;
-  outcomeIndex: number;
-  outcomeCode: number;
-  /** What the player got: the payout of a spin, the amount of an opening or (of either sign) of an adjustment. */
-  creditMicros: number;
-  balanceMicros: number;
-  /** The player's entry before, 0 for the first. */
-  previousId: bigint;
-  /** 1 for the player's opening, then 2, 3, … for its spins; an adjustment has that of the entry before it. */
-  entryNumber: number;
-  requestId: string | null;
   /** Of a rotation: the index up to which outcomes are voided, exclusive. */
   voidedTo?: number;
 }
@@ -171,23 +155,16 @@ export function readOutbox(batch: Buffer): OutboxRecord[] {
   const records: OutboxRecord[] = [];
   let at = 0;
   while (at < batch.length) {
-    const { kind, requestIds } = entryOfCode(batch[at + OUTBOX.kind]!);
+    const { kind: code, playerLength, requestLength, ...values } = ENTRY.read(batch, at);
+    const { kind, requestIds } = entryOfCode(code);
     const playerAt = at + OUTBOX.player;
-    const requestAt = playerAt + batch.readUInt16LE(at + OUTBOX.playerLength);
-    const end = requestAt + batch.readUInt16LE(at + OUTBOX.requestLength);
+    const requestAt = playerAt + playerLength;
+    const end = requestAt + requestLength;
     const colon = batch.indexOf(0x3a, playerAt);
     records.push({
+      ...values,
       kind,
-      gameId: batch.readUInt32LE(at + OUTBOX.gameId),
-      wagerMicros: readSafeInt64(batch, at + OUTBOX.wagerMicros),
-      outcomeIndex: batch.readUIntLE(at + OUTBOX.outcomeIndex, 6),
-      creditMicros: readSafeInt64(batch, at + OUTBOX.creditMicros),
-      id: readId(batch, at + OUTBOX.id),
-      timeMs: outboxTimeMs(batch, at),
-      outcomeCode: batch.readUInt16LE(at + OUTBOX.outcomeCode),
-      balanceMicros: readSafeInt64(batch, at + OUTBOX.balanceMicros),
-      previousId: readId(batch, at + OUTBOX.previousId),
-      entryNumber: batch.readUInt32LE(at + OUTBOX.entryNumber),
+      timeMs: entryTimeMs(values.id),
       partnerId: Number(batch.toString('latin1', playerAt, colon)),
       playerId: batch.toString('utf8', colon + 1, requestAt),
       requestId:

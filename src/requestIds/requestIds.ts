@@ -14,11 +14,11 @@
 import type { BindingTimes } from '../domain/bindingTimes.js';
 import { entryCell, entryTimeMs } from '../domain/entryId.js';
 import type { FormerCell, Partner } from '../domain/game.js';
+import type { LedgerEntry } from '../domain/ledgerColumns.js';
 import { ENTRY_KINDS, type EntryKind } from '../domain/ledgerEntry.js';
 import { RequestFilter } from '../domain/requestFilter.js';
 import { REQUEST_KEY_BYTES, writeRequestKey } from '../domain/requestKey.js';
 import { findInBlock, HASH_BYTES } from '../domain/requestRun.js';
-import type { LedgerEntry } from '../postgres/ledgerEntries.js';
 import type { FilterReading, RunsRead } from '../postgres/requestRunReads.js';
 import type { RequestRun, RunsReach } from '../postgres/requestRuns.js';
 import type { Store } from '../postgres/store.js';

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { entryCell, firstIdAt } from '../../src/domain/entryId.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
+import { RECOVERED } from '../../src/postgres/recoveries.js';
 import { LedgerScan } from '../../src/recovery/ledgerScan.js';
 import { freshStores } from '../setup/freshStores.js';
 import { startService } from '../support/service.js';
@@ -71,7 +72,7 @@ async function read(
     cell,
     FROM,
     (row) => {
-      cells.add(entryCell(row.big(0)));
+      cells.add(entryCell(row.big(RECOVERED.id)));
       rows++;
       onRow();
     },

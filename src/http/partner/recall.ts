@@ -4,7 +4,7 @@ import { entryTimeMs } from '../../domain/entryId.js';
 import { jsonUsd } from '../../domain/exactJson.js';
 import type { Partner } from '../../domain/game.js';
 import { actionsOf, type RoundRecord, viewRound } from '../../domain/games/round.js';
-import type { LedgerEntry } from '../../postgres/ledgerEntries.js';
+import type { LedgerEntry } from '../../domain/ledgerColumns.js';
 import type { RecalledShare } from '../../postgres/recall.js';
 import { eventIdOf } from '../communalViews.js';
 import { booked, knownGame, playerOf } from '../found.js';

@@ -1,0 +1,164 @@
+/**
+ * The ledger's row, declared once. Made of it: the COPY of a flush and the readers of rows (postgres/ledgerRow.ts), the archive's
+ * Parquet file (archive/columns.ts), and what the audit, histories, a rebuild of Redis and a dropped day's kept entries select.
+ * A test compares it with the tables of Postgres.
+ *
+ * A member that is not a text has the name of its member in the outbox (ENTRY of layouts.ts), except `partnerId`: a flush copies it by
+ * that name. To add a column, write a migration that adds it to `ledger` and `kept_entries`, and add it here, last; where it can be
+ * null, the transcoder (ledger/transcoder.ts) says when it is.
+ */
+import type { EntryKind } from './ledgerEntry.js';
+
+export interface LedgerColumn {
+  readonly name: string;
+  /** In Postgres. */
+  readonly type: 'bigint' | 'integer' | 'smallint' | 'text';
+  readonly isNullable?: boolean;
+  /** In JavaScript; a `number` of a bigint column is a safe integer. */
+  readonly value: 'bigint' | 'number' | 'string';
+  /** In the archive (parquetFile.ts): `smallInt32` and `dictionary` have few different values. */
+  readonly parquet: 'int64' | 'int32' | 'smallInt32' | 'text' | 'dictionary';
+  /** Who reads the column beside the archive, the audit and the histories, which read all of them. */
+  readonly readBy: readonly LedgerReader[];
+}
+
+/** `rebuild`: of Redis, and its repair. `keptAudit`: the audit of tickets and adjustments of dropped days. */
+type LedgerReader = 'rebuild' | 'keptAudit';
+
+/** In the order of the table. Columns of a fixed size that can't be null come first, then the others: COPY has these after them. */
+export const LEDGER_COLUMNS = {
+  id: {
+    name: 'entry_id',
+    type: 'bigint',
+    value: 'bigint',
+    parquet: 'int64',
+    readBy: ['rebuild', 'keptAudit'],
+  },
+  previousId: { name: 'previous_id', type: 'bigint', value: 'bigint', parquet: 'int64', readBy: [] },
+  wagerMicros: {
+    name: 'wager_micros',
+    type: 'bigint',
+    value: 'number',
+    parquet: 'int64',
+    readBy: ['keptAudit'],
+  },
+  creditMicros: {
+    name: 'credit_micros',
+    type: 'bigint',
+    value: 'number',
+    parquet: 'int64',
+    readBy: ['rebuild', 'keptAudit'],
+  },
+  balanceMicros: {
+    name: 'balance_micros',
+    type: 'bigint',
+    value: 'number',
+    parquet: 'int64',
+    readBy: ['rebuild'],
+  },
+  outcomeIndex: { name: 'outcome_index', type: 'bigint', value: 'number', parquet: 'int64', readBy: [] },
+  partnerId: {
+    name: 'partner_id',
+    type: 'integer',
+    value: 'number',
+    parquet: 'smallInt32',
+    readBy: ['rebuild', 'keptAudit'],
+  },
+  gameId: {
+    name: 'game_id',
+    type: 'integer',
+    value: 'number',
+    parquet: 'smallInt32',
+    readBy: ['rebuild', 'keptAudit'],
+  },
+  entryNumber: {
+    name: 'entry_number',
+    type: 'integer',
+    value: 'number',
+    parquet: 'int32',
+    readBy: ['rebuild'],
+  },
+  outcomeCode: {
+    name: 'outcome_code',
+    type: 'integer',
+    value: 'number',
+    parquet: 'int32',
+    readBy: ['rebuild'],
+  },
+  kind: {
+    name: 'kind',
+    type: 'smallint',
+    value: 'number',
+    parquet: 'smallInt32',
+    readBy: ['rebuild', 'keptAudit'],
+  },
+  playerId: {
+    name: 'player_id',
+    type: 'text',
+    value: 'string',
+    parquet: 'dictionary',
+    readBy: ['rebuild', 'keptAudit'],
+  },
+  requestId: {
+    name: 'request_id',
+    type: 'text',
+    isNullable: true,
+    value: 'string',
+    parquet: 'text',
+    readBy: ['rebuild', 'keptAudit'],
+  },
+} as const satisfies Readonly<Record<string, LedgerColumn>>;
+
+type Columns = typeof LEDGER_COLUMNS;
+export type LedgerMember = keyof Columns;
+
+interface Values {
+  bigint: bigint;
+  number: number;
+  string: string;
+}
+type ValueOf<C extends LedgerColumn> =
+  | Values[C['value']]
+  | (C extends { readonly isNullable: true } ? null : never);
+
+/** A row's values by member, with the code of its kind. */
+export type LedgerRow = { -readonly [M in LedgerMember]: ValueOf<Columns[M]> };
+
+/** A ledger entry. */
+export interface LedgerEntry extends Omit<LedgerRow, 'kind'> {
+  kind: EntryKind;
+}
+
+/** A row as a statement reads it: every bigint as BigInt. */
+export type EntryRow = {
+  [M in LedgerMember as Columns[M]['name']]:
+    | (Columns[M]['type'] extends 'bigint' ? bigint : Values[Columns[M]['value']])
+    | (Columns[M] extends { readonly isNullable: true } ? null : never);
+};
+
+/** The members that a reader reads. */
+export type MembersReadBy<R extends LedgerReader> = {
+  [M in LedgerMember]: R extends Columns[M]['readBy'][number] ? M : never;
+}[LedgerMember];
+
+/** All members with their columns, in the order of the table. */
+export const LEDGER_MEMBERS = Object.entries(LEDGER_COLUMNS) as unknown as readonly (readonly [
+  LedgerMember,
+  LedgerColumn,
+])[];
+
+export const membersReadBy = <R extends LedgerReader>(reader: R): MembersReadBy<R>[] =>
+  LEDGER_MEMBERS.filter(([, { readBy }]) => readBy.includes(reader)).map(
+    ([member]) => member as MembersReadBy<R>,
+  );
+
+/** The columns of the archive's large_wins.parquet, in its order. */
+export const LARGE_WIN_MEMBERS = [
+  'id',
+  'partnerId',
+  'gameId',
+  'playerId',
+  'wagerMicros',
+  'creditMicros',
+  'balanceMicros',
+] as const satisfies readonly LedgerMember[];
