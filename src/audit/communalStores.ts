@@ -3,10 +3,11 @@
  * however much there is; what is booked meanwhile is not mistaken for a fault.
  */
 import type { PotRecord } from '../domain/communal.js';
+import { readNotice } from '../domain/spinTail.js';
 import type { Facts } from '../postgres/auditReads.js';
 import type { BookedShare, CommunalReads } from '../postgres/communalAuditReads.js';
 import type { RedisAuditReads } from '../redis/auditReads.js';
-import { readNotice, readWaitingShares, type WaitingShare } from '../redis/communalRecords.js';
+import { readWaitingShares, type WaitingShare } from '../redis/communalRecords.js';
 import { playerField } from '../redis/keys.js';
 import type { Findings, Place } from './report.js';
 

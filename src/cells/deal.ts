@@ -1,11 +1,9 @@
 /** The operation `deal`: spins of a cell, and requests that count against a window, a batch in one call (lua/deal.lua). */
-import type { BonusNotice } from '../domain/communal.js';
 import type { Partner } from '../domain/game.js';
 import { readId, readSafeInt64 } from '../domain/layout.js';
 import { CORE } from '../domain/layouts.js';
 import type { SpinIds } from '../domain/spinId.js';
-import { readNotice } from '../redis/communalRecords.js';
-import { isForcedTail } from '../redis/records.js';
+import { readTail, type SpinTail } from '../domain/spinTail.js';
 import { SPIN_STATUS } from '../redis/statuses.js';
 import { BatchEncoder, type BatchItem, KIND, type RequestIdFilters } from './batch.js';
 import { BatchReply } from './batchReply.js';
@@ -27,10 +25,7 @@ export interface DealtSpin extends Counted {
   readonly outcomeCode: number;
   /** After it, micro-USD: without a share that it notifies of. */
   readonly balanceMicros: number;
-  /** What it notifies of a communal progressive. */
-  readonly notice: BonusNotice | undefined;
-  /** A tester chose it. */
-  readonly isForced: boolean;
+  readonly tail: SpinTail;
 }
 
 interface RefusedSpin extends Counted {
@@ -150,15 +145,12 @@ class DealCodec implements CellCodec<SpinRequest, SpinResult> {
       }
       if (status === SPIN_STATUS.dealt) newestPlace = i;
       const at = reply.coreAt(i);
-      const tail = reply.tail(i);
-      const isForced = tail !== undefined && isForcedTail(tail);
       replies.push({
         kind: status === SPIN_STATUS.dealt ? 'dealt' : 'replayed',
         spinId: ids.slice(i * 32, i * 32 + 32),
         outcomeCode: answer.readUInt16LE(at + CORE.at.outcomeCode),
         balanceMicros: readSafeInt64(answer, at + CORE.at.balanceMicros),
-        notice: tail === undefined || isForced ? undefined : readNotice(tail),
-        isForced,
+        tail: readTail(reply.tail(i)),
         remaining,
         timeMs,
       });

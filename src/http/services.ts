@@ -10,13 +10,13 @@ import type { PotKeeper } from '../cells/potKeeper.js';
 import type { rotate } from '../cells/rotate.js';
 import type { Rounds } from '../cells/rounds.js';
 import type { Shoes } from '../cells/shoes.js';
-import type { BonusNotice } from '../domain/communal.js';
 import type { Judgement } from '../domain/destination.js';
 import type { ErrorEntry } from '../domain/errors.js';
 import type { Environment, Game, Partner } from '../domain/game.js';
 import type { EntryKind } from '../domain/ledgerEntry.js';
 import type { OutcomeStatistics } from '../domain/presentation.js';
 import type { SpinIds } from '../domain/spinId.js';
+import type { SpinTail } from '../domain/spinTail.js';
 import type { Store } from '../postgres/store.js';
 import type { Found } from '../requestIds/secondPass.js';
 import type { Settlements } from '../settlement/settlements.js';
@@ -43,8 +43,7 @@ interface BoundEntry {
   readonly outcomeCode: number;
   /** Micro-USD after it. */
   readonly balanceMicros: number;
-  /** What it notified of a communal progressive. */
-  readonly notice: BonusNotice | undefined;
+  readonly tail: SpinTail;
 }
 
 /** How spins and tickets are dealt. */

@@ -9,10 +9,12 @@
  */
 
 import { writeFingerprint } from '../cells/batch.js';
+import type { BonusNotice } from '../domain/communal.js';
 import { entryTimeMs } from '../domain/entryId.js';
-import { FINGERPRINT_BYTES, FORCED_TAIL } from '../domain/layouts.js';
+import { FINGERPRINT_BYTES } from '../domain/layouts.js';
 import { entryOfCode } from '../domain/ledgerEntry.js';
 import { REQUEST_KEY_BYTES, writeRequestKey } from '../domain/requestKey.js';
+import { tailOfEntry, writeTail } from '../domain/spinTail.js';
 import type { OnFailpoint } from '../failpoints.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
@@ -32,7 +34,6 @@ import { runsReachOf } from '../postgres/requestRuns.js';
 import { CellFiller } from '../redis/cellFiller.js';
 import type { CellOwner, CellStore } from '../redis/cellStore.js';
 import type { Clocks } from '../redis/clocks.js';
-import { writeNotice } from '../redis/communalRecords.js';
 import { playerField } from '../redis/keys.js';
 import { NO_TOTALS, writeBound } from '../redis/records.js';
 import { adjustmentFingerprint, adjustmentKey } from '../redis/requestHashes.js';
@@ -173,7 +174,7 @@ async function fillPlayersAndRequests(
           row.safe(RECOVERED.balanceMicros),
           fingerprint,
         );
-        filler.request(FIRST_SEGMENT, key, Buffer.concat([bound, ...tailOf(row, entryId)]));
+        filler.request(FIRST_SEGMENT, key, Buffer.concat([bound, tailOf(row, entryId)]));
         filled.requests++;
       }
     },
@@ -187,22 +188,23 @@ async function fillPlayersAndRequests(
   onFailpoint('recovery.players');
 }
 
-/** What a replay of a spin repeats beside its entry: that it was forced, or what it notified of a communal progressive. */
-export function tailOf(row: CopyRow, entryId: bigint): Buffer[] {
-  if (entryOfCode(row.int(RECOVERED.kind)).kind === 'forcedSpin') return [FORCED_TAIL];
-  return row.isNull(RECOVERED.eventId) ? [] : [toldOf(row, entryId)];
+/** What a replay of a spin repeats beside its entry. */
+export function tailOf(row: CopyRow, entryId: bigint): Buffer {
+  const { kind } = entryOfCode(row.int(RECOVERED.kind));
+  return writeTail(tailOfEntry({ kind }, noticeOf(row, entryId)));
 }
 
-function toldOf(row: CopyRow, entryId: bigint): Buffer {
+function noticeOf(row: CopyRow, entryId: bigint): BonusNotice | undefined {
+  if (row.isNull(RECOVERED.eventId)) return undefined;
   const eventId = row.big(RECOVERED.eventId);
-  return writeNotice({
+  return {
     eventId,
     tierLevel: row.int(RECOVERED.tierLevel),
     tierName: row.text(RECOVERED.tierName),
     paidMicros: row.safe(RECOVERED.paidMicros),
     shareMicros: row.isNull(RECOVERED.shareMicros) ? 0 : row.safe(RECOVERED.shareMicros),
     isTrigger: eventId === entryId,
-  });
+  };
 }
 
 /** Keeps a player as of the newest of its entries that were read. */

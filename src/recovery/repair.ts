@@ -135,7 +135,7 @@ async function replay(
         row.safe(RECOVERED.balanceMicros),
         fingerprint,
       );
-      filler.request(segment, key, Buffer.concat([bound, ...tailOf(row, entryId)]));
+      filler.request(segment, key, Buffer.concat([bound, tailOf(row, entryId)]));
       replayed.requests++;
     },
     () => filler.pause(),

@@ -12,7 +12,6 @@ import {
   type PotState,
 } from '../domain/communal.js';
 import {
-  BONUS_NOTICE,
   COMMUNAL_LIMITS,
   EVENT_NOTE,
   NOTE_CAUSE,
@@ -28,6 +27,7 @@ import {
   TIER,
   WAITING_SHARE,
 } from '../domain/layouts.js';
+import { readNotice, writeNotice } from '../domain/spinTail.js';
 
 // Pots -----------------------------------------------------------------------------------------------------------------
 
@@ -84,14 +84,6 @@ export function readPot(record: Buffer): PotRecord {
 }
 
 // Events and shares ----------------------------------------------------------------------------------------------------
-
-export function readNotice(tail: Buffer): BonusNotice {
-  const { isTrigger, ...event } = BONUS_NOTICE.read(tail);
-  return { ...event, isTrigger: isTrigger === 1, tierName: tail.toString('utf8', BONUS_NOTICE.bytes) };
-}
-
-export const writeNotice = ({ isTrigger, tierName, ...event }: BonusNotice): Buffer =>
-  Buffer.concat([BONUS_NOTICE.make({ ...event, isTrigger: isTrigger ? 1 : 0 }), Buffer.from(tierName)]);
 
 /** A share that waits for its player. */
 export interface WaitingShare extends BonusNotice {

@@ -8,7 +8,6 @@ import {
   BOOKED,
   BOUND,
   ENTRY,
-  FORCED_TAIL,
   GAME,
   LAST,
   MOMENT,
@@ -177,9 +176,6 @@ export function readOutbox(batch: Buffer): OutboxRecord[] {
 }
 
 // Rounds ------------------------------------------------------------------------------------------------------------
-
-/** A forced spin's tail. What notifies of a communal progressive is longer. */
-export const isForcedTail = (tail: Buffer): boolean => tail.equals(FORCED_TAIL);
 
 export type OpenRound = RecordOf<typeof ROUND>;
 

@@ -6,6 +6,7 @@ import { entryTimeMs } from '../domain/entryId.js';
 import type { Game } from '../domain/game.js';
 import { waitsForLedger } from '../domain/games/index.js';
 import type { SpinIds } from '../domain/spinId.js';
+import { tailOfEntry } from '../domain/spinTail.js';
 import type { SpinServices } from '../http/services.js';
 import type { Store } from '../postgres/store.js';
 import type { RedisNodes } from '../redis/nodes.js';
@@ -49,8 +50,8 @@ export function gameRules(parts: GameRuleParts): GameRules {
       if (entry === undefined && game !== undefined && mayForget(game))
         entry = await store.ledger.findTicket(game.gameId, requestId);
       if (entry === undefined) return { entry, version };
-      const notice = await store.communal.noticeOfSpin(entry.id);
-      return { entry: { ...entry, spinId: spinIds.encodeOne(entry.id, partnerId), notice }, version };
+      const tail = tailOfEntry(entry, await store.communal.noticeOfSpin(entry.id));
+      return { entry: { ...entry, spinId: spinIds.encodeOne(entry.id, partnerId), tail }, version };
     },
     isSoldOut: ({ gameId, partnerId }) => {
       let look = looks.get(gameId);

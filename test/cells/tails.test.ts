@@ -5,9 +5,9 @@ import { expect, test } from 'vitest';
 import { BatchReply } from '../../src/cells/batchReply.js';
 import type { CommunalRules } from '../../src/domain/communal.js';
 import { CORE } from '../../src/domain/layouts.js';
+import { readNotice } from '../../src/domain/spinTail.js';
 import {
   placeWaitingShares,
-  readNotice,
   readPot,
   writeRules,
   writeState,

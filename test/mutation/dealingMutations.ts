@@ -127,7 +127,7 @@ export const DEALING_MUTATIONS: readonly Mutation[] = [
     faults: [
       built(
         'recovery/rebuild.js',
-        'filler.request(FIRST_SEGMENT, key, Buffer.concat([bound, ...tailOf(row, entryId)]));',
+        'filler.request(FIRST_SEGMENT, key, Buffer.concat([bound, tailOf(row, entryId)]));',
         '',
       ),
     ],

@@ -10,6 +10,7 @@ import {
   SpinRecord,
   SpinResponse,
 } from '../../domain/requests.js';
+import { SPIN_CSV } from '../csv.js';
 import { endpoint } from '../endpoint.js';
 import { RAFFLE_SPIN, SLOT_HISTORY, SLOT_SPIN, TOLD_BONUS } from '../examples.js';
 
@@ -88,7 +89,7 @@ export const listSpins = endpoint(
       spins: [{ ...SLOT_HISTORY, playerId: 'alice' }],
       nextCursor: null,
     },
-    csv: 'spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd,sandbox,outcomeIndex\r\n04f965c9ca0a730d47062f0635d6a943,2026-11-22T04:14:01.121Z,3,"alice","0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e",0.25,0.5,1,1000.25,,1041\r\n',
+    csv: SPIN_CSV.head + SPIN_CSV.example,
   },
 );
 

@@ -3,13 +3,13 @@ import { createHmac } from 'node:crypto';
 import type { PlayerRecord } from '../../cells/partnerReads.js';
 import * as contract from '../../contract/endpoints/players.js';
 import { getSpin } from '../../contract/endpoints/spins.js';
-import type { BonusNotice } from '../../domain/communal.js';
 import { entryTimeMs, firstIdAt } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { jsonUsd, parseExactJson } from '../../domain/exactJson.js';
 import type { Partner } from '../../domain/game.js';
 import type { LedgerEntry } from '../../domain/ledgerColumns.js';
 import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
+import { type SpinTail, tailOfEntry } from '../../domain/spinTail.js';
 import type { Store } from '../../postgres/store.js';
 import { communityBonus } from '../communalViews.js';
 import { booked, knownGame, noSpin, playerOf } from '../found.js';
@@ -27,15 +27,12 @@ export const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kin
 /** What a booked spin is to its reader, in whichever form it is shown. */
 export interface ShownSpin {
   readonly entry: LedgerEntry;
-  /** What it notified of a communal progressive. */
-  readonly notice: BonusNotice | undefined;
+  readonly tail: SpinTail;
   readonly balanceBeforeMicros: number;
   /** As it was answered: after wager, payout and the share of a bonus that it fired. */
   readonly balanceMicros: number;
   /** Its place in its game's sequence; null where a tester chose the outcome. */
   readonly outcomeIndex: number | null;
-  /** A tester chose its outcome. */
-  readonly isForced: boolean;
 }
 
 /** The player's balance before an entry. */
@@ -50,8 +47,8 @@ export async function shownSpins(store: Store, entries: readonly LedgerEntry[]):
     const balanceMicros = entry.balanceMicros + (notice?.isTrigger === true ? notice.shareMicros : 0);
     const balanceBeforeMicros = balanceBefore(entry);
     const outcomeIndex = ENTRY_KINDS[entry.kind].advancesGameIndex ? entry.outcomeIndex : null;
-    const isForced = entry.kind === 'forcedSpin';
-    return { entry, notice, balanceBeforeMicros, balanceMicros, outcomeIndex, isForced };
+    const tail = tailOfEntry(entry, notice);
+    return { entry, tail, balanceBeforeMicros, balanceMicros, outcomeIndex };
   };
   return Promise.all(entries.filter(isShownAsSpin).map(shownOf));
 }
@@ -64,12 +61,12 @@ export async function spinRecords(
 ) {
   const { spinIds, store } = services;
   const recordOf = async (shown: ShownSpin) => {
-    const { entry, notice, balanceMicros, isForced } = shown;
+    const { entry, tail, balanceMicros } = shown;
     const game = await knownGame(services.catalog, entry.gameId);
     const spinId = spinIds.encodeOne(entry.id, partnerId);
     const fragment = game.fragments[entry.outcomeCode]!;
-    const bonus = notice && JSON.stringify(communityBonus(spinIds, partnerId, notice));
-    const response = spinResponse(spinId, fragment, balanceMicros, entry.requestId, bonus, isForced);
+    const bonus = tail.notice && JSON.stringify(communityBonus(spinIds, partnerId, tail.notice));
+    const response = spinResponse(spinId, fragment, balanceMicros, entry.requestId, tail, bonus);
     return {
       ...(parseExactJson(response.toString()) as object),
       createdAt: new Date(entryTimeMs(entry.id)).toISOString(),

@@ -267,17 +267,9 @@ class DealCommand implements SpinCommand {
         const pass = secondPass(found, { ...asked, isDenied: this.#isFinal(denial) });
         switch (pass.outcome) {
           case 'replay': {
-            const { spinId, outcomeCode, balanceMicros, notice } = pass.entry;
-            const isForced = pass.entry.kind === 'forcedSpin';
+            const { spinId, outcomeCode, balanceMicros, tail } = pass.entry;
             const { remaining, timeMs } = counted;
-            const outcome = {
-              spinId,
-              outcomeCode,
-              balanceMicros,
-              notice: isForced ? undefined : notice,
-              isForced,
-            };
-            this.resolve({ kind: 'replayed', ...outcome, remaining, timeMs });
+            this.resolve({ kind: 'replayed', spinId, outcomeCode, balanceMicros, tail, remaining, timeMs });
             return;
           }
           case 'again':
@@ -296,7 +288,8 @@ class DealCommand implements SpinCommand {
   /** @returns the payout, micro-USD; undefined: a tester chose it */
   #answer(result: DealtSpin, window: Window, headers: string): number | undefined {
     const game = this.game!;
-    const { spinId, outcomeCode, notice, isForced } = result;
+    const { spinId, outcomeCode, tail } = result;
+    const { notice } = tail;
     let { balanceMicros } = result;
     let bonus: string | undefined;
     if (notice !== undefined) {
@@ -304,8 +297,8 @@ class DealCommand implements SpinCommand {
       bonus = JSON.stringify(communityBonus(this.#services.spinIds, this.partner.partnerId, notice));
     }
     const fragment = game.fragments[outcomeCode]!;
-    const response = spinResponse(spinId, fragment, balanceMicros, this.requestId, bonus, isForced);
+    const response = spinResponse(spinId, fragment, balanceMicros, this.requestId, tail, bonus);
     this.#replies.json(this.#exchange, 200, response, window, headers);
-    return isForced ? undefined : game.payoutMicros[outcomeCode]!;
+    return tail.isForced ? undefined : game.payoutMicros[outcomeCode]!;
   }
 }

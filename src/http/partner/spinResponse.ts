@@ -3,6 +3,7 @@
  * when the game was read.
  */
 import { microsToUsdText } from '../../domain/money.js';
+import { NO_TAIL, type SpinTail } from '../../domain/spinTail.js';
 
 const BEGIN = Buffer.from('{"spinId":"');
 const BALANCE = Buffer.from(',"balance":{"balanceUsd":');
@@ -24,7 +25,6 @@ let views: Buffer[] = [];
  * @param fragment the members `outcome` and `presentation` as UTF-8 JSON
  * @param balanceMicros micro-USD after the spin
  * @param communityBonus JSON
- * @param isForced a tester chose the outcome
  * @returns the response as UTF-8 JSON: a view that holds until the next call.
  */
 export function spinResponse(
@@ -32,8 +32,8 @@ export function spinResponse(
   fragment: Buffer,
   balanceMicros: number,
   requestId: string | undefined | null,
+  { isForced }: SpinTail = NO_TAIL,
   communityBonus = 'null',
-  isForced = false,
 ): Buffer {
   if (buffer.length < fragment.length + REST_BYTES_MAX) {
     buffer = newBuffer(2 * (fragment.length + REST_BYTES_MAX));

@@ -1,4 +1,5 @@
 /** The partner's own ledger by time: in pages, or all of a range as CSV (docs/contract.md §8.5). */
+import { SPIN_CSV } from '../../contract/csv.js';
 import * as contract from '../../contract/endpoints/spins.js';
 import { type CsvText, csvTexts } from '../../domain/csv.js';
 import { entryTimeMs, firstIdAt } from '../../domain/entryId.js';
@@ -21,8 +22,6 @@ const CSV_ROWS = 500;
 /** Pieces that are made at a time in this process; a slow client holds none. */
 const CSV_AT_ONCE = 2;
 const CSV_OF_PARTNER_MAX = 4;
-const CSV_COLUMNS =
-  'spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd,sandbox,outcomeIndex\r\n';
 
 type Request = RouteRequest<typeof contract.listSpins>;
 
@@ -121,7 +120,7 @@ class Exports {
     this.#ofPartner.set(partner.partnerId, open + 1);
     try {
       let fromId: bigint | undefined = wanted.fromId;
-      let head = CSV_COLUMNS;
+      let head: string = SPIN_CSV.head;
       while (fromId !== undefined) {
         const range: Wanted = { ...wanted, fromId };
         const [found, text] = await this.#turns.run(async () => {
@@ -151,15 +150,22 @@ async function csvOf(
 ): Promise<string> {
   let text = '';
   for (const shown of await shownSpins(services.store, entries)) {
-    const { entry, balanceMicros, isForced, outcomeIndex } = shown;
+    const { entry, balanceMicros, tail, outcomeIndex } = shown;
     const game = services.catalog.game(entry.gameId) ?? (await knownGame(services.catalog, entry.gameId));
-    text += `${services.spinIds.encodeOne(entry.id, partnerId)},${new Date(entryTimeMs(entry.id)).toISOString()},${
-      entry.gameId
-    },${csvText(entry.playerId)},${entry.requestId === null ? '' : csvText(entry.requestId)},${microsToUsdText(
-      entry.wagerMicros,
-    )},${microsToUsdText(entry.creditMicros)},${prizeTierOf(game, entry.outcomeCode)},${microsToUsdText(
-      balanceMicros,
-    )},${isForced ? 'forced' : ''},${outcomeIndex ?? ''}\r\n`;
+    const columns = [
+      services.spinIds.encodeOne(entry.id, partnerId),
+      new Date(entryTimeMs(entry.id)).toISOString(),
+      entry.gameId,
+      csvText(entry.playerId),
+      entry.requestId === null ? '' : csvText(entry.requestId),
+      microsToUsdText(entry.wagerMicros),
+      microsToUsdText(entry.creditMicros),
+      prizeTierOf(game, entry.outcomeCode),
+      microsToUsdText(balanceMicros),
+      tail.isForced ? 'forced' : '',
+      outcomeIndex ?? '',
+    ];
+    text += `${columns.join()}\r\n`;
   }
   return text;
 }
