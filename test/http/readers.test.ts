@@ -7,6 +7,7 @@ import { verifySettlements } from '../../src/settlement/verify.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestPartner } from '../support/client.js';
 import { auditFindings, type Bonus, micros, setUp } from '../support/communal.js';
+import { csvRecords } from '../support/csv.js';
 import { movePartner } from '../support/moves.js';
 import { dealUntil, newTable, playOut } from '../support/rounds.js';
 import { startService } from '../support/service.js';
@@ -137,15 +138,7 @@ async function csv(filter = ''): Promise<Record<string, string>[]> {
     headers: { Accept: 'text/csv' },
   });
   expect(answer.status, answer.text).toBe(200);
-  const [head, ...rows] = answer.text
-    .split('\r\n')
-    .slice(0, -1)
-    .map((line) =>
-      [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,"]*))/g)].map(([, quoted, plain]) =>
-        quoted === undefined ? plain! : quoted.replaceAll('""', '"'),
-      ),
-    );
-  return rows.map((row) => Object.fromEntries(head!.map((name, i) => [name, row[i]!])));
+  return csvRecords(answer.text);
 }
 
 const rowOf = (each: Spin) => ({

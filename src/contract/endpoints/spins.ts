@@ -10,7 +10,7 @@ import {
   SpinRecord,
   SpinResponse,
 } from '../../domain/requests.js';
-import { SPIN_CSV } from '../csv.js';
+import { SPIN_CSV_EXAMPLE } from '../csv.js';
 import { endpoint } from '../endpoint.js';
 import { RAFFLE_SPIN, SLOT_HISTORY, SLOT_SPIN, TOLD_BONUS } from '../examples.js';
 
@@ -89,7 +89,7 @@ export const listSpins = endpoint(
       spins: [{ ...SLOT_HISTORY, playerId: 'alice' }],
       nextCursor: null,
     },
-    csv: SPIN_CSV.head + SPIN_CSV.example,
+    csv: SPIN_CSV_EXAMPLE,
   },
 );
 

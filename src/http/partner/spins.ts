@@ -1,12 +1,11 @@
 /** The partner's own ledger by time: in pages, or all of a range as CSV (docs/contract.md §8.5). */
-import { SPIN_CSV } from '../../contract/csv.js';
+import { SPIN_CSV_HEAD, spinCsvRow } from '../../contract/csv.js';
 import * as contract from '../../contract/endpoints/spins.js';
 import { type CsvText, csvTexts } from '../../domain/csv.js';
-import { entryTimeMs, firstIdAt } from '../../domain/entryId.js';
+import { firstIdAt } from '../../domain/entryId.js';
 import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
 import { type Partner, prizeTierOf } from '../../domain/game.js';
 import type { LedgerEntry } from '../../domain/ledgerColumns.js';
-import { microsToUsdText } from '../../domain/money.js';
 import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
 import type { SpinRange, SpinsFound } from '../../postgres/playerHistory.js';
 import { Semaphore } from '../../semaphore.js';
@@ -120,7 +119,7 @@ class Exports {
     this.#ofPartner.set(partner.partnerId, open + 1);
     try {
       let fromId: bigint | undefined = wanted.fromId;
-      let head: string = SPIN_CSV.head;
+      let head = SPIN_CSV_HEAD;
       while (fromId !== undefined) {
         const range: Wanted = { ...wanted, fromId };
         const [found, text] = await this.#turns.run(async () => {
@@ -150,22 +149,10 @@ async function csvOf(
 ): Promise<string> {
   let text = '';
   for (const shown of await shownSpins(services.store, entries)) {
-    const { entry, balanceMicros, tail, outcomeIndex } = shown;
+    const { entry } = shown;
     const game = services.catalog.game(entry.gameId) ?? (await knownGame(services.catalog, entry.gameId));
-    const columns = [
-      services.spinIds.encodeOne(entry.id, partnerId),
-      new Date(entryTimeMs(entry.id)).toISOString(),
-      entry.gameId,
-      csvText(entry.playerId),
-      entry.requestId === null ? '' : csvText(entry.requestId),
-      microsToUsdText(entry.wagerMicros),
-      microsToUsdText(entry.creditMicros),
-      prizeTierOf(game, entry.outcomeCode),
-      microsToUsdText(balanceMicros),
-      tail.isForced ? 'forced' : '',
-      outcomeIndex ?? '',
-    ];
-    text += `${columns.join()}\r\n`;
+    const spinId = services.spinIds.encodeOne(entry.id, partnerId);
+    text += spinCsvRow({ ...shown, spinId, prizeTier: prizeTierOf(game, entry.outcomeCode) }, csvText);
   }
   return text;
 }
