@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { BatchReply } from '../../src/cells/batchReply.js';
 import type { CommunalRules } from '../../src/domain/communal.js';
 import { CORE } from '../../src/domain/layouts.js';
-import { readNotice } from '../../src/domain/spinTail.js';
+import { readTail } from '../../src/domain/spinTail.js';
 import {
   placeWaitingShares,
   readPot,
@@ -167,7 +167,7 @@ test('a community passes over who has 10,000 shares waiting and whose balance ha
     return reply;
   };
   const first = await spun('full', 'almost');
-  expect([0, 1].map((place) => readNotice(first.tail(place)!).isTrigger)).toEqual([false, false]);
+  expect([0, 1].map((place) => readTail(first.tail(place)).notice!.isTrigger)).toEqual([false, false]);
   await spun('rich', 'roomy', 'low', 'alice');
   expect(await sharesPaid()).toEqual([['alice 400001', 'low 200001', 'roomy 200001', 'almost 200000']]);
 
