@@ -3,12 +3,14 @@ import {
   type EntryRow,
   LEDGER_COLUMNS,
   LEDGER_MEMBERS,
+  type LedgerColumn,
   type LedgerEntry,
   type LedgerMember,
   type LedgerRow,
 } from '../domain/ledgerColumns.js';
 import { entryOfCode } from '../domain/ledgerEntry.js';
 import { safe } from './client.js';
+import type { CopyRow } from './copy.js';
 
 /** Some columns for a SELECT. @param alias of the table, where another one of the statement has columns of the same names */
 export const columnsSql = (members: readonly LedgerMember[], alias = ''): string =>
@@ -28,6 +30,18 @@ export const fieldsOf = <M extends string>(
 
 /** Where the fields of {@link allColumnsSql} are. */
 export const LEDGER_FIELDS = fieldsOf(MEMBERS);
+
+/** The values of a row of COPY that begins with these members. */
+export const valuesOf = <M extends LedgerMember>(row: CopyRow, members: readonly M[]): Pick<LedgerRow, M> =>
+  Object.fromEntries(
+    members.map((member, field) => {
+      const { type, value }: LedgerColumn = LEDGER_COLUMNS[member];
+      if (row.isNull(field)) return [member, null];
+      if (type === 'text') return [member, row.text(field)];
+      if (type === 'bigint') return [member, value === 'bigint' ? row.big(field) : row.safe(field)];
+      return [member, row.int(field)];
+    }),
+  ) as Pick<LedgerRow, M>;
 
 /** @param toNumber makes a number of a BigInt; by default throws RangeError where it is not a safe integer. */
 export const ledgerRowOf = (row: EntryRow, toNumber: (value: bigint) => number = safe): LedgerRow =>

@@ -2,13 +2,13 @@
 import { entryCellSql, entryTimeMs, idsIn } from '../domain/entryId.js';
 import { kindOfGame } from '../domain/games/index.js';
 import type { GameType } from '../domain/games/kindOfGame.js';
-import { membersReadBy } from '../domain/ledgerColumns.js';
+import { type LedgerRow, type MembersReadBy, membersReadBy } from '../domain/ledgerColumns.js';
 import { audit } from './auditLog.js';
 import { assertOwner, type CellLease, inScope, inScopeText, type Scope } from './cells.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import { adoptRules, checkpointRecency } from './communalRecovery.js';
 import { type CopyRow, readRows } from './copy.js';
-import { columnsSql, fieldsOf } from './ledgerRow.js';
+import { columnsSql, fieldsOf, valuesOf } from './ledgerRow.js';
 import { giveUpLeased, type RestoredState, suspendRaffles, voidOpenRounds } from './positions.js';
 
 /** The next index of each game of a cell, as the ledger has it; games of which nothing is booked or voided are left out. */
@@ -374,6 +374,10 @@ export const RECOVERED = {
   ...fieldsOf(REBUILT),
   ...fieldsOf(Object.keys(TOLD_COLUMNS) as (keyof typeof TOLD_COLUMNS)[], REBUILT.length),
 };
+
+/** What the ledger has of an entry in a row of {@link readEntriesFrom}. */
+export const recoveredRow = (row: CopyRow): Pick<LedgerRow, MembersReadBy<'rebuild'>> =>
+  valuesOf(row, REBUILT);
 
 /** Entries of cells from an id on, in no order, by one scan; fields as in {@link RECOVERED}. */
 export async function readEntriesFrom(

@@ -28,6 +28,7 @@ import {
   partnerNets,
   RECOVERED,
   recordRecovery,
+  recoveredRow,
   uncheckedFrom,
 } from '../postgres/recoveries.js';
 import { runsReachOf } from '../postgres/requestRuns.js';
@@ -190,8 +191,9 @@ async function fillPlayersAndRequests(
 
 /** What a replay of a spin repeats beside its entry. */
 export function tailOf(row: CopyRow, entryId: bigint): Buffer {
-  const { kind } = entryOfCode(row.int(RECOVERED.kind));
-  return writeTail(tailOfEntry({ kind }, noticeOf(row, entryId)));
+  const entry = recoveredRow(row);
+  const { kind } = entryOfCode(entry.kind);
+  return writeTail(tailOfEntry({ ...entry, kind }, noticeOf(row, entryId)));
 }
 
 function noticeOf(row: CopyRow, entryId: bigint): BonusNotice | undefined {
