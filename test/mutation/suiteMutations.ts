@@ -57,7 +57,11 @@ const READS: readonly SuiteMutation[] = [
   {
     name: 'a balance in CSV lacks the bonus that the spin fired',
     faults: [
-      source('http/partner/spins', '      balanceMicros,\n    )}', '      entry.balanceMicros,\n    )}'),
+      source(
+        'contract/csv',
+        '({ balanceMicros }) => microsToUsdText(balanceMicros)',
+        '({ entry }) => microsToUsdText(entry.balanceMicros)',
+      ),
     ],
     foundBy: SAME_ROWS,
   },
