@@ -12,6 +12,7 @@ import { PAIRS_A_BLOCK, type RequestBlock, RunWriter } from '../domain/requestRu
 import { FencedError } from './cells.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import { CopyRows, readRows } from './copy.js';
+import { columnsSql, fieldsOf } from './ledgerRow.js';
 
 /** Ids that one transaction hands over at the most: a second or two. */
 const IDS_A_STEP = 2 ** 20;
@@ -166,6 +167,9 @@ interface LedgerRead {
   readonly last: bigint;
 }
 
+const ID_MEMBERS = ['id', 'partnerId', 'requestId'] as const;
+const IDS = fieldsOf(ID_MEMBERS);
+
 async function readLedger(
   tx: Transaction,
   cells: readonly DueIds[],
@@ -177,7 +181,7 @@ async function readLedger(
   const to = cells.reduce((most, each) => (each.to > most ? each.to : most), 0n);
   await tx.patiently();
   const rows = tx.read(`
-    COPY (SELECT entry_id, partner_id, request_id FROM ledger
+    COPY (SELECT ${columnsSql(ID_MEMBERS)} FROM ledger
           WHERE entry_id > ${from} AND entry_id <= ${to} AND request_id IS NOT NULL
             AND kind IN ${entryCodesSql(({ requestIds }) => requestIds === 'spins')}
             AND ${entryCellSql('entry_id')} = ANY('${arrayOf(cells.map(({ cell }) => cell))}'::int[])
@@ -190,14 +194,14 @@ async function readLedger(
     rows,
     (row) => {
       read++;
-      lastHigh = row.word(0, 0);
-      lastLow = row.word(0, 4);
+      lastHigh = row.word(IDS.id, 0);
+      lastLow = row.word(IDS.id, 4);
       const { pairs, fromHigh, fromLow, toHigh, toLow } = taken[entryCellOfWords(lastLow)]!;
       const isAfter = lastHigh > fromHigh || (lastHigh === fromHigh && lastLow > fromLow);
       const isWithin = lastHigh < toHigh || (lastHigh === toHigh && lastLow <= toLow);
       if (!isAfter || !isWithin) return;
       // Postgres needs twice the time for it.
-      const key = requestKey(row.int(1), row.text(2));
+      const key = requestKey(row.int(IDS.partnerId), row.text(IDS.requestId));
       pairs.add(keyWord(key, 0), keyWord(key, 4), lastHigh, lastLow);
     },
     pause,
