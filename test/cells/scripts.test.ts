@@ -19,13 +19,10 @@ import {
 import {
   cellToken,
   isGame,
-  NO_TOTALS,
-  newestEntryId,
   readAhead,
   readGame,
   readOutbox,
   readPlayer,
-  totalsBefore,
   totalsOfLast,
   writeBooked,
 } from '../../src/redis/records.js';
@@ -360,25 +357,6 @@ describe('the spin script', () => {
     const last = (await redis.hgetBuffer(cellKey(CELL), 'last'))!;
     const bytes = one![1][1]!.length + two![1][1]!.length;
     expect(totalsOfLast(last)).toEqual({ entries: 4, bytes });
-  });
-
-  test('a cell that version 1.0.0 dealt from goes on after its newest entry, and its totals begin there', async () => {
-    await load(0, 0, 0, 0, 0);
-    await run([item()]);
-    const last = (await redis.hgetBuffer(cellKey(CELL), 'last'))!;
-    last.writeUIntLE(last.readUIntLE(0, 6) + 5000, 0, 6);
-    const old = last.subarray(0, 8);
-    await redis.hset(cellKey(CELL), 'last', old);
-    await run([item(), item()]);
-    const newest = (await redis.hgetBuffer(cellKey(CELL), 'last'))!;
-    expect(newestEntryId(newest, CELL)).toBe(newestEntryId(old, CELL) + 2n);
-    const [, [, fields]] = (await redis.xrangeBuffer(outboxKey(CELL), '-', '+')) as [
-      unknown,
-      [Buffer, Buffer[]],
-    ];
-    expect(totalsBefore(fields)).toEqual(NO_TOTALS);
-    expect(totalsOfLast(old)).toEqual(NO_TOTALS);
-    expect(totalsOfLast(newest)).toEqual({ entries: 2, bytes: fields[1]!.length });
   });
 
   test('entry ids never go back, even where the clock does', async () => {

@@ -85,7 +85,7 @@ describe('request ids that are released', () => {
     await expect(closeSegment(opened.nodes.nodes, owner, await segmentsNow())).rejects.toThrow(OutrunError);
     await opened.redis.hdel(cellKey(CELL), 'segments');
     await expect(opened.run([item()])).rejects.toThrow(EpochError);
-    // Version 1.3.0 looks for request ids elsewhere: what it presents is no token of this one, nor the other way round.
+    // A token without the name of the segments is refused, and the other way round.
     await opened.redis.hset(cellKey(CELL), openedAt(`1:${opened.nodes.node.serverId}`));
     await expect(opened.run([item()])).rejects.toThrow(EpochError);
   });
