@@ -14,15 +14,15 @@ export interface Installation {
   readonly format: number;
 }
 
-/** Makes the installation at the first start, when `cells` becomes fixed. */
+/** Makes the installation at the first start, when `cells` becomes fixed; it is written in the newest format from its first entry on. */
 export async function install(
   sql: Sql,
   first: { cells: number; idempotencyTtlSeconds: number },
 ): Promise<void> {
   await sql.begin(async (tx) => {
     await tx`
-      INSERT INTO installation (spin_id_key, player_id_key, cells, idempotency_seconds)
-      VALUES (${randomBytes(16)}, ${randomBytes(32)}, ${first.cells}, ${first.idempotencyTtlSeconds})
+      INSERT INTO installation (spin_id_key, player_id_key, cells, idempotency_seconds, format)
+      VALUES (${randomBytes(16)}, ${randomBytes(32)}, ${first.cells}, ${first.idempotencyTtlSeconds}, ${FORMATS.newest})
       ON CONFLICT DO NOTHING`;
     await tx`
       INSERT INTO request_id_times (since_ms, seconds)

@@ -11,6 +11,9 @@ import { from as copyFrom } from 'pg-copy-streams';
 /** Settings that the stores were made with and can't be opened without; request ids bind as long as is allowed. */
 export const HELD_SETTINGS = { CELLS: '2', IDEMPOTENCY_TTL_S: '2592000' };
 
+/** The format in which version 1.4.0 wrote them. */
+export const HELD_FORMAT = 1;
+
 export interface HeldStores {
   /** Keys, and what DUMP gave of each, in base64. None expires. */
   readonly redis: readonly (readonly [key: string, dump: string])[];

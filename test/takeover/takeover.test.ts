@@ -5,8 +5,10 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { Client as Pg } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { FORMATS } from '../../src/domain/formats.js';
 import { poolFaults, type RevealedPool } from '../../src/domain/games/rafflePool.js';
 import { ENTRY_KINDS } from '../../src/domain/ledgerEntry.js';
+import { cellKey } from '../../src/redis/keys.js';
 import { freshStores } from '../setup/freshStores.js';
 import { movePartner } from '../support/moves.js';
 import { untilReleased } from '../support/requestSegments.js';
@@ -15,7 +17,7 @@ import { deal } from '../support/rounds.js';
 import { startService } from '../support/service.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
-import { type Answers, HELD_SETTINGS, readAnswers, restoreHeld, type SpinBody } from './held.js';
+import { type Answers, HELD_FORMAT, HELD_SETTINGS, readAnswers, restoreHeld, type SpinBody } from './held.js';
 
 const SPINS = 50;
 
@@ -84,9 +86,9 @@ async function schemaOf(client: Pg): Promise<string[]> {
   return rows.map(({ line }) => line);
 }
 
-/** `spindle audit`, as an operator calls it. */
-async function auditStores(): Promise<{ status: number; output: string }> {
-  const child = spawn(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), 'audit'], {
+/** The command, as an operator calls it. */
+async function spindle(...args: string[]): Promise<{ status: number; output: string }> {
+  const child = spawn(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), ...args], {
     env: { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl },
   });
   let output = '';
@@ -96,6 +98,16 @@ async function auditStores(): Promise<{ status: number; output: string }> {
     });
   const [status] = (await once(child, 'close')) as [number];
   return { status, output };
+}
+const auditStores = () => spindle('audit');
+
+/** The format that is written, and what each cell may hold. */
+async function formats(): Promise<number[]> {
+  const { rows } = await pg.query<{ format: number }>('SELECT format FROM installation');
+  const cells = Array.from({ length: Number(HELD_SETTINGS.CELLS) }, (_, cell) =>
+    redis.hget(cellKey(cell), 'format'),
+  );
+  return [rows[0]!.format, ...(await Promise.all(cells)).map((format) => Number(format ?? 1))];
 }
 
 describe('the stores of version 1.4.0', () => {
@@ -203,6 +215,15 @@ describe('the stores of version 1.4.0', () => {
     expect(rows.map(({ entry_number }) => entry_number)).toEqual(
       Array.from({ length: 1 + before + SPINS }, (_, index) => index + 1),
     );
+  });
+
+  test('are written in the format of version 1.4.0 until the upgrade is finished, then in the newest', async () => {
+    expect(await formats()).toEqual([HELD_FORMAT, HELD_FORMAT, HELD_FORMAT]);
+    const status = FORMATS.newest > HELD_FORMAT ? 1 : 0;
+    expect(await spindle('upgrade', 'status')).toMatchObject({ status });
+    expect(await spindle('upgrade', 'finish', '--yes')).toMatchObject({ status: 0 });
+    const isNewest = async () => (await formats()).every((format) => format === FORMATS.newest);
+    await until(isNewest, 'the cells are claimed in the newest format');
   });
 
   test('sell the raffle out, each prize as often as it was advertised', async () => {

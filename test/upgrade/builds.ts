@@ -3,9 +3,13 @@ import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { FORMATS } from '../../src/domain/formats.js';
 import { ROOT } from '../support/root.js';
 
 const run = promisify(execFile);
+
+/** The format that the newer version reads besides, and writes once the upgrade is finished. */
+export const NEXT_FORMAT = FORMATS.newest + 1;
 
 /** What may be wrong with the newer version, so that the test finds something. */
 export const PLANTS = ['dropped-column', 'early-format', 'shorter-message'] as const;
@@ -40,15 +44,17 @@ async function edit(root: string, file: string, from: string, to: string): Promi
 }
 
 /**
- * Makes of a clone the version that comes after it: another number, a migration, messages with one more member, and a format of its own,
+ * Makes of a clone of this build the version that comes after it: another number, a migration, messages with one more member, and a format of its own,
  * which it writes once the upgrade is finished.
  */
 export async function makeNewer(root: string, plant: Plant | undefined): Promise<void> {
-  const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string };
-  const [major, minor] = version.split('.').map(Number) as [number, number];
-  await edit(root, 'package.json', `"version": "${version}"`, `"version": "${major}.${minor + 1}.0"`);
-  await edit(root, 'src/domain/formats.ts', 'newest: 1 }', 'newest: 2 }');
-  await edit(root, 'lua/include/layouts/records.lua', 'FORMAT_NEWEST = 1', 'FORMAT_NEWEST = 2');
+  const file = join(root, 'package.json');
+  const described = JSON.parse(await readFile(file, 'utf8')) as { version: string };
+  const [major, minor] = described.version.split('.').map(Number) as [number, number];
+  described.version = `${major}.${minor + 1}.0`;
+  await writeFile(file, JSON.stringify(described, null, 2));
+  await edit(root, 'src/domain/formats.ts', `newest: ${FORMATS.newest} }`, `newest: ${NEXT_FORMAT} }`);
+  await run('npm', ['run', '--silent', 'layouts'], { cwd: root });
   const migration = [
     '-- Up Migration',
     'ALTER TABLE games ADD COLUMN added_by_the_newer_version integer NOT NULL DEFAULT 0;',
@@ -59,7 +65,12 @@ export async function makeNewer(root: string, plant: Plant | undefined): Promise
   const member = plant === 'shorter-message' ? '' : `${cursor} more`;
   await edit(root, 'src/redis/announcements.ts', `${cursor}\``, `${member}\``);
   if (plant === 'early-format')
-    await edit(root, 'src/main.ts', 'nodes.writtenFormat = registry.format;', 'nodes.writtenFormat = 2;');
+    await edit(
+      root,
+      'src/main.ts',
+      'nodes.writtenFormat = registry.format;',
+      `nodes.writtenFormat = ${NEXT_FORMAT};`,
+    );
 }
 
 /** The commit that was released last; without a release this one. */

@@ -21,7 +21,7 @@ import { ServerProcess } from '../support/serverProcess.js';
 import { parSheet } from '../support/sheets.js';
 import { type OwnStores, ownStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
-import { buildOf, lastRelease, makeNewer, PLANTS, type Plant } from './builds.js';
+import { buildOf, lastRelease, makeNewer, NEXT_FORMAT, PLANTS, type Plant } from './builds.js';
 import { type Games, quantile, Traffic } from './traffic.js';
 
 const { values } = parseArgs({
@@ -40,7 +40,7 @@ const NOT_UNDERSTOOD = 'messages were not understood';
 /** What a fault of the newer version must lead to, beside what else goes wrong. */
 const SYMPTOMS: Readonly<Record<Plant, RegExp>> = {
   'dropped-column': /column .* does not exist/,
-  'early-format': /format 2, which this version does not read/,
+  'early-format': new RegExp(`format ${NEXT_FORMAT}, which this version does not read`),
   'shorter-message': new RegExp(NOT_UNDERSTOOD),
 };
 
@@ -180,7 +180,7 @@ const spindle = (root: string, stores: OwnStores, ...args: string[]) =>
 async function refusal(root: string, settings: NodeJS.ProcessEnv): Promise<string | undefined> {
   const started = ServerProcess.launch({ env: { ...settings, ROLES: 'http' }, program: mainOf(root) });
   const status = await started.ended;
-  const said = /in format 2 since an upgrade was finished/.test(started.output());
+  const said = started.output().includes(`in format ${NEXT_FORMAT} since an upgrade was finished`);
   return status === 1 && said
     ? undefined
     : `the older version ended with ${status}: ${started.output().slice(-300)}`;

@@ -37,6 +37,8 @@ beforeAll(async () => {
   redis = rawRedis(stores.redisUrl);
   books = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'upgrade test', onError: () => {} });
+  // Only the installation says which format is written.
+  await books`ALTER TABLE installation ALTER COLUMN format SET DEFAULT 0`;
   service = await startLogged(stores, { CELLS: '1', SPIN_DEADLINE_MS: '2000' });
 });
 afterAll(async () => {
@@ -55,8 +57,15 @@ const spindle = (...args: string[]) =>
     ({ code, stdout, stderr }) => ({ status: code as number, out: `${stdout}${stderr}` }),
   );
 const format = async (): Promise<number> => (await books`SELECT format FROM installation`)[0]!.format;
+/** What a cell may hold. */
+const cellFormat = async (): Promise<number> => Number((await redis.hget(cellKey(0), 'format')) ?? 1);
 
-test('the command lists who runs, and there is nothing to finish', async () => {
+test('a fresh database and its cells are at the newest format', async () => {
+  expect(await format()).toBe(FORMATS.newest);
+  expect(await cellFormat()).toBe(FORMATS.newest);
+});
+
+test('no upgrade of a fresh database is open: the command lists who runs, and there is nothing to finish', async () => {
   const { status, out } = await spindle('upgrade', 'status', '--json');
   expect(status).toBe(0);
   const { version } = JSON.parse((await spindle('version', '--json')).out);
@@ -134,7 +143,7 @@ test('a process that was away while the upgrade was finished deals nothing and s
   expect(body.entries.map(({ action }) => action)).toContain('upgrade.finish');
   // Back, for those who come after.
   await books`UPDATE installation SET format = ${FORMATS.newest}`;
-  await redis.hdel(cellKey(0), 'format');
+  await redis.hset(cellKey(0), 'format', FORMATS.newest);
   await until(async () => (await ready()).includes('"ready"'), 'it is ready again');
   await until(async () => (await spin()).status === 200, 'it deals again');
 });
