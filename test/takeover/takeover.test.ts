@@ -25,12 +25,20 @@ let stores: TestStores;
 let redis: Redis;
 let pg: Pg;
 let held: Answers;
+let freshSchema: string[];
 let service: Awaited<ReturnType<typeof startService>>;
 /** Tickets sold since, by the name of what they won. */
 const won: string[] = [];
 const spunSince: { body: SpinBody; text: string }[] = [];
 
 beforeAll(async () => {
+  // First: fresh stores of the same worker empty its Redis database.
+  const fresh = await freshStores();
+  const other = new Pg({ connectionString: fresh.databaseUrl });
+  await other.connect();
+  freshSchema = await schemaOf(other);
+  await other.end();
+  await fresh.drop();
   stores = await freshStores({ hasSchema: false });
   redis = new Redis(stores.redisUrl, { protocol: 2 });
   pg = new Pg({ connectionString: stores.databaseUrl });
@@ -121,15 +129,7 @@ describe('the stores of version 1.4.0', () => {
   });
 
   test('have the schema of a fresh database', async () => {
-    const fresh = await freshStores();
-    const other = new Pg({ connectionString: fresh.databaseUrl });
-    await other.connect();
-    try {
-      expect(await schemaOf(pg)).toEqual(await schemaOf(other));
-    } finally {
-      await other.end();
-      await fresh.drop();
-    }
+    expect(await schemaOf(pg)).toEqual(freshSchema);
   });
 
   test('leave the record of migrations by which version 1.4.0 starts beside this version', async () => {
