@@ -1,6 +1,6 @@
 /** What the audit reads of Redis: a bounded piece at a time, and nothing that writes. */
 
-import { TOTALS, type Totals } from '../domain/layouts.js';
+import { BOOKED, LAST, TOTALS, type Totals } from '../domain/layouts.js';
 import type { PlayerStatus } from '../domain/playerStatus.js';
 import { CLIENT, type RedisClient } from './client.js';
 import {
@@ -94,8 +94,6 @@ const SCAN_COUNT = 500;
 const SCAN_KEYS_COUNT = 1000;
 /** Of up to 512 spins each. */
 const OUTBOX_ENTRIES = 32;
-const LAST_BYTES = 20;
-const BOOKED_BYTES = 20;
 
 export function openRedisAuditReads(nodes: RedisNodes): RedisAuditReads {
   const at = (cell: number): RedisClient => nodes.of(cell)[CLIENT];
@@ -117,8 +115,8 @@ export function openRedisAuditReads(nodes: RedisNodes): RedisAuditReads {
       return {
         epoch: epoch?.toString(),
         newestEntryId: last ? newestEntryId(last, cell) : undefined,
-        added: last && last.length === LAST_BYTES ? totalsOfLast(last) : undefined,
-        booked: booked?.length === BOOKED_BYTES ? readBooked(booked) : undefined,
+        added: last && last.length === LAST.bytes ? totalsOfLast(last) : undefined,
+        booked: booked?.length === BOOKED.bytes ? readBooked(booked) : undefined,
       };
     },
     async game(cell, gameId) {
