@@ -23,7 +23,8 @@ export async function buildOf(
 ): Promise<string> {
   const git = (...args: string[]) => run('git', ['-C', folder, ...args]);
   await run('git', ['clone', '--quiet', '--no-checkout', ROOT, folder]);
-  await git('checkout', '--quiet', '--detach', ref);
+  const { stdout: commit } = await run('git', ['-C', ROOT, 'rev-parse', ref]);
+  await git('checkout', '--quiet', '--detach', commit.trim());
   const [theirs, ours] = await Promise.all(
     [folder, ROOT].map((root) => readFile(join(root, 'package-lock.json'), 'utf8')),
   );
