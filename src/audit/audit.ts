@@ -9,6 +9,7 @@
  * Memory: about 100 bytes for each player, 60 for each requestId of the last two idempotency periods.
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import type { GameType } from '../domain/games/kindOfGame.js';
 import { STRAY } from '../postgres/auditColumns.js';
 import { auditChain } from '../postgres/auditLog.js';
 import { type AuditReads, type Facts, openAuditReads, type Snapshot } from '../postgres/auditReads.js';
@@ -132,15 +133,8 @@ async function run(
       async () => {},
     );
     findings.looked('double-entry', 'entries with their postings', pass.rows);
+    for (const auditNotes of Object.values(NOTES)) await auditNotes(snapshot, findings);
     await auditStrayRequests(snapshot, findings);
-    await auditRounds(snapshot, findings);
-    await snapshot.strayCommunal(
-      (row) => {
-        const problem = `what is booked as ${row.text(0)} of a communal progressive names no entry of the ledger`;
-        findings.found('communal', problem, { entry: row.big(1).toString(), game: row.int(2) });
-      },
-      async () => {},
-    );
     return { facts, pass, anchors };
   });
 
@@ -168,29 +162,48 @@ async function movesEnded(
   }
 }
 
-/** RequestIds that are noted otherwise than the ledger has them: those of tickets, and those that are in the runs. */
-async function auditStrayRequests(snapshot: Snapshot, findings: Findings): Promise<void> {
-  const reportPair = (lacking: string, strange: string) => (row: CopyRow) =>
-    findings.found('requests', row.int(STRAY.ofLedger) === 1 ? lacking : strange, {
-      entry: row.big(STRAY.entryId).toString(),
-      game: row.int(STRAY.gameId),
-      request: row.text(STRAY.requestId),
-    });
-  await snapshot.strayTickets(
-    reportPair(
-      'the requestId of a ticket is not noted as its own',
-      'a requestId is noted for a ticket that the ledger has not',
+/** What is noted of the games of each kind beside the ledger (postgres/ledger.ts), against the ledger. */
+const NOTES: { readonly [T in GameType]: (snapshot: Snapshot, findings: Findings) => Promise<void> } = {
+  slot: (snapshot, findings) =>
+    snapshot.strayCommunal(
+      (row) => {
+        const problem = `what is booked as ${row.text(0)} of a communal progressive names no entry of the ledger`;
+        findings.found('communal', problem, { entry: row.big(1).toString(), game: row.int(2) });
+      },
+      async () => {},
     ),
-    async () => {},
-  );
-  await snapshot.strayRequests(
-    reportPair(
+  raffle: (snapshot, findings) =>
+    snapshot.strayTickets(
+      strayRequest(
+        findings,
+        'the requestId of a ticket is not noted as its own',
+        'a requestId is noted for a ticket that the ledger has not',
+      ),
+      async () => {},
+    ),
+  blackjack: auditRounds,
+};
+
+/** The requestIds in the runs against those of the ledger. */
+const auditStrayRequests = (snapshot: Snapshot, findings: Findings): Promise<void> =>
+  snapshot.strayRequests(
+    strayRequest(
+      findings,
       'a released requestId is not in the runs, or can not be found there',
       'the runs have a requestId that the ledger has not',
     ),
     async () => {},
   );
-}
+
+/** Reports a requestId that is noted otherwise than the ledger has it. */
+const strayRequest =
+  (findings: Findings, lacking: string, strange: string) =>
+  (row: CopyRow): void =>
+    findings.found('requests', row.int(STRAY.ofLedger) === 1 ? lacking : strange, {
+      entry: row.big(STRAY.entryId).toString(),
+      game: row.int(STRAY.gameId),
+      request: row.text(STRAY.requestId),
+    });
 
 interface Stores extends Pick<StoresAudit, 'postgres' | 'redis' | 'findings'> {
   readonly sql: Sql;

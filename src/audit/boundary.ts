@@ -1,4 +1,5 @@
 /** Takes up the books where the oldest kept day of the ledger begins, and checks what is on record of the days before it. */
+import { AUDITED_KINDS } from '../domain/auditedKinds.js';
 import type { EntryTotal } from '../domain/ledgerDay.js';
 import { intentKey, type Snapshot } from '../postgres/auditReads.js';
 import { BOUNDARY_PLAYER, type BoundaryFacts, KEPT } from '../postgres/boundaryReads.js';
@@ -22,8 +23,6 @@ interface Into {
   /** Intents that have their entry. */
   readonly adjusted: Set<string>;
 }
-
-const TICKET = 1;
 
 /** Compares dropped days with the books of them, and takes up players, tickets and adjustments as of the boundary. */
 export async function beginAtBoundary(snapshot: BoundarySnapshot, into: Into): Promise<void> {
@@ -63,7 +62,7 @@ export function passBoundary(
 /** A ticket or an adjustment of a dropped day. */
 function kept({ refunds, adjusted }: Into, row: CopyRow): void {
   const [partnerId, playerId] = [row.int(KEPT.partnerId), row.text(KEPT.playerId)];
-  if (row.int(KEPT.kind) === TICKET) {
+  if (row.int(KEPT.kind) === AUDITED_KINDS.spin.code) {
     const ticket = { gameId: row.int(KEPT.gameId), partnerId, price: row.safe(KEPT.wagerMicros) };
     refunds.keptTicket(ticket, row.big(KEPT.id), playerId);
     return;

@@ -2,6 +2,7 @@
  * Takes up communal progressives where the oldest kept day of the ledger begins, and checks what is on record of the days before it: what
  * their archives say that pots paid is what is booked as shares, each event's shares are what it paid, and budgets follow.
  */
+import { AUDITED_KINDS } from '../domain/auditedKinds.js';
 import type { Snapshot } from '../postgres/auditReads.js';
 import { DROPPED_EVENTS, DROPPED_SHARE_DAYS, DROPPED_SHARES } from '../postgres/communalBoundary.js';
 import type { CopyRow } from '../postgres/copy.js';
@@ -9,9 +10,6 @@ import type { CommunalReplay } from './communal.js';
 import type { Findings, Place } from './report.js';
 
 export type PotSnapshot = Pick<Snapshot, 'facts' | 'droppedPots'>;
-
-/** The kind of a share, by a constant of the audit's own. */
-const SHARE = 4;
 
 interface Paid {
   readonly shares: bigint;
@@ -93,7 +91,7 @@ async function paidByArchives(
   };
   for (const { day, totals } of facts.boundary.days) {
     for (const { gameId, kind, entries, creditedMicros } of totals) {
-      if (kind !== SHARE) continue;
+      if (kind !== AUDITED_KINDS.communalShare.code) continue;
       const total = { shares: BigInt(entries), micros: BigInt(creditedMicros) };
       const key = `${gameId}/${day}`;
       compare(gameId, day, total, booked.get(key) ?? NOTHING);

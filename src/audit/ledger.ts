@@ -2,7 +2,10 @@
  * One pass over the ledger in the order of its entries: each player's chain of balances, each game's indices, what was
  * dealt against what was sealed and what the sheet pays, the totals by day, the requestIds, the newest entry of each cell.
  */
+
 import { hash } from 'node:crypto';
+import { AUDITED_KINDS, auditedKindOf } from '../domain/auditedKinds.js';
+import type { BookedEntryKind } from '../domain/ledgerEntry.js';
 import { SpinIds } from '../domain/spinId.js';
 import { LEDGER } from '../postgres/auditColumns.js';
 import { type AuditReads, type Facts, intentKey, type Snapshot } from '../postgres/auditReads.js';
@@ -27,11 +30,6 @@ import {
   timeOf,
 } from './tables.js';
 
-/** The audit judges kinds by rules of its own: a wrong one in domain/ledgerEntry.ts must not pass unnoticed. */
-const SPIN = 1;
-const OPENING = 2;
-const ADJUSTMENT = 3;
-const [SHARE, ROUND_DEAL, ROUND_ACTION, ROUND_VOID, FORCED] = [4, 6, 7, 8, 9];
 const DAY_MS = 86_400_000;
 /** Sealed outcomes of a game that are held at a time: 64 KB. */
 const STRETCH_OUTCOMES = 16_384;
@@ -41,7 +39,7 @@ const NOT_SEALED = -1;
 const NOTHING = new Int32Array(0);
 /** Beyond it nothing is ever sealed: an index has 48 bits in Redis. */
 const MAX_INDEX = 2 ** 48;
-/** Likewise the layout of an id, against domain/entryId.ts. */
+/** The layout of an id, by constants of the audit: a wrong one in domain/entryId.ts must not pass unnoticed. */
 const CELL_SHIFT = 14;
 const CELL_MASK = 0xff;
 /** UTF-8 bytes of a requestId of 128 characters, and of a partner's number with its colon. */
@@ -198,7 +196,7 @@ export class LedgerPass {
 
   #row(row: CopyRow): void {
     this.rows++;
-    const kind = row.int(LEDGER.kind);
+    const kind = auditedKindOf(row.int(LEDGER.kind));
     const id = row.bytes(LEDGER.id);
     const high = id.readUInt32BE(0);
     const low = id.readUInt32BE(4);
@@ -215,40 +213,55 @@ export class LedgerPass {
       this.#closeDay();
       this.#dayNumber = dayNumber;
     }
-    if (kind === SPIN || kind === ROUND_DEAL) {
-      this.#counts.spins++;
-      this.#days.games.add(row.int(LEDGER.gameId), partnerId, wager, credit);
-      this.#dealt(row, partnerId, wager, credit);
-      this.#communal.spin(row, high, low, playerId);
-      this.#refunds.ticket(row, high, low, playerId, wager);
-      if (!row.isNull(LEDGER.requestId)) {
-        this.#request(row, ms, high, low, partnerId, ':', row.int(LEDGER.gameId), playerHash(playerId));
-        if (this.#facts.raffles.has(row.int(LEDGER.gameId))) this.#counts.tickets++;
+    switch (kind) {
+      case 'spin':
+      case 'roundDeal':
+        this.#counts.spins++;
+        this.#days.games.add(row.int(LEDGER.gameId), partnerId, wager, credit);
+        this.#dealt(row, partnerId, wager, credit);
+        this.#communal.spin(row, high, low, playerId);
+        this.#refunds.ticket(row, high, low, playerId, wager);
+        if (!row.isNull(LEDGER.requestId)) {
+          this.#request(row, ms, high, low, partnerId, ':', row.int(LEDGER.gameId), playerHash(playerId));
+          if (this.#facts.raffles.has(row.int(LEDGER.gameId))) this.#counts.tickets++;
+        }
+        break;
+      case 'forcedSpin':
+        this.#counts.forcedSpins++;
+        this.#days.sandbox.add(row.int(LEDGER.gameId), partnerId, wager, credit);
+        this.#dealtByChoice(row, partnerId, wager, credit);
+        if (!row.isNull(LEDGER.requestId)) {
+          this.#request(row, ms, high, low, partnerId, ':', row.int(LEDGER.gameId), playerHash(playerId));
+          this.forced.add(idOf(high, low));
+        }
+        break;
+      case 'roundAction':
+        this.#days.games.add(row.int(LEDGER.gameId), partnerId, wager, credit, 0);
+        break;
+      case 'roundVoid':
+        this.#days.games.add(row.int(LEDGER.gameId), partnerId, wager, credit, -1);
+        break;
+      case 'opening':
+        this.#days.openings.add(partnerId, partnerId, 0, credit);
+        break;
+      case 'adjustment':
+        this.#days.adjustments.add(partnerId, partnerId, 0, credit);
+        this.#intended(row, partnerId, playerId, credit);
+        if (!row.isNull(LEDGER.requestId)) {
+          const [first, second, rest] = adjustmentHash(playerId, credit);
+          this.#request(row, ms, high, low, partnerId, '+', first, [second, rest]);
+        }
+        break;
+      case 'communalShare':
+        this.#communal.share(row, idOf(high, low), ms, playerId);
+        break;
+      case undefined: {
+        const code = row.int(LEDGER.kind);
+        this.#report('double-entry', row, 'the entry is of an unknown kind', '1 to 4, or 6 to 9', code);
+        break;
       }
-    } else if (kind === FORCED) {
-      this.#counts.forcedSpins++;
-      this.#days.sandbox.add(row.int(LEDGER.gameId), partnerId, wager, credit);
-      this.#dealtByChoice(row, partnerId, wager, credit);
-      if (!row.isNull(LEDGER.requestId)) {
-        this.#request(row, ms, high, low, partnerId, ':', row.int(LEDGER.gameId), playerHash(playerId));
-        this.forced.add(idOf(high, low));
-      }
-    } else if (kind === ROUND_ACTION || kind === ROUND_VOID) {
-      const spins = kind === ROUND_VOID ? -1 : 0;
-      this.#days.games.add(row.int(LEDGER.gameId), partnerId, wager, credit, spins);
-    } else if (kind === OPENING) {
-      this.#days.openings.add(partnerId, partnerId, 0, credit);
-    } else if (kind === ADJUSTMENT) {
-      this.#days.adjustments.add(partnerId, partnerId, 0, credit);
-      this.#intended(row, partnerId, playerId, credit);
-      if (!row.isNull(LEDGER.requestId)) {
-        const [first, second, rest] = adjustmentHash(playerId, credit);
-        this.#request(row, ms, high, low, partnerId, '+', first, [second, rest]);
-      }
-    } else if (kind === SHARE) {
-      this.#communal.share(row, idOf(high, low), ms, playerId);
-    } else {
-      this.#report('double-entry', row, 'the entry is of an unknown kind', '1 to 4, or 6 to 9', kind);
+      default:
+        kind satisfies never;
     }
   }
 
@@ -267,7 +280,7 @@ export class LedgerPass {
   /** The player's number, predecessor and balance; gives the player's name. */
   #chain(
     row: CopyRow,
-    kind: number,
+    kind: BookedEntryKind | undefined,
     high: number,
     low: number,
     partnerId: number,
@@ -285,7 +298,8 @@ export class LedgerPass {
     const before = players.entries[slot]!;
     if (before === 0) players.firstMs[slot] = timeOf(high, low);
     // The first of what is wrong is said: what follows from it would only hide it.
-    const expectedNumber = [SPIN, OPENING, SHARE, FORCED].includes(kind) ? before + 1 : before;
+    const isNumbered = kind !== undefined && AUDITED_KINDS[kind].isNumbered;
+    const expectedNumber = isNumbered ? before + 1 : before;
     if (number !== expectedNumber) {
       this.#report(
         'balances',
@@ -303,9 +317,10 @@ export class LedgerPass {
         players.newestId(slot),
         found,
       );
-    } else if ((kind === OPENING) !== (before === 0)) {
+    } else if ((kind === 'opening') !== (before === 0)) {
       const expected = before === 0 ? '2 (an opening)' : 'any but 2';
-      this.#report('balances', row, "the player's first entry, and no other, is an opening", expected, kind);
+      const problem = "the player's first entry, and no other, is an opening";
+      this.#report('balances', row, problem, expected, row.int(LEDGER.kind));
     } else if (balance !== players.balance[slot]! - wager + credit) {
       const expected = players.balance[slot]! - wager + credit;
       this.#report('balances', row, 'the balance does not follow from the one before', expected, balance);
@@ -609,8 +624,9 @@ export class LedgerPass {
   #place(row: CopyRow): Place {
     const id = row.big(LEDGER.id);
     const partnerId = row.int(LEDGER.partnerId);
-    const kind = row.int(LEDGER.kind);
-    const [isSpin, isAdjustment] = [[SPIN, ROUND_DEAL, FORCED].includes(kind), kind === ADJUSTMENT];
+    const kind = auditedKindOf(row.int(LEDGER.kind));
+    const binds = kind && AUDITED_KINDS[kind].binds;
+    const [isSpin, isAdjustment] = [binds === 'spins', binds === 'adjustments'];
     return {
       entry: id.toString(),
       at: new Date(Number(id >> 22n)).toISOString(),

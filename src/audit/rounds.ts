@@ -2,7 +2,9 @@
  * Rounds of blackjack: each is played again from its shoe's seed and its moves, and compared with its entries in the ledger; what
  * Redis has open is what Postgres has open.
  */
+
 import { setTimeout as pause } from 'node:timers/promises';
+import { AUDITED_KINDS } from '../domain/auditedKinds.js';
 import { type Move, replayRound, roundMoney } from '../domain/games/blackjack.js';
 import { openSteps } from '../domain/games/round.js';
 import { shuffleShoe } from '../domain/games/shoe.js';
@@ -27,7 +29,11 @@ const MOVES: readonly Move[] = [
   'surrender',
   'timeout',
 ];
-const KIND = { deal: 6, action: 7, void: 8 };
+const KIND = {
+  deal: AUDITED_KINDS.roundDeal.code,
+  action: AUDITED_KINDS.roundAction.code,
+  void: AUDITED_KINDS.roundVoid.code,
+};
 const VOID = 15;
 const ENDED = 0x8000;
 

@@ -38,6 +38,8 @@ export interface EntryDefinition {
   readonly takesEntryNumber: boolean;
   /** Among which request ids it can bind one; undefined: it binds none. */
   readonly requestIds: 'spins' | 'adjustments' | undefined;
+  /** Is a step of a blackjack round, which the flush books in the round, too. */
+  readonly isOfRound: boolean;
   /** How it shows in a player's history. */
   readonly history: 'spin' | 'hidden';
 }
@@ -53,6 +55,7 @@ export const ENTRY_KINDS = {
     opensPlayer: false,
     takesEntryNumber: true,
     requestIds: 'spins',
+    isOfRound: false,
     history: 'spin',
   },
   opening: {
@@ -65,6 +68,7 @@ export const ENTRY_KINDS = {
     opensPlayer: true,
     takesEntryNumber: true,
     requestIds: undefined,
+    isOfRound: false,
     history: 'hidden',
   },
   adjustment: {
@@ -77,6 +81,7 @@ export const ENTRY_KINDS = {
     opensPlayer: false,
     takesEntryNumber: false,
     requestIds: 'adjustments',
+    isOfRound: false,
     history: 'hidden',
   },
   /** A player's share of an event of a communal progressive. */
@@ -90,6 +95,7 @@ export const ENTRY_KINDS = {
     opensPlayer: false,
     takesEntryNumber: true,
     requestIds: undefined,
+    isOfRound: false,
     history: 'hidden',
   },
   /** In the outbox only: what the ledger must know of a communal progressive (redis/communalRecords.ts). */
@@ -103,6 +109,7 @@ export const ENTRY_KINDS = {
     opensPlayer: false,
     takesEntryNumber: false,
     requestIds: undefined,
+    isOfRound: false,
     history: 'hidden',
   },
   roundDeal: {
@@ -115,6 +122,7 @@ export const ENTRY_KINDS = {
     opensPlayer: false,
     takesEntryNumber: false,
     requestIds: 'spins',
+    isOfRound: true,
     history: 'hidden',
   },
   roundAction: {
@@ -127,6 +135,7 @@ export const ENTRY_KINDS = {
     opensPlayer: false,
     takesEntryNumber: false,
     requestIds: undefined,
+    isOfRound: true,
     history: 'hidden',
   },
   /** Gives the stakes back: its wager is what the round has wagered, negative. */
@@ -140,6 +149,7 @@ export const ENTRY_KINDS = {
     opensPlayer: false,
     takesEntryNumber: false,
     requestIds: undefined,
+    isOfRound: true,
     history: 'hidden',
   },
   /** A spin of a sandbox player whose outcome a tester chose: outside of totals, funding and the queue of outcomes. */
@@ -153,6 +163,7 @@ export const ENTRY_KINDS = {
     opensPlayer: false,
     takesEntryNumber: true,
     requestIds: 'spins',
+    isOfRound: false,
     history: 'spin',
   },
   /** In the outbox only: outcomes of a game from its index on are voided (layouts.ts, ROTATION); the ledger has them in `voids`. */
@@ -166,9 +177,18 @@ export const ENTRY_KINDS = {
     opensPlayer: false,
     takesEntryNumber: false,
     requestIds: undefined,
+    isOfRound: false,
     history: 'hidden',
   },
-} as const satisfies { [K in EntryKind]: EntryDefinition & { kind: K } };
+} as const satisfies {
+  [K in EntryKind]: EntryDefinition & { kind: K; isOfRound: K extends RoundEntryKind ? true : false };
+};
+
+/** The kinds of which the ledger has rows; the others are notes in the outbox. */
+export type BookedEntryKind = {
+  [K in EntryKind]: (typeof ENTRY_KINDS)[K]['counterpart'] extends 'none' ? never : K;
+}[EntryKind];
+export type NoteKind = Exclude<EntryKind, BookedEntryKind>;
 
 const BY_CODE: readonly (EntryDefinition | undefined)[] = Object.values<EntryDefinition>(ENTRY_KINDS).reduce(
   (byCode, definition) => {
@@ -177,9 +197,6 @@ const BY_CODE: readonly (EntryDefinition | undefined)[] = Object.values<EntryDef
   },
   [] as (EntryDefinition | undefined)[],
 );
-
-export const isRoundEntry = (kind: EntryKind): kind is RoundEntryKind =>
-  kind === 'roundDeal' || kind === 'roundAction' || kind === 'roundVoid';
 
 /** The definition of a code. @throws RangeError where no kind has it */
 export function entryOfCode(code: number): EntryDefinition {

@@ -262,7 +262,7 @@ export class Flusher implements Service {
     try {
       for (const { days } of portions) for (const day of days) await this.#partitions.ensure(day);
       const flushes = portions.map(({ flush }) => flush);
-      const { deliveries, hasTickets } = await bookEntries(this.#sql, flushes, onFailpoint);
+      const { deliveries, isAwaited } = await bookEntries(this.#sql, flushes, onFailpoint);
       onFailpoint('flush.committed');
       for (const { owned, flush, addedBytesAndEntries } of portions) {
         owned.cursor = flush.cursor.to;
@@ -271,7 +271,7 @@ export class Flusher implements Service {
         owned.isAlone = false;
         owned.untrimmed = addedBytesAndEntries;
       }
-      loop.isAwaited ||= hasTickets;
+      loop.isAwaited ||= isAwaited;
       this.#problem = undefined;
       const seconds = (performance.now() - started) / 1000;
       events.emit('FlushCommitted', { cells: portions.length, seconds });

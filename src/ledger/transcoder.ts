@@ -4,7 +4,7 @@
  */
 import { readId, readSafeInt64 } from '../domain/layout.js';
 import { ENTRY, ROTATION } from '../domain/layouts.js';
-import { type EntryDefinition, entryOfCode, isRoundEntry } from '../domain/ledgerEntry.js';
+import { type EntryDefinition, entryOfCode, type NoteKind } from '../domain/ledgerEntry.js';
 import { keyWord, REQUEST_KEY_BYTES, requestKeyOfBytes } from '../domain/requestKey.js';
 import { RequestPairs } from '../domain/requestPairs.js';
 import { type FlushTotals, type GameDay, ProgressError } from '../postgres/ledger.js';
@@ -185,8 +185,10 @@ export class Transcoder {
     let idAt = playerAt;
     for (; batch[idAt] !== COLON; idAt++) partnerId = partnerId * 10 + batch[idAt]! - ZERO;
     if (entry.counterpart === 'none') {
-      if (entry.kind === 'rotation') this.#rotate(batch, at, requestAt);
-      else this.communal.note(batch, at, requestAt, end);
+      const kind = entry.kind as NoteKind;
+      if (kind === 'rotation') this.#rotate(batch, at, requestAt);
+      else if (kind === 'communalNote') this.communal.note(batch, at, requestAt, end);
+      else kind satisfies never;
       return end;
     }
 
@@ -211,11 +213,11 @@ export class Transcoder {
       this.communal.share(batch, at, requestAt, partnerId, playerId, this.#day);
     } else {
       const wager = readSafeInt64(batch, at + OUTBOX.wagerMicros);
-      const isForced = entry.counterpart === 'sandbox';
+      const isForced = (entry.counterpart satisfies 'game' | 'sandbox') === 'sandbox';
       const sum = isForced
         ? this.#add(this.#sandbox, gameId, partnerId, wager, credit, 1)
         : this.#add(this.#games, gameId, partnerId, wager, credit, entry.spins);
-      if (isRoundEntry(entry.kind)) this.#round(entry, batch, at, idAt + 1, requestAt, end);
+      if (entry.isOfRound) this.#round(entry, batch, at, idAt + 1, requestAt, end);
       if (credit > sum.largeWinMicros) {
         this.largeWins.push({
           entryId: readId(batch, at + OUTBOX.id),
@@ -227,7 +229,7 @@ export class Transcoder {
           payoutMicros: credit,
           outcomeIndex: index,
           ...(isForced ? { isForced } : {}),
-          ...(isRoundEntry(entry.kind) ? { round: this.#dealOf(gameId, index) } : {}),
+          ...(entry.isOfRound ? { round: this.#dealOf(gameId, index) } : {}),
           timeMs: outboxTimeMs(batch, at),
         });
       }

@@ -1,4 +1,5 @@
 /** The fields of the rows that the audit reads of Postgres, by their places, and the columns that they are of. */
+import { AUDITED_KINDS, auditedCodesSql } from '../domain/auditedKinds.js';
 import { allColumnsSql, fieldsOf, LEDGER_FIELDS } from './ledgerRow.js';
 
 /** The event that an entry fired, the share that it is, and the share that it notified of. */
@@ -83,7 +84,7 @@ export const strayRequests = ({ ranges, oldestId, keptFromId }: BoundIds): strin
           EXISTS (SELECT 1 FROM (VALUES ${ranges.map(({ cell, fromId, beforeId }) => `(${cell}, ${fromId}, ${beforeId})`).join()}) AS bound (cell, from_id, before_id)
                   WHERE bound.cell = cells.cell AND entry_id >= from_id AND entry_id < before_id) AS binds
         FROM ledger JOIN cells ON cell = ((entry_id >> 14) & 255)
-        WHERE kind IN (1, 6, 9) AND request_id IS NOT NULL AND entry_id BETWEEN ${oldestId} AND handed_over_id) AS booked
+        WHERE kind IN ${auditedCodesSql(({ binds }) => binds === 'spins')} AND request_id IS NOT NULL AND entry_id BETWEEN ${oldestId} AND handed_over_id) AS booked
   FULL JOIN (SELECT hash, entry_id, count(*) AS times, bool_and(is_found) AS is_found
         FROM (SELECT substr(pairs, i * 16 + 1, 8) AS hash, substr(pairs, i * 16 + 1, 8) >= first_hash AS is_found,
                 ('x' || encode(substr(pairs, i * 16 + 9, 8), 'hex'))::bit(64)::bigint AS entry_id
@@ -97,6 +98,6 @@ export const STRAY_TICKETS = `
   FROM (SELECT entry_id, game_id, request_id
         FROM (SELECT entry_id, game_id, request_id, kind FROM ledger
               UNION ALL SELECT entry_id, game_id, request_id, kind FROM kept_entries) AS entries JOIN raffles USING (game_id)
-        WHERE kind = 1 AND request_id IS NOT NULL) AS sold
+        WHERE kind = ${AUDITED_KINDS.spin.code} AND request_id IS NOT NULL) AS sold
   FULL JOIN ticket_requests AS told USING (entry_id, game_id, request_id)
   WHERE sold.entry_id IS NULL OR told.entry_id IS NULL`;

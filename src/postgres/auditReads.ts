@@ -2,6 +2,7 @@
  * What the audit reads of Postgres. Most of it comes from one snapshot, so that rows, totals and cursors fit each other
  * however much is booked meanwhile; the rest is asked for as it is at the moment. Nothing is written or locked.
  */
+import { AUDITED_KINDS } from '../domain/auditedKinds.js';
 import type { BindingTimes } from '../domain/bindingTimes.js';
 import type { EntryRow, LedgerRow } from '../domain/ledgerColumns.js';
 import { BLOCK_COLUMNS, ledgerSql, STRAY_TICKETS, strayRequests } from './auditColumns.js';
@@ -26,8 +27,6 @@ import { type LogReads, logReads, unpublishedOf } from './logAuditReads.js';
 import { type FormerCells, formerCells } from './partnerMoves.js';
 import { bindingTimes, boundIds } from './requestRunReads.js';
 
-/** Codes of kinds, for the audit, which has constants of its own (audit/ledger.ts). */
-const [ADJUSTMENT, FORCED] = [3, 9];
 /** How often it is looked whether the server is still there, during one long statement. */
 const LOOK_MS = 5000;
 
@@ -247,8 +246,8 @@ export function openAuditReads(sql: Sql): AuditReads {
 const auditedEntry = (row: EntryRow): AuditedEntry => ({
   // A number that is not safe is a finding, not a failure of the audit.
   ...ledgerRowOf(row, Number),
-  isAdjustment: row.kind === ADJUSTMENT,
-  isForced: row.kind === FORCED,
+  isAdjustment: row.kind === AUDITED_KINDS.adjustment.code,
+  isForced: row.kind === AUDITED_KINDS.forcedSpin.code,
 });
 
 async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>): Promise<T> {

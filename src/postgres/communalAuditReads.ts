@@ -1,4 +1,5 @@
 /** What the audit reads of communal progressives: of one snapshot, and of the moment. */
+import { AUDITED_KINDS } from '../domain/auditedKinds.js';
 import type { BonusNotice, CommunalRules } from '../domain/communal.js';
 import { entryCellSql } from '../domain/entryId.js';
 import { arrayOf, raw, type Sql, type Transaction } from './client.js';
@@ -61,13 +62,13 @@ export const communalFacts = async (tx: Transaction): Promise<CommunalFacts> => 
  * @param fromId no entry before it is kept
  */
 export const strayCommunal = (fromId: bigint): string => `
-  SELECT 'event', event_id, c.game_id FROM communal_events c LEFT JOIN ledger ON entry_id = event_id AND kind = 1
+  SELECT 'event', event_id, c.game_id FROM communal_events c LEFT JOIN ledger ON entry_id = event_id AND kind = ${AUDITED_KINDS.spin.code}
     WHERE event_id >= ${fromId} AND entry_id IS NULL
   UNION ALL
-  SELECT 'share', c.entry_id, c.game_id FROM communal_shares c LEFT JOIN ledger l ON l.entry_id = c.entry_id AND kind = 4
+  SELECT 'share', c.entry_id, c.game_id FROM communal_shares c LEFT JOIN ledger l ON l.entry_id = c.entry_id AND kind = ${AUDITED_KINDS.communalShare.code}
     WHERE c.entry_id >= ${fromId} AND l.entry_id IS NULL
   UNION ALL
-  SELECT 'told', told_by, c.game_id FROM communal_shares c LEFT JOIN ledger l ON l.entry_id = told_by AND kind = 1
+  SELECT 'told', told_by, c.game_id FROM communal_shares c LEFT JOIN ledger l ON l.entry_id = told_by AND kind = ${AUDITED_KINDS.spin.code}
     WHERE told_by >= ${fromId} AND l.entry_id IS NULL`;
 
 export interface BookedShare {

@@ -1,5 +1,6 @@
 /** What the audit reads of raffles (prize tables, refunds of voided ones) and of rounds (shoes, entries, what is open now). */
 
+import { auditedCodesSql } from '../domain/auditedKinds.js';
 import type { BlackjackRules } from '../domain/games/blackjackRules.js';
 import { raw, type Sql, safe, type Transaction } from './client.js';
 import { openRounds } from './rounds.js';
@@ -128,7 +129,7 @@ export const roundsSelect = (fromId: bigint): string => `
 export const strayRoundEntriesSelect = (fromId: bigint): string => `
   SELECT coalesce(l.entry_id, r.entry_id), (l.entry_id IS NOT NULL)::int
   FROM (SELECT entry_id, game_id, outcome_index, partner_id, player_id, wager_micros, balance_micros FROM ledger
-        WHERE kind IN (6, 7, 8)) AS l
+        WHERE kind IN ${auditedCodesSql(({ isOfRound }) => isOfRound)}) AS l
   FULL JOIN (SELECT entry_id, game_id, shoe_index, partner_id, player_id, wager, balance
              FROM rounds, unnest(entry_ids, wagers_micros, balances_micros) AS u(entry_id, wager, balance)
              WHERE entry_id >= ${fromId}) AS r

@@ -3,6 +3,7 @@
  * Each entry names the one before. Openings and spins are numbered 1, 2, 3, …; an adjustment has the number of the entry before it.
  * Only each 64th has an index entry, so that booking a spin costs one index; a page of history starts there (playerHistory.ts).
  */
+import type { GameType } from '../domain/games/kindOfGame.js';
 import type { NewEvent } from '../domain/webhook.js';
 import {
   type AdjustmentDay,
@@ -76,8 +77,7 @@ export type FlushStep =
 /**
  * Books entries, totals, cursors and the events of the entries of some cells in one transaction.
  * @param sql pipelined: what nearly every flush has takes one round trip beside BEGIN and COMMIT
- * @returns how many deliveries of events were recorded, and whether tickets of raffles or steps of rounds were booked: somebody
- *   waits for these.
+ * @returns how many deliveries of events were recorded, and whether somebody waits for what was booked ({@link NOTES}).
  * @throws FencedError where a cell has another owner; ProgressError; PotError; a unique violation where an entry is there
  *   already. Nothing is written then, of no cell.
  */
@@ -85,9 +85,8 @@ export async function bookEntries(
   sql: Sql,
   flushes: readonly CellFlush[],
   onFailpoint: (step: FlushStep) => void,
-): Promise<{ deliveries: number; hasTickets: boolean }> {
+): Promise<{ deliveries: number; isAwaited: boolean }> {
   const totals = joined(flushes.map((flush) => flush.totals));
-  const communal = flushes.flatMap((flush) => flush.communal ?? []);
   return sql.begin(async (tx) => {
     const [, , raffles] = await together([
       moveCursors(
@@ -99,28 +98,51 @@ export async function bookEntries(
         .then(() => onFailpoint('flush.rows-copied')),
       addTotals(tx, totals),
     ]);
-    if (communal.length > 0) {
-      await bookCommunal(tx, joined(communal));
-      onFailpoint('flush.communal-booked');
-    }
-    if (raffles.size > 0)
-      await noteTickets(
-        tx,
-        flushes.flatMap(({ ticketsOf }) => ticketsOf(raffles)),
-      );
+    let isAwaited = false;
+    for (const note of Object.values(NOTES))
+      if (await note(tx, { flushes, totals, raffles, onFailpoint })) isAwaited = true;
     const adjustments = flushes.flatMap((flush) => flush.adjustments);
     if (adjustments.length > 0) await noteAdjustments(tx, adjustments);
-    const { rounds } = totals;
-    if (rounds.length > 0) {
-      const faults = await bookRounds(tx, rounds);
-      if (faults.length > 0) throw new ProgressError(faults.join('; '));
-    }
     onFailpoint('flush.totals-added');
     const events = flushes.flatMap((flush) => flush.events);
     await noteLargeWins(tx, events);
-    return { deliveries: await recordEvents(tx, events), hasTickets: raffles.size > 0 || rounds.length > 0 };
+    return { deliveries: await recordEvents(tx, events), isAwaited };
   });
 }
+
+/** What was booked of the entries of a flush before notes are taken of it. */
+interface Booked {
+  readonly flushes: readonly CellFlush[];
+  readonly totals: FlushTotals;
+  readonly raffles: ReadonlySet<number>;
+  readonly onFailpoint: (step: FlushStep) => void;
+}
+
+/** What a flush notes of the games of each kind, beside rows and totals. Each gives whether somebody waits for it. */
+const NOTES: { readonly [T in GameType]: (tx: Transaction, booked: Booked) => Promise<boolean> } = {
+  // Only slots have communal progressives.
+  async slot(tx, { flushes, onFailpoint }) {
+    const communal = flushes.flatMap((flush) => flush.communal ?? []);
+    if (communal.length === 0) return false;
+    await bookCommunal(tx, joined(communal));
+    onFailpoint('flush.communal-booked');
+    return false;
+  },
+  async raffle(tx, { flushes, raffles }) {
+    if (raffles.size === 0) return false;
+    await noteTickets(
+      tx,
+      flushes.flatMap(({ ticketsOf }) => ticketsOf(raffles)),
+    );
+    return true;
+  },
+  async blackjack(tx, { totals: { rounds } }) {
+    if (rounds.length === 0) return false;
+    const faults = await bookRounds(tx, rounds);
+    if (faults.length > 0) throw new ProgressError(faults.join('; '));
+    return true;
+  },
+};
 
 /** The lists of all parts, member by member. */
 function joined<Lists extends { readonly [Name in keyof Lists]: readonly unknown[] }>(

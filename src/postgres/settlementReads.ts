@@ -192,18 +192,30 @@ function sumsOf(totals: readonly Total[]): Map<number, LedgerSums> {
     const games = new Map(before?.games);
     let adjustmentsMicros = before?.adjustmentsMicros ?? 0n;
     const { counterpart, spins } = entryOfCode(row.kind);
-    if (counterpart === 'game') {
-      const game = games.get(row.gameId) ?? NO_GAME_SUMS;
-      games.set(row.gameId, {
-        ...game,
-        spins: game.spins + BigInt(spins) * row.entries,
-        wageredMicros: game.wageredMicros + row.wagered,
-        paidMicros: game.paidMicros + row.credited,
-      });
-    } else if (counterpart === 'communal') {
-      const game = games.get(row.gameId) ?? NO_GAME_SUMS;
-      games.set(row.gameId, { ...game, communityBonusMicros: row.credited });
-    } else if (counterpart === 'adjustment') adjustmentsMicros += row.credited;
+    const game = games.get(row.gameId) ?? NO_GAME_SUMS;
+    switch (counterpart) {
+      case 'game':
+        games.set(row.gameId, {
+          ...game,
+          spins: game.spins + BigInt(spins) * row.entries,
+          wageredMicros: game.wageredMicros + row.wagered,
+          paidMicros: game.paidMicros + row.credited,
+        });
+        break;
+      case 'communal':
+        games.set(row.gameId, { ...game, communityBonusMicros: row.credited });
+        break;
+      case 'adjustment':
+        adjustmentsMicros += row.credited;
+        break;
+      // Are in no report.
+      case 'opening':
+      case 'sandbox':
+      case 'none':
+        break;
+      default:
+        counterpart satisfies never;
+    }
     sums.set(row.partnerId, { games, adjustmentsMicros, rows: (before?.rows ?? 0) + Number(row.entries) });
   }
   return sums;
