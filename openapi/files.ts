@@ -1,7 +1,9 @@
-/** What the files of the contract must contain: the OpenAPI documents, and the error catalogue as the client has it. */
-
-import { openApiDocuments } from '../src/contract/documents.js';
-import { ERRORS } from '../src/domain/errors.js';
+/** What the files of the contract must contain: the OpenAPI documents, the error catalogue as the client has it, the operations of each error. */
+import { readFileSync } from 'node:fs';
+import { BASES, type Scope } from '../src/contract/apis.js';
+import { errorsOf, openApiDocuments } from '../src/contract/documents.js';
+import { ENDPOINTS } from '../src/contract/endpoints/index.js';
+import { ERRORS, type ErrorEntry } from '../src/domain/errors.js';
 
 /** The name that the service has where none is set (`BRAND`). */
 const BRAND = 'Spindle';
@@ -9,6 +11,8 @@ const BRAND = 'Spindle';
 const WIDTH_MAX = 110;
 
 const CATALOG = 'clients/typescript/src/errorCatalog.ts';
+const ERRORS_PAGE = 'docs/errors.md';
+const SCOPES = Object.keys(BASES) as Scope[];
 
 /** JSON with the innermost objects and arrays on one line where they fit. */
 function formatted(value: object): string {
@@ -38,9 +42,40 @@ export type ErrorCode = keyof typeof ERROR_CATALOG;
 `;
 }
 
+/** The operations of a scope that answer with an error, by their names; as `all … but` where that is shorter. */
+function operationsWith(entry: ErrorEntry, scope: Scope): string[] {
+  const endpoints = ENDPOINTS.filter((each) => each.scope === scope);
+  const namesOf = (answers: boolean): string[] =>
+    endpoints
+      .filter((endpoint) => errorsOf(endpoint).includes(entry) === answers)
+      .map(({ operationId }) => operationId)
+      .sort()
+      .map((name) => `\`${name}\``);
+  const [answering, others] = [namesOf(true), namesOf(false)];
+  if (answering.length === 0) return [];
+  if (answering.length <= others.length) return [answering.join(', ')];
+  return [others.length === 0 ? `all ${scope}` : `all ${scope} but ${others.join(', ')}`];
+}
+
+/** docs/errors.md as it is, with the operations that answer with each code in the last column. */
+const errorsPage = (): string =>
+  Object.values(ERRORS).reduce<string>(
+    (page, entry) => {
+      const operations = SCOPES.flatMap((scope) => operationsWith(entry, scope)).join('; ') || '–';
+      return page.replace(
+        new RegExp(`^(\\| ${entry.code} \\|.*\\|)[^|]*\\|$`, 'm'),
+        (_, row) => `${row} ${operations} |`,
+      );
+    },
+    readFileSync(ERRORS_PAGE, 'utf8'),
+  );
+
 /** The files' texts, by their paths in the repository. The same sources give the same texts. */
 export function contractFiles(): ReadonlyMap<string, string> {
-  const files = new Map<string, string>([[CATALOG, catalogText()]]);
+  const files = new Map<string, string>([
+    [CATALOG, catalogText()],
+    [ERRORS_PAGE, errorsPage()],
+  ]);
   for (const [scope, document] of Object.entries(openApiDocuments(BRAND)))
     files.set(`openapi/${scope}.v1.json`, formatted(document));
   return files;

@@ -48,7 +48,7 @@ const COMMON: Readonly<Record<Scope, readonly ErrorEntry[]>> = {
 };
 
 /** Every error that an endpoint can answer with. */
-function errorsOf(endpoint: Endpoint): ErrorEntry[] {
+export function errorsOf(endpoint: Endpoint): ErrorEntry[] {
   const errors = new Set<ErrorEntry>([...COMMON[endpoint.scope], ...endpoint.errors, endpoint.failure]);
   if (endpoint.scope !== 'operator') {
     errors.add(endpoint.window === 'spin' ? ERRORS.spinRateExceeded : ERRORS.apiRateExceeded);

@@ -1,30 +1,16 @@
-/** The error catalogue, the OpenAPI documents, docs/errors.md and the source say the same; and real answers are as documented. */
-import { readdirSync, readFileSync } from 'node:fs';
+/** The OpenAPI documents that are served are the files of the contract, and real answers are as documented. */
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020, type AnySchema } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { API_VERSION, BASES } from '../../src/contract/apis.js';
-import { ERRORS, type ErrorEntry } from '../../src/domain/errors.js';
+import { ERRORS } from '../../src/domain/errors.js';
 import { freshStores } from '../setup/freshStores.js';
 import { type Answer, type Client, OPERATOR_KEY, type TestPartner } from '../support/client.js';
 import { ROOT } from '../support/root.js';
 import { constants, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
-
-/** The codes of the contract (docs/contract.md §14), by HTTP status. */
-const SPECIFIED: Readonly<Record<number, string>> = {
-  400: '4101 4102 4103 4104 4105 4106 4107 4109 4202 4208 4216 4217 4220 4225 4604 4605',
-  401: '4001 4002 4003 4004 4005',
-  403: '4006 4115 4116 4207 4210 4213',
-  404: '4201 4204 4205 4206 4209 4212 4214 4215 4219 4221 4301 4601',
-  409: '4108 4110 4111 4114 4211 4222 4223 4224 4302 4303 4304 4602 4603',
-  410: '4113 4218',
-  426: '4112',
-  429: '4291 4292 4293',
-  500: '4606 5001 5003 5004 5005 5006 5007 5008 5009 5010',
-  503: '4203 5002 5011 5012 5013',
-};
 
 interface Operation {
   operationId: string;
@@ -51,8 +37,7 @@ interface Document {
 type Scope = keyof typeof BASES;
 const SCOPES = Object.keys(BASES) as Scope[];
 
-const entries = Object.entries(ERRORS) as [keyof typeof ERRORS, ErrorEntry][];
-const byCode = new Map(entries.map(([, entry]) => [entry.code, entry]));
+const byCode = new Map(Object.values(ERRORS).map((entry) => [entry.code as string, entry]));
 
 let stores: TestStores;
 let client: Client & { stop(): Promise<void> };
@@ -141,105 +126,6 @@ function expectDocumented(scope: Scope, method: string, path: string, answer: An
   const $ref = `${scope}#${encodeURI(`${pointer}/content/application~1json/schema`)}`;
   expect(ajv.validate({ $ref }, answer.body), `${what} ${ajv.errorsText()}`).toBe(true);
 }
-
-const sourceFiles = (): { path: string; text: string }[] =>
-  ['src', 'workers', 'lua'].flatMap((folder) =>
-    readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
-      .filter((file) => file.isFile())
-      .map((file) => join(file.parentPath, file.name))
-      // Types are made of the documents, which list the codes of each operation.
-      .filter((path) => !path.endsWith(join('domain', 'errors.ts')) && !path.endsWith('.d.ts'))
-      .map((path) => ({ path, text: readFileSync(path, 'utf8') })),
-  );
-
-describe('the catalogue', () => {
-  test('has each code of the contract once, with its status and its retry class', () => {
-    const specified = Object.entries(SPECIFIED).flatMap(([status, numbers]) =>
-      numbers.split(' ').map((number) => `KS-${number} ${status}`),
-    );
-    expect(entries.map(([, { code, status }]) => `${code} ${status}`).sort()).toEqual(specified.sort());
-    for (const [name, { code, status, retry }] of entries) {
-      // 429 and 5xx may be tried again; of the others only KS-4110.
-      expect(retry === 'never', name).toBe(status < 500 && status !== 429 && code !== 'KS-4110');
-    }
-  });
-
-  test('is the only place where a code is spelled', () => {
-    for (const { path, text } of sourceFiles()) {
-      const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$|--.*$/gm, '').match(/KS-\d{4}/);
-      expect(code, path).toBeNull();
-    }
-  });
-
-  test('is used: each code that is not reserved is named by the source', () => {
-    const all = sourceFiles()
-      .map(({ text }) => text)
-      .join('\n');
-    const unused = entries.filter(
-      ([name, { reserved }]) => !reserved && !new RegExp(`ERRORS\\.${name}\\b`).test(all),
-    );
-    expect(unused.map(([, { code }]) => code)).toEqual([]);
-  });
-
-  test('reserves nothing that is sent', () => {
-    const all = sourceFiles()
-      .map(({ text }) => text)
-      .join('\n');
-    for (const [name, { reserved }] of entries)
-      if (reserved) expect(all).not.toMatch(new RegExp(`ERRORS\\.${name}\\b`));
-  });
-});
-
-describe('docs/errors.md', () => {
-  const text = readFileSync(join(ROOT, 'docs', 'errors.md'), 'utf8');
-  const rows = text
-    .split('\n')
-    .filter((line) => line.startsWith('| KS-'))
-    .map((line) =>
-      line
-        .slice(1, -1)
-        .split('|')
-        .map((cell) => cell.trim()),
-    );
-  const CLASS = {
-    never: 'never',
-    later: 'later',
-    'same-request-id': 'same requestId',
-    'new-request-id': 'new requestId',
-  };
-
-  test('has a row for every code of the catalogue and no other, in its words', () => {
-    const documented = rows.map(([code, status, retry, meaning]) => ({ code, status, retry, meaning }));
-    const expected = entries.map(([, { code, status, retry, message }]) => ({
-      code,
-      status: String(status),
-      retry: CLASS[retry],
-      meaning: message,
-    }));
-    expect(documented).toEqual(expected);
-    for (const [code, , , , advice] of rows) expect(advice, code).not.toBe('');
-    for (const [code] of text.matchAll(/KS-\d{4}/g)) expect(byCode.has(code), code).toBe(true);
-  });
-
-  test('names for each code the operations that the OpenAPI documents give it', () => {
-    const idsOf = (scope: Scope) => operationsOf(scope).map(({ operation }) => operation.operationId);
-    for (const [code, , , , , cell] of rows) {
-      const documented = new Set<string>();
-      for (const part of cell!.split(';')) {
-        const named = [...part.matchAll(/`(\w+)`/g)].map(([, id]) => id!);
-        const scope = /all (partner|operator|play)/.exec(part)?.[1] as Scope | undefined;
-        const ids = scope === undefined ? named : idsOf(scope).filter((id) => !named.includes(id));
-        for (const id of ids) documented.add(id);
-      }
-      const actual = SCOPES.flatMap((scope) =>
-        operationsOf(scope).filter((operation) => codesOf(scope, operation).has(code!)),
-      );
-      expect([...documented].sort(), code).toEqual(
-        actual.map(({ operation }) => operation.operationId).sort(),
-      );
-    }
-  });
-});
 
 describe.each(SCOPES)('the OpenAPI document of the %s API', (scope) => {
   test('is the file of the contract', () => {

@@ -6,10 +6,11 @@ import { contractFiles } from '../../openapi/files.js';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
-test('the OpenAPI files and the error catalogue of the client are what the schemas give: run `npm run openapi`', () => {
+test('the OpenAPI files, the error catalogue of the client and the operations of docs/errors.md are what the schemas give: run `npm run openapi`', () => {
   const files = contractFiles();
   expect([...files.keys()].sort()).toEqual([
     'clients/typescript/src/errorCatalog.ts',
+    'docs/errors.md',
     'openapi/operator.v1.json',
     'openapi/partner.v1.json',
     'openapi/play.v1.json',
