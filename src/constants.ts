@@ -13,7 +13,7 @@ export interface Constants {
   readonly trafficTurnMs: number;
   /** Games of a worker with metrics of their own. */
   readonly metricsGamesMax: number;
-  /** Failed authentications in a minute from one address before KS-4293 (docs/contract.md §5). */
+  /** Failed authentications in a minute from one address before KS-4293 (docs/contract.md §4). */
   readonly authFailureLimit: number;
   /** Minutes after which a session of the console ends. */
   readonly consoleSessionMinutes: number;
@@ -23,7 +23,7 @@ export interface Constants {
   readonly apiNoticeDays: number | null;
   /** Webhook attempts to one host in a minute, over all webhooks of all partners; half of them of one partner. */
   readonly webhookHostAttemptsMax: number;
-  /** Waits after the first to fourth failed attempt of a webhook delivery, in ms; the last value repeats (docs/contract.md §13). */
+  /** Waits after the first to fourth failed attempt of a webhook delivery, in ms; the last value repeats (docs/contract.md §13.2). */
   readonly webhookRetryDelaysMs: readonly number[];
   /** From the first block that waits for the public log to the append, in ms. */
   readonly logBatchMs: number;

@@ -1,7 +1,7 @@
 /**
  * The catalogue of every error a caller can get: code, HTTP status, retry class, message.
  * The only place where an error code is spelled; everything else names an entry of it.
- * Source of codes, statuses and retry classes: docs/contract.md §14.
+ * What the retry classes ask of callers: docs/contract.md §14.
  */
 
 /**

@@ -1,4 +1,4 @@
-/** Operators: whoever runs the service, each under a name and with a role (docs/contract.md §15). */
+/** Operators: whoever runs the service, each under a name and with a role (docs/contract.md §15.7). */
 
 /** From the one that may do everything to the one that may only read. */
 export const ROLES = ['admin', 'operator', 'auditor'] as const;

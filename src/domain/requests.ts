@@ -1,6 +1,6 @@
 /**
  * What callers send and get, as schemas: they validate, they serialise, and the OpenAPI documents are made of them.
- * PAR sheets have their own file (par.ts). The rules: docs/contract.md §2 to §15.
+ * PAR sheets have their own file (par.ts). The rules: docs/contract.md §2 to §17.
  */
 
 export {

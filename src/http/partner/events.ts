@@ -1,4 +1,4 @@
-/** The feed of events: what happened to the account within 30 days, for those whose webhooks missed some (docs/contract.md §13). */
+/** The feed of events: what happened to the account within 30 days, for those whose webhooks missed some (docs/contract.md §13.4). */
 import * as contract from '../../contract/endpoints/webhooks.js';
 import { invalid } from '../../domain/errors.js';
 import type { Store } from '../../postgres/store.js';

@@ -1,4 +1,4 @@
-/** The partner's own ledger by time: in pages, or all of a range as CSV (docs/contract.md §8.5). */
+/** The partner's own ledger by time: in pages, or all of a range as CSV (docs/contract.md §11). */
 import { SPIN_CSV_HEAD, spinCsvRow } from '../../contract/csv.js';
 import * as contract from '../../contract/endpoints/spins.js';
 import { type CsvText, csvTexts } from '../../domain/csv.js';

@@ -1,4 +1,4 @@
-/** What partners do with a webhook after its registration: change it, rotate its secret, test it, send again (docs/contract.md §13). */
+/** What partners do with a webhook after its registration: change it, rotate its secret, test it, send again (docs/contract.md §13.4). */
 import { randomBytes } from 'node:crypto';
 import * as contract from '../../contract/endpoints/webhooks.js';
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';

@@ -1,4 +1,4 @@
-/** Webhooks: registration, list, deletion and delivery history (docs/contract.md §13); the operator sends again. */
+/** Webhooks: registration, list, deletion and delivery history (docs/contract.md §13.4); the operator sends again. */
 import { randomBytes } from 'node:crypto';
 import * as contract from '../../contract/endpoints/webhooks.js';
 import type { Judgement } from '../../domain/destination.js';
