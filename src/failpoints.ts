@@ -20,7 +20,7 @@ export const FAILPOINTS = [
   'block.signed',
   'block.published',
   'block.loaded',
-  // A release of request ids (ledger/segmentRelease.ts).
+  // A release of request ids (requestIds/segmentRelease.ts).
   'release.closed',
   'release.copied',
   'release.marked',

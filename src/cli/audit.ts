@@ -1,4 +1,4 @@
-/** `spindle audit`: runs the checks of src/recovery/audit.ts, shows how far they are, and prints what they found. */
+/** `spindle audit`: runs the checks of src/audit/audit.ts, shows how far they are, and prints what they found. */
 
 import { audit as runAudit } from '../audit/audit.js';
 import type { AuditReport, Check, Violation } from '../audit/report.js';

@@ -1,5 +1,5 @@
 /**
- * Composes an operation of lua/ with its includes: each line `-- include: name` stands for lua/include/name.lua, which may
+ * Composes an operation of lua/ with its includes: each line `-- include: name` stands for the file of that name in lua/include, which may
  * have includes of its own. A file that is included twice is there once, where it is first needed; one that is inlined
  * (`-- inline: name`) stands wherever it is asked for, as a function's body would, without the cost of a call. A constant
  * of lua/include/layouts stands wherever it is named: a script has room for 200 locals, and each costs every call.

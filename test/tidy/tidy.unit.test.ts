@@ -5,9 +5,20 @@ import { describe, expect, test } from 'vitest';
 import { ROOT } from '../support/root.js';
 import { sources } from './sources.js';
 
-const CODE = ['clients/typescript/src', 'src', 'workers', 'lua', 'openapi', 'bench', 'test', 'tools'];
+const CODE = [
+  'clients/typescript/src',
+  'console',
+  'src',
+  'workers',
+  'lua',
+  'openapi',
+  'bench',
+  'test',
+  'tools',
+  'vitest.config.ts',
+];
 const THIS = join('test', 'tidy', 'tidy.unit.test.ts');
-const code = sources(ROOT, CODE, /\.(ts|lua|sql)$/).filter(({ path }) => path !== THIS);
+const code = sources(ROOT, CODE, /\.(tsx?|mjs|lua|sql)$/).filter(({ path }) => path !== THIS);
 const documents = [
   ...sources(ROOT, ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'docs'], /\.md$/),
   ...sources(ROOT, ['.ci', 'grafana', 'Dockerfile', 'docker-compose.yml', '.env.example'], /./),
@@ -44,6 +55,23 @@ describe('tests', () => {
       String.raw`expect\(.*(performance\.now|Date\.now\(\) -|[a-z]Ms\b|\bms\b|[eE]lapsed|[tT]ook|\(seconds\b).*\)\.toBeLessThan(OrEqual)?\(${constant}\)`,
     );
     expect(linesWith(bound, code)).toEqual([]);
+  });
+});
+
+describe('comments', () => {
+  const COMMENT = /\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/ .*$|^\s*-- .*$/gm;
+  /** A file by its name, with as much of its path as the comment has; not a member of `{@link Name.sql}`. */
+  const FILE = /(?<![\w*:./-])[a-z][\w./-]*\.(?:tsx?|mjs|lua|sql|md)\b(?![\w(])/g;
+
+  test('name files that exist', () => {
+    const paths = [...code, ...documents].map(({ path }) => `/${path}`);
+    const named = code.flatMap(({ path, text }) =>
+      [...text.matchAll(COMMENT)].flatMap(([comment]) =>
+        [...comment.matchAll(FILE)].map(([name]) => ({ path, name })),
+      ),
+    );
+    expect(named.length).toBeGreaterThan(100);
+    expect(named.filter(({ name }) => !paths.some((each) => each.endsWith(`/${name}`)))).toEqual([]);
   });
 });
 

@@ -17,7 +17,7 @@ describe('a signature', () => {
   );
 
   test('of Standard Webhooks is the one of its specification', () => {
-    // The example of the specification (standard-webhooks, spec/standard-webhooks.md).
+    // The example of the specification (the repository standard-webhooks, its folder spec).
     const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
     const body = '{"test": 2432232314}';
     const id = 'msg_p5jXN8AQM9LWM0D4loKWxJek';
