@@ -120,38 +120,6 @@ async function openClient(options: { url?: string; keyFile?: string }): Promise<
 const version = (): string =>
   JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version;
 
-/** Groups that are one line of the help: each has a help of its own. */
-const FOLDED = [
-  ...[
-    'api',
-    'cells',
-    'communal',
-    'compliance',
-    'game',
-    'key',
-    'ledger',
-    'log',
-    'operator',
-    'player',
-    'raffle',
-    'report',
-    'dealing',
-    'rng',
-    'round',
-    'sandbox',
-    'settlement',
-    'show',
-    'upgrade',
-  ],
-  'webhooks',
-];
-
-/** All commands below a command, without the groups that they are in. */
-const leavesOf = (command: Command): Command[] =>
-  new Help()
-    .visibleCommands(command.helpCommand(false))
-    .flatMap((each) => (each.commands.length > 0 && !FOLDED.includes(each.name()) ? leavesOf(each) : [each]));
-
 const pathOf = (command: Command): string =>
   command.parent?.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
 
@@ -284,16 +252,16 @@ function programOf(): Command {
   const program = new Command('spindle')
     .description('Runs a Spindle service, looks into its stores, and proves raffles.')
     .option('--json', 'one JSON value instead of lines')
-    .version(`spindle ${version()}`, '-V, --version', 'the version; program check verifies the files')
+    .version(`spindle ${version()}`, '-V, --version', 'the version')
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(usageFault(text)) })
     .configureHelp({
       showGlobalOptions: true,
-      // The last line has it, and one screen has no more.
-      visibleOptions: (command) =>
-        new Help().visibleOptions(command).filter(({ long }) => command.parent !== null || long !== '--help'),
-      // One screen that has them all.
-      visibleCommands: (command) => (command.parent === null ? leavesOf(command) : [...command.commands]),
+      visibleCommands: (command) => new Help().visibleCommands(command.helpCommand(false)),
+      subcommandDescription: (command) =>
+        command.commands.length === 0
+          ? command.description()
+          : `${command.description()}: ${command.commands.map((each) => each.name()).join(', ')}`,
       subcommandTerm: (command) =>
         [
           pathOf(command),
@@ -307,7 +275,7 @@ function programOf(): Command {
   addProofs(program);
   addCapacity(program, ALONE);
   addRngCommands(program, { group: ALONE, version });
-  addProgramCommands(program, { version });
+  addProgramCommands(program, { group: ALONE, version });
   addWitness(program);
   addPartnerCommands(program, {
     brand: async () => (await settings()).BRAND,

@@ -5,10 +5,7 @@ import { GROUP, type StoreSettings } from './storeCommands.js';
 
 /** Adds the commands to the program. */
 export function addLedgerCommands(program: Command, { storeUrls, settings }: StoreSettings): void {
-  const ledger = program
-    .command('ledger')
-    .description('days of the ledger: days, archive, verify, drop')
-    .helpGroup(GROUP);
+  const ledger = program.command('ledger').description('days of the ledger').helpGroup(GROUP);
   const days = ledger.command('days').description('each day with its state, entries and bytes');
   days.action(async () => {
     const { json = false } = days.optsWithGlobals();

@@ -9,10 +9,7 @@ export function addLogCommands(
   program: Command,
   { storeUrls, settings }: Pick<StoreSettings, 'storeUrls'> & { settings(): Promise<LogSettings> },
 ): void {
-  const log = program
-    .command('log')
-    .description('the public log: show, check, import, begin')
-    .helpGroup(GROUP);
+  const log = program.command('log').description('the public log').helpGroup(GROUP);
   const show = log
     .command('show')
     .description('its size, root, keys and witnesses, and whether it is halted')

@@ -86,7 +86,7 @@ function addSandbox(program: Command, { open }: PartnerSide): void {
   // Beside the operator's: the one line is worth no heading of its own.
   const sandbox = program
     .command('sandbox')
-    .description("choose a player's next outcome")
+    .description("a sandbox player's next outcome")
     .helpGroup(OPERATOR_GROUP);
   const choose = withKey(sandbox.command('next-outcome <GAME_ID> <PLAYER_ID> <COMBINATION>'))
     .description("choose the outcome of a sandbox player's next spin of a slot game")

@@ -25,11 +25,11 @@ export function manifestHash(): string | null {
 }
 
 /** Adds the commands to the program. */
-export function addProgramCommands(program: Command, { version }: { readonly version: () => string }): void {
-  // The help of the options names it: one screen has them all.
-  const command = program
-    .command('program', { hidden: true })
-    .description("the program's own files: check them");
+export function addProgramCommands(
+  program: Command,
+  { group, version }: { readonly group: string; readonly version: () => string },
+): void {
+  const command = program.command('program').description("the program's own files").helpGroup(group);
   const check = command
     .command('check')
     .description("compare the program's files with the list that its build made")

@@ -9,7 +9,7 @@ export function addRngCommands(
   program: Command,
   { group, version }: { readonly group: string; readonly version: () => string },
 ): void {
-  const rng = program.command('rng').description('random numbers: test them, export them').helpGroup(group);
+  const rng = program.command('rng').description('random numbers').helpGroup(group);
   const test = rng
     .command('test')
     .description('statistical tests of the random number generator')

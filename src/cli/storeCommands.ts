@@ -24,7 +24,7 @@ export function addStoreCommands(program: Command, { storeUrls, settings }: Stor
   const add = (parent: Command, usage: string, description: string): Command =>
     parent.command(usage).description(description).helpGroup(GROUP);
 
-  const show = add(program, 'show', 'what Redis holds packed: player, game, outbox');
+  const show = add(program, 'show', 'what Redis holds packed');
   const shown = (usage: string, description: string): Command => {
     const command = add(show, usage, description).option('--limit <N>', 'entries at the most (20)');
     return command.action(async () => {

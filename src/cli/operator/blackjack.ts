@@ -20,7 +20,7 @@ import { gameIdOf, partnerIdOf } from './names.js';
 
 /** Adds the commands to the program. */
 export function addBlackjackCommands(commands: OperatorCommands): void {
-  const tables = commands.group('blackjack', 'Blackjack tables');
+  const tables = commands.group('blackjack', 'blackjack tables');
   commands
     .add('create <PARTNER>', 'make a blackjack table', createTable, tables)
     .requiredOption('--name <NAME>', 'name shown to players')
@@ -39,7 +39,7 @@ Example:
   echo '{"decks":1,"blackjackPays":"6:5"}' > rules.json
   spindle blackjack create 2 --name 'Single Deck' --config SINGLE_DECK --wager 0.5 --rules rules.json`,
     );
-  const round = commands.group('round', 'list, show, void and close blackjack rounds');
+  const round = commands.group('round', 'blackjack rounds');
   withPages(
     commands.add('list [PARTNER]', 'rounds of all partners, or of one, newest first', listRounds, round),
     'rounds',

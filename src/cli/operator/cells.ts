@@ -38,7 +38,7 @@ const RECOVERIES: readonly Column<Schemas['Recovery']>[] = [
 
 /** Adds the commands to the program. */
 export function addCellCommands(commands: OperatorCommands): void {
-  const group = commands.group('cells', 'cells: list, add, drain');
+  const group = commands.group('cells', 'cells');
   const isDefault = true;
   withWatch(commands.add('list', 'cells, Redis servers and recoveries', listCells, group, { isDefault }));
   commands

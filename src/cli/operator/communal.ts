@@ -21,7 +21,7 @@ import { gameIdOf } from './names.js';
 
 /** Adds the commands to the program. */
 export function addCommunalCommands(commands: OperatorCommands): void {
-  const group = commands.group('communal', 'bonus pots: set, show, fund, events');
+  const group = commands.group('communal', 'bonus pots');
   withReason(
     withYes(
       commands.add('set <GAME>', "set the rules of a slot game's communal progressive", setRules, group),

@@ -34,7 +34,7 @@ interface Written {
 
 /** Adds the command to the program. */
 export function addComplianceCommands(commands: OperatorCommands): void {
-  const group = commands.group('compliance', 'what an auditor asks for, as files: report');
+  const group = commands.group('compliance', 'what an auditor asks for, as files');
   commands
     .add('report', 'reports, events, judgements, audit log and settings of some days', report, group)
     .requiredOption('--from <DATE>', 'the first UTC day, YYYY-MM-DD')

@@ -5,7 +5,7 @@ import { type Call, forReason, type OperatorCommands } from './call.js';
 
 /** Adds the commands to the program. */
 export function addDealingCommands(commands: OperatorCommands): void {
-  const group = commands.group('dealing', 'the switch of all games: show, off, on');
+  const group = commands.group('dealing', 'the switch of all games');
   commands.add('show', 'whether anything is dealt at all', showDealing, group, { isDefault: true });
   forReason(commands.add('off', 'stop all games', setDealing('OFF'), group));
   forReason(commands.add('on', 'let all games go on', setDealing('ON'), group));

@@ -38,7 +38,7 @@ const COLUMNS: readonly Column<Schemas['OperatorGame']>[] = [
 
 /** Adds the commands to the program. */
 export function addGameCommands(commands: OperatorCommands): void {
-  const games = commands.group('game', 'games: list, show, suspend, resume, rotate');
+  const games = commands.group('game', 'games');
   const list = withPages(
     commands.add('list', 'games with their queues and totals', listGames, games),
     'games',
@@ -52,7 +52,7 @@ export function addGameCommands(commands: OperatorCommands): void {
   withReason(commands.add('resume <GAME>', 'make it active again', setStatus('ACTIVE'), games));
   forReason(withYes(commands.add('rotate <GAME>', 'void what is sealed and not dealt', rotateGame, games)));
 
-  const blocks = commands.group('blocks', 'Outcome blocks');
+  const blocks = commands.group('blocks', 'outcome blocks');
   commands
     .add('make <GAME>', 'make blocks beyond what demand calls for', makeBlocks, blocks)
     .addOption(new Option('--count <N>', 'how many').argParser(wholeNumber).default(1));

@@ -18,7 +18,7 @@ const COLUMNS: readonly Column<Schemas['ApiKey']>[] = [
 
 /** Adds the commands to the program. */
 export function addKeyCommands(commands: OperatorCommands): void {
-  const group = commands.group('key', 'API keys of a partner: issue, list, revoke');
+  const group = commands.group('key', 'API keys of a partner');
   commands
     .add('issue <PARTNER>', 'issue a key; it is shown this once', issueKey, group)
     .option('--name <NAME>', 'what the key is for')

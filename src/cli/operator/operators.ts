@@ -19,7 +19,7 @@ const expires = (): Option => new Option('--expires <TIME>', 'RFC 3339 time, suc
 
 /** Adds the commands to the program. */
 export function addOperatorCommands(commands: OperatorCommands): void {
-  const group = commands.group('operator', 'operators: issue, list, rotate, revoke');
+  const group = commands.group('operator', 'operators');
   commands
     .add('issue <NAME>', 'create an operator; the key is shown this once', issue, group)
     .addOption(

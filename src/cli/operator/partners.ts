@@ -56,7 +56,7 @@ const COLUMNS: readonly Column<Schemas['PartnerResponse']>[] = [
 
 /** Adds the commands to the program. */
 export function addPartnerCommands(commands: OperatorCommands): void {
-  const group = commands.group('partner', 'Partners and their settings');
+  const group = commands.group('partner', 'partners and their settings');
   withSettings(
     commands
       .add('create', 'create a partner', createPartner, group)

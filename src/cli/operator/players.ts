@@ -20,7 +20,7 @@ const ENTRIES: readonly Column<Schemas['StatementEntry']>[] = [
 
 /** Adds the commands to the program. */
 export function addPlayerCommands(commands: OperatorCommands): void {
-  const player = commands.group('player', 'players: statement, block, unblock');
+  const player = commands.group('player', 'players');
   commands
     .add('statement <PARTNER> <PLAYER_ID>', 'every entry of its ledger, newest first', statement, player)
     .addOption(new Option('--limit <N>', 'entries, up to 100').argParser(wholeNumber).default(20))

@@ -16,7 +16,7 @@ const REFUND_WITHIN_MS = 60_000;
 
 /** Adds the commands to the program. */
 export function addRaffleCommands(commands: OperatorCommands): void {
-  const group = commands.group('raffle', 'raffles: create, show, void');
+  const group = commands.group('raffle', 'raffles');
   withYes(commands.add('create <PARTNER>', 'make a raffle from a prize table', createRaffle, group))
     .requiredOption('--prizes <FILE>', 'CSV with the header prizeName,prizeTier,valueUsd,count, or JSON')
     .option('--name <NAME>', 'name shown to players')

@@ -45,7 +45,7 @@ const EVENTS: readonly Column<Schemas['SignificantEvent']>[] = [
 
 /** Adds the commands to the program. */
 export function addReportCommands(commands: OperatorCommands): void {
-  const group = commands.group('report', 'reports: games, liability, events');
+  const group = commands.group('report', 'reports');
   commands
     .add('games <INTERVAL>', 'what games took and paid: dtd, mtd, ytd, ltd or range', games, group)
     .option('--from <DATE>', 'of range: the first UTC day, YYYY-MM-DD')

@@ -37,7 +37,7 @@ const GAMES: readonly Column<Schemas['SettlementGame']>[] = [
 
 /** Adds the commands to the program. */
 export function addSettlementCommands(commands: OperatorCommands): void {
-  const group = commands.group('settlement', 'settlement reports: list, show, make, verify');
+  const group = commands.group('settlement', 'settlement reports');
   withPages(commands.add('list', 'newest revision of all reports, newest day first', list, group), 'reports')
     // Lower case is easier to type; the API has upper case.
     .addOption(

@@ -5,7 +5,7 @@ import type { Call, OperatorCommands } from './call.js';
 
 /** Adds the command to the program. */
 export function addSpinCommands(commands: OperatorCommands): void {
-  const group = commands.group('spin', 'Spins');
+  const group = commands.group('spin', 'spins');
   commands.add('show <SPIN_ID>', 'a spin, its ledger entry and its block', showSpin, group);
 }
 

@@ -22,7 +22,7 @@ const COLUMNS: readonly Column<Schemas['OperatorDelivery']>[] = [
 
 /** Adds the commands to the program. */
 export function addWebhookCommands(commands: OperatorCommands): void {
-  const group = commands.group('webhooks', 'deliveries: failed, resend, listen; manage');
+  const group = commands.group('webhooks', 'webhooks and their deliveries');
   withPages(
     commands.add('failed', 'deliveries without attempts left, newest first', listDeliveries, group),
     'deliveries',
