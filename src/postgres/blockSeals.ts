@@ -4,7 +4,7 @@
  * Each block has a data key of 32 random bytes. The three columns are encrypted with it by AES-256 in counter mode, each from a counter
  * of its own; so they keep their lengths, and a part of a column can be read alone. `blocks.sealed` has the data key, itself sealed with a
  * key that is not in the database (domain/secretBox.ts): to replace that key, only this column is written. Null: the block is not sealed, as
- * earlier versions and a service without a key write it. Nobody can exchange a column unseen: the public log has its commitment.
+ * a service without a key writes it. Nobody can exchange a column unseen: the public log has its commitment.
  *
  * The keys are those of the process, set once when it starts.
  */
@@ -148,7 +148,7 @@ async function resealSome(tx: Transaction): Promise<number> {
   return rows.length;
 }
 
-/** Blocks of an earlier version, or of a time without a key, of which something is still to be dealt or a round is open. */
+/** Blocks of a time without a key of which something is still to be dealt or a round is open. */
 async function takeOverSome(tx: Transaction): Promise<number> {
   const rows = await tx<
     { game_id: number; from_index: bigint; seed: Buffer; nonce: Buffer; outcomes: Buffer }[]
