@@ -1,9 +1,8 @@
 /** `spindle verify-round`: proves a blackjack round that has ended from what the service shows, and asks nobody. */
 import { readFileSync } from 'node:fs';
-import { type Static, Type } from '#typebox';
 import { Compile } from '#typebox/compile';
 import { archivedRound } from '../archive/archivedRound.js';
-import { roundFaults } from '../domain/games/roundProof.js';
+import { EndedRound, HEX_32, roundFaults } from '../domain/games/roundProof.js';
 import { SpinIds } from '../domain/spinId.js';
 import { schemaFaults } from '../domain/validation.js';
 import { lineOf } from '../log.js';
@@ -12,21 +11,8 @@ import { installation } from '../postgres/installation.js';
 import { type StoreUrls, UsageError } from './command.js';
 import { printable } from './output.js';
 
-const HEX_32 = '^[0-9a-f]{64}$';
 const MESSAGES = { [HEX_32]: 'must be 32 bytes as 64 lowercase hexadecimal digits' };
-const hex32 = () => Type.String({ pattern: HEX_32 });
-/** What takes part in the proof; the rest is compared with what it gives. */
-const Round = Type.Object({
-  roundId: Type.String(),
-  gameId: Type.Integer({ minimum: 1, maximum: 4_294_967_295 }),
-  status: Type.String(),
-  actions: Type.Array(Type.String()),
-  table: Type.Object({ wagerUsd: Type.Number(), rules: Type.Object({}, { additionalProperties: true }) }),
-  rulesHash: hex32(),
-  shoe: Type.Object({ index: Type.Integer({ minimum: 0 }), commitment: hex32(), seed: hex32() }),
-});
-type Round = Static<typeof Round>;
-const validator = Compile(Round);
+const validator = Compile(EndedRound);
 
 /** Everything that is wrong; empty: proven. @param published the commitment, as the deal showed it */
 export function verifyRound(value: unknown, published?: string): string[] {
@@ -34,8 +20,8 @@ export function verifyRound(value: unknown, published?: string): string[] {
     return ['This round is open: the seed that proves its cards is shown once it has ended'];
   const wrong = schemaFaults(validator, value, MESSAGES)?.faults ?? [];
   if (wrong.length > 0) return wrong.map(({ path, message }) => `${path || 'The file'} ${message}`);
-  const round = value as Round;
-  const faults = roundFaults(round as Parameters<typeof roundFaults>[0]);
+  const round = value as EndedRound;
+  const faults = roundFaults(round);
   if (published !== undefined && published !== round.shoe.commitment) {
     faults.unshift(exchanged(published, round.shoe.commitment));
   }
@@ -56,7 +42,7 @@ export function verifyRoundFile(
   }
   const faults = verifyRound(value, published);
   if (faults.length > 0) return told(faults, undefined, { json: options.json, published });
-  const { roundId, gameId, shoe, actions } = value as Round;
+  const { roundId, gameId, shoe, actions } = value as EndedRound;
   const proven = { roundId, gameId, index: shoe.index, actions: actions.length, commitment: shoe.commitment };
   return told(faults, proven, { json: options.json, published });
 }

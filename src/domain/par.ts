@@ -91,23 +91,12 @@ export const ParSheetBody = Type.Object({
 
 export type ParSymbol = Readonly<Static<typeof ParSymbolBody>>;
 export type ParTier = Readonly<Static<typeof ParTierBody>>;
-export interface ParCombination extends Readonly<Omit<Static<typeof ParCombinationBody>, 'reelSymbols'>> {
-  readonly reelSymbols: readonly string[];
-}
+export type ParCombination = Readonly<Static<typeof ParCombinationBody>>;
 
 /** A sheet that passed every check. Plain data: it survives JSON and the structured clone. */
-export interface ParSheet {
-  readonly gameTitle: string;
-  readonly manufacturer: string;
-  readonly numReels: number;
-  readonly virtualStopsPerReel: readonly number[];
-  readonly certifiedRtp: number;
-  readonly denominationUsd: number;
+export interface ParSheet extends Readonly<Static<typeof ParSheetBody>> {
   /** `denominationUsd` in whole micro-USD: the wager of every spin. */
   readonly denominationMicros: number;
-  readonly symbols: readonly ParSymbol[];
-  readonly tiers: readonly ParTier[];
-  readonly combinations: readonly ParCombination[];
 }
 
 const validator = Compile(ParSheetBody);

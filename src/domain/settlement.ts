@@ -4,12 +4,18 @@
  */
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
+import type { Static } from '#typebox';
 import type { CsvText } from './csv.js';
 import { ExactNumber, type JsonNumber, jsonInteger, jsonUsd, unmarked } from './exactJson.js';
+import type {
+  ReportStatus as ReportStatusSchema,
+  SettlementGame,
+  SettlementReport,
+} from './schemas/settlements.js';
 
 export const DAY_MS = 86_400_000;
 
-export type ReportStatus = 'PENDING' | 'GENERATED' | 'ACKNOWLEDGED' | 'DISPUTED';
+export type ReportStatus = Static<typeof ReportStatusSchema>;
 
 /** What the books have of a game on a day. */
 export interface GameFigures {
@@ -32,44 +38,23 @@ export interface OpenRounds {
   readonly wageredMicros: bigint;
 }
 
-export interface Breakdown {
-  readonly gameConfigId: number;
-  readonly configName: string;
-  readonly displayName: string;
-  readonly gameType: string;
-  readonly spins: JsonNumber;
-  readonly wageredUsd: JsonNumber;
-  readonly paidOutUsd: JsonNumber;
-  readonly ggrUsd: JsonNumber;
-  readonly actualRtp: number | null;
-  readonly certifiedRtp: number | null;
-  /** Absent in reports of versions up to 1.3.0. */
-  readonly communityBonusUsd?: JsonNumber;
-}
+/** What a schema describes, with amounts and counts that may be beyond a double. */
+type WithSums<Described, Counts> = {
+  readonly [Name in keyof Described]: Name extends `${string}Usd` | Counts
+    ? Described[Name] | ExactNumber
+    : Described[Name];
+};
+
+export type Breakdown = WithSums<Static<typeof SettlementGame>, 'spins'>;
 
 /** What the hash covers: a report without its hash and its status (docs/contract.md §12.2). */
-export interface Report {
-  readonly reportDate: string;
-  readonly revision: number;
-  readonly totalSpins: JsonNumber;
-  readonly totalWageredUsd: JsonNumber;
-  readonly totalPaidOutUsd: JsonNumber;
-  readonly netPositionUsd: JsonNumber;
-  readonly ggrUsd: JsonNumber;
-  readonly communityBonusUsd: JsonNumber;
-  readonly adjustmentsUsd: JsonNumber;
-  /** Blackjack rounds that were open where the report ends, and what is staked on them. Absent in reports of versions up to 1.3.0. */
-  readonly openRounds?: JsonNumber;
-  readonly openWageredUsd?: JsonNumber;
-  readonly gameBreakdown: readonly Breakdown[];
-  /** Decimal text: ledger entry ids are beyond what a JSON number holds. */
-  readonly ledgerFrom: string;
-  readonly ledgerTo: string;
-  readonly previousHash: string | null;
-  readonly generatedAt: string;
-  /** The newest published checkpoint of the public log, with the log's own signatures; null before there is one. Absent in reports of versions up to 1.4.0. */
-  readonly logCheckpoint?: string | null;
-}
+export type Report = WithSums<
+  Omit<
+    Static<typeof SettlementReport>,
+    'reportStatus' | 'integrityHash' | 'acknowledgedAt' | 'disputedAt' | 'disputeReason' | 'gameBreakdown'
+  >,
+  'totalSpins' | 'openRounds'
+> & { readonly gameBreakdown: readonly Breakdown[] };
 
 // Days ---------------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,5 @@
 /** What the handlers ask of the rest of the program, by what it is about. */
+import type { Static } from '#typebox';
 import type { Adjuster } from '../cells/adjuster.js';
 import type { CellViews } from '../cells/cellViews.js';
 import type { Confirmations } from '../cells/confirmations.js';
@@ -15,6 +16,7 @@ import type { ErrorEntry } from '../domain/errors.js';
 import type { Environment, Game, Partner } from '../domain/game.js';
 import type { EntryKind } from '../domain/ledgerEntry.js';
 import type { OutcomeStatistics } from '../domain/presentation.js';
+import type { FrontEndProcess } from '../domain/requests.js';
 import type { SpinIds } from '../domain/spinId.js';
 import type { SpinTail } from '../domain/spinTail.js';
 import type { Store } from '../postgres/store.js';
@@ -95,12 +97,7 @@ export interface WebhookServices {
 }
 
 /** What this process has counted since its start. */
-interface ProcessFigures {
-  readonly spins: number;
-  readonly errors: readonly { operation: string; errorCode: string; count: number }[];
-  readonly spinSeconds: readonly { leSeconds: number | null; count: number }[];
-  readonly partners: readonly { partnerId: number | null; requests: number; errors: number }[];
-}
+type ProcessFigures = Readonly<Omit<Static<typeof FrontEndProcess>, 'id'>>;
 
 /** This process: its clock, its state, its faults. */
 export interface ProcessServices {

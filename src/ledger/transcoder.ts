@@ -7,7 +7,7 @@ import { ENTRY, ROTATION } from '../domain/layouts.js';
 import { type EntryDefinition, entryOfCode, type NoteKind } from '../domain/ledgerEntry.js';
 import { keyWord, REQUEST_KEY_BYTES, requestKeyOfBytes } from '../domain/requestKey.js';
 import { RequestPairs } from '../domain/requestPairs.js';
-import { type FlushTotals, type GameDay, ProgressError } from '../postgres/ledger.js';
+import { type FlushedGameDay, type FlushTotals, ProgressError } from '../postgres/ledger.js';
 import { CopyWriter, FIXED_MEMBERS, ROW } from '../postgres/ledgerRow.js';
 import type { RoundEntry } from '../postgres/rounds.js';
 import { OUTBOX, outboxTimeMs } from '../redis/records.js';
@@ -370,7 +370,7 @@ export class Transcoder {
   }
 }
 
-const gameDayOf = (sum: Sum): GameDay => ({
+const gameDayOf = (sum: Sum): FlushedGameDay => ({
   gameId: sum.id,
   partnerId: sum.partnerId,
   day: sum.day,

@@ -1,6 +1,8 @@
 /** Versions of the partner API: announcements of their end, reminders of it, and which partners still use them. */
 import { type ApiVersionEnd, announcementFaults, SUNSET_REMINDER_DAYS } from '../domain/apiVersion.js';
 import type { Fault } from '../domain/errors.js';
+import type * as schemas from '../domain/requests.js';
+import type { WithDates } from '../domain/schemas/common.js';
 import type { NewEvent } from '../domain/webhook.js';
 import { audit, because, withChange } from './auditLog.js';
 import { arrayOf, type Sql, safe, type Transaction } from './client.js';
@@ -78,13 +80,9 @@ async function notifyPartners(tx: Transaction, ends: readonly ApiVersionRow[], n
   );
 }
 
-export interface ApiVersionUseRow {
-  version: string;
-  partnerId: number;
-  slug: string;
-  lastUsedAt: Date;
-  requests24h: number;
-}
+export type ApiVersionUseRow = WithDates<typeof schemas.ApiVersionUse, 'lastUsedAt'> & {
+  readonly version: string;
+};
 
 /** Requests that came with a key since it was last written down. */
 export interface KeyUse {

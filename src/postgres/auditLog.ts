@@ -5,6 +5,9 @@
  */
 
 import { createHash } from 'node:crypto';
+import type { Static } from '#typebox';
+import type * as schemas from '../domain/requests.js';
+import type { WithDates } from '../domain/schemas/common.js';
 import type { AuditAction } from '../domain/significantEvents.js';
 import { raw, type Sql, type Transaction } from './client.js';
 
@@ -56,25 +59,12 @@ export async function audit(tx: Transaction, entry: AuditEntry): Promise<void> {
 export const because = (reason: string | undefined): { reason?: string } =>
   reason === undefined ? {} : { reason };
 
-export interface AuditRow {
-  auditId: number;
-  at: string;
-  actor: string;
-  action: string;
-  subject: string;
-  before: unknown;
-  after: unknown;
-  /** Hexadecimal. */
-  hash: string;
-}
+export type AuditRow = WithDates<typeof schemas.AuditEntry, 'at'>;
 
 /** Of whom, or of what, entries are wanted; a text that is absent matches all. */
-export interface AuditFilter {
-  readonly actor?: string | undefined;
-  /** How the action, or the subject, begins. */
-  readonly action?: string | undefined;
-  readonly subject?: string | undefined;
-}
+export type AuditFilter = Readonly<
+  Omit<Static<typeof schemas.AuditQuery>, keyof Static<typeof schemas.Page>>
+>;
 
 export class AuditLog {
   readonly #sql: Sql;
@@ -115,7 +105,7 @@ export class AuditLog {
     return {
       entries: rows.map((row) => ({
         auditId: Number(row.audit_id),
-        at: row.at.toISOString(),
+        at: row.at,
         actor: row.actor,
         action: row.action,
         subject: row.subject,

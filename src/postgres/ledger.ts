@@ -23,7 +23,7 @@ import { bookRounds, type RoundEntry } from './rounds.js';
 import { noteLargeWins } from './significantEvents.js';
 
 /** Spins of a game on a day. */
-export interface GameDay {
+export interface FlushedGameDay {
   readonly gameId: number;
   readonly partnerId: number;
   readonly day: string;
@@ -48,9 +48,9 @@ export interface CellFlush {
 
 /** What a flush adds to the other side of the books. */
 export interface FlushTotals {
-  games: GameDay[];
+  games: FlushedGameDay[];
   /** Forced spins, which are in no total of their games. */
-  sandbox: GameDay[];
+  sandbox: FlushedGameDay[];
   openings: { partnerId: number; day: string; players: number; openedMicros: bigint }[];
   adjustments: AdjustmentDay[];
   /** Per game: the first index of this flush, the one after its last, and how many between them are voided, not dealt. */
@@ -159,7 +159,7 @@ function joined<Lists extends { readonly [Name in keyof Lists]: readonly unknown
 async function addGameDays(
   tx: Transaction,
   table: 'game_days' | 'sandbox_days',
-  days: readonly GameDay[],
+  days: readonly FlushedGameDay[],
 ): Promise<void> {
   await tx`
     INSERT INTO ${raw(table)} AS t (game_id, day, partner_id, spins, wagered_micros, paid_micros)

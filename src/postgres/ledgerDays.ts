@@ -2,6 +2,8 @@
 import { entryCellSql, firstIdAt } from '../domain/entryId.js';
 import { LARGE_WIN_MEMBERS } from '../domain/ledgerColumns.js';
 import type { ArchiveFile, DayState, EntryTotal } from '../domain/ledgerDay.js';
+import type * as schemas from '../domain/requests.js';
+import type { WithDates } from '../domain/schemas/common.js';
 import { DAY_MS, dayOf, startOf } from '../domain/settlement.js';
 import { audit } from './auditLog.js';
 import { raw, type Sql, safe, type Transaction } from './client.js';
@@ -9,20 +11,7 @@ import { type CopyRow, readRows } from './copy.js';
 import { allColumnsSql, columnsSql } from './ledgerRow.js';
 import { FIRST_DAY, IS_OVERTAKEN } from './settledDays.js';
 
-export interface LedgerDay {
-  readonly day: string;
-  readonly state: DayState;
-  readonly entries: number;
-  /** The day is large and not archived: Postgres estimates its entries. */
-  readonly isEstimate: boolean;
-  /** Of table and indexes; 0 once dropped. */
-  readonly bytes: number;
-  /** Of the archive's files; null: it is not archived. */
-  readonly archiveBytes: number | null;
-  readonly archivedAt: Date | null;
-  readonly droppedAt: Date | null;
-  readonly manifestHash: string | null;
-}
+export type LedgerDay = Omit<WithDates<typeof schemas.LedgerDay, 'archivedAt' | 'droppedAt'>, 'isDroppable'>;
 
 /** Entry ids of a day: from (with) and to (without). */
 export const idsOfDay = (day: string): { from: bigint; to: bigint } => ({

@@ -1,11 +1,13 @@
 /** What operators find things by: names, numbers and lists across partners. Every answer is bounded. */
 
+import type { Static } from '#typebox';
 import { soughtPrefix } from '../domain/apiKey.js';
 import type { RoundStatus } from '../domain/games/round.js';
 import type { ParSheet } from '../domain/par.js';
+import type * as schemas from '../domain/requests.js';
 import { raw, type Sql, safe } from './client.js';
-import type { GameDay } from './operatorReads.js';
-import type { ParSheetStatus, ParSheetSummary } from './parSheets.js';
+import type { TrafficDay } from './operatorReads.js';
+import { type ParSheetStatus, SUMMARY, type SummaryRow, summaryOf } from './parSheets.js';
 import { type TrafficHour, trafficHours } from './trafficHours.js';
 
 /** Of each kind that a search finds. */
@@ -16,23 +18,7 @@ const PLAYER_PARTNERS_MAX = 50;
 const COUNTED_MAX = 10_000;
 const PROGRESSIVES_MAX = 200;
 
-export interface FoundNames {
-  readonly partners: readonly { partnerId: number; slug: string; name: string }[];
-  readonly games: readonly {
-    gameConfigId: number;
-    partnerId: number;
-    displayName: string;
-    configName: string;
-    gameType: string;
-  }[];
-  readonly keys: readonly {
-    partnerId: number;
-    keyId: number;
-    name: string | null;
-    prefix: string | null;
-  }[];
-  readonly operators: readonly { name: string; prefix: string | null }[];
-}
+export type FoundNames = Readonly<Omit<Static<typeof schemas.Found>, 'players' | 'plays'>>;
 
 export interface ListedRound {
   readonly dealId: bigint;
@@ -45,16 +31,11 @@ export interface ListedRound {
   readonly payoutMicros: bigint | null;
 }
 
-export interface RoundsSought {
-  readonly partnerId?: number | null | undefined;
-  readonly gameId?: number | null | undefined;
-  readonly status?: string | null | undefined;
-}
+export type RoundsSought = Readonly<
+  Omit<Static<typeof schemas.OperatorRoundsQuery>, keyof Static<typeof schemas.Page>>
+>;
 
-export interface ListedSheet extends ParSheetSummary {
-  readonly partnerId: number;
-  readonly status: ParSheetStatus;
-}
+export type ListedSheet = Readonly<Static<typeof schemas.OperatorParSheet>>;
 
 export interface Progressive {
   readonly gameConfigId: number;
@@ -131,10 +112,13 @@ export class OperatorFinds {
 
   /** A page of rounds, the newest first. @param of absent members: all */
   async rounds(
-    { partnerId = null, gameId = null, status = null }: RoundsSought,
+    of: RoundsSought,
     page: number,
     limit: number,
   ): Promise<{ rounds: ListedRound[]; total: number }> {
+    const partnerId = of.partnerId ?? null;
+    const gameId = of.gameId ?? null;
+    const status = of.status ?? null;
     // A game deals its shoes in their order, by which its rounds are kept.
     const newestFirst = raw(gameId === null ? 'deal_id DESC' : 'shoe_index DESC');
     const rows = await this.#sql<
@@ -183,9 +167,7 @@ export class OperatorFinds {
   ): Promise<{ parSheets: ListedSheet[]; total: number }> {
     const of = partnerId ?? null;
     const rows = await this.#sql<SheetRow[]>`
-      SELECT par_sheet_id, partner_id, status, game_title, num_reels, certified_rtp, symbol_count, tier_count,
-        combination_count
-      FROM par_sheets WHERE ${of}::int IS NULL OR partner_id = ${of}
+      SELECT partner_id, status, ${SUMMARY} FROM par_sheets WHERE ${of}::int IS NULL OR partner_id = ${of}
       ORDER BY par_sheet_id DESC LIMIT ${limit} OFFSET ${Math.min((page - 1) * limit, COUNTED_MAX)}`;
     const [count] = await this.#sql<{ total: bigint }[]>`
       SELECT count(*) AS total FROM (
@@ -196,9 +178,7 @@ export class OperatorFinds {
   /** A sheet as it was uploaded; undefined where there is none. */
   async parSheet(parSheetId: number): Promise<(ListedSheet & { sheet: ParSheet }) | undefined> {
     const [row] = await this.#sql<(SheetRow & { sheet: ParSheet })[]>`
-      SELECT par_sheet_id, partner_id, status, game_title, num_reels, certified_rtp, symbol_count, tier_count,
-        combination_count, sheet
-      FROM par_sheets WHERE par_sheet_id = ${parSheetId}`;
+      SELECT partner_id, status, ${SUMMARY}, sheet FROM par_sheets WHERE par_sheet_id = ${parSheetId}`;
     return row === undefined ? undefined : { ...sheetOf(row), sheet: row.sheet };
   }
 
@@ -232,7 +212,7 @@ export class OperatorFinds {
   }
 
   /** Each of the last UTC days with what was played on it, oldest first. @param partnerId undefined: of all partners */
-  async trafficDays(days: number, partnerId: number | undefined): Promise<GameDay[]> {
+  async trafficDays(days: number, partnerId: number | undefined): Promise<TrafficDay[]> {
     const of = partnerId ?? null;
     const rows = await this.#sql<{ day: string; spins: bigint; wagered: bigint; paid: bigint }[]>`
       SELECT d.day::text AS day, coalesce(sum(spins), 0) AS spins,
@@ -254,26 +234,13 @@ export class OperatorFinds {
   }
 }
 
-interface SheetRow {
-  par_sheet_id: number;
+interface SheetRow extends SummaryRow {
   partner_id: number;
   status: ParSheetStatus;
-  game_title: string;
-  num_reels: number;
-  certified_rtp: number;
-  symbol_count: number;
-  tier_count: number;
-  combination_count: number;
 }
 
 const sheetOf = (row: SheetRow): ListedSheet => ({
-  parSheetId: row.par_sheet_id,
+  ...summaryOf(row),
   partnerId: row.partner_id,
   status: row.status,
-  gameTitle: row.game_title,
-  numReels: row.num_reels,
-  certifiedRtp: row.certified_rtp,
-  symbolCount: row.symbol_count,
-  tierCount: row.tier_count,
-  combinationCount: row.combination_count,
 });

@@ -1,5 +1,9 @@
 /** What operators look at beyond one partner: traffic, reports and deliveries of all partners, cells and recoveries. Bounded lists. */
 
+import type { Static } from '#typebox';
+import type * as schemas from '../domain/requests.js';
+import type { WithDates } from '../domain/schemas/common.js';
+import type { ReportStatus } from '../domain/settlement.js';
 import { raw, type Sql, safe } from './client.js';
 import { IS_ANSWERED } from './settlements.js';
 import {
@@ -31,30 +35,8 @@ export interface DayTraffic {
   readonly busiest: readonly (Traffic & { readonly partnerId: number; readonly slug: string })[];
 }
 
-export interface Attention {
-  /** Deliveries without attempts left, counted up to a bound. */
-  readonly failedDeliveries: number;
-  /** Deliveries that have been due for minutes, counted up to a bound. */
-  readonly lateDeliveries: number;
-  /** Webhooks that have failed for minutes, or that the service set inactive, … */
-  readonly failingWebhooks: number;
-  /** … and those of them that have failed for longest. */
-  readonly longestFailing: readonly FailingWebhook[];
-  readonly disputedReports: number;
-  readonly haltedCells: number;
-  readonly openRecoveries: number;
-  readonly openReviews: number;
-  /** Of active partners. */
-  readonly suspendedGames: number;
-  /** Partners for which dealing is switched off. */
-  readonly stoppedPartners: number;
-  /** Keys of partners that expire soon. */
-  readonly expiringKeys: number;
-  /** Witnesses without which the public log has no quorum. */
-  readonly missingWitnesses: readonly string[];
-  /** Whether anything is dealt at all. */
-  readonly isDealing: boolean;
-}
+/** What waits for somebody to look at it. */
+type Attention = Readonly<Static<typeof schemas.Attention>>;
 
 export interface CellRow {
   readonly cell: number;
@@ -69,27 +51,12 @@ export interface CellRow {
   readonly games: number;
 }
 
-export interface RecoveryRow {
-  readonly cell: number;
-  readonly epoch: bigint;
-  readonly reason: string;
-  readonly step: string;
-  readonly voided: number;
-  readonly startedAt: Date;
-  readonly finishedAt: Date | null;
-}
+export type RecoveryRow = WithDates<typeof schemas.Recovery, 'startedAt' | 'finishedAt'>;
 
-export interface ListedDelivery extends DeliveryRow {
-  readonly partnerId: number;
-  readonly webhookId: number;
-  readonly url: string;
-  /** What is sent, as version 1 of the API has it. */
-  readonly body: string;
-  /** Why the last attempt failed; null: it did not. */
-  readonly lastError: string | null;
-}
-
-export type ReportStatus = 'PENDING' | 'GENERATED' | 'ACKNOWLEDGED' | 'DISPUTED';
+export type ListedDelivery = WithDates<
+  typeof schemas.OperatorDelivery,
+  'createdAt' | 'lastAttemptAt' | 'nextAttemptAt'
+>;
 
 export interface ListedReport {
   readonly partnerId: number;
@@ -102,19 +69,9 @@ export interface ListedReport {
   readonly disputeReason: string | null;
 }
 
-export interface GameDay {
-  readonly day: string;
-  readonly spins: bigint;
-  readonly wageredMicros: bigint;
-  readonly paidMicros: bigint;
-}
+export type TrafficDay = Traffic & { readonly day: string };
 
-export interface BlockRow {
-  readonly fromIndex: bigint;
-  readonly toIndex: bigint;
-  readonly commitment: string;
-  readonly createdAt: Date;
-}
+export type BlockRow = WithDates<typeof schemas.SpinBlock, 'createdAt'>;
 
 /** What the console shows across aggregates. */
 export class OperatorReads {
@@ -163,8 +120,8 @@ export class OperatorReads {
     };
   }
 
-  /** What waits for somebody to look at it. */
-  async attention(): Promise<Attention> {
+  /** What waits for somebody to look at it, and the webhooks that have failed for longest. */
+  async attention(): Promise<{ attention: Attention; failingWebhooks: readonly FailingWebhook[] }> {
     const failing = await failingWebhooks(this.#sql);
     const missing = await missingWitnesses(this.#sql);
     const [row] = await this.#sql<
@@ -198,11 +155,10 @@ export class OperatorReads {
         (SELECT count(*) FROM api_keys JOIN partners USING (partner_id) WHERE revoked_at IS NULL AND is_active
            AND expires_at > now() AND expires_at < now() + interval '14 days') AS expiring,
         (SELECT is_on FROM dealing) AS dealing`;
-    return {
+    const attention: Attention = {
       failedDeliveries: safe(row!.failed),
       lateDeliveries: safe(row!.late),
       failingWebhooks: failing.count,
-      longestFailing: failing.longest,
       disputedReports: safe(row!.disputed),
       haltedCells: safe(row!.halted),
       openRecoveries: safe(row!.recoveries),
@@ -211,8 +167,9 @@ export class OperatorReads {
       stoppedPartners: safe(row!.stopped),
       expiringKeys: safe(row!.expiring),
       missingWitnesses: missing,
-      isDealing: row!.dealing,
+      dealing: row!.dealing ? 'ON' : 'OFF',
     };
+    return { attention, failingWebhooks: failing.longest };
   }
 
   /** Every cell, with the worker whose lease of it is in force. */
@@ -262,10 +219,10 @@ export class OperatorReads {
       ORDER BY started_at DESC, cell LIMIT ${RECOVERIES_LISTED}`;
     return rows.map((row) => ({
       cell: row.cell,
-      epoch: row.epoch,
+      epoch: safe(row.epoch),
       reason: row.reason,
       step: row.step,
-      voided: safe(row.voided),
+      voidedOutcomes: safe(row.voided),
       startedAt: row.started_at,
       finishedAt: row.finished_at,
     }));
@@ -369,7 +326,7 @@ export class OperatorReads {
   }
 
   /** Days on which a game was played, the newest first. */
-  async gameDays(gameId: number, limit: number): Promise<GameDay[]> {
+  async gameDays(gameId: number, limit: number): Promise<TrafficDay[]> {
     const rows = await this.#sql<{ day: string; spins: bigint; wagered: bigint; paid: bigint }[]>`
       SELECT day::text AS day, spins, wagered_micros AS wagered, paid_micros AS paid FROM game_days
       WHERE game_id = ${gameId} ORDER BY day DESC LIMIT ${limit}`;
@@ -390,7 +347,7 @@ export class OperatorReads {
       WHERE game_id = ${gameId} AND from_index <= ${outcomeIndex} AND to_index > ${outcomeIndex}
       ORDER BY from_index DESC LIMIT 1`;
     if (row === undefined) return undefined;
-    const { from_index: fromIndex, to_index: toIndex, commitment, created_at: createdAt } = row;
-    return { fromIndex, toIndex, commitment, createdAt };
+    const { from_index, to_index, commitment, created_at: createdAt } = row;
+    return { fromIndex: safe(from_index), toIndex: safe(to_index), commitment, createdAt };
   }
 }

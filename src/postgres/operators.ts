@@ -4,23 +4,18 @@
  */
 import type { StoredKey } from '../domain/apiKey.js';
 import type { OperatorKey, Role } from '../domain/operator.js';
+import type * as schemas from '../domain/requests.js';
+import type { WithDates } from '../domain/schemas/common.js';
 import { audit, because, withChange } from './auditLog.js';
 import type { Sql, Transaction } from './client.js';
 
 /** Names that there may ever be: the front ends hold all of them in memory. */
 const OPERATORS_MAX = 1000;
 
-export interface OperatorRow {
-  readonly name: string;
-  readonly role: Role;
-  /** How the key begins; null: it was made before prefixes were kept. */
-  readonly prefix: string | null;
-  readonly createdAt: Date;
-  /** When the key was issued that is in force. */
-  readonly issuedAt: Date;
-  readonly expiresAt: Date | null;
-  readonly revokedAt: Date | null;
-}
+export type OperatorRow = Omit<
+  WithDates<typeof schemas.Operator, 'createdAt' | 'issuedAt' | 'expiresAt' | 'revokedAt'>,
+  'status'
+>;
 
 interface Row {
   name: string;

@@ -1,20 +1,14 @@
 /** PAR sheets as they were uploaded and found right. */
+import type { Static } from '#typebox';
 import type { ParSheet } from '../domain/par.js';
+import type * as schemas from '../domain/requests.js';
 import { audit, because } from './auditLog.js';
 import { raw, type Sql } from './client.js';
 
 export type ParSheetStatus = 'ACTIVE' | 'RETIRED';
 
 /** What a list shows of a sheet. */
-export interface ParSheetSummary {
-  readonly parSheetId: number;
-  readonly gameTitle: string;
-  readonly numReels: number;
-  readonly certifiedRtp: number;
-  readonly symbolCount: number;
-  readonly tierCount: number;
-  readonly combinationCount: number;
-}
+export type ParSheetSummary = Readonly<Static<typeof schemas.ParSheetResponse>>;
 
 export interface ParSheetRow {
   readonly parSheetId: number;
@@ -23,7 +17,8 @@ export interface ParSheetRow {
   readonly sheet: ParSheet;
 }
 
-interface SummaryRow {
+/** Columns of a sheet's summary: {@link SUMMARY}. */
+export interface SummaryRow {
   par_sheet_id: number;
   game_title: string;
   num_reels: number;
@@ -33,11 +28,11 @@ interface SummaryRow {
   combination_count: number;
 }
 
-const SUMMARY = raw(
+export const SUMMARY = raw(
   'par_sheet_id, game_title, num_reels, certified_rtp, symbol_count, tier_count, combination_count',
 );
 
-const summaryOf = (row: SummaryRow): ParSheetSummary => ({
+export const summaryOf = (row: SummaryRow): ParSheetSummary => ({
   parSheetId: row.par_sheet_id,
   gameTitle: row.game_title,
   numReels: row.num_reels,

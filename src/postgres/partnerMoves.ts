@@ -1,23 +1,14 @@
 /** Moves of partners from cell to cell: requested by an operator, carried out by the worker of the old cell, on record for good. */
 import { entryTimeMs } from '../domain/entryId.js';
 import type { MoveStep } from '../domain/moveStep.js';
+import type * as schemas from '../domain/requests.js';
+import type { WithDates } from '../domain/schemas/common.js';
 import { audit, because, nextChange, withChange } from './auditLog.js';
 import { assertOwner, type CellLease, drainingOf, FencedError, livesIn, NEWEST_MOVE } from './cells.js';
 import { arrayOf, boundLocks, type Sql, type Transaction } from './client.js';
 
-export interface PartnerMove {
-  readonly moveId: number;
-  readonly partnerId: number;
-  readonly fromCell: number;
-  readonly toCell: number;
-  readonly requestedAt: Date;
-  /** Null: the partner is dealt for in the old cell. */
-  readonly switchedAt: Date | null;
-  /** Null: something is left to be done of it, also where it was given up. */
-  readonly finishedAt: Date | null;
-  /** Why it was given up; null: it was not. */
-  readonly failure: string | null;
-}
+/** `switchedAt` is null while the old cell deals for the partner, `finishedAt` while something of the move is left to do, also after it failed. */
+export type PartnerMove = WithDates<typeof schemas.PartnerMove, 'requestedAt' | 'switchedAt' | 'finishedAt'>;
 
 interface Row {
   move_id: number;

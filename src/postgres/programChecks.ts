@@ -1,4 +1,7 @@
 /** What processes found of their own files, for ever, and what follows from it: audit log, public log, e-mail (docs/operations.md). */
+import type { Static } from '#typebox';
+import type * as schemas from '../domain/requests.js';
+import type { WithDates } from '../domain/schemas/common.js';
 import { audit } from './auditLog.js';
 import { type Sql, safe, type Transaction } from './client.js';
 import { recordOperatorEmail } from './events.js';
@@ -8,36 +11,13 @@ const CHECK_LOCK = 7_310_045;
 /** The operator has an e-mail of the same differences at most so often. */
 const TOLD_EVERY_HOURS = 24;
 
-export interface ProgramDifference {
-  readonly path: string;
-  /** `LOADED`: the file is as it should be, and the script that Redis runs is not what it gives. */
-  readonly what: 'CHANGED' | 'MISSING' | 'ADDED' | 'LOADED';
-}
+export type ProgramDifference = Readonly<Static<typeof schemas.ProgramDifference>>;
 
-export interface ProgramIdentity {
-  readonly version: string;
-  /** SHA-256 of the list of files, hexadecimal; null: there is none. */
-  readonly manifest: string | null;
-}
+export type ProgramIdentity = Pick<ProgramCheckRow, 'version' | 'manifest'>;
 
-export interface NewProgramCheck extends ProgramIdentity {
-  readonly host: string;
-  readonly roles: string;
-  readonly part: 'program' | 'packages';
-  /** Before anything was dealt. */
-  readonly isStart: boolean;
-  /** Files and loaded scripts that were compared. */
-  readonly files: number;
-  readonly scripts: number;
-  readonly differing: number;
-  /** The first hundred of them. */
-  readonly differences: readonly ProgramDifference[];
-}
+export type NewProgramCheck = Omit<ProgramCheckRow, 'checkId' | 'at'>;
 
-export interface ProgramCheckRow extends NewProgramCheck {
-  readonly checkId: number;
-  readonly at: Date;
-}
+export type ProgramCheckRow = WithDates<typeof schemas.ProgramCheck, 'at'>;
 
 /**
  * Writes down what a process found. Differences go into the audit log and to the operator; a start with another program than

@@ -1,18 +1,11 @@
 /** Significant events: the entries of the audit log, and large wins, by time (docs/reports.md). */
+import type * as schemas from '../domain/requests.js';
+import type { WithDates } from '../domain/schemas/common.js';
 import { LARGE_WIN, type Severity, severityOf, typesOf } from '../domain/significantEvents.js';
 import type { NewEvent } from '../domain/webhook.js';
 import { raw, type Sql, type Transaction, textArrayOf } from './client.js';
 
-export interface SignificantEvent {
-  readonly eventId: string;
-  readonly at: Date;
-  readonly type: string;
-  readonly severity: Severity;
-  readonly actor: string;
-  readonly subject: string;
-  readonly partnerId: number | null;
-  readonly data: unknown;
-}
+export type SignificantEvent = WithDates<typeof schemas.SignificantEvent, 'at'>;
 
 export interface EventsWanted {
   readonly from: Date | undefined;

@@ -3,14 +3,14 @@
  * So it costs flushes nothing, and is right to within the time between two turns; what is booked late counts where it is booked.
  */
 import type { Sql } from './client.js';
-import type { GameDay } from './operatorReads.js';
+import type { Traffic } from './operatorReads.js';
 
 const KEPT_DAYS = 35;
 /** No two processes count at a time: each would count the same growth. */
 const COUNT_LOCK = 7_310_048;
 
 /** Plays and money of an hour. */
-export type TrafficHour = Omit<GameDay, 'day'> & { readonly hour: Date };
+export type TrafficHour = Traffic & { readonly hour: Date };
 
 /** Adds what yesterday and today grew by since the last time to the current hour, and forgets old hours. */
 export async function countTrafficHours(sql: Sql): Promise<void> {

@@ -1,18 +1,14 @@
 /** Webhooks: their endpoints, secrets and deliveries, and the removal of what ended long ago. */
 
+import type * as schemas from '../domain/requests.js';
+import type { WithDates } from '../domain/schemas/common.js';
 import type { SecretBox } from '../domain/secretBox.js';
 import { raw, type Sql, safe } from './client.js';
 
 /** A list reaches back over so many deliveries, and counts no further. */
 export const DELIVERIES_LISTED_MAX = 10_000;
 
-export interface WebhookRow {
-  webhookId: number;
-  url: string;
-  events: string[];
-  isActive: boolean;
-  createdAt: Date;
-}
+export type WebhookRow = WithDates<typeof schemas.Webhook, 'createdAt'>;
 
 interface Row {
   webhook_id: number;
@@ -23,31 +19,16 @@ interface Row {
 }
 
 const fromRow = (row: Row): WebhookRow => ({
-  webhookId: row.webhook_id,
+  id: row.webhook_id,
   url: row.url,
   events: row.events,
   isActive: row.is_active,
   createdAt: row.created_at,
 });
 
-export type EndpointState = 'ok' | 'failing' | 'inactive';
+export type EndpointHealth = WithDates<typeof schemas.EndpointHealth, 'failingSince' | 'restsUntil'>;
 
-/** How a webhook's receiver does. */
-export interface EndpointHealth {
-  readonly state: EndpointState;
-  /** Why it is not `ok`; null: it is. */
-  readonly reason: string | null;
-  /** Since when every attempt has failed; null: the newest one succeeded, or there is none. */
-  readonly failingSince: Date | null;
-  /** Deliveries that wait, counted up to {@link DELIVERIES_LISTED_MAX}. */
-  readonly pending: number;
-  /** The next attempt comes no sooner; null: nothing holds it back. */
-  readonly restsUntil: Date | null;
-}
-
-export interface ListedWebhook extends WebhookRow {
-  readonly health: EndpointHealth;
-}
+export type ListedWebhook = WebhookRow & { readonly health: EndpointHealth };
 
 /** A row of `webhooks` with its endpoint and what waits: {@link WITH_HEALTH}. */
 interface HealthRow extends Row {
@@ -81,10 +62,7 @@ const healthOf = (row: HealthRow): EndpointHealth => {
   };
 };
 
-export interface FailingWebhook extends ListedWebhook {
-  readonly partnerId: number;
-  readonly slug: string;
-}
+export type FailingWebhook = ListedWebhook & { readonly partnerId: number; readonly slug: string };
 
 /** What fails for less is tried again before anybody needs to look at it. */
 const FAILING_FOR = raw("interval '5 minutes'");
@@ -116,17 +94,7 @@ export async function failingWebhooks(sql: Sql): Promise<{ count: number; longes
   };
 }
 
-export interface DeliveryRow {
-  deliveryId: string;
-  event: string;
-  status: 'pending' | 'delivered' | 'failed';
-  attempts: number;
-  maxAttempts: number;
-  createdAt: Date;
-  lastAttemptAt: Date | null;
-  nextAttemptAt: Date | null;
-  responseStatus: number | null;
-}
+export type DeliveryRow = WithDates<typeof schemas.Delivery, 'createdAt' | 'lastAttemptAt' | 'nextAttemptAt'>;
 
 /** A row of `deliveries` with its event, as it is read. */
 export interface StoredDelivery {
@@ -265,7 +233,7 @@ export const NEXT_ATTEMPT = raw(
 );
 
 export const deliveryOf = (row: StoredDelivery): DeliveryRow => ({
-  deliveryId: row.delivery_id,
+  id: row.delivery_id,
   event: row.event,
   status: row.status,
   attempts: row.attempts,

@@ -1,27 +1,33 @@
 /** Proves a round that has ended from what the service shows of it: rules, seed and actions give every card and all money. */
+import { type Static, Type } from '#typebox';
 import { usdToMicros } from '../money.js';
 import { ACTIONS, IllegalActionError, type Move } from './blackjack.js';
 import { type BlackjackRules, checkRules, rulesHash } from './blackjackRules.js';
 import { type RoundRecord, viewRound } from './round.js';
 import { shoeCommitment } from './shoe.js';
 
-/** What takes part in the proof, as `GET /rounds/{roundId}` has it. */
-export interface EndedRound {
-  readonly roundId: string;
-  readonly gameId: number;
-  readonly status: string;
-  readonly actions: readonly string[];
-  readonly table: { readonly wagerUsd: number; readonly rules: Readonly<Record<string, unknown>> };
-  readonly rulesHash: string;
-  readonly shoe: { readonly index: number; readonly commitment: string; readonly seed: string };
-}
+/** 32 bytes. */
+export const HEX_32 = '^[0-9a-f]{64}$';
+const hex32 = () => Type.String({ pattern: HEX_32 });
+
+/** What takes part in the proof, as `GET /rounds/{roundId}` has it; the rest is compared with what it gives. */
+export const EndedRound = Type.Object({
+  roundId: Type.String(),
+  gameId: Type.Integer({ minimum: 1, maximum: 4_294_967_295 }),
+  status: Type.String(),
+  actions: Type.Array(Type.String()),
+  table: Type.Object({ wagerUsd: Type.Number(), rules: Type.Object({}, { additionalProperties: true }) }),
+  rulesHash: hex32(),
+  shoe: Type.Object({ index: Type.Integer({ minimum: 0 }), commitment: hex32(), seed: hex32() }),
+});
+export type EndedRound = Static<typeof EndedRound>;
 
 /** The members that the proof gives anew. */
 const PROVEN = ['phase', 'lastActionSeq', 'wageredUsd', 'payoutUsd', 'dealer', 'hands', 'insurance'] as const;
 
 /** Everything that is wrong with a round that is said to have ended; empty: it is proven. */
 export function roundFaults(round: EndedRound): string[] {
-  const checked = checkRules(round.table.rules);
+  const checked = checkRules(round.table.rules as Readonly<Record<string, unknown>>);
   if ('faults' in checked) return checked.faults.map(({ path, message }) => `/table${path} ${message}`);
   const { rules } = checked;
   const faults: string[] = [];

@@ -1,5 +1,5 @@
 /** Schemas that many requests and answers share: texts, amounts, times, ids, pages. */
-import { Type } from '#typebox';
+import { type Static, Type } from '#typebox';
 import { CELL_MAX } from '../entryId.js';
 import { MAX_MICROS, usdToMicros } from '../money.js';
 
@@ -40,6 +40,11 @@ export const AUDIT_REASON = Type.String({ pattern: REASON_PATTERN, description: 
 export const usd = (description: string) => Type.Number({ description });
 
 export const timestamp = () => Type.String({ format: 'date-time' });
+
+/** What a schema describes, as the stores hold it: times are dates, which the JSON of an answer has as RFC 3339 texts. */
+export type WithDates<Schema extends Type.TSchema, Times extends keyof Static<Schema>> = Readonly<
+  Omit<Static<Schema>, Times>
+> & { readonly [Time in Times]: Date | Extract<Static<Schema>[Time], null> };
 
 export const id = (description: string) =>
   Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description });

@@ -11,8 +11,8 @@ import type { Services } from '../services.js';
 const versionOf = (version: string, end: ApiVersionRow | undefined, nowMs: number) => ({
   version,
   status: statusOfVersion(end, nowMs),
-  deprecatedAt: end?.deprecatedAt.toISOString() ?? null,
-  sunsetAt: end?.sunsetAt.toISOString() ?? null,
+  deprecatedAt: end?.deprecatedAt ?? null,
+  sunsetAt: end?.sunsetAt ?? null,
   successor: end?.successor ?? null,
   migrationUrl: end?.migrationUrl ?? null,
 });
@@ -49,14 +49,7 @@ export const apiVersionRoutes = (services: Services): Route[] => [
           ends.find((end) => end.version === version),
           nowMs,
         ),
-        partners: uses
-          .filter((use) => use.version === version)
-          .map(({ partnerId, slug, lastUsedAt, requests24h }) => ({
-            partnerId,
-            slug,
-            requests24h,
-            lastUsedAt: lastUsedAt.toISOString(),
-          })),
+        partners: uses.filter((use) => use.version === version),
       })),
     };
   }),

@@ -23,16 +23,10 @@ const listCells = (services: Services): Route =>
         ...cell,
         ...places[i]!,
         epoch: jsonInteger(epoch),
-        bookedTo: cursorId === 0n ? null : new Date(entryTimeMs(cursorId)).toISOString(),
+        bookedTo: cursorId === 0n ? null : new Date(entryTimeMs(cursorId)),
       })),
       redis,
-      recoveries: recoveries.map(({ epoch, voided, startedAt, finishedAt, ...recovery }) => ({
-        ...recovery,
-        epoch: jsonInteger(epoch),
-        voidedOutcomes: voided,
-        startedAt: startedAt.toISOString(),
-        finishedAt: finishedAt?.toISOString() ?? null,
-      })),
+      recoveries,
     };
   });
 

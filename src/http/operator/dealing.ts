@@ -8,7 +8,7 @@ const shown = ({ isOn, reason, actor, changedAt }: DealingSwitch) => ({
   state: isOn ? 'ON' : 'OFF',
   reason,
   actor,
-  changedAt: changedAt?.toISOString() ?? null,
+  changedAt,
 });
 
 /** The change is in force, whatever becomes of the events: a worker makes those that are not made here. */

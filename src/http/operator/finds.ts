@@ -2,11 +2,12 @@
 import * as contract from '../../contract/endpoints/operatorFinds.js';
 import { entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
-import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
+import { jsonUsd } from '../../domain/exactJson.js';
 import { pathId } from '../found.js';
 import { isShownAsSpin } from '../partner/players.js';
 import { type Route, route } from '../route.js';
 import type { Services } from '../services.js';
+import { trafficOf } from './overview.js';
 
 const PLAYERS_FOUND_MAX = 10;
 
@@ -58,7 +59,7 @@ const listAllRounds = ({ store, spinIds }: Services): Route =>
       rounds: rounds.map(({ dealId, wageredMicros, payoutMicros, ...round }) => ({
         ...round,
         roundId: spinIds.encodeOne(dealId, round.partnerId),
-        createdAt: new Date(entryTimeMs(dealId)).toISOString(),
+        createdAt: new Date(entryTimeMs(dealId)),
         wageredUsd: jsonUsd(wageredMicros),
         payoutUsd: payoutMicros === null ? null : jsonUsd(payoutMicros),
       })),
@@ -93,26 +94,18 @@ const listProgressives = ({ store }: Services): Route =>
 
 const listTraffic = ({ store }: Services): Route =>
   route(contract.listTraffic, async ({ query }) => ({
-    days: (await store.finds.trafficDays(query.days, query.partnerId)).map(
-      ({ day, spins, wageredMicros, paidMicros }) => ({
-        day,
-        spins: jsonInteger(spins),
-        wageredUsd: jsonUsd(wageredMicros),
-        paidOutUsd: jsonUsd(paidMicros),
-      }),
-    ),
+    days: (await store.finds.trafficDays(query.days, query.partnerId)).map((each) => ({
+      day: each.day,
+      ...trafficOf(each),
+    })),
   }));
 
 const listTrafficHours = ({ store }: Services): Route =>
   route(contract.listTrafficHours, async ({ query }) => ({
-    hours: (await store.finds.trafficHours(query.hours, query.partnerId)).map(
-      ({ hour, spins, wageredMicros, paidMicros }) => ({
-        hour: hour.toISOString(),
-        spins: jsonInteger(spins),
-        wageredUsd: jsonUsd(wageredMicros),
-        paidOutUsd: jsonUsd(paidMicros),
-      }),
-    ),
+    hours: (await store.finds.trafficHours(query.hours, query.partnerId)).map((each) => ({
+      hour: each.hour,
+      ...trafficOf(each),
+    })),
   }));
 
 export const findRoutes = (services: Services): Route[] => [

@@ -11,10 +11,8 @@ export const ledgerDayRoutes = ({ store, process }: Pick<Services, 'store' | 'pr
     const newestDroppable = shiftDay(today, -keepDays - 1);
     const days = await store.ledgerDays.list(today);
     return {
-      days: days.map(({ archivedAt, droppedAt, ...day }) => ({
+      days: days.map((day) => ({
         ...day,
-        archivedAt: archivedAt?.toISOString() ?? null,
-        droppedAt: droppedAt?.toISOString() ?? null,
         isDroppable: day.state === 'ARCHIVED' && day.day <= newestDroppable,
       })),
       keepDays,

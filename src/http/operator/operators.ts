@@ -14,14 +14,8 @@ function shownOperator(row: OperatorRow) {
   const isExpired = row.expiresAt !== null && row.expiresAt.getTime() <= Date.now();
   const isRevoked = row.revokedAt !== null;
   return {
-    name: row.name,
-    role: row.role,
-    prefix: row.prefix,
+    ...row,
     status: isRevoked ? 'revoked' : isExpired ? 'expired' : 'active',
-    createdAt: row.createdAt.toISOString(),
-    issuedAt: row.issuedAt.toISOString(),
-    expiresAt: row.expiresAt?.toISOString() ?? null,
-    revokedAt: row.revokedAt?.toISOString() ?? null,
   };
 }
 
@@ -88,7 +82,7 @@ const shownSession = (
   operator: name,
   role,
   csrfToken: session?.csrfToken ?? null,
-  expiresAt: session?.expiresAt.toISOString() ?? null,
+  expiresAt: session?.expiresAt ?? null,
 });
 
 const sessionRoutes = ({ store, sessions }: Services): Route[] => [

@@ -3,13 +3,13 @@ import { randomUUID } from 'node:crypto';
 import * as contract from '../../contract/endpoints/operatorReads.js';
 import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
 import type { Traffic } from '../../postgres/operatorReads.js';
-import { listedWebhookOf } from '../partner/webhooks.js';
 import { type Route, route } from '../route.js';
 import type { Services } from '../services.js';
 
 const PROCESS_ID = randomUUID();
 
-const shown = ({ spins, wageredMicros, paidMicros }: Traffic) => ({
+/** Plays and money as answers show them. */
+export const trafficOf = ({ spins, wageredMicros, paidMicros }: Traffic) => ({
   spins: jsonInteger(spins),
   wageredUsd: jsonUsd(wageredMicros),
   paidOutUsd: jsonUsd(paidMicros),
@@ -17,25 +17,21 @@ const shown = ({ spins, wageredMicros, paidMicros }: Traffic) => ({
 
 const getOverview = ({ store, process }: Services): Route =>
   route(contract.getOverview, async () => {
-    const [traffic, { longestFailing, isDealing, ...attention }, counted] = await Promise.all([
+    const [traffic, { attention, failingWebhooks }, counted] = await Promise.all([
       store.overview.trafficToday(),
       store.overview.attention(),
       process.figures(),
     ]);
     return {
-      at: new Date().toISOString(),
-      today: { ...shown(traffic.all), partners: traffic.all.partners },
+      at: new Date(),
+      today: { ...trafficOf(traffic.all), partners: traffic.all.partners },
       busiest: traffic.busiest.map((each) => ({
         partnerId: each.partnerId,
         slug: each.slug,
-        ...shown(each),
+        ...trafficOf(each),
       })),
-      attention: { ...attention, dealing: isDealing ? 'ON' : 'OFF' },
-      failingWebhooks: longestFailing.map(({ partnerId, slug, ...webhook }) => ({
-        partnerId,
-        slug,
-        ...listedWebhookOf(webhook),
-      })),
+      attention,
+      failingWebhooks,
       process: { id: PROCESS_ID, ...counted },
     };
   });

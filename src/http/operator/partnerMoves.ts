@@ -1,17 +1,10 @@
 /** Moves of partners from cell to cell (docs/scaling.md). */
 import * as contract from '../../contract/endpoints/partners.js';
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
-import type { PartnerMove as MoveRow, NotMoved } from '../../postgres/partnerMoves.js';
+import type { NotMoved } from '../../postgres/partnerMoves.js';
 import type { Store } from '../../postgres/store.js';
 import { partnerOf, pathId } from '../found.js';
 import { type Route, route } from '../route.js';
-
-const shown = ({ requestedAt, switchedAt, finishedAt, ...move }: MoveRow) => ({
-  ...move,
-  requestedAt: requestedAt.toISOString(),
-  switchedAt: switchedAt?.toISOString() ?? null,
-  finishedAt: finishedAt?.toISOString() ?? null,
-});
 
 const FAULTS: Readonly<Record<Exclude<NotMoved, 'noSuchPartner'>, string>> = {
   noSuchCell: 'must be a cell of this installation',
@@ -31,10 +24,10 @@ export const partnerMoveRoutes = (store: Pick<Store, 'moves' | 'partners'>): Rou
       const details = [{ path: '/cell', message: FAULTS[move] }];
       throw invalid(details);
     }
-    return shown(move);
+    return move;
   }),
   route(contract.listMoves, async ({ params }) => {
     const { partnerId } = await partnerOf(store, params.id);
-    return { moves: (await store.moves.ofPartner(partnerId)).map(shown) };
+    return { moves: await store.moves.ofPartner(partnerId) };
   }),
 ];

@@ -39,7 +39,7 @@ const shownPartner = (row: PartnerRow) => ({
   isActive: row.isActive,
   dealing: row.isDealing ? 'ON' : 'OFF',
   cell: row.cell,
-  createdAt: row.createdAt.toISOString(),
+  createdAt: row.createdAt,
   spinRateLimit: row.spinRateLimit,
   apiRateLimit: row.apiRateLimit,
   openingBalanceUsd: usd(row.openingBalanceMicros),
@@ -108,8 +108,8 @@ const keyOf = (row: ApiKeyRow) => ({
   keyId: row.keyId,
   name: row.name,
   prefix: row.prefix,
-  createdAt: row.createdAt.toISOString(),
-  expiresAt: row.expiresAt?.toISOString() ?? null,
+  createdAt: row.createdAt,
+  expiresAt: row.expiresAt,
 });
 
 /** @throws ApiError (KS-4101) where it is not a time in the future. */
@@ -187,7 +187,7 @@ export const partnerRoutes = (services: Services): Route[] => {
         keys: keys.map((key) => ({
           ...keyOf(key),
           status: statusOf(key),
-          lastUsedAt: key.lastUsedAt?.toISOString() ?? null,
+          lastUsedAt: key.lastUsedAt,
         })),
       };
     }),

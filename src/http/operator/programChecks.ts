@@ -6,6 +6,6 @@ import type { Services } from '../services.js';
 export const programCheckRoutes = ({ store }: Pick<Services, 'store'>): Route[] => [
   route(contract.listProgramChecks, async ({ query: { page = 1, limit } }) => {
     const { checks, total } = await store.programChecks.page(page, limit);
-    return { checks: checks.map((check) => ({ ...check, at: check.at.toISOString() })), page, limit, total };
+    return { checks, page, limit, total };
   }),
 ];

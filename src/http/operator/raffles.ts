@@ -51,8 +51,8 @@ async function poolOf(row: GameRow, reveal: (gameId: number) => Promise<object>)
     ...(row.statusReason !== null && { statusReason: row.statusReason }),
     ...raffle.table,
     poolCommitment: raffle.commitment,
-    sealedAt: raffle.sealedAt?.toISOString() ?? null,
-    closedAt: raffle.closedAt?.toISOString() ?? null,
+    sealedAt: raffle.sealedAt ?? null,
+    closedAt: raffle.closedAt ?? null,
     // A raffle that was voided before it was sealed has none.
     reveal: raffle.closedAt === null || raffle.commitment === null ? null : await reveal(row.gameId),
   };

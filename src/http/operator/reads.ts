@@ -5,14 +5,14 @@ import { ApiError, ERRORS } from '../../domain/errors.js';
 import { ExactNumber, jsonInteger, jsonUsd } from '../../domain/exactJson.js';
 import type { LedgerEntry } from '../../domain/ledgerColumns.js';
 import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
-import type { ReportStatus } from '../../postgres/operatorReads.js';
+import type { ReportStatus } from '../../domain/settlement.js';
 import type { DeliveryRow } from '../../postgres/webhooks.js';
 import { booked, gameRowOf, isDropped, noSpin, partnerOf, playerOf } from '../found.js';
 import { operatorGame } from '../partner/games.js';
 import { isShownAsSpin, spinRecords } from '../partner/players.js';
-import { deliveryOf } from '../partner/webhooks.js';
 import { cursorOf, type Route, route, wrongCursor } from '../route.js';
 import type { Services } from '../services.js';
+import { trafficOf } from './overview.js';
 
 const ENTRY_ID = /^[1-9]\d{0,18}$/;
 /** Of a signed 64-bit integer. */
@@ -30,12 +30,7 @@ const listGameDays = ({ store }: Services): Route =>
     const row = await gameRowOf(store, params.id);
     const days = await store.overview.gameDays(row.gameId, query.limit);
     return {
-      days: days.map(({ day, spins, wageredMicros, paidMicros }) => ({
-        day,
-        spins: jsonInteger(spins),
-        wageredUsd: jsonUsd(wageredMicros),
-        paidOutUsd: jsonUsd(paidMicros),
-      })),
+      days: days.map((each) => ({ day: each.day, ...trafficOf(each) })),
     };
   });
 
@@ -45,7 +40,7 @@ function statementEntry({ spinIds }: Services, entry: LedgerEntry) {
   return {
     entryId: String(entry.id),
     kind: entry.kind,
-    createdAt: new Date(entryTimeMs(entry.id)).toISOString(),
+    createdAt: new Date(entryTimeMs(entry.id)),
     gameId: entry.gameId === 0 ? null : entry.gameId,
     wagerUsd: jsonUsd(BigInt(entry.wagerMicros)),
     creditUsd: jsonUsd(BigInt(entry.creditMicros)),
@@ -75,7 +70,7 @@ const getStatement = (services: Services): Route =>
       playerId,
       status: player.status,
       balanceUsd: jsonUsd(BigInt(player.balanceMicros)),
-      createdAt: new Date(player.createdAtMs).toISOString(),
+      createdAt: new Date(player.createdAtMs),
       entries: entries.map((entry) => statementEntry(services, entry)),
       nextCursor: isLast ? null : String(next),
     };
@@ -107,15 +102,7 @@ const showSpin = (services: Services): Route =>
         outcomeIndex: hasPlace ? entry.outcomeIndex : null,
         outcomeCode: entry.outcomeCode,
       },
-      block:
-        block === undefined
-          ? null
-          : {
-              fromIndex: jsonInteger(block.fromIndex),
-              toIndex: jsonInteger(block.toIndex),
-              commitment: block.commitment,
-              createdAt: block.createdAt.toISOString(),
-            },
+      block: block ?? null,
     };
   });
 
@@ -125,7 +112,7 @@ const listAllDeliveries = ({ store }: Services): Route =>
     const status = (query.status ?? 'failed') as DeliveryRow['status'];
     const of = { status, partnerId: query.partnerId ?? null };
     const { deliveries, total } = await store.overview.deliveries(of, page, limit);
-    return { deliveries: deliveries.map(deliveryOf), page, limit, total };
+    return { deliveries, page, limit, total };
   });
 
 const listAllSettlements = ({ store }: Services): Route =>

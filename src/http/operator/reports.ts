@@ -17,14 +17,7 @@ const EVENT_CURSOR = /^a(\d{1,18})\.w(\d{1,18})$/;
 /** Events of a piece of CSV. */
 const CSV_EVENTS = 1000;
 
-interface GamesQuery {
-  readonly interval: string;
-  readonly from?: string;
-  readonly to?: string;
-  readonly gameId?: number;
-  readonly cursor?: string;
-  readonly escapeFormulas?: string;
-}
+type GamesQuery = RouteRequest<typeof contract.getPartnerGamesReport>['query'];
 
 /** @throws ApiError: KS-4102 where a day of RANGE is missing, KS-4105 where one is none, or they run backwards */
 function daysOf(query: GamesQuery, today: string): Pick<GamesWanted, 'from' | 'to' | 'isToNow'> {
@@ -211,7 +204,6 @@ function eventsWanted({ query }: EventsRequest): { wanted: EventsWanted; place: 
   };
 }
 
-const eventOf = ({ at, ...event }: SignificantEvent) => ({ ...event, at: at.toISOString() });
 const eventRowOf = ({ eventId, at, type, severity, actor, subject, partnerId, data }: SignificantEvent) => ({
   eventId,
   at: at.toISOString(),
@@ -277,7 +269,7 @@ export const reportRoutes = (services: Services): Route[] => [
         request.query.limit,
       );
       const nextCursor = next === undefined ? null : `a${next.auditId}.w${next.winId}`;
-      return { events: events.map(eventOf), nextCursor };
+      return { events, nextCursor };
     },
     { csvPieces: (request) => eventsCsv(services, request) },
   ),

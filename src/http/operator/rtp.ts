@@ -64,7 +64,7 @@ async function gameRtp(services: Services, row: GameRow, days: number | undefine
   return {
     gameConfigId: row.gameId,
     expected: await expectedOf(services, row),
-    judgedAt: newest[0]?.judgedAt.toISOString() ?? null,
+    judgedAt: newest[0]?.judgedAt ?? null,
     windows: newest.map(windowOf),
     ...(days === undefined ? {} : { history: (await rtp.history(row.gameId, days)).map(recordOf) }),
   };
@@ -74,12 +74,12 @@ const reviewOf = (review: RtpReview) => ({
   reviewId: review.reviewId,
   gameConfigId: review.gameId,
   window: review.window,
-  openedAt: review.openedAt.toISOString(),
+  openedAt: review.openedAt,
   status: review.closedAt === null ? 'OPEN' : 'CLOSED',
   finding: review.finding,
-  notes: review.notes.map(({ at, by, text }) => ({ at: at.toISOString(), by, text })),
+  notes: review.notes,
   records: review.records.map(recordOf),
-  closedAt: review.closedAt?.toISOString() ?? null,
+  closedAt: review.closedAt,
   closedBy: review.closedBy,
 });
 

@@ -7,7 +7,7 @@ import { EVENT_TYPES, webhookSecret } from '../../domain/webhook.js';
 import { check, type JsonObject } from '../body.js';
 import { type Route, route } from '../route.js';
 import type { Services } from '../services.js';
-import { checked, DELIVERY_ID, SECRET_BYTES, webhookIdOf, webhookOf, webhookRefused } from './webhooks.js';
+import { checked, DELIVERY_ID, SECRET_BYTES, webhookIdOf, webhookRefused } from './webhooks.js';
 
 const PREVIOUS_SECRET_MS = 86_400_000;
 
@@ -31,7 +31,7 @@ const changingRoutes = (services: Services): Route[] => [
     const row = await services.store.webhooks.update(id, { url, events, isActive });
     // It may have been deleted in between.
     if (row === undefined) throw webhookRefused('missing');
-    return webhookOf(row);
+    return row;
   }),
   route(contract.rotateWebhookSecret, async ({ partner, params }) => {
     const id = await webhookIdOf(services, partner, params.id);

@@ -8,7 +8,6 @@ import type { WebhookBody } from '../../domain/requests.js';
 import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
 import { FAULTS_MAX } from '../../domain/validation.js';
 import { EVENT_TYPES, webhookSecret } from '../../domain/webhook.js';
-import type { ListedWebhook, WebhookRow } from '../../postgres/webhooks.js';
 import type { JsonObject } from '../body.js';
 import { pathId } from '../found.js';
 import { type Route, route } from '../route.js';
@@ -20,43 +19,6 @@ export const DELIVERY_ID = /^dlv_[0-9a-f]{32}$/;
 
 export const webhookRefused = (state: 'missing' | 'foreign'): ApiError =>
   new ApiError(state === 'foreign' ? ERRORS.webhookForeign : ERRORS.webhookNotFound);
-
-export const webhookOf = (row: WebhookRow) => ({
-  id: row.webhookId,
-  url: row.url,
-  events: row.events,
-  isActive: row.isActive,
-  createdAt: row.createdAt.toISOString(),
-});
-
-/** As {@link webhookOf}, with how its receiver does. */
-export const listedWebhookOf = ({ health, ...row }: ListedWebhook) => ({
-  ...webhookOf(row),
-  health: {
-    ...health,
-    failingSince: health.failingSince?.toISOString() ?? null,
-    restsUntil: health.restsUntil?.toISOString() ?? null,
-  },
-});
-
-interface Attempted {
-  readonly deliveryId: string;
-  readonly createdAt: Date;
-  readonly lastAttemptAt: Date | null;
-  readonly nextAttemptAt: Date | null;
-}
-
-/** A delivery as lists show it. */
-export const deliveryOf = <Row extends Attempted>(row: Row) => {
-  const { deliveryId, createdAt, lastAttemptAt, nextAttemptAt, ...rest } = row;
-  return {
-    id: deliveryId,
-    ...rest,
-    createdAt: createdAt.toISOString(),
-    lastAttemptAt: lastAttemptAt?.toISOString() ?? null,
-    nextAttemptAt: nextAttemptAt?.toISOString() ?? null,
-  };
-};
 
 /** What is wrong with the event types of a registration: all of it, as far as an answer tells it. */
 function eventFaults(events: unknown): Fault[] {
@@ -128,10 +90,10 @@ export const webhookRoutes = (services: Services): Route[] => {
       const sealed = services.webhooks.sealSecret(secret);
       const row = await store.webhooks.create({ partnerId, url, events, secret: sealed });
       if (row === undefined) throw new ApiError(ERRORS.capReached);
-      return { ...webhookOf(row), secret };
+      return { ...row, secret };
     }),
     route(contract.listWebhooks, async ({ partner }) => {
-      return { webhooks: (await store.webhooks.list(partner.partnerId)).map(listedWebhookOf) };
+      return { webhooks: await store.webhooks.list(partner.partnerId) };
     }),
     route(contract.deleteWebhook, async ({ partner, params }) => {
       const id = pathId(params.id);
@@ -143,7 +105,7 @@ export const webhookRoutes = (services: Services): Route[] => {
       const id = await webhookIdOf(services, partner, params.id);
       const { page = 1, limit } = query;
       const { deliveries, total } = await store.webhooks.deliveryPage(id, page, limit);
-      return { deliveries: deliveries.map(deliveryOf), page, limit, total };
+      return { deliveries, page, limit, total };
     }),
     route(contract.resendFailed, async ({ actor, body }) => {
       const time = timeOf(body.since);
