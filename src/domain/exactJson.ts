@@ -33,6 +33,13 @@ export class ExactNumber {
 
 export type JsonNumber = number | ExactNumber;
 
+/** What a schema describes, with amounts and counts that may be beyond a double. */
+export type WithSums<Described, Counts> = {
+  readonly [Name in keyof Described]: Name extends `${string}Usd` | Counts
+    ? Described[Name] | ExactNumber
+    : Described[Name];
+};
+
 /** A whole number as a JSON number, exact whatever its size. */
 export const jsonInteger = (value: bigint): JsonNumber =>
   value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER)

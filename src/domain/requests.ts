@@ -3,6 +3,8 @@
  * PAR sheets have their own file (par.ts). The rules: docs/contract.md §2 to §17.
  */
 
+export { BlackjackPays, BlackjackRules, DoubleOn } from './games/blackjackRules.js';
+export { RafflePrize } from './games/prizeTable.js';
 export {
   ApiVersion,
   ApiVersionList,
@@ -184,7 +186,6 @@ export {
   PoolResponse,
   PoolReveal,
   RaffleBody,
-  RafflePrize,
   RaffleResponse,
   RaffleVoidResponse,
 } from './schemas/raffles.js';
@@ -216,12 +217,9 @@ export {
 export {
   ActionBody,
   BlackjackBody,
-  BlackjackPays,
   BlackjackResponse,
-  BlackjackRules,
   BlackjackRulesBody,
   DealBody,
-  DoubleOn,
   HandStatus,
   RoundAction,
   RoundActionName,
@@ -296,6 +294,7 @@ export {
   DeliveryStatus,
   EndpointHealth,
   EndpointState,
+  EVENT_TYPES,
   EVENTS,
   Event,
   EventFeed,

@@ -2,7 +2,6 @@
 import { decimalOf, toCommonExponent } from './decimal.js';
 import type { ParSheet } from './par.js';
 import type { OutcomeStatistics } from './presentation.js';
-import { rtpOf } from './settlement.js';
 
 export interface Paid {
   readonly spins: number;
@@ -41,6 +40,16 @@ export const RTP_WINDOWS = ['ROLLING_30', 'LIFE'] as const;
 export type RtpWindow = (typeof RTP_WINDOWS)[number];
 export const RTP_STATES = ['NOT_JUDGED', 'ALERT', 'TOO_FEW', 'REVIEW', 'WATCH', 'WITHIN'] as const;
 export type RtpState = (typeof RTP_STATES)[number];
+
+const RTP_SCALE = 1_000_000n;
+
+/** Paid over wagered, to 6 decimals, half up; null where nothing was wagered. */
+export function rtpOf(wageredMicros: bigint, paidMicros: bigint): number | null {
+  if (wageredMicros <= 0n) return null;
+  const scaled = (2n * paidMicros * RTP_SCALE + wageredMicros) / (2n * wageredMicros);
+  // Division of two exact numbers gives the double nearest to the quotient, which is the one that its decimals denote.
+  return Number(scaled) / Number(RTP_SCALE);
+}
 
 /** The shape of one spin's payout, in wagers. */
 export interface SheetMoments {

@@ -6,7 +6,8 @@ import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import type { Static } from '#typebox';
 import type { CsvText } from './csv.js';
-import { ExactNumber, type JsonNumber, jsonInteger, jsonUsd, unmarked } from './exactJson.js';
+import { ExactNumber, type JsonNumber, jsonInteger, jsonUsd, unmarked, type WithSums } from './exactJson.js';
+import { rtpOf } from './rtp.js';
 import type {
   ReportStatus as ReportStatusSchema,
   SettlementGame,
@@ -37,13 +38,6 @@ export interface OpenRounds {
   readonly rounds: bigint;
   readonly wageredMicros: bigint;
 }
-
-/** What a schema describes, with amounts and counts that may be beyond a double. */
-type WithSums<Described, Counts> = {
-  readonly [Name in keyof Described]: Name extends `${string}Usd` | Counts
-    ? Described[Name] | ExactNumber
-    : Described[Name];
-};
 
 export type Breakdown = WithSums<Static<typeof SettlementGame>, 'spins'>;
 
@@ -82,16 +76,6 @@ export const shiftDay = (day: string, days: number): string => dayOf(startOf(day
 export const overAfterMs = (skewMaxMs: number): number => (skewMaxMs < DAY_MS ? skewMaxMs : 0);
 
 // Figures ------------------------------------------------------------------------------------------------------------
-
-const RTP_SCALE = 1_000_000n;
-
-/** Paid over wagered, to 6 decimals, half up; null where nothing was wagered. */
-export function rtpOf(wageredMicros: bigint, paidMicros: bigint): number | null {
-  if (wageredMicros <= 0n) return null;
-  const scaled = (2n * paidMicros * RTP_SCALE + wageredMicros) / (2n * wageredMicros);
-  // Division of two exact numbers gives the double nearest to the quotient, which is the one that its decimals denote.
-  return Number(scaled) / Number(RTP_SCALE);
-}
 
 /**
  * Makes the report of a day.

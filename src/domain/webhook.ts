@@ -1,24 +1,15 @@
 /** Webhooks: event types, the ids and bodies of events, and how an attempt is signed (docs/contract.md §13). */
 import { createHmac, type KeyObject } from 'node:crypto';
-import { exactJson, type JsonNumber } from './exactJson.js';
+import type { Static } from '#typebox';
+import { exactJson, type WithSums } from './exactJson.js';
+import { EVENT_TYPES, type EVENTS, type GameStatusChanged } from './schemas/webhooks.js';
 
-/** What a webhook can subscribe to. */
-export const EVENT_TYPES = [
-  'spin.large_win',
-  'settlement.report_ready',
-  'block.low_reserve',
-  'api_key.expiring',
-] as const;
 export type SubscribedEventType = (typeof EVENT_TYPES)[number];
 export type EventType = keyof EventData;
 
-/** What no webhook gets, only a person by e-mail. */
-type EmailOnly = 'webhook.deactivated' | 'settlement.overdue' | OperatorEvent;
 /** What no partner is told of, only the operator by e-mail. */
 export type OperatorEvent = 'program.check_failed';
-/** What no webhook gets, only the feed and a person by e-mail. */
-export type FeedOnly = 'game.status_changed';
-export type WebhookEventType = Exclude<EventType, EmailOnly | FeedOnly>;
+export type WebhookEventType = keyof typeof EVENTS;
 
 /** What the feed of events shows. */
 export const IN_FEED: readonly EventType[] = [
@@ -31,49 +22,19 @@ export const IN_FEED: readonly EventType[] = [
 export const SENT_TO_ALL: ReadonlySet<EventType> = new Set(['api.version.deprecated']);
 
 /** Why a game stops or goes on: a change of its own status, its tickets, the switch of all games, that of its partner. */
-export type GameStatusReason = 'OPERATOR' | 'RESTORED' | 'VOIDED' | 'SOLD_OUT' | 'SWITCH' | 'PARTNER_SWITCH';
+export type GameStatusReason = EventData['game.status_changed']['reason'];
+
+/** The data of an event that webhooks get. */
+type Sent<Type extends WebhookEventType> = Readonly<Static<(typeof EVENTS)[Type]>['data']>;
 
 /** The data of each event, its members in the order in which they are sent. */
 export interface EventData {
-  'spin.large_win': {
-    readonly spinId: string;
-    readonly roundId?: string;
-    readonly gameId: number;
-    readonly playerId: string;
-    readonly payoutUsd: number;
-    readonly prizeTier: number;
-    readonly requestId?: string;
-  };
-  'settlement.report_ready': {
-    readonly reportDate: string;
-    readonly revision: number;
-    readonly integrityHash: string;
-    readonly totalSpins: JsonNumber;
-    readonly ggrUsd: JsonNumber;
-  };
-  'block.low_reserve': {
-    readonly gameId: number;
-    readonly readyBlocks: number;
-    readonly minReadyBlocks: number;
-  };
-  'api_key.expiring': {
-    readonly keyId: number;
-    readonly name: string | null;
-    readonly expiresAt: string;
-    readonly daysLeft: number;
-  };
-  'api.version.deprecated': {
-    readonly version: string;
-    readonly deprecatedAt: string;
-    readonly sunsetAt: string;
-    readonly successor: string | null;
-    readonly migrationUrl: string | null;
-  };
-  'game.status_changed': {
-    readonly gameId: number;
-    readonly status: 'ACTIVE' | 'SUSPENDED' | 'CLOSED' | 'DEALING_OFF';
-    readonly reason: GameStatusReason;
-  };
+  'spin.large_win': Sent<'spin.large_win'>;
+  'settlement.report_ready': WithSums<Sent<'settlement.report_ready'>, 'totalSpins'>;
+  'block.low_reserve': Sent<'block.low_reserve'>;
+  'api_key.expiring': Sent<'api_key.expiring'>;
+  'api.version.deprecated': Sent<'api.version.deprecated'>;
+  'game.status_changed': Readonly<Static<typeof GameStatusChanged>['data']>;
   'webhook.deactivated': {
     readonly webhookId: number;
     readonly url: string;

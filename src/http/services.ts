@@ -1,5 +1,4 @@
 /** What the handlers ask of the rest of the program, by what it is about. */
-import type { Static } from '#typebox';
 import type { Adjuster } from '../cells/adjuster.js';
 import type { CellViews } from '../cells/cellViews.js';
 import type { Confirmations } from '../cells/confirmations.js';
@@ -16,9 +15,9 @@ import type { ErrorEntry } from '../domain/errors.js';
 import type { Environment, Game, Partner } from '../domain/game.js';
 import type { EntryKind } from '../domain/ledgerEntry.js';
 import type { OutcomeStatistics } from '../domain/presentation.js';
-import type { FrontEndProcess } from '../domain/requests.js';
 import type { SpinIds } from '../domain/spinId.js';
 import type { SpinTail } from '../domain/spinTail.js';
+import type { ProcessFigures } from '../metrics/metrics.js';
 import type { Store } from '../postgres/store.js';
 import type { Found } from '../requestIds/secondPass.js';
 import type { Settlements } from '../settlement/settlements.js';
@@ -96,9 +95,6 @@ export interface WebhookServices {
   recorded(deliveries: number): void;
 }
 
-/** What this process has counted since its start. */
-type ProcessFigures = Readonly<Omit<Static<typeof FrontEndProcess>, 'id'>>;
-
 /** This process: its clock, its state, its faults. */
 export interface ProcessServices {
   /** Milliseconds since the epoch. */
@@ -111,6 +107,7 @@ export interface ProcessServices {
   readonly ledgerKeepDays: number;
   /** SHA-256 of the list of the program's files, hexadecimal; null: there is none. */
   manifest(): string | null;
+  /** What this process has counted since its start. */
   figures(): Promise<ProcessFigures>;
   /** What is missing before this process can serve; empty once it can. */
   readiness(): Promise<{ readonly status: number; readonly body: string }>;

@@ -7,10 +7,15 @@
  */
 import { performance } from 'node:perf_hooks';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, type Metric, Registry } from 'prom-client';
+import type { Static } from '#typebox';
 import { ERRORS } from '../domain/errors.js';
+import type { FrontEndProcess } from '../domain/requests.js';
 import { FastHistogram } from './fastHistogram.js';
-import { type PartnerFigures, PartnerTraffic } from './partnerTraffic.js';
+import { PartnerTraffic } from './partnerTraffic.js';
 import { inTime, type Sample, Scraped, type Series } from './scraped.js';
+
+/** What an operator is shown of a process. */
+export type ProcessFigures = Readonly<Omit<Static<typeof FrontEndProcess>, 'id'>>;
 
 export const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 const LAG_BUCKETS = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2.5, 5, 15, 60, 300, 1800];
@@ -207,12 +212,7 @@ export class Metrics {
   }
 
   /** What an operator is shown of this process: spins, errors, how long answers to spins took, and whose requests they were. */
-  async figures(): Promise<{
-    spins: number;
-    errors: { operation: string; errorCode: string; count: number }[];
-    spinSeconds: { leSeconds: number | null; count: number }[];
-    partners: PartnerFigures[];
-  }> {
+  async figures(): Promise<ProcessFigures> {
     const { values } = await this.#errors.get();
     return {
       spins: this.#dealt,

@@ -25,7 +25,7 @@ interface Totals {
   errors: number;
 }
 
-export interface PartnerFigures extends Readonly<Totals> {
+interface PartnerFigures extends Readonly<Totals> {
   /** Null: all others. */
   readonly partnerId: number | null;
 }

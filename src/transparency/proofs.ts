@@ -2,9 +2,11 @@
  * Proofs of what was dealt (docs/proofs.md), made of what Postgres has: the path in the block, the entry, and the log's proof of it. What is given
  * away holds: each path is held against the root that the entry or the checkpoint names.
  */
+import type { Static } from '#typebox';
 import { type BlackjackRules, rulesHash } from '../domain/games/blackjackRules.js';
 import { SHOE_SEED_BYTES, shoeCommitment } from '../domain/games/shoe.js';
 import { unpackOutcomes } from '../domain/outcome.js';
+import type { ProvenOutcome } from '../domain/requests.js';
 import {
   blockPath,
   GROUP_LEAVES,
@@ -96,7 +98,7 @@ export class Proofs {
   async outcome(
     logged: LoggedEntry,
     { gameId, index }: DealtOutcome,
-  ): Promise<{ outcome: { index: number; code: number; nonce: string }; path: string[] }> {
+  ): Promise<{ outcome: Static<typeof ProvenOutcome>; path: string[] }> {
     const { opening } = logged;
     const { fromIndex } = opening;
     const place = index - fromIndex;

@@ -3,7 +3,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { exactJson, jsonUsd, parseExactJson } from '../../src/domain/exactJson.js';
 import { poolRtp } from '../../src/domain/games/prizeTable.js';
-import { composeReport, isDay, rtpOf, seal } from '../../src/domain/settlement.js';
+import { rtpOf } from '../../src/domain/rtp.js';
+import { composeReport, isDay, seal } from '../../src/domain/settlement.js';
 import { hashOf, microsOf } from '../support/settlement.js';
 
 const EXACT_MICROS = 2n ** 33n * 1_000_000n;

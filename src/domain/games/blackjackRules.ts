@@ -1,24 +1,28 @@
 /** The rules of a blackjack game: validated, completed with the defaults, fixed for life, and named by their hash. */
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
+import { type Static, Type } from '#typebox';
+import { choice } from '../schemas/common.js';
+
+export const BlackjackPays = choice(['3:2', '6:5'], 'What a natural pays');
+
+export const DoubleOn = choice(['any2', '9-11'], 'On which two cards a hand may be doubled');
 
 /** The rules of a table; {@link DEFAULT_RULES} has the defaults. */
-export interface BlackjackRules {
-  /** 1..8 */
-  readonly decks: number;
-  readonly dealerHitsSoft17: boolean;
-  readonly blackjackPays: '3:2' | '6:5';
-  readonly doubleOn: 'any2' | '9-11';
-  readonly doubleAfterSplit: boolean;
-  /** 1..4; 1 allows no split. */
-  readonly maxHands: number;
-  readonly resplitAces: boolean;
-  readonly hitSplitAces: boolean;
-  /** The dealer looks for a natural under an ace or a ten before the player acts. */
-  readonly peek: boolean;
-  readonly insurance: boolean;
-  readonly lateSurrender: boolean;
-}
+export const BlackjackRules = Type.Object({
+  decks: Type.Integer({ minimum: 1, maximum: 8, description: '6 where absent' }),
+  dealerHitsSoft17: Type.Boolean({ description: 'false where absent' }),
+  blackjackPays: BlackjackPays,
+  doubleOn: DoubleOn,
+  doubleAfterSplit: Type.Boolean({ description: 'true where absent' }),
+  maxHands: Type.Integer({ minimum: 1, maximum: 4, description: '2 where absent; 1 allows no split' }),
+  resplitAces: Type.Boolean({ description: 'false where absent' }),
+  hitSplitAces: Type.Boolean({ description: 'false where absent' }),
+  peek: Type.Boolean({ description: 'The dealer looks for a natural first; true where absent' }),
+  insurance: Type.Boolean({ description: 'true where absent' }),
+  lateSurrender: Type.Boolean({ description: 'false where absent' }),
+});
+export type BlackjackRules = Readonly<Static<typeof BlackjackRules>>;
 
 export const DEFAULT_RULES: BlackjackRules = {
   decks: 6,

@@ -2,10 +2,13 @@
  * The prize table of a raffle: what its tickets cost and win, how it is checked, written, rendered. A ticket is a code: 0 is no win,
  * n is the n-th prize of the table.
  */
+
+import { type Static, Type } from '#typebox';
 import type { Fault } from '../errors.js';
 import { microsToUsdText, usdToMicros } from '../money.js';
 import { celebrationTierOf, type RenderedSheet } from '../presentation.js';
-import { rtpOf } from '../settlement.js';
+import { rtpOf } from '../rtp.js';
+import { opaque, usd } from '../schemas/common.js';
 
 export const MAX_POOL_SIZE = 1_000_000;
 /**
@@ -33,12 +36,26 @@ export interface PrizeTable {
   readonly prizes: readonly Prize[];
 }
 
+const PRIZES_MAX = 1000;
+
+export const RafflePrize = Type.Object({
+  prizeName: opaque('What it is called in the response of a spin; not «No Win»'),
+  prizeTier: Type.Integer({ minimum: 1, maximum: 6 }),
+  valueUsd: usd('What it pays: above 0, with at most 6 decimals'),
+  count: Type.Integer({ minimum: 1, maximum: MAX_POOL_SIZE, description: 'Tickets that win it' }),
+});
+
 /** A prize table as it is sent, shown and sealed: in USD. */
-export interface PrizeTableUsd {
-  readonly ticketPriceUsd: number;
-  readonly poolSize: number;
-  readonly prizes: readonly { prizeName: string; prizeTier: number; valueUsd: number; count: number }[];
-}
+export const PrizeTableUsd = Type.Object({
+  ticketPriceUsd: usd('What a ticket costs: above 0, with at most 6 decimals'),
+  poolSize: Type.Integer({ minimum: 1, maximum: MAX_POOL_SIZE, description: 'Tickets in all' }),
+  prizes: Type.Array(RafflePrize, {
+    minItems: 1,
+    maxItems: PRIZES_MAX,
+    description: 'The certified prize table; its counts sum to poolSize at the most, no-win tickets fill up',
+  }),
+});
+export type PrizeTableUsd = Readonly<Static<typeof PrizeTableUsd>>;
 
 /** Reads a table whose members are of their types and in their ranges; gives all that is wrong with its numbers. */
 export function checkPrizeTable(sent: PrizeTableUsd): { table: PrizeTable } | { faults: Fault[] } {
@@ -75,12 +92,12 @@ export function checkPrizeTable(sent: PrizeTableUsd): { table: PrizeTable } | { 
   return faults.length > 0 ? { faults } : { table: { ticketPriceMicros, poolSize, prizes } };
 }
 
-const usd = (micros: number): number => Number(microsToUsdText(micros));
+const usdOf = (micros: number): number => Number(microsToUsdText(micros));
 
 export const prizeTableUsd = ({ ticketPriceMicros, poolSize, prizes }: PrizeTable): PrizeTableUsd => ({
-  ticketPriceUsd: usd(ticketPriceMicros),
+  ticketPriceUsd: usdOf(ticketPriceMicros),
   poolSize,
-  prizes: prizes.map(({ valueMicros, ...prize }) => ({ ...prize, valueUsd: usd(valueMicros) })),
+  prizes: prizes.map(({ valueMicros, ...prize }) => ({ ...prize, valueUsd: usdOf(valueMicros) })),
 });
 
 /** The table as RFC 8785 text: members by name, numbers and strings as ECMAScript writes them. */

@@ -12,7 +12,9 @@
  * pool is sealed; seed, nonce and order when the last ticket is sold (docs/contract.md §10).
  */
 import { createCipheriv, createHash } from 'node:crypto';
+import type { Static } from '#typebox';
 import { unpackOutcomes } from '../outcome.js';
+import type { PoolReveal } from '../schemas/raffles.js';
 import {
   checkPrizeTable,
   NO_WIN,
@@ -119,14 +121,7 @@ export interface RevealedPool extends PrizeTableUsd {
   readonly gameConfigId: number;
   /** Hexadecimal. */
   readonly poolCommitment: string;
-  readonly reveal: {
-    /** Hexadecimal. */
-    readonly seed: string;
-    /** Hexadecimal. */
-    readonly nonce: string;
-    /** Base64 of the ticket codes, 16 bits each, little endian. */
-    readonly order: string;
-  };
+  readonly reveal: Static<typeof PoolReveal>;
 }
 
 /** Everything that is wrong with a revealed pool; empty where it is what was committed to, and fairly shuffled. */

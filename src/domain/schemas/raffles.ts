@@ -1,17 +1,8 @@
 /** Raffles: how one is made, and its pool. */
 import { type Static, Type } from '#typebox';
-import { MAX_POOL_SIZE } from '../games/prizeTable.js';
+import { PrizeTableUsd } from '../games/prizeTable.js';
 import { CONFIG_NAME_PATTERN, nullable, opaque, timestamp, usd } from './common.js';
 import { GameResponse } from './games.js';
-
-const PRIZES_MAX = 1000;
-
-export const RafflePrize = Type.Object({
-  prizeName: opaque('What it is called in the response of a spin; not «No Win»'),
-  prizeTier: Type.Integer({ minimum: 1, maximum: 6 }),
-  valueUsd: usd('What it pays: above 0, with at most 6 decimals'),
-  count: Type.Integer({ minimum: 1, maximum: MAX_POOL_SIZE, description: 'Tickets that win it' }),
-});
 
 export const RaffleBody = Type.Object({
   displayName: opaque('Name shown to players'),
@@ -19,13 +10,7 @@ export const RaffleBody = Type.Object({
     pattern: CONFIG_NAME_PATTERN,
     description: "System identifier, unique across the partner's games",
   }),
-  ticketPriceUsd: usd('What a ticket costs: above 0, with at most 6 decimals'),
-  poolSize: Type.Integer({ minimum: 1, maximum: MAX_POOL_SIZE, description: 'Tickets in all' }),
-  prizes: Type.Array(RafflePrize, {
-    minItems: 1,
-    maxItems: PRIZES_MAX,
-    description: 'The certified prize table; its counts sum to poolSize at the most, no-win tickets fill up',
-  }),
+  ...PrizeTableUsd.properties,
 });
 
 export const RaffleResponse = Type.Object({

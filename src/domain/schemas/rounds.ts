@@ -1,6 +1,7 @@
 /** Blackjack: tables, and the rounds that are played at them. */
 import { type Static, Type } from '#typebox';
 import { ACTIONS } from '../games/blackjack.js';
+import { BlackjackRules } from '../games/blackjackRules.js';
 import { ROUND_STATUSES } from '../games/round.js';
 import {
   CONFIG_NAME_PATTERN,
@@ -17,29 +18,9 @@ import {
 import { GameResponse } from './games.js';
 import { PlayerBalance } from './spins.js';
 
-export const BlackjackPays = choice(['3:2', '6:5'], 'What a natural pays');
-
-export const DoubleOn = choice(['any2', '9-11'], 'On which two cards a hand may be doubled');
-
-const rules = {
-  decks: Type.Integer({ minimum: 1, maximum: 8, description: '6 where absent' }),
-  dealerHitsSoft17: Type.Boolean({ description: 'false where absent' }),
-  blackjackPays: BlackjackPays,
-  doubleOn: DoubleOn,
-  doubleAfterSplit: Type.Boolean({ description: 'true where absent' }),
-  maxHands: Type.Integer({ minimum: 1, maximum: 4, description: '2 where absent; 1 allows no split' }),
-  resplitAces: Type.Boolean({ description: 'false where absent' }),
-  hitSplitAces: Type.Boolean({ description: 'false where absent' }),
-  peek: Type.Boolean({ description: 'The dealer looks for a natural first; true where absent' }),
-  insurance: Type.Boolean({ description: 'true where absent' }),
-  lateSurrender: Type.Boolean({ description: 'false where absent' }),
-};
-
-export const BlackjackRulesBody = Type.Partial(Type.Object(rules), {
+export const BlackjackRulesBody = Type.Partial(BlackjackRules, {
   description: 'What differs from the defaults',
 });
-
-export const BlackjackRules = Type.Object(rules);
 
 const roundTimeoutS = Type.Integer({
   minimum: 60,

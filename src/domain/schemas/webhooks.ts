@@ -1,8 +1,15 @@
 /** Webhooks: registrations, deliveries, and the events that are sent. */
 import { type Static, Type } from '#typebox';
-import { EVENT_TYPES, type FeedOnly, type WebhookEventType } from '../webhook.js';
 import { choice, nullable, pageMembers, timestamp, usd } from './common.js';
 import { SandboxMark } from './sandbox.js';
+
+/** What a webhook can subscribe to. */
+export const EVENT_TYPES = [
+  'spin.large_win',
+  'settlement.report_ready',
+  'block.low_reserve',
+  'api_key.expiring',
+] as const;
 
 export const WebhookEvent = choice(EVENT_TYPES);
 
@@ -107,7 +114,7 @@ export const DeliveryPage = Type.Object({
   ...pageMembers,
 });
 
-const eventOf = (event: WebhookEventType | FeedOnly, data: Type.TProperties) =>
+const eventOf = <Data extends Type.TProperties>(event: string, data: Data) =>
   Type.Object({
     id: Type.String({ description: 'The same in every attempt, and for every webhook' }),
     event: Type.Literal(event),
@@ -154,7 +161,7 @@ export const EVENTS = {
     successor: nullable(Type.String()),
     migrationUrl: nullable(Type.String()),
   }),
-} satisfies Record<WebhookEventType, Type.TSchema>;
+} satisfies Record<(typeof EVENT_TYPES)[number] | 'api.version.deprecated', Type.TSchema>;
 
 export const Event = Type.Union(Object.values(EVENTS), {
   description: 'What is sent to webhooks; `event` tells which',

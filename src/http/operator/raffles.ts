@@ -1,8 +1,10 @@
 /** Raffles: made by the operator; their pools, which anybody can check once they are sold out (docs/contract.md §10). */
+import type { Static } from '#typebox';
 import * as contract from '../../contract/endpoints/raffles.js';
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { checkPrizeTable, prizeTableUsd } from '../../domain/games/prizeTable.js';
 import { microsToUsdText } from '../../domain/money.js';
+import type { PoolReveal } from '../../domain/requests.js';
 import type { GameRow } from '../../postgres/games.js';
 import { Semaphore } from '../../semaphore.js';
 import { activePartnerOf, pathId } from '../found.js';
@@ -18,7 +20,7 @@ const REVEALS_AT_ONCE = 2;
 /** Reads what a closed raffle reveals, which never changes: once, however many ask for it at a time. */
 function revealer({ store }: Services) {
   const turns = new Semaphore(REVEALS_AT_ONCE);
-  const kept = new Map<number, Promise<{ seed: string; nonce: string; order: string }>>();
+  const kept = new Map<number, Promise<Static<typeof PoolReveal>>>();
   const read = async (gameId: number) => {
     const pool = await store.raffles.closedPool(gameId);
     if (pool === undefined) throw new Error(`Raffle ${gameId} is closed and has no pool`);

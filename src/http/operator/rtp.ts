@@ -2,8 +2,7 @@
 import * as contract from '../../contract/endpoints/rtp.js';
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
-import { halfUp, normalFromSpins, rtpBands, sheetMoments } from '../../domain/rtp.js';
-import { rtpOf } from '../../domain/settlement.js';
+import { halfUp, normalFromSpins, rtpBands, rtpOf, sheetMoments } from '../../domain/rtp.js';
 import type { GameRow } from '../../postgres/games.js';
 import type { RtpFinding, RtpRecord, RtpReview } from '../../postgres/rtp.js';
 import { gameRowOf, pathId } from '../found.js';

@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import * as contract from '../../contract/endpoints/webhooks.js';
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
-import { TestBody } from '../../domain/requests.js';
-import { EVENT_TYPES, webhookSecret } from '../../domain/webhook.js';
+import { EVENT_TYPES, TestBody } from '../../domain/requests.js';
+import { webhookSecret } from '../../domain/webhook.js';
 import { check, type JsonObject } from '../body.js';
 import { type Route, route } from '../route.js';
 import type { Services } from '../services.js';
