@@ -26,8 +26,9 @@ import {
 } from '../postgres/raffles.js';
 import { endPool } from '../redis/endPool.js';
 import type { RedisNodes } from '../redis/nodes.js';
-import { IDLE, PeriodicService, WOKEN_MS } from '../runtime/periodicService.js';
+import { IDLE } from '../runtime/periodicService.js';
 import type { Adjuster } from './adjuster.js';
+import { OwnedWork } from './ownedWork.js';
 
 export interface RaffleVoidsOptions {
   readonly sql: Sql;
@@ -52,46 +53,29 @@ const LOOK_MS = 20;
 const REST_MIN_MS = 500;
 const REST_MAX_MS = 30_000;
 
-export class RaffleVoids extends PeriodicService {
+export class RaffleVoids extends OwnedWork {
   readonly name = 'raffle voids';
   readonly #options: RaffleVoidsOptions;
-  readonly #leases = new Map<number, CellLease>();
-  /** By raffle: how often a step failed in a row, and when it is tried again (performance.now()). */
-  readonly #failed = new Map<number, { times: number; notBefore: number }>();
 
   constructor(options: RaffleVoidsOptions) {
-    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS, idleMs: WOKEN_MS });
+    super({ turnMs: TURN_MS, restMinMs: REST_MIN_MS, restMaxMs: REST_MAX_MS });
     this.#options = options;
   }
 
-  own(lease: CellLease): void {
-    this.#leases.set(lease.cell, lease);
-  }
-
-  disown(cell: number): void {
-    this.#leases.delete(cell);
-  }
-
-  /** Looks for voids now: there may be some. */
-  wake(): void {
-    this.hurry();
-  }
-
   protected async turn(): Promise<typeof IDLE | undefined> {
-    if (this.#leases.size === 0) return IDLE;
-    const raffles = await openVoids(this.#options.sql, [...this.#leases.keys()], RAFFLES_MAX);
-    const open = new Set(raffles.map(({ gameId }) => gameId));
-    for (const gameId of this.#failed.keys()) if (!open.has(gameId)) this.#failed.delete(gameId);
+    if (this.leases.size === 0) return IDLE;
+    const raffles = await openVoids(this.#options.sql, [...this.leases.keys()], RAFFLES_MAX);
+    this.keepFailuresOf(new Set(raffles.map(({ gameId }) => gameId)));
     if (raffles.length === 0) return IDLE;
     for (const raffle of raffles) {
       const { gameId, cell } = raffle;
-      const lease = this.#leases.get(cell);
+      const lease = this.leases.get(cell);
       if (this.isStopped) return;
-      if (lease === undefined || (this.#failed.get(gameId)?.notBefore ?? 0) > performance.now()) continue;
+      if (lease === undefined || this.rests(gameId)) continue;
       try {
         if (raffle.ticketsTo === undefined) await this.#close(lease, raffle);
         else await this.#refundPiece(raffle);
-        this.#failed.delete(gameId);
+        this.forgetFailures(gameId);
         this.hurry();
       } catch (error) {
         if (this.isStopped) return;
@@ -106,9 +90,7 @@ export class RaffleVoids extends PeriodicService {
 
   #fail({ gameId, cell }: VoidedRaffle, error: unknown): void {
     this.#options.events.emit('TaskFailed', { task: 'raffle void', error, cell, gameId });
-    const times = (this.#failed.get(gameId)?.times ?? 0) + 1;
-    const restMs = Math.min(REST_MAX_MS, REST_MIN_MS * 2 ** (times - 1));
-    this.#failed.set(gameId, { times, notBefore: performance.now() + restMs });
+    this.noteFailure(gameId);
   }
 
   /** Ends the sale, waits until every ticket that was sold is booked, and closes the raffle. */
@@ -158,7 +140,7 @@ export class RaffleVoids extends PeriodicService {
       }
     };
     // After a failure one goes ahead.
-    const atOnce = this.#failed.has(gameId) ? 1 : AT_ONCE;
+    const atOnce = this.hasFailed(gameId) ? 1 : AT_ONCE;
     await Promise.all(Array.from({ length: atOnce }, inTurn));
     if (undone !== undefined || left.length > 0)
       throw new Error(`A refund of raffle ${gameId} is ${undone ?? 'not begun'}`);

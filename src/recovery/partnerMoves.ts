@@ -1,8 +1,9 @@
 /** Carries out the moves of partners out of the cells that this worker owns, one after the other. */
+import { OwnedWork } from '../cells/ownedWork.js';
 import { type CellLease, FencedError } from '../postgres/cells.js';
 import { openMoves, type PartnerMove } from '../postgres/partnerMoves.js';
 import { OutrunError } from '../redis/scriptErrors.js';
-import { IDLE, PeriodicService, WOKEN_MS } from '../runtime/periodicService.js';
+import { IDLE } from '../runtime/periodicService.js';
 import {
   clearGivenUpMove,
   finishPartnerMove,
@@ -18,46 +19,29 @@ const TRIES_MAX = 10;
 const REST_MIN_MS = 500;
 const REST_MAX_MS = 5000;
 
-export class PartnerMoves extends PeriodicService {
+export class PartnerMoves extends OwnedWork {
   readonly name = 'partner moves';
   readonly #parts: MoveParts;
-  readonly #leases = new Map<number, CellLease>();
-  /** By move: how often it failed, and when it is tried again (performance.now()). */
-  readonly #failed = new Map<number, { times: number; notBefore: number }>();
   /** Moves that were switched, and when this process saw it first. */
   readonly #switched = new Map<number, number>();
 
   constructor(parts: MoveParts) {
-    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS, idleMs: WOKEN_MS });
+    super({ turnMs: TURN_MS, restMinMs: REST_MIN_MS, restMaxMs: REST_MAX_MS });
     this.#parts = parts;
-  }
-
-  own(lease: CellLease): void {
-    this.#leases.set(lease.cell, lease);
-  }
-
-  disown(cell: number): void {
-    this.#leases.delete(cell);
-  }
-
-  /** Looks for moves now: there may be some. */
-  wake(): void {
-    this.hurry();
   }
 
   protected async turn(): Promise<typeof IDLE | undefined> {
     const { sql } = this.#parts;
-    if (this.#leases.size === 0) return IDLE;
-    const moves = await openMoves(sql, [...this.#leases.keys()]);
+    if (this.leases.size === 0) return IDLE;
+    const moves = await openMoves(sql, [...this.leases.keys()]);
     if (moves.length === 0) return IDLE;
     for (const move of moves) {
-      const lease = this.#leases.get(move.fromCell);
+      const lease = this.leases.get(move.fromCell);
       if (this.isStopped) return;
-      if (lease === undefined || (this.#failed.get(move.moveId)?.notBefore ?? 0) > performance.now())
-        continue;
+      if (lease === undefined || this.rests(move.moveId)) continue;
       try {
         await this.#carryOn(lease, move);
-        this.#failed.delete(move.moveId);
+        this.forgetFailures(move.moveId);
       } catch (error) {
         await this.#fail(lease, move, error);
       }
@@ -85,16 +69,14 @@ export class PartnerMoves extends PeriodicService {
     const { events } = this.#parts;
     const { moveId, partnerId, fromCell, toCell } = move;
     events.emit('TaskFailed', { task: 'partner move', error, cell: fromCell });
-    const times = (this.#failed.get(moveId)?.times ?? 0) + 1;
-    const restMs = Math.min(REST_MAX_MS, REST_MIN_MS * 2 ** (times - 1));
-    this.#failed.set(moveId, { times, notBefore: performance.now() + restMs });
+    const times = this.noteFailure(moveId);
     // What was switched or given up is finished, however long that takes; and an owner that was outrun leaves it to the next one.
     const isOutrun = error instanceof OutrunError || error instanceof FencedError;
     const isDecided = move.switchedAt !== null || move.failure !== null;
     if (isDecided || times < TRIES_MAX || isOutrun) return;
     const reason = error instanceof Error ? error.message : String(error);
     if (!(await giveUpMove(this.#parts, lease, move, reason))) return;
-    this.#failed.delete(moveId);
+    this.forgetFailures(moveId);
     events.emit('PartnerMoveGivenUp', { partnerId, toCell, reason });
   }
 
