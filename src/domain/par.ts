@@ -89,8 +89,6 @@ export const ParSheetBody = Type.Object({
   combinations: Type.Array(ParCombinationBody, { minItems: 1, maxItems: MAX_COMBINATIONS }),
 });
 
-export type ParSymbol = Readonly<Static<typeof ParSymbolBody>>;
-export type ParTier = Readonly<Static<typeof ParTierBody>>;
 export type ParCombination = Readonly<Static<typeof ParCombinationBody>>;
 
 /** A sheet that passed every check. Plain data: it survives JSON and the structured clone. */

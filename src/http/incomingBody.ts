@@ -6,7 +6,7 @@
  *     └──(refused, over the limit, no room)──> passed over ──(ended, or long enough)──> received, or cut
  */
 import type { Exchange, Incoming } from './exchange.js';
-import { DRAIN_BYTES_MAX, EMPTY_BODY } from './listener.js';
+import { DRAIN_BYTES_MAX, EMPTY_BODY, type ListenerOptions } from './listener.js';
 
 /** Bytes of the buffers of all bodies that are not whole, and of those of one partner. */
 const ALL_BYTES_MAX = 16_777_216;
@@ -181,5 +181,15 @@ export class IncomingBody implements Incoming {
     if (this.#buffer === undefined) return;
     this.#memory.release(this.#account, this.#limit);
     this.#buffer = undefined;
+  }
+}
+
+/** Goes on with a request whose body is complete. */
+export function proceed(exchange: Exchange, incoming: IncomingBody, { onDefect }: ListenerOptions): void {
+  if (exchange.aborted) return;
+  try {
+    incoming.proceed();
+  } catch (error) {
+    onDefect(exchange, error);
   }
 }

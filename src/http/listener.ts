@@ -63,3 +63,11 @@ export const isContinue = (expectation: string): boolean =>
   expectation.trim().toLowerCase() === '100-continue';
 
 export const EMPTY_BODY = Buffer.alloc(0);
+
+export function beginHandling(route: ServerRoute, exchange: Exchange, { onDefect }: ListenerOptions): void {
+  try {
+    route.handle(exchange);
+  } catch (error) {
+    onDefect(exchange, error);
+  }
+}

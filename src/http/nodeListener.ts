@@ -6,9 +6,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net';
 import type { Connections } from './connections.js';
 import { Exchange } from './exchange.js';
-import { BodyMemory, IncomingBody } from './incomingBody.js';
+import { BodyMemory, IncomingBody, proceed } from './incomingBody.js';
 import {
   ACCEPTED_ENCODING,
+  beginHandling,
   EMPTY_BODY,
   type HttpListener,
   isContinue,
@@ -170,7 +171,7 @@ export class NodeListener implements HttpListener {
     if (expectation !== undefined) incoming.askToContinue = () => response.writeContinue();
     this.#read(request, exchange, incoming);
     // The key is judged now, before anything of a body is kept.
-    if (route.bodyLimit > 0) this.#begin(route, exchange);
+    if (route.bodyLimit > 0) beginHandling(route, exchange, this.#options);
     else incoming.take(() => route.handle(exchange));
   }
 
@@ -178,7 +179,7 @@ export class NodeListener implements HttpListener {
     const length = Number(request.headers['content-length']);
     let whole: Buffer = EMPTY_BODY;
     const add = (piece: Buffer, isLast: boolean): void => {
-      if (incoming.add(piece, isLast)) this.#proceedNow(exchange, incoming);
+      if (incoming.add(piece, isLast)) proceed(exchange, incoming, this.#options);
     };
     // The parser hands on all pieces of what it has read in one go, before the first of them is an event.
     const push = request.push.bind(request);
@@ -192,23 +193,6 @@ export class NodeListener implements HttpListener {
     request.on('end', () => add(whole, true));
     // The response's close tells of it.
     request.on('error', () => {});
-  }
-
-  #begin(route: ServerRoute, exchange: Exchange): void {
-    try {
-      route.handle(exchange);
-    } catch (error) {
-      this.#options.onDefect(exchange, error);
-    }
-  }
-
-  #proceedNow(exchange: Exchange, incoming: IncomingBody): void {
-    if (exchange.aborted) return;
-    try {
-      incoming.proceed();
-    } catch (error) {
-      this.#options.onDefect(exchange, error);
-    }
   }
 
   readonly #ended = (): void => {

@@ -11,10 +11,11 @@ import {
 import { ClientCounts } from './clientCounts.js';
 import type { Connections } from './connections.js';
 import { Exchange, type RequestHead } from './exchange.js';
-import { BodyMemory, IncomingBody } from './incomingBody.js';
+import { BodyMemory, IncomingBody, proceed } from './incomingBody.js';
 import { KernelConnections } from './kernelConnections.js';
 import {
   ACCEPTED_ENCODING,
+  beginHandling,
   type HttpListener,
   isContinue,
   type ListenerOptions,
@@ -154,7 +155,7 @@ export class UwsListener implements HttpListener {
     if (expectation !== '' && expectation !== ANSWERED_EXPECTATION)
       incoming.askToContinue = () => writeContinue(raw);
     // The key is judged now, before anything of a body is kept.
-    if (route.bodyLimit > 0) this.#begin(route, exchange);
+    if (route.bodyLimit > 0) beginHandling(route, exchange, this.#options);
     else incoming.take(() => route.handle(exchange));
   }
 
@@ -162,31 +163,14 @@ export class UwsListener implements HttpListener {
   #proceed(exchange: Exchange, incoming: IncomingBody): void {
     if (this.#answeredAtOnce >= AT_ONCE_MAX) {
       exchange.keepBody();
-      setImmediate(() => this.#proceedNow(exchange, incoming));
+      setImmediate(() => proceed(exchange, incoming, this.#options));
       return;
     }
-    this.#proceedNow(exchange, incoming);
+    proceed(exchange, incoming, this.#options);
     if (exchange.ended && this.#answeredAtOnce++ === 0)
       setImmediate(() => {
         this.#answeredAtOnce = 0;
       });
-  }
-
-  #begin(route: ServerRoute, exchange: Exchange): void {
-    try {
-      route.handle(exchange);
-    } catch (error) {
-      this.#options.onDefect(exchange, error);
-    }
-  }
-
-  #proceedNow(exchange: Exchange, incoming: IncomingBody): void {
-    if (exchange.aborted) return;
-    try {
-      incoming.proceed();
-    } catch (error) {
-      this.#options.onDefect(exchange, error);
-    }
   }
 
   readonly #ended = (): void => {

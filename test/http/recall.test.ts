@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestPartner } from '../support/client.js';
-import { setUp } from '../support/communal.js';
+import { RULES, setUp } from '../support/communal.js';
 import { act, deal, newTable, play, type RoundAnswer } from '../support/rounds.js';
 import { startService } from '../support/service.js';
 import { microsOf } from '../support/settlement.js';
@@ -25,10 +25,7 @@ interface Recalled extends Json {
 const WAGER = 0.25;
 /** Every tenth spin fires: 40 % for who fired, 60 % for the others. */
 const BONUS = {
-  enabled: true,
-  triggerInterval: 10,
-  triggerSplitPct: 40,
-  communitySplitPct: 60,
+  ...RULES,
   tiers: [{ tierLevel: 1, tierName: 'Mini', triggerAtSpins: 10, amountUsd: '5.00' }],
 };
 

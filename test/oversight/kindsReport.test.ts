@@ -3,7 +3,7 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestPartner } from '../support/client.js';
-import { setUp } from '../support/communal.js';
+import { RULES, setUp } from '../support/communal.js';
 import { dealUntil, newTable, playOut, type RoundAnswer } from '../support/rounds.js';
 import { startService } from '../support/service.js';
 import { microsOf } from '../support/settlement.js';
@@ -46,10 +46,7 @@ interface Answered {
 const WAGER = 0.25;
 /** Every tenth spin fires. */
 const BONUS = {
-  enabled: true,
-  triggerInterval: 10,
-  triggerSplitPct: 40,
-  communitySplitPct: 60,
+  ...RULES,
   tiers: [{ tierLevel: 1, tierName: 'Mini', triggerAtSpins: 10, amountUsd: '5.00' }],
 };
 

@@ -10,7 +10,7 @@ import { celebrationTierOf, type RenderedSheet } from '../presentation.js';
 import { rtpOf } from '../rtp.js';
 import { opaque, usd } from '../schemas/common.js';
 
-export const MAX_POOL_SIZE = 1_000_000;
+const MAX_POOL_SIZE = 1_000_000;
 /**
  * All tickets together cost, and all prizes together pay, at most this, micro-USD: a thousand million USD. Up to there a JSON
  * number tells each micro-USD from the next, and the sums of many raffles stay within the ledger's integers.
