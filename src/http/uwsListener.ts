@@ -23,11 +23,6 @@ import {
 } from './listener.js';
 import { newRequestId } from './requestIds.js';
 
-/**
- * Requests that are answered at once, in one turn of the event loop. A further one waits for the next turn: so the connection of
- * whoever sent thousands at once is closed, because a request came before the last one was answered.
- */
-const AT_ONCE_MAX = 64;
 /** HEAD has no body, whose writing would tell that nobody reads: the connections of a client with more in a second are closed. */
 const HEADS_PER_SECOND = 100;
 /** What uWebSockets.js answers with 100 by itself, before it hands the request on; in other cases it says nothing. */
@@ -47,7 +42,6 @@ export class UwsListener implements HttpListener {
   #socket: us_listen_socket | undefined;
   #port = 0;
   #open = 0;
-  #answeredAtOnce = 0;
 
   constructor(routes: readonly ServerRoute[], options: ListenerOptions) {
     this.#options = options;
@@ -150,27 +144,13 @@ export class UwsListener implements HttpListener {
     raw.onAborted(() => exchange.abort());
     raw.onData((chunk, isLast) => {
       if (incoming.admits(chunk.byteLength) && incoming.add(Buffer.from(chunk), isLast))
-        this.#proceed(exchange, incoming);
+        proceed(exchange, incoming, this.#options);
     });
     if (expectation !== '' && expectation !== ANSWERED_EXPECTATION)
       incoming.askToContinue = () => writeContinue(raw);
     // The key is judged now, before anything of a body is kept.
     if (route.bodyLimit > 0) beginHandling(route, exchange, this.#options);
     else incoming.take(() => route.handle(exchange));
-  }
-
-  /** Goes on with a request that has come whole. */
-  #proceed(exchange: Exchange, incoming: IncomingBody): void {
-    if (this.#answeredAtOnce >= AT_ONCE_MAX) {
-      exchange.keepBody();
-      setImmediate(() => proceed(exchange, incoming, this.#options));
-      return;
-    }
-    proceed(exchange, incoming, this.#options);
-    if (exchange.ended && this.#answeredAtOnce++ === 0)
-      setImmediate(() => {
-        this.#answeredAtOnce = 0;
-      });
   }
 
   readonly #ended = (): void => {

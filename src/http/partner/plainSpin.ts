@@ -1,5 +1,6 @@
 /**
- * Reads the body of most spins straight from its bytes: a fifth of what decoding it, JSON.parse and the schema cost.
+ * Reads the body of most spins straight from its bytes: 0.23 µs in place of 0.60 µs for decoding, JSON.parse and the check
+ * (docs/adr/0002-http-in-bytes.md).
  *
  * It takes what an ordinary JSON writer makes of a spin: the known members, each once, spaces between tokens at the most,
  * numbers in plain decimals of up to 15 characters, texts in printable ASCII without escapes. All else, whether it is
