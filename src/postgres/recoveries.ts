@@ -8,7 +8,7 @@ import { assertOwner, type CellLease, inScope, inScopeText, type Scope } from '.
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import { adoptRules, checkpointRecency } from './communalRecovery.js';
 import { type CopyRow, readRows } from './copy.js';
-import { columnsSql, fieldsOf, valuesOf } from './ledgerRow.js';
+import { columnsSql, fieldsOf, rowReader } from './ledgerRow.js';
 import { giveUpLeased, type RestoredState, suspendRaffles, voidOpenRounds } from './positions.js';
 
 /** The next index of each game of a cell, as the ledger has it; games of which nothing is booked or voided are left out. */
@@ -375,9 +375,8 @@ export const RECOVERED = {
   ...fieldsOf(Object.keys(TOLD_COLUMNS) as (keyof typeof TOLD_COLUMNS)[], REBUILT.length),
 };
 
-/** What the ledger has of an entry in a row of {@link readEntriesFrom}. */
-export const recoveredRow = (row: CopyRow): Pick<LedgerRow, MembersReadBy<'rebuild'>> =>
-  valuesOf(row, REBUILT);
+/** Reads the ledger's columns of a row of {@link readEntriesFrom}. */
+export const recoveredRow: (row: CopyRow) => Pick<LedgerRow, MembersReadBy<'rebuild'>> = rowReader(REBUILT);
 
 /** Entries of cells from an id on, in no order, by one scan; fields as in {@link RECOVERED}. */
 export async function readEntriesFrom(
