@@ -1,4 +1,4 @@
-/** The load generator's process: runs the orders that its parent sends and tells it what came of each; ends with the parent. */
+/** The load generator's process: runs the orders that its parent sends, reports the result of each, and ends with the parent. */
 import { loadByAutocannon } from './autocannonLoad.js';
 import type { LoadOrder } from './load.js';
 

@@ -1,4 +1,4 @@
-/** The load generator as its parent sees it: a process that loads a server as it is ordered, and tells what came of it. */
+/** The load generator as its parent sees it: a process that puts load on a server by order and reports the results. */
 import { fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';

@@ -40,7 +40,7 @@ export type Loads = [when: string, load: LoadResult][];
 const DISTURBED_FROM = 0.1;
 
 export const lostOf = ({ others, stolen }: Shares): number => others + stolen;
-/** Whether so much of the machine went to others that the numbers say little. */
+/** Whether other processes took so much of the machine that the numbers mean little. */
 export const isDisturbed = (shares: Shares): boolean => lostOf(shares) >= DISTURBED_FROM;
 
 /** Loads the server as ordered; whoever is called `generator` in the result made the load. @param loads gets all loads */

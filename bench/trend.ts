@@ -3,11 +3,11 @@
 export interface Finding {
   readonly what: string;
   readonly isMet: boolean;
-  /** The figures, and the bound. */
+  /** The means, the slope and the bound, for people. */
   readonly text: string;
 }
 
-/** As they were taken. */
+/** Samples in the order in which they were taken. */
 export interface Samples {
   readonly name: string;
   readonly unit: string;

@@ -1,10 +1,10 @@
-/** Work that is left to do in the cells that this worker owns, each item with a wait after it failed that doubles. */
+/** Base of services that finish open work in the cells of this worker. After a failure an item waits; each further failure doubles the wait. */
 import type { CellLease } from '../postgres/cells.js';
 import { PeriodicService, WOKEN_MS } from '../runtime/periodicService.js';
 
 interface OwnedWorkTimes {
   readonly turnMs: number;
-  /** After an item failed; twice as long after each further failure in a row. */
+  /** Back-off after the first failure of an item, in ms. It doubles with each further failure up to restMaxMs. */
   readonly restMinMs: number;
   readonly restMaxMs: number;
 }
@@ -28,7 +28,7 @@ export abstract class OwnedWork extends PeriodicService {
     this.leases.delete(cell);
   }
 
-  /** Looks for work now: there may be some. */
+  /** Looks for work at once instead of at the next turn. */
   wake(): void {
     this.hurry();
   }
@@ -49,7 +49,7 @@ export abstract class OwnedWork extends PeriodicService {
     return times;
   }
 
-  /** The item succeeded, or is given up. */
+  /** Forgets the failures of an item that succeeded or was abandoned. */
   protected forgetFailures(item: number): void {
     this.#failed.delete(item);
   }

@@ -1,7 +1,7 @@
 /**
  * Checks that the program which runs is the one that was built: its files against `manifest.sha256`, and the scripts that Redis runs
  * for it against the files of lua/. The program itself before anything is dealt, the packages beside it within a minute, and all of it
- * every day at 03:30 UTC (PROGRAM_CHECK_CRON) (docs/operations.md, "The program check").
+ * every day at 03:30 UTC (PROGRAM_CHECK_CRON; docs/operations.md, "The program check").
  */
 import { setImmediate } from 'node:timers/promises';
 import { MANIFEST, type ProgramFound, type ProgramPart } from '../../workers/checkProgram.js';
