@@ -8,23 +8,23 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Of `npm run test:faults`: each of its files takes long, or gives the two cores of a small machine much to do. */
 const FAULTS = `
-  archive/communalDrop
+  books/archive/communalDrop
   history/history
   cells/{acknowledgement,bindingTimes,cuts,moreCells,moveLocks,stoppedFrontEnd}
   client/killed
-  cluster/cluster
-  communal/communalKills
+  engine/cluster/cluster
+  engine/communal/communalKills
   console/{console,operations,oversight}
   docs/pages
   embedded/{shutdown,signals,start}
   http/{refusals,revocation,storeAway}
   ledger/{bounds,outages,postgresDurability,sharing,stalledFlush}
   model/{everything,model}
-  blackjack/roundKills
+  engine/blackjack/roundKills
   recovery/*
   takeover/takeover
   transparency/{covered,verifyPage,witnesses}
-  upgrade/upgrade
+  engine/upgrade/upgrade
   webhooks/webhookCrash
 `
   .trim()

@@ -1,8 +1,8 @@
 /** One command of an archive as a process of its own, which may be killed at a step: ordered by archive.ts with a JSON text. */
 import { constants, setPriority } from 'node:os';
 import { resourceUsage } from 'node:process';
-import { archiveDay } from '../src/archive/archiveDay.js';
-import { dropDay } from '../src/archive/dropDay.js';
+import { archiveDay } from '../src/books/archive/archiveDay.js';
+import { dropDay } from '../src/books/archive/dropDay.js';
 import { connectPostgres } from '../src/postgres/client.js';
 
 export interface StepOrder {

@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
-import { STORES_FILE } from '../src/storesFile.js';
+import { STORES_FILE } from '../src/platform/storesFile.js';
 import { type Cleanup, runToEnd } from '../test/support/cleanup.js';
 import { mainOf, ROOT } from '../test/support/root.js';
 import { environment, spawnService } from '../test/support/service.js';

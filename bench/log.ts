@@ -5,11 +5,11 @@
 import { randomBytes } from 'node:crypto';
 import postgres from 'postgres';
 import type { ParSheet } from '../src/domain/par.js';
-import { checkpointText } from '../src/domain/transparency/checkpoints.js';
-import { signatureLine, signerOf } from '../src/domain/transparency/notes.js';
+import { checkpointText } from '../src/domain/publicLog/checkpoints.js';
+import { signatureLine, signerOf } from '../src/domain/publicLog/notes.js';
 import { connectPostgres } from '../src/postgres/client.js';
-import { appendWaiting } from '../src/postgres/logAppend.js';
-import { storeCheckpoint } from '../src/postgres/publicLog.js';
+import { appendWaiting } from '../src/publicLog/log/logAppend.store.js';
+import { storeCheckpoint } from '../src/publicLog/log/publicLog.store.js';
 import type { Api, TestPartner } from '../test/support/api.js';
 import { Cleanup } from '../test/support/cleanup.js';
 import type { Client } from '../test/support/client.js';

@@ -7,8 +7,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { PAIR_WORDS } from '../src/domain/requestPairs.js';
 import { PAIRS_A_BLOCK } from '../src/domain/requestRun.js';
+import { beginRun, type RunsReach, runsReach } from '../src/engine/requestIds/requestRuns.store.js';
 import { connectPostgres, type Sql, type Transaction } from '../src/postgres/client.js';
-import { beginRun, type RunsReach, runsReach } from '../src/postgres/requestRuns.js';
 import { Cleanup } from '../test/support/cleanup.js';
 import { requireProc, residentBytes } from './measure.js';
 import { type Service, startServerProcess, startService } from './service.js';

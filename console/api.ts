@@ -1,6 +1,6 @@
 /** The operator API as the pages call it: typed by its OpenAPI document, with the session's CSRF token on every change. */
 import createClient from 'openapi-fetch';
-import type { components, paths } from '../src/client/operator.v1.js';
+import type { components, paths } from '../src/api/client/operator.v1.js';
 
 export type Schemas = components['schemas'];
 

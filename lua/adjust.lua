@@ -14,7 +14,7 @@ ARGV[13] 16-byte requestId hash
 ARGV[14] 10-byte fingerprint of player and amount
 ARGV[15] requestId
 
-Reply    INTENT_REPLY (include/intents.lua); statuses (src/redis/statuses.ts): DEALT, CONFLICT, LAPSED, INSUFFICIENT_BALANCE,
+Reply    INTENT_REPLY (include/intents.lua); statuses (src/engine/redis/statuses.ts): DEALT, CONFLICT, LAPSED, INSUFFICIENT_BALANCE,
          OVERFLOW, OUTBOX_FULL
 Errors   EPOCH: include/cell.lua; AWAY: include/notAway.lua
 ]]

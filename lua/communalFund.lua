@@ -11,7 +11,7 @@ ARGV[11] 16-byte requestId hash
 ARGV[12] 10-byte fingerprint of the amount
 ARGV[13] partner id
 
-Reply    INTENT_REPLY (include/intents.lua), whose balance is the budget after it; statuses (src/redis/statuses.ts): DEALT, CONFLICT,
+Reply    INTENT_REPLY (include/intents.lua), whose balance is the budget after it; statuses (src/engine/redis/statuses.ts): DEALT, CONFLICT,
          LAPSED, SHORT_BUDGET (more than there is), OVERFLOW, OUTBOX_FULL, NO_BLOCK (the game has none)
 Errors   EPOCH: include/cell.lua; AWAY: include/notAway.lua
 ]]

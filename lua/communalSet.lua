@@ -11,7 +11,7 @@ ARGV[11] 1: the counter begins anew
 ARGV[12] partner id
 ARGV[13] number of the intent, greater than that of every funding and every version of rules before
 
-Reply    status u8 (src/redis/statuses.ts: DEALT, LAPSED, OUTBOX_FULL), POT_STATE. DEALT also where the version, or a later one,
+Reply    status u8 (src/engine/redis/statuses.ts: DEALT, LAPSED, OUTBOX_FULL), POT_STATE. DEALT also where the version, or a later one,
          was in force before: nothing was done then.
 Errors   EPOCH: include/cell.lua; AWAY: include/notAway.lua
 ]]

@@ -5,7 +5,7 @@ before the first write, and no write after the first can fail.
 KEYS[1]  to KEYS[5], ARGV[1] to ARGV[7]: as for every cell command, include/cell.lua. The reply is stored.
 
 ARGV[8]  the batch, which names each partner, game, player and requestId once (src/domain/layouts.ts, BATCH to BATCH_REQUEST).
-         A spin whose `deny` is not 0 is refused unless its requestId is bound (src/redis/statuses.ts, DENY).
+         A spin whose `deny` is not 0 is refused unless its requestId is bound (src/engine/redis/statuses.ts, DENY).
 
 Reply    REPLY; REPLY_PARTNER of the window before this batch for each partner; REPLY_SPIN for each spin (a CORE of zeros where
          nothing was dealt); then the tails of those spins that have one, each behind its REPLY_TAIL

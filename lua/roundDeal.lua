@@ -10,7 +10,7 @@ ARGV[10] "<partner id>:<playerId>"
 ARGV[11] 16-byte requestId hash, and
 ARGV[12] 10-byte fingerprint of the request, and
 ARGV[13] requestId; empty: none
-ARGV[14] not 0: refuse, unless the requestId is bound (src/redis/statuses.ts, DENY)
+ARGV[14] not 0: refuse, unless the requestId is bound (src/engine/redis/statuses.ts, DENY)
 ARGV[15] wager, micro-USD
 ARGV[16] largest payout of a round, micro-USD
 ARGV[17] i64 per outcome code: what comes back at the deal, micro-USD

@@ -8,7 +8,7 @@ ARGV[8]  "<partner id>:<playerId>"
 ARGV[9]  1 blocked, 0 not
 ARGV[10] number of the change, greater than that of every change of the player before, u32
 
-Reply    status u8 (src/redis/statuses.ts): DEALT, PLAYER_UNKNOWN
+Reply    status u8 (src/engine/redis/statuses.ts): DEALT, PLAYER_UNKNOWN
 Errors   EPOCH: include/cell.lua; AWAY: include/notAway.lua
 ]]
 -- include: library

@@ -1,8 +1,8 @@
 /** What the files of the contract must contain: the OpenAPI documents, the error catalogue as the client has it, the operations of each error. */
 import { readFileSync } from 'node:fs';
-import { BASES, type Scope } from '../src/contract/apis.js';
-import { errorsOf, openApiDocuments } from '../src/contract/documents.js';
-import { ENDPOINTS } from '../src/contract/endpoints/index.js';
+import { BASES, type Scope } from '../src/api/contract/apis.js';
+import { errorsOf, openApiDocuments } from '../src/api/contract/documents.js';
+import { ENDPOINTS } from '../src/api/index.js';
 import { ERRORS, type ErrorEntry } from '../src/domain/errors.js';
 
 /** The name that the service has where none is set (`BRAND`). */

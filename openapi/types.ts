@@ -8,7 +8,7 @@ import openapiTS, { astToString, COMMENT_HEADER } from 'openapi-typescript';
 /** By document: partners' go into the package of the client, the operator's to the command. */
 const TYPES = {
   'openapi/partner.v1.json': 'clients/typescript/src/partner.v1.ts',
-  'openapi/operator.v1.json': 'src/client/operator.v1.d.ts',
+  'openapi/operator.v1.json': 'src/api/client/operator.v1.d.ts',
   'openapi/play.v1.json': 'clients/typescript/src/play.v1.ts',
 };
 

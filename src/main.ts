@@ -2,42 +2,46 @@
 import { hostname } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
-import { CatalogAnnouncements } from './catalog/announcements.js';
-import { Catalog } from './catalog/catalog.js';
-import { Staleness } from './catalog/staleness.js';
-import { ClockOffsets } from './clockOffsets.js';
-import type { Config } from './config.js';
+import { openStore } from './api/server/store.js';
+import { ClockOffsets } from './app/clockOffsets.js';
+import type { Config } from './app/config.js';
+import { SetupError } from './app/embedded/index.js';
+import { subscribeLog } from './app/eventLog.js';
+import { subscribeMetrics } from './app/metrics/fromEvents.js';
+import { Metrics } from './app/metrics/metrics.js';
+import { MetricsServer } from './app/metrics/server.js';
+import {
+  registerClockMetrics,
+  registerPoolMetrics,
+  registerProgramMetrics,
+} from './app/metrics/storeMetrics.js';
+import { EventNotes } from './app/oversight/eventNotes.js';
+import { noteAddress } from './app/program/address.js';
+import { openDemo } from './app/program/demo.js';
+import { installFixed, openSecretBox, openSeedBox, operatorKeyOf, sealAll } from './app/program/installed.js';
+import { KeyReplacement } from './app/program/keyReplacement.js';
+import { untilServed } from './app/program/playable.js';
+import { runProgram } from './app/program/program.js';
+import { beginProgramCheck } from './app/program/programFiles.js';
+import type { Running } from './app/program/running.js';
+import type { RoleParts, World } from './app/roles/parts.js';
+import { openPostgres, openRedis, storeAddresses } from './app/stores.js';
 import type { SecretBox } from './domain/secretBox.js';
-import { SetupError } from './embedded/index.js';
-import { subscribeLog } from './eventLog.js';
-import { newEvents } from './events.js';
-import { subscribeMetrics } from './metrics/fromEvents.js';
-import { Metrics } from './metrics/metrics.js';
-import { MetricsServer } from './metrics/server.js';
-import { registerClockMetrics, registerPoolMetrics, registerProgramMetrics } from './metrics/storeMetrics.js';
-import { EventNotes } from './oversight/eventNotes.js';
-import { sealsBlocks } from './postgres/blockSeals.js';
+import { sealsBlocks } from './engine/blocks/blockSeals.store.js';
+import { CatalogAnnouncements } from './engine/catalog/announcements.js';
+import { Catalog } from './engine/catalog/catalog.js';
+import { Staleness } from './engine/catalog/staleness.js';
+import { newEvents } from './engine/processEvents.js';
+import { readiness, readyAnswer, unservedVolatile } from './engine/readiness.js';
+import { Scripts } from './engine/redis/scripts.js';
+import { ProcessRegistry } from './engine/upgrade/processRegistry.js';
+import { ServiceGroup } from './platform/runtime/serviceGroup.js';
 import { PostgresDurability } from './postgres/durability.js';
 import { migrate } from './postgres/migrate.js';
-import { openStore } from './postgres/store.js';
-import { noteAddress } from './program/address.js';
-import { openDemo } from './program/demo.js';
-import { installFixed, openSecretBox, openSeedBox, operatorKeyOf, sealAll } from './program/installed.js';
-import { KeyReplacement } from './program/keyReplacement.js';
-import { untilServed } from './program/playable.js';
-import { runProgram } from './program/program.js';
-import { beginProgramCheck } from './program/programFiles.js';
-import type { Running } from './program/running.js';
-import { readiness, readyAnswer, unservedVolatile } from './readiness.js';
-import { Scripts } from './redis/scripts.js';
-import type { RoleParts, World } from './roles/parts.js';
-import { ServiceGroup } from './runtime/serviceGroup.js';
-import { openPostgres, openRedis, storeAddresses } from './stores.js';
-import { ProcessRegistry } from './upgrade/processRegistry.js';
 import { nameServers } from './webhooks/destination.js';
 
-export type { Running } from './program/running.js';
-export type { World } from './roles/parts.js';
+export type { Running } from './app/program/running.js';
+export type { World } from './app/roles/parts.js';
 
 /**
  * Starts the service.
@@ -133,7 +137,7 @@ async function startAll(
   if (config.roles.worker) {
     progress('Taking over ledger and blocks …');
     // Loaded where it is played: either role takes half a second of a start.
-    await (await import('./roles/worker.js')).startWorker(parts);
+    await (await import('./app/roles/worker.js')).startWorker(parts);
     await untilServed(nodes, catalog);
   }
   registerPoolMetrics(metrics, pools);
@@ -175,7 +179,7 @@ async function serve(
   });
   const demo = await openDemo(config, store, nodes, catalog);
   const port = config.roles.http
-    ? await (await import('./roles/frontEnd.js')).startFrontEnd(parts)
+    ? await (await import('./app/roles/frontEnd.js')).startFrontEnd(parts)
     : undefined;
   await noteAddress(config, port, services);
   const { port: metricsPort } = metricsServer;

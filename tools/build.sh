@@ -23,7 +23,7 @@ openapi() {
 
 all() {
   tsc -p tsconfig.build.json --noCheck
-  chmod +x dist/src/cli.js
+  chmod +x dist/src/cli/cli.js
   typebox
   node dist/tools/verifier.js
   types

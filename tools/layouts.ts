@@ -9,8 +9,8 @@ import { FORMATS } from '../src/domain/formats.js';
 import type { Layout } from '../src/domain/layout.js';
 import * as layouts from '../src/domain/layouts.js';
 import { ENTRY_KINDS } from '../src/domain/ledgerEntry.js';
-import { LUA_DIR } from '../src/redis/scriptLoader.js';
-import { DENY, SPIN_STATUS } from '../src/redis/statuses.js';
+import { LUA_DIR } from '../src/engine/redis/scriptLoader.js';
+import { DENY, SPIN_STATUS } from '../src/engine/redis/statuses.js';
 
 const HEAD = '-- Made by `npm run layouts` of src/domain/layouts.ts: change it there.\n';
 const FOLDER = join('include', 'layouts');

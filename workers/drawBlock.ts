@@ -12,7 +12,7 @@ import {
   unpackOutcomes,
 } from '../src/domain/outcome.js';
 import type { ParSheet } from '../src/domain/par.js';
-import { sheetHash } from '../src/domain/transparency/mathHash.js';
+import { sheetHash } from '../src/domain/publicLog/mathHash.js';
 
 export const MAX_BLOCK_OUTCOMES = 4_000_000;
 

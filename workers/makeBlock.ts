@@ -7,8 +7,8 @@ import { randomBytes } from 'node:crypto';
 import { move, transferableSymbol, valueSymbol } from 'piscina';
 import { type Distribution, packOutcomes } from '../src/domain/outcome.js';
 import type { ParSheet } from '../src/domain/par.js';
-import { outcomeLeaves, rootOfTree, sealTree } from '../src/domain/transparency/blockTree.js';
-import { leafKeyOf, leafNonces } from '../src/domain/transparency/leaves.js';
+import { outcomeLeaves, rootOfTree, sealTree } from '../src/domain/publicLog/blockTree.js';
+import { leafKeyOf, leafNonces } from '../src/domain/publicLog/leaves.js';
 import { compiledSheet, drawFrom } from './drawBlock.js';
 
 export interface BlockTask {

@@ -5,7 +5,7 @@ import { type BlackjackRules, rulesHash } from '../src/domain/games/blackjackRul
 import { SHOE_SEED_BYTES, shoeCommitment, shoesCommitment, shuffleShoe } from '../src/domain/games/shoe.js';
 import { dealCode } from '../src/domain/games/table.js';
 import { packOutcomes } from '../src/domain/outcome.js';
-import { sealTree, shoeLeaves } from '../src/domain/transparency/blockTree.js';
+import { sealTree, shoeLeaves } from '../src/domain/publicLog/blockTree.js';
 
 export interface ShoeTask {
   readonly gameId: number;

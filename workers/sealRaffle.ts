@@ -10,7 +10,7 @@ import {
   shufflePool,
 } from '../src/domain/games/rafflePool.js';
 import { packOutcomes } from '../src/domain/outcome.js';
-import { tableHash } from '../src/domain/transparency/mathHash.js';
+import { tableHash } from '../src/domain/publicLog/mathHash.js';
 import { treeOf } from './makeBlock.js';
 
 export interface SealTask {

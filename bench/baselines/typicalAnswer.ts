@@ -1,9 +1,9 @@
 /** The answer of a typical spin, byte for byte as long as the service's, for baselines that deal nothing. */
 import type { HttpResponse } from 'uWebSockets.js';
 import { readFileSync } from 'node:fs';
+import { spinResponse } from '../../src/api/spins/spinResponse.js';
 import { checkParSheet } from '../../src/domain/par.js';
 import { renderSheet } from '../../src/domain/presentation.js';
-import { spinResponse } from '../../src/http/partner/spinResponse.js';
 
 const checked = checkParSheet(JSON.parse(readFileSync(process.env.PAR_SHEET!, 'utf8')));
 if ('faults' in checked) throw new Error(JSON.stringify(checked.faults));

@@ -1,12 +1,12 @@
-/** `spindle audit`: runs the checks of src/audit/audit.ts, shows how far they are, and prints what they found. */
+/** `spindle audit`: runs the checks of src/books/audit/audit.ts, shows how far they are, and prints what they found. */
 
-import { audit as runAudit } from '../audit/audit.js';
-import type { AuditReport, Check, Violation } from '../audit/report.js';
+import { audit as runAudit } from '../books/audit/audit.js';
+import type { AuditReport, Check, Violation } from '../books/audit/report.js';
 import { FormatError } from '../domain/formats.js';
+import { installation } from '../engine/recovery/installation.store.js';
+import type { RedisNodes } from '../engine/redis/nodes.js';
+import { openNodes } from '../engine/redis/openNodes.js';
 import { connectPostgres } from '../postgres/client.js';
-import { installation } from '../postgres/installation.js';
-import type { RedisNodes } from '../redis/nodes.js';
-import { openNodes } from '../redis/openNodes.js';
 import { type StoreUrls, whole } from './command.js';
 import { Progress } from './progress.js';
 

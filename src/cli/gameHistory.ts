@@ -4,8 +4,8 @@
  */
 
 import { checkReveal, type LogEntry, openEntry, type RevealOptions } from '../../verifier/verify.mjs';
-import { labelIn, labelKeyHash, labelOf } from '../domain/transparency/entries.js';
-import { leafHash, nodeHash } from '../domain/transparency/tree.js';
+import { labelIn, labelKeyHash, labelOf } from '../domain/publicLog/entries.js';
+import { leafHash, nodeHash } from '../domain/publicLog/tree.js';
 
 export const STATE_FORMAT = 'spindle history v1';
 /** Numbers above the highest one found that are looked for: one more than may wait in one append. */

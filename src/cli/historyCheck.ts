@@ -12,9 +12,9 @@ import {
   type RevealOptions,
   type VerifyOptions,
 } from '../../verifier/verify.mjs';
+import { recordsOf, TILE_WIDTH } from '../domain/publicLog/tiles.js';
 import { goodnessP } from '../domain/rng/pValues.js';
-import { recordsOf, TILE_WIDTH } from '../domain/transparency/tiles.js';
-import { lineOf } from '../log.js';
+import { lineOf } from '../platform/secretsInLogs.js';
 import { UsageError } from './command.js';
 import { GameHistory, type HistoryState, newState, STATE_FORMAT } from './gameHistory.js';
 import { HistoryReads, inOrder, listIn, RefusedError } from './historyReads.js';

@@ -1,8 +1,8 @@
 /** What `spindle verify --history` asks of a service: its public log, and the partner's own reads. Reads are repeated where they may pass. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { TILE_WIDTH, tilePath } from '../domain/transparency/tiles.js';
-import { lineOf } from '../log.js';
-import { boundedRequest } from '../runtime/boundedRequest.js';
+import { TILE_WIDTH, tilePath } from '../domain/publicLog/tiles.js';
+import { boundedRequest } from '../platform/runtime/boundedRequest.js';
+import { lineOf } from '../platform/secretsInLogs.js';
 import { UsageError } from './command.js';
 
 const WITHIN_MS = 30_000;

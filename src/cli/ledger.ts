@@ -1,11 +1,11 @@
 /** `spindle ledger`: days of the ledger, their archives, and what is dropped (docs/archive.md). */
 import { constants, setPriority } from 'node:os';
-import { archiveDay } from '../archive/archiveDay.js';
-import { dropDay, strangeManifests } from '../archive/dropDay.js';
-import { type ArchiveFault, checkArchives } from '../archive/readArchive.js';
+import { archiveDay } from '../books/archive/archiveDay.js';
+import { dropDay, strangeManifests } from '../books/archive/dropDay.js';
+import { type LedgerDay, LedgerDays } from '../books/archive/ledgerDays.store.js';
+import { type ArchiveFault, checkArchives } from '../books/archive/readArchive.js';
 import { isDay } from '../domain/settlement.js';
 import { connectPostgres, type Sql } from '../postgres/client.js';
-import { type LedgerDay, LedgerDays } from '../postgres/ledgerDays.js';
 import { NotFoundError, type StoreUrls, UsageError } from './command.js';
 import { Progress } from './progress.js';
 

@@ -1,6 +1,6 @@
 /** Declares what partners call: `spindle webhooks listen` and `manage`, and `spindle sandbox`. */
 import type { Command } from 'commander';
-import type { PartnerClient } from '../client/client.js';
+import type { PartnerClient } from '../api/client/client.js';
 import { OPERATOR_GROUP } from './operator/call.js';
 import type { ManageOptions } from './ownWebhooks.js';
 

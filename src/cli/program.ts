@@ -2,22 +2,20 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import type { ProgramFound } from '../../workers/checkProgram.js';
-import { lineOf } from '../log.js';
+import { PROJECT_ROOT } from '../platform/projectRoot.js';
+import { lineOf } from '../platform/secretsInLogs.js';
 import { UsageError } from './command.js';
 
 const MANIFEST = 'manifest.sha256';
-/** The folder of package.json, three above the built command. */
-const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const SIGNS = { CHANGED: 'changed', MISSING: 'missing', ADDED: 'added' } as const;
 
 /** SHA-256 of the list of the program's files, hexadecimal; null where there is none. */
 export function manifestHash(): string | null {
   try {
     return createHash('sha256')
-      .update(readFileSync(join(ROOT, MANIFEST)))
+      .update(readFileSync(join(PROJECT_ROOT, MANIFEST)))
       .digest('hex');
   } catch {
     return null;
@@ -58,12 +56,16 @@ async function programCheck(options: {
   readonly version: string;
 }): Promise<number> {
   const { manifest, version } = options;
-  if (manifest === undefined && !existsSync(join(ROOT, MANIFEST)))
+  if (manifest === undefined && !existsSync(join(PROJECT_ROOT, MANIFEST)))
     throw new UsageError(`There is no ${MANIFEST}: this program was not built, or runs from a checkout`);
   const { default: checkProgram } = await import('../../workers/checkProgram.js');
   let found: ProgramFound;
   try {
-    found = checkProgram({ root: ROOT, part: 'all', ...(manifest === undefined ? {} : { manifest }) });
+    found = checkProgram({
+      root: PROJECT_ROOT,
+      part: 'all',
+      ...(manifest === undefined ? {} : { manifest }),
+    });
   } catch (error) {
     throw new UsageError(`${manifest ?? MANIFEST} can't be compared with: ${lineOf(error)}`);
   }

@@ -1,7 +1,5 @@
 /** `spindle recover`: looks whether Redis is what the ledger knows, cell by cell, and rebuilds what is not. */
 import { randomUUID } from 'node:crypto';
-import { newEvents } from '../events.js';
-import { lineOf } from '../log.js';
 import {
   acquireCells,
   type CellLease,
@@ -9,20 +7,22 @@ import {
   clearHalt,
   releaseCells,
   renewCells,
-} from '../postgres/cells.js';
+} from '../engine/cells/cells.store.js';
+import { newEvents } from '../engine/processEvents.js';
+import { examine, type Finding } from '../engine/recovery/handshake.js';
+import { installation } from '../engine/recovery/installation.store.js';
+import { LedgerScan } from '../engine/recovery/ledgerScan.js';
+import { findObstacles } from '../engine/recovery/obstacles.store.js';
+import { type CopySetting, giveCopyUp } from '../engine/recovery/outsideCopies.store.js';
+import { type Position, readPosition } from '../engine/recovery/positionFile.js';
+import { acceptPositions, type RestoredState } from '../engine/recovery/positions.store.js';
+import { prepareCell } from '../engine/recovery/prepare.js';
+import type { Clocks } from '../engine/redis/clocks.js';
+import type { RedisNodes } from '../engine/redis/nodes.js';
+import { openNodes } from '../engine/redis/openNodes.js';
+import { lineOf } from '../platform/secretsInLogs.js';
+import { Semaphore } from '../platform/semaphore.js';
 import { connectPostgres, type Sql } from '../postgres/client.js';
-import { installation } from '../postgres/installation.js';
-import { findObstacles } from '../postgres/obstacles.js';
-import { type CopySetting, giveCopyUp } from '../postgres/outsideCopies.js';
-import { acceptPositions, type RestoredState } from '../postgres/positions.js';
-import { examine, type Finding } from '../recovery/handshake.js';
-import { LedgerScan } from '../recovery/ledgerScan.js';
-import { type Position, readPosition } from '../recovery/positionFile.js';
-import { prepareCell } from '../recovery/prepare.js';
-import type { Clocks } from '../redis/clocks.js';
-import type { RedisNodes } from '../redis/nodes.js';
-import { openNodes } from '../redis/openNodes.js';
-import { Semaphore } from '../semaphore.js';
 import { type StoreUrls, UsageError, whole } from './command.js';
 
 export interface RecoverOptions {

@@ -1,6 +1,7 @@
-/** `spindle settlement verify`: recomputes the reports from the ledger and prints what differs (src/settlement/verify.ts). */
+/** `spindle settlement verify`: recomputes the reports from the ledger and prints what differs (src/books/settlement/verify.ts). */
+
+import { type Difference, type Verification, verifySettlements } from '../books/settlement/verify.js';
 import { connectPostgres } from '../postgres/client.js';
-import { type Difference, type Verification, verifySettlements } from '../settlement/verify.js';
 import { NotFoundError, type StoreUrls, whole } from './command.js';
 import { Progress } from './progress.js';
 
@@ -25,7 +26,7 @@ export async function verifyReports(
     const verification = await verifySettlements(sql, partnerId, {
       onProgress: (days, total) => progress.show('days', days, total),
       ...(archive !== undefined && {
-        archive: (await import('../archive/readArchive.js')).archiveTotals(archive),
+        archive: (await import('../books/archive/readArchive.js')).archiveTotals(archive),
       }),
     });
     progress.end();

@@ -3,11 +3,11 @@
 import { entryTimeMs } from '../domain/entryId.js';
 import { microsToUsdText } from '../domain/money.js';
 import { SpinIds } from '../domain/spinId.js';
-import { lostSpins } from '../postgres/answered.js';
-import { cellOfGame, cellOfPartner } from '../postgres/cells.js';
+import { lostSpins } from '../engine/cells/answered.store.js';
+import { cellOfGame, cellOfPartner } from '../engine/cells/cells.store.js';
+import type { RedisNodes } from '../engine/redis/nodes.js';
+import { openNodes } from '../engine/redis/openNodes.js';
 import { connectPostgres, type Sql } from '../postgres/client.js';
-import type { RedisNodes } from '../redis/nodes.js';
-import { openNodes } from '../redis/openNodes.js';
 import { type Line, NotFoundError, type StoreUrls, UsageError, whole } from './command.js';
 
 const LIMIT = 20;

@@ -1,6 +1,6 @@
 /** The commands that open the stores themselves: `show`, `audit`, `settlement`, `recover`, `upgrade`. Their clients are loaded only by these. */
 import type { Command } from 'commander';
-import type { CopySetting } from '../postgres/outsideCopies.js';
+import type { CopySetting } from '../engine/recovery/outsideCopies.store.js';
 import { oneOf, type StoreUrls, UsageError } from './command.js';
 import { confirm, withYes } from './confirm.js';
 

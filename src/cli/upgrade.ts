@@ -1,7 +1,12 @@
 /** `spindle upgrade`: which versions run, which format they write, and the step that ends an upgrade. */
 import { FORMATS } from '../domain/formats.js';
+import {
+  finishUpgrade,
+  GONE_AFTER_S,
+  type RunningProcess,
+  runningProcesses,
+} from '../engine/upgrade/processes.store.js';
 import { connectPostgres, type Sql } from '../postgres/client.js';
-import { finishUpgrade, GONE_AFTER_S, type RunningProcess, runningProcesses } from '../postgres/processes.js';
 import type { StoreUrls } from './command.js';
 import { type Column, table } from './output.js';
 

@@ -1,5 +1,5 @@
 /** `spindle verify --history`: all that the public log has of a game (historyCheck.ts), and what is wrong with it. */
-import { writeDurably } from '../files.js';
+import { writeDurably } from '../platform/files.js';
 import { UsageError } from './command.js';
 import { HistoryCheck, type HistoryOptions } from './historyCheck.js';
 import { printable } from './output.js';

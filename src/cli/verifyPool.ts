@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs';
 import { type Static, Type } from '#typebox';
 import { Compile } from '#typebox/compile';
+import { PATTERN_MESSAGES, RaffleBody } from '../api/contract/requests.js';
 import { poolFaults } from '../domain/games/rafflePool.js';
-import { PATTERN_MESSAGES, RaffleBody } from '../domain/requests.js';
 import { schemaFaults } from '../domain/validation.js';
-import { lineOf } from '../log.js';
+import { lineOf } from '../platform/secretsInLogs.js';
 import { UsageError } from './command.js';
 import { printable } from './output.js';
 

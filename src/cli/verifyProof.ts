@@ -1,8 +1,8 @@
 /** `spindle verify`: verifies the proof of a spin, a ticket or a round, and asks nobody but a log for tiles. */
 import { readFileSync } from 'node:fs';
 import { examine, examineBlock, type VerifyOptions } from '../../verifier/verify.mjs';
-import { lineOf } from '../log.js';
-import { boundedRequest } from '../runtime/boundedRequest.js';
+import { boundedRequest } from '../platform/runtime/boundedRequest.js';
+import { lineOf } from '../platform/secretsInLogs.js';
 import { UsageError } from './command.js';
 import { printable } from './output.js';
 import { verifyRound } from './verifyRound.js';

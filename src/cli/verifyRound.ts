@@ -1,13 +1,13 @@
 /** `spindle verify-round`: proves a blackjack round that has ended from what the service shows, and asks nobody. */
 import { readFileSync } from 'node:fs';
 import { Compile } from '#typebox/compile';
-import { archivedRound } from '../archive/archivedRound.js';
+import { archivedRound } from '../books/archive/archivedRound.js';
 import { EndedRound, HEX_32, roundFaults } from '../domain/games/roundProof.js';
 import { SpinIds } from '../domain/spinId.js';
 import { schemaFaults } from '../domain/validation.js';
-import { lineOf } from '../log.js';
+import { installation } from '../engine/recovery/installation.store.js';
+import { lineOf } from '../platform/secretsInLogs.js';
 import { connectPostgres } from '../postgres/client.js';
-import { installation } from '../postgres/installation.js';
 import { type StoreUrls, UsageError } from './command.js';
 import { printable } from './output.js';
 

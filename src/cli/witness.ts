@@ -1,13 +1,13 @@
 /** `spindle witness`: watches logs, and cosigns what they show as long as it is one history. Needs no store. */
 import { randomBytes } from 'node:crypto';
 import { open, readFile } from 'node:fs/promises';
-import { parseSignerKey, type Signer, signerKeyOf, signerOf, vkeyOf } from '../domain/transparency/notes.js';
-import { Policy } from '../domain/transparency/policy.js';
-import { lineOf } from '../log.js';
-import { LogError } from '../witness/logReader.js';
-import { InconsistencyError, Pulling } from '../witness/pulling.js';
-import { serveWitness } from '../witness/serving.js';
-import { holdFolder, WitnessState } from '../witness/witnessState.js';
+import { parseSignerKey, type Signer, signerKeyOf, signerOf, vkeyOf } from '../domain/publicLog/notes.js';
+import { Policy } from '../domain/publicLog/policy.js';
+import { lineOf } from '../platform/secretsInLogs.js';
+import { LogError } from '../publicLog/witness/logReader.js';
+import { InconsistencyError, Pulling } from '../publicLog/witness/pulling.js';
+import { serveWitness } from '../publicLog/witness/serving.js';
+import { holdFolder, WitnessState } from '../publicLog/witness/witnessState.js';
 import { UsageError, wholeNumber } from './command.js';
 
 export interface WitnessOptions {

@@ -1,9 +1,10 @@
 /** Reads what an operator sends as the rules of a communal progressive, with every fault that it has. */
+
+import type { CommunalBody } from '../api/communal/schemas.js';
 import { type CommunalRules, SPLIT_WHOLE, TIER_AMOUNT_MAX_MICROS } from './communal.js';
 import { ApiError, ERRORS, type Fault } from './errors.js';
 import { jsonUsd } from './exactJson.js';
 import { decimalTextToMicros, microsToUsdText } from './money.js';
-import type { CommunalBody } from './schemas/communal.js';
 
 const DECIMAL = /^\d{1,16}(\.\d{1,6})?$/;
 

@@ -1,18 +1,18 @@
 /**
  * A settlement report: what a partner's games took and paid on one UTC day, sealed by a hash that the next one names.
- * Pure: the figures come from the ledger (src/postgres/settlements.ts), this makes the report of them.
+ * Pure: the figures come from the ledger (src/books/settlement/settlements.store.ts), this makes the report of them.
  */
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import type { Static } from '#typebox';
-import type { CsvText } from './csv.js';
-import { ExactNumber, type JsonNumber, jsonInteger, jsonUsd, unmarked, type WithSums } from './exactJson.js';
-import { rtpOf } from './rtp.js';
 import type {
   ReportStatus as ReportStatusSchema,
   SettlementGame,
   SettlementReport,
-} from './schemas/settlements.js';
+} from '../api/settlements/schemas.js';
+import type { CsvText } from './csv.js';
+import { ExactNumber, type JsonNumber, jsonInteger, jsonUsd, unmarked, type WithSums } from './exactJson.js';
+import { rtpOf } from './rtp.js';
 
 export const DAY_MS = 86_400_000;
 

@@ -6,8 +6,8 @@
 
 import { createHash } from 'node:crypto';
 import type { Static } from '#typebox';
-import type * as schemas from '../domain/requests.js';
-import type { WithDates } from '../domain/schemas/common.js';
+import type * as schemas from '../api/contract/requests.js';
+import type { WithDates } from '../domain/schema.js';
 import type { AuditAction } from '../domain/significantEvents.js';
 import { raw, type Sql, type Transaction } from './client.js';
 

@@ -1,5 +1,5 @@
 /** Watches whether Postgres may lose what it has committed. */
-import { PeriodicService } from '../runtime/periodicService.js';
+import { PeriodicService } from '../platform/runtime/periodicService.js';
 import { raw, type Sql } from './client.js';
 import { type DurableSettings, type PostgresDurability, SETTINGS_SQL } from './durability.js';
 

@@ -16,7 +16,10 @@
  * nobody can be flooded through this service, and neither a partner nor a dead webhook takes a host from its neighbours.
  */
 import { setImmediate } from 'node:timers/promises';
-import type { EventEmitter } from '../events.js';
+import type { EventEmitter } from '../engine/processEvents.js';
+import { WOKEN_MS } from '../platform/runtime/periodicService.js';
+import { HEALTHY, type Health, type Service, unhealthy } from '../platform/runtime/service.js';
+import { withTimeout } from '../platform/runtime/withTimeout.js';
 import type { Sql } from '../postgres/client.js';
 import {
   type AttemptResult,
@@ -26,10 +29,7 @@ import {
   prolongLeases,
   recordAttempts,
   releaseLeases,
-} from '../postgres/deliveries.js';
-import { WOKEN_MS } from '../runtime/periodicService.js';
-import { HEALTHY, type Health, type Service, unhealthy } from '../runtime/service.js';
-import { withTimeout } from '../runtime/withTimeout.js';
+} from './deliveries.store.js';
 import type { Outcome, Sender, Sending } from './sender.js';
 
 export interface DelivererOptions {

@@ -3,7 +3,7 @@ import { type Game, prizeTierOf } from '../domain/game.js';
 import { microsToUsdText } from '../domain/money.js';
 import type { SpinIds } from '../domain/spinId.js';
 import type { NewEvent } from '../domain/webhook.js';
-import type { LargeWin } from '../ledger/transcoder.js';
+import type { LargeWin } from '../engine/ledger/transcoder.js';
 
 /** What is asked of the catalog. */
 export interface LargeWinCatalog {

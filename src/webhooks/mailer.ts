@@ -4,13 +4,13 @@
  */
 import { createTransport, type Transporter } from 'nodemailer';
 import { emailOf } from '../domain/email.js';
-import { EMAIL_PATTERN } from '../domain/schemas/common.js';
-import type { EventEmitter } from '../events.js';
+import { EMAIL_PATTERN } from '../domain/schema.js';
+import type { EventEmitter } from '../engine/processEvents.js';
+import { IDLE, PeriodicService, WOKEN_MS } from '../platform/runtime/periodicService.js';
+import { withTimeout } from '../platform/runtime/withTimeout.js';
 import type { Sql } from '../postgres/client.js';
-import { recordAttempts } from '../postgres/deliveries.js';
-import { claimEmails, type DueEmail, leaveEmailsUnsent } from '../postgres/notices.js';
-import { IDLE, PeriodicService, WOKEN_MS } from '../runtime/periodicService.js';
-import { withTimeout } from '../runtime/withTimeout.js';
+import { recordAttempts } from './deliveries.store.js';
+import { claimEmails, type DueEmail, leaveEmailsUnsent } from './notices.store.js';
 
 export interface MailerOptions {
   /** `smtp://` or `smtps://`; undefined: nothing can be sent. */

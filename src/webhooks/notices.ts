@@ -1,6 +1,6 @@
 /** Looks from time to time for what somebody is to be notified of. Any number of workers may: each notice is recorded once. */
-import type { BackgroundTask, EventEmitter } from '../events.js';
-import { PeriodicService } from '../runtime/periodicService.js';
+import type { BackgroundTask, EventEmitter } from '../engine/processEvents.js';
+import { PeriodicService } from '../platform/runtime/periodicService.js';
 
 export interface NoticesOptions {
   readonly name: string;

@@ -1,8 +1,8 @@
 /** Keeps the history of webhook deliveries as long as it is wanted, and no longer. */
-import type { EventEmitter } from '../events.js';
+import type { EventEmitter } from '../engine/processEvents.js';
+import { PeriodicService } from '../platform/runtime/periodicService.js';
 import type { Sql } from '../postgres/client.js';
-import { removeEndedDeliveries } from '../postgres/webhooks.js';
-import { PeriodicService } from '../runtime/periodicService.js';
+import { removeEndedDeliveries } from './webhooks.store.js';
 
 const TURN_MS = 600_000;
 const FIRST_AFTER_MS = 5000;

@@ -5,9 +5,9 @@
 import { isIPv6, type LookupFunction } from 'node:net';
 import { type buildConnector, Client } from 'undici';
 import { attemptHeaders } from '../domain/webhook.js';
-import type { DueDelivery } from '../postgres/deliveries.js';
-import { AnswerTooLargeError, boundedConnector } from '../runtime/boundedRequest.js';
-import { withTimeout } from '../runtime/withTimeout.js';
+import { AnswerTooLargeError, boundedConnector } from '../platform/runtime/boundedRequest.js';
+import { withTimeout } from '../platform/runtime/withTimeout.js';
+import type { DueDelivery } from './deliveries.store.js';
 import { allowedAddresses, DisallowedError, type Resolve } from './destination.js';
 
 export interface Outcome {

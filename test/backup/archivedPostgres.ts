@@ -5,8 +5,8 @@ import { accessSync, constants, readFileSync } from 'node:fs';
 import { chmod, chown, mkdir, open, readFile, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import postgres from 'postgres';
-import { freePort } from '../../src/embedded/index.js';
-import type { EmbeddedStore } from '../../src/embedded/store.js';
+import { freePort } from '../../src/app/embedded/index.js';
+import type { EmbeddedStore } from '../../src/app/embedded/store.js';
 import { until } from '../support/wait.js';
 import { PAGE } from './page.js';
 

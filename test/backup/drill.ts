@@ -141,7 +141,7 @@ class Drill {
     const options = { env: { PATH, ...this.env }, cwd: ROOT };
     const { stdout, stderr } = await run(
       process.execPath,
-      [join(ROOT, 'dist/src/cli.js'), ...words],
+      [join(ROOT, 'dist/src/cli/cli.js'), ...words],
       options,
     ).catch((error: { stdout: string; stderr: string }) => error);
     return stdout + stderr;

@@ -1,6 +1,6 @@
 /** When a chaos run is at rest: all that was dealt is booked. */
 import postgres from 'postgres';
-import { outboxKey } from '../../src/redis/keys.js';
+import { outboxKey } from '../../src/engine/redis/keys.js';
 import type { OwnStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 import { withRedis } from './faults.js';

@@ -1,7 +1,8 @@
 /** What a chaos run does to the servers of its Redis Cluster. Each fault heals itself before it resolves. */
+
+import { bodyOf, type OperatorClient } from '../../src/api/client/client.js';
 import { moveAndWait } from '../../src/cli/operator/moves.js';
-import { bodyOf, type OperatorClient } from '../../src/client/client.js';
-import { slotOfCell } from '../../src/redis/slots.js';
+import { slotOfCell } from '../../src/engine/redis/slots.js';
 import type { BusRelays } from '../support/busRelays.js';
 import type { TestCluster } from '../support/cluster.js';
 import type { Random } from '../support/random.js';

@@ -1,5 +1,5 @@
 /** What is done to the public log: processes that die at its steps, Postgres cut off in the middle of an append, witnesses that are away or frozen. */
-import { FAILPOINTS } from '../../src/failpoints.js';
+import { FAILPOINTS } from '../../src/platform/failpoints.js';
 import { connectPostgres, isPostgresAway } from '../../src/postgres/client.js';
 import type { Random } from '../support/random.js';
 import { pause, until } from '../support/wait.js';

@@ -1,7 +1,7 @@
 /** Attacks of `npm run chaos -- hostile` that are measured one by one, each against the same partner's spins just before it. */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { freePort } from '../../src/embedded/index.js';
+import { freePort } from '../../src/app/embedded/index.js';
 import { type Client, OPERATOR_KEY } from '../support/client.js';
 import { plainRequest, portOf, spinRequest, Wire } from '../support/load.js';
 import { pause } from '../support/wait.js';

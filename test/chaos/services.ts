@@ -1,7 +1,7 @@
 /** The service processes of a chaos run: two that serve and work on one port, one that works only. */
 import { join } from 'node:path';
-import { freePort } from '../../src/embedded/index.js';
-import type { Failpoint } from '../../src/failpoints.js';
+import { freePort } from '../../src/app/embedded/index.js';
+import type { Failpoint } from '../../src/platform/failpoints.js';
 import { OPERATOR_KEY } from '../support/client.js';
 import { askOnce, plainRequest } from '../support/load.js';
 import { type Cable, proxy } from '../support/proxy.js';

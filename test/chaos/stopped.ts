@@ -2,7 +2,7 @@
  * Processes that are stopped (SIGSTOP) while what they know becomes old, and go on then with what they were about to do: a lease ends, a partner
  * moves to another cell and back, request ids leave Redis.
  */
-import { OPERATOR_BASE } from '../../src/contract/apis.js';
+import { OPERATOR_BASE } from '../../src/api/contract/apis.js';
 import { OPERATOR_KEY } from '../support/api.js';
 import { askOnce, plainRequest, postRequest, type WireAnswer } from '../support/load.js';
 import type { Random } from '../support/random.js';

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findRedisProgram, redisEnvironment } from '../../src/embedded/redisServer.js';
+import { findRedisProgram, redisEnvironment } from '../../src/app/embedded/redisServer.js';
 import { clockEnvironment, compileClock } from '../support/movedClock.js';
 import { rawRedis } from '../support/redis.js';
 import { ROOT } from '../support/root.js';

@@ -115,7 +115,7 @@ test.each([
 
 test('no option takes a secret, which every user of the machine could read among the arguments: files do', () => {
   const sources = [
-    'src/cli.ts',
+    'src/cli/cli.ts',
     ...readdirSync(join(ROOT, 'src/cli'), { recursive: true, encoding: 'utf8' }).map(
       (file) => `src/cli/${file}`,
     ),

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { copyProgram } from '../support/programCopy.js';
 
-const CHANGED = 'dist/src/program/banner.js';
+const CHANGED = 'dist/src/app/program/banner.js';
 let root: string;
 
 beforeAll(() => {
@@ -23,7 +23,8 @@ const run = (program: string, ...args: string[]) =>
       error: stderr as string,
     }),
   );
-const check = (...args: string[]) => run(process.execPath, 'dist/src/cli.js', 'program', 'check', ...args);
+const check = (...args: string[]) =>
+  run(process.execPath, 'dist/src/cli/cli.js', 'program', 'check', ...args);
 
 test('files that are as the build listed them are said to be so, and sha256sum agrees', async () => {
   const { status, out } = await check();

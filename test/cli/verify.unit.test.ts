@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeEach, expect, test, vi } from 'vitest';
 import { UsageError } from '../../src/cli/command.js';
 import { verifyProofFile } from '../../src/cli/verifyProof.js';
-import { readVectors } from '../domain/transparency/proofVectors.js';
+import { readVectors } from '../domain/publicLog/proofVectors.js';
 
 const { proof, log, witness } = readVectors();
 const folder = mkdtempSync(join(tmpdir(), 'spindle-verify-'));

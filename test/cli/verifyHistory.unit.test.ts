@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, expect, test } from 'vitest';
 import { UsageError } from '../../src/cli/command.js';
 import { type Given, verifyHistory } from '../../src/cli/verifyHistory.js';
-import { readVectors } from '../domain/transparency/proofVectors.js';
+import { readVectors } from '../domain/publicLog/proofVectors.js';
 import { printedBy } from '../support/printed.js';
 import { GAME_ID, LOGGED_SHEET, ServedLog } from '../support/servedLog.js';
 

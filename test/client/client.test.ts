@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type Round, type SpinAttempt, Spindle, verifyWebhook } from '../../clients/typescript/src/index.js';
-import { freePort } from '../../src/embedded/index.js';
+import { freePort } from '../../src/app/embedded/index.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestPartner } from '../support/client.js';
 import { type Cable, proxy } from '../support/proxy.js';

@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto';
 import postgres from 'postgres';
 import { Spindle } from '../../clients/typescript/src/index.js';
-import { freePort } from '../../src/embedded/index.js';
+import { freePort } from '../../src/app/embedded/index.js';
 import { booksHold } from '../support/books.js';
 import { environment, spawnService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';

@@ -1,7 +1,7 @@
 /** What the console shows of a log: read from its note and policy. */
 import { expect, test } from 'vitest';
 import { shownLog } from '../../console/log.js';
-import { readVectors } from '../domain/transparency/proofVectors.js';
+import { readVectors } from '../domain/publicLog/proofVectors.js';
 
 const { log, witness, proof } = readVectors();
 const note = proof.tlogProof.slice(proof.tlogProof.indexOf('\n\n') + 2);

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { readVectors } from '../domain/transparency/proofVectors.js';
+import { readVectors } from '../domain/publicLog/proofVectors.js';
 import { freshStores } from '../setup/freshStores.js';
 import { openBrowser } from '../support/chromium.js';
 import { OPERATOR_KEY } from '../support/client.js';

@@ -16,13 +16,13 @@ import {
   type PartnerClient,
   type PartnerSchemas,
   partnerClient,
-} from '../../src/client/client.js';
+} from '../../src/api/client/client.js';
 import {
   freePort,
   lockDataDir,
   startEmbeddedPostgres,
   startEmbeddedRedis,
-} from '../../src/embedded/index.js';
+} from '../../src/app/embedded/index.js';
 import { type Container, type ImageConfig, startContainer } from '../support/container.js';
 import { dockerfile } from '../support/dockerfile.js';
 import { imageBase } from '../support/imageBase.js';

@@ -4,9 +4,9 @@ import { basename, dirname } from 'node:path';
 import { Ajv } from 'ajv';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { readConfig } from '../../src/config.js';
-import { signerKeyOf, signerOf } from '../../src/domain/transparency/notes.js';
-import { Environment } from '../../src/settings.js';
+import { readConfig } from '../../src/app/config.js';
+import { Environment } from '../../src/app/settings.js';
+import { signerKeyOf, signerOf } from '../../src/domain/publicLog/notes.js';
 import { ROOT } from '../support/root.js';
 import { CHART, helm, type Manifest, type Pod, rendered } from './chart.js';
 import { compose, read, secrets } from './compose.js';
@@ -61,7 +61,7 @@ describe.skipIf(helm === undefined)(`the manifests${missing}`, () => {
         limits: { memory: expect.anything() },
       });
     }
-    expect(read('src/program/program.ts')).toContain("'--migrate'");
+    expect(read('src/app/program/program.ts')).toContain("'--migrate'");
   });
 
   test.each(pods)('%s has settings that the service takes, and no others', (_name, { spec }) => {
@@ -83,8 +83,8 @@ describe.skipIf(helm === undefined)(`the manifests${missing}`, () => {
     const config = readConfig({});
     const numbers: Record<string, number> = { http: config.PORT, metrics: config.METRICS_PORT };
     const routes: Record<string, string> = {
-      http: read('src/http/routes.ts'),
-      metrics: read('src/metrics/server.ts'),
+      http: read('src/api/server/routes.ts'),
+      metrics: read('src/app/metrics/server.ts'),
     };
     const deployed = pods.filter(([name]) => !name.endsWith('migration'));
     expect(deployed.length).toBe(2);
@@ -101,7 +101,7 @@ describe.skipIf(helm === undefined)(`the manifests${missing}`, () => {
       expect(spec.terminationGracePeriodSeconds).toBeGreaterThan(Number(rest) + STOP_SECONDS);
     }
     const beside = STOP_SECONDS - config.SHUTDOWN_GRACE_S;
-    expect(read('src/program/program.ts')).toContain(`STOP_TIMEOUT_MS = ${beside}000`);
+    expect(read('src/app/program/program.ts')).toContain(`STOP_TIMEOUT_MS = ${beside}000`);
   });
 
   test('select the pods of their role, and never those of the migration', () => {

@@ -1,7 +1,7 @@
 /** What lets the network reach the pods of the chart in deploy/helm, as Helm makes it. */
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
-import { BASES } from '../../src/contract/apis.js';
+import { BASES } from '../../src/api/contract/apis.js';
 import { ROOT } from '../support/root.js';
 import { CHART, helm, rendered } from './chart.js';
 

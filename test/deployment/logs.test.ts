@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { spellings } from '../../src/log.js';
+import { spellings } from '../../src/platform/secretsInLogs.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { Answer, TestPartner } from '../support/client.js';
 import { load, portOf, spinRequest } from '../support/load.js';

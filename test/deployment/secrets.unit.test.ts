@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { spellings, withoutSecrets } from '../../src/log.js';
-import { openLogger } from '../../src/logger.js';
+import { openLogger } from '../../src/app/logger.js';
+import { spellings, withoutSecrets } from '../../src/platform/secretsInLogs.js';
 import { ROOT } from '../support/root.js';
 import { until } from '../support/wait.js';
 

@@ -2,7 +2,7 @@
 import type { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freePort } from '../../src/embedded/index.js';
+import { freePort } from '../../src/app/embedded/index.js';
 import { freshStores } from '../setup/freshStores.js';
 import { type Certificates, makeCertificates, opensslMissing } from '../support/certificates.js';
 import { Cleanup } from '../support/cleanup.js';

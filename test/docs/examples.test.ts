@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { API_VERSION } from '../../src/contract/apis.js';
+import { API_VERSION } from '../../src/api/contract/apis.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestPartner } from '../support/client.js';
 import { docCode } from '../support/docBlocks.js';

@@ -24,7 +24,7 @@ const BACKUP = 'test/backup/page.ts';
 
 /** Blocks of a page in a language, how many there are, and the test that runs them. */
 const RUN: readonly (readonly [page: string, language: string, count: number, test: string])[] = [
-  ['docs/archive.md', 'sql', 2, 'test/archive/archive.test.ts'],
+  ['docs/archive.md', 'sql', 2, 'test/books/archive/archive.test.ts'],
   ['docs/backup.md', 'sh', 3, BACKUP],
   ['docs/operations.md', 'sql', 1, HERE],
   ['docs/par-sheets.md', 'python', 1, EXAMPLES],

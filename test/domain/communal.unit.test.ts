@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { bonusRtp, communalStatus, progressPct } from '../../src/domain/communal.js';
 import { micros, usdText } from '../../src/domain/communalRules.js';
-import { readPot, writeRules, writeState } from '../../src/redis/communalRecords.js';
+import { readPot, writeRules, writeState } from '../../src/engine/redis/communalRecords.js';
 
 const tiersOf = (steps: readonly number[], triggerInterval: number) => {
   let spins = 0;

@@ -11,7 +11,7 @@ import {
   unpackOutcomes,
 } from '../../src/domain/outcome.js';
 import { checkParSheet, type ParSheet } from '../../src/domain/par.js';
-import { rootOfTree } from '../../src/domain/transparency/blockTree.js';
+import { rootOfTree } from '../../src/domain/publicLog/blockTree.js';
 import { drawBlock, MAX_BLOCK_OUTCOMES } from '../../workers/drawBlock.js';
 import { makeBlock } from '../../workers/makeBlock.js';
 

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import { firstIdAt } from '../../src/domain/entryId.js';
 import { PAIR_BYTES, RequestPairs } from '../../src/domain/requestPairs.js';
 import { findInBlock, HASH_BYTES, RunWriter } from '../../src/domain/requestRun.js';
-import type { RequestRun } from '../../src/postgres/requestRuns.js';
-import { runsToMerge } from '../../src/requestIds/runMerging.js';
+import type { RequestRun } from '../../src/engine/requestIds/requestRuns.store.js';
+import { runsToMerge } from '../../src/engine/requestIds/runMerging.js';
 
 const hashOf = (name: string): Buffer => createHash('sha256').update(name).digest().subarray(0, 16);
 

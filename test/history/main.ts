@@ -12,7 +12,7 @@ import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
-import { findRedisProgram } from '../../src/embedded/redisServer.js';
+import { findRedisProgram } from '../../src/app/embedded/redisServer.js';
 import { type Cleanup, runToEnd } from '../support/cleanup.js';
 import { clockEnvironment, compileClock, setClock } from '../support/movedClock.js';
 import { Random } from '../support/random.js';

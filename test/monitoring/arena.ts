@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
-import { freePort } from '../../src/embedded/index.js';
+import { freePort } from '../../src/app/embedded/index.js';
 import { Api } from '../support/api.js';
 import type { Cleanup } from '../support/cleanup.js';
 import { OPERATOR_KEY } from '../support/client.js';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { PartnerTraffic } from '../../src/metrics/partnerTraffic.js';
+import { PartnerTraffic } from '../../src/app/metrics/partnerTraffic.js';
 
 const MINUTE_MS = 60_000;
 const requestsOf = (traffic: PartnerTraffic, nowMs: number): Map<unknown, number> =>

@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { fetchPackages, hasApt } from '../../src/embedded/debianPackages.js';
+import { fetchPackages, hasApt } from '../../src/app/embedded/debianPackages.js';
 
 const run = promisify(execFile);
 

@@ -10,8 +10,8 @@
  */
 
 import { parseArgs } from 'node:util';
-import { bodyOf } from '../../src/client/client.js';
-import { freePort } from '../../src/embedded/index.js';
+import { bodyOf } from '../../src/api/client/client.js';
+import { freePort } from '../../src/app/embedded/index.js';
 import type { Cleanup } from '../support/cleanup.js';
 import { runToEnd } from '../support/cleanup.js';
 import { load, spinRequest } from '../support/load.js';

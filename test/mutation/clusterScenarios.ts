@@ -2,10 +2,10 @@
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { expect } from 'vitest';
-import { cellKey, gamesKey, idempotencyKey } from '../../src/redis/keys.js';
-import { cellToken } from '../../src/redis/records.js';
-import { Scripts } from '../../src/redis/scripts.js';
-import { slotOfCell } from '../../src/redis/slots.js';
+import { cellKey, gamesKey, idempotencyKey } from '../../src/engine/redis/keys.js';
+import { cellToken } from '../../src/engine/redis/records.js';
+import { Scripts } from '../../src/engine/redis/scripts.js';
+import { slotOfCell } from '../../src/engine/redis/slots.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { Cleanup } from '../support/cleanup.js';
 import type { Answer, Client } from '../support/client.js';

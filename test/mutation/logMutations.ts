@@ -10,61 +10,61 @@ const ONCE = 'the log has each entry of a game once, and shows who has its key w
 const PROVEN =
   'a proof of a slot spin holds, with the sheet and the answer, and was fixed before it was dealt';
 const TAKEN_OVER = test(
-  'transparency/covered',
+  'publicLog/log/covered',
   'what a worker had leased when it was killed is loaded by no other before its checkpoint, and a raffle not opened',
 );
 
 export const LOG_MUTATIONS: readonly { name: string; faults: readonly Fault[]; foundBy: SuiteTest }[] = [
   {
     name: 'a block is loaded before a published checkpoint covers it',
-    faults: [source('blocks/keeper', 'await this.#published();', '')],
-    foundBy: test('transparency/log', HELD_BACK),
+    faults: [source('engine/blocks/keeper', 'await this.#published();', '')],
+    foundBy: test('publicLog/log/log', HELD_BACK),
   },
   {
     name: 'an entry has the label of the one before',
     faults: [
       source(
-        'postgres/logAppend',
+        'publicLog/log/logAppend.store',
         'labelOf(opening.labelKey, opening.number)',
         'labelOf(opening.labelKey, Math.max(0, opening.number - 1))',
       ),
     ],
-    foundBy: test('transparency/log', ONCE),
+    foundBy: test('publicLog/log/log', ONCE),
   },
   {
     name: 'two outcomes of a block have the same nonce',
     faults: [
       source(
-        'domain/transparency/leaves',
+        'domain/publicLog/leaves',
         'counter.writeBigUInt64BE(BigInt(first) * 2n, 8);',
         'counter.writeBigUInt64BE(0n, 8);',
       ),
     ],
-    foundBy: test('transparency/log', PROVEN),
+    foundBy: test('publicLog/log/log', PROVEN),
   },
   {
     name: 'all outcomes of a block have one nonce',
     faults: [
       source(
-        'domain/transparency/leaves',
+        'domain/publicLog/leaves',
         "return createCipheriv('aes-256-ctr', key, counter).update(Buffer.alloc(count * NONCE_BYTES));",
         `return Buffer.concat(Array.from({ length: count }, () =>
           createCipheriv('aes-256-ctr', key, COUNTER).update(Buffer.alloc(NONCE_BYTES))));`,
       ),
     ],
-    foundBy: test('transparency/log', PROVEN),
+    foundBy: test('publicLog/log/log', PROVEN),
   },
   {
     name: 'entries that are appended together have one salt',
     faults: [
       source(
-        'postgres/logAppend',
+        'publicLog/log/logAppend.store',
         'const salts = entries.map(() => randomBytes(KEY_BYTES));',
         'const salt = randomBytes(KEY_BYTES); const salts = entries.map(() => salt);',
       ),
     ],
     foundBy: test(
-      'transparency/covered',
+      'publicLog/log/covered',
       'a checkpoint fetched before a spin, ticket or round covers it, wherever the worker is killed',
     ),
   },
@@ -72,24 +72,24 @@ export const LOG_MUTATIONS: readonly { name: string; faults: readonly Fault[]; f
     name: 'the last entry of an append is logged twice',
     faults: [
       source(
-        'postgres/logAppend',
+        'publicLog/log/logAppend.store',
         '...entries.map((opening, at) => recordOf(opening, salts[at]!)),',
         `...entries.map((opening, at) => recordOf(opening, salts[at]!)),
           ...entries.slice(-1).map((opening) => recordOf(opening, randomBytes(KEY_BYTES))),`,
       ),
     ],
-    foundBy: test('transparency/log', ONCE),
+    foundBy: test('publicLog/log/log', ONCE),
   },
   {
     name: 'what another worker had leased is loaded before a checkpoint covers it',
-    faults: [source('blocks/readQueue', 'if (!isPublished && !isAwaited) await published();', '')],
+    faults: [source('engine/blocks/readQueue', 'if (!isPublished && !isAwaited) await published();', '')],
     foundBy: TAKEN_OVER,
   },
   {
     name: 'a raffle is open before a checkpoint covers its pool',
     faults: [
       source(
-        'blocks/readQueue',
+        'engine/blocks/readQueue',
         'if (leaseEnd > loadedEnd) await leased(gameId, leaseEnd);',
         'if (leaseEnd > loadedEnd) await leased(gameId, leaseEnd).then(() => queue.supply.loaded());',
       ),
@@ -98,21 +98,27 @@ export const LOG_MUTATIONS: readonly { name: string; faults: readonly Fault[]; f
   },
   {
     name: 'a tree is signed that lacks an older one',
-    faults: [source('transparency/forkEvidence', 'if (size > ours) return', 'if (size > ours * 1e9) return')],
+    faults: [
+      source('publicLog/log/forkEvidence', 'if (size > ours) return', 'if (size > ours * 1e9) return'),
+    ],
     foundBy: test(
-      'transparency/restored',
+      'publicLog/log/restored',
       'a Postgres of an older state is known by the note in Redis, and not by a Redis that is emptied',
     ),
   },
   {
     name: 'a halt is forgotten at the next append',
     faults: [
-      source('postgres/logAppend', 'if (before.halt !== null) throw', 'if (before.size < 0) throw'),
-      source('postgres/logAppend', 'AND halt IS NULL AND NOT is_replaced', 'AND NOT is_replaced'),
-      source('transparency/publicLog', 'this.#halted ?? problem()', 'problem()'),
+      source(
+        'publicLog/log/logAppend.store',
+        'if (before.halt !== null) throw',
+        'if (before.size < 0) throw',
+      ),
+      source('publicLog/log/logAppend.store', 'AND halt IS NULL AND NOT is_replaced', 'AND NOT is_replaced'),
+      source('publicLog/log/logWriter', 'this.#halted ?? problem()', 'problem()'),
     ],
     foundBy: test(
-      'transparency/restored',
+      'publicLog/log/restored',
       'while a worker runs, a note of another tree halts appends for good, and what is covered is dealt',
     ),
   },
@@ -120,11 +126,11 @@ export const LOG_MUTATIONS: readonly { name: string; faults: readonly Fault[]; f
     name: 'a tile is served before its tree is published',
     faults: [
       source(
-        'http/publicLog',
+        'api/server/logTileRoutes',
         'widthAt(place.level, place.index, published.size) < place.width',
         'place.width < 0',
       ),
     ],
-    foundBy: test('transparency/log', 'the log shows nothing of a tree that is not published'),
+    foundBy: test('publicLog/log/log', 'the log shows nothing of a tree that is not published'),
   },
 ];

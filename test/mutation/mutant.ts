@@ -2,7 +2,7 @@
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { CheckName } from '../../src/audit/report.js';
+import type { CheckName } from '../../src/books/audit/report.js';
 import { ROOT } from '../support/root.js';
 
 /** What is wrong in a copy: a text that stands exactly once in a file of lua/, dist/ or src/, and what stands there instead. */
@@ -51,7 +51,7 @@ export const built = (file: string, find: string, replace: string): Fault => ({
 });
 
 export interface BrokenBuild {
-  /** Its root: dist/src/main.js and dist/src/cli.js are in there. */
+  /** Its root: dist/src/main.js and dist/src/cli/cli.js are in there. */
   readonly root: string;
   remove(): Promise<void>;
 }

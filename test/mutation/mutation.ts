@@ -1,8 +1,8 @@
 /** Faults put into copies of the build, one at a time: the audit or the model must find each. What finds nothing proves nothing. */
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { audit } from '../../src/audit/audit.js';
-import type { AuditReport, CheckName } from '../../src/audit/report.js';
+import { audit } from '../../src/books/audit/audit.js';
+import type { AuditReport, CheckName } from '../../src/books/audit/report.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
 import { ModelFailure, runModel } from '../model/run.js';
 import { freshStores } from '../setup/freshStores.js';

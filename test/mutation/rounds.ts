@@ -1,6 +1,6 @@
 /** Faults put into the rounds of copies of the build, one at a time: the audit, or whoever reads an answer, must find each. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { audit } from '../../src/audit/audit.js';
+import { audit } from '../../src/books/audit/audit.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
 import { freshStores } from '../setup/freshStores.js';
 import { type OpenNodes, openNodes } from '../support/redis.js';

@@ -7,15 +7,15 @@ const test = (file: string, title: string): SuiteTest => ({ file: `test/${file}.
 export const STALLED_MUTATIONS: readonly { name: string; faults: readonly Fault[]; foundBy: SuiteTest }[] = [
   {
     name: 'a session that waits for its client holds a cell for good',
-    faults: [source('postgres/cells', "wait_event_type = 'Client'", "wait_event_type = 'Nothing'")],
+    faults: [source('engine/cells/cells.store', "wait_event_type = 'Client'", "wait_event_type = 'Nothing'")],
     foundBy: test(
-      'ledger/stalledFlush',
+      'engine/ledger/stalledFlush',
       'a cell whose owner stopped amid a flush is taken over, and its spins are booked',
     ),
   },
   {
     name: 'a partner that has left is read where it was',
-    faults: [source('cells/partnerReads', 'if (!isAway) return found;', 'return found;')],
-    foundBy: test('cells/partnerReads', 'a partner that has left is read where it is'),
+    faults: [source('engine/cells/partnerReads', 'if (!isAway) return found;', 'return found;')],
+    foundBy: test('engine/cells/partnerReads', 'a partner that has left is read where it is'),
   },
 ];

@@ -15,10 +15,10 @@ export interface SuiteMutation {
 const test = (file: string, title: string): SuiteTest => ({ file: `test/${file}.test.ts`, test: title });
 
 const BLOCKED_OWED = test(
-  'cells/playerStatus',
+  'engine/cells/playerStatus',
   'a blocked player who is still to be told of more shares than its record holds is neither spun nor dealt for',
 );
-const READERS = 'http/readers';
+const READERS = 'api/readers';
 const AFTER_MOVE = test(
   READERS,
   'after a move to an idle cell every reader has all that was made before, and what comes then',
@@ -51,14 +51,14 @@ const READS: readonly SuiteMutation[] = [
   },
   {
     name: 'the ledger of a partner that has moved is complete up to the cursor of its new cell only',
-    faults: [source('postgres/partners', 'raw(`greatest(', 'raw(`coalesce(')],
+    faults: [source('engine/catalog/partners.store', 'raw(`greatest(', 'raw(`coalesce(')],
     foundBy: AFTER_MOVE,
   },
   {
     name: 'a balance in CSV lacks the bonus that the spin fired',
     faults: [
       source(
-        'contract/csv',
+        'api/contract/csv',
         '({ balanceMicros }) => microsToUsdText(balanceMicros)',
         '({ entry }) => microsToUsdText(entry.balanceMicros)',
       ),
@@ -74,7 +74,7 @@ const READS: readonly SuiteMutation[] = [
   },
   {
     name: 'shares are counted among the spins of a player',
-    faults: [source('postgres/playerHistory', ' - shares.count;', ';')],
+    faults: [source('api/spins/spinHistory.store', ' - shares.count;', ';')],
     foundBy: test(
       READERS,
       "a player's history has its spins and tickets, page by page, and its shares are a list of their own",
@@ -82,7 +82,7 @@ const READS: readonly SuiteMutation[] = [
   },
   {
     name: 'a forced spin is shown with a place among the sealed outcomes',
-    faults: [source('http/operator/reads', 'ENTRY_KINDS[entry.kind].advancesGameIndex', 'true')],
+    faults: [source('api/overview/reads', 'ENTRY_KINDS[entry.kind].advancesGameIndex', 'true')],
     foundBy: test(READERS, 'a forced spin is marked, and has no place among the sealed outcomes'),
   },
   {
@@ -98,24 +98,24 @@ const GUARDS: readonly SuiteMutation[] = [
     name: 'a deal takes no notice of Idempotency-Key',
     faults: [
       source(
-        'http/readRequest',
+        'api/server/readRequest',
         'if (takesRequestId(route.body))',
         "if (takesRequestId(route.body) && !route.path.endsWith('/deal'))",
       ),
     ],
-    foundBy: test('http/helpfulErrors', `${REPEATED} may be in the header, and is done once`),
+    foundBy: test('api/helpfulErrors', `${REPEATED} may be in the header, and is done once`),
   },
   {
     name: 'a misspelt requestId is taken for none',
     faults: [
       source(
-        'http/readRequest',
+        'api/server/readRequest',
         'if (takesRequestId(route.body))',
         "if (takesRequestId(route.body) && 'requestId' in body)",
       ),
     ],
     foundBy: test(
-      'http/helpfulErrors',
+      'api/helpfulErrors',
       `${REPEATED} is told its name where it is misspelt, and nothing is done`,
     ),
   },
@@ -123,30 +123,33 @@ const GUARDS: readonly SuiteMutation[] = [
     name: 'filters of request ids are known by the number of their run',
     faults: [
       source(
-        'requestIds/requestIds',
+        'engine/requestIds/requestIds',
         '[cell, runId, fromId, toId, ids, filterBytes, filterHash].join',
         '[runId].join',
       ),
     ],
     foundBy: test(
-      'cells/bindingTimes',
+      'engine/cells/bindingTimes',
       'other bytes under the number of a known run are read, and nothing is looked up in them by the old ones',
     ),
   },
 ];
 
 const MOVE_LOCKS = (what: string): SuiteTest =>
-  test('cells/moveLocks', `behind a lock of ${what} the partner is dealt for in its old cell; then it moves`);
+  test(
+    'engine/cells/moveLocks',
+    `behind a lock of ${what} the partner is dealt for in its old cell; then it moves`,
+  );
 const FREED = test(
-  'blocks/freedBlocks',
+  'engine/blocks/freedBlocks',
   'the scripts of a queue nothing is freed of a queue that has grown meanwhile, nor at another epoch, nor by another owner than has claimed the cell',
 );
 const RESTORED = (title: string): SuiteTest =>
-  test('recovery/restored', `after a restore to an older state ${title}`);
+  test('engine/recovery/restored', `after a restore to an older state ${title}`);
 const BESIDE_EMPTY = RESTORED(
   'beside an empty Redis, slots and tables go on above all that may have been loaded, and raffles are suspended',
 );
-const ANSWERED = 'recovery/answeredEntries';
+const ANSWERED = 'engine/recovery/answeredEntries';
 
 /** It says `on`, whatever it finds. */
 const OWN_COMMIT = [
@@ -163,7 +166,7 @@ const STORES: readonly SuiteMutation[] = [
     name: 'a session takes synchronous_commit from the database',
     faults: OWN_COMMIT,
     foundBy: test(
-      'ledger/postgresDurability',
+      'engine/ledger/postgresDurability',
       'where it is off a session sets on, behind a pooler each transaction that writes',
     ),
   },
@@ -171,7 +174,7 @@ const STORES: readonly SuiteMutation[] = [
     name: 'spins that are answered are not waited for on the disk of Postgres',
     faults: OWN_COMMIT,
     foundBy: test(
-      'ledger/postgresDurability',
+      'engine/ledger/postgresDurability',
       'synchronous_commit off for the database, Postgres killed: each spin that was answered is in the ledger',
     ),
   },
@@ -185,7 +188,7 @@ const STORES: readonly SuiteMutation[] = [
       ),
     ],
     foundBy: test(
-      'ledger/postgresDurability',
+      'engine/ledger/postgresDurability',
       'fsync off: the start is refused; turned off later, spins stop until it is on again',
     ),
   },
@@ -193,21 +196,23 @@ const STORES: readonly SuiteMutation[] = [
     name: 'a flush waits for the partition of tomorrow',
     faults: [
       source(
-        'ledger/partitions',
+        'engine/ledger/partitions',
         'has(day)) return;\n    await ensureDay(this.#sql, ',
         'has(day)) return;\n    for (const ahead of [0, DAY_MS]) await ensureDay(this.#sql, ahead + ',
       ),
     ],
     foundBy: test(
-      'ledger/partitionsAhead',
+      'engine/ledger/partitionsAhead',
       'while the ledger is locked as ANALYZE and DETACH CONCURRENTLY do it, spins are booked in the partition of today',
     ),
   },
   {
     name: 'a flush does not make the partition that it needs',
-    faults: [source('ledger/flusher', 'for (const day of days) await this.#partitions.ensure(day);', ';')],
+    faults: [
+      source('engine/ledger/flusher', 'for (const day of days) await this.#partitions.ensure(day);', ';'),
+    ],
     foundBy: test(
-      'ledger/partitionsAhead',
+      'engine/ledger/partitionsAhead',
       'the partition of today that is missing is made by the flush that needs it',
     ),
   },
@@ -218,20 +223,24 @@ const STORES: readonly SuiteMutation[] = [
   })),
   {
     name: 'clocks are not compared before a cell is prepared',
-    faults: [source('recovery/clocks', 'if (Math.abs(skewMs) > skewMaxMs)', 'if (skewMs === Infinity)')],
+    faults: [
+      source('engine/recovery/clocks', 'if (Math.abs(skewMs) > skewMaxMs)', 'if (skewMs === Infinity)'),
+    ],
     foundBy: test(
-      'recovery/preparedClocks',
+      'engine/recovery/preparedClocks',
       'a Redis that is emptied while its clock is two hours ahead is rebuilt once the clocks agree, and deals',
     ),
   },
   {
     name: 'a cell that lacks what was answered is taken for ready',
-    faults: [source('recovery/handshake', 'if (answered > cursorId && ', 'if (cursorId < 0n && ')],
+    faults: [source('engine/recovery/handshake', 'if (answered > cursorId && ', 'if (cursorId < 0n && ')],
     foundBy: test(ANSWERED, 'after front ends that were stopped the worker rebuilds the cell'),
   },
   {
     name: 'a front end keeps to itself that a cell lacks what was answered',
-    faults: [source('roles/dealing', 'if (error instanceof LacksError) answered?.marks.lacks(cell);', '')],
+    faults: [
+      source('app/roles/dealing', 'if (error instanceof LacksError) answered?.marks.lacks(cell);', ''),
+    ],
     foundBy: test(
       ANSWERED,
       'a front end that lives has the cell rebuilt, and its lost spins are known by name',
@@ -246,7 +255,7 @@ const STORES: readonly SuiteMutation[] = [
     name: 'a raffle is sold on after a restore',
     faults: [
       source(
-        'postgres/positions',
+        'engine/recovery/positions.store',
         'AND r.closed_at IS NULL AND r.voided_at IS NULL\n    RETURNING',
         'AND r.closed_at > now()\n    RETURNING',
       ),
@@ -255,14 +264,20 @@ const STORES: readonly SuiteMutation[] = [
   },
   {
     name: 'shoes are dealt again after a restore',
-    faults: [source('postgres/positions', "::boolean AND g.game_type <> 'raffle'", '::boolean AND false')],
+    faults: [
+      source(
+        'engine/recovery/positions.store',
+        "::boolean AND g.game_type <> 'raffle'",
+        '::boolean AND false',
+      ),
+    ],
     foundBy: BESIDE_EMPTY,
   },
   {
     name: 'outcomes go on at what the restored Postgres has leased',
     faults: [
       source(
-        'postgres/positions',
+        'engine/recovery/positions.store',
         'THEN greatest(leased_to, coalesce(floor',
         'THEN least(leased_to, coalesce(floor',
       ),
@@ -273,7 +288,7 @@ const STORES: readonly SuiteMutation[] = [
     name: 'nobody looks how far the Redis is that is given up',
     faults: [
       source(
-        'recovery/prepare',
+        'engine/recovery/prepare',
         "const isAhead = state === 'foreign' && token !== undefined;",
         'const isAhead = false;',
       ),
@@ -284,7 +299,7 @@ const STORES: readonly SuiteMutation[] = [
     name: 'an open round of a state that was restored goes on with its shoe',
     faults: [
       source(
-        'postgres/recoveries',
+        'engine/recovery/recoveries.store',
         'if (restored !== undefined) await voidOpenRounds',
         'if (false) await voidOpenRounds',
       ),
@@ -293,20 +308,24 @@ const STORES: readonly SuiteMutation[] = [
   },
   {
     name: 'a round that is to be voided takes an action before',
-    faults: [source('cells/rounds', "if (known.isToVoid) return 'refused';", '')],
+    faults: [source('engine/blackjack/rounds', "if (known.isToVoid) return 'refused';", '')],
     foundBy: BESIDE_EMPTY,
   },
 ];
 
 /** The file outside both stores. */
-const POSITION = (title: string): SuiteTest => test('recovery/positionFile', title);
+const POSITION = (title: string): SuiteTest => test('engine/recovery/positionFile', title);
 const POSITIONS: readonly SuiteMutation[] = [
   {
     name: 'a block is loaded before the position file has its lease',
     faults: [
-      source('blocks/keeper', '    await this.#options.leased(queue.gameId, leased.at(-1)!.toIndex);\n', ''),
       source(
-        'blocks/keeper',
+        'engine/blocks/keeper',
+        '    await this.#options.leased(queue.gameId, leased.at(-1)!.toIndex);\n',
+        '',
+      ),
+      source(
+        'engine/blocks/keeper',
         'await this.#load(queue, block);\n',
         'await this.#load(queue, block);\n    await this.#options.leased(queue.gameId, queue.leaseEnd!);\n',
       ),
@@ -317,7 +336,7 @@ const POSITIONS: readonly SuiteMutation[] = [
     name: 'nobody compares the position file with Postgres',
     faults: [
       source(
-        'recovery/positionKeeper',
+        'engine/recovery/positionKeeper',
         'file === undefined ? undefined : await this.#difference(file, postgres)',
         '(await this.#difference(file!, postgres).catch(() => undefined)) && undefined',
       ),
@@ -329,7 +348,11 @@ const POSITIONS: readonly SuiteMutation[] = [
   {
     name: 'a Postgres that went on from another point in time is taken for the one before',
     faults: [
-      source('recovery/positionKeeper', '&& before !== now)', "&& before !== now && field !== 'timeline')"),
+      source(
+        'engine/recovery/positionKeeper',
+        '&& before !== now)',
+        "&& before !== now && field !== 'timeline')",
+      ),
     ],
     foundBy: POSITION(
       'a Postgres that is another one, whatever tells it, is not dealt from before the command',
@@ -342,7 +365,7 @@ const UPKEEP = 'webhooks/webhookUpkeep';
 const WEBHOOKS: readonly SuiteMutation[] = [
   {
     name: 'a single failed attempt sets a webhook inactive',
-    faults: [source('postgres/deliveries', 'SELECT has_ended AND last_at >=', 'SELECT last_at >=')],
+    faults: [source('webhooks/deliveries.store', 'SELECT has_ended AND last_at >=', 'SELECT last_at >=')],
     foundBy: test(
       UPKEEP,
       'a webhook is set inactive once it failed for five days and a delivery used up its attempts; no single attempt does it',
@@ -350,7 +373,7 @@ const WEBHOOKS: readonly SuiteMutation[] = [
   },
   {
     name: 'the feed has test events',
-    faults: [source('postgres/events', ' AND NOT is_test', '')],
+    faults: [source('postgres/partnerEvents', ' AND NOT is_test', '')],
     foundBy: test(
       UPKEEP,
       'the feed has no test events, begins after one all the same, and shows every digit',
@@ -360,7 +383,7 @@ const WEBHOOKS: readonly SuiteMutation[] = [
     name: 'the oldest due delivery of a host is always next',
     faults: [
       source(
-        'postgres/deliveries',
+        'webhooks/deliveries.store',
         'ORDER BY (begun + number - 1) * (1 + failures), failures, next_attempt_at)',
         'ORDER BY next_attempt_at)',
       ),
@@ -374,7 +397,7 @@ const WEBHOOKS: readonly SuiteMutation[] = [
     name: 'a host rests for all of its webhooks',
     faults: [
       source(
-        'postgres/deliveries',
+        'webhooks/deliveries.store',
         'AND coalesce(e.not_before <= now(), true)',
         `AND NOT EXISTS (SELECT 1 FROM webhooks n JOIN webhook_endpoints r USING (webhook_id)
           WHERE n.host = w.host AND n.partner_id = w.partner_id AND r.not_before > now())`,
@@ -384,9 +407,11 @@ const WEBHOOKS: readonly SuiteMutation[] = [
   },
   {
     name: 'deliveries that are late are not counted',
-    faults: [source('postgres/operatorReads', "next_attempt_at < now() - interval '5 minutes'", 'false')],
+    faults: [
+      source('api/overview/overview.store', "next_attempt_at < now() - interval '5 minutes'", 'false'),
+    ],
     foundBy: test(
-      'http/operatorReads',
+      'api/operatorReads',
       'a webhook that fails is named to its partner, to the operator and in what needs attention',
     ),
   },

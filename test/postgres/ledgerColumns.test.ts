@@ -2,12 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { COLUMNS } from '../../src/archive/columns.js';
+import { COLUMNS } from '../../src/books/archive/columns.js';
+import { LEDGER, ledgerSql } from '../../src/books/audit/auditColumns.js';
 import { ENTRY } from '../../src/domain/layouts.js';
 import { LEDGER_MEMBERS } from '../../src/domain/ledgerColumns.js';
-import { LEDGER, ledgerSql } from '../../src/postgres/auditColumns.js';
+import { allColumnsSql, COPY_LEDGER } from '../../src/engine/ledger/ledgerRow.store.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
-import { allColumnsSql, COPY_LEDGER } from '../../src/postgres/ledgerRow.js';
 import { freshStores } from '../setup/freshStores.js';
 import { ROOT } from '../support/root.js';
 import type { TestStores } from '../support/stores.js';

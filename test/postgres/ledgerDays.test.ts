@@ -1,8 +1,8 @@
 /** The entries of the ledger's days: counted where a day is small, estimated where it is large. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { idsOfDay, LedgerDays } from '../../src/books/archive/ledgerDays.store.js';
+import { ensurePartition } from '../../src/engine/ledger/ledger.store.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
-import { ensurePartition } from '../../src/postgres/ledger.js';
-import { idsOfDay, LedgerDays } from '../../src/postgres/ledgerDays.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestStores } from '../support/stores.js';
 

@@ -1,12 +1,12 @@
 /** What is asked all the time is parsed once on each connection, and goes on while a newer version adds columns to its tables. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { newestOfAll } from '../../src/postgres/catalog.js';
-import { renewAndDivide } from '../../src/postgres/cells.js';
+import { findWork } from '../../src/app/roles/work.store.js';
+import { newestOfAll } from '../../src/engine/catalog/catalog.store.js';
+import { renewAndDivide } from '../../src/engine/cells/cells.store.js';
+import { findObstacles } from '../../src/engine/recovery/obstacles.store.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
-import { nextDueMs } from '../../src/postgres/deliveries.js';
-import { findObstacles } from '../../src/postgres/obstacles.js';
-import { findWork } from '../../src/postgres/work.js';
+import { nextDueMs } from '../../src/webhooks/deliveries.store.js';
 import { freshStores } from '../setup/freshStores.js';
 import { Cleanup } from '../support/cleanup.js';
 import { startService } from '../support/service.js';

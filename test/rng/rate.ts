@@ -4,10 +4,10 @@
  */
 import { createHash } from 'node:crypto';
 import { availableParallelism } from 'node:os';
-import { openThreads } from '../../src/blocks/threads.js';
 import { DEMO_SHEET } from '../../src/domain/demoSheet.js';
 import { checkParSheet } from '../../src/domain/par.js';
 import { judge, type Verdict } from '../../src/domain/rng/randomTest.js';
+import { openThreads } from '../../src/engine/blocks/threads.js';
 import { type Of, SUBJECTS, testsOf } from '../../workers/tallyDraws.js';
 
 const SEEDS = 100;

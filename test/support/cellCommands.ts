@@ -1,8 +1,8 @@
 /** Sends a command to a cell in one call, without the tries of CellClient: for tests of what the script itself does. */
-import { ADJUST, type AdjustRequest } from '../../src/cells/adjust.js';
-import type { IntentReply } from '../../src/cells/intents.js';
-import type { CellOperation, CellRequest } from '../../src/cells/operation.js';
-import type { Scripts } from '../../src/redis/scripts.js';
+import { ADJUST, type AdjustRequest } from '../../src/engine/cells/adjust.js';
+import type { IntentReply } from '../../src/engine/cells/intents.js';
+import type { CellOperation, CellRequest } from '../../src/engine/cells/operation.js';
+import type { Scripts } from '../../src/engine/redis/scripts.js';
 
 type Sent<Request extends CellRequest> = Omit<Request, 'waitsForLedger'> & { readonly epoch: string };
 

@@ -7,8 +7,8 @@ import {
   type EmbeddedStore,
   formCluster,
   lockDataDir,
-} from '../../src/embedded/index.js';
-import { askRedis } from '../../src/embedded/redisQuestion.js';
+} from '../../src/app/embedded/index.js';
+import { askRedis } from '../../src/app/embedded/redisQuestion.js';
 import { Cleanup } from './cleanup.js';
 import { storesParent } from './disk.js';
 import { ROOT } from './root.js';

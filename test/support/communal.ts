@@ -1,7 +1,7 @@
 /** Plays games with a communal progressive, and judges what comes of it from the answers alone. */
 import assert from 'node:assert/strict';
-import { audit } from '../../src/audit/audit.js';
-import type { AuditReport } from '../../src/audit/report.js';
+import { audit } from '../../src/books/audit/audit.js';
+import type { AuditReport } from '../../src/books/audit/report.js';
 import { connectPostgres } from '../../src/postgres/client.js';
 import type { Answer, Client, TestPartner } from './client.js';
 import { openNodes } from './redis.js';

@@ -2,12 +2,12 @@
 import { cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { BatchEncoder, type BatchItem, KIND } from '../../src/cells/batch.js';
-import { BatchReply } from '../../src/cells/batchReply.js';
 import type { Game, Partner } from '../../src/domain/game.js';
 import { SLOT } from '../../src/domain/games/slot.js';
 import { CORE } from '../../src/domain/layouts.js';
-import type { Scripts } from '../../src/redis/scripts.js';
+import { BatchEncoder, type BatchItem, KIND } from '../../src/engine/cells/batch.js';
+import { BatchReply } from '../../src/engine/cells/batchReply.js';
+import type { Scripts } from '../../src/engine/redis/scripts.js';
 import { ROOT } from './root.js';
 
 export const CELL = 3;

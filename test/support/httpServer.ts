@@ -1,5 +1,5 @@
 /** Which HTTP server the tests of this run are for. */
-import type { HttpServerKind } from '../../src/http/listener.js';
+import type { HttpServerKind } from '../../src/api/server/listener.js';
 
 /** As the service chooses it: HTTP_SERVER, else uWebSockets.js where its binding loads. */
 export const HTTP_SERVER: HttpServerKind =

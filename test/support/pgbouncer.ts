@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import postgres from 'postgres';
-import { freePort } from '../../src/embedded/index.js';
+import { freePort } from '../../src/app/embedded/index.js';
 import { storesParent } from './disk.js';
 import { until } from './wait.js';
 

@@ -2,10 +2,10 @@
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { type EmbeddedStore, startEmbeddedRedis } from '../../src/embedded/index.js';
-import type { RedisNode } from '../../src/redis/node.js';
-import type { RedisNodes } from '../../src/redis/nodes.js';
-import { openNodes as open } from '../../src/redis/openNodes.js';
+import { type EmbeddedStore, startEmbeddedRedis } from '../../src/app/embedded/index.js';
+import type { RedisNode } from '../../src/engine/redis/node.js';
+import type { RedisNodes } from '../../src/engine/redis/nodes.js';
+import { openNodes as open } from '../../src/engine/redis/openNodes.js';
 import type { Cleanup } from './cleanup.js';
 import { storesParent } from './disk.js';
 import { ROOT } from './root.js';

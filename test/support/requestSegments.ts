@@ -1,8 +1,13 @@
 /** Which request ids Redis holds, for tests that need them bound there, or released. */
 import type { Redis } from 'ioredis';
-import { cellKey, idempotencyKey } from '../../src/redis/keys.js';
-import { newestEntryId } from '../../src/redis/records.js';
-import { firstSegment, readSegments, segmentNumbers, writeSegments } from '../../src/redis/segmentRecords.js';
+import { cellKey, idempotencyKey } from '../../src/engine/redis/keys.js';
+import { newestEntryId } from '../../src/engine/redis/records.js';
+import {
+  firstSegment,
+  readSegments,
+  segmentNumbers,
+  writeSegments,
+} from '../../src/engine/redis/segmentRecords.js';
 import { until } from './wait.js';
 
 /** What {@link openedAt} lets write blocks: the owner that has claimed the cell, at the epoch of most tests. */

@@ -1,8 +1,8 @@
 /** Blackjack over HTTP, for tests: tables, deals, actions. */
 import assert from 'node:assert/strict';
 import type postgres from 'postgres';
-import { audit } from '../../src/audit/audit.js';
-import { bodyOf } from '../../src/client/client.js';
+import { bodyOf } from '../../src/api/client/client.js';
+import { audit } from '../../src/books/audit/audit.js';
 import { DEFAULT_RULES } from '../../src/domain/games/blackjackRules.js';
 import { cardText } from '../../src/domain/games/cards.js';
 import { shuffleShoe } from '../../src/domain/games/shoe.js';

@@ -5,7 +5,7 @@ import { appendFileSync } from 'node:fs';
 import { chmod, cp, mkdir, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { EmbeddedStore } from '../../src/embedded/store.js';
+import type { EmbeddedStore } from '../../src/app/embedded/store.js';
 import { Cleanup } from './cleanup.js';
 import { smallDiskMissing } from './disk.js';
 import { ROOT } from './root.js';

@@ -2,7 +2,7 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ParSheet } from '../../src/domain/par.js';
-import { checkpointText } from '../../src/domain/transparency/checkpoints.js';
+import { checkpointText } from '../../src/domain/publicLog/checkpoints.js';
 import {
   type Entry,
   entryCommitment,
@@ -11,11 +11,11 @@ import {
   labelOf,
   privateRecord,
   publicRecord,
-} from '../../src/domain/transparency/entries.js';
-import { secretHash } from '../../src/domain/transparency/leaves.js';
-import { signatureLine, signerOf, vkeyOf } from '../../src/domain/transparency/notes.js';
-import { bundleOf, parseTilePath, TILE_WIDTH, tileOf } from '../../src/domain/transparency/tiles.js';
-import { leafHash, MemoryTree } from '../../src/domain/transparency/tree.js';
+} from '../../src/domain/publicLog/entries.js';
+import { secretHash } from '../../src/domain/publicLog/leaves.js';
+import { signatureLine, signerOf, vkeyOf } from '../../src/domain/publicLog/notes.js';
+import { bundleOf, parseTilePath, TILE_WIDTH, tileOf } from '../../src/domain/publicLog/tiles.js';
+import { leafHash, MemoryTree } from '../../src/domain/publicLog/tree.js';
 import { makeBlock } from '../../workers/makeBlock.js';
 import { parSheet } from './sheets.js';
 

@@ -1,7 +1,7 @@
 /** Starts the service under test: in this process, or from the build as a process of its own. */
 import { pino } from 'pino';
-import { readConfig } from '../../src/config.js';
-import type { Constants } from '../../src/constants.js';
+import { readConfig } from '../../src/app/config.js';
+import type { Constants } from '../../src/app/constants.js';
 import { type Running, start, type World } from '../../src/main.js';
 import { nameServers } from '../../src/webhooks/destination.js';
 import { Client, OPERATOR_KEY } from './client.js';
@@ -9,7 +9,7 @@ import { mainOf, ROOT } from './root.js';
 import { ServerProcess } from './serverProcess.js';
 import type { StoreUrls } from './stores.js';
 
-/** Constants of the service that a test changes (src/constants.ts). However busy the machine is, a change is read in time. */
+/** Constants of the service that a test changes (src/app/constants.ts). However busy the machine is, a change is read in time. */
 export const constants = (changed: Partial<Constants>): { TEST_CONSTANTS: string } => ({
   TEST_CONSTANTS: JSON.stringify({ restrictionReadMs: 20_000, ...changed }),
 });

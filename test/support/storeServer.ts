@@ -1,6 +1,6 @@
 /** One store of a run's own, a Redis or a Postgres, to which faults can be done. */
 import { readFile } from 'node:fs/promises';
-import type { EmbeddedStore } from '../../src/embedded/index.js';
+import type { EmbeddedStore } from '../../src/app/embedded/index.js';
 import { until } from './wait.js';
 
 const KILLED_WITHIN_MS = 10_000;

@@ -1,7 +1,7 @@
 /** Compares what was answered to spins with what the ledger has of them. */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
-import { outboxKey } from '../../src/redis/keys.js';
+import { outboxKey } from '../../src/engine/redis/keys.js';
 import { booksHold } from './books.js';
 import type { Answer, Client, TestPartner } from './client.js';
 import type { StoreUrls } from './stores.js';

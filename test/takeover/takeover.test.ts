@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FORMATS } from '../../src/domain/formats.js';
 import { poolFaults, type RevealedPool } from '../../src/domain/games/rafflePool.js';
 import { ENTRY_KINDS } from '../../src/domain/ledgerEntry.js';
-import { cellKey } from '../../src/redis/keys.js';
+import { cellKey } from '../../src/engine/redis/keys.js';
 import { freshStores } from '../setup/freshStores.js';
 import { movePartner } from '../support/moves.js';
 import { untilReleased } from '../support/requestSegments.js';

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { Environment, PRODUCTION_RANGES, SETTING_GROUPS } from '../../src/settings.js';
+import { Environment, PRODUCTION_RANGES, SETTING_GROUPS } from '../../src/app/settings.js';
 import { ROOT } from '../support/root.js';
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');

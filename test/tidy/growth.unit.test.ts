@@ -30,7 +30,7 @@ function tables(): string[] {
   return [...found].sort();
 }
 
-/** The keys that src/redis/keys.ts makes, without what tells keys of one kind apart. */
+/** The keys that src/engine/redis/keys.ts makes, without what tells keys of one kind apart. */
 function keys(): string[] {
   const found = new Set<string>();
   const functions = /^export const \w+Key = [^;]*;/gm;

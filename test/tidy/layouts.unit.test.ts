@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { LUA_DIR } from '../../src/redis/scriptLoader.js';
+import { LUA_DIR } from '../../src/engine/redis/scriptLoader.js';
 import { luaLayouts } from '../../tools/layouts.js';
 
 test('the layouts of the scripts are what the declarations give: run `npm run layouts`', () => {

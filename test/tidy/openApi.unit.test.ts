@@ -1,7 +1,7 @@
 /** The OpenAPI documents are worth generating a client from: a linter, examples that fit, names for all that gets a type. */
 import { Ajv2020, type AnySchema } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
-import { openApiDocuments } from '../../src/contract/documents.js';
+import { openApiDocuments } from '../../src/api/contract/documents.js';
 import { openApiFaults } from '../support/openApiLinter.js';
 
 type Json = Record<string, unknown>;
@@ -92,7 +92,7 @@ describe.each(documents)('the OpenAPI document of the %s API', (scope, document)
         }
       }
     }
-    expect(faults, 'export the schema from src/domain/requests.ts').toEqual([]);
+    expect(faults, 'export the schema from src/api/contract/requests.ts').toEqual([]);
   });
 });
 

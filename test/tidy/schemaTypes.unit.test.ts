@@ -1,7 +1,7 @@
 import ts from 'typescript';
 import { expect, test } from 'vitest';
 import type { TObject } from '#typebox';
-import * as requests from '../../src/domain/requests.js';
+import * as requests from '../../src/api/contract/requests.js';
 import { ROOT } from '../support/root.js';
 import { type Source, sources } from './sources.js';
 

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { boundedRequest } from '../../src/runtime/boundedRequest.js';
+import { boundedRequest } from '../../src/platform/runtime/boundedRequest.js';
 import { nameServers } from '../../src/webhooks/destination.js';
 import { Sender } from '../../src/webhooks/sender.js';
 

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
-import { removeEndedDeliveries } from '../../src/postgres/webhooks.js';
+import { removeEndedDeliveries } from '../../src/webhooks/webhooks.store.js';
 import { freshStores } from '../setup/freshStores.js';
 import { type Receiver, type Reply, register, startReceiver } from '../support/receiver.js';
 import { constants, startService } from '../support/service.js';

@@ -1,9 +1,9 @@
 /** Webhooks on one host take turns: what one of them does, dead or busy, holds up none of the others. */
 import { expect, onTestFinished, test } from 'vitest';
-import type { Constants } from '../../src/constants.js';
+import type { Constants } from '../../src/app/constants.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
-import { claimDue } from '../../src/postgres/deliveries.js';
-import { recordEvents } from '../../src/postgres/events.js';
+import { recordEvents } from '../../src/postgres/partnerEvents.js';
+import { claimDue } from '../../src/webhooks/deliveries.store.js';
 import { freshStores } from '../setup/freshStores.js';
 import { type Receiver, type Reply, register, startReceiver } from '../support/receiver.js';
 import { constants, startService } from '../support/service.js';

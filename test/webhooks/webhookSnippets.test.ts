@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
-import { recordEvents } from '../../src/postgres/events.js';
+import { recordEvents } from '../../src/postgres/partnerEvents.js';
 import { freshStores } from '../setup/freshStores.js';
 import { type Client, OPERATOR_KEY, type TestPartner } from '../support/client.js';
 import { type Received, type Registered, register, startReceiver } from '../support/receiver.js';

@@ -1,6 +1,6 @@
 /** The published test vectors of proofs, made from fixed secrets: a log of a genesis, a block of slot outcomes and a void. */
 import { shoeCommitment } from '../../src/domain/games/shoe.js';
-import { checkpointText, tlogProofText } from '../../src/domain/transparency/checkpoints.js';
+import { checkpointText, tlogProofText } from '../../src/domain/publicLog/checkpoints.js';
 import {
   type Entry,
   entryCommitment,
@@ -9,29 +9,29 @@ import {
   labelOf,
   privateRecord,
   publicRecord,
-} from '../../src/domain/transparency/entries.js';
+} from '../../src/domain/publicLog/entries.js';
 import {
   leafKeyOf,
   leafNonces,
   outcomeLeafData,
   secretHash,
   shoeLeafData,
-} from '../../src/domain/transparency/leaves.js';
+} from '../../src/domain/publicLog/leaves.js';
 import {
   cosignatureLine,
   type Signer,
   signatureLine,
   signerOf,
   vkeyOf,
-} from '../../src/domain/transparency/notes.js';
-import { bundleOf, tileOfRecords } from '../../src/domain/transparency/tiles.js';
+} from '../../src/domain/publicLog/notes.js';
+import { bundleOf, tileOfRecords } from '../../src/domain/publicLog/tiles.js';
 import {
   consistencyPath,
   inclusionPath,
   leafHash,
   MemoryTree,
   sha256,
-} from '../../src/domain/transparency/tree.js';
+} from '../../src/domain/publicLog/tree.js';
 
 const GAME = 7;
 const FROM_INDEX = 2048;

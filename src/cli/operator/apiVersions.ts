@@ -1,5 +1,5 @@
 /** `spindle api`: versions of the partner API, who uses them, and when they end. */
-import { bodyOf } from '../../client/client.js';
+import { bodyOf } from '../../api/client/client.js';
 import { withYes } from '../confirm.js';
 import { type Column, keyValues, table } from '../output.js';
 import { type Call, type OperatorCommands, reasonOf, type Schemas, withReason } from './call.js';

@@ -1,5 +1,5 @@
 /** `spindle audit-log`: what was changed, by whom. */
-import { bodyOf } from '../../client/client.js';
+import { bodyOf } from '../../api/client/client.js';
 import { type Column, table } from '../output.js';
 import { type Call, type OperatorCommands, pageLine, pageOf, type Schemas, withPages } from './call.js';
 

@@ -1,6 +1,6 @@
 /** `spindle blackjack`: makes tables. `spindle round`: shows rounds, voids them, plays them out. */
 import { Option } from 'commander';
-import { bodyOf } from '../../client/client.js';
+import { bodyOf } from '../../api/client/client.js';
 import { UsageError, usdNumber, wholeNumber } from '../command.js';
 import { withYes } from '../confirm.js';
 import { type Column, keyValues, table } from '../output.js';

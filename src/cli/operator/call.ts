@@ -7,8 +7,8 @@ import {
   type OperatorClient,
   type OperatorSchemas,
   SpindleError,
-} from '../../client/client.js';
-import { lineOf } from '../../log.js';
+} from '../../api/client/client.js';
+import { lineOf } from '../../platform/secretsInLogs.js';
 import { UsageError, wholeNumber } from '../command.js';
 import { confirm } from '../confirm.js';
 

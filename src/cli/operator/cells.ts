@@ -1,5 +1,5 @@
 /** `spindle cells`: where the cells are and what they hold; adds some, and lets one take no more partners. */
-import { bodyOf } from '../../client/client.js';
+import { bodyOf } from '../../api/client/client.js';
 import { UsageError, wholeNumber } from '../command.js';
 import { type Column, keyValues, table } from '../output.js';
 import {

@@ -1,7 +1,7 @@
 /** `spindle communal`: rules, funding, state and events of communal progressives. */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
-import { bodyOf, NoAnswerError } from '../../client/client.js';
+import { bodyOf, NoAnswerError } from '../../api/client/client.js';
 import { UsageError, usdText } from '../command.js';
 import { withYes } from '../confirm.js';
 import { type Column, keyValues, table } from '../output.js';

@@ -5,9 +5,9 @@
 import { createHash } from 'node:crypto';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { bodyOf, type OperatorClient } from '../../client/client.js';
+import { bodyOf, type OperatorClient } from '../../api/client/client.js';
 import { isDay } from '../../domain/settlement.js';
-import { makePrivateFolder, openPrivate } from '../../files.js';
+import { makePrivateFolder, openPrivate } from '../../platform/files.js';
 import { UsageError } from '../command.js';
 import { table } from '../output.js';
 import { type Call, note, type OperatorCommands, type Schemas } from './call.js';

@@ -1,5 +1,5 @@
 /** `spindle dealing`: the switch of all games. */
-import { bodyOf } from '../../client/client.js';
+import { bodyOf } from '../../api/client/client.js';
 import { keyValues } from '../output.js';
 import { type Call, forReason, type OperatorCommands } from './call.js';
 

@@ -1,6 +1,6 @@
 /** `spindle game`, `spindle blocks`, `spindle sheet`: games, their outcome blocks and the PAR sheets that they are built on. */
 import { Option } from 'commander';
-import { bodyOf } from '../../client/client.js';
+import { bodyOf } from '../../api/client/client.js';
 import { whole, wholeNumber } from '../command.js';
 import { withYes } from '../confirm.js';
 import { type Column, keyValues, table } from '../output.js';

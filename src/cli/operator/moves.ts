@@ -1,7 +1,7 @@
 /** Moves partners over the operator API, and waits until that is done. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { bodyOf, type OperatorClient } from '../../client/client.js';
-import { lineOf } from '../../log.js';
+import { bodyOf, type OperatorClient } from '../../api/client/client.js';
+import { lineOf } from '../../platform/secretsInLogs.js';
 import type { Schemas } from './call.js';
 
 const LOOK_MS = 200;

@@ -1,5 +1,5 @@
 /** `spindle openapi`: the contract that a running service serves. */
-import { bodyOf } from '../../client/client.js';
+import { bodyOf } from '../../api/client/client.js';
 import type { Call, OperatorCommands } from './call.js';
 
 /** Adds the command to the program. */

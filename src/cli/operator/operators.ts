@@ -1,6 +1,6 @@
 /** `spindle operator`: who runs the service, by name and role. */
 import { Option } from 'commander';
-import { bodyOf } from '../../client/client.js';
+import { bodyOf } from '../../api/client/client.js';
 import { withYes } from '../confirm.js';
 import { type Column, keyValues, table } from '../output.js';
 import { type Call, note, type OperatorCommands, reasonOf, type Schemas, withReason } from './call.js';

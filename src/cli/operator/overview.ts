@@ -1,5 +1,5 @@
 /** `spindle overview`: what an operator looks at first, once or again and again. */
-import { bodyOf } from '../../client/client.js';
+import { bodyOf } from '../../api/client/client.js';
 import { type Column, keyValues, table } from '../output.js';
 import { type Call, type OperatorCommands, type Schemas, withWatch } from './call.js';
 

@@ -1,6 +1,6 @@
 /** `spindle partner`: partners and their settings. */
 import { type Command, Option } from 'commander';
-import { bodyOf } from '../../client/client.js';
+import { bodyOf } from '../../api/client/client.js';
 import { NONE, oneOf, orNone, UsageError, usdNumber, wholeNumber } from '../command.js';
 import { type Column, keyValues, table } from '../output.js';
 import {

@@ -1,7 +1,7 @@
 /** `spindle adjust`: adjusts the balance of a player. `spindle player`: its statement; blocks it, lets it play again. */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
-import { bodyOf, NoAnswerError, namedPlayer } from '../../client/client.js';
+import { bodyOf, NoAnswerError, namedPlayer } from '../../api/client/client.js';
 import { usdText, wholeNumber } from '../command.js';
 import { type Column, keyValues, table } from '../output.js';
 import { type Call, forReason, note, type OperatorCommands, type Schemas } from './call.js';

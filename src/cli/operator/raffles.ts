@@ -1,6 +1,6 @@
 /** `spindle raffle`: makes raffles from prize tables, shows them, and voids them. */
 import { Option } from 'commander';
-import { bodyOf, type OperatorClient } from '../../client/client.js';
+import { bodyOf, type OperatorClient } from '../../api/client/client.js';
 import { usdToMicros } from '../../domain/money.js';
 import { FaultsError, NotFoundError, usdNumber, wholeNumber } from '../command.js';
 import { withYes } from '../confirm.js';

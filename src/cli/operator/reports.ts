@@ -1,6 +1,6 @@
 /** `spindle report`: what games took and paid in an interval, what partners owe their players, significant events. */
 import { Option } from 'commander';
-import { bodyOf } from '../../client/client.js';
+import { bodyOf } from '../../api/client/client.js';
 import { wholeNumber } from '../command.js';
 import { type Column, table } from '../output.js';
 import type { Call, OperatorCommands, Schemas } from './call.js';

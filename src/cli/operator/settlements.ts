@@ -1,6 +1,6 @@
 /** `spindle settlement`: lists, shows and makes settlement reports. `settlement verify` opens the stores (storeCommands.ts). */
 import { Option } from 'commander';
-import { bodyOf } from '../../client/client.js';
+import { bodyOf } from '../../api/client/client.js';
 import { UsageError, wholeNumber } from '../command.js';
 import { type Column, keyValues, table } from '../output.js';
 import {

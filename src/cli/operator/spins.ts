@@ -1,5 +1,5 @@
 /** `spindle spin show`: one spin with all that is known of it. */
-import { bodyOf } from '../../client/client.js';
+import { bodyOf } from '../../api/client/client.js';
 import { keyValues } from '../output.js';
 import type { Call, OperatorCommands } from './call.js';
 

@@ -1,6 +1,6 @@
 /** `spindle webhooks deliveries`, `failed` and `resend`: what was sent, what failed, and sending it again. */
 import { Option } from 'commander';
-import { bodyOf } from '../../client/client.js';
+import { bodyOf } from '../../api/client/client.js';
 import { UsageError } from '../command.js';
 import { type Column, table } from '../output.js';
 import { type Call, type OperatorCommands, pageLine, pageOf, type Schemas, withPages } from './call.js';

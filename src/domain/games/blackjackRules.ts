@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { type Static, Type } from '#typebox';
-import { choice } from '../schemas/common.js';
+import { choice } from '../schema.js';
 
 export const BlackjackPays = choice(['3:2', '6:5'], 'What a natural pays');
 

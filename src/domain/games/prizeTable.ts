@@ -8,7 +8,7 @@ import type { Fault } from '../errors.js';
 import { microsToUsdText, usdToMicros } from '../money.js';
 import { celebrationTierOf, type RenderedSheet } from '../presentation.js';
 import { rtpOf } from '../rtp.js';
-import { opaque, usd } from '../schemas/common.js';
+import { opaque, usd } from '../schema.js';
 
 const MAX_POOL_SIZE = 1_000_000;
 /**

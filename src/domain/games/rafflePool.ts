@@ -13,8 +13,8 @@
  */
 import { createCipheriv, createHash } from 'node:crypto';
 import type { Static } from '#typebox';
+import type { PoolReveal } from '../../api/raffles/schemas.js';
 import { unpackOutcomes } from '../outcome.js';
-import type { PoolReveal } from '../schemas/raffles.js';
 import {
   checkPrizeTable,
   NO_WIN,

@@ -171,7 +171,7 @@ CREATE TABLE key_notices (
   PRIMARY KEY (key_id, days)
 );
 
--- Moves of partners from cell to cell. The owner of the old cell carries a move out (src/recovery/partnerMove.ts).
+-- Moves of partners from cell to cell. The owner of the old cell carries a move out (src/engine/recovery/partnerMove.ts).
 CREATE TABLE partner_moves (
   move_id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   partner_id integer NOT NULL REFERENCES partners,
@@ -388,7 +388,7 @@ CREATE TABLE raffles (
   sealed_at timestamptz,
   -- Set in the transaction that writes the last ticket to the ledger, or once a void has them all; never unset.
   closed_at timestamptz,
-  -- When and by whom the raffle was voided: no further ticket is sold, and each sold one is refunded (src/cells/raffleVoids.ts).
+  -- When and by whom the raffle was voided: no further ticket is sold, and each sold one is refunded (src/engine/raffles/raffleVoids.ts).
   voided_at timestamptz,
   voided_by text,
   -- Stored with each refund.
@@ -529,7 +529,7 @@ CREATE TABLE blocks (
   log_number bigint,
   -- When a worker first saw that every index of the block is in the ledger or voided.
   exhausted_at timestamptz,
-  -- The key that encrypts seed, nonce and outcomes, sealed with a key that is not in the database (src/postgres/blockSeals.ts).
+  -- The key that encrypts seed, nonce and outcomes, sealed with a key that is not in the database (src/engine/blocks/blockSeals.store.ts).
   -- Null: they are not encrypted.
   sealed text,
   PRIMARY KEY (game_id, from_index)
@@ -607,7 +607,7 @@ CREATE TABLE ticket_requests (
 
 -- The ledger, partitioned by day. The primary key grows at its right edge, partitions are ranges of it, and the time needs no column.
 -- The cost of indexes dominates the cost of a spin, so there are two only: the primary key, and one over every 64th entry of a
--- player, from which previous_id leads to the entries between (src/postgres/ledger.ts).
+-- player, from which previous_id leads to the entries between (src/engine/ledger/ledger.store.ts).
 CREATE TABLE ledger (
   entry_id bigint NOT NULL,
   -- The player's entry before this one.

@@ -1,0 +1,165 @@
+/** Blackjack rounds: dealt, played and read by a partner (docs/blackjack.md). */
+
+import { entryTimeMs } from '../../domain/entryId.js';
+import { ApiError, ERRORS, type ErrorEntry } from '../../domain/errors.js';
+import type { Game, Partner } from '../../domain/game.js';
+import { actionsOf, type RoundRecord, viewRound } from '../../domain/games/round.js';
+import type { BlackjackTable } from '../../domain/games/tableTerms.js';
+import { microsToUsdText } from '../../domain/money.js';
+import type { Acted, DealOrder, Dealt, KnownRound } from '../../engine/blackjack/rounds.js';
+import type { ActionBody, DealBody } from '../contract/requests.js';
+import { knownGame, ownGame } from '../server/found.js';
+import { Replayed, type Route, route } from '../server/route.js';
+import type { Services } from '../server/services.js';
+import { REFUSALS } from '../spins/refusals.js';
+import { isExactly } from '../spins/spin.js';
+import * as contract from './contract.js';
+
+/** The table of a round that is on record. */
+export async function tableOf({ catalog }: Services, gameId: number): Promise<BlackjackTable> {
+  const { table } = await knownGame(catalog, gameId);
+  if (table === undefined) throw new Error(`Game ${gameId} has rounds and is no blackjack table`);
+  return table;
+}
+
+/** @throws ApiError (KS-4221) where no round has the id, or it is not the partner's. @param partnerId undefined: anybody's */
+export async function findRound(
+  services: Services,
+  roundId: string,
+  partnerId?: number,
+): Promise<RoundRecord> {
+  const named = services.spinIds.decode(roundId);
+  const isOwn = named !== undefined && (partnerId === undefined || named.partnerId === partnerId);
+  const record = isOwn ? await services.store.rounds.find(named.entryId) : undefined;
+  if (record === undefined || record.partnerId !== named!.partnerId) throw new ApiError(ERRORS.roundNotFound);
+  return record;
+}
+
+const roundIdOf = (services: Services, { entryIds, partnerId }: RoundRecord): string =>
+  services.spinIds.encodeOne(entryIds[0]!, partnerId);
+
+/** What a partner sees of a round that is on record. */
+export async function shownRecord(services: Services, record: RoundRecord) {
+  const table = await tableOf(services, record.gameId);
+  const seed = await services.blackjack.shoes.seedOf(record.gameId, record.shoeIndex);
+  return {
+    ...viewRound(table, record, seed, roundIdOf(services, record)),
+    actions: record.moves,
+    table: { wagerUsd: Number(microsToUsdText(table.wagerMicros)), rules: table.rules },
+    createdAt: new Date(entryTimeMs(record.entryIds[0]!)).toISOString(),
+  };
+}
+
+// Deal ---------------------------------------------------------------------------------------------------------------
+
+/** Why nothing may be dealt, as far as it can be told before the request id is looked up. @param stop a switch (§8.2) */
+function denialOf(
+  game: Game | undefined,
+  isWager: boolean,
+  stop: ErrorEntry | undefined,
+): { entry: ErrorEntry; message?: string } | undefined {
+  if (game === undefined) return { entry: ERRORS.gameNotRegistered };
+  if (stop !== undefined) return { entry: stop };
+  if (game.table === undefined)
+    return { entry: ERRORS.validationFailed, message: 'must be a blackjack table' };
+  if (game.status !== 'ACTIVE') return { entry: ERRORS.gameNotActive };
+  return isWager ? undefined : { entry: ERRORS.wagerMismatch };
+}
+
+async function deal(services: Services, partner: Partner, body: DealBody, text: string) {
+  const game = await ownGame(services.catalog, body.gameId, partner);
+  const isWager = game !== undefined && isExactly(game.wagerMicros, body.wagerUsd, text);
+  let denial: ReturnType<typeof denialOf>;
+  const { gameId, playerId, requestId } = body;
+  const order: DealOrder = {
+    partner,
+    game,
+    gameId,
+    playerId,
+    requestId,
+    isDenied: () => {
+      denial = denialOf(game, isWager, services.spins.stopOf(partner));
+      return denial !== undefined;
+    },
+    mayEqual: isWager && game.table !== undefined,
+  };
+  const dealt = await services.blackjack.rounds.deal(order);
+  if (typeof dealt === 'string' || !('record' in dealt)) throw dealRefusal(services, dealt, order, denial);
+  return shown(services, game!.table!, dealt, 1);
+}
+
+function dealRefusal(
+  services: Services,
+  dealt: Exclude<Dealt, KnownRound>,
+  { requestId }: DealOrder,
+  denial: ReturnType<typeof denialOf>,
+): ApiError {
+  if (dealt === 'refused') return new ApiError(ERRORS.unavailable);
+  if (dealt === 'unknown')
+    return new ApiError(requestId === undefined ? ERRORS.unavailable : ERRORS.spinInProgress);
+  if ('open' in dealt) {
+    const { open } = dealt;
+    const roundId = roundIdOf(services, open);
+    const message = 'has an open round at this table';
+    const lastActionSeq = actionsOf(open).length;
+    return new ApiError(ERRORS.roundOpen, {
+      details: [{ path: '/playerId', message, roundId, lastActionSeq }],
+    });
+  }
+  if (dealt.refusal === 'denied' && denial !== undefined) {
+    const { entry, message } = denial;
+    return new ApiError(entry, message === undefined ? {} : { details: [{ path: '/gameId', message }] });
+  }
+  return new ApiError(REFUSALS[dealt.refusal]);
+}
+
+/** A round after so many of its entries, as an answer that may be a repetition. */
+function shown(
+  services: Services,
+  table: BlackjackTable,
+  { record, seed, isReplay }: KnownRound & { readonly isReplay: boolean },
+  entries: number,
+) {
+  const view = viewRound(table, record, seed, roundIdOf(services, record), entries);
+  return isReplay ? new Replayed(view) : view;
+}
+
+// Act ----------------------------------------------------------------------------------------------------------------
+
+const ACT_REFUSALS: Readonly<Record<Extract<Acted, string>, ErrorEntry>> = {
+  stale: ERRORS.actionStale,
+  illegal: ERRORS.actionIllegal,
+  insufficient: ERRORS.insufficientBalance,
+  overflow: ERRORS.spinFailed,
+  refused: ERRORS.unavailable,
+  unknown: ERRORS.spinInProgress,
+};
+
+async function act(services: Services, partner: Partner, { roundId, action, seq }: ActionBody) {
+  const record = await findRound(services, roundId, partner.partnerId);
+  const table = await tableOf(services, record.gameId);
+  const acted = await services.blackjack.rounds.act(table, partner, record, action, seq);
+  if (typeof acted === 'string') throw new ApiError(ACT_REFUSALS[acted]);
+  return shown(services, table, acted, acted.entries);
+}
+
+// Routes -------------------------------------------------------------------------------------------------------------
+
+const playRoutes = (services: Services): Route[] => [
+  route(contract.dealRound, ({ partner, body, text }) => deal(services, partner, body, text)),
+  route(contract.actInRound, ({ partner, body }) => act(services, partner, body)),
+];
+
+export const roundRoutes = (services: Services): Route[] => [
+  ...playRoutes(services),
+  route(contract.getRound, async ({ partner, params }) =>
+    shownRecord(services, await findRound(services, params.roundId, partner.partnerId)),
+  ),
+  route(contract.listRounds, async ({ partner, query }) => {
+    const { page, limit } = query as { page: number; limit: number };
+    const only = { playerId: query.playerId, status: query.status };
+    const { rounds, total } = await services.store.rounds.page(partner.partnerId, only, page, limit);
+    const records = await Promise.all(rounds.map((record) => shownRecord(services, record)));
+    return { rounds: records, page, limit, total };
+  }),
+];

@@ -1,0 +1,260 @@
+/** Communal progressives: the operator's side, and what partners show their players. */
+import { ERRORS } from '../../domain/errors.js';
+import { endpoint } from '../contract/endpoint.js';
+import { TOLD_BONUS } from '../contract/examples.js';
+import {
+  CommunalBody,
+  CommunalEvents,
+  CommunalFundingBody,
+  CommunalFundingResponse,
+  CommunalProgress,
+  CommunalResponse,
+  CommunityBonuses,
+  OperatorCommunal,
+  OperatorCommunalEvents,
+  PATH,
+  Page,
+} from '../contract/requests.js';
+
+const RULES = {
+  enabled: true,
+  triggerInterval: 100,
+  triggerSplitPct: 40,
+  communitySplitPct: 60,
+  tiers: [
+    { tierLevel: 1, tierName: 'Mini', triggerAtSpins: 1000, amountUsd: '5.00' },
+    { tierLevel: 2, tierName: 'Grand', triggerAtSpins: 10_000, amountUsd: '100.00' },
+  ],
+  windowMinutes: 60,
+  communitySize: 100,
+  emptyCommunity: 'TO_TRIGGER',
+  onShortBudget: 'SKIP',
+};
+const IN_FORCE = { ...RULES, version: 1, status: 'ACTIVE', bonusRtp: 0.058 };
+const EVENT = {
+  eventId: TOLD_BONUS.eventId,
+  tierLevel: 1,
+  tierName: 'Mini',
+  totalAmountUsd: '5.00',
+  winners: 3,
+  status: 'PAID',
+  createdAt: '2026-11-22T04:14:01.121Z',
+};
+/** What the routes of a game's communal progressive have in common. @param rest of the path, behind the game's */
+const ofPot = <Rest extends string>(rest: Rest) => ({
+  path: `/games/{id}/communal${rest}` as const,
+  params: { id: PATH.gameId },
+  tag: 'Communal progressive' as const,
+});
+
+export const getCommunal = endpoint(
+  {
+    ...ofPot(''),
+    method: 'get',
+    operationId: 'getCommunal',
+    summary: 'The rules of a communal progressive',
+    scope: 'partner',
+    status: 200,
+    response: CommunalResponse,
+    errors: [ERRORS.gameNotRegistered, ERRORS.progressiveNotConfigured],
+    failure: ERRORS.internal,
+  },
+  {
+    description: "Shows the rules to the game's partner. The counter is the operator's alone.",
+    response: IN_FORCE,
+  },
+);
+
+export const getCommunalProgress = endpoint(
+  {
+    ...ofPot('/progress'),
+    method: 'get',
+    operationId: 'getCommunalProgress',
+    summary: 'How far the way to each tier is, rounded down to tens of a percent',
+    scope: 'partner',
+    status: 200,
+    response: CommunalProgress,
+    errors: [
+      ERRORS.gameNotRegistered,
+      ERRORS.progressiveNotConfigured,
+      ERRORS.progressiveDisabled,
+      ERRORS.progressiveExhausted,
+    ],
+    failure: ERRORS.internal,
+  },
+  {
+    description:
+      'Shows how far the way to each tier is, rounded down to tens of a percent, so that nobody can time a spin by it. For a tier of fewer than 1,000 spins it is null.',
+    response: {
+      tiers: [
+        { tierLevel: 1, tierName: 'Mini', amountUsd: '5.00', progressPct: 70 },
+        { tierLevel: 2, tierName: 'Grand', amountUsd: '100.00', progressPct: 40 },
+      ],
+    },
+  },
+);
+
+export const listCommunalEvents = endpoint(
+  {
+    ...ofPot('/events'),
+    method: 'get',
+    operationId: 'listCommunalEvents',
+    summary: 'What a communal progressive fired, newest first',
+    scope: 'partner',
+    query: Page,
+    status: 200,
+    response: CommunalEvents,
+    errors: [ERRORS.gameNotRegistered, ERRORS.progressiveNotConfigured],
+    failure: ERRORS.internal,
+  },
+  {
+    description: 'Lists what fired, the newest first.',
+    response: { events: [EVENT], page: 1, limit: 20, total: 1 },
+  },
+);
+
+export const listCommunityBonuses = endpoint(
+  {
+    method: 'get',
+    path: '/players/{playerId}/community-bonuses',
+    params: { playerId: PATH.playerId },
+    operationId: 'listCommunityBonuses',
+    tag: 'Communal progressive',
+    summary: "A player's shares of communal progressives, newest first",
+    scope: 'partner',
+    query: Page,
+    status: 200,
+    response: CommunityBonuses,
+    errors: [ERRORS.playerNotFound],
+    failure: ERRORS.playerResolutionFailed,
+  },
+  {
+    description:
+      "Lists a player's shares, the newest first. `toldBySpinId` names the spin whose `communityBonus` told it.",
+    response: {
+      bonuses: [
+        {
+          eventId: EVENT.eventId,
+          gameId: 3,
+          tierLevel: 1,
+          tierName: 'Mini',
+          amountUsd: '1.50',
+          isTriggerPlayer: false,
+          createdAt: '2026-11-22T04:14:01.121Z',
+          toldBySpinId: null,
+        },
+      ],
+      page: 1,
+      limit: 20,
+      total: 1,
+    },
+  },
+);
+
+export const setCommunal = endpoint(
+  {
+    ...ofPot(''),
+    method: 'put',
+    operationId: 'setCommunal',
+    summary: "Set the rules of a slot game's communal progressive",
+    scope: 'operator',
+    body: CommunalBody,
+    ownCheck: true,
+    status: 200,
+    response: CommunalResponse,
+    errors: [
+      ERRORS.gameNotFound,
+      ERRORS.gameTypeUnsupported,
+      ERRORS.fieldMissing,
+      ERRORS.progressiveSplit,
+      ERRORS.progressiveInterval,
+      ERRORS.progressiveFailed,
+    ],
+    failure: ERRORS.progressiveFailed,
+  },
+  {
+    description:
+      'Sets the rules as a whole. They are in force at once; the counter goes on unless `resetProgress` is true. The change is in the audit log.',
+    request: RULES,
+    response: IN_FORCE,
+  },
+);
+
+export const getCommunalPot = endpoint(
+  {
+    ...ofPot(''),
+    method: 'get',
+    operationId: 'getCommunalPot',
+    summary: 'The rules of a communal progressive, its exact progress and its budget',
+    scope: 'operator',
+    status: 200,
+    response: OperatorCommunal,
+    errors: [ERRORS.gameNotFound, ERRORS.progressiveNotConfigured, ERRORS.unavailable],
+    failure: ERRORS.internal,
+  },
+  {
+    description: 'Shows the rules with the exact counter, the budget that is left, and what was paid.',
+    response: { ...IN_FORCE, progress: 4711, budgetUsd: '9980.00', paidUsd: '20.00' },
+  },
+);
+
+export const fundCommunal = endpoint(
+  {
+    ...ofPot('/funding'),
+    method: 'post',
+    operationId: 'fundCommunal',
+    summary: 'Add to the budget of a communal progressive, or withdraw from it, once for each requestId',
+    scope: 'operator',
+    body: CommunalFundingBody,
+    ownCheck: true,
+    status: 200,
+    response: CommunalFundingResponse,
+    errors: [
+      ERRORS.gameNotFound,
+      ERRORS.fieldMissing,
+      ERRORS.progressiveNotConfigured,
+      ERRORS.progressiveExhausted,
+      ERRORS.requestIdReused,
+      ERRORS.progressiveFailed,
+    ],
+    failure: ERRORS.progressiveFailed,
+  },
+  {
+    description: `Books an amount to the promotional budget. The same \`requestId\` books once, without end. A negative amount withdraws, at most what there is (${ERRORS.progressiveExhausted.code}).`,
+    request: { amountUsd: '10000.00', reason: 'Spring promotion', requestId: 'funding-2026-11' },
+    response: { fundingId: '1f2e3d4c5b6a79881726354453627180', budgetUsd: '10000.00' },
+  },
+);
+
+export const listCommunalPayouts = endpoint(
+  {
+    ...ofPot('/events'),
+    method: 'get',
+    operationId: 'listCommunalPayouts',
+    summary: 'What a communal progressive fired, newest first, with the shares',
+    scope: 'operator',
+    query: Page,
+    status: 200,
+    response: OperatorCommunalEvents,
+    errors: [ERRORS.gameNotFound, ERRORS.progressiveNotConfigured],
+    failure: ERRORS.internal,
+  },
+  {
+    description: 'Lists what fired, the newest first, with the share of each player.',
+    response: {
+      events: [
+        {
+          ...EVENT,
+          shares: [
+            { playerId: 'alice', amountUsd: '2.00' },
+            { playerId: 'bob', amountUsd: '1.50' },
+            { playerId: 'carol', amountUsd: '1.50' },
+          ],
+        },
+      ],
+      page: 1,
+      limit: 20,
+      total: 1,
+    },
+  },
+);

@@ -1,0 +1,47 @@
+/** How communal progressives are written in answers: amounts as decimal texts, events by ids that tell nothing. */
+import { type BonusNotice, bonusRtp, communalStatus, type PotRecord } from '../../domain/communal.js';
+import { rulesView, usdText } from '../../domain/communalRules.js';
+import { entryTimeMs } from '../../domain/entryId.js';
+import type { SpinIds } from '../../domain/spinId.js';
+import type { CommunalEvent } from '../../engine/communal/communal.store.js';
+
+/** Kinds of ids beside those of spins (domain/spinId.ts). */
+const EVENT = 1;
+const FUNDING = 2;
+
+export const eventIdOf = (spinIds: SpinIds, eventId: bigint, partnerId: number): string =>
+  spinIds.encodeOther(eventId, partnerId, EVENT);
+export const fundingIdOf = (spinIds: SpinIds, fundingId: number, partnerId: number): string =>
+  spinIds.encodeOther(BigInt(fundingId), partnerId, FUNDING);
+
+/** What both APIs show of a pot. */
+export const potView = (
+  { rules, version, budgetMicros }: Pick<PotRecord, 'rules' | 'version' | 'budgetMicros'>,
+  wagerMicros: number,
+) => ({
+  ...rulesView(rules),
+  version,
+  status: communalStatus(rules, budgetMicros),
+  bonusRtp: bonusRtp(rules, wagerMicros),
+});
+
+/** The member `communityBonus` of a spin's response. */
+export const communityBonus = (spinIds: SpinIds, partnerId: number, notice: BonusNotice) => ({
+  triggered: true,
+  tierName: notice.tierName,
+  tierLevel: notice.tierLevel,
+  totalAmountUsd: usdText(notice.paidMicros),
+  yourShareUsd: usdText(notice.shareMicros),
+  isTriggerPlayer: notice.isTrigger,
+  eventId: eventIdOf(spinIds, notice.eventId, partnerId),
+});
+
+export const eventView = (spinIds: SpinIds, partnerId: number, event: CommunalEvent) => ({
+  eventId: eventIdOf(spinIds, event.eventId, partnerId),
+  tierLevel: event.tierLevel,
+  tierName: event.tierName,
+  totalAmountUsd: usdText(event.paidMicros),
+  winners: event.winners,
+  status: event.status,
+  createdAt: new Date(entryTimeMs(event.eventId)).toISOString(),
+});

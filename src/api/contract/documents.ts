@@ -1,0 +1,325 @@
+/** The OpenAPI 3.1 documents, made of the endpoints: the schemas that validate requests are the ones that are shown. */
+import type { TSchema } from '#typebox';
+import { ERRORS, type ErrorEntry } from '../../domain/errors.js';
+import { ENDPOINTS } from '../index.js';
+import { API_VERSION, BASES, BODY_LIMIT, type Scope, TAGS } from './apis.js';
+import { CSV_TYPE } from './csv.js';
+import { EVENT_REFERENCES } from './deliveredEvents.js';
+import type { Endpoint } from './endpoint.js';
+import { bodyTooLargeExample, errorExamples } from './errorExamples.js';
+import { ErrorResponse, EVENTS, PATH } from './requests.js';
+import { SchemaReferences, sorted } from './schemaReferences.js';
+
+const METHODS: readonly Endpoint['method'][] = ['get', 'post', 'put', 'patch', 'delete'];
+const INTRODUCTION: Readonly<Record<Scope, string>> = {
+  partner:
+    'The API of partners: PAR sheets, games, spins, players, settlement reports and webhooks. Amounts are USD with at most 6 decimals. A spin is idempotent by its `requestId`: send it again with the same one after any answer that does not tell its result.',
+  play: 'The API of blackjack rounds, with the keys of partners. A deal is idempotent by its `requestId`, an action by its `seq`: after any answer that does not tell the result, send the same again. Every answer follows the commit of its ledger entry.',
+  operator:
+    'The API of whoever runs the service: partners and their keys, games, raffles, adjustments and the audit log. Amounts are USD with at most 6 decimals.',
+};
+
+const OF_PARTNERS: readonly ErrorEntry[] = [
+  ERRORS.missingApiKey,
+  ERRORS.invalidApiKey,
+  ERRORS.revokedApiKey,
+  ERRORS.expiredApiKey,
+  ERRORS.partnerDeactivated,
+  ERRORS.tooManyFailedLogins,
+  ERRORS.authenticationFailed,
+  ERRORS.unavailable,
+];
+
+/** Errors that every operation of a scope can answer with. */
+const COMMON: Readonly<Record<Scope, readonly ErrorEntry[]>> = {
+  partner: [...OF_PARTNERS, ERRORS.apiVersionGone],
+  play: OF_PARTNERS,
+  operator: [
+    ERRORS.missingApiKey,
+    ERRORS.invalidApiKey,
+    ERRORS.revokedApiKey,
+    ERRORS.expiredApiKey,
+    ERRORS.notPermitted,
+    ERRORS.unsupportedInterfaceVersion,
+    ERRORS.tooManyFailedLogins,
+    ERRORS.authenticationFailed,
+    ERRORS.unavailable,
+  ],
+};
+
+/** Every error that an endpoint can answer with. */
+export function errorsOf(endpoint: Endpoint): ErrorEntry[] {
+  const errors = new Set<ErrorEntry>([...COMMON[endpoint.scope], ...endpoint.errors, endpoint.failure]);
+  if (endpoint.scope !== 'operator') {
+    errors.add(endpoint.window === 'spin' ? ERRORS.spinRateExceeded : ERRORS.apiRateExceeded);
+  }
+  // A part of the path may not be percent-encoded UTF-8.
+  if (endpoint.body !== undefined || endpoint.query !== undefined || endpoint.path.includes('{')) {
+    errors.add(ERRORS.validationFailed);
+  }
+  const required = (endpoint.body as { required?: readonly string[] } | undefined)?.required ?? [];
+  if (required.length > 0 && endpoint.ownCheck !== true) errors.add(ERRORS.fieldMissing);
+  return [...errors].sort((a, b) => (a.code < b.code ? -1 : 1));
+}
+
+const HEADERS: Readonly<Record<string, object>> = {
+  'X-Request-Id': { description: 'Id of this request in the logs', schema: { type: 'string' } },
+  'X-RateLimit-Limit': { description: 'Requests that the window allows', schema: { type: 'integer' } },
+  'X-RateLimit-Remaining': { description: 'Requests left in the window', schema: { type: 'integer' } },
+  'X-RateLimit-Reset': { description: 'Unix time at which the window ends', schema: { type: 'integer' } },
+  'Retry-After': { description: 'Seconds to wait', schema: { type: 'integer' } },
+  Deprecation: {
+    description: 'Once the end of this version is announced: from when on it is deprecated (RFC 9745)',
+    schema: { type: 'string' },
+  },
+  Sunset: {
+    description: 'With Deprecation: from when on this version answers 410 (RFC 8594)',
+    schema: { type: 'string' },
+  },
+  Link: {
+    description: 'With Deprecation: `rel="deprecation"` and `rel="successor-version"`, where they are given',
+    schema: { type: 'string' },
+  },
+  'Idempotent-Replayed': {
+    description: '`true` where this repeats the original answer to the requestId',
+    schema: { type: 'string', enum: ['true'] },
+  },
+};
+
+const RATE_LIMIT_HEADERS = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'];
+const VERSION_HEADERS = ['Deprecation', 'Sunset', 'Link'];
+
+function headersOf(endpoint: Endpoint, status: number): Record<string, object> {
+  const names = ['X-Request-Id'];
+  if (endpoint.scope !== 'operator' && status !== 410) names.push(...RATE_LIMIT_HEADERS);
+  if (endpoint.scope === 'partner') names.push(...VERSION_HEADERS);
+  if (status === 429 || status === 503) names.push('Retry-After');
+  if (endpoint.replays && status === endpoint.status) names.push('Idempotent-Replayed');
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+/** @param examples `example` or `examples` of the OpenAPI Media Type Object */
+const json = (schema: object, examples: object) => ({ 'application/json': { schema, ...examples } });
+const NAME_OF_ERROR = new Map<ErrorEntry, string>(
+  Object.entries(ERRORS).map(([name, entry]) => [entry, name]),
+);
+
+/** More errors than these under one status are of one operation, and stand in it. */
+const SHARED_ERRORS_MAX = 2;
+
+/** The name of an error response that operations share, made of the names of its errors; undefined where it isn't shared. */
+function sharedName(status: number, entries: readonly ErrorEntry[]): string | undefined {
+  if (status === 401) return 'unauthorized';
+  if (status === 413) return 'bodyTooLarge';
+  // Its examples name members of the operation's own body.
+  if (entries.includes(ERRORS.validationFailed)) return undefined;
+  if (entries.length > SHARED_ERRORS_MAX) return undefined;
+  const [first, ...others] = entries.map((entry) => NAME_OF_ERROR.get(entry)!);
+  return first + others.map((name) => `Or${name.charAt(0).toUpperCase()}${name.slice(1)}`).join('');
+}
+
+/** Makes the document of one scope. */
+class DocumentBuilder {
+  readonly #schemas = new SchemaReferences();
+  readonly #responses: Record<string, object> = {};
+
+  operation(endpoint: Endpoint): object {
+    const { body } = endpoint;
+    const { request, description } = endpoint.shown;
+    return {
+      operationId: endpoint.operationId,
+      tags: [endpoint.tag],
+      summary: endpoint.summary,
+      description,
+      parameters: this.#parameters(endpoint),
+      ...(body === undefined
+        ? {}
+        : {
+            requestBody: {
+              required: endpoint.isBodyOptional !== true,
+              description: `At most ${endpoint.bodyLimit ?? BODY_LIMIT} bytes`,
+              content: json(this.#schemas.of(body), exampleOf(request)),
+            },
+          }),
+      responses: { [endpoint.status]: this.#success(endpoint), ...this.#errors(endpoint) },
+    };
+  }
+
+  /** The events that partners receive. @param brand stands in the names of the headers */
+  webhooks(brand: string): Record<string, object> {
+    const parameters = eventHeaders(brand);
+    return Object.fromEntries(
+      Object.entries(EVENTS).map(([event, schema]) => [
+        event,
+        {
+          post: {
+            operationId: `on_${event.replaceAll('.', '_')}`,
+            tags: ['Webhooks'],
+            summary: `The event ${event}`,
+            description: EVENT_REFERENCES[event]?.description,
+            security: [],
+            parameters,
+            requestBody: {
+              required: true,
+              content: json(this.#schemas.of(schema), exampleOf(EVENT_REFERENCES[event]?.body)),
+            },
+            responses: { '2XX': { description: 'Received; any other answer is tried again' } },
+          },
+        },
+      ]),
+    );
+  }
+
+  /** What the operations have referred to. */
+  components(scope: Scope): object {
+    const headers = Object.entries(HEADERS).filter(
+      ([name]) =>
+        scope === 'partner' ||
+        name === 'X-Request-Id' ||
+        name === 'Retry-After' ||
+        (scope === 'play' && !VERSION_HEADERS.includes(name)),
+    );
+    return {
+      headers: sorted(Object.fromEntries(headers)),
+      responses: sorted(this.#responses),
+      schemas: this.#schemas.named(),
+      securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key' } },
+    };
+  }
+
+  #parameters(endpoint: Endpoint): object[] {
+    const inPath = [...endpoint.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => {
+      const schema = endpoint.params?.[name!];
+      if (schema === undefined) throw new Error(`${endpoint.operationId} has no schema for {${name}}`);
+      return { name, in: 'path', required: true, ...this.#described(schema) };
+    });
+    const properties = {
+      ...(endpoint.query as (TSchema & { properties: Record<string, TSchema> }) | undefined)?.properties,
+      ...(endpoint.params?.playerId === undefined ? {} : { playerId: PATH.playerInQuery }),
+    };
+    const inQuery = Object.entries(properties).map(([name, schema]) => ({
+      name,
+      in: 'query',
+      ...this.#described(schema),
+    }));
+    return [...inPath, ...inQuery];
+  }
+
+  /** A parameter's description stands beside its schema. */
+  #described(schema: TSchema): { description?: string; schema: object } {
+    const { description, ...rest } = this.#schemas.of(schema) as { description?: string };
+    return { ...(description === undefined ? {} : { description }), schema: rest };
+  }
+
+  #success(endpoint: Endpoint): object {
+    const { response, status, shown } = endpoint;
+    const csvContent = { schema: { type: 'string' }, ...exampleOf(shown.csv) };
+    return {
+      description: endpoint.summary,
+      headers: headersOf(endpoint, status),
+      ...(response === undefined
+        ? {}
+        : {
+            content: {
+              ...json(this.#schemas.of(response), exampleOf(shown.response, shown.responses)),
+              ...(endpoint.hasCsv !== true ? {} : { [CSV_TYPE.split(';')[0]!]: csvContent }),
+            },
+          }),
+    };
+  }
+
+  #errors(endpoint: Endpoint): Record<string, object> {
+    const byStatus = new Map<number, ErrorEntry[]>();
+    const add = (status: number, entry: ErrorEntry): void => {
+      byStatus.set(status, [...(byStatus.get(status) ?? []), entry]);
+    };
+    for (const entry of errorsOf(endpoint)) add(entry.status, entry);
+    if (endpoint.body !== undefined) add(413, ERRORS.validationFailed);
+    const responses: Record<string, object> = {};
+    for (const [status, entries] of byStatus) {
+      const response = this.#error(endpoint, status, entries);
+      const name = sharedName(status, entries);
+      if (name !== undefined) this.#responses[name] = response;
+      responses[status] = name === undefined ? response : { $ref: `#/components/responses/${name}` };
+    }
+    return responses;
+  }
+
+  #error(endpoint: Endpoint, status: number, entries: readonly ErrorEntry[]): object {
+    const examples = status === 413 ? bodyTooLargeExample() : errorExamples(entries, endpoint);
+    return {
+      description: entries.map((entry) => `${entry.code}: ${entry.message}`).join('\n\n'),
+      headers: headersOf(endpoint, status),
+      content: json(this.#schemas.of(ErrorResponse), { examples }),
+    };
+  }
+}
+
+/** The example of a Media Type Object, or its examples by name; nothing where there is none, which a test finds. */
+function exampleOf(example: unknown, examples?: Readonly<Record<string, unknown>>): object {
+  if (examples !== undefined) {
+    const named = Object.entries(examples).map(([name, value]) => [name, { value }]);
+    return { examples: Object.fromEntries(named) };
+  }
+  return example === undefined ? {} : { example };
+}
+
+/** The headers of every delivery. */
+function eventHeaders(brand: string): object[] {
+  const header = (name: string, description: string) => ({
+    name,
+    in: 'header',
+    required: true,
+    description,
+    schema: { type: 'string' },
+  });
+  return [
+    header(
+      `X-${brand}-Signature`,
+      '`sha256=` and the hexadecimal HMAC-SHA256 of the body, keyed with the secret',
+    ),
+    header(`X-${brand}-Event`, 'Type of the event'),
+    header(`X-${brand}-Delivery-Id`, 'The same in every attempt of a delivery'),
+    header(`X-${brand}-Attempt`, '1 for the first attempt'),
+    header('webhook-id', 'Standard Webhooks: id of the event'),
+    header('webhook-timestamp', 'Standard Webhooks: Unix time of the attempt'),
+    header('webhook-signature', 'Standard Webhooks: `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body`'),
+  ];
+}
+
+/** The same endpoints give the same document, in the same order. @param version of the API (semver) */
+function documentOf(scope: Scope, endpoints: readonly Endpoint[], brand: string, version: string): object {
+  const own = endpoints
+    .filter((endpoint) => endpoint.scope === scope)
+    .sort((a, b) => METHODS.indexOf(a.method) - METHODS.indexOf(b.method));
+  const builder = new DocumentBuilder();
+  const paths: Record<string, Record<string, object>> = {};
+  for (const endpoint of own) {
+    paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method]: builder.operation(endpoint) };
+  }
+  const webhooks = scope === 'partner' ? { webhooks: builder.webhooks(brand) } : {};
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: `${brand} ${scope} API`,
+      version,
+      description: INTRODUCTION[scope],
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: BASES[scope] }],
+    security: [{ apiKey: [] }],
+    tags: Object.entries(TAGS)
+      .filter(([name]) => own.some((endpoint) => endpoint.tag === name))
+      .map(([name, description]) => ({ name, description })),
+    paths: sorted(paths),
+    ...webhooks,
+    components: builder.components(scope),
+  };
+}
+
+/** The document of each API. @param brand stands in titles and in the names of the webhooks' headers */
+export const openApiDocuments = (brand: string): Readonly<Record<Scope, object>> => ({
+  partner: documentOf('partner', ENDPOINTS, brand, API_VERSION),
+  operator: documentOf('operator', ENDPOINTS, brand, API_VERSION),
+  play: documentOf('play', ENDPOINTS, brand, API_VERSION),
+});

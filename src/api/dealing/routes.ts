@@ -1,0 +1,29 @@
+/** The switch of all games (docs/contract.md §15.9). */
+
+import type { DealingSwitch } from '../../engine/catalog/dealing.store.js';
+import { learn, type Route, route } from '../server/route.js';
+import type { Services } from '../server/services.js';
+import * as contract from './contract.js';
+
+const shown = ({ isOn, reason, actor, changedAt }: DealingSwitch) => ({
+  state: isOn ? 'ON' : 'OFF',
+  reason,
+  actor,
+  changedAt,
+});
+
+/** The change is in force, whatever becomes of the events: a worker makes those that are not made here. */
+export async function tellGames({ store, webhooks }: Services): Promise<void> {
+  const deliveries = await store.dealing.tellGameStatuses().catch(() => 0);
+  if (deliveries > 0) webhooks.recorded(deliveries);
+}
+
+export const dealingRoutes = (services: Services): Route[] => [
+  route(contract.getDealing, async () => shown(await services.store.dealing.get())),
+  route(contract.setDealing, async ({ actor, body }) => {
+    const row = await services.store.dealing.set(actor, body.state === 'ON', body.reason);
+    await learn(services.catalog);
+    await tellGames(services);
+    return shown(row);
+  }),
+];

@@ -1,0 +1,265 @@
+/** PAR sheets and games. */
+import { ERRORS } from '../../domain/errors.js';
+import { ParSheetBody } from '../../domain/par.js';
+import { endpoint } from '../contract/endpoint.js';
+import {
+  BlocksAccepted,
+  BlocksBody,
+  GameBody,
+  GameList,
+  GamePatch,
+  GameResponse,
+  GameRotated,
+  OperatorGame,
+  OperatorParSheet,
+  PATH,
+  ParSheetList,
+  ParSheetPatch,
+  ParSheetResponse,
+  VoidBody,
+} from '../contract/requests.js';
+import { SHEET_BODY } from '../contract/sheetExample.js';
+
+const SLOT_GAME = {
+  gameConfigId: 3,
+  displayName: 'Classic Three',
+  configName: 'CLASSIC_THREE',
+  gameType: 'slot',
+  status: 'ACTIVE',
+  parSheetId: 2,
+  minWagerUsd: 0.25,
+  maxWagerUsd: 0.25,
+  wagerIncrementUsd: 0.25,
+};
+const RAFFLE_GAME = {
+  gameConfigId: 4,
+  displayName: 'Spring Raffle',
+  configName: 'SPRING_RAFFLE',
+  gameType: 'raffle',
+  status: 'ACTIVE',
+  parSheetId: null,
+  minWagerUsd: 1,
+  maxWagerUsd: 1,
+  wagerIncrementUsd: 1,
+  poolSize: 1000,
+  poolCommitment: 'c52d486e3cfaf7bd8c98764f22378544f585fed376706fccfe80cbb891459928',
+};
+const SHEET = {
+  parSheetId: 2,
+  gameTitle: 'Coin Flip',
+  numReels: 1,
+  certifiedRtp: 0.9,
+  symbolCount: 2,
+  tierCount: 2,
+  combinationCount: 2,
+};
+const OPERATOR_GAME = {
+  ...SLOT_GAME,
+  partnerId: 2,
+  expected: { rtp: 0.9, variancePerSpin: 0.99 },
+  queue: { readyBlocks: 3, outcomesReady: 6143, consumed: 1 },
+  totals: { spins: 1, wageredUsd: 0.25, paidOutUsd: 0.5, actualRtp: 2 },
+};
+export const registerGame = endpoint(
+  {
+    method: 'post',
+    path: '/games',
+    operationId: 'registerGame',
+    tag: 'Games',
+    summary: 'Register a slot game on an active PAR sheet',
+    scope: 'partner',
+    body: GameBody,
+    ownCheck: true,
+    status: 201,
+    response: GameResponse,
+    errors: [
+      ERRORS.fieldMissing,
+      ERRORS.gameTypeUnsupported,
+      ERRORS.parSheetNotFound,
+      ERRORS.parSheetNotActive,
+      ERRORS.wagerMismatch,
+      ERRORS.configNameTaken,
+      ERRORS.capReached,
+    ],
+    failure: ERRORS.gameRegistrationFailed,
+  },
+  {
+    description: `Makes a game of a PAR sheet. Its wager is the denomination of the sheet. Several games can share a sheet; each has its own queue of outcomes. The first outcomes are ready a moment later; until then a spin answers ${ERRORS.noBlockServable.code}.`,
+    request: { parSheetId: 2, displayName: 'Classic Three', configName: 'CLASSIC_THREE' },
+    response: SLOT_GAME,
+  },
+);
+
+export const listGames = endpoint(
+  {
+    method: 'get',
+    path: '/games',
+    operationId: 'listGames',
+    tag: 'Games',
+    summary: "List the partner's games",
+    scope: 'partner',
+    status: 200,
+    response: GameList,
+    errors: [],
+    failure: ERRORS.internal,
+  },
+  {
+    description: 'Lists all games of the account, the raffles too, whatever their status.',
+    response: {
+      games: [{ ...SLOT_GAME, certifiedRtp: 0.925, hitFrequency: 0.2, topPrizeUsd: 250 }, RAFFLE_GAME],
+    },
+  },
+);
+
+export const getGame = endpoint(
+  {
+    method: 'get',
+    path: '/games/{id}',
+    params: { id: PATH.gameId },
+    operationId: 'getGame',
+    tag: 'Games',
+    summary: 'A game with its queue and its totals',
+    scope: 'operator',
+    status: 200,
+    response: OperatorGame,
+    hasSums: true,
+    errors: [ERRORS.gameNotFound],
+    failure: ERRORS.internal,
+  },
+  {
+    description:
+      'Shows how many outcomes are ready and what the ledger has of the game: spins, wagers, payouts and the return to player so far.',
+    response: OPERATOR_GAME,
+  },
+);
+
+export const updateGame = endpoint(
+  {
+    method: 'patch',
+    path: '/games/{id}',
+    params: { id: PATH.gameId },
+    operationId: 'updateGame',
+    tag: 'Games',
+    summary: 'Suspend a game, or make it active again',
+    scope: 'operator',
+    body: GamePatch,
+    status: 200,
+    response: OperatorGame,
+    hasSums: true,
+    errors: [ERRORS.gameNotFound, ERRORS.raffleClosed],
+    failure: ERRORS.internal,
+  },
+  {
+    description: `A suspended game refuses spins with ${ERRORS.gameNotActive.code}; a repeated \`requestId\` still gets its original answer. In force on every front end within a second.`,
+    request: { status: 'SUSPENDED' },
+    response: { ...OPERATOR_GAME, status: 'SUSPENDED' },
+  },
+);
+
+export const rotateGame = endpoint(
+  {
+    method: 'post',
+    path: '/games/{id}/rotate',
+    params: { id: PATH.gameId },
+    operationId: 'rotateGame',
+    tag: 'Games',
+    summary: 'Void what is sealed of a slot game and not dealt; it goes on with new outcomes',
+    scope: 'operator',
+    body: VoidBody,
+    status: 200,
+    response: GameRotated,
+    errors: [ERRORS.gameNotFound, ERRORS.gameTypeUnsupported, ERRORS.unavailable],
+    failure: ERRORS.internal,
+  },
+  {
+    description: `For outcomes that somebody may have seen before they were dealt. Whatever is sealed when the call comes in and was not dealt is never dealt: it is written down as voided, with the reason in the audit log. What was dealt stays. Spins get at most ${ERRORS.queueExhausted.code} until the next block is sealed, within a second as a rule. After ${ERRORS.unavailable.code} call again: that voids what is sealed by then. The void lies in the public log before the game's next block.`,
+    request: { reason: 'A dump of the database was left on a shared disk' },
+    response: { gameConfigId: 3, number: 4, voidedFrom: 2051, voidedTo: 8192 },
+  },
+);
+
+export const makeBlocks = endpoint(
+  {
+    method: 'post',
+    path: '/games/{id}/blocks',
+    params: { id: PATH.gameId },
+    operationId: 'makeBlocks',
+    tag: 'Games',
+    summary: 'Make outcome blocks now, beyond what demand calls for',
+    scope: 'operator',
+    body: BlocksBody,
+    status: 202,
+    response: BlocksAccepted,
+    errors: [ERRORS.gameNotFound],
+    failure: ERRORS.internal,
+  },
+  {
+    description: 'Blocks are made on demand anyway. Use this before an event that will bring many spins.',
+    request: { count: 2 },
+    response: { gameConfigId: 3, requested: 2 },
+  },
+);
+
+export const uploadParSheet = endpoint(
+  {
+    method: 'post',
+    path: '/par-sheets',
+    operationId: 'uploadParSheet',
+    tag: 'PAR sheets',
+    summary: 'Upload a PAR sheet',
+    scope: 'partner',
+    bodyLimit: 10_240,
+    body: ParSheetBody,
+    ownCheck: true,
+    status: 201,
+    response: ParSheetResponse,
+    errors: [ERRORS.invalidParSheet, ERRORS.capReached],
+    failure: ERRORS.parUploadFailed,
+  },
+  {
+    description: `Stores the mathematics of a slot game after checking all of it: the probabilities sum to 1, the tiers agree with their combinations, and the computed return to player is the certified one. ${ERRORS.invalidParSheet.code} lists every fault in \`details\`.`,
+    request: SHEET_BODY,
+    response: SHEET,
+  },
+);
+
+export const listParSheets = endpoint(
+  {
+    method: 'get',
+    path: '/par-sheets',
+    operationId: 'listParSheets',
+    tag: 'PAR sheets',
+    summary: 'List the active PAR sheets',
+    scope: 'partner',
+    status: 200,
+    response: ParSheetList,
+    errors: [],
+    failure: ERRORS.internal,
+  },
+  {
+    description: 'Lists the sheets that games can be registered on. Retired ones are not listed.',
+    response: { parSheets: [SHEET] },
+  },
+);
+
+export const updateParSheet = endpoint(
+  {
+    method: 'patch',
+    path: '/par-sheets/{id}',
+    params: { id: PATH.parSheetId },
+    operationId: 'updateParSheet',
+    tag: 'PAR sheets',
+    summary: 'Retire a PAR sheet: no further game can be registered on it',
+    scope: 'operator',
+    body: ParSheetPatch,
+    status: 200,
+    response: OperatorParSheet,
+    errors: [ERRORS.parSheetNotFound],
+    failure: ERRORS.internal,
+  },
+  {
+    description: 'No further game can be registered on a retired sheet. Games that use it go on.',
+    request: { status: 'RETIRED' },
+    response: { ...SHEET, partnerId: 2, status: 'RETIRED' },
+  },
+);

@@ -1,0 +1,175 @@
+/** Games: registration and list (docs/contract.md §7), and the operator's view of one. */
+
+import { ApiError, ERRORS, type ErrorEntry, type Fault, invalid } from '../../domain/errors.js';
+import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
+import { basicStrategyReturn } from '../../domain/games/basicStrategy.js';
+import { isRegisteredByPartner, kindOfGame } from '../../domain/games/index.js';
+import { microsToUsdText, usdToMicros } from '../../domain/money.js';
+import type { BookedGame, GameRow, Registration } from '../../engine/catalog/games.store.js';
+import type { GameRecord } from '../../engine/cells/partnerReads.js';
+import { GameBody, ID_MAX } from '../contract/requests.js';
+import { check, type JsonObject } from '../server/body.js';
+import { gameRowOf, knownGame, pathId } from '../server/found.js';
+import { learn, type Route, route } from '../server/route.js';
+import type { Services } from '../server/services.js';
+import * as contract from './contract.js';
+
+/** A sum of doubles is no more exact. */
+const PROBABILITY_DIGITS = 12;
+const probability = (value: number): number => Number(value.toPrecision(PROBABILITY_DIGITS));
+
+const WAGER_FIELDS = ['minWagerUsd', 'maxWagerUsd', 'wagerIncrementUsd'] as const;
+
+export function gameOf(row: GameRow, wagerMicros: number) {
+  const wagerUsd = Number(microsToUsdText(wagerMicros));
+  return {
+    gameConfigId: row.gameId,
+    displayName: row.displayName,
+    configName: row.configName,
+    gameType: row.gameType,
+    status: row.status,
+    ...(row.statusReason !== null && { statusReason: row.statusReason }),
+    parSheetId: row.parSheetId,
+    minWagerUsd: wagerUsd,
+    maxWagerUsd: wagerUsd,
+    wagerIncrementUsd: wagerUsd,
+    ...kindOfGame(row.gameType).listing.forPartner(row.raffle),
+  };
+}
+
+/** A game as lists show it, with what its mathematics lets expect. */
+async function listedGame(services: Services, row: GameRow) {
+  const { wagerMicros, maxPayoutMicros, poolRtp, table } = await knownGame(services.catalog, row.gameId);
+  const statistics = services.catalog.statistics(row.gameId);
+  const certifiedRtp = row.certifiedRtp ?? poolRtp ?? undefined;
+  const basicStrategyRtp = table && basicStrategyReturn(table.rulesHash);
+  return {
+    ...gameOf(row, wagerMicros),
+    ...(certifiedRtp !== undefined && {
+      certifiedRtp,
+      topPrizeUsd: Number(microsToUsdText(maxPayoutMicros)),
+    }),
+    ...(statistics !== undefined && { hitFrequency: probability(statistics.hitFrequency) }),
+    ...(basicStrategyRtp !== undefined && { basicStrategyRtp: probability(basicStrategyRtp) }),
+  };
+}
+
+/** What was loaded and not dealt when a game was booked so far. @param record as Redis has it later */
+function queueOf({ nextIndex, blocks }: BookedGame, record: GameRecord | undefined) {
+  // A raffle whose cell was rebuilt ends at 0 until its pool is loaded again.
+  const queueEnd = record?.queueEnd ?? 0;
+  const ready = blocks.filter(({ fromIndex }) => fromIndex < queueEnd);
+  const outcomes = ready.map((block) => block.toIndex - Math.max(block.fromIndex, nextIndex));
+  return {
+    readyBlocks: ready.length,
+    outcomesReady: outcomes.reduce((sum, each) => sum + each, 0),
+    consumed: nextIndex,
+  };
+}
+
+/** A game as operators see it. */
+export async function operatorGame(services: Services, row: GameRow) {
+  const { wagerMicros } = await knownGame(services.catalog, row.gameId);
+  const statistics = services.catalog.statistics(row.gameId);
+  // The ledger is the older of the two, and read first: the queue is what it was then.
+  const booked = await services.store.games.booked(row.gameId);
+  const record = await services.cells.reads.game(row.partnerId, row.gameId);
+  return {
+    ...gameOf(row, wagerMicros),
+    partnerId: row.partnerId,
+    expected:
+      statistics === undefined ? null : { rtp: statistics.rtp, variancePerSpin: statistics.variancePerSpin },
+    ...kindOfGame(row.gameType).listing.forOperator(
+      row.raffle && { ...row.raffle, ticketsRemaining: row.raffle.poolSize - booked.nextIndex },
+    ),
+    queue: queueOf(booked, record),
+    totals: {
+      spins: jsonInteger(booked.spins),
+      wageredUsd: jsonUsd(booked.wageredMicros),
+      paidOutUsd: jsonUsd(booked.paidMicros),
+      actualRtp:
+        booked.wageredMicros === 0n ? null : Number(booked.paidMicros) / Number(booked.wageredMicros),
+    },
+  };
+}
+
+/** @throws ApiError KS-4101, KS-4102; KS-4216 where `gameType` is anything but the name of a kind that partners register */
+function wantedGame({ gameType, ...rest }: JsonObject): GameBody {
+  check(GameBody, rest);
+  if (gameType !== undefined && (typeof gameType !== 'string' || !isRegisteredByPartner(gameType)))
+    throw new ApiError(ERRORS.gameTypeUnsupported);
+  return rest;
+}
+
+const REFUSALS: Readonly<Record<Extract<Registration, string>, ErrorEntry>> = {
+  'cap-reached': ERRORS.capReached,
+  'name-taken': ERRORS.configNameTaken,
+  'sheet-missing': ERRORS.parSheetNotFound,
+  'sheet-not-active': ERRORS.parSheetNotActive,
+};
+
+export const gameRoutes = (services: Services): Route[] => [
+  route(contract.registerGame, async ({ partner, body }) => {
+    const wanted = wantedGame(body);
+    const sheet =
+      wanted.parSheetId > ID_MAX ? undefined : await services.store.parSheets.find(wanted.parSheetId);
+    if (sheet === undefined || sheet.partnerId !== partner.partnerId)
+      throw new ApiError(ERRORS.parSheetNotFound);
+    if (sheet.status !== 'ACTIVE') throw new ApiError(ERRORS.parSheetNotActive);
+    const { denominationMicros, denominationUsd } = sheet.sheet;
+    const faults: Fault[] = WAGER_FIELDS.filter((name) => {
+      const value = wanted[name];
+      return value !== undefined && usdToMicros(value) !== denominationMicros;
+    }).map((name) => ({
+      path: `/${name}`,
+      message: `must equal the sheet's denominationUsd, ${denominationUsd}`,
+    }));
+    if (faults.length > 0) throw new ApiError(ERRORS.wagerMismatch, { details: faults });
+    const { parSheetId, configName, displayName } = wanted;
+    const game = await services.store.games.register({
+      partnerId: partner.partnerId,
+      parSheetId,
+      configName,
+      displayName,
+    });
+    if (typeof game === 'string') throw new ApiError(REFUSALS[game]);
+    await learn(services.catalog);
+    return gameOf(game, denominationMicros);
+  }),
+  route(contract.listGames, async ({ partner }) => {
+    const rows = await services.store.games.list(partner.partnerId);
+    return { games: await Promise.all(rows.map((row) => listedGame(services, row))) };
+  }),
+  route(contract.getGame, async ({ params }) => {
+    const row = await gameRowOf(services.store, params.id);
+    return operatorGame(services, row);
+  }),
+  route(contract.updateGame, async ({ actor, params, body }) => {
+    const gameId = pathId(params.id);
+    const { status, reason } = body;
+    const row =
+      gameId === undefined ? undefined : await services.store.games.setStatus(actor, gameId, status, reason);
+    if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
+    if (row === 'closed') throw new ApiError(ERRORS.raffleClosed);
+    await learn(services.catalog);
+    return operatorGame(services, row);
+  }),
+  route(contract.rotateGame, async ({ actor, params, body }) => {
+    const { gameId, gameType } = await gameRowOf(services.store, params.id);
+    if (gameType !== 'slot') throw new ApiError(ERRORS.gameTypeUnsupported);
+    const rotated = await services.cells.rotate({ actor, gameId, reason: body.reason });
+    if (rotated === 'unavailable') throw new ApiError(ERRORS.unavailable);
+    const { number, fromIndex: voidedFrom, toIndex: voidedTo } = rotated;
+    return { gameConfigId: gameId, number, voidedFrom, voidedTo };
+  }),
+  route(contract.makeBlocks, async ({ actor, params, body }) => {
+    const count = body.count;
+    const row = await gameRowOf(services.store, params.id);
+    const message = kindOfGame(row.gameType).supply.refusesBlocks;
+    if (message !== undefined) {
+      throw invalid([{ path: '/id', message }]);
+    }
+    await services.store.games.requestBlocks(actor, row.gameId, count);
+    return { gameConfigId: row.gameId, requested: count };
+  }),
+];

@@ -1,0 +1,40 @@
+/** Days of the ledger, their archives, and what was dropped. */
+import { ERRORS } from '../../domain/errors.js';
+import { endpoint } from '../contract/endpoint.js';
+import { LedgerDayList } from '../contract/requests.js';
+
+export const listLedgerDays = endpoint(
+  {
+    method: 'get',
+    path: '/ledger/days',
+    operationId: 'listLedgerDays',
+    tag: 'Ledger',
+    summary: 'Days of the ledger: their size, and whether they are archived or dropped',
+    scope: 'operator',
+    status: 200,
+    response: LedgerDayList,
+    errors: [],
+    failure: ERRORS.internal,
+  },
+  {
+    description:
+      'Oldest first, up to today. `spindle ledger` archives, verifies and drops days; nothing is dropped by itself. A day is BOOKED once nothing more can come to it.',
+    response: {
+      days: [
+        {
+          day: '2025-10-01',
+          state: 'ARCHIVED',
+          entries: 86400000,
+          isEstimate: false,
+          bytes: 12884901888,
+          archiveBytes: 2952790016,
+          archivedAt: '2025-11-05T03:10:00.000Z',
+          droppedAt: null,
+          manifestHash: '5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8',
+          isDroppable: true,
+        },
+      ],
+      keepDays: 400,
+    },
+  },
+);

@@ -1,0 +1,119 @@
+/** Operators with their keys, and sessions of the console (docs/contract.md §15.7). */
+
+import { newKey, storedKey } from '../../domain/apiKey.js';
+import { ApiError, ERRORS } from '../../domain/errors.js';
+import { isReservedName } from '../../domain/operator.js';
+import type { OperatorRow } from '../../engine/catalog/operators.store.js';
+import { OPERATOR_BASE } from '../contract/apis.js';
+import { expiryOf } from '../partners/routes.js';
+import { type Caller, csrfTokenOf, SESSION_COOKIE, sha256 } from '../server/operatorAccess.js';
+import { learn, type Route, route, WithHeaders } from '../server/route.js';
+import type { Services } from '../server/services.js';
+import * as contract from './contract.js';
+
+function shownOperator(row: OperatorRow) {
+  const isExpired = row.expiresAt !== null && row.expiresAt.getTime() <= Date.now();
+  const isRevoked = row.revokedAt !== null;
+  return {
+    ...row,
+    status: isRevoked ? 'revoked' : isExpired ? 'expired' : 'active',
+  };
+}
+
+const nameFault = (entry: (typeof ERRORS)['validationFailed' | 'capReached'], message: string): ApiError =>
+  new ApiError(entry, { details: [{ path: '/name', message }] });
+
+const TAKEN = 'is taken: a name is never given to a second operator';
+
+const createOperator = ({ store, catalog }: Services): Route =>
+  route(contract.createOperator, async ({ actor, body }) => {
+    const { name, role, expiresAt } = body;
+    const expiry = expiryOf(expiresAt);
+    if (isReservedName(name)) throw nameFault(ERRORS.validationFailed, TAKEN);
+    const apiKey = newKey('kso_');
+    const wanted = { name, role, ...storedKey(apiKey), expiresAt: expiry } as const;
+    const row = await store.operators.create(actor, wanted);
+    if (row === 'taken') throw nameFault(ERRORS.validationFailed, TAKEN);
+    if (row === 'tooMany') throw nameFault(ERRORS.capReached, 'would be one name more than there may be');
+    await learn(catalog);
+    return { ...shownOperator(row), apiKey };
+  });
+
+const listOperators = ({ store }: Services): Route =>
+  route(contract.listOperators, async () => {
+    return { operators: (await store.operators.list()).map(shownOperator) };
+  });
+
+/** The name of a path, where it can be an operator's. @throws ApiError KS-4212 */
+function nameOf({ name }: { readonly name: string }): string {
+  // Postgres takes no NUL.
+  if (name.includes('\0')) throw new ApiError(ERRORS.keyNotFound);
+  return name;
+}
+
+const rotateKey = ({ store, catalog }: Services): Route =>
+  route(contract.rotateOperatorKey, async ({ actor, params, body }) => {
+    const expiry = expiryOf(body.expiresAt);
+    const apiKey = newKey('kso_');
+    const key = { ...storedKey(apiKey), expiresAt: expiry };
+    const row = await store.operators.rotateKey(actor, nameOf(params), key, body.reason);
+    if (row === undefined) throw new ApiError(ERRORS.keyNotFound);
+    await learn(catalog);
+    return { ...shownOperator(row), apiKey };
+  });
+
+const revokeOperator = ({ store, catalog }: Services): Route =>
+  route(contract.revokeOperator, async ({ actor, params, query }) => {
+    const result = await store.operators.revoke(actor, nameOf(params), query.reason);
+    if (result === 'missing') throw new ApiError(ERRORS.keyNotFound);
+    await learn(catalog);
+    return undefined;
+  });
+
+/** Scripts don't see it, other sites don't send it, and it goes to the operator's API only. */
+const cookie = (token: string, maxAgeSeconds: number, isSecure: boolean): string =>
+  `Set-Cookie: ${SESSION_COOKIE}=${token}; Path=${OPERATOR_BASE}; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Strict${
+    isSecure ? '; Secure' : ''
+  }`;
+
+const shownSession = (
+  { name, role }: Caller,
+  session: { csrfToken: string; expiresAt: Date } | undefined,
+) => ({
+  operator: name,
+  role,
+  csrfToken: session?.csrfToken ?? null,
+  expiresAt: session?.expiresAt ?? null,
+});
+
+const sessionRoutes = ({ store, sessions }: Services): Route[] => [
+  route(contract.signIn, async ({ operator, isSecure }) => {
+    // A session that could begin another one would never end.
+    if (operator.session !== undefined)
+      throw new ApiError(ERRORS.missingApiKey, {
+        details: [
+          { path: '/X-API-Key', message: 'must be the key of an operator: a session begins no other' },
+        ],
+      });
+    const token = sessions.tokens.make();
+    const { keyHash } = operator;
+    const begun = { sessionHash: sha256(token), keyHash, minutes: sessions.minutes };
+    const expiresAt = await store.operators.beginSession(operator.name, begun);
+    const session = shownSession(operator, { csrfToken: csrfTokenOf(token), expiresAt });
+    return new WithHeaders(session, cookie(token, sessions.minutes * 60, isSecure));
+  }),
+  route(contract.getSession, ({ operator }) => shownSession(operator, operator.session)),
+  route(contract.signOut, async ({ operator, isSecure }) => {
+    if (operator.session !== undefined)
+      await store.operators.endSession(operator.name, operator.session.hash);
+    return new WithHeaders(undefined, cookie('', 0, isSecure));
+  }),
+];
+
+export const operatorsRoutes = (services: Services): Route[] => [
+  createOperator(services),
+  listOperators(services),
+  rotateKey(services),
+  revokeOperator(services),
+  ...sessionRoutes(services),
+];

@@ -1,0 +1,39 @@
+/** What an operator looks at first: traffic, errors, and what waits for somebody. */
+import { randomUUID } from 'node:crypto';
+import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
+import { type Route, route } from '../server/route.js';
+import type { Services } from '../server/services.js';
+import * as contract from './contract.js';
+import type { Traffic } from './overview.store.js';
+
+const PROCESS_ID = randomUUID();
+
+/** Plays and money as answers show them. */
+export const trafficOf = ({ spins, wageredMicros, paidMicros }: Traffic) => ({
+  spins: jsonInteger(spins),
+  wageredUsd: jsonUsd(wageredMicros),
+  paidOutUsd: jsonUsd(paidMicros),
+});
+
+const getOverview = ({ store, process }: Services): Route =>
+  route(contract.getOverview, async () => {
+    const [traffic, { attention, failingWebhooks }, counted] = await Promise.all([
+      store.overview.trafficToday(),
+      store.overview.attention(),
+      process.figures(),
+    ]);
+    return {
+      at: new Date(),
+      today: { ...trafficOf(traffic.all), partners: traffic.all.partners },
+      busiest: traffic.busiest.map((each) => ({
+        partnerId: each.partnerId,
+        slug: each.slug,
+        ...trafficOf(each),
+      })),
+      attention,
+      failingWebhooks,
+      process: { id: PROCESS_ID, ...counted },
+    };
+  });
+
+export const overviewRoutes = (services: Services): Route[] => [getOverview(services)];

@@ -1,0 +1,212 @@
+/** The operator's partners and keys, and the audit log (the operator's API). */
+
+import { newKey, storedKey } from '../../domain/apiKey.js';
+import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
+import { MAX_MICROS, microsToUsdText } from '../../domain/money.js';
+import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
+import type { PartnerRow, PartnerSettings } from '../../engine/catalog/partners.store.js';
+import { amountMicros, type PartnerPatch } from '../contract/requests.js';
+import { tellGames } from '../dealing/routes.js';
+import { activePartnerOf, partnerOf, pathId } from '../server/found.js';
+import { learn, type Route, route } from '../server/route.js';
+import type { Services } from '../server/services.js';
+import { listAuditLog } from '../service/contract.js';
+import type { ApiKeyRow } from './apiKeys.store.js';
+import * as contract from './contract.js';
+
+/** A player of a sandbox partner begins with this; one of a production partner with nothing (docs/contract.md §5.2). */
+const SANDBOX_OPENING_MICROS = 1_000_000_000;
+
+const DEFAULTS: Omit<PartnerSettings, 'openingBalanceMicros'> = {
+  spinRateLimit: 300,
+  apiRateLimit: 600,
+  balanceMode: 'track',
+  fundingMicros: null,
+  largeWinThresholdMicros: 100_000_000,
+  minReadyBlocks: 2,
+  maxGames: 1000,
+  maxParSheets: 1000,
+  maxWebhooks: 50,
+  contactEmail: null,
+};
+
+const usd = (micros: number): number => Number(microsToUsdText(micros));
+
+const shownPartner = (row: PartnerRow) => ({
+  partnerId: row.partnerId,
+  slug: row.slug,
+  name: row.name,
+  environment: row.environment,
+  isActive: row.isActive,
+  dealing: row.isDealing ? 'ON' : 'OFF',
+  cell: row.cell,
+  createdAt: row.createdAt,
+  spinRateLimit: row.spinRateLimit,
+  apiRateLimit: row.apiRateLimit,
+  openingBalanceUsd: usd(row.openingBalanceMicros),
+  balanceMode: row.balanceMode,
+  fundingUsd: row.fundingMicros === null ? null : usd(row.fundingMicros),
+  largeWinThresholdUsd: usd(row.largeWinThresholdMicros),
+  minReadyBlocks: row.minReadyBlocks,
+  maxGames: row.maxGames,
+  maxParSheets: row.maxParSheets,
+  maxWebhooks: row.maxWebhooks,
+  contactEmail: row.contactEmail,
+});
+
+/** The settings that a body has, as the store keeps them. @throws ApiError (KS-4101) where an amount is too fine or too large. */
+function settingsOf(body: PartnerPatch): Partial<PartnerSettings> {
+  const faults: Fault[] = [];
+  const amount = (name: string, value: number): number => {
+    const micros = amountMicros(value);
+    if (micros === undefined) {
+      faults.push({
+        path: `/${name}`,
+        message: `must be at most ${usd(MAX_MICROS)}, with at most 6 decimals`,
+      });
+    }
+    return micros ?? 0;
+  };
+  const { spinRateLimit, apiRateLimit, balanceMode, minReadyBlocks, contactEmail } = body;
+  const { maxGames, maxParSheets, maxWebhooks } = body;
+  const settings: Partial<PartnerSettings> = {
+    ...(spinRateLimit === undefined ? {} : { spinRateLimit }),
+    ...(apiRateLimit === undefined ? {} : { apiRateLimit }),
+    ...(balanceMode === undefined ? {} : { balanceMode }),
+    ...(minReadyBlocks === undefined ? {} : { minReadyBlocks }),
+    ...(maxGames === undefined ? {} : { maxGames }),
+    ...(maxParSheets === undefined ? {} : { maxParSheets }),
+    ...(maxWebhooks === undefined ? {} : { maxWebhooks }),
+    ...(contactEmail === undefined ? {} : { contactEmail }),
+  };
+  if (body.openingBalanceUsd !== undefined) {
+    settings.openingBalanceMicros = amount('openingBalanceUsd', body.openingBalanceUsd);
+  }
+  if (body.fundingUsd !== undefined) {
+    settings.fundingMicros = body.fundingUsd === null ? null : amount('fundingUsd', body.fundingUsd);
+  }
+  if (body.largeWinThresholdUsd !== undefined) {
+    settings.largeWinThresholdMicros = amount('largeWinThresholdUsd', body.largeWinThresholdUsd);
+  }
+  if (faults.length > 0) throw invalid(faults);
+  return settings;
+}
+
+const cellFault = (why: 'noSuchCell' | 'cellDrains'): ApiError =>
+  invalid([
+    {
+      path: '/cell',
+      message: why === 'noSuchCell' ? 'must be a cell of this installation' : 'must not be draining',
+    },
+  ]);
+
+function statusOf(key: ApiKeyRow): 'active' | 'revoked' | 'expired' {
+  if (key.revokedAt !== null) return 'revoked';
+  return key.expiresAt !== null && key.expiresAt.getTime() <= Date.now() ? 'expired' : 'active';
+}
+
+const keyOf = (row: ApiKeyRow) => ({
+  keyId: row.keyId,
+  name: row.name,
+  prefix: row.prefix,
+  createdAt: row.createdAt,
+  expiresAt: row.expiresAt,
+});
+
+/** @throws ApiError (KS-4101) where it is not a time in the future. */
+export function expiryOf(text: string | null | undefined): Date | null {
+  if (text === null || text === undefined) return null;
+  const expiresAt = timeOf(text);
+  const path = '/expiresAt';
+  if (expiresAt === undefined) throw invalid([{ path, message: NO_TIME }]);
+  if (expiresAt.getTime() <= Date.now()) throw invalid([{ path, message: 'must be in the future' }]);
+  return expiresAt;
+}
+
+/** A partner's settings at its start (docs/contract.md §15.1). */
+export const initialSettings = (environment: string): PartnerSettings => ({
+  ...DEFAULTS,
+  openingBalanceMicros: environment === 'sandbox' ? SANDBOX_OPENING_MICROS : 0,
+});
+
+const createPartner = ({ store, catalog }: Services): Route =>
+  route(contract.createPartner, async ({ actor, body }) => {
+    const { slug, name, environment, cell, ...given } = body;
+    const settings = { ...initialSettings(environment), ...settingsOf(given) };
+    const wanted = { slug, name, environment, ...settings };
+    const row = await store.partners.create(actor, wanted, cell);
+    if (row === 'slugTaken') throw new ApiError(ERRORS.slugTaken);
+    if (typeof row === 'string') throw cellFault(row);
+    await learn(catalog);
+    return shownPartner(row);
+  });
+
+export const partnerRoutes = (services: Services): Route[] => {
+  const { store, catalog } = services;
+  return [
+    createPartner(services),
+    route(contract.listPartners, async () => {
+      return { partners: (await store.partners.list()).map(shownPartner) };
+    }),
+    route(contract.getPartner, async ({ params }) => {
+      return shownPartner(await partnerOf(store, params.id));
+    }),
+    route(contract.updatePartner, async ({ actor, params, body }) => {
+      const { name, isActive, dealing, reason } = body;
+      const change = {
+        ...settingsOf(body),
+        ...(name === undefined ? {} : { name }),
+        ...(isActive === undefined ? {} : { isActive }),
+        ...(dealing === undefined ? {} : { isDealing: dealing === 'ON' }),
+      };
+      const partnerId = pathId(params.id);
+      const row =
+        partnerId === undefined ? undefined : await store.partners.update(actor, partnerId, change, reason);
+      if (row === undefined) throw new ApiError(ERRORS.partnerNotFound);
+      await learn(catalog);
+      if (dealing !== undefined) await tellGames(services);
+      return shownPartner(row);
+    }),
+    route(contract.issueKey, async ({ actor, params, body }) => {
+      const { name, expiresAt } = body;
+      const expiry = expiryOf(expiresAt);
+      const partner = await activePartnerOf(store, params.id);
+      const apiKey = newKey('ks_');
+      const row = await store.apiKeys.issue(actor, {
+        partnerId: partner.partnerId,
+        ...storedKey(apiKey),
+        name: name ?? null,
+        expiresAt: expiry,
+      });
+      await learn(catalog);
+      return { ...keyOf(row), apiKey };
+    }),
+    route(contract.listKeys, async ({ params }) => {
+      const partner = await partnerOf(store, params.id);
+      const keys = await store.apiKeys.list(partner.partnerId);
+      return {
+        keys: keys.map((key) => ({
+          ...keyOf(key),
+          status: statusOf(key),
+          lastUsedAt: key.lastUsedAt,
+        })),
+      };
+    }),
+    route(contract.revokeKey, async ({ actor, params, query }) => {
+      const partner = await partnerOf(store, params.id);
+      const keyId = pathId(params.keyId);
+      const result =
+        keyId === undefined
+          ? 'missing'
+          : await store.apiKeys.revoke(actor, partner.partnerId, keyId, query.reason);
+      if (result === 'missing') throw new ApiError(ERRORS.keyNotFound);
+      if (result === 'foreign') throw new ApiError(ERRORS.keyForeign);
+      await learn(catalog);
+      return undefined;
+    }),
+    route(listAuditLog, async ({ query }) => {
+      const { page = 1, limit, ...filter } = query;
+      return { ...(await store.auditLog.page(page, limit, filter)), page, limit };
+    }),
+  ];
+};

@@ -1,0 +1,155 @@
+/** A player's last games as the player saw them: spins, tickets, rounds and shares of bonuses together (docs/contract.md §11). */
+
+import { entryTimeMs } from '../../domain/entryId.js';
+import { jsonUsd } from '../../domain/exactJson.js';
+import type { Partner } from '../../domain/game.js';
+import { actionsOf, type RoundRecord, viewRound } from '../../domain/games/round.js';
+import type { LedgerEntry } from '../../domain/ledgerColumns.js';
+import { tableOf } from '../blackjack/routes.js';
+import { eventIdOf } from '../communal/views.js';
+import { booked, knownGame, playerOf } from '../server/found.js';
+import { type Route, route } from '../server/route.js';
+import type { Services } from '../server/services.js';
+import * as contract from './contract.js';
+import type { RecalledShare } from './recall.store.js';
+import { balanceBefore, isShownAsSpin, spinRecords } from './routes.js';
+
+/** Entries of one walk, and walks of one request: a game has few entries, however many adjustments lie between. */
+const WALK_ENTRIES = 128;
+const WALKS_MAX = 32;
+
+interface Found {
+  /** The entries that games began with, newest first. */
+  readonly starts: readonly LedgerEntry[];
+  readonly shares: ReadonlyMap<bigint, RecalledShare>;
+}
+
+/** The newest games of a player, by the entries that they began with. @param newestId of the player, booked */
+async function newestGames(
+  { store }: Services,
+  player: { readonly partnerId: number; readonly playerId: string },
+  newestId: bigint,
+  limit: number,
+): Promise<Found> {
+  const starts: LedgerEntry[] = [];
+  const shares = new Map<bigint, RecalledShare>();
+  let fromId = newestId;
+  for (let walks = 0; walks < WALKS_MAX && fromId > 0n && starts.length < limit; walks++) {
+    const entries = await store.history.statement(player, fromId, WALK_ENTRIES);
+    const shareIds = entries.filter(({ kind }) => kind === 'communalShare').map(({ id }) => id);
+    for (const [id, share] of await store.recall.shares(shareIds)) shares.set(id, share);
+    // The share of the player who fired the bonus was shown by its spin.
+    const isStart = (entry: LedgerEntry): boolean =>
+      isShownAsSpin(entry) || entry.kind === 'roundDeal' || shares.get(entry.id)?.isTrigger === false;
+    starts.push(...entries.filter(isStart));
+    fromId = entries.at(-1)?.previousId ?? 0n;
+  }
+  return { starts: starts.slice(0, limit), shares };
+}
+
+async function recalledSpins(services: Services, partner: Partner, starts: readonly LedgerEntry[]) {
+  const spins = starts.filter(isShownAsSpin);
+  const records = await spinRecords(services, partner, spins);
+  const recalled = await Promise.all(
+    spins.map(async (entry, place) => {
+      const { kind } = await knownGame(services.catalog, entry.gameId);
+      return {
+        kind: kind.gameType === 'raffle' ? 'ticket' : 'spin',
+        ...records[place]!,
+        payoutUsd: jsonUsd(BigInt(entry.creditMicros)),
+      };
+    }),
+  );
+  return new Map(spins.map((entry, place) => [entry.id, recalled[place]!]));
+}
+
+async function recalledRound(services: Services, record: RoundRecord) {
+  const { spinIds, blackjack } = services;
+  const { gameId, shoeIndex, partnerId, entryIds, wagersMicros, balancesMicros } = record;
+  const table = await tableOf(services, gameId);
+  const seed = await blackjack.shoes.seedOf(gameId, shoeIndex);
+  const view = viewRound(table, record, seed, spinIds.encodeOne(entryIds[0]!, partnerId));
+  // A natural is paid by the deal's own entry.
+  const paidAtDeal = entryIds.length === 1 ? (record.payoutMicros ?? 0) : 0;
+  const { roundId, status, phase, hands, dealer, insurance, autoCompleted } = view;
+  return {
+    kind: 'round',
+    roundId,
+    gameId,
+    outcomeIndex: shoeIndex,
+    presentation: {
+      type: 'blackjack',
+      status,
+      phase,
+      hands,
+      dealer,
+      insurance,
+      actions: actionsOf(record),
+      autoCompleted: autoCompleted ?? false,
+    },
+    wagerUsd: view.wageredUsd,
+    payoutUsd: view.payoutUsd,
+    balanceBeforeUsd: jsonUsd(BigInt(balancesMicros[0]! - paidAtDeal + wagersMicros[0]!)),
+    balanceAfterUsd: jsonUsd(BigInt(balancesMicros.at(-1)!)),
+    createdAt: timeOf(entryIds[0]!),
+    endedAt: status === 'OPEN' ? null : timeOf(entryIds.at(-1)!),
+    ...('requestId' in view ? { requestId: view.requestId } : {}),
+  };
+}
+
+const timeOf = (entryId: bigint): string => new Date(entryTimeMs(entryId)).toISOString();
+
+function recalledShare({ spinIds }: Services, entry: LedgerEntry, share: RecalledShare) {
+  const { partnerId, creditMicros } = entry;
+  const { tierName, tierLevel, notifiedBy } = share;
+  return {
+    kind: 'share',
+    eventId: eventIdOf(spinIds, share.eventId, partnerId),
+    gameId: entry.gameId,
+    presentation: {
+      type: 'communityBonus',
+      tierName,
+      tierLevel,
+      toldBySpinId: notifiedBy === null ? null : spinIds.encodeOne(notifiedBy, partnerId),
+    },
+    wagerUsd: 0,
+    payoutUsd: jsonUsd(BigInt(creditMicros)),
+    balanceBeforeUsd: jsonUsd(BigInt(balanceBefore(entry))),
+    balanceAfterUsd: jsonUsd(BigInt(entry.balanceMicros)),
+    createdAt: timeOf(entry.id),
+  };
+}
+
+async function recall(services: Services, partner: Partner, playerId: string, limit: number) {
+  const { store, cells } = services;
+  const { partnerId } = partner;
+  const { newestEntryId } = await playerOf(cells, partnerId, playerId);
+  await booked(cells, newestEntryId);
+  const { starts, shares } = await newestGames(services, { partnerId, playerId }, newestEntryId, limit);
+  const dealIds = starts.filter(({ kind }) => kind === 'roundDeal').map(({ id }) => id);
+  const [names, spins, rounds] = await Promise.all([
+    store.recall.displayNames([...new Set(starts.map(({ gameId }) => gameId))]),
+    recalledSpins(services, partner, starts),
+    store.rounds.ofDeals(dealIds),
+  ]);
+  const games = await Promise.all(
+    starts.map(async (entry) => {
+      const share = shares.get(entry.id);
+      const round = rounds.get(entry.id);
+      const game =
+        share !== undefined
+          ? recalledShare(services, entry, share)
+          : round !== undefined
+            ? await recalledRound(services, round)
+            : spins.get(entry.id)!;
+      return { ...game, displayName: names.get(entry.gameId)! };
+    }),
+  );
+  return { games };
+}
+
+export const recallRoutes = (services: Services): Route[] => [
+  route(contract.recallGames, ({ partner, params, query }) =>
+    recall(services, partner, params.playerId, query.limit),
+  ),
+];

@@ -1,0 +1,46 @@
+/** What processes found of their own files. */
+import { ERRORS } from '../../domain/errors.js';
+import { API_VERSION } from '../contract/apis.js';
+import { endpoint } from '../contract/endpoint.js';
+import { Page, ProgramCheckList } from '../contract/requests.js';
+
+export const listProgramChecks = endpoint(
+  {
+    method: 'get',
+    path: '/program-checks',
+    operationId: 'listProgramChecks',
+    tag: 'Audit log',
+    summary: "Checks of the program's own files, the newest first",
+    scope: 'operator',
+    query: Page,
+    status: 200,
+    response: ProgramCheckList,
+    errors: [],
+    failure: ERRORS.internal,
+  },
+  {
+    description:
+      'Each process compares its files with the list of the build before it deals, the installed packages within a minute, and all of it daily. What differs is in the audit log, too. Kept for ever.',
+    response: {
+      checks: [
+        {
+          checkId: 12,
+          at: '2026-11-22T03:30:04.118Z',
+          host: 'spindle-1',
+          roles: 'http,worker',
+          part: 'program',
+          isStart: false,
+          version: API_VERSION,
+          manifest: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+          files: 1104,
+          scripts: 22,
+          differing: 1,
+          differences: [{ path: 'dist/src/main.js', what: 'CHANGED' }],
+        },
+      ],
+      page: 1,
+      limit: 20,
+      total: 12,
+    },
+  },
+);

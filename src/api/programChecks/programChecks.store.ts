@@ -1,0 +1,127 @@
+/** What processes found of their own files, for ever, and what follows from it: audit log, public log, e-mail (docs/operations.md). */
+import type { Static } from '#typebox';
+import type { WithDates } from '../../domain/schema.js';
+import { audit } from '../../postgres/auditLog.js';
+import { type Sql, safe, type Transaction } from '../../postgres/client.js';
+import { recordOperatorEmail } from '../../postgres/partnerEvents.js';
+import type * as schemas from '../contract/requests.js';
+
+/** Held from the look at what was found before to the commit. */
+const CHECK_LOCK = 7_310_045;
+/** The operator has an e-mail of the same differences at most so often. */
+const TOLD_EVERY_HOURS = 24;
+
+export type ProgramDifference = Readonly<Static<typeof schemas.ProgramDifference>>;
+
+export type ProgramIdentity = Pick<ProgramCheckRow, 'version' | 'manifest'>;
+
+export type NewProgramCheck = Omit<ProgramCheckRow, 'checkId' | 'at'>;
+
+export type ProgramCheckRow = WithDates<typeof schemas.ProgramCheck, 'at'>;
+
+/**
+ * Writes down what a process found. Differences go into the audit log and to the operator; a start with another program than
+ * that of the start before goes into the audit log and the public log.
+ * @param operatorEmail undefined: nobody has an e-mail
+ */
+export async function recordProgramCheck(
+  sql: Sql,
+  check: NewProgramCheck,
+  operatorEmail: string | undefined,
+): Promise<void> {
+  await sql.begin(async (tx) => {
+    await tx`SELECT pg_advisory_xact_lock(${CHECK_LOCK})`;
+    const [row] = await tx<{ check_id: bigint }[]>`
+      INSERT INTO program_checks (host, roles, part, is_start, version, manifest, files, scripts, differing, differences)
+      VALUES (${check.host}, ${check.roles}, ${check.part}, ${check.isStart}, ${check.version}, ${check.manifest}, ${check.files},
+        ${check.scripts}, ${check.differing}, ${JSON.stringify(check.differences)}::jsonb)
+      RETURNING check_id`;
+    const checkId = row!.check_id;
+    if (check.isStart) await noteProgram(tx, checkId, check);
+    if (check.differing > 0) await noteDifferences(tx, checkId, check, operatorEmail);
+  });
+}
+
+/** Processes of other roles may have other files: each is compared with the newest start of its own roles, where there was one. */
+async function noteProgram(
+  tx: Transaction,
+  checkId: bigint,
+  { roles, version, manifest }: NewProgramCheck,
+): Promise<void> {
+  const [before] = await tx<ProgramIdentity[]>`
+    SELECT version, manifest FROM program_checks WHERE is_start AND check_id < ${checkId}
+    ORDER BY roles = ${roles} DESC, check_id DESC LIMIT 1`;
+  if (before !== undefined && before.version === version && before.manifest === manifest) return;
+  await audit(tx, {
+    actor: 'worker',
+    action: 'program.change',
+    subject: 'program',
+    ...(before === undefined ? {} : { before }),
+    after: { version, manifest },
+  });
+  const body = { type: 'program', version, manifest, at: new Date().toISOString() };
+  await tx`
+    INSERT INTO log_notices (name, body) VALUES (${`program ${checkId}`}, ${JSON.stringify(body)}::jsonb)`;
+}
+
+async function noteDifferences(
+  tx: Transaction,
+  checkId: bigint,
+  { host, version, manifest, part, differing, differences }: NewProgramCheck,
+  operatorEmail: string | undefined,
+): Promise<void> {
+  await audit(tx, {
+    actor: 'worker',
+    action: 'program.check-failed',
+    subject: `process:${host}`,
+    after: { version, manifest, part, differing, differences },
+  });
+  if (operatorEmail === undefined) return;
+  // Where a process is started again and again, one e-mail is enough.
+  const told = await tx`
+    SELECT 1 FROM program_checks
+    WHERE check_id < ${checkId} AND at > now() - ${TOLD_EVERY_HOURS} * interval '1 hour' AND host = ${host} AND part = ${part}
+      AND manifest = ${manifest} AND differences = ${JSON.stringify(differences)}::jsonb LIMIT 1`;
+  if (told.length > 0) return;
+  const paths = differences.map(({ path }) => path);
+  const data = { host, version, manifest, differing, paths };
+  await recordOperatorEmail(tx, 'program.check_failed', data, operatorEmail);
+}
+
+interface Row {
+  check_id: bigint;
+  at: Date;
+  host: string;
+  roles: string;
+  part: 'program' | 'packages';
+  is_start: boolean;
+  version: string;
+  manifest: string | null;
+  files: number;
+  scripts: number;
+  differing: number;
+  differences: ProgramDifference[];
+}
+
+export class ProgramChecks {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** A page of the checks, newest first, and how many there are. */
+  async page(page: number, limit: number): Promise<{ checks: ProgramCheckRow[]; total: number }> {
+    const rows = await this.#sql<Row[]>`
+      SELECT * FROM program_checks ORDER BY check_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
+    const [count] = await this.#sql<{ total: bigint }[]>`SELECT count(*) AS total FROM program_checks`;
+    return {
+      checks: rows.map(({ check_id, is_start: isStart, ...row }) => ({
+        checkId: safe(check_id),
+        ...row,
+        isStart,
+      })),
+      total: safe(count!.total),
+    };
+  }
+}

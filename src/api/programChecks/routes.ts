@@ -1,0 +1,12 @@
+/** What processes found of their own files, as operators see it. */
+
+import { type Route, route } from '../server/route.js';
+import type { Services } from '../server/services.js';
+import * as contract from './contract.js';
+
+export const programCheckRoutes = ({ store }: Pick<Services, 'store'>): Route[] => [
+  route(contract.listProgramChecks, async ({ query: { page = 1, limit } }) => {
+    const { checks, total } = await store.programChecks.page(page, limit);
+    return { checks, page, limit, total };
+  }),
+];

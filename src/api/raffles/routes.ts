@@ -1,0 +1,93 @@
+/** Raffles: made by the operator; their pools, which anybody can check once they are sold out (docs/contract.md §10). */
+import type { Static } from '#typebox';
+import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
+import { checkPrizeTable, prizeTableUsd } from '../../domain/games/prizeTable.js';
+import { microsToUsdText } from '../../domain/money.js';
+import type { GameRow } from '../../engine/catalog/games.store.js';
+import { Semaphore } from '../../platform/semaphore.js';
+import type { PoolReveal } from '../contract/requests.js';
+import { gameOf } from '../games/routes.js';
+import { activePartnerOf, pathId } from '../server/found.js';
+import { learn, type Route, route } from '../server/route.js';
+import type { Services } from '../server/services.js';
+import * as contract from './contract.js';
+
+/** Of the pools that were asked for last: one of a million tickets is 2.7 MB, and takes that long to read. */
+const REVEALS_KEPT = 4;
+/** Each holds one of the connections to Postgres, which the ledger needs, too. */
+const REVEALS_AT_ONCE = 2;
+
+/** Reads what a closed raffle reveals, which never changes: once, however many ask for it at a time. */
+function revealer({ store }: Services) {
+  const turns = new Semaphore(REVEALS_AT_ONCE);
+  const kept = new Map<number, Promise<Static<typeof PoolReveal>>>();
+  const read = async (gameId: number) => {
+    const pool = await store.raffles.closedPool(gameId);
+    if (pool === undefined) throw new Error(`Raffle ${gameId} is closed and has no pool`);
+    return {
+      seed: pool.seed.toString('hex'),
+      nonce: pool.nonce.toString('hex'),
+      order: pool.order.toString('base64'),
+    };
+  };
+  return (gameId: number) => {
+    const known = kept.get(gameId);
+    const reveal = known ?? turns.run(() => read(gameId));
+    // Put at the end: the first is the one that was asked for longest ago.
+    kept.delete(gameId);
+    kept.set(gameId, reveal);
+    if (known === undefined) reveal.catch(() => kept.delete(gameId));
+    if (kept.size > REVEALS_KEPT) kept.delete(kept.keys().next().value!);
+    return reveal;
+  };
+}
+
+async function poolOf(row: GameRow, reveal: (gameId: number) => Promise<object>) {
+  const { raffle } = row;
+  if (raffle === undefined) throw new ApiError(ERRORS.notFound);
+  return {
+    gameConfigId: row.gameId,
+    displayName: row.displayName,
+    configName: row.configName,
+    status: row.status,
+    ...(row.statusReason !== null && { statusReason: row.statusReason }),
+    ...raffle.table,
+    poolCommitment: raffle.commitment,
+    sealedAt: raffle.sealedAt ?? null,
+    closedAt: raffle.closedAt ?? null,
+    // A raffle that was voided before it was sealed has none.
+    reveal: raffle.closedAt === null || raffle.commitment === null ? null : await reveal(row.gameId),
+  };
+}
+
+export const raffleRoutes = (services: Services, reveal = revealer(services)): Route[] => [
+  route(contract.createRaffle, async ({ actor, params, body }) => {
+    const { displayName, configName, ...sent } = body;
+    const checked = checkPrizeTable(sent);
+    if ('faults' in checked) throw invalid(checked.faults);
+    const partner = await activePartnerOf(services.store, params.id);
+    const raffle = {
+      partnerId: partner.partnerId,
+      configName,
+      displayName,
+      table: prizeTableUsd(checked.table),
+    };
+    const row = await services.store.raffles.create(actor, raffle);
+    if (row === 'name-taken') throw new ApiError(ERRORS.configNameTaken);
+    await learn(services.catalog);
+    const { ticketPriceMicros } = checked.table;
+    return {
+      ...gameOf(row, ticketPriceMicros),
+      partnerId: row.partnerId,
+      ticketPriceUsd: Number(microsToUsdText(ticketPriceMicros)),
+      ticketsRemaining: row.raffle!.ticketsRemaining,
+    };
+  }),
+  route(contract.getPool, async ({ partner, params }) => {
+    const gameId = pathId(params.id);
+    const row = gameId === undefined ? undefined : await services.store.games.find(gameId);
+    if (row === undefined || row.partnerId !== partner.partnerId)
+      throw new ApiError(ERRORS.gameNotRegistered);
+    return poolOf(row, reveal);
+  }),
+];

@@ -1,0 +1,40 @@
+/** Writes down, from time to time, when each API key was last used and how often: that is not worth a wait. */
+
+import { PeriodicService } from '../../platform/runtime/periodicService.js';
+import { withTimeout } from '../../platform/runtime/withTimeout.js';
+import type { ServedVersion } from './servedVersion.js';
+import type { Store } from './store.js';
+
+const WRITE_EVERY_MS = 10_000;
+const WRITE_AT_STOP_MS = 500;
+
+export class KeyUse extends PeriodicService {
+  readonly name = 'API key use';
+  readonly #versions: readonly ServedVersion[];
+  readonly #noteKeyUses: Store['apiVersions']['noteUses'];
+
+  /** @param versions where requests are noted */
+  constructor(versions: readonly ServedVersion[], noteKeyUses: Store['apiVersions']['noteUses']) {
+    super({ everyMs: WRITE_EVERY_MS, firstAfterMs: WRITE_EVERY_MS });
+    this.#versions = versions;
+    this.#noteKeyUses = noteKeyUses;
+  }
+
+  override async stop(): Promise<void> {
+    void super.stop();
+    await withTimeout(this.turn(), WRITE_AT_STOP_MS).catch(() => {});
+  }
+
+  protected async turn(): Promise<void> {
+    const uses = this.#versions.flatMap((version) => version.takeUses());
+    try {
+      await this.#noteKeyUses(uses);
+    } catch (error) {
+      for (const version of this.#versions) version.putBack(uses);
+      throw error;
+    }
+  }
+
+  /** What was noted is written with the next turn. */
+  protected onTurnFailed(): void {}
+}

@@ -1,0 +1,57 @@
+/** What answers where there is nothing, and says which methods a path has in place of the one that was asked. */
+
+import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
+import { KIND } from '../../engine/cells/batch.js';
+import type { SpinCommand } from '../../engine/cells/deal.js';
+import { BASES } from '../contract/apis.js';
+import type { Access } from './access.js';
+import { CountedCommand } from './countedCommand.js';
+import type { Exchange, RequestHead } from './exchange.js';
+import type { Handle, ServerRoute } from './listener.js';
+import type { Replies } from './reply.js';
+import { Router } from './router.js';
+
+const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
+
+/**
+ * The routes of all paths that have none; below a base the key is checked first, and a partner's request is counted.
+ * @param routes all that have a method of their own
+ */
+export function notFoundRoutes(
+  routes: readonly ServerRoute[],
+  services: { access: Access; replies: Replies; submit(command: SpinCommand): void },
+): ServerRoute[] {
+  const { access, replies, submit } = services;
+  const router = new Router(routes);
+  const faultsOf = ({ method, path }: RequestHead): Fault[] => {
+    const known = METHODS.filter((each) => router.find(each, path) !== undefined);
+    if (known.length === 0) return [];
+    const names = known.map((each) => each.toUpperCase()).join(' and ');
+    return [{ path: '', message: `This path takes ${names}, not ${method.toUpperCase()}` }];
+  };
+  const refuse = (exchange: Exchange): void =>
+    replies.error(exchange, ERRORS.notFound, undefined, { details: faultsOf(exchange.head) });
+  const route = (pattern: string, handle: Handle): ServerRoute => ({
+    method: 'any',
+    pattern,
+    operation: 'notFound',
+    bodyLimit: 0,
+    handle,
+  });
+  const refuseCounted: Handle = (exchange) =>
+    access.partner(exchange, (partner) => {
+      const notFound = new ApiError(ERRORS.notFound, { details: faultsOf(exchange.head) });
+      submit(new CountedCommand(exchange, partner, replies, KIND.countApi, notFound));
+    });
+  // The base itself, without a slash, is below it, too.
+  const below = (base: string, handle: Handle): ServerRoute[] => [
+    route(base, handle),
+    route(`${base}/*`, handle),
+  ];
+  return [
+    ...below(BASES.partner, refuseCounted),
+    ...below(BASES.play, refuseCounted),
+    ...below(BASES.operator, (exchange) => access.operator(exchange, 'auditor', () => refuse(exchange))),
+    route('/*', refuse),
+  ];
+}

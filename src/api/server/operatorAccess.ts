@@ -1,0 +1,192 @@
+/**
+ * Which operator asks, and whether its role permits it: by a key in X-API-Key, or by the cookie of a console session together with
+ * the session's CSRF token (docs/contract.md §15.7).
+ */
+import { hash, timingSafeEqual } from 'node:crypto';
+import { ERRORS, type ErrorEntry } from '../../domain/errors.js';
+import { FIRST_OPERATOR, isPermitted, type OperatorKey, type Role } from '../../domain/operator.js';
+import type { Exchange } from './exchange.js';
+import type { Replies } from './reply.js';
+import type { SessionTokens } from './sessionTokens.js';
+
+export interface OperatorServices {
+  /** A named operator's key by the SHA-256 of its text, as a latin1 string of 32 characters. */
+  operatorByHash(hash: string): OperatorKey | undefined;
+  /** Reads what changed; rejects where keys can't be checked. */
+  refresh(): Promise<void>;
+  /** A key may be revoked since, and nothing tells. */
+  isBehind(): boolean;
+  readonly sessionTokens: Pick<SessionTokens, 'isOwn'>;
+  /** An operator asked for what its role, or the lack of the session's token, does not permit. */
+  onNotPermitted(operator: string, operation: string): void;
+  findSession(sessionHash: Buffer): Promise<{ keyHash: Buffer; expiresAt: Date } | undefined>;
+}
+
+/** Who asks. */
+export interface Caller {
+  /** As the audit log has it. */
+  readonly name: string;
+  readonly role: Role;
+  readonly keyHash: Buffer;
+  /** Of a request that came with the console's cookie. */
+  readonly session:
+    | { readonly hash: Buffer; readonly csrfToken: string; readonly expiresAt: Date }
+    | undefined;
+}
+
+/** What a request without a right to be answered is told. */
+export interface Refusals {
+  /** Counts a failed authentication and answers it. */
+  wrong(exchange: Exchange, entry: ErrorEntry, client: string, message?: string): void;
+  /** A defect of ours in what came after. */
+  defect(exchange: Exchange, error: unknown): void;
+  /** The store that knows can't be asked. */
+  uncheckable(exchange: Exchange, error: unknown): void;
+  clientOf(exchange: Exchange): string;
+}
+
+/** Whose key it is, or why it is refused. */
+type Judgement = { readonly key: Pick<OperatorKey, 'name' | 'role'> } | { readonly refused: ErrorEntry };
+
+export const SESSION_COOKIE = 'spindle_session';
+/** 256 bits as base64url. */
+const TOKEN = /^[A-Za-z0-9_-]{43}$/;
+const SESSION_OVER = 'The session is over; sign in again';
+
+export const sha256 = (text: string): Buffer => Buffer.from(hash('sha256', text, 'hex'), 'hex');
+
+/** The token that a session's changes carry: made of the session's own, which scripts can't read, and not the other way round. */
+export const csrfTokenOf = (token: string): string => sha256(`csrf:${token}`).toString('base64url');
+
+/** Compares two secrets in a time that tells nothing of them. */
+const isEqual = (a: string, b: string): boolean => timingSafeEqual(sha256(a), sha256(b));
+
+const isChange = ({ head: { method } }: Exchange): boolean => method !== 'get' && method !== 'head';
+
+/** The token of the session's cookie; undefined where none was sent, or what can't be one. */
+function sessionTokenOf(cookie: string): string | undefined {
+  const prefix = `${SESSION_COOKIE}=`;
+  const found = cookie
+    .split(';')
+    .map((part) => part.trim())
+    .find((part) => part.startsWith(prefix));
+  const token = found?.slice(prefix.length);
+  return token !== undefined && TOKEN.test(token) ? token : undefined;
+}
+
+export class OperatorAccess {
+  readonly #services: OperatorServices;
+  readonly #replies: Replies;
+  readonly #refusals: Refusals;
+  readonly #firstKeyHash: Buffer;
+
+  /** @param firstKey of the first operator, who is an admin */
+  constructor(services: OperatorServices, replies: Replies, refusals: Refusals, firstKey: string) {
+    this.#services = services;
+    this.#replies = replies;
+    this.#refusals = refusals;
+    this.#firstKeyHash = sha256(firstKey);
+  }
+
+  /** Lets a request of an operator's through whose role permits what it asks for; answers any other. */
+  admit(exchange: Exchange, needed: Role, onCaller: (caller: Caller) => void): void {
+    const { apiKey, cookie } = exchange.head;
+    const token = apiKey === '' ? sessionTokenOf(cookie) : undefined;
+    if (token !== undefined) this.#bySession(exchange, token, needed, onCaller);
+    else if (apiKey === '')
+      this.#refusals.wrong(exchange, ERRORS.missingApiKey, this.#refusals.clientOf(exchange));
+    else this.#byKey(exchange, sha256(apiKey), needed, onCaller);
+  }
+
+  #byKey(exchange: Exchange, keyHash: Buffer, needed: Role, onCaller: (caller: Caller) => void): void {
+    const known = this.#judge(keyHash);
+    if ('key' in known) {
+      this.#permit(exchange, { ...known.key, keyHash, session: undefined }, needed, onCaller);
+      return;
+    }
+    const client = this.#refusals.clientOf(exchange);
+    this.#judgeAgain(keyHash)
+      .then(
+        (again) => {
+          if ('key' in again)
+            this.#permit(exchange, { ...again.key, keyHash, session: undefined }, needed, onCaller);
+          else this.#refusals.wrong(exchange, again.refused, client);
+        },
+        (error: unknown) => this.#refusals.uncheckable(exchange, error),
+      )
+      .catch((error: unknown) => this.#refusals.defect(exchange, error));
+  }
+
+  #bySession(exchange: Exchange, token: string, needed: Role, onCaller: (caller: Caller) => void): void {
+    const client = this.#refusals.clientOf(exchange);
+    this.#callerOf(token)
+      .then(
+        (caller) => {
+          if (caller?.session === undefined)
+            this.#refusals.wrong(exchange, ERRORS.invalidApiKey, client, SESSION_OVER);
+          else if (isChange(exchange) && !isEqual(exchange.head.csrfToken, caller.session.csrfToken)) {
+            const details = [{ path: '/X-CSRF-Token', message: 'must be the csrfToken of the session' }];
+            this.#notPermitted(exchange, caller, details);
+          } else this.#permit(exchange, caller, needed, onCaller);
+        },
+        (error: unknown) => this.#refusals.uncheckable(exchange, error),
+      )
+      .catch((error: unknown) => this.#refusals.defect(exchange, error));
+  }
+
+  /** Whose session it is; undefined: it is over, or its key is. @throws what the store throws */
+  async #callerOf(token: string): Promise<Caller | undefined> {
+    if (!this.#services.sessionTokens.isOwn(token)) return undefined;
+    const sessionHash = sha256(token);
+    const session = await this.#services.findSession(sessionHash);
+    if (session === undefined) return undefined;
+    const { keyHash, expiresAt } = session;
+    const known = this.#judge(keyHash);
+    const found = 'key' in known ? known : await this.#judgeAgain(keyHash);
+    if (!('key' in found)) return undefined;
+    const csrfToken = csrfTokenOf(token);
+    return { ...found.key, keyHash, session: { hash: sessionHash, csrfToken, expiresAt } };
+  }
+
+  /** A key that was issued a moment ago, or is refused by what may be old news: looks once more before it says no. */
+  async #judgeAgain(keyHash: Buffer): Promise<Judgement> {
+    await this.#services.refresh();
+    return this.#judge(keyHash);
+  }
+
+  #permit(exchange: Exchange, caller: Caller, needed: Role, onCaller: (caller: Caller) => void): void {
+    const { interfaceVersion } = exchange.head;
+    if (interfaceVersion !== '' && !isSupportedInterface(interfaceVersion))
+      this.#replies.error(exchange, ERRORS.unsupportedInterfaceVersion);
+    else if (caller.name !== FIRST_OPERATOR && this.#services.isBehind())
+      this.#replies.error(exchange, ERRORS.unavailable);
+    else if (!isPermitted(caller.role, needed)) {
+      const message = `takes the role ${needed}; ${caller.name} is ${caller.role}`;
+      this.#notPermitted(exchange, caller, [{ path: '', message }]);
+    } else onCaller(caller);
+  }
+
+  #notPermitted(exchange: Exchange, { name }: Caller, details: { path: string; message: string }[]): void {
+    this.#services.onNotPermitted(name, exchange.operation);
+    this.#replies.error(exchange, ERRORS.notPermitted, undefined, { details });
+  }
+
+  #judge(keyHash: Buffer): Judgement {
+    if (timingSafeEqual(keyHash, this.#firstKeyHash)) return { key: { name: FIRST_OPERATOR, role: 'admin' } };
+    const found = this.#services.operatorByHash(keyHash.toString('latin1'));
+    if (found === undefined) return { refused: ERRORS.invalidApiKey };
+    if (found.isRevoked) return { refused: ERRORS.revokedApiKey };
+    if (found.expiresAtMs !== null && found.expiresAtMs <= Date.now())
+      return { refused: ERRORS.expiredApiKey };
+    return { key: { name: found.name, role: found.role } };
+  }
+}
+
+/** A semver version (semver.org, 2.0.0) with major 1. */
+function isSupportedInterface(version: string): boolean {
+  const number = '(0|[1-9]\\d*)';
+  const match = new RegExp(
+    `^${number}\\.${number}\\.${number}(-[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?(\\+[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?$`,
+  ).exec(version);
+  return match?.[1] === '1';
+}

@@ -1,0 +1,27 @@
+/** What a partner reads of itself, for operators: the partner's own operation, asked in its name. */
+import type { Endpoint } from '../contract/endpoint.js';
+import { recallGames, recallPlayerGames } from '../players/contract.js';
+import { getPartnerSettlement, getSettlement } from '../settlements/contract.js';
+import { listPartnerWebhooks, listWebhooks } from '../webhooks/contract.js';
+import { partnerOf } from './found.js';
+import type { Route } from './route.js';
+import type { Store } from './store.js';
+
+const VIEWS: readonly { readonly of: Endpoint; readonly view: Endpoint }[] = [
+  { of: getSettlement, view: getPartnerSettlement },
+  { of: recallGames, view: recallPlayerGames },
+  { of: listWebhooks, view: listPartnerWebhooks },
+];
+
+/** @param routes those of partners, among others */
+export const partnerViewRoutes = (routes: readonly Route[], store: Pick<Store, 'partners'>): Route[] =>
+  VIEWS.map(({ of, view }) => {
+    const own = routes.find(({ operationId }) => operationId === of.operationId)!;
+    return {
+      ...own,
+      ...view,
+      async handle(request) {
+        return own.handle({ ...request, partner: await partnerOf(store, request.params.id!) });
+      },
+    };
+  });

@@ -1,0 +1,98 @@
+/** Reads the query of a request, strictly: what an operation does not know is refused, since ignoring it would mislead. */
+import type { TSchema } from '#typebox';
+import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
+import { FAULTS_MAX } from '../../domain/validation.js';
+import { faultsOf } from './body.js';
+
+interface QueryProperty {
+  readonly type: string;
+  readonly default?: number;
+}
+
+/** A longer name or value is cut where an error repeats it. */
+const SHOWN_MAX = 64;
+/** Postgres takes no NUL in a text, and no parameter has a use for control characters. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it looks for
+const CONTROL = /[\0-\x1f\x7f]/;
+
+/**
+ * The parameters of a query, with the schema's defaults. Numbers are whole ones, of at most ten digits.
+ * @param schema undefined: the operation has no query
+ * @param more parameters that the schema does not have, taken as they are
+ * @throws ApiError (KS-4101) with every fault: unknown and repeated names, wrong encoding, values that the schema refuses
+ */
+export function readQuery(
+  schema: TSchema | undefined,
+  text: string,
+  more: Readonly<Record<string, QueryProperty>> = {},
+): Record<string, number | string> {
+  const own = (schema as { properties?: Record<string, QueryProperty> } | undefined)?.properties;
+  const properties = { ...own, ...more };
+  if (text === '') return checked(schema, withDefaults(properties, new Map()), []);
+  const faults: Fault[] = [];
+  const given = new Map<string, string>();
+  for (const part of text.split('&')) {
+    if (part === '') continue;
+    if (faults.length >= FAULTS_MAX) break;
+    const equals = part.indexOf('=');
+    const name = decoded(equals < 0 ? part : part.slice(0, equals));
+    const value = decoded(equals < 0 ? '' : part.slice(equals + 1));
+    const fault = faultOf(properties, given, name, value);
+    if (fault !== undefined) faults.push({ path: `/${shown(name ?? part)}`, message: fault });
+    else given.set(name!, value!);
+  }
+  return checked(schema, withDefaults(properties, given), faults);
+}
+
+const shown = (text: string): string => (text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}…` : text);
+
+/** Undefined where it is not percent-encoded UTF-8. */
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    return undefined;
+  }
+}
+
+function faultOf(
+  properties: Readonly<Record<string, QueryProperty>>,
+  given: ReadonlyMap<string, string>,
+  name: string | undefined,
+  value: string | undefined,
+): string | undefined {
+  if (name === undefined || value === undefined) return 'is not percent-encoded UTF-8';
+  if (!Object.hasOwn(properties, name)) {
+    const known = Object.keys(properties);
+    const names = known.length === 0 ? 'this operation has none' : `known are ${known.join(', ')}`;
+    return `is no query parameter of this operation: ${names}`;
+  }
+  if (given.has(name)) return 'is given twice';
+  return CONTROL.test(value) ? 'must have no control characters' : undefined;
+}
+
+function withDefaults(
+  properties: Readonly<Record<string, QueryProperty>>,
+  given: ReadonlyMap<string, string>,
+): Record<string, number | string> {
+  const query: Record<string, number | string> = {};
+  for (const [name, { type, default: otherwise }] of Object.entries(properties)) {
+    const value = given.get(name);
+    if (value === undefined) {
+      if (otherwise !== undefined) query[name] = otherwise;
+    } else if (type === 'string') query[name] = value;
+    else query[name] = /^\d{1,10}$/.test(value) ? Number(value) : Number.NaN;
+  }
+  return query;
+}
+
+function checked(
+  schema: TSchema | undefined,
+  query: Record<string, number | string>,
+  faults: readonly Fault[],
+): Record<string, number | string> {
+  const found = schema === undefined ? undefined : faultsOf(schema, query);
+  if (found === undefined && faults.length === 0) return query;
+  const details = [...faults, ...(found?.faults ?? [])].slice(0, FAULTS_MAX);
+  throw new ApiError(found?.isMissing ? ERRORS.fieldMissing : ERRORS.validationFailed, { details });
+}

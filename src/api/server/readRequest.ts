@@ -1,0 +1,71 @@
+/** Reads what a request says: the parts of its path, its query and its body, checked as the endpoint says. */
+import type { TSchema } from '#typebox';
+import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
+import { BODY_LIMIT } from '../contract/apis.js';
+import type { Endpoint } from '../contract/endpoint.js';
+import { withRequestId } from '../spins/idempotencyKey.js';
+import { bodyText, check, type JsonObject, parseObject } from './body.js';
+import type { Exchange } from './exchange.js';
+import { readQuery } from './query.js';
+import type { RouteRequest } from './route.js';
+
+/** @param base where the paths of the API begin. @throws ApiError: KS-4101, KS-4102, KS-4215 */
+export function readRequest(
+  route: Endpoint,
+  names: readonly string[],
+  base: string,
+  exchange: Exchange,
+): Pick<RouteRequest, 'params' | 'query' | 'body' | 'text' | 'isSecure'> {
+  const parts = exchange.head.path.slice(base.length).split('/');
+  const params: Record<string, string> = {};
+  route.path.split('/').forEach((part, place) => {
+    if (part.startsWith('{')) params[part.slice(1, -1)] = decodePart(parts[place] ?? '');
+  });
+  if (names.length > 0 && Object.keys(params).length !== names.length) throw new ApiError(ERRORS.notFound);
+  const query = readQuery(route.query, exchange.head.query, 'playerId' in params ? PLAYER : undefined);
+  if ('playerId' in params) takePlayer(params, query);
+  let body: JsonObject = {};
+  let text = '';
+  if (route.body !== undefined) {
+    if (exchange.lacksRoom) throw new ApiError(ERRORS.unavailable);
+    if (exchange.body === undefined) {
+      throw invalid([
+        { path: '', message: `The body is over the limit of ${route.bodyLimit ?? BODY_LIMIT} bytes` },
+      ]);
+    }
+    text = bodyText(exchange.body);
+    if (text !== '' || route.isBodyOptional !== true) body = parseObject(text);
+    if (takesRequestId(route.body)) body = withRequestId(body, exchange.head.idempotencyKey);
+    if (route.ownCheck !== true) check(route.body, body);
+  }
+  return { params, query, body, text, isSecure: exchange.head.requestOrigin.startsWith('https:') };
+}
+
+/** Stands in a path for the player that the query names. */
+const IN_QUERY = '_';
+const PLAYER = { playerId: { type: 'string' } };
+
+/** Moves the player that a query names to the part of the path that stands for it (docs/contract.md §2.3). @throws ApiError KS-4101 */
+function takePlayer(params: Record<string, string>, query: Record<string, number | string>): void {
+  const { playerId } = query;
+  if (playerId === undefined) return;
+  if (params.playerId !== IN_QUERY)
+    throw invalid([
+      { path: '/playerId', message: `takes a path that has ${IN_QUERY} in place of the player` },
+    ]);
+  params.playerId = String(playerId);
+  delete query.playerId;
+}
+
+/** Its requests may be sent again: what guards their ids on one route guards them on all. */
+const takesRequestId = (body: TSchema): boolean =>
+  'requestId' in ((body as { properties?: object }).properties ?? {});
+
+/** Percent-encoded UTF-8. @throws ApiError (KS-4101) where it is not. */
+function decodePart(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    throw invalid([{ path: '', message: `The path part «${part}» is not percent-encoded UTF-8` }]);
+  }
+}

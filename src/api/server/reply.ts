@@ -1,0 +1,229 @@
+/** The only writer of responses: status line, headers, body. */
+import { type ApiError, docUrlOf, ERRORS, type ErrorEntry, type Fault } from '../../domain/errors.js';
+import { FAULTS_MAX } from '../../domain/validation.js';
+import { headerLines, JSON_TYPE, secondsLeft, type Window, WindowedHeads } from './answerHead.js';
+import type { Exchange, RawResponse } from './exchange.js';
+
+/** What `Retry-After` says where no window tells: stores come back within seconds. */
+const RETRY_AFTER_SECONDS = 2;
+/** A client that takes nothing of a long answer for so long is cut off. */
+const STALLED_MS = 10_000;
+
+export type { Window } from './answerHead.js';
+
+/** The header line of an answer that repeats an earlier one. */
+export const REPLAYED = 'Idempotent-Replayed: true';
+
+class StalledError extends Error {}
+
+/** Called with every answer that goes out. */
+export type ReplyObserver = (exchange: Exchange, status: number, errorCode: string | undefined) => void;
+
+const STATUS_TEXT: Readonly<Record<number, string>> = {
+  200: '200 OK',
+  201: '201 Created',
+  202: '202 Accepted',
+  204: '204 No Content',
+  302: '302 Found',
+  400: '400 Bad Request',
+  401: '401 Unauthorized',
+  403: '403 Forbidden',
+  404: '404 Not Found',
+  409: '409 Conflict',
+  410: '410 Gone',
+  413: '413 Content Too Large',
+  426: '426 Upgrade Required',
+  429: '429 Too Many Requests',
+  500: '500 Internal Server Error',
+  503: '503 Service Unavailable',
+};
+
+export class Replies {
+  readonly #observe: ReplyObserver;
+  #closing = false;
+  readonly #windowedHeads = new WindowedHeads();
+  /** The answer that is being written, until {@link json} returns. */
+  readonly #next = {} as {
+    raw: RawResponse;
+    status: number;
+    lines: string | Uint8Array;
+    body: string | Uint8Array | undefined;
+    closes: boolean;
+  };
+
+  constructor(observe: ReplyObserver) {
+    this.#observe = observe;
+  }
+
+  /** From now on each answer closes its connection. */
+  closeConnections(): void {
+    this.#closing = true;
+  }
+
+  /**
+   * @param body text, or its bytes
+   * @param headers header lines of the service's own making, each ended by CRLF except the last; never a caller's text
+   */
+  json(
+    exchange: Exchange,
+    status: number,
+    body: string | Uint8Array,
+    window?: Window,
+    headers = '',
+    errorCode?: string,
+    contentType = JSON_TYPE,
+  ): void {
+    if (exchange.ended) return;
+    const { incoming } = exchange;
+    if (incoming !== undefined && !incoming.isReceived) {
+      // An answer before the request has come whole would be lost where the connection is closed behind it.
+      incoming.passOver(() => this.json(exchange, status, body, window, headers, errorCode, contentType));
+      return;
+    }
+    exchange.end();
+    this.#observe(exchange, status, errorCode);
+    const { raw } = exchange;
+    const isHead = exchange.head.method === 'head';
+    const closes = this.#closing || exchange.closesConnection;
+    const next = this.#next;
+    next.raw = raw;
+    next.status = status;
+    next.body = isHead || status === 204 ? undefined : body;
+    next.closes = closes;
+    if (
+      window !== undefined &&
+      headers === '' &&
+      !isHead &&
+      !exchange.isPrivate &&
+      contentType === JSON_TYPE
+    ) {
+      next.lines = this.#windowedHeads.lines(exchange, window);
+    } else {
+      const length = isHead && !closes ? `\r\nContent-Length: ${Buffer.byteLength(body)}` : '';
+      next.lines = headerLines(exchange, contentType, window, headers, length);
+    }
+    raw.cork(this.#write);
+  }
+
+  /** Writes {@link #next}. One function for all answers: a closure for each would be garbage of every spin. */
+  readonly #write = (): void => {
+    const { raw, status, lines, body, closes } = this.#next;
+    // 200 OK is what the server writes by itself.
+    if (status !== 200) raw.writeStatus(STATUS_TEXT[status] ?? String(status));
+    raw.writeHeader('Content-Type', lines);
+    if (body !== undefined) {
+      if (closes) raw.end(body, true);
+      else if (!raw.tryEnd(body, 0)[1]) sendRest(raw, body);
+      return;
+    }
+    // A length other than 0 given to endWithoutBody is waited for, and the connection takes no further request.
+    if (closes) raw.endWithoutBody(0, true);
+    else raw.endWithoutBody();
+  };
+
+  /** An error of the catalogue. `Retry-After` is sent where a wait helps. */
+  error(
+    exchange: Exchange,
+    entry: ErrorEntry,
+    window?: Window,
+    options: {
+      details?: readonly Fault[] | undefined;
+      retryAfterSeconds?: number | undefined;
+      status?: number;
+      /** In place of the entry's own. */
+      message?: string;
+      headers?: string;
+    } = {},
+  ): void {
+    const status = options.status ?? entry.status;
+    let retryAfter = options.retryAfterSeconds;
+    if (status === 429 && window !== undefined) retryAfter = secondsLeft(window.nowMs);
+    else if (status === 503 || entry === ERRORS.spinInProgress) retryAfter ??= RETRY_AFTER_SECONDS;
+    const body = JSON.stringify({
+      status: 'error',
+      errorCode: entry.code,
+      message: options.message ?? entry.message,
+      docUrl: docUrlOf(entry),
+      ...(status === 429 ? { retryAfter } : {}),
+      ...(options.details === undefined || options.details.length === 0
+        ? {}
+        : { details: options.details.slice(0, FAULTS_MAX) }),
+    });
+    const retry = retryAfter === undefined ? [] : [`Retry-After: ${retryAfter}`];
+    const headers = [...retry, ...(options.headers === undefined ? [] : [options.headers])].join('\r\n');
+    this.json(exchange, status, body, window, headers, entry.code);
+  }
+
+  /**
+   * Sends a body of any length piece by piece, each once the one before was taken: so it needs little memory.
+   * @param pieces none of them empty; where the first one rejects nothing was sent, later the connection is cut
+   * @throws what `pieces` throws
+   */
+  async stream(
+    exchange: Exchange,
+    pieces: AsyncIterator<string>,
+    { contentType, headers = '' }: { readonly contentType: string; readonly headers?: string | undefined },
+    window?: Window,
+  ): Promise<void> {
+    const { raw } = exchange;
+    let piece = await pieces.next();
+    let isBegun = false;
+    try {
+      while (piece.done !== true && !exchange.ended) {
+        const text = piece.value;
+        let isTaken = true;
+        raw.cork(() => {
+          if (!isBegun)
+            raw.writeHeader('Content-Type', headerLines(exchange, contentType, window, headers, ''));
+          isBegun = true;
+          isTaken = raw.write(text);
+        });
+        if (!isTaken) await taken(exchange);
+        piece = await pieces.next();
+      }
+      if (exchange.ended) return;
+      exchange.end();
+      this.#observe(exchange, 200, undefined);
+      raw.cork(() => raw.end('', this.#closing));
+    } catch (error) {
+      // The client must not take what it has for the whole.
+      if (!exchange.ended) {
+        exchange.end();
+        this.#observe(exchange, 200, undefined);
+        raw.close();
+      }
+      if (!(error instanceof StalledError)) throw error;
+    } finally {
+      await pieces.return?.();
+    }
+  }
+
+  failure(exchange: Exchange, error: ApiError, window?: Window): void {
+    this.error(exchange, error.entry, window, {
+      details: error.details,
+      retryAfterSeconds: error.retryAfterSeconds,
+    });
+  }
+}
+
+/**
+ * Sends the rest of a body as its reader takes it. Until then the connection takes no further request, and it is closed where
+ * nothing is read for 10 s.
+ */
+function sendRest(raw: RawResponse, body: string | Uint8Array): void {
+  const bytes = Buffer.from(body as string);
+  raw.onWritable((written) => raw.tryEnd(bytes.subarray(written), bytes.length)[0]);
+}
+
+/** Resolves once the client has taken what was written, or has gone. @throws Error where it takes too long */
+async function taken(exchange: Exchange): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  await new Promise<void>((resolve, reject) => {
+    exchange.onAbort = resolve;
+    exchange.raw.onWritable(() => {
+      resolve();
+      return true;
+    });
+    timer = setTimeout(() => reject(new StalledError('The client takes nothing')), STALLED_MS);
+  }).finally(() => clearTimeout(timer));
+}

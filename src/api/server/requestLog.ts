@@ -1,0 +1,55 @@
+/** What the metrics and the log have of each answer, and of each fault of ours behind one. */
+import type { Logger } from 'pino';
+import type { ErrorEntry } from '../../domain/errors.js';
+import type { Exchange } from './exchange.js';
+
+/** The metrics that count answers. */
+interface AnswerMetrics {
+  /** @param seconds from the request's arrival to its answer */
+  request(
+    operation: string,
+    seconds: number,
+    status: number,
+    errorCode: string | undefined,
+    partnerId: number | undefined,
+  ): void;
+  readonly faults: { inc(labels: { readonly operation: string }): void };
+}
+
+export class RequestLog {
+  readonly #log: Logger;
+  readonly #metrics: AnswerMetrics;
+  /** Asked once: each answer would ask. */
+  readonly #isDebugging: boolean;
+
+  constructor(log: Logger, metrics: AnswerMetrics) {
+    this.#log = log;
+    this.#metrics = metrics;
+    this.#isDebugging = log.isLevelEnabled('debug');
+  }
+
+  readonly answered = (exchange: Exchange, status: number, errorCode: string | undefined): void => {
+    const seconds = (performance.now() - exchange.startedMs) / 1000;
+    this.#metrics.request(exchange.operation, seconds, status, errorCode, exchange.partnerId);
+    if (status >= 500 && errorCode !== undefined) {
+      this.#log.warn(fieldsOf(exchange, status, errorCode), 'answered with an error');
+    } else if (this.#isDebugging) {
+      this.#log.debug(fieldsOf(exchange, status, errorCode), 'answered');
+    }
+  };
+
+  readonly failed = (exchange: Exchange, operation: string, error: unknown, { code }: ErrorEntry): void => {
+    this.#metrics.faults.inc({ operation });
+    const { id: requestId, partnerId } = exchange;
+    this.#log.error({ err: error, requestId, operation, errorCode: code, partnerId }, 'a request failed');
+  };
+}
+
+const fieldsOf = (exchange: Exchange, status: number, errorCode: string | undefined): object => ({
+  requestId: exchange.id,
+  operation: exchange.operation,
+  status,
+  errorCode,
+  partnerId: exchange.partnerId,
+  ms: Math.round((performance.now() - exchange.startedMs) * 1000) / 1000,
+});

@@ -1,0 +1,95 @@
+/** How a route runs: access, window, body, handler, answer. The spin has a path of its own (partner/spin.ts). */
+
+import { ApiError, ERRORS, type ErrorEntry } from '../../domain/errors.js';
+import type { Partner } from '../../domain/game.js';
+import type { Role } from '../../domain/operator.js';
+import { KIND } from '../../engine/cells/batch.js';
+import type { SpinCommand } from '../../engine/cells/deal.js';
+import { BASES } from '../contract/apis.js';
+import { CSV_TYPE, prefersCsv } from '../contract/csv.js';
+import type { Access } from './access.js';
+import { CountedCommand } from './countedCommand.js';
+import type { Exchange } from './exchange.js';
+import type { Handle } from './listener.js';
+import type { Caller as OperatorCaller } from './operatorAccess.js';
+import { readRequest } from './readRequest.js';
+import { REPLAYED, type Replies, type Window } from './reply.js';
+import { Replayed, type Route, type RouteRequest, WithHeaders } from './route.js';
+import { serializerOf } from './serializers.js';
+
+type Caller = Pick<RouteRequest, 'partner' | 'actor' | 'operator'>;
+
+const NO_PARTNER = Object.freeze({}) as Partner;
+const NO_OPERATOR = Object.freeze({}) as OperatorCaller;
+
+/** The role that an operator needs for a route. */
+const roleFor = ({ role, method }: Pick<Route, 'role' | 'method'>): Role =>
+  role ?? (method === 'get' ? 'auditor' : 'operator');
+
+export interface RouteServices {
+  submit(command: SpinCommand): void;
+  onFault(exchange: Exchange, route: Route, error: unknown, entry: ErrorEntry): void;
+  /** The error says that a store does not answer, and nothing of this program. */
+  isStoreAway(error: unknown): boolean;
+}
+
+/** Makes the function that serves a route. */
+export function serve(route: Route, access: Access, replies: Replies, services: RouteServices): Handle {
+  const serialize = serializerOf(route);
+  const names = [...route.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!);
+  const base = BASES[route.scope];
+  const kind = route.window === 'spin' ? KIND.countSpin : KIND.countApi;
+
+  const run = async (exchange: Exchange, caller: Caller, window: Window | undefined): Promise<void> => {
+    try {
+      if (route.sandboxOnly === true && caller.partner.environment !== 'sandbox')
+        throw new ApiError(ERRORS.notFound);
+      const request = { ...readRequest(route, names, base, exchange), ...caller };
+      if (route.csvPieces !== undefined && prefersCsv(exchange.head.accept)) {
+        const headers = await route.csvHeaders?.(request);
+        await replies.stream(exchange, route.csvPieces(request), { contentType: CSV_TYPE, headers }, window);
+        return;
+      }
+      const result = await route.handle(request);
+      if (route.csv !== undefined && prefersCsv(exchange.head.accept)) {
+        const text = route.csv(result, request);
+        replies.json(exchange, route.status, text, window, '', undefined, CSV_TYPE);
+        return;
+      }
+      const headers = result instanceof WithHeaders ? result.headers : '';
+      const body = result instanceof Replayed || result instanceof WithHeaders ? result.body : result;
+      const text = serialize === undefined ? '' : serialize(body);
+      replies.json(exchange, route.status, text, window, result instanceof Replayed ? REPLAYED : headers);
+    } catch (error) {
+      if (error instanceof ApiError) {
+        const status = exchange.isTooLong ? 413 : error.entry.status;
+        replies.error(exchange, error.entry, window, { details: error.details, status });
+        return;
+      }
+      const isAway = route.failure === ERRORS.internal && services.isStoreAway(error);
+      const entry = isAway ? ERRORS.unavailable : route.failure;
+      services.onFault(exchange, route, error, entry);
+      replies.error(exchange, entry, window);
+    }
+  };
+
+  return (exchange) => {
+    // The body costs nothing before the key is right and the window has room.
+    if (route.scope === 'operator') {
+      access.operator(exchange, roleFor(route), (operator) =>
+        exchange.takeBody(
+          () => void run(exchange, { partner: NO_PARTNER, actor: operator.name, operator }, undefined),
+        ),
+      );
+      return;
+    }
+    access.partner(exchange, (partner) =>
+      exchange.takeBody(() => {
+        exchange.keepBody();
+        const counted = (window: Window): void =>
+          void run(exchange, { partner, actor: '', operator: NO_OPERATOR }, window);
+        services.submit(new CountedCommand(exchange, partner, replies, kind, counted));
+      }),
+    );
+  };
+}

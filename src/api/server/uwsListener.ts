@@ -1,0 +1,283 @@
+/** The HTTP server on uWebSockets.js, whose only importer this file is. */
+import * as binding from 'uWebSockets.js';
+import {
+  App,
+  type HttpRequest,
+  type HttpResponse,
+  type us_listen_socket,
+  us_listen_socket_close,
+  us_socket_local_port,
+} from 'uWebSockets.js';
+import { ClientCounts } from './clientCounts.js';
+import type { Connections } from './connections.js';
+import { newRequestId } from './correlationIds.js';
+import { Exchange, type RequestHead } from './exchange.js';
+import { BodyMemory, IncomingBody, proceed } from './incomingBody.js';
+import { KernelConnections } from './kernelConnections.js';
+import {
+  ACCEPTED_ENCODING,
+  beginHandling,
+  type HttpListener,
+  isContinue,
+  type ListenerOptions,
+  type ServerRoute,
+} from './listener.js';
+
+/** HEAD has no body, whose writing would tell that nobody reads: the connections of a client with more in a second are closed. */
+const HEADS_PER_SECOND = 100;
+/** What uWebSockets.js answers with 100 by itself, before it hands the request on; in other cases it says nothing. */
+const ANSWERED_EXPECTATION = '100-continue';
+/** The binding's undocumented key for sending no header that names it. */
+const NO_SERVER_HEADER = '999999990007';
+
+export class UwsListener implements HttpListener {
+  readonly kind = 'uws';
+  readonly connections: Connections;
+  readonly #app;
+  readonly #kernelConnections: KernelConnections;
+  readonly #options: ListenerOptions;
+  readonly #headers = new HeaderReader();
+  readonly #bodies = new BodyMemory();
+  readonly #heads = new ClientCounts(1, () => performance.now());
+  #socket: us_listen_socket | undefined;
+  #port = 0;
+  #open = 0;
+
+  constructor(routes: readonly ServerRoute[], options: ListenerOptions) {
+    this.#options = options;
+    this.connections = options.connections;
+    this.#kernelConnections = new KernelConnections(this.connections, () => this.#port);
+    (binding as { _cfg?: (key: string) => void })._cfg?.(NO_SERVER_HEADER);
+    this.#app = App();
+    this.#app.filter(this.#connectionChanged);
+    for (const route of routes) {
+      const isExact = !/[:*]/.test(route.pattern);
+      const accept = (raw: HttpResponse, request: HttpRequest): void =>
+        this.#accept(route, isExact, raw, request);
+      this.#app[route.method](route.pattern, accept);
+      if (route.answersHead)
+        this.#app.head(route.pattern, (raw, request) => this.#accept(route, isExact, raw, request, 'head'));
+    }
+  }
+
+  get open(): number {
+    return this.#open;
+  }
+
+  listen(host: string, port: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#app.listen(host, port, (socket: us_listen_socket | false) => {
+        if (socket === false) {
+          reject(new Error(`Port ${port} of ${host} is in use or can't be listened on`));
+          return;
+        }
+        this.#socket = socket;
+        this.#port = us_socket_local_port(socket);
+        resolve(this.#port);
+      });
+    });
+  }
+
+  stopListening(): void {
+    if (this.#socket !== undefined) us_listen_socket_close(this.#socket);
+    this.#socket = undefined;
+  }
+
+  close(): void {
+    this.#app.close();
+  }
+
+  readonly #connectionChanged = (raw: HttpResponse, change: number): void => {
+    if (change < 0) this.connections.remove();
+    else this.#admit(raw);
+  };
+
+  /** Counts a connection that was just opened, and closes it where there are too many. */
+  #admit(raw: HttpResponse): void {
+    const refusal = this.connections.add() ?? (this.#isOfTooMany(raw) ? 'address' : undefined);
+    if (refusal === undefined) return;
+    this.connections.refused[refusal]++;
+    raw.close();
+  }
+
+  #isOfTooMany(raw: HttpResponse): boolean {
+    return this.#kernelConnections.isOver(Buffer.from(raw.getRemoteAddressAsText()).toString('latin1'));
+  }
+
+  #accept(
+    route: ServerRoute,
+    isExact: boolean,
+    raw: HttpResponse,
+    request: HttpRequest,
+    method: string = route.method,
+  ): void {
+    // What the route says already isn't asked of the request: each question crosses into C++.
+    const head = this.#headers.headOf(
+      request,
+      method === 'any' ? request.getMethod() : method,
+      isExact ? route.pattern : request.getUrl(),
+      route.hasQuery ? (request.getQuery() ?? '') : '',
+    );
+    // There is no answer that is safe but to hang up.
+    if (head === undefined) {
+      raw.close();
+      return;
+    }
+    const { expectation } = this.#headers;
+    if (expectation !== '' && !isContinue(expectation)) {
+      raw.writeStatus('417 Expectation Failed');
+      raw.endWithoutBody(0, true);
+      return;
+    }
+    const exchange = new Exchange(raw, head, newRequestId(), route.operation, this.#ended);
+    if (
+      head.method === 'head' &&
+      this.#heads.count(this.#options.clientOf(exchange)).count > HEADS_PER_SECOND
+    ) {
+      this.connections.refused.pipeline++;
+      raw.close();
+      return;
+    }
+    this.#open++;
+    const incoming = new IncomingBody(exchange, route.bodyLimit, this.#bodies);
+    exchange.incoming = incoming;
+    raw.onAborted(() => exchange.abort());
+    raw.onData((chunk, isLast) => {
+      if (incoming.admits(chunk.byteLength) && incoming.add(Buffer.from(chunk), isLast))
+        proceed(exchange, incoming, this.#options);
+    });
+    if (expectation !== '' && expectation !== ANSWERED_EXPECTATION)
+      incoming.askToContinue = () => writeContinue(raw);
+    // The key is judged now, before anything of a body is kept.
+    if (route.bodyLimit > 0) beginHandling(route, exchange, this.#options);
+    else incoming.take(() => route.handle(exchange));
+  }
+
+  readonly #ended = (): void => {
+    this.#open--;
+  };
+}
+
+/**
+ * Writes `100 Continue`. uWebSockets.js has no interim answers: it takes this for the status line of the only one, so the real one
+ * is written before the name of the first header.
+ */
+function writeContinue(raw: HttpResponse): void {
+  raw.cork(() => raw.writeStatus('100 Continue\r\n'));
+  const writeHeader = raw.writeHeader.bind(raw);
+  let status = '200 OK';
+  raw.writeStatus = (text) => {
+    status = text.toString();
+    return raw;
+  };
+  raw.writeHeader = (name, value) => {
+    raw.writeHeader = writeHeader;
+    return writeHeader(`HTTP/1.1 ${status}\r\n${name.toString()}`, value);
+  };
+}
+
+/**
+ * What the headers of a request say. One object reads all requests, each in one go: a closure for each request, with a
+ * variable for each header, would be garbage of every spin.
+ */
+class HeaderReader {
+  #apiKey = '';
+  #interfaceVersion = '';
+  #accept = '';
+  #forwardedFor = '';
+  #idempotencyKey: string | undefined;
+  #acceptEncoding = '';
+  #cookie = '';
+  #csrfToken = '';
+  #requestOrigin = '';
+  /** Value of Expect; empty where it was not sent. */
+  expectation = '';
+  #lengths = 0;
+  #hosts = 0;
+  #encodings = 0;
+  #isFramed = true;
+
+  /**
+   * What is used of a request before its body. Undefined for two lengths, a length and chunks, or a coding that isn't chunks:
+   * different servers read them differently, and a proxy in front may see another request begin in the middle of this one
+   * (RFC 9112, 6.3).
+   */
+  headOf(request: HttpRequest, method: string, path: string, query: string): RequestHead | undefined {
+    this.#forget();
+    request.forEach(this.#note);
+    const isAmbiguous = this.#lengths > 1 || this.#hosts > 1 || this.#encodings + this.#lengths > 1;
+    if (isAmbiguous || !this.#isFramed) return undefined;
+    return {
+      method,
+      path,
+      query,
+      apiKey: this.#apiKey,
+      interfaceVersion: this.#interfaceVersion,
+      accept: this.#accept,
+      forwardedFor: this.#forwardedFor,
+      acceptEncoding: this.#acceptEncoding,
+      cookie: this.#cookie,
+      csrfToken: this.#csrfToken,
+      requestOrigin: this.#requestOrigin,
+      idempotencyKey: this.#idempotencyKey,
+    };
+  }
+
+  #forget(): void {
+    this.#apiKey = '';
+    this.#interfaceVersion = '';
+    this.#accept = '';
+    this.#forwardedFor = '';
+    this.#idempotencyKey = undefined;
+    this.#acceptEncoding = '';
+    this.#cookie = '';
+    this.#csrfToken = '';
+    this.#requestOrigin = '';
+    this.expectation = '';
+    this.#lengths = 0;
+    this.#hosts = 0;
+    this.#encodings = 0;
+    this.#isFramed = true;
+  }
+
+  readonly #note = (name: string, value: string): void => {
+    // By length first: most headers are none of these, and comparing text is what this costs.
+    switch (name.length) {
+      case 9:
+        // Combined as RFC 9110, 5.3 says: two keys are no key.
+        if (name === 'x-api-key') this.#apiKey = this.#apiKey === '' ? value : `${this.#apiKey}, ${value}`;
+        break;
+      case 14:
+        if (name === 'content-length') this.#lengths++;
+        break;
+      case 4:
+        if (name === 'host') this.#hosts++;
+        break;
+      case 17:
+        if (name === 'transfer-encoding') {
+          this.#encodings++;
+          this.#isFramed = value.toLowerCase() === ACCEPTED_ENCODING;
+        } else if (name === 'interface_version') this.#interfaceVersion = value;
+        break;
+      case 6:
+        if (name === 'accept') this.#accept = value;
+        else if (name === 'cookie') this.#cookie = this.#cookie === '' ? value : `${this.#cookie}; ${value}`;
+        else if (name === 'origin') this.#requestOrigin = value;
+        else if (name === 'expect')
+          this.expectation = this.expectation === '' ? value : `${this.expectation}, ${value}`;
+        break;
+      case 12:
+        if (name === 'x-csrf-token') this.#csrfToken = value;
+        break;
+      case 15:
+        if (name === 'accept-encoding') this.#acceptEncoding = value;
+        else if (name === 'x-forwarded-for')
+          this.#forwardedFor = this.#forwardedFor === '' ? value : `${this.#forwardedFor}, ${value}`;
+        else if (name === 'idempotency-key') {
+          this.#idempotencyKey =
+            this.#idempotencyKey === undefined ? value : `${this.#idempotencyKey}, ${value}`;
+        }
+        break;
+    }
+  };
+}

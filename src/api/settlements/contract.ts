@@ -1,0 +1,214 @@
+/** Settlement reports. */
+import { ERRORS } from '../../domain/errors.js';
+import { endpoint } from '../contract/endpoint.js';
+import {
+  AcknowledgeBody,
+  DisputeBody,
+  JudgedRevision,
+  PATH,
+  Page,
+  ReadRevision,
+  ReasonQuery,
+  SettlementList,
+  SettlementReport,
+} from '../contract/requests.js';
+
+const REPORT = {
+  reportDate: '2026-11-21',
+  reportStatus: 'GENERATED',
+  revision: 1,
+  totalSpins: 9,
+  totalWageredUsd: 8.25,
+  totalPaidOutUsd: 7.5,
+  netPositionUsd: 0.75,
+  ggrUsd: 0.75,
+  communityBonusUsd: 0,
+  adjustmentsUsd: 0,
+  openRounds: 0,
+  openWageredUsd: 0,
+  gameBreakdown: [
+    {
+      gameConfigId: 3,
+      configName: 'CLASSIC_THREE',
+      displayName: 'Classic Three',
+      gameType: 'slot',
+      spins: 1,
+      wageredUsd: 0.25,
+      paidOutUsd: 0.5,
+      ggrUsd: -0.25,
+      actualRtp: 2,
+      certifiedRtp: 0.925,
+      communityBonusUsd: 0,
+    },
+    {
+      gameConfigId: 4,
+      configName: 'SPRING_RAFFLE',
+      displayName: 'Spring Raffle',
+      gameType: 'raffle',
+      spins: 8,
+      wageredUsd: 8,
+      paidOutUsd: 7,
+      ggrUsd: 1,
+      actualRtp: 0.875,
+      certifiedRtp: 0.875,
+      communityBonusUsd: 0,
+    },
+  ],
+  ledgerFrom: '7529695071436800000',
+  ledgerTo: '7530057459302400000',
+  previousHash: null,
+  integrityHash: 'd341d898935042985edfde05394bf7245e8f3a5ede37b2f347c909f4f94eafe1',
+  generatedAt: '2026-11-22T02:00:01.925Z',
+};
+const DISPUTE_REASON = 'We count 2 spins more than totalSpins';
+const JUDGING_ERRORS = [
+  ERRORS.invalidDate,
+  ERRORS.reportNotFound,
+  ERRORS.reportAcknowledged,
+  ERRORS.reportDisputed,
+  ERRORS.reportStatus,
+];
+
+export const listSettlements = endpoint(
+  {
+    method: 'get',
+    path: '/settlements',
+    operationId: 'listSettlements',
+    tag: 'Settlements',
+    summary: 'The settlement reports, newest first, the newest revision of each day',
+    scope: 'partner',
+    query: Page,
+    status: 200,
+    response: SettlementList,
+    hasSums: true,
+    errors: [],
+    failure: ERRORS.internal,
+  },
+  {
+    description: 'Lists the newest revision of each day, the newest day first.',
+    response: { reports: [REPORT], page: 1, limit: 20, total: 1 },
+  },
+);
+
+export const getSettlement = endpoint(
+  {
+    method: 'get',
+    path: '/settlements/{date}',
+    params: { date: PATH.reportDate },
+    operationId: 'getSettlement',
+    tag: 'Settlements',
+    summary: 'The settlement report of a UTC day; with `Accept: text/csv` its breakdown by game',
+    scope: 'partner',
+    query: ReadRevision,
+    status: 200,
+    response: SettlementReport,
+    hasSums: true,
+    hasCsv: true,
+    errors: [ERRORS.invalidDate, ERRORS.reportNotFound],
+    failure: ERRORS.internal,
+  },
+  {
+    description:
+      'Returns the report of a UTC day. `integrityHash` is the SHA-256 of its canonical JSON (RFC 8785), and `previousHash` chains it to the report before. With `Accept: text/csv` the answer is the breakdown by game as CSV.',
+    response: REPORT,
+    csv: 'gameConfigId,configName,displayName,gameType,spins,wageredUsd,paidOutUsd,ggrUsd,actualRtp,certifiedRtp,communityBonusUsd\r\n3,"CLASSIC_THREE","Classic Three","slot",1,0.25,0.5,-0.25,2,0.925,0\r\n',
+  },
+);
+
+export const acknowledgeSettlement = endpoint(
+  {
+    method: 'post',
+    path: '/settlements/{date}/acknowledge',
+    params: { date: PATH.reportDate },
+    operationId: 'acknowledgeSettlement',
+    tag: 'Settlements',
+    summary: 'Acknowledge the newest revision of a report, for good',
+    scope: 'partner',
+    body: AcknowledgeBody,
+    isBodyOptional: true,
+    query: JudgedRevision,
+    status: 200,
+    response: SettlementReport,
+    hasSums: true,
+    errors: JUDGING_ERRORS,
+    failure: ERRORS.internal,
+  },
+  {
+    description:
+      'Agrees with a report. An acknowledged report never changes. Give the `revision` that was read, so that a newer one is not acknowledged unread.',
+    request: { revision: 1 },
+    response: { ...REPORT, reportStatus: 'ACKNOWLEDGED', acknowledgedAt: '2026-11-22T09:30:00.084Z' },
+  },
+);
+
+export const disputeSettlement = endpoint(
+  {
+    method: 'post',
+    path: '/settlements/{date}/dispute',
+    params: { date: PATH.reportDate },
+    operationId: 'disputeSettlement',
+    tag: 'Settlements',
+    summary: 'Dispute the newest revision of a report; the operator answers with a new one',
+    scope: 'partner',
+    body: DisputeBody,
+    query: JudgedRevision,
+    status: 200,
+    response: SettlementReport,
+    hasSums: true,
+    errors: JUDGING_ERRORS,
+    failure: ERRORS.internal,
+  },
+  {
+    description: 'Disagrees with a report. The operator looks into it and issues a new revision.',
+    request: { reason: DISPUTE_REASON },
+    response: {
+      ...REPORT,
+      reportStatus: 'DISPUTED',
+      disputedAt: '2026-11-22T09:30:00.045Z',
+      disputeReason: DISPUTE_REASON,
+    },
+  },
+);
+
+export const makeSettlement = endpoint(
+  {
+    method: 'post',
+    path: '/partners/{id}/settlements/{date}',
+    params: { id: PATH.partnerId, date: PATH.reportDate },
+    query: ReasonQuery,
+    operationId: 'makeSettlement',
+    tag: 'Settlements',
+    summary:
+      'Make the report of a day now, or a new revision of it; PENDING where not all of the day is in the ledger yet',
+    scope: 'operator',
+    status: 201,
+    response: SettlementReport,
+    hasSums: true,
+    errors: [
+      ERRORS.invalidDate,
+      ERRORS.partnerNotFound,
+      ERRORS.noGames,
+      ERRORS.reportNotFound,
+      ERRORS.reportStatus,
+    ],
+    failure: ERRORS.reportFailed,
+  },
+  {
+    description:
+      'Makes the report of a UTC day now, or a new revision of it. Reports are made every night without this call; after a dispute, a revision with a `reason` answers it. Without a reason the dispute stays open.',
+    response: { ...REPORT, revision: 2 },
+  },
+);
+
+export const getPartnerSettlement = endpoint(
+  {
+    ...getSettlement,
+    operationId: 'getPartnerSettlement',
+    path: '/partners/{id}/settlements/{date}',
+    params: { id: PATH.partnerId, date: PATH.reportDate },
+    summary: "The settlement report of a partner's day, any revision of it",
+    scope: 'operator',
+    errors: [...getSettlement.errors, ERRORS.partnerNotFound],
+  },
+  { ...getSettlement.shown, description: 'As its partner reads it; `revision` asks for an earlier one.' },
+);

@@ -1,0 +1,75 @@
+/** Settlement reports: the partner reads, acknowledges and disputes them; the operator has them made (docs/contract.md §12). */
+
+import type { Judgement, StoredReport } from '../../books/settlement/settlements.store.js';
+import { csvTexts } from '../../domain/csv.js';
+import { ApiError, ERRORS } from '../../domain/errors.js';
+import { breakdownCsv, isDay } from '../../domain/settlement.js';
+import { pathId } from '../server/found.js';
+import { type Route, type RouteRequest, route } from '../server/route.js';
+import type { Services } from '../server/services.js';
+import * as contract from './contract.js';
+
+const reportOf = (stored: StoredReport) => ({
+  ...stored.report,
+  reportStatus: stored.status,
+  integrityHash: stored.integrityHash,
+  ...(stored.acknowledgedAt === null ? {} : { acknowledgedAt: stored.acknowledgedAt.toISOString() }),
+  ...(stored.disputedAt === null ? {} : { disputedAt: stored.disputedAt.toISOString() }),
+  ...(stored.disputeReason === null ? {} : { disputeReason: stored.disputeReason }),
+});
+
+type JudgingRequest = Pick<
+  RouteRequest<typeof contract.acknowledgeSettlement>,
+  'partner' | 'params' | 'query' | 'body'
+>;
+
+/** @throws ApiError (KS-4105) where the path names no day of the calendar. */
+function dateOf({ params: { date } }: { readonly params: { readonly date: string } }): string {
+  if (!isDay(date)) throw new ApiError(ERRORS.invalidDate);
+  return date;
+}
+
+export const settlementRoutes = ({ store, settlements }: Services): Route[] => {
+  /** A report may be judged once: the code says what it is (KS-4302 acknowledged, KS-4303 disputed). */
+  const judge = async (request: JudgingRequest, judgement: Judgement) => {
+    const { partner, query } = request;
+    const about = {
+      partnerId: partner.partnerId,
+      date: dateOf(request),
+      revision: query.revision,
+      standing: request.body.revision,
+    };
+    const judged = await store.settlements.judge(about, `partner:${partner.partnerId}`, judgement);
+    if (typeof judged === 'object') return reportOf(judged);
+    if (judged === 'missing') throw new ApiError(ERRORS.reportNotFound);
+    if (judged === 'superseded') throw new ApiError(ERRORS.reportStatus);
+    throw new ApiError(judged === 'ACKNOWLEDGED' ? ERRORS.reportAcknowledged : ERRORS.reportDisputed);
+  };
+  return [
+    route(contract.listSettlements, async ({ partner, query }) => {
+      const { page = 1, limit } = query;
+      const { reports, total } = await store.settlements.page(partner.partnerId, page, limit);
+      return { reports: reports.map(reportOf), page, limit, total };
+    }),
+    route(
+      contract.getSettlement,
+      async (request) => {
+        const { partner, query } = request;
+        const stored = await store.settlements.find(partner.partnerId, dateOf(request), query.revision);
+        if (stored === undefined) throw new ApiError(ERRORS.reportNotFound);
+        return reportOf(stored);
+      },
+      { csv: (report, { query }) => breakdownCsv(report, csvTexts(query)) },
+    ),
+    route(contract.acknowledgeSettlement, (request) => judge(request, { status: 'ACKNOWLEDGED' })),
+    route(contract.disputeSettlement, (request) =>
+      judge(request, { status: 'DISPUTED', reason: request.body.reason }),
+    ),
+    route(contract.makeSettlement, async (request) => {
+      const date = dateOf(request);
+      return reportOf(
+        await settlements.makeNow(pathId(request.params.id), date, request.actor, request.query.reason),
+      );
+    }),
+  ];
+};

@@ -1,0 +1,190 @@
+/** The partner's own ledger by time: in pages, or all of a range as CSV (docs/contract.md §11). */
+
+import { type CsvText, csvTexts } from '../../domain/csv.js';
+import { firstIdAt } from '../../domain/entryId.js';
+import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
+import { type Partner, prizeTierOf } from '../../domain/game.js';
+import type { LedgerEntry } from '../../domain/ledgerColumns.js';
+import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
+import { Semaphore } from '../../platform/semaphore.js';
+import { SPIN_CSV_HEAD, spinCsvRow } from '../contract/csv.js';
+import { shownSpins, spinRecords } from '../players/routes.js';
+import { booked, knownGame } from '../server/found.js';
+import { type Route, type RouteRequest, route } from '../server/route.js';
+import type { Services } from '../server/services.js';
+import * as contract from './contract.js';
+import type { SpinRange, SpinsFound } from './spinHistory.store.js';
+
+/** The largest id that the ledger can have. */
+const ID_END = 2n ** 63n - 1n;
+/** Rows of a piece of CSV: few milliseconds, after which others have their turn. */
+const CSV_ROWS = 500;
+/** Pieces that are made at a time in this process; a slow client holds none. */
+const CSV_AT_ONCE = 2;
+const CSV_OF_PARTNER_MAX = 4;
+
+type Request = RouteRequest<typeof contract.listSpins>;
+
+interface Wanted extends SpinRange {
+  readonly partner: Partner;
+  readonly playerId: string | undefined;
+}
+
+/** @throws ApiError (KS-4101) with all faults of the query */
+function wantedOf(services: Services, { partner, query }: Request): Wanted {
+  const faults: Fault[] = [];
+  const time = (name: 'from' | 'to'): number | undefined => {
+    const text = query[name];
+    if (text === undefined) return undefined;
+    const date = timeOf(text);
+    if (date !== undefined) return Math.max(0, date.getTime());
+    faults.push({ path: `/${name}`, message: NO_TIME });
+    return undefined;
+  };
+  const [fromMs, toMs] = [time('from') ?? 0, time('to')];
+  if (toMs !== undefined && toMs < fromMs) faults.push({ path: '/to', message: 'must not be before `from`' });
+  const { cursor } = query;
+  const after = cursor === undefined ? undefined : services.spinIds.decode(cursor);
+  if (cursor !== undefined && after?.partnerId !== partner.partnerId)
+    faults.push({ path: '/cursor', message: 'must be a `nextCursor` or a `spinId` of this account' });
+  if (faults.length > 0) throw invalid(faults);
+  const fromId = firstIdAt(fromMs);
+  const afterId = after === undefined ? 0n : after.entryId + 1n;
+  const toId = toMs === undefined ? ID_END : firstIdAt(toMs);
+  return {
+    partner,
+    partnerId: partner.partnerId,
+    fromId: afterId > fromId ? afterId : fromId,
+    toId: toId < ID_END ? toId : ID_END,
+    gameId: query.gameId,
+    playerId: query.playerId,
+  };
+}
+
+/** The same from the first day on that is kept: what was dropped has totals, and no rows. */
+async function keptOf({ store }: Services, wanted: Wanted): Promise<Wanted> {
+  const keptFrom = await store.ledgerDays.keptFrom();
+  const fromId = keptFrom === undefined ? 0n : firstIdAt(keptFrom.getTime());
+  return fromId > wanted.fromId ? { ...wanted, fromId } : wanted;
+}
+
+/** Spins of a player. @throws ApiError (KS-5002) where the ledger does not come to its newest */
+async function ofPlayer(
+  services: Services,
+  { partner: { partnerId }, ...wanted }: Wanted,
+  playerId: string,
+  limit: number,
+): Promise<SpinsFound> {
+  const player = await services.cells.reads.player(partnerId, playerId);
+  if (player === undefined) return { entries: [], nextId: undefined };
+  await booked(services.cells, player.newestEntryId);
+  const newest = { id: player.newestEntryId, entryNumber: player.entries };
+  const firstId = firstIdAt(player.createdAtMs);
+  return services.store.history.playerSpinsByTime({ partnerId, playerId, newest, firstId }, wanted, limit);
+}
+
+/**
+ * A page. Its end is the end of the range only once the ledger has everything that was acknowledged before.
+ * @throws ApiError (KS-5002) where the ledger does not come to that
+ */
+async function pageOf(services: Services, wanted: Wanted, limit: number): Promise<SpinsFound> {
+  const { store } = services;
+  const { reads } = services.cells;
+  if (wanted.playerId !== undefined) return ofPlayer(services, wanted, wanted.playerId, limit);
+  const { cell } = wanted.partner;
+  // Read before the ledger: what is booked meanwhile leaves the outbox, and would be seen in neither.
+  const before = await reads.newestInOutbox(cell);
+  const found = await store.history.spinsByTime(wanted, limit);
+  if (found.nextId !== undefined) return found;
+  const isMoved = found.reach.cell !== cell;
+  if (!isMoved && before <= found.reach.toId) return found;
+  const newestId = isMoved ? await reads.newestInOutbox(found.reach.cell) : before;
+  if (newestId > found.reach.toId) await booked(services.cells, newestId);
+  return store.history.spinsByTime(wanted, limit);
+}
+
+/** How many are under way of each partner. */
+class Exports {
+  readonly #ofPartner = new Map<number, number>();
+  readonly #turns = new Semaphore(CSV_AT_ONCE);
+
+  async *run(services: Services, request: Request): AsyncGenerator<string> {
+    const { partner } = request;
+    const wanted = await keptOf(services, wantedOf(services, request));
+    const csvText = csvTexts(request.query);
+    const open = this.#ofPartner.get(partner.partnerId) ?? 0;
+    if (open >= CSV_OF_PARTNER_MAX) {
+      const message = `At most ${CSV_OF_PARTNER_MAX} exports of a partner run at a time`;
+      throw new ApiError(ERRORS.apiRateExceeded, { details: [{ path: '', message }] });
+    }
+    this.#ofPartner.set(partner.partnerId, open + 1);
+    try {
+      let fromId: bigint | undefined = wanted.fromId;
+      let head = SPIN_CSV_HEAD;
+      while (fromId !== undefined) {
+        const range: Wanted = { ...wanted, fromId };
+        const [found, text] = await this.#turns.run(async () => {
+          const page = await pageOf(services, range, CSV_ROWS);
+          return [page, head + (await csvOf(services, partner, page.entries, csvText))] as const;
+        });
+        // Looked at after the rows were read: what is missing between them would not be seen.
+        if ((await keptOf(services, range)).fromId > fromId)
+          throw new Error('A day of the ledger was dropped while its spins were written as CSV');
+        head = '';
+        if (text !== '') yield text;
+        fromId = found.nextId;
+      }
+    } finally {
+      const left = this.#ofPartner.get(partner.partnerId)! - 1;
+      if (left > 0) this.#ofPartner.set(partner.partnerId, left);
+      else this.#ofPartner.delete(partner.partnerId);
+    }
+  }
+}
+
+async function csvOf(
+  services: Services,
+  { partnerId }: Partner,
+  entries: readonly LedgerEntry[],
+  csvText: CsvText,
+): Promise<string> {
+  let text = '';
+  for (const shown of await shownSpins(services.store, entries)) {
+    const { entry } = shown;
+    const game = services.catalog.game(entry.gameId) ?? (await knownGame(services.catalog, entry.gameId));
+    const spinId = services.spinIds.encodeOne(entry.id, partnerId);
+    text += spinCsvRow({ ...shown, spinId, prizeTier: prizeTierOf(game, entry.outcomeCode) }, csvText);
+  }
+  return text;
+}
+
+export const spinFeedRoutes = (services: Services): Route[] => {
+  const exports = new Exports();
+  return [
+    route(
+      contract.listSpins,
+      async (request) => {
+        const { partner, query } = request;
+        const { entries, nextId } = await pageOf(
+          services,
+          await keptOf(services, wantedOf(services, request)),
+          query.limit,
+        );
+        const records = await spinRecords(services, partner, entries);
+        const spins = records.map((record, place) => ({ ...record, playerId: entries[place]!.playerId }));
+        const nextCursor =
+          nextId === undefined ? null : services.spinIds.encodeOne(nextId - 1n, partner.partnerId);
+        const keptFrom = await services.store.ledgerDays.keptFrom();
+        const completeFrom = keptFrom === undefined ? {} : { completeFrom: keptFrom.toISOString() };
+        return { spins, nextCursor, ...completeFrom };
+      },
+      {
+        csvPieces: (request) => exports.run(services, request),
+        csvHeaders: async () => {
+          const keptFrom = await services.store.ledgerDays.keptFrom();
+          return keptFrom === undefined ? '' : `X-Complete-From: ${keptFrom.toISOString()}`;
+        },
+      },
+    ),
+  ];
+};

@@ -1,0 +1,129 @@
+/**
+ * Reads the body of most spins straight from its bytes: 0.23 µs in place of 0.60 µs for decoding, JSON.parse and the check
+ * (docs/adr/0002-http-in-bytes.md).
+ *
+ * It takes what an ordinary JSON writer makes of a spin: the known members, each once, spaces between tokens at the most,
+ * numbers in plain decimals of up to 15 characters, texts in printable ASCII without escapes. All else, whether it is
+ * wrong or only unusual, is left to JSON.parse and the schema, which agree with this on what it takes.
+ */
+import type { SpinBody } from '../contract/requests.js';
+
+const SPACE = 0x20;
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const POINT = 0x2e;
+const ZERO = 0x30;
+const NINE = 0x39;
+const COLON = 0x3a;
+const BACKSLASH = 0x5c;
+const OPEN = 0x7b;
+const TILDE = 0x7e;
+const CLOSE = 0x7d;
+
+/** Decimals of so many characters are distinguished by a double (15 digits). */
+const NUMBER_CHARACTERS_MAX = 15;
+const TEXT_CHARACTERS_MAX = 128;
+
+const GAME_ID = Buffer.from('gameId"');
+const PLAYER_ID = Buffer.from('playerId"');
+const WAGER_USD = Buffer.from('wagerUsd"');
+const REQUEST_ID = Buffer.from('requestId"');
+/** No two begin with the same letter. */
+const NAMES = new Map([GAME_ID, PLAYER_ID, WAGER_USD, REQUEST_ID].map((name) => [name[0]!, name]));
+
+/** The spin that a body asks for; undefined where it must be read by other means, or is none. */
+export function readPlainSpin(bytes: Buffer): SpinBody | undefined {
+  let gameId: number | undefined;
+  let wagerUsd: number | undefined;
+  let playerId: string | undefined;
+  let requestId: string | undefined;
+  let at = afterSpaces(bytes, 0);
+  if (bytes[at] !== OPEN) return undefined;
+  do {
+    at = afterSpaces(bytes, at + 1);
+    if (bytes[at] !== QUOTE) return undefined;
+    const name = NAMES.get(bytes[at + 1]!);
+    if (name === undefined || !hasAt(bytes, at + 1, name)) return undefined;
+    at = afterSpaces(bytes, at + 1 + name.length);
+    if (bytes[at] !== COLON) return undefined;
+    at = afterSpaces(bytes, at + 1);
+    const from = at;
+    if (name === GAME_ID || name === WAGER_USD) {
+      at = afterNumber(bytes, from);
+      const value = plainNumber(bytes, from, at);
+      if (value === undefined) return undefined;
+      if (name === GAME_ID) {
+        if (gameId !== undefined || !Number.isInteger(value) || value === 0) return undefined;
+        gameId = value;
+      } else {
+        if (wagerUsd !== undefined) return undefined;
+        wagerUsd = value;
+      }
+    } else {
+      if (bytes[from] !== QUOTE) return undefined;
+      at = afterText(bytes, from + 1);
+      const characters = at - from - 1;
+      if (bytes[at] !== QUOTE || characters === 0 || characters > TEXT_CHARACTERS_MAX) return undefined;
+      const value = bytes.toString('latin1', from + 1, at);
+      at++;
+      if (name === PLAYER_ID) {
+        if (playerId !== undefined) return undefined;
+        playerId = value;
+      } else {
+        if (requestId !== undefined) return undefined;
+        requestId = value;
+      }
+    }
+    at = afterSpaces(bytes, at);
+  } while (bytes[at] === COMMA);
+  if (bytes[at] !== CLOSE || afterSpaces(bytes, at + 1) !== bytes.length) return undefined;
+  if (gameId === undefined || playerId === undefined || wagerUsd === undefined) return undefined;
+  return requestId === undefined ? { gameId, playerId, wagerUsd } : { gameId, playerId, wagerUsd, requestId };
+}
+
+function afterSpaces(bytes: Buffer, from: number): number {
+  let at = from;
+  while (bytes[at] === SPACE) at++;
+  return at;
+}
+
+function hasAt(bytes: Buffer, at: number, wanted: Buffer): boolean {
+  for (let i = 0; i < wanted.length; i++) if (bytes[at + i] !== wanted[i]) return false;
+  return true;
+}
+
+function afterText(bytes: Buffer, from: number): number {
+  let at = from;
+  for (; at < bytes.length; at++) {
+    const byte = bytes[at]!;
+    if (byte === QUOTE || byte === BACKSLASH || byte < SPACE || byte > TILDE) break;
+  }
+  return at;
+}
+
+function afterNumber(bytes: Buffer, from: number): number {
+  let at = from;
+  for (; at < bytes.length; at++) {
+    const byte = bytes[at]!;
+    if ((byte < ZERO || byte > NINE) && byte !== POINT) break;
+  }
+  return at;
+}
+
+/** An RFC 8259 number without sign and exponent, as JSON.parse reads it; undefined where it is none, or a long one. */
+function plainNumber(bytes: Buffer, from: number, end: number): number | undefined {
+  if (end === from || end - from > NUMBER_CHARACTERS_MAX) return undefined;
+  if (bytes[from] === ZERO && end - from > 1 && bytes[from + 1] !== POINT) return undefined;
+  let digits = 0;
+  let pointAt = end;
+  for (let at = from; at < end; at++) {
+    const byte = bytes[at]!;
+    if (byte !== POINT) digits = digits * 10 + byte - ZERO;
+    else if (pointAt === end) pointAt = at;
+    else return undefined;
+  }
+  if (pointAt === end) return digits;
+  const decimals = end - pointAt - 1;
+  // Both sides are exact, so the quotient is the nearest double: what every reader makes of the text.
+  return decimals === 0 || pointAt === from ? undefined : digits / 10 ** decimals;
+}

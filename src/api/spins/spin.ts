@@ -1,0 +1,305 @@
+/**
+ * POST /spin: judges a request, has it dealt, answers.
+ *
+ *   key ─> window ─> body ─> request id ─> game ─> wager ─> balance, funding ─> queue      (docs/contract.md §8.2)
+ *   here   script    here    script        here    here     script              script
+ *
+ * What is found wrong here is not answered yet: it goes with the batch as a reason to deny, because the window comes
+ * before it and a request id that is bound answers whatever became of the game since.
+ */
+
+import { ApiError, ERRORS, type ErrorEntry, type Fault } from '../../domain/errors.js';
+import type { Game, Partner } from '../../domain/game.js';
+import { decimalTextToMicros, microsToUsdText } from '../../domain/money.js';
+import { KIND } from '../../engine/cells/batch.js';
+import type { DealtSpin, SpinCommand, SpinResult } from '../../engine/cells/deal.js';
+import type { CellFailure } from '../../engine/cells/operation.js';
+import { secondPass } from '../../engine/requestIds/secondPass.js';
+import { communityBonus } from '../communal/views.js';
+import type { SpinBody } from '../contract/requests.js';
+import type { Access } from '../server/access.js';
+import { memberText } from '../server/body.js';
+import { CountedCommand, ownWindow, windowOf } from '../server/countedCommand.js';
+import type { Exchange } from '../server/exchange.js';
+import { REPLAYED, type Replies, type Window } from '../server/reply.js';
+import type { Services } from '../server/services.js';
+import { REFUSALS } from './refusals.js';
+import { type ReadBody, readBody } from './spinBody.js';
+import { spinResponse } from './spinResponse.js';
+
+export class SpinEndpoint {
+  readonly #access: Access;
+  readonly #replies: Replies;
+  readonly #services: Services;
+
+  constructor(access: Access, replies: Replies, services: Services) {
+    this.#access = access;
+    this.#replies = replies;
+    this.#services = services;
+  }
+
+  readonly handle = (exchange: Exchange): void => {
+    this.#access.partner(exchange, (partner) => exchange.takeBody(() => this.#read(exchange, partner)));
+  };
+
+  #read(exchange: Exchange, partner: Partner): void {
+    const read = readBody(exchange);
+    if (read instanceof ApiError) {
+      this.#services.spins.submit(new CountedCommand(exchange, partner, this.#replies, KIND.countSpin, read));
+      return;
+    }
+    const { gameId } = read.body;
+    const game = this.#services.catalog.game(gameId);
+    if (game !== undefined) {
+      this.#spin(exchange, partner, read, game);
+      return;
+    }
+    this.#services.catalog.refresh().then(
+      () => this.#spin(exchange, partner, read, this.#services.catalog.game(gameId)),
+      // Whether there is such a game can't be known now. The window and a bound requestId come first all the same.
+      () => this.#spin(exchange, partner, read, undefined, ERRORS.unavailable),
+    );
+  }
+
+  /** @param ifUnknown the answer where the game is not known and the requestId binds nothing */
+  #spin(
+    exchange: Exchange,
+    partner: Partner,
+    { body, text }: ReadBody,
+    found: Game | undefined,
+    ifUnknown: ErrorEntry = ERRORS.gameNotRegistered,
+  ): void {
+    const game = found !== undefined && found.partnerId === partner.partnerId ? found : undefined;
+    const isRounds = game?.table !== undefined;
+    // A game that can't be looked up now may be the one that the requestId is bound to.
+    const isUnsure = ifUnknown === ERRORS.unavailable;
+    // A requestId of a round is never that of a spin.
+    const isWager =
+      game === undefined ? isUnsure : !isRounds && isExactly(game.wagerMicros, body.wagerUsd, text);
+    let denial: ErrorEntry | undefined;
+    if (game === undefined) denial = ifUnknown;
+    else if (isRounds) denial = ERRORS.blackjackOnly;
+    else if (game.status === 'CLOSED') denial = ERRORS.raffleClosed;
+    else if (game.status === 'SUSPENDED') denial = ERRORS.gameNotActive;
+    else if (!isWager) denial = ERRORS.wagerMismatch;
+    const services = this.#services;
+    const spin = { exchange, partner, game, body, denial, isWager };
+    services.spins.submit(new DealCommand(this.#replies, services, spin, KIND.deal));
+  }
+}
+
+/** A spin request that was judged as far as it can be before it is counted. */
+interface JudgedSpin {
+  readonly exchange: Exchange;
+  readonly partner: Partner;
+  readonly game: Game | undefined;
+  readonly body: SpinBody;
+  /** Why nothing may be dealt for it. */
+  readonly denial: ErrorEntry | undefined;
+  readonly isWager: boolean;
+  /** When the partner's cell turned it away first (performance.now()), since the partner moves; absent: it was not. */
+  readonly awaySince?: number;
+}
+
+const SPIN_KINDS = ['spin', 'forcedSpin'] as const;
+
+/** What a refusal says beside its message. */
+const faultsOf = (entry: ErrorEntry, game: Game | undefined): readonly Fault[] | undefined =>
+  entry !== ERRORS.wagerMismatch || game === undefined
+    ? undefined
+    : [
+        {
+          path: '/wagerUsd',
+          message: `must be ${microsToUsdText(game.wagerMicros)}, the wager of this game`,
+        },
+      ];
+
+/**
+ * Whether a wager has exactly the decimal value of an amount. A double distinguishes decimals of up to 15 digits; only
+ * where the body has a longer number is its text looked at.
+ */
+export function isExactly(micros: number, wagerUsd: number, text: string | undefined): boolean {
+  // The nearest double of a decimal: what JSON.parse makes of every way to write it.
+  if (wagerUsd !== micros / 1_000_000) return false;
+  if (text === undefined || !/[\d.]{16}/.test(text)) return true;
+  const written = memberText(text, 'wagerUsd');
+  return written !== undefined && decimalTextToMicros(written) === micros;
+}
+
+/**
+ * A spin on its way. Where the ledger may have its requestId, it is asked after the window and what Redis binds: what they turn
+ * away or answer does not reach it.
+ */
+class DealCommand implements SpinCommand {
+  readonly cell: number;
+  readonly newestMove: number | undefined;
+  readonly kind: number;
+  readonly waitsForLedger: boolean;
+  readonly mayBeBound: boolean;
+  readonly hasOtherWager: boolean;
+  readonly partner: Partner;
+  readonly game: Game | undefined;
+  readonly gameId: number;
+  readonly playerId: string;
+  readonly requestId: string | undefined;
+  readonly mayEqual: boolean;
+  readonly clearedAt: number | undefined;
+  readonly #exchange: Exchange;
+  readonly #replies: Replies;
+  readonly #services: Services;
+  readonly #spin: JudgedSpin;
+  /** Why it was written into its batch as denied. */
+  #denial: ErrorEntry | undefined;
+
+  /** @param clearedAt the ledger was asked, and has not the requestId, as of this version of the filters */
+  constructor(replies: Replies, services: Services, spin: JudgedSpin, kind: number, clearedAt?: number) {
+    const { exchange, partner, game, body, isWager } = spin;
+    this.#exchange = exchange;
+    this.#replies = replies;
+    this.#services = services;
+    this.#spin = spin;
+    this.mayBeBound =
+      clearedAt === undefined &&
+      game !== undefined &&
+      body.requestId !== undefined &&
+      services.spins.mayForget(game);
+    this.hasOtherWager = game !== undefined && game.poolSize > 0 && spin.denial === ERRORS.wagerMismatch;
+    this.clearedAt = clearedAt;
+    this.kind = kind;
+    this.partner = partner;
+    this.cell = partner.cell;
+    this.newestMove = partner.newestMove;
+    this.game = game;
+    this.mayEqual = isWager;
+    this.waitsForLedger = services.spins.waitsForLedger(game);
+    this.gameId = body.gameId;
+    this.playerId = body.playerId;
+    this.requestId = body.requestId;
+  }
+
+  get isGone(): boolean {
+    return this.#exchange.aborted;
+  }
+
+  /** Asked when the batch is written: the spin may have waited since it was judged, or its process stood still. */
+  get isDenied(): boolean {
+    this.#denial = this.#denialNow();
+    return this.#isFinal(this.#denial);
+  }
+
+  /** A raffle that was sold out since is known by the script alone until the catalog is read again. */
+  #isFinal(denial: ErrorEntry | undefined): boolean {
+    return denial !== undefined && !(denial === ERRORS.wagerMismatch && this.hasOtherWager);
+  }
+
+  /** A switch comes after KS-4006, and before all else that a game says (docs/contract.md §8.2). */
+  #denialNow(): ErrorEntry | undefined {
+    const { denial } = this.#spin;
+    return this.game === undefined ? denial : (this.#services.spins.stopOf(this.partner) ?? denial);
+  }
+
+  resolve(result: SpinResult): void {
+    const window = windowOf(this.partner, true, result);
+    switch (result.kind) {
+      case 'dealt':
+        this.#services.spins.onDealt(this.game!, this.#answer(result, window, ''));
+        return;
+      case 'replayed':
+        // What the outcome looks like is not known here while the game can't be looked up.
+        if (this.game === undefined) this.#replies.error(this.#exchange, ERRORS.unavailable, window);
+        else this.#answer(result, window, REPLAYED);
+        return;
+      case 'partnerAway':
+        this.#follow();
+        return;
+      case 'mayBeBound':
+        this.#askLedger(result, window);
+        return;
+      case 'raffleClosed':
+        // Terminal, so not said while the last tickets could still come back: what is not booked a rebuild sells again.
+        this.#services.spins.isSoldOut(this.game!).then((isSoldOut) => {
+          const entry = isSoldOut ? ERRORS.raffleClosed : ERRORS.unavailable;
+          this.#replies.error(this.#exchange, entry, window);
+        });
+        return;
+      case 'limited':
+        this.#refuse(ERRORS.spinRateExceeded, window);
+        return;
+      case 'refused': {
+        const denial = result.refusal === 'denied' ? this.#denial : undefined;
+        this.#refuse(denial ?? REFUSALS[result.refusal], window);
+        return;
+      }
+      case 'counted':
+        this.#refuse(ERRORS.spinFailed, window);
+    }
+  }
+
+  fail({ mayHaveRun }: CellFailure): void {
+    const entry = mayHaveRun && this.requestId !== undefined ? ERRORS.spinInProgress : ERRORS.unavailable;
+    this.#replies.error(this.#exchange, entry, ownWindow(this.partner, true));
+  }
+
+  #refuse(entry: ErrorEntry, window: Window): void {
+    this.#replies.error(this.#exchange, entry, window, { details: faultsOf(entry, this.game) });
+  }
+
+  /** The partner moves to another cell: nothing was done, and the spin goes on there. */
+  #follow(): void {
+    const services = this.#services;
+    const { awaySince = performance.now() } = this.#spin;
+    services.spins.whereIs(this.partner, awaySince).then((partner) => {
+      if (partner === undefined) this.fail({ kind: 'refused', mayHaveRun: false });
+      else {
+        const spin = { ...this.#spin, partner, awaySince };
+        services.spins.submit(new DealCommand(this.#replies, services, spin, this.kind));
+      }
+    });
+  }
+
+  /** The request has counted, Redis does not bind its requestId, and the ledger may. */
+  #askLedger(counted: SpinResult, window: Window): void {
+    const services = this.#services;
+    const { isWager } = this.#spin;
+    const asked = { kinds: SPIN_KINDS, gameId: this.gameId, playerId: this.playerId, mayEqual: isWager };
+    services.spins.findBound(this.partner, this.requestId!, this.game).then(
+      (found) => {
+        const denial = this.#denialNow();
+        const pass = secondPass(found, { ...asked, isDenied: this.#isFinal(denial) });
+        switch (pass.outcome) {
+          case 'replay': {
+            const { spinId, outcomeCode, balanceMicros, tail } = pass.entry;
+            const { remaining, timeMs } = counted;
+            this.resolve({ kind: 'replayed', spinId, outcomeCode, balanceMicros, tail, remaining, timeMs });
+            return;
+          }
+          case 'again':
+            services.spins.submit(
+              new DealCommand(this.#replies, services, this.#spin, KIND.dealCounted, pass.clearedAt),
+            );
+            return;
+          default:
+            this.#refuse(pass.outcome === 'conflict' ? ERRORS.requestIdReused : denial!, window);
+        }
+      },
+      () => this.#replies.error(this.#exchange, ERRORS.unavailable, window),
+    );
+  }
+
+  /** @returns the payout, micro-USD; undefined: a tester chose it */
+  #answer(result: DealtSpin, window: Window, headers: string): number | undefined {
+    const game = this.game!;
+    const { spinId, outcomeCode, tail } = result;
+    const { notice } = tail;
+    let { balanceMicros } = result;
+    let bonus: string | undefined;
+    if (notice !== undefined) {
+      if (notice.isTrigger) balanceMicros += notice.shareMicros;
+      bonus = JSON.stringify(communityBonus(this.#services.spinIds, this.partner.partnerId, notice));
+    }
+    const fragment = game.fragments[outcomeCode]!;
+    const response = spinResponse(spinId, fragment, balanceMicros, this.requestId, tail, bonus);
+    this.#replies.json(this.#exchange, 200, response, window, headers);
+    return tail.isForced ? undefined : game.payoutMicros[outcomeCode]!;
+  }
+}

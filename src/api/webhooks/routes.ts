@@ -1,0 +1,123 @@
+/** Webhooks: registration, list, deletion and delivery history (docs/contract.md §13.4); the operator sends again. */
+import { randomBytes } from 'node:crypto';
+import type { Judgement } from '../../domain/destination.js';
+import { ApiError, ERRORS, type ErrorEntry, type Fault, invalid } from '../../domain/errors.js';
+import type { Partner } from '../../domain/game.js';
+import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
+import { FAULTS_MAX } from '../../domain/validation.js';
+import { webhookSecret } from '../../domain/webhook.js';
+import { EVENT_TYPES, type WebhookBody } from '../contract/requests.js';
+import type { JsonObject } from '../server/body.js';
+import { pathId } from '../server/found.js';
+import { type Route, route } from '../server/route.js';
+import type { Services } from '../server/services.js';
+import * as contract from './contract.js';
+
+export const SECRET_BYTES = 32;
+/** What is no id can't be asked for: not all of it is text to the database. */
+export const DELIVERY_ID = /^dlv_[0-9a-f]{32}$/;
+
+export const webhookRefused = (state: 'missing' | 'foreign'): ApiError =>
+  new ApiError(state === 'foreign' ? ERRORS.webhookForeign : ERRORS.webhookNotFound);
+
+/** What is wrong with the event types of a registration: all of it, as far as an answer tells it. */
+function eventFaults(events: unknown): Fault[] {
+  const known: readonly string[] = EVENT_TYPES;
+  if (!Array.isArray(events)) return [{ path: '/events', message: 'must be an array of event types' }];
+  if (events.length === 0) return [{ path: '/events', message: 'must name at least one event type' }];
+  // Those that are right are as many as there are types: the rest of so many are faults.
+  const looked = events.slice(0, FAULTS_MAX + known.length);
+  return looked.flatMap((event, i): Fault[] => {
+    const path = `/events/${i}`;
+    if (!known.includes(event)) return [{ path, message: `must be one of ${known.join(', ')}` }];
+    return looked.indexOf(event) < i ? [{ path, message: 'is there twice' }] : [];
+  });
+}
+
+/**
+ * Checks a registration, or a change of one.
+ * @param required members that must be there
+ * @throws ApiError with up to {@link FAULTS_MAX} faults in `details`; its code is that of the first of: a field that is missing
+ *   (KS-4102), the URL (KS-4106, KS-4217), the event types (KS-4107).
+ */
+export async function checked(
+  body: JsonObject,
+  judge: (url: string) => Promise<Judgement>,
+  required: readonly string[],
+): Promise<{ url: string | undefined; events: string[] | undefined }> {
+  const { url, events } = body;
+  const faults: Fault[] = [];
+  let entry: ErrorEntry | undefined;
+  const add = (wrong: ErrorEntry, found: readonly Fault[]): void => {
+    if (found.length === 0) return;
+    entry ??= wrong;
+    faults.push(...found);
+  };
+  for (const name of required) {
+    if (body[name] === undefined) add(ERRORS.fieldMissing, [{ path: `/${name}`, message: 'is required' }]);
+  }
+  if (url !== undefined) {
+    const { refusal, message = '' }: Judgement =
+      typeof url === 'string' ? await judge(url) : { refusal: 'invalid', message: 'must be a string' };
+    const wrong = refusal === 'disallowed' ? ERRORS.webhookDestinationDisallowed : ERRORS.invalidWebhookUrl;
+    if (refusal !== undefined) add(wrong, [{ path: '/url', message }]);
+  }
+  if (events !== undefined) add(ERRORS.invalidWebhookEvents, eventFaults(events));
+  if (entry !== undefined) throw new ApiError(entry, { details: faults.slice(0, FAULTS_MAX) });
+  return { url, events } as { url: string | undefined; events: string[] | undefined };
+}
+
+/** Of the webhook that a path names. @throws ApiError where the partner has no such webhook */
+export async function webhookIdOf(
+  { store }: Services,
+  { partnerId }: Partner,
+  text: string,
+): Promise<number> {
+  const id = pathId(text);
+  const state = id === undefined ? 'missing' : await store.webhooks.state(partnerId, id);
+  if (id === undefined || state !== 'found') throw webhookRefused(state === 'foreign' ? state : 'missing');
+  return id;
+}
+
+export const webhookRoutes = (services: Services): Route[] => {
+  const { store } = services;
+  return [
+    route(contract.registerWebhook, async ({ partner, body }) => {
+      const { partnerId, environment } = partner;
+      const judge = (text: string) => services.webhooks.judgeUrl(text, environment);
+      const { url, events } = (await checked(body, judge, ['url', 'events'])) as Required<WebhookBody>;
+      const secret = webhookSecret(randomBytes(SECRET_BYTES));
+      const sealed = services.webhooks.sealSecret(secret);
+      const row = await store.webhooks.create({ partnerId, url, events, secret: sealed });
+      if (row === undefined) throw new ApiError(ERRORS.capReached);
+      return { ...row, secret };
+    }),
+    route(contract.listWebhooks, async ({ partner }) => {
+      return { webhooks: await store.webhooks.list(partner.partnerId) };
+    }),
+    route(contract.deleteWebhook, async ({ partner, params }) => {
+      const id = pathId(params.id);
+      const result = id === undefined ? 'missing' : await store.webhooks.delete(partner.partnerId, id);
+      if (result !== 'deleted') throw webhookRefused(result);
+      return undefined;
+    }),
+    route(contract.listDeliveries, async ({ partner, params, query }) => {
+      const id = await webhookIdOf(services, partner, params.id);
+      const { page = 1, limit } = query;
+      const { deliveries, total } = await store.webhooks.deliveryPage(id, page, limit);
+      return { deliveries, page, limit, total };
+    }),
+    route(contract.resendFailed, async ({ actor, body }) => {
+      const time = timeOf(body.since);
+      if (time === undefined) throw invalid([{ path: '/since', message: NO_TIME }]);
+      return { resent: await store.deliveries.resendFailed(actor, time) };
+    }),
+    route(contract.resendDelivery, async ({ actor, params }) => {
+      const id = params.id;
+      const result = DELIVERY_ID.test(id) ? await store.deliveries.resend(actor, id) : 'missing';
+      if (result === 'missing') throw new ApiError(ERRORS.notFound);
+      if (result === 'webhook-deleted') throw new ApiError(ERRORS.webhookNotFound);
+      return { resent: 1 };
+    }),
+  ];
+};

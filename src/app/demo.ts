@@ -1,0 +1,88 @@
+/** What a first start on embedded stores makes, so that the service can be tried at once: a sandbox partner and its games. */
+
+import { initialSettings } from '../api/partners/routes.js';
+import type { Store } from '../api/server/store.js';
+import { storedKey } from '../domain/apiKey.js';
+import { DEMO_SHEET } from '../domain/demoSheet.js';
+import { RAFFLE as RAFFLE_KIND } from '../domain/games/raffle.js';
+import { SLOT } from '../domain/games/slot.js';
+import { checkParSheet, type ParSheet } from '../domain/par.js';
+
+const SLUG = 'demo';
+/** Below the smallest win of the game: every fifth spin makes an event, so that a webhook is tried within a minute. */
+const LARGE_WIN_MICROS = 400_000;
+const ACTOR = 'first start';
+
+/** 1,000 tickets at 1 USD, which pay 0.9 of what they cost. */
+const RAFFLE = {
+  displayName: 'Demo Raffle',
+  configName: 'DEMO_RAFFLE',
+  table: {
+    ticketPriceUsd: 1,
+    poolSize: 1000,
+    prizes: [
+      { prizeName: 'Weekend in the mountains', prizeTier: 6, valueUsd: 300, count: 1 },
+      { prizeName: 'Dinner for two', prizeTier: 4, valueUsd: 50, count: 4 },
+      { prizeName: 'Cinema ticket', prizeTier: 2, valueUsd: 10, count: 20 },
+      { prizeName: 'A ticket and a half', prizeTier: 1, valueUsd: 1.5, count: 133 },
+      { prizeName: 'Half a ticket', prizeTier: 1, valueUsd: 0.5, count: 1 },
+    ],
+  },
+};
+
+export interface Demo {
+  readonly gameId: number;
+  readonly wagerUsd: number;
+  readonly raffleId: number;
+  readonly ticketPriceUsd: number;
+}
+
+/**
+ * Makes the demo partner with its games, where they are not there, and lets the key in.
+ * @param apiKey the demo partner's key, kept by the caller from start to start.
+ */
+export async function seedDemo(store: Store, apiKey: string): Promise<Demo> {
+  const partners = await store.partners.list();
+  const partner =
+    partners.find(({ slug }) => slug === SLUG) ??
+    (await store.partners.create(ACTOR, {
+      slug: SLUG,
+      name: 'Demo partner',
+      environment: 'sandbox',
+      ...initialSettings('sandbox'),
+      largeWinThresholdMicros: LARGE_WIN_MICROS,
+    }));
+  if (typeof partner === 'string') throw new Error('The demo partner was made by another process just now');
+  const { partnerId } = partner;
+  if ((await store.apiKeys.list(partnerId)).length === 0) {
+    await store.apiKeys.issue(ACTOR, { partnerId, ...storedKey(apiKey), name: 'demo', expiresAt: null });
+  }
+  const games = await store.games.list(partnerId);
+  let game = games.find(({ gameType }) => gameType === SLOT.gameType);
+  if (game === undefined) {
+    const checked = checkParSheet(DEMO_SHEET);
+    if ('faults' in checked)
+      throw new Error(`The demo PAR sheet is wrong: ${JSON.stringify(checked.faults)}`);
+    const { parSheetId } = (await store.parSheets.store(partnerId, checked.sheet))!;
+    const made = await store.games.register({
+      partnerId,
+      parSheetId,
+      configName: 'DEMO_SEVENS',
+      displayName: 'Demo Sevens',
+    });
+    if (typeof made === 'string') throw new Error(`The demo game was refused: ${made}`);
+    game = made;
+  }
+  const raffle =
+    games.find(({ gameType }) => gameType === RAFFLE_KIND.gameType) ??
+    (await store.raffles.create(ACTOR, { partnerId, ...RAFFLE }));
+  if (raffle === 'name-taken') throw new Error('The demo raffle was made by another process just now');
+  const sheet: ParSheet | undefined = (await store.parSheets.find(game.parSheetId!))?.sheet;
+  const table = (await store.games.find(raffle.gameId))?.raffle?.table;
+  return {
+    gameId: game.gameId,
+    wagerUsd: sheet?.denominationUsd ?? DEMO_SHEET.denominationUsd,
+    raffleId: raffle.gameId,
+    ticketPriceUsd: table?.ticketPriceUsd ?? RAFFLE.table.ticketPriceUsd,
+  };
+}

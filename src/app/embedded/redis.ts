@@ -1,0 +1,117 @@
+/**
+ * A real Redis (or Valkey) on a loopback port, with its log in the data folder: every answered write is on disk
+ * (`appendfsync always`) and nothing is ever evicted.
+ */
+import { join } from 'node:path';
+import { ownFolder } from '../../platform/privateFolder.js';
+import { keptPort, newPassword, readOrCreateSecret, writeFileAtomic } from './dataDir.js';
+import { endOrphans } from './orphans.js';
+import { askRedis } from './redisQuestion.js';
+import { findRedisProgram, REDIS_PROGRAM_NAMES, redisEnvironment } from './redisServer.js';
+import type { EmbeddedOptions, EmbeddedStore } from './store.js';
+import { supervise } from './supervisor.js';
+
+const STOP_SIGNALS = ['SIGTERM'] as const;
+const STOP_DEADLINE_MS = 15_000;
+
+/** What a server is started with beside its data. */
+export interface RedisServerOptions {
+  /** Where the server keeps its data; made where it is missing. */
+  readonly folder: string;
+  readonly password: string;
+  /** Further lines of its configuration, once its port is known. */
+  readonly settings?: () => Promise<string>;
+}
+
+/**
+ * Starts the server on the data in `<dataDir>/redis`; resolves when it has loaded its log and answers.
+ * The caller holds the data folder's lock. Throws SetupError where there is no server program to be had.
+ */
+export async function startEmbeddedRedis(options: EmbeddedOptions): Promise<EmbeddedStore> {
+  options.progress('Starting Redis …');
+  const folder = join(options.dataDir, 'redis');
+  return startRedisServer(options, { folder, password: await keptPassword(folder) });
+}
+
+/** The password of the servers of a folder, made at their first start. */
+export const keptPassword = (folder: string): Promise<string> =>
+  readOrCreateSecret(join(folder, 'password'), newPassword);
+
+/** Starts one server; see {@link startEmbeddedRedis}. */
+export async function startRedisServer(
+  { cacheDir, progress, onEvent }: EmbeddedOptions,
+  { folder, password, settings }: RedisServerOptions,
+): Promise<EmbeddedStore> {
+  const program = await findRedisProgram(cacheDir, progress);
+  await ownFolder(folder, 'The folder');
+  const configFile = join(folder, 'redis.conf');
+  const mark = { programs: REDIS_PROGRAM_NAMES, argument: configFile };
+  const stopping = { stopSignals: STOP_SIGNALS, stopDeadlineMs: STOP_DEADLINE_MS, onEvent };
+
+  let port = 0;
+  let answered = false;
+  const supervisor = await supervise({
+    name: 'redis',
+    logFile: join(folder, 'redis.log'),
+    ...stopping,
+    launch: async () => {
+      await endOrphans({ mark, ...stopping });
+      // Once the URL is given out the port is fixed; before, a port that somebody took a moment ago is given up.
+      if (!answered) port = await keptPort(join(folder, 'port'));
+      const more = settings === undefined ? '' : await settings();
+      await writeFileAtomic(configFile, configuration({ folder, port, password }) + more);
+      return { file: program.file, args: [configFile], env: redisEnvironment(program), cwd: folder };
+    },
+    isReady: async () => {
+      const ready = await answersPing(port, password);
+      answered ||= ready;
+      return ready;
+    },
+  });
+  return {
+    url: `redis://:${password}@127.0.0.1:${port}/0`,
+    pid: () => supervisor.pid(),
+    stop: () => supervisor.stop(),
+  };
+}
+
+/** The password stands in this file and not among the arguments, which every user of the machine can read. */
+function configuration({
+  folder,
+  port,
+  password,
+}: {
+  folder: string;
+  port: number;
+  password: string;
+}): string {
+  return `# Written anew at each start.
+bind 127.0.0.1
+port ${port}
+protected-mode yes
+requirepass ${password}
+daemonize no
+# The command line stays as it was given: a later start knows a server of this folder by it.
+set-proc-title no
+
+dir ${JSON.stringify(folder)}
+appendonly yes
+appendfsync always
+no-appendfsync-on-rewrite no
+aof-use-rdb-preamble yes
+aof-load-truncated yes
+# A spin adds some 330 bytes to the log and 46 to what a rewrite leaves: by the defaults rewrites cost as much as spins.
+auto-aof-rewrite-percentage 200
+auto-aof-rewrite-min-size 256mb
+rdbcompression no
+save ""
+maxmemory-policy noeviction
+`;
+}
+
+/** Whether our own server answers there, which only it can with this password, and has finished loading. */
+const answersPing = (port: number, password: string): Promise<boolean> =>
+  askRedis(`redis://:${password}@127.0.0.1:${port}`, ['PING']).then(
+    (reply) => reply === 'PONG',
+    () => false,
+  );

@@ -1,0 +1,109 @@
+/**
+ * The program of the embedded Redis: one from PATH, else one fetched earlier, else one fetched now from the packages of
+ * the Debian family and unpacked into the cache folder. Nothing is installed on the system and no service is started.
+ */
+import { execFile } from 'node:child_process';
+import { constants } from 'node:fs';
+import { access, readdir } from 'node:fs/promises';
+import { delimiter, join } from 'node:path';
+import { promisify } from 'node:util';
+import { reasonOf, SetupError } from '../../platform/setupError.js';
+import { fetchPackages, hasApt } from './debianPackages.js';
+import { movedClock } from './movedClock.js';
+
+export interface RedisProgram {
+  file: string;
+  /** What LD_LIBRARY_PATH must hold for it; empty for a server of the system. */
+  libraryFolders: readonly string[];
+}
+
+/** Effects-only script replication and the multi-part append-only log begin with this version. */
+const MAJOR_MIN = 7;
+const PROGRAMS = ['valkey-server', 'redis-server'] as const;
+const PACKAGES = ['redis-server', 'redis-tools'];
+/** Where servers are put that a bare PATH, e.g. of a service manager, doesn't name. */
+const USUAL_FOLDERS = ['/usr/local/bin', '/usr/bin', '/usr/sbin', '/opt/homebrew/bin'] as const;
+const VERSION_TIMEOUT_MS = 5_000;
+
+export const REDIS_PROGRAM_NAMES: readonly string[] = PROGRAMS;
+
+const run = promisify(execFile);
+
+/** Throws SetupError, saying what to install, where no server is found or can be fetched. */
+export async function findRedisProgram(
+  cacheDir: string,
+  progress: (line: string) => void,
+): Promise<RedisProgram> {
+  const fetchedFolder = join(cacheDir, `redis-server-${process.platform}-${process.arch}`);
+  const found = (await findInPath()) ?? (await inFolder(fetchedFolder));
+  if (found) return found;
+
+  const advice = `install redis-server or valkey-server ${MAJOR_MIN}.0 or later, or set REDIS_URL`;
+  if (!(await hasApt())) throw new SetupError(`no Redis server found: ${advice}`);
+  progress('Fetching redis-server …');
+  try {
+    await fetchPackages(cacheDir, fetchedFolder, {
+      packages: PACKAGES,
+      withLibrariesOf: 'redis-server',
+      runs: async (folder) => (await inFolder(folder)) !== undefined,
+      complaint: `the redis-server of this system's packages does not run or is older than ${MAJOR_MIN}.0`,
+    });
+    const program = await inFolder(fetchedFolder);
+    if (!program) throw new Error(`the redis-server in ${fetchedFolder} does not run`);
+    return program;
+  } catch (error) {
+    throw new SetupError(`no Redis server found, nor fetched with apt-get (${reasonOf(error)}): ${advice}`, {
+      cause: error,
+    });
+  }
+}
+
+async function findInPath(): Promise<RedisProgram | undefined> {
+  const folders = new Set([...(process.env.PATH ?? '').split(delimiter).filter(Boolean), ...USUAL_FOLDERS]);
+  for (const name of PROGRAMS) {
+    for (const folder of folders) {
+      const program = { file: join(folder, name), libraryFolders: [] };
+      if (await isUsable(program)) return program;
+    }
+  }
+  return undefined;
+}
+
+/** The server in a folder of unpacked packages. */
+async function inFolder(folder: string): Promise<RedisProgram | undefined> {
+  const libraryFolders: string[] = [];
+  for (const base of ['usr/lib', 'lib']) {
+    const names = await readdir(join(folder, base)).catch(() => []);
+    libraryFolders.push(
+      ...names.filter((name) => name.includes('-linux-')).map((name) => join(folder, base, name)),
+    );
+  }
+  const program = { file: join(folder, 'usr/bin/redis-server'), libraryFolders };
+  return (await isUsable(program)) ? program : undefined;
+}
+
+/** Whether it runs here at all, with its libraries, and is new enough. */
+async function isUsable(program: RedisProgram): Promise<boolean> {
+  try {
+    await access(program.file, constants.X_OK);
+    const { stdout } = await run(program.file, ['--version'], {
+      env: redisEnvironment(program),
+      timeout: VERSION_TIMEOUT_MS,
+    });
+    // `Redis server v=7.0.15 sha=…` or `Valkey server v=8.1.1 sha=…`
+    return Number(/\bv=(\d+)\./.exec(stdout)?.[1] ?? 0) >= MAJOR_MIN;
+  } catch {
+    return false;
+  }
+}
+
+/** The server gets none of this process's environment but what it needs to run: no secrets of the service. */
+export function redisEnvironment(program: RedisProgram): NodeJS.ProcessEnv {
+  const libraries = [...program.libraryFolders, process.env.LD_LIBRARY_PATH ?? ''].filter(Boolean);
+  return {
+    PATH: process.env.PATH ?? '',
+    LC_ALL: 'C',
+    ...movedClock(),
+    ...(libraries.length > 0 ? { LD_LIBRARY_PATH: libraries.join(':') } : {}),
+  };
+}

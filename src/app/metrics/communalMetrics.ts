@@ -1,0 +1,56 @@
+/** What a worker says of the communal progressives of the cells that it writes, whenever it is scraped. */
+
+import { type BookedPot, bookedPots } from '../../engine/communal/communal.store.js';
+import type { Ownership } from '../../engine/ledger/ownership.js';
+import type { Sql } from '../../postgres/client.js';
+import type { Metrics } from './metrics.js';
+import { singleFlight } from './scraped.js';
+
+export interface CommunalMetricsParts {
+  readonly metrics: Metrics;
+  readonly sql: Sql;
+  readonly ownership: Pick<Ownership, 'cells'>;
+  /** Games that have series of their own, at the most: those that were spun last. */
+  readonly gamesMax: number;
+}
+
+export function registerCommunalMetrics({ metrics, sql, ownership, gamesMax }: CommunalMetricsParts): void {
+  const pots = singleFlight(() => bookedPots(sql, ownership.cells, gamesMax));
+  metrics.gaugeBy(
+    'spindle_communal_progress_spins',
+    'Spins that the communal progressive of a game has counted',
+    'game',
+    async () => (await pots()).map(({ gameId, progress }) => [gameId, Number(progress)]),
+  );
+  metrics.gaugeBy(
+    'spindle_communal_budget_usd',
+    'Left of the promotional budget of a communal progressive',
+    'game',
+    async () => (await pots()).map(({ gameId, budgetMicros }) => [gameId, Number(budgetMicros) / 1e6]),
+  );
+  metrics.counterBy(
+    'spindle_communal_paid_usd_total',
+    'Shares of a communal progressive in the ledger',
+    'game',
+    async () => (await pots()).map(({ gameId, paidMicros }) => [gameId, Number(paidMicros) / 1e6]),
+  );
+  metrics.gaugeBy(
+    'spindle_communal_smallest_tier_usd',
+    'What the smallest tier of an enabled communal progressive pays: with less budget it is exhausted',
+    'game',
+    async () => (await pots()).map((pot) => [pot.gameId, ofTiersUsd(pot, Math.min)]),
+  );
+  metrics.gaugeBy(
+    'spindle_communal_largest_tier_usd',
+    'What the largest tier of an enabled communal progressive pays',
+    'game',
+    async () => (await pots()).map((pot) => [pot.gameId, ofTiersUsd(pot, Math.max)]),
+  );
+}
+
+/** One of the amounts of a pot's tiers; undefined: the pot is not enabled. */
+const ofTiersUsd = (
+  { rules }: Pick<BookedPot, 'rules'>,
+  choose: (...amounts: number[]) => number,
+): number | undefined =>
+  rules.enabled ? choose(...rules.tiers.map(({ amountMicros }) => amountMicros)) / 1e6 : undefined;

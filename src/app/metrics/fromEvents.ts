@@ -1,0 +1,153 @@
+/** Counts what happens. The spin path does not go through events: it counts by itself. */
+import { TIERS_MAX } from '../../domain/communal.js';
+import type { BackgroundTask, EventEmitter } from '../../engine/processEvents.js';
+import type { Metrics } from './metrics.js';
+
+/** Which store held up a task, as `spindle_store_errors_total` calls it. */
+const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
+  flush: 'ledger',
+  'ledger partition': 'ledger',
+  'partner move': 'ledger',
+  'cell lease renewal': 'ledger',
+  'stalled transactions': 'ledger',
+  'cell preparation': 'ledger',
+  'block replenishment': 'blocks',
+  cleanup: 'redis',
+  'hours of traffic': 'postgres',
+  'player checkpoint': 'postgres',
+  'request id release': 'postgres',
+  'round timeout': 'postgres',
+  'raffle void': 'postgres',
+  'look for work': 'postgres',
+  'lost spins': 'postgres',
+  'answered entries': 'postgres',
+  'position file': 'position file',
+  'public log': 'postgres',
+  'witnesses of the public log': 'postgres',
+  'evidence of the public log': 'redis',
+  'copies of the public log': 'log copies',
+  'outcome removal': 'postgres',
+  'audit anchor': 'postgres',
+  'ledger storage': 'postgres',
+  'day completeness check': 'redis',
+  'webhook delivery': 'postgres',
+  'game status notices': 'postgres',
+  'webhook retention': 'postgres',
+  'API key expiry check': 'postgres',
+  'API sunset reminder': 'postgres',
+  'e-mail delivery': 'postgres',
+  'overdue settlement notice': 'postgres',
+  'RTP judgement': 'postgres',
+  'process registry': 'postgres',
+  'key replacement': 'postgres',
+  'program check': 'postgres',
+  'significant events': 'postgres',
+};
+
+export function subscribeMetrics(events: EventEmitter, metrics: Metrics): void {
+  events.on('TaskFailed', ({ task }) => metrics.storeErrors.inc({ store: STORE_OF_TASK[task] }));
+  events.on('CatalogStale', () => metrics.storeErrors.inc({ store: 'postgres' }));
+  events.on('ClockRefused', () => metrics.clockRefusals.inc());
+  events.on('FlushCommitted', ({ seconds }) => metrics.flushSeconds.observe(seconds));
+  events.on('LedgerCommitted', ({ entries, lagSeconds }) => {
+    metrics.flushEntries.inc(entries);
+    metrics.flushLagSeconds.observe(lagSeconds);
+  });
+  events.on('BlockMade', ({ outcomes, makeSeconds, totalSeconds }) => {
+    metrics.blockOutcomes.inc(outcomes);
+    metrics.blockPoolSeconds.inc(makeSeconds);
+    metrics.blockMakeSeconds.observe(totalSeconds);
+  });
+  countMoves(events, metrics);
+  countRefunds(events, metrics);
+  events.on('RebuildStarted', () => metrics.recoveriesUnderWay.inc());
+  events.on('RebuildFailed', () => metrics.recoveriesUnderWay.dec());
+  events.on('CellRebuilt', ({ voided, seconds }) => {
+    metrics.recoveriesUnderWay.dec();
+    metrics.recoverySeconds.observe(seconds);
+    metrics.outcomesVoided.inc(voided);
+  });
+  events.on('SettlementReportMade', ({ status }) => metrics.settlementReports.inc({ status }));
+  events.on('SettlementFailed', () => metrics.settlementFaults.inc());
+  events.on('DeliveryAttempted', ({ result, seconds }) => {
+    metrics.webhookAttempts.inc({ result });
+    metrics.webhookAttemptSeconds.observe(seconds);
+  });
+  countLostSpins(events, metrics);
+  countEmails(events, metrics);
+  countCommunalEvents(events, metrics);
+  events.on('PostgresDurabilityChanged', ({ volatile }) =>
+    metrics.postgresVolatile.set(volatile.length > 0 ? 1 : 0),
+  );
+  events.on('DurabilityChanged', ({ volatile }) => metrics.redisVolatile.set(volatile.length > 0 ? 1 : 0));
+}
+
+function countMoves(events: EventEmitter, metrics: Metrics): void {
+  const counts = { moved: 0, given_up: 0 };
+  let stopped = 0;
+  metrics.counters(
+    'spindle_partner_moves_total',
+    'Moves of partners to other cells that this process carried out, by result: moved, given_up',
+    () => Object.entries(counts).map(([result, value]) => ({ labels: { result }, value })),
+  );
+  metrics.counters(
+    'spindle_partner_move_stopped_seconds_total',
+    'Seconds for which nothing was dealt for partners that moved to another cell',
+    () => [{ labels: {}, value: stopped }],
+  );
+  events.on('PartnerMoved', ({ stoppedSeconds }) => {
+    counts.moved++;
+    stopped += stoppedSeconds;
+  });
+  events.on('PartnerMoveGivenUp', () => counts.given_up++);
+}
+
+function countRefunds(events: EventEmitter, metrics: Metrics): void {
+  const counts = { refunded: 0, failed: 0 };
+  metrics.counters(
+    'spindle_raffle_refunds_total',
+    'Tickets of voided raffles that this process refunded, or found that it can not, by result: refunded, failed',
+    () => Object.entries(counts).map(([result, value]) => ({ labels: { result }, value })),
+  );
+  events.on('TicketRefunded', ({ result }) => counts[result]++);
+}
+
+/** A series for each tier and status: no more than twenty. */
+function countCommunalEvents(events: EventEmitter, metrics: Metrics): void {
+  const series = new Map<string, { labels: { tier: number; status: string }; value: number }>();
+  for (let tier = 1; tier <= TIERS_MAX; tier++)
+    for (const status of ['PAID', 'SKIPPED_BUDGET'])
+      series.set(`${tier} ${status}`, { labels: { tier, status }, value: 0 });
+  metrics.counters(
+    'spindle_communal_events_total',
+    'Events of communal progressives that this process booked, by tier level and status',
+    () => [...series.values()],
+  );
+  events.on('CommunalEventsBooked', ({ events: booked }) => {
+    for (const { tierLevel, status } of booked) series.get(`${tierLevel} ${status}`)!.value++;
+  });
+}
+
+function countLostSpins(events: EventEmitter, metrics: Metrics): void {
+  let lost = 0;
+  events.on('SpinsLost', ({ spins, notRemembered }) => {
+    lost += spins + notRemembered;
+  });
+  metrics.counters(
+    'spindle_lost_spins_total',
+    'Spins that this process answered and that are lost since a replica took over (table lost_spins)',
+    () => [{ labels: {}, value: lost }],
+  );
+}
+
+function countEmails(events: EventEmitter, metrics: Metrics): void {
+  const counts = new Map(['sent', 'failed', 'exhausted', 'unsent'].map((result) => [result, 0]));
+  const add = (result: string, emails: number): void => void counts.set(result, counts.get(result)! + emails);
+  metrics.counters(
+    'spindle_emails_total',
+    'E-mails by result: sent, failed (an attempt), exhausted (the last one), unsent (there is no SMTP_URL)',
+    () => [...counts].map(([result, value]) => ({ labels: { result }, value })),
+  );
+  events.on('EmailAttempted', ({ result }) => add(result, 1));
+  events.on('EmailsLeftUnsent', ({ emails }) => add('unsent', emails));
+}

@@ -1,0 +1,313 @@
+/**
+ * The metrics (Prometheus). What the spin path counts is counted in plain numbers and histograms of our own, which cost
+ * nanoseconds, and handed to prom-client when it is scraped; everything else uses prom-client directly.
+ *
+ * Each process is scraped by itself. What it did is to be summed over processes; what is so of a cell is said by the worker
+ * that writes the cell, and to be summed, too; what is so of a store is said by each worker alike: the largest is taken.
+ */
+import { performance } from 'node:perf_hooks';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, type Metric, Registry } from 'prom-client';
+import type { Static } from '#typebox';
+import type { FrontEndProcess } from '../../api/contract/requests.js';
+import { ERRORS } from '../../domain/errors.js';
+import { FastHistogram } from './fastHistogram.js';
+import { PartnerTraffic } from './partnerTraffic.js';
+import { inTime, type Sample, Scraped, type Series } from './scraped.js';
+
+/** What an operator is shown of a process. */
+export type ProcessFigures = Readonly<Omit<Static<typeof FrontEndProcess>, 'id'>>;
+
+export const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+const LAG_BUCKETS = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2.5, 5, 15, 60, 300, 1800];
+const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+
+/** What a spin may be answered with that spends the error budget: there from the start, so that the first one counts. */
+const SPIN_FAILURES = [
+  ERRORS.spinInProgress,
+  ERRORS.queueExhausted,
+  ERRORS.internal,
+  ERRORS.unavailable,
+  ERRORS.spinFailed,
+  ERRORS.authenticationFailed,
+  ERRORS.noBlockServable,
+];
+
+/** A timer measures how late it comes. At the library's 10 ms it wakes an idle process more often than all else together. */
+const EVENT_LOOP_SAMPLED_MS = 100;
+
+export class Metrics {
+  readonly registry = new Registry();
+  readonly partners = new PartnerTraffic();
+  readonly #errors: Counter;
+  readonly #requests = new FastHistogram('operation', LATENCY_BUCKETS);
+  readonly #batchSize = new FastHistogram('script', BATCH_BUCKETS);
+  readonly #batchSeconds = new FastHistogram('script', LATENCY_BUCKETS);
+  readonly faults: Counter;
+  readonly flushSeconds: Histogram;
+  readonly flushEntries: Counter;
+  readonly flushLagSeconds: Histogram;
+  readonly blockMakeSeconds: Histogram;
+  readonly blockOutcomes: Counter;
+  readonly blockPoolSeconds: Counter;
+  readonly storeErrors: Counter;
+  readonly clockRefusals = new Counter({
+    name: 'spindle_clock_refusals_total',
+    help: 'Calls of cells that were refused because clocks differ',
+    registers: [this.registry],
+  });
+  readonly recoveriesUnderWay: Gauge;
+  readonly recoverySeconds: Histogram;
+  readonly outcomesVoided: Counter;
+  readonly ackSeconds: Histogram;
+  readonly redisVolatile: Gauge;
+  readonly postgresVolatile = new Gauge({
+    name: 'spindle_postgres_volatile',
+    help: '1 while Postgres may lose what it commits',
+    registers: [this.registry],
+  });
+  readonly settlementReports: Counter;
+  readonly settlementFaults: Counter;
+  readonly webhookAttempts: Counter;
+  readonly webhookAttemptSeconds: Histogram;
+  #dealt = 0;
+  #forced = 0;
+  // Sums for a graph, which is drawn in doubles: the books are the ledger.
+  #wageredMicros = 0;
+  #paidMicros = 0;
+
+  constructor() {
+    const registers = [this.registry];
+    collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: EVENT_LOOP_SAMPLED_MS });
+    this.#histogram(
+      'spindle_http_request_seconds',
+      'Time from a request to its answer, by operation and class of status',
+      this.#requests,
+    );
+    this.#histogram('spindle_batch_size', 'Requests in a script call', this.#batchSize);
+    this.#histogram(
+      'spindle_batch_seconds',
+      'Time from sending a script call to its answer, by script',
+      this.#batchSeconds,
+    );
+    this.#errors = new Counter({
+      name: 'spindle_errors_total',
+      help: 'Error answers by operation and code',
+      labelNames: ['operation', 'code'],
+      registers,
+    });
+    for (const { code } of SPIN_FAILURES) this.#errors.inc({ operation: 'spin', code }, 0);
+    this.faults = new Counter({
+      name: 'spindle_faults_total',
+      help: 'Faults of the service itself by operation; each has a line in the log',
+      labelNames: ['operation'],
+      registers,
+    });
+    this.storeErrors = new Counter({
+      name: 'spindle_store_errors_total',
+      help: 'Failed calls of a store in the background, by store',
+      labelNames: ['store'],
+      registers,
+    });
+    this.flushSeconds = new Histogram({
+      name: 'spindle_flush_seconds',
+      help: 'Time to book what was read of an outbox',
+      buckets: LATENCY_BUCKETS,
+      registers,
+    });
+    this.flushEntries = new Counter({
+      name: 'spindle_flush_entries_total',
+      help: 'Ledger entries booked',
+      registers,
+    });
+    this.flushLagSeconds = new Histogram({
+      name: 'spindle_flush_lag_seconds',
+      help: 'Age of the oldest entry of a flush when it was committed',
+      buckets: LAG_BUCKETS,
+      registers,
+    });
+    this.blockMakeSeconds = new Histogram({
+      name: 'spindle_block_make_seconds',
+      help: 'Time to make, lease and load an outcome block',
+      buckets: LATENCY_BUCKETS,
+      registers,
+    });
+    this.blockOutcomes = new Counter({
+      name: 'spindle_block_outcomes_total',
+      help: 'Outcomes made',
+      registers,
+    });
+    this.blockPoolSeconds = new Counter({
+      name: 'spindle_block_pool_busy_seconds_total',
+      help: 'Time for which threads made blocks',
+      registers,
+    });
+    this.recoveriesUnderWay = new Gauge({
+      name: 'spindle_recoveries_under_way',
+      help: 'Cells that this process is rebuilding from the ledger',
+      registers,
+    });
+    this.recoverySeconds = new Histogram({
+      name: 'spindle_recovery_seconds',
+      help: 'Time to rebuild a cell of Redis from the ledger',
+      buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900],
+      registers,
+    });
+    this.outcomesVoided = new Counter({
+      name: 'spindle_outcomes_voided_total',
+      help: 'Outcomes given up because Redis lost what it held',
+      registers,
+    });
+    this.ackSeconds = new Histogram({
+      name: 'spindle_ledger_ack_seconds',
+      help: 'Time for which dealt spins waited for the ledger before they were answered, by batch',
+      buckets: LATENCY_BUCKETS,
+      registers,
+    });
+    this.redisVolatile = new Gauge({
+      name: 'spindle_redis_volatile',
+      help: '1 while Redis may lose or evict what it acknowledged',
+      registers,
+    });
+    this.settlementReports = new Counter({
+      name: 'spindle_settlement_reports_total',
+      help: 'Settlement reports made, revisions among them, by the status they were made with',
+      labelNames: ['status'],
+      registers,
+    });
+    this.settlementFaults = new Counter({
+      name: 'spindle_settlement_faults_total',
+      help: 'Settlement reports that could not be made when they were due, and came again',
+      registers,
+    });
+    this.webhookAttempts = new Counter({
+      name: 'spindle_webhook_attempts_total',
+      help: 'Attempts of webhook deliveries by result: delivered, failed (an attempt), exhausted (the last one)',
+      labelNames: ['result'],
+      registers,
+    });
+    this.webhookAttemptSeconds = new Histogram({
+      name: 'spindle_webhook_attempt_seconds',
+      help: 'Time of an attempt of a webhook delivery',
+      buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15],
+      registers,
+    });
+    for (const result of ['delivered', 'failed', 'exhausted']) this.webhookAttempts.inc({ result }, 0);
+    this.#countSpins();
+    this.counter(
+      'spindle_event_loop_busy_seconds_total',
+      'Time for which the event loop was at work: its rate is its utilisation',
+      () => performance.eventLoopUtilization().active / 1000,
+    );
+  }
+
+  #countSpins(): void {
+    this.counter('spindle_spins_total', 'Spins dealt', () => this.#dealt);
+    this.counter(
+      'spindle_sandbox_forced_spins_total',
+      'Spins of sandbox players whose outcome a tester chose; no other counter of spins, wagers or payouts has them',
+      () => this.#forced,
+    );
+    this.counter('spindle_wagered_usd_total', 'Sum of wagers dealt', () => this.#wageredMicros / 1e6);
+    this.counter('spindle_paid_usd_total', 'Sum of payouts dealt', () => this.#paidMicros / 1e6);
+  }
+
+  /** What an operator is shown of this process: spins, errors, how long answers to spins took, and whose requests they were. */
+  async figures(): Promise<ProcessFigures> {
+    const { values } = await this.#errors.get();
+    return {
+      spins: this.#dealt,
+      errors: values
+        .filter(({ value }) => value > 0)
+        .map(({ labels, value }) => ({
+          operation: String(labels.operation),
+          errorCode: String(labels.code),
+          count: value,
+        })),
+      spinSeconds: this.#requests
+        .cumulated('spin')
+        .map((count, i) => ({ leSeconds: LATENCY_BUCKETS[i] ?? null, count })),
+      partners: this.partners.figures(),
+    };
+  }
+
+  /** A gauge whose value is asked for at each scrape. */
+  gauge(name: string, help: string, read: () => number): void {
+    this.#register(new Scraped(name, help, 'gauge', () => [{ labels: {}, value: read() }]));
+  }
+
+  /** A counter that is kept elsewhere, and asked for at each scrape. */
+  counter(name: string, help: string, read: () => number): void {
+    this.#register(new Scraped(name, help, 'counter', () => [{ labels: {}, value: read() }]));
+  }
+
+  /** A counter with labels of its own, whose series are asked for at each scrape. */
+  counters(name: string, help: string, read: () => Sample[]): void {
+    this.#register(new Scraped(name, help, 'counter', read));
+  }
+
+  /** The same of what a store tells; absent where it does not tell in time. */
+  asked(type: 'gauge' | 'counter', name: string, help: string, read: () => Promise<number>): void {
+    const sample = async (): Promise<Sample> => ({ labels: {}, value: await read() });
+    this.#register(new Scraped(name, help, type, () => inTime(sample().then((only) => [only]))));
+  }
+
+  /** A gauge with one label, whose series are asked for at each scrape; it has none where a store does not tell in time. */
+  gaugeBy(name: string, help: string, label: string, read: Series): void {
+    this.#by('gauge', name, help, label, read);
+  }
+
+  /** A gauge with several labels, read when it is scraped. */
+  gauges(name: string, help: string, samples: () => Sample[]): void {
+    this.#register(new Scraped(name, help, 'gauge', samples));
+  }
+
+  /** The same of a counter. */
+  counterBy(name: string, help: string, label: string, read: Series): void {
+    this.#by('counter', name, help, label, read);
+  }
+
+  /** @param partnerId whose key it came with; undefined: no partner's */
+  request(
+    operation: string,
+    seconds: number,
+    status: number,
+    errorCode: string | undefined,
+    partnerId: number | undefined,
+  ): void {
+    if (partnerId !== undefined) this.partners.count(partnerId, errorCode !== undefined);
+    this.#requests.observe(operation, seconds, (status / 100) | 0);
+    if (errorCode !== undefined) this.#errors.inc({ operation, code: errorCode });
+  }
+
+  batch(size: number, seconds: number): void {
+    this.#batchSize.observe('spin', size);
+    this.#batchSeconds.observe('spin', seconds);
+  }
+
+  /** @param payoutMicros undefined: a tester chose the outcome */
+  dealt(wagerMicros: number, payoutMicros: number | undefined): void {
+    if (payoutMicros === undefined) {
+      this.#forced++;
+      return;
+    }
+    this.#dealt++;
+    this.#wageredMicros += wagerMicros;
+    this.#paidMicros += payoutMicros;
+  }
+
+  #by(type: 'gauge' | 'counter', name: string, help: string, label: string, read: Series): void {
+    const samples = async (): Promise<Sample[]> =>
+      (await inTime(read()))
+        .filter(([, value]) => value !== undefined)
+        .map(([labelValue, value]) => ({ labels: { [label]: labelValue }, value: value! }));
+    this.#register(new Scraped(name, help, type, samples));
+  }
+
+  #histogram(name: string, help: string, histogram: FastHistogram): void {
+    this.#register(new Scraped(name, help, 'histogram', () => histogram.samples(name)));
+  }
+
+  #register(metric: Scraped): void {
+    this.registry.registerMetric(metric as unknown as Metric);
+  }
+}

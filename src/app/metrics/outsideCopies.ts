@@ -1,0 +1,14 @@
+/** Counts the copies outside both stores that vanish while a worker runs. */
+import type { EventEmitter } from '../../engine/processEvents.js';
+import { COPY_SETTINGS } from '../../engine/recovery/outsideCopies.store.js';
+import type { Metrics } from './metrics.js';
+
+export function registerOutsideCopyMetrics(metrics: Metrics, events: EventEmitter): void {
+  const vanished = new Map<string, number>(COPY_SETTINGS.map((setting) => [setting, 0]));
+  events.on('OutsideCopyVanished', ({ setting }) => vanished.set(setting, (vanished.get(setting) ?? 0) + 1));
+  metrics.counters(
+    'spindle_outside_copies_vanished_total',
+    'Times that the position file (POSITION_FILE) or the copy of the public log (LOG_COPY_DIR) was gone while this worker ran. Any: SpindleOutsideCopyVanished',
+    () => [...vanished].map(([setting, value]) => ({ labels: { setting }, value })),
+  );
+}

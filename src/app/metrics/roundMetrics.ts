@@ -1,0 +1,54 @@
+/** What a worker says of blackjack rounds: how many are open, and what became of those that it has booked since it started. */
+import { readStep } from '../../domain/games/round.js';
+import { openRoundCounts, type RoundEntry } from '../../engine/blackjack/rounds.store.js';
+import type { EventEmitter } from '../../engine/processEvents.js';
+import type { Sql } from '../../postgres/client.js';
+import type { Metrics } from './metrics.js';
+
+export interface RoundMetricsParts {
+  readonly metrics: Metrics;
+  readonly events: EventEmitter;
+  readonly sql: Sql;
+  /** Games that have series of their own, at the most. */
+  readonly gamesMax: number;
+  readonly ownership: { readonly cells: readonly number[] };
+}
+
+type End = 'settled' | 'timedOut' | 'voided';
+
+function endOf({ kind, code }: RoundEntry): End | undefined {
+  if (kind === 'roundDeal') return code === 0 ? undefined : 'settled';
+  const { isEnd, move } = readStep(code);
+  if (!isEnd) return undefined;
+  if (move === 'void') return 'voided';
+  return move === 'timeout' ? 'timedOut' : 'settled';
+}
+
+export function registerRoundMetrics({ metrics, events, sql, gamesMax, ownership }: RoundMetricsParts): void {
+  const ended: Record<End, Map<number, number>> = {
+    settled: new Map(),
+    timedOut: new Map(),
+    voided: new Map(),
+  };
+  events.on('LedgerCommitted', ({ rounds }) => {
+    for (const entry of rounds) {
+      const end = endOf(entry);
+      if (end === undefined) continue;
+      const counts = ended[end];
+      const before = counts.get(entry.gameId);
+      if (before !== undefined || counts.size < gamesMax) counts.set(entry.gameId, (before ?? 0) + 1);
+    }
+  });
+  metrics.gaugeBy('spindle_rounds_open', 'Open blackjack rounds, by game', 'game', async () =>
+    (await openRoundCounts(sql, ownership.cells, gamesMax)).map(({ gameId, open }) => [gameId, open]),
+  );
+  const byGame = (name: string, help: string, end: End): void =>
+    metrics.counterBy(name, help, 'game', async () => [...ended[end]]);
+  byGame(
+    'spindle_rounds_settled_total',
+    'Blackjack rounds that players ended, booked since the start',
+    'settled',
+  );
+  byGame('spindle_rounds_timed_out_total', 'Blackjack rounds that were played out, likewise', 'timedOut');
+  byGame('spindle_rounds_voided_total', 'Blackjack rounds that were voided, likewise', 'voided');
+}

@@ -1,0 +1,97 @@
+/** Serves GET /metrics, /healthz and /readyz to the monitoring, on a port of its own. */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { HEALTHY, type Health, type Service } from '../../platform/runtime/service.js';
+import type { Metrics } from './metrics.js';
+
+/** The answer of GET /readyz. */
+interface ReadyAnswer {
+  readonly status: number;
+  readonly body: string;
+}
+
+export interface Address {
+  readonly host: string;
+  /** 0: any that is free. */
+  readonly port: number;
+  /** Whoever asks for the metrics has to send it (Authorization: Bearer); undefined: nobody has to. */
+  readonly token: string | undefined;
+}
+
+const hashOf = (text: string): Buffer => createHash('sha256').update(text).digest();
+
+/** The scheme of an Authorization header is read in any case (RFC 9110, 11.1). */
+const withScheme = (authorization: string): string => authorization.replace(/^bearer +/i, 'Bearer ');
+
+export class MetricsServer implements Service {
+  readonly name = 'metrics server';
+  readonly #host: string;
+  readonly #port: number;
+  readonly #server;
+
+  /**
+   * @param readiness whether this process can do its work
+   */
+  constructor(metrics: Metrics, { host, port, token }: Address, readiness: () => Promise<ReadyAnswer>) {
+    this.#host = host;
+    this.#port = port;
+    const expected = token === undefined ? undefined : hashOf(`Bearer ${token}`);
+    this.#server = createServer((request, response) => {
+      // Of a process without an API, too: that it lives.
+      if (request.url === '/healthz') {
+        response.end();
+        return;
+      }
+      if (request.url === '/readyz') {
+        readiness().then(
+          ({ status, body }) => response.writeHead(status, { 'Content-Type': 'application/json' }).end(body),
+          (error: unknown) => response.writeHead(500).end(String(error)),
+        );
+        return;
+      }
+      if (request.url !== '/metrics') {
+        response.writeHead(404).end();
+        return;
+      }
+      if (
+        expected !== undefined &&
+        !timingSafeEqual(hashOf(withScheme(request.headers.authorization ?? '')), expected)
+      ) {
+        response.writeHead(401, { 'WWW-Authenticate': 'Bearer' }).end();
+        return;
+      }
+      metrics.registry.metrics().then(
+        (text) => response.writeHead(200, { 'Content-Type': metrics.registry.contentType }).end(text),
+        (error: unknown) => response.writeHead(500).end(String(error)),
+      );
+    });
+  }
+
+  /** The port that it listens on. */
+  get port(): number {
+    return (this.#server.address() as AddressInfo | null)?.port ?? this.#port;
+  }
+
+  /** @throws where the port can't be had. */
+  start(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', () =>
+        reject(
+          new Error(
+            `Port ${this.#port} of ${this.#host} (METRICS_HOST, METRICS_PORT) is in use or can't be listened on`,
+          ),
+        ),
+      );
+      this.#server.listen(this.#port, this.#host, () => resolve());
+    });
+  }
+
+  stop(): Promise<void> {
+    return new Promise((resolve) => this.#server.close(() => resolve()));
+  }
+
+  health(): Health {
+    return HEALTHY;
+  }
+}

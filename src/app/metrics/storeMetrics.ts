@@ -1,0 +1,125 @@
+/** What a worker says of the stores, whenever it is scraped. */
+
+import { openReviews } from '../../books/returns/rtp.store.js';
+import type { RedisNodes } from '../../engine/redis/nodes.js';
+import type { RedisUse } from '../../engine/redis/use.js';
+import type { PostgresPools, Sql } from '../../postgres/client.js';
+import { pendingDeliveries } from '../../webhooks/deliveries.store.js';
+import type { Metrics } from './metrics.js';
+import { singleFlight } from './scraped.js';
+
+export function registerStoreMetrics(metrics: Metrics, sql: Sql, nodes: RedisNodes): void {
+  const use = singleFlight(() => nodes.use());
+  const ofRedis = (
+    type: 'gauge' | 'counter',
+    name: string,
+    help: string,
+    value: (use: RedisUse) => number,
+  ): void => metrics.asked(type, name, help, async () => value(await use()));
+  ofRedis('gauge', 'spindle_redis_memory_bytes', 'Memory that Redis uses', (u) => u.memoryBytes);
+  ofRedis('gauge', 'spindle_redis_memory_max_bytes', 'maxmemory of Redis; 0: none', (u) => u.maxMemoryBytes);
+  ofRedis('gauge', 'spindle_redis_clients', 'Connections to Redis', (u) => u.clients);
+  ofRedis(
+    'counter',
+    'spindle_redis_busy_seconds_total',
+    'CPU time of the thread of Redis that runs commands',
+    (u) => u.busySeconds,
+  );
+  ofRedis('counter', 'spindle_redis_script_seconds_total', 'Time in scripts', (u) => u.scriptSeconds);
+  ofRedis('counter', 'spindle_redis_script_calls_total', 'Scripts called', (u) => u.scriptCalls);
+  ofRedis('gauge', 'spindle_redis_aof_bytes', 'Size of the append-only file', (u) => u.logBytes);
+  ofRedis(
+    'counter',
+    'spindle_redis_aof_delayed_fsyncs_total',
+    'Writes that waited because a sync of the append-only file was not done',
+    (u) => u.delayedSyncs,
+  );
+  ofRedis('gauge', 'spindle_redis_aof_failing', '1 while the append-only file cannot be written', (u) =>
+    u.isLogFailing ? 1 : 0,
+  );
+  const reviews = singleFlight(() => openReviews(sql));
+  metrics.asked(
+    'gauge',
+    'spindle_rtp_reviews_open',
+    'Reviews of returns that are open (docs/reports.md)',
+    async () => (await reviews()).open,
+  );
+  metrics.asked(
+    'gauge',
+    'spindle_rtp_review_oldest_seconds',
+    'Since the oldest of them was opened; 0 where none is',
+    async () => (await reviews()).oldestSeconds,
+  );
+  metrics.asked(
+    'gauge',
+    'spindle_rtp_rolling_alerts',
+    'Games with an open review whose last 30 days contradict their sheet',
+    async () => (await reviews()).alertsOf30Days,
+  );
+  const deliveries = singleFlight(() => pendingDeliveries(sql));
+  metrics.gaugeBy('spindle_webhook_deliveries', 'Deliveries of webhooks that wait', 'state', async () => [
+    ['pending', (await deliveries()).pending],
+  ]);
+  metrics.gaugeBy(
+    'spindle_webhook_oldest_due_seconds',
+    'For how long the oldest delivery that is due has waited',
+    'state',
+    async () => [['pending', (await deliveries()).oldestDueSeconds]],
+  );
+}
+
+/** The program's own files, as any process last found them. */
+export function registerProgramMetrics(
+  metrics: Metrics,
+  program: {
+    readonly identity: { readonly version: string; readonly manifest: string | null };
+    readonly verified: number;
+  },
+): void {
+  metrics.gauge(
+    'spindle_program_verified',
+    "1: the program's files are as the build listed them, 0: some differ, -1: there is no list",
+    () => program.verified,
+  );
+  metrics.gauges(
+    'spindle_program_info',
+    'Version of the program, and SHA-256 of the list of its files',
+    () => {
+      const { version, manifest } = program.identity;
+      return [{ labels: { version, manifest: manifest ?? '' }, value: 1 }];
+    },
+  );
+}
+
+/** The clocks of the stores beside that of any process. */
+export function registerClockMetrics(
+  metrics: Metrics,
+  offsets: { readonly newest: ReadonlyMap<string, number> },
+): void {
+  metrics.gauges(
+    'spindle_clock_offset_seconds',
+    'By how much the clock of a store is ahead of that of this process; above 0.5 for long: SpindleClockOffset',
+    () => [...offsets.newest].map(([of, value]) => ({ labels: { of }, value })),
+  );
+}
+
+/** The connections of any process to Postgres. */
+export function registerPoolMetrics(metrics: Metrics, pools: PostgresPools): void {
+  metrics.gauges(
+    'spindle_postgres_connections',
+    'Connections of a pool, and statements that wait for one (state waiting)',
+    () =>
+      [...Object.entries(pools)].flatMap(
+        ([
+          pool,
+          {
+            pool: { total, idle, waiting },
+          },
+        ]) => [
+          { labels: { pool, state: 'busy' }, value: total - idle },
+          { labels: { pool, state: 'idle' }, value: idle },
+          { labels: { pool, state: 'waiting' }, value: waiting },
+        ],
+      ),
+  );
+}

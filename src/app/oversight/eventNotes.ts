@@ -1,0 +1,144 @@
+/**
+ * Puts into the audit log what happens to the process and at its door, by nobody's order: starts and stops, refused cells, volatile
+ * stores, refused operators. What may come often (from strangers, or at every try) is written at once the first time, and then once
+ * a minute, by type and subject, with how often it came. Nothing waits for it; what can't be written is written later.
+ */
+import type { AuditAction } from '../../domain/significantEvents.js';
+import type { EventEmitter } from '../../engine/processEvents.js';
+import { PeriodicService } from '../../platform/runtime/periodicService.js';
+import { audit } from '../../postgres/auditLog.js';
+import type { Sql } from '../../postgres/client.js';
+
+const LOOK_EVERY_MS = 5000;
+const TOLD_EVERY_MS = 60_000;
+/** Types with their subjects that are told apart; what comes beyond is counted together. */
+const SUBJECTS_MAX = 1000;
+const OTHERS = 'others';
+/** Those who stop the process don't wait longer for the last entries. */
+const STOP_TIMEOUT_MS = 5000;
+
+export interface EventNote {
+  readonly action: AuditAction;
+  /** What it happened to, such as `cell:3`. */
+  readonly subject: string;
+  /** Who caused it; absent: nobody who is known, which the log calls `worker`. */
+  readonly actor?: string;
+  readonly data?: Readonly<Record<string, unknown>>;
+}
+
+interface Counted {
+  /** The newest. */
+  note: EventNote;
+  /** Since the newest entry. */
+  count: number;
+  since: Date;
+  /** As performance.now() counts. */
+  writtenMs: number;
+}
+
+export interface EventNotesOptions {
+  /** Of this process, in the subject `process:<host>`. */
+  readonly host: string;
+  readonly version: string;
+  readonly roles: string;
+  readonly events: EventEmitter;
+}
+
+export class EventNotes extends PeriodicService {
+  readonly name = 'significant events';
+  readonly stopTimeoutMs = STOP_TIMEOUT_MS;
+  readonly #sql: Sql;
+  readonly #options: EventNotesOptions;
+  readonly #counted = new Map<string, Counted>();
+
+  constructor(sql: Sql, options: EventNotesOptions) {
+    super({ everyMs: LOOK_EVERY_MS, firstAfterMs: LOOK_EVERY_MS });
+    this.#sql = sql;
+    this.#options = options;
+    this.#follow(options.events);
+  }
+
+  override async start(): Promise<void> {
+    await this.#write(this.#ofProcess('service.start'));
+    await super.start();
+  }
+
+  override async stop(): Promise<void> {
+    await super.stop();
+    await this.#writeDue(true)
+      .then(() => this.#write(this.#ofProcess('service.stop')))
+      .catch((error: unknown) => this.onTurnFailed(error));
+  }
+
+  /** Counts what may come often; the first one is written at once. Never throws. */
+  note(note: EventNote): void {
+    let key = `${note.action} ${note.subject}`;
+    let counted = this.#counted.get(key);
+    if (counted === undefined && this.#counted.size >= SUBJECTS_MAX) {
+      key = `${note.action} ${OTHERS}`;
+      counted = this.#counted.get(key);
+    }
+    if (counted === undefined) {
+      const subject = key.slice(note.action.length + 1);
+      counted = {
+        note: { ...note, subject },
+        count: 0,
+        since: new Date(),
+        writtenMs: Number.NEGATIVE_INFINITY,
+      };
+      this.#counted.set(key, counted);
+    } else counted.note = { ...note, subject: counted.note.subject };
+    if (counted.count === 0) counted.since = new Date();
+    counted.count++;
+    if (isDue(counted)) this.hurry();
+  }
+
+  protected turn(): Promise<void> {
+    return this.#writeDue(false);
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    this.#options.events.emit('TaskFailed', { task: 'significant events', error });
+  }
+
+  async #writeDue(isAll: boolean): Promise<void> {
+    for (const [key, counted] of this.#counted) {
+      if (counted.count === 0) {
+        if (isDue(counted)) this.#counted.delete(key);
+      } else if (isAll || isDue(counted)) {
+        const { note, count, since } = counted;
+        await this.#write({ ...note, data: { ...note.data, count, since: since.toISOString() } });
+        counted.count -= count;
+        counted.since = new Date();
+        counted.writtenMs = performance.now();
+      }
+    }
+  }
+
+  #write({ action, subject, actor = 'worker', data }: EventNote): Promise<void> {
+    return this.#sql.begin((tx) => audit(tx, { actor, action, subject, after: data }));
+  }
+
+  #ofProcess(action: 'service.start' | 'service.stop'): EventNote {
+    const { host, version, roles } = this.#options;
+    return { action, subject: `process:${host}`, data: { version, roles, pid: process.pid } };
+  }
+
+  #follow(events: EventEmitter): void {
+    events.on('CellRefused', ({ cell, reason }) =>
+      this.note({ action: 'cell.refuse', subject: `cell:${cell}`, data: { reason } }),
+    );
+    events.on('ClockRefused', ({ cell, skewMs }) =>
+      this.note({ action: 'clock.refuse', subject: `cell:${cell}`, data: { skewMs } }),
+    );
+    const volatile = (subject: string) => (changed: { readonly volatile: readonly string[] }) => {
+      if (changed.volatile.length > 0)
+        this.note({ action: 'store.volatile', subject, data: { settings: changed.volatile } });
+    };
+    events.on('DurabilityChanged', volatile('store:redis'));
+    events.on('PostgresDurabilityChanged', volatile('store:postgres'));
+    events.on('ReplicaDurabilityChanged', volatile('store:replica'));
+  }
+}
+
+const isDue = ({ writtenMs }: Counted): boolean => performance.now() - writtenMs >= TOLD_EVERY_MS;

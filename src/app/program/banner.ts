@@ -1,0 +1,47 @@
+/** What a person reads once the service is ready: addresses, keys that were made, a first spin. */
+import { realpathSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import type { Config } from '../config.js';
+import type { Running } from './running.js';
+
+/** How the command is called here: by its name where the PATH leads to this program's, as in the image. */
+function commandName(): string {
+  const own = join(import.meta.dirname, '..', '..', 'cli', 'cli.js');
+  const leadsHere = (folder: string): boolean => {
+    try {
+      return realpathSync(join(folder, 'spindle')) === realpathSync(own);
+    } catch {
+      return false;
+    }
+  };
+  return (process.env.PATH ?? '').split(delimiter).some(leadsHere) ? 'spindle' : 'npx spindle';
+}
+
+export function bannerOf(config: Config, running: Running): string {
+  const lines = ['', `${config.BRAND} is ready.`];
+  const { port, demo, metricsPort } = running;
+  if (port !== undefined) lines.push(`  API      http://${config.HOST}:${port}/api/partner/v1`);
+  if (port !== undefined) lines.push(`  docs     http://${config.HOST}:${port}/docs`);
+  if (port !== undefined) lines.push(`  console  http://${config.HOST}:${port}/console`);
+  lines.push(`  command  ${commandName()} --help`);
+  lines.push(`  metrics  http://${config.METRICS_HOST}:${metricsPort}/metrics`);
+  if (running.isNewOperatorKey) lines.push(`  operator key (shown this once) ${running.operatorKey}`);
+  if (config.OPERATOR_API_KEY === undefined) {
+    lines.push(`  operator key is kept in ${join(config.DATA_DIR, 'operator-api-key')}`);
+  }
+  if (demo !== undefined && port !== undefined) {
+    const spin = (gameId: number, wagerUsd: number): string => {
+      const body = `{"gameId":${gameId},"playerId":"alice","wagerUsd":${wagerUsd}}`;
+      return `  curl -s http://${config.HOST}:${port}/api/partner/v1/spin -H 'X-API-Key: ${demo.apiKey}' -H 'Content-Type: application/json' -d '${body}' -w '\\n'`;
+    };
+    lines.push(
+      `  demo key ${demo.apiKey}`,
+      '',
+      'Spin:',
+      spin(demo.gameId, demo.wagerUsd),
+      'A ticket of the raffle:',
+      spin(demo.raffleId, demo.ticketPriceUsd),
+    );
+  }
+  return `${lines.join('\n')}\n\n`;
+}

@@ -1,0 +1,87 @@
+/** What is decided once for a database: settings that can't change any more, and the operator's key. */
+import { join } from 'node:path';
+import { newKey } from '../../domain/apiKey.js';
+import { FormatError } from '../../domain/formats.js';
+import { newBoxKey, SecretBox, UnknownKeyError } from '../../domain/secretBox.js';
+import {
+  blocksSealedWith,
+  SeedKeyError,
+  sealBlocks,
+  useSeedKeys,
+} from '../../engine/blocks/blockSeals.store.js';
+import { type Installation, install, installation } from '../../engine/recovery/installation.store.js';
+import { setBindingSeconds } from '../../engine/requestIds/requestRunReads.store.js';
+import type { Sql } from '../../postgres/client.js';
+import { sealSigner } from '../../publicLog/log/publicLog.store.js';
+import { sealSecrets } from '../../webhooks/webhooks.store.js';
+import type { Config } from '../config.js';
+import { readOrCreateSecret, SetupError } from '../embedded/index.js';
+import { CELLS_BY_DEFAULT, SEEDS_KEY_FILE } from '../settings.js';
+
+/** Writes the settings of a new database, or reads those of an old one. @throws SetupError where they are others. */
+export async function installFixed(sql: Sql, config: Config): Promise<Installation> {
+  const { CELLS: cells = CELLS_BY_DEFAULT, IDEMPOTENCY_TTL_S: idempotencyTtlSeconds } = config;
+  await install(sql, { cells, idempotencyTtlSeconds });
+  const installed = await installation(sql).catch((error: unknown) => {
+    throw error instanceof FormatError ? new SetupError(error.message) : error;
+  });
+  await setBindingSeconds(sql, idempotencyTtlSeconds);
+  // Fewer: cells were added since.
+  if ((config.CELLS ?? 0) > installed.cells)
+    throw new SetupError(
+      `CELLS is ${config.CELLS}, but this database has ${installed.cells}; add cells with «spindle cells add»`,
+    );
+  return installed;
+}
+
+/** The key that is given, or the one in the data folder, which is made where it is missing. */
+export async function operatorKeyOf(config: Config): Promise<{ operatorKey: string; isNew: boolean }> {
+  if (config.OPERATOR_API_KEY !== undefined) return { operatorKey: config.OPERATOR_API_KEY, isNew: false };
+  let isNew = false;
+  const operatorKey = await readOrCreateSecret(join(config.dataDir, 'operator-api-key'), () => {
+    isNew = true;
+    return newKey('ks_');
+  });
+  return { operatorKey, isNew };
+}
+
+/** The keys of webhook secrets that are given, or the one in the data folder where the database is there, too. */
+export async function openSecretBox(config: Config): Promise<SecretBox> {
+  const given = config.WEBHOOK_SECRETS_KEY;
+  const file = join(config.dataDir, 'webhook-secrets-key');
+  const own = config.DATABASE_URL === undefined ? [await readOrCreateSecret(file, newBoxKey)] : [];
+  return new SecretBox(given?.split(',') ?? own);
+}
+
+/**
+ * The keys with which blocks are sealed in the database: those that are given, or the one in the data folder where the database is there,
+ * too. Keys of webhooks open what they sealed before others were given.
+ */
+export async function openSeedBox(config: Config): Promise<SecretBox> {
+  const given = [config.SEEDS_KEY, config.WEBHOOK_SECRETS_KEY].flatMap((keys) => keys?.split(',') ?? []);
+  const file = join(config.dataDir, SEEDS_KEY_FILE);
+  const own = config.DATABASE_URL === undefined ? [await readOrCreateSecret(file, newBoxKey)] : [];
+  return useSeedKeys([...given, ...own]);
+}
+
+const FINISH = 'start a worker with the new key and this one behind it, which seals the rest anew';
+
+/**
+ * Seals what is in the database with the newest keys: secrets of webhooks, the log's signer key, and what is still to be dealt. Repeatable.
+ * @throws SetupError where a key is missing: it says what is left under that key
+ */
+export async function sealAll(sql: Sql, secrets: SecretBox): Promise<void> {
+  try {
+    await sealSecrets(sql, secrets);
+    await sealSigner(sql, secrets);
+    await sealBlocks(sql);
+  } catch (error) {
+    if (error instanceof UnknownKeyError)
+      throw new SetupError(
+        `WEBHOOK_SECRETS_KEY lacks the key ${error.keyId}, with which secrets of webhooks in this database are encrypted: ${FINISH}`,
+      );
+    if (!(error instanceof SeedKeyError)) throw error;
+    const left = await blocksSealedWith(sql, error.keyId);
+    throw new SetupError(`${error.message} (${left} of them): ${FINISH}`);
+  }
+}

@@ -1,0 +1,85 @@
+/**
+ * Has nothing in Postgres stay sealed with a key that is replaced. A start seals everything with the newest key; a process that still
+ * runs with another key goes on sealing with that one. So once no such process is left, what it sealed is sealed anew, too.
+ *
+ *   start: keys on record ──> all sealed anew ──> others seal with another key? ──no──> nothing to do
+ *                                                      │yes: logged           └─ they have ended ──> all sealed anew, logged
+ */
+import type { SecretBox } from '../../domain/secretBox.js';
+import type { EventEmitter } from '../../engine/processEvents.js';
+import { PeriodicService } from '../../platform/runtime/periodicService.js';
+import type { Sql } from '../../postgres/client.js';
+import { SetupError } from '../embedded/index.js';
+import { noteSealingKeys, type OtherSealer, type SealingKeys } from './sealingKeys.store.js';
+
+const EVERY_MS = 2000;
+
+export interface KeyReplacementOptions {
+  readonly processId: string;
+  /** Keys of blocks. */
+  readonly seeds: SecretBox;
+  /** Keys of webhook secrets, and of the log's signer key where Postgres has it. */
+  readonly secrets: SecretBox;
+  /** Seals everything with the newest keys. @throws SetupError where a key is missing */
+  readonly sealAll: () => Promise<void>;
+  readonly events: EventEmitter;
+}
+
+export class KeyReplacement extends PeriodicService {
+  readonly name = 'key replacement';
+  readonly #sql: Sql;
+  readonly #options: KeyReplacementOptions;
+  readonly #keys: SealingKeys;
+  /** Processes that seal with another key, as they were named last; undefined: nothing of theirs is left. */
+  #others: string | undefined;
+
+  constructor(sql: Sql, options: KeyReplacementOptions) {
+    super({ everyMs: EVERY_MS, firstAfterMs: EVERY_MS });
+    this.#sql = sql;
+    this.#options = options;
+    this.#keys = { seeds: options.seeds.keyId, secrets: options.secrets.keyId };
+  }
+
+  /** @throws SetupError where a key is missing that seals in this database, or with which a running process seals */
+  override async start(): Promise<void> {
+    const { seeds, secrets, sealAll } = this.#options;
+    const others = await this.#look();
+    for (const { name, ...keys } of others) {
+      assertOpens(seeds, keys.seeds, `SEEDS_KEY`, name);
+      assertOpens(secrets, keys.secrets, 'WEBHOOK_SECRETS_KEY', name);
+    }
+    await sealAll();
+    await super.start();
+  }
+
+  protected async turn(): Promise<void> {
+    const before = this.#others;
+    const others = await this.#look();
+    if (before === undefined || others.length > 0) return;
+    await this.#options.sealAll();
+    this.#others = undefined;
+    this.#options.events.emit('KeysReplaced', {});
+  }
+
+  /** Reports processes that seal with another key. */
+  async #look(): Promise<OtherSealer[]> {
+    const others = await noteSealingKeys(this.#sql, this.#options.processId, this.#keys);
+    const names = others.map(({ name }) => name).join('; ');
+    if (others.length > 0 && names !== this.#others) {
+      this.#others = names;
+      this.#options.events.emit('KeysDiffer', { processes: names });
+    }
+    return others;
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    this.#options.events.emit('TaskFailed', { task: 'key replacement', error });
+  }
+}
+
+function assertOpens(box: SecretBox, keyId: string | undefined, setting: string, process: string): void {
+  if (keyId === undefined || box.opens(keyId)) return;
+  throw new SetupError(
+    `${setting} lacks the key ${keyId}, with which a running process seals (${process}): restart that one with the new key first`,
+  );
+}

@@ -1,0 +1,18 @@
+/** A start with --migrate: the schema is brought up to date, and the process ends. For a job that runs before those that serve. */
+
+import { addressOf, lineOf } from '../../platform/secretsInLogs.js';
+import { migrate } from '../../postgres/migrate.js';
+import type { Config } from '../config.js';
+import { SetupError } from '../embedded/index.js';
+
+/** @throws SetupError with one line where there is no address, or Postgres can't be reached. */
+export async function migrateOnly(config: Config, progress: (line: string) => void): Promise<void> {
+  const url = config.DATABASE_DIRECT_URL ?? config.DATABASE_URL;
+  if (url === undefined) throw new SetupError('--migrate needs DATABASE_URL');
+  try {
+    await migrate(url, config.migrationsDir, () => {});
+  } catch (error) {
+    throw new SetupError(`The schema of Postgres at ${addressOf(url)} is as it was: ${lineOf(error)}`);
+  }
+  progress('The schema is up to date');
+}

@@ -1,0 +1,74 @@
+/** The program around the service: settings, log, signals, exit status. */
+import { setFlagsFromString } from 'node:v8';
+import type { Logger } from 'pino';
+import { lineOf, withoutSecrets } from '../../platform/secretsInLogs.js';
+import { type Config, readConfig } from '../config.js';
+import { SetupError } from '../embedded/index.js';
+import { openLogger } from '../logger.js';
+import { bannerOf } from './banner.js';
+import { migrateOnly } from './migrateOnly.js';
+import type { Running } from './running.js';
+import { secretsOf } from './secrets.js';
+import { stopOnSignals } from './signals.js';
+
+/** A stop that takes longer than the front end's grace and this ends the process as it is. */
+const STOP_TIMEOUT_MS = 5000;
+
+/**
+ * By so many percent what lives long grows before all of it is looked through again. V8 alone lets a heap as small as ours grow by 8 MB: at
+ * full load that is once a second, and 4 % of a spin's CPU.
+ */
+const HEAP_GROWS_BY = 50;
+
+/** A person who pressed Ctrl-C reads so often what is waited for. */
+const SAID_EVERY_MS = 1500;
+
+export type Start = (config: Config, log: Logger, progress: (line: string) => void) => Promise<Running>;
+
+/** Runs until a signal or an uncaught error; with --migrate until the schema is up to date. A start that fails ends the process with status 1 and one line. */
+export async function runProgram(start: Start): Promise<void> {
+  setFlagsFromString(`--heap-growing-percent=${HEAP_GROWS_BY}`);
+  let config: Config;
+  try {
+    config = readConfig();
+  } catch (error) {
+    process.stderr.write(`spindle: ${lineOf(error)}\n`);
+    process.exit(1);
+  }
+  const secrets = secretsOf(config);
+  const log = openLogger({ level: config.LOG_LEVEL, secrets });
+  const progress = (line: string): void => void process.stderr.write(`${withoutSecrets(line, secrets)}\n`);
+  let running: Running | undefined;
+  stopOnSignals({
+    stopTimeoutMs: STOP_TIMEOUT_MS + config.SHUTDOWN_GRACE_S * 1000,
+    // A start that is interrupted has nothing to finish: its servers end with this process.
+    stop: async () => running && stopAloud(running, progress),
+    onUncaughtError: (error) => log.fatal({ err: error }, 'uncaught error'),
+    onStopFailed: (error) => log.fatal({ err: error }, 'stop failed'),
+  });
+  try {
+    if (process.argv.includes('--migrate')) {
+      await migrateOnly(config, progress);
+      process.exit(0);
+    }
+    running = await start(config, log, progress);
+  } catch (error) {
+    if (!(error instanceof SetupError)) log.fatal({ err: error }, 'start failed');
+    progress(`spindle: ${lineOf(error)}`);
+    process.exit(1);
+  }
+  process.stdout.write(bannerOf(config, running));
+}
+
+/** Says what a stop waits for, where that takes long. */
+async function stopAloud(running: Running, progress: (line: string) => void): Promise<void> {
+  const saying = setInterval(() => {
+    const names = running.waitsFor();
+    if (names.length > 0) progress(`Stopping: waiting for ${names.join(', ')} …`);
+  }, SAID_EVERY_MS);
+  try {
+    await running.stop();
+  } finally {
+    clearInterval(saying);
+  }
+}

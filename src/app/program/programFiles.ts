@@ -1,0 +1,74 @@
+/** The check of the program's own files: hashed in a thread, begun while the stores are opened, judged before anything is dealt. */
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import type { Logger } from 'pino';
+import type { ProgramFound, ProgramPart } from '../../../workers/checkProgram.js';
+import { openThreads } from '../../engine/blocks/threads.js';
+import type { EventEmitter } from '../../engine/processEvents.js';
+import type { RedisNodes } from '../../engine/redis/nodes.js';
+import type { ServiceGroup } from '../../platform/runtime/serviceGroup.js';
+import type { Sql } from '../../postgres/client.js';
+import type { Config } from '../config.js';
+import { PROGRAM_CHECK_CRON } from '../constants.js';
+import { SetupError } from '../embedded/index.js';
+import { ProgramChangedError, ProgramCheck } from '../oversight/programCheck.js';
+
+interface Parts {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly roles: string;
+  readonly now: () => number;
+  readonly sql: Sql;
+  readonly nodes: RedisNodes;
+  readonly events: EventEmitter;
+  readonly services: ServiceGroup;
+}
+
+/** The thread ends with what it was made for: the next one is a day later. */
+const checkFilesOf =
+  ({ root, workersDir }: Config) =>
+  async (part: ProgramPart): Promise<ProgramFound> => {
+    const threads = openThreads(join(workersDir, 'checkProgram.js'), 1);
+    try {
+      return await threads.run({ root, part });
+    } finally {
+      await threads.destroy();
+    }
+  };
+
+/**
+ * Begins to read the program's files.
+ * @returns what waits for it, writes down what was found, and goes on checking
+ */
+export function beginProgramCheck(config: Config): (parts: Parts) => Promise<ProgramCheck> {
+  const checkFiles = checkFilesOf(config);
+  const first = checkFiles('program');
+  // A start that fails meanwhile says why itself.
+  first.catch(() => {});
+  return async ({ log, roles, now, sql, nodes, events, services }) => {
+    const { version, PROGRAM_CHANGED: onChanged, REDIS_URL, DATABASE_URL } = config;
+    const check = new ProgramCheck(
+      {
+        sql,
+        nodes,
+        checkFiles,
+        host: hostname(),
+        version,
+        roles,
+        cron: PROGRAM_CHECK_CRON,
+        onChanged,
+        now,
+        events,
+        packagesAfterMs: config.constants.packagesCheckMs,
+        operatorEmail: config.OPERATOR_EMAIL,
+      },
+      first,
+    );
+    await services.add(check).catch((error: unknown) => {
+      throw error instanceof ProgramChangedError ? new SetupError(error.message) : error;
+    });
+    if (check.verified === -1 && REDIS_URL !== undefined && DATABASE_URL !== undefined)
+      log.warn('the program is not verified: there is no manifest.sha256');
+    return check;
+  };
+}

@@ -1,0 +1,27 @@
+/** What is given to this process and must be in no line: of secrets that the service issues the log knows the form. */
+
+import { seedsOf } from '../../domain/storeUrl.js';
+import { spellings } from '../../platform/secretsInLogs.js';
+import type { Config } from '../config.js';
+
+export function secretsOf({
+  REDIS_URL,
+  DATABASE_URL,
+  DATABASE_DIRECT_URL,
+  SMTP_URL,
+  OPERATOR_API_KEY,
+  ...config
+}: Config): string[] {
+  const urls = [...seedsOf(REDIS_URL ?? ''), DATABASE_URL, DATABASE_DIRECT_URL, SMTP_URL];
+  const passwords = urls.map((url) =>
+    url !== undefined && URL.canParse(url) ? new URL(url).password : undefined,
+  );
+  const listed = (keys = ''): string[] => keys.split(',').filter((key) => key !== '');
+  return spellings([
+    ...passwords,
+    OPERATOR_API_KEY,
+    ...listed(config.WEBHOOK_SECRETS_KEY),
+    ...listed(config.SEEDS_KEY),
+    ...listed(config.LOG_KEY),
+  ]);
+}

@@ -1,0 +1,275 @@
+/** How the front end reaches the cells: commands, the wait for the ledger behind them, and the adjustments made of them. */
+
+import type { CellServices, SpinServices } from '../../api/server/services.js';
+import { ERRORS } from '../../domain/errors.js';
+import type { SpinIds } from '../../domain/spinId.js';
+import { Adjuster } from '../../engine/cells/adjuster.js';
+import { AnsweredIds } from '../../engine/cells/answeredIds.js';
+import { AnsweredMarks } from '../../engine/cells/answeredMarks.js';
+import { AnsweredSpins } from '../../engine/cells/answeredSpins.js';
+import { CellClient, type CellClientOptions } from '../../engine/cells/cellClient.js';
+import { Confirmations } from '../../engine/cells/confirmations.js';
+import { dealOperation, limitedResult, type SpinCommand } from '../../engine/cells/deal.js';
+import { ExhaustedWindows } from '../../engine/cells/exhaustedWindows.js';
+import { forceOutcome } from '../../engine/cells/forceOutcome.js';
+import { MovedPartners } from '../../engine/cells/movedPartners.js';
+import { PlayerStatuses } from '../../engine/cells/playerStatuses.js';
+import { rotate } from '../../engine/cells/rotate.js';
+import { PotKeeper } from '../../engine/communal/potKeeper.js';
+import { ClockError, LacksError } from '../../engine/redis/scriptErrors.js';
+import { FilterMemoryError, filterMegabytesByDefault } from '../../engine/requestIds/filterMemory.js';
+import { RequestIds } from '../../engine/requestIds/requestIds.js';
+import { closing } from '../../platform/runtime/service.js';
+import { SetupError } from '../embedded/index.js';
+import type { RoleParts } from './parts.js';
+
+const FILTERS_EVERY_MS = 1000;
+/** Requests that may wait for one cell: half a second at full speed. */
+const WAITING_MAX = 10_000;
+/** So that no call holds Redis for long. */
+const BATCH_MAX = 128;
+
+export interface Dealing {
+  readonly cells: CellClient;
+  /** Has a request of a partner dealt or counted; one whose window is exhausted, or whose key may be revoked since, is refused at once. */
+  readonly submit: (command: SpinCommand) => void;
+  readonly stopOf: SpinServices['stopOf'];
+  /** What requests of operators and testers have done. */
+  readonly operating: Pick<CellServices, 'adjuster' | 'playerStatuses' | 'pots' | 'forceOutcome' | 'rotate'>;
+  readonly confirmations: Confirmations;
+  readonly requestIds: RequestIds;
+  readonly moved: MovedPartners;
+}
+
+/** Filters of request ids that Redis holds no more: read before anything is dealt. */
+async function openRequestIds(parts: RoleParts): Promise<RequestIds> {
+  const { config, background, store, log, metrics, services, catalog } = parts;
+  const onError = (error: unknown): void => {
+    metrics.storeErrors.inc({ store: 'postgres' });
+    log.warn({ err: error }, 'the filters of request ids could not be read');
+  };
+  const everyMs = Math.min(FILTERS_EVERY_MS, config.REQUEST_ID_WINDOW_S * 250);
+  const filterBytesMax = (config.REQUEST_FILTERS_MAX_MB ?? filterMegabytesByDefault()) * 1e6;
+  const newestVersion = (): string => catalog.runsVersion;
+  const ids = new RequestIds({ runs: background, store, filterBytesMax, newestVersion, everyMs, onError });
+  return services.add(ids).catch((error: unknown) => {
+    throw error instanceof FilterMemoryError ? new SetupError(error.message) : error;
+  });
+}
+
+/** What this process has answered, by the newest entry and by name: an older copy of Redis, or a replica that takes over, may lack it. */
+interface Answered {
+  readonly ids: AnsweredIds;
+  readonly marks: AnsweredMarks;
+  readonly spins: AnsweredSpins;
+}
+
+/** Not where Redis may lose what it acknowledges: who allows that wants it to go on without. */
+async function openAnswered({
+  config,
+  store,
+  catalog,
+  events,
+  services,
+}: RoleParts): Promise<Answered | undefined> {
+  if (config.allowVolatileRedis) return undefined;
+  const ids = new AnsweredIds();
+  const marks = await services.add(new AnsweredMarks({ answered: ids, store, events }));
+  const spins = await services.add(
+    new AnsweredSpins({ store, events, epochOf: (cell) => catalog.epochOf(cell) }),
+  );
+  return { ids, marks, spins };
+}
+
+/** Confirmations, told of by the worker of this process, by others through Redis and, where that is silent, by Postgres. */
+async function openConfirmations(parts: RoleParts, answered: Answered | undefined): Promise<Confirmations> {
+  const { config, log, services, nodes, catalog, metrics, events, background } = parts;
+  const confirmations = new Confirmations({
+    datasetId: parts.installed.datasetId,
+    // Requests of partners that take all their connections must not hold up the confirmations.
+    read: () => background.cells.cursors(),
+    findEntry: (entryId) => background.ledger.find(entryId),
+    serverOf: (cell) => nodes.of(cell).serverId,
+    deadlineMs: config.SPIN_DEADLINE_MS,
+    onConfirmed: (seconds) => metrics.ackSeconds.observe(seconds),
+    onError: (error) => {
+      metrics.storeErrors.inc({ store: 'postgres' });
+      log.warn({ err: error }, 'spins wait for the ledger, which does not answer');
+    },
+  });
+  // Sooner than Redis, which syncs before it tells anybody.
+  const advance = (cell: number, epoch: string, cursor: bigint): void => {
+    confirmations.advance(cell, epoch, cursor);
+    answered?.marks.booked(cell, epoch, cursor);
+    answered?.spins.booked(cell, epoch, cursor);
+  };
+  events.on('CursorAdvanced', ({ lease, cursor }) => advance(lease.cell, lease.token, cursor));
+  const onStrange = strangeMessages(log);
+  const listening = await nodes.listenBooked(
+    () => catalog.epochs.keys(),
+    ({ cell, epoch, cursor }) => advance(cell, epoch, cursor),
+    (error) => {
+      metrics.storeErrors.inc({ store: 'redis' });
+      onStrange(error);
+    },
+  );
+  events.on('CellsAdded', listening.subscribe);
+  await services.add(closing('Redis subscriptions', listening.end));
+  return confirmations;
+}
+
+const STRANGE_SAID_EVERY_MS = 60_000;
+
+/** Says, once a minute, that a message is none of this service: of a version that left out what this one needs, or of somebody else. */
+function strangeMessages(log: RoleParts['log']): (error: Error) => void {
+  let saidAt = Number.NEGATIVE_INFINITY;
+  return (error) => {
+    const now = performance.now();
+    if (!(error.cause instanceof RangeError) || now - saidAt < STRANGE_SAID_EVERY_MS) return;
+    saidAt = now;
+    log.warn({ err: error.cause }, 'a message between processes is not understood');
+  };
+}
+
+/** ACK=replica: calls that are waited for at the replicas, and counted. */
+function openReplication({
+  nodes,
+  scripts,
+  metrics,
+}: RoleParts): NonNullable<CellClientOptions['replication']> {
+  const counts = { acknowledged: 0, late: 0 };
+  metrics.counters(
+    'spindle_replica_waits_total',
+    'Calls after which every replica of the node had what they wrote (acknowledged), and others, which waited for the ledger (late)',
+    () => Object.entries(counts).map(([result, value]) => ({ labels: { result }, value })),
+  );
+  metrics.gauge(
+    'spindle_replicas_volatile',
+    'Settings of replicas that let them lose what they acknowledged; their spins wait for the ledger',
+    () => nodes.all.reduce((sum, { volatileReplicas }) => sum + volatileReplicas.length, 0),
+  );
+  return {
+    call: async (operation, call) => {
+      const reply = await scripts.replicated(operation, call);
+      counts[reply.isReplicated ? 'acknowledged' : 'late']++;
+      return reply;
+    },
+    isCurrent: (cell) => nodes.of(cell).isReplicating,
+  };
+}
+
+/** @param isVolatile the Redis of a cell may lose what it acknowledges, and is not served from for that. */
+export async function openDealing(
+  parts: RoleParts,
+  spinIds: SpinIds,
+  isVolatile: (cell: number) => boolean,
+): Promise<Dealing> {
+  const { config, log, nodes, scripts, catalog, metrics, registry } = parts;
+  const answered = await openAnswered(parts);
+  const confirmations = await openConfirmations(parts, answered);
+  const requestIds = await openRequestIds(parts);
+  const exhausted = new ExhaustedWindows();
+  const deal = dealOperation(
+    ...([spinIds, BATCH_MAX, exhausted, requestIds] as const),
+    answered && ((...call) => answered.spins.remember(...call)),
+  );
+  const cells = new CellClient({
+    call: (operation, call) => scripts.command(operation, call),
+    ...(answered === undefined ? {} : { answered: answered.ids }),
+    ...(config.ACK === 'replica' ? { replication: openReplication(parts) } : {}),
+    pipelined: (calls) => nodes.pipelined(calls),
+    isReady: (cell) => nodes.of(cell).isReady,
+    whenReady: (cell, timeoutMs) => nodes.whenReady(cell, timeoutMs),
+    maySend: (cell) => registry.problem === undefined && !isVolatile(cell),
+    epochOf: (cell) => catalog.epochOf(cell),
+    nodeOf: (cell) => nodes.of(cell),
+    serverOf: (cell) => nodes.of(cell).serverId,
+    confirmations,
+    deadlineMs: config.SPIN_DEADLINE_MS,
+    waitingMax: WAITING_MAX,
+    onCall: (operation, size, seconds) => {
+      if (operation === deal.name) metrics.batch(size, seconds);
+    },
+    onError: (error, cell, size) => {
+      if (error instanceof ClockError) {
+        parts.events.emit('ClockRefused', { cell, skewMs: error.skewMs });
+        return;
+      }
+      if (error instanceof LacksError) answered?.marks.lacks(cell);
+      metrics.storeErrors.inc({ store: 'redis' });
+      log.warn({ err: error, cell, size }, 'a command to a cell failed');
+    },
+    // A rebuilt cell has another epoch: the sooner it is known here, the sooner the cell deals again.
+    onEpoch: () => void catalog.refresh().catch(() => {}),
+    requestIds,
+  });
+  nodes.onChanged(() => cells.regroup());
+  const submitNow = (command: SpinCommand): void => {
+    const refusedAtMs = exhausted.refusedAt(command.partner, command.kind);
+    if (refusedAtMs === undefined) cells.submit(deal, command);
+    else command.resolve(limitedResult(refusedAtMs));
+  };
+  const submit = unlessBehind(parts.staleness, submitNow);
+  const operating = openOperating(parts, cells, confirmations);
+  const moved = new MovedPartners({
+    partner: (partnerId) => catalog.partner(partnerId),
+    refresh: () => catalog.refresh(),
+    refreshIds: () => requestIds.refresh(),
+    deadlineMs: config.SPIN_DEADLINE_MS,
+  });
+  return { cells, submit, stopOf: stopOf(parts), operating, confirmations, requestIds, moved };
+}
+
+/** What is known of partners and keys may be old: the key may be revoked since. Who stood still looks once before it refuses. */
+function unlessBehind(staleness: RoleParts['staleness'], submit: Dealing['submit']): Dealing['submit'] {
+  const submitNow = (command: SpinCommand): void => {
+    if (staleness.isBehind) command.fail({ kind: 'refused', mayHaveRun: false });
+    else submit(command);
+  };
+  return (command) => {
+    if (!staleness.isBehind) submit(command);
+    else if (staleness.isBlind) void staleness.looked().then(() => submitNow(command));
+    else command.fail({ kind: 'refused', mayHaveRun: false });
+  };
+}
+
+/** A switch is off, the program is not as it was built or does not read what is written, or what is known of partners and games is old. */
+const stopOf =
+  ({ catalog, program, registry, staleness }: RoleParts): Dealing['stopOf'] =>
+  ({ partnerId }) => {
+    if (!catalog.dealsFor(partnerId)) return ERRORS.dealingOff;
+    const problem = program.problem ?? registry.problem;
+    return problem !== undefined || staleness.isBehind ? ERRORS.unavailable : undefined;
+  };
+
+/** What requests of operators and testers have done in the cells. */
+function openOperating(
+  { config, log, nodes, metrics, store }: RoleParts,
+  cells: CellClient,
+  confirmations: Confirmations,
+): Dealing['operating'] {
+  const options = {
+    store,
+    cells,
+    confirmations,
+    newestInOutbox: (cell: number) => nodes.cell(cell).newestInOutbox(),
+    waitsForLedger: config.ACK === 'ledger',
+    deadlineMs: config.SPIN_DEADLINE_MS,
+  };
+  const onError =
+    (message: string) =>
+    (error: unknown, cell: number): void => {
+      metrics.storeErrors.inc({ store: 'redis' });
+      log.warn({ err: error, cell }, message);
+    };
+  return {
+    adjuster: new Adjuster({ ...options, onError: onError('a store did not answer to an adjustment') }),
+    playerStatuses: new PlayerStatuses({ store, cells, deadlineMs: config.SPIN_DEADLINE_MS }),
+    pots: new PotKeeper({
+      ...options,
+      onError: onError('a store did not answer to a change of a communal progressive'),
+    }),
+    forceOutcome: (wanted) => forceOutcome(cells, wanted),
+    rotate: (wanted) => rotate(cells, store.rotations, wanted, config.SPIN_DEADLINE_MS),
+  };
+}

@@ -1,0 +1,242 @@
+/** The http role: serves both APIs. */
+
+import { PARTNER_BASE, PARTNER_VERSION } from '../../api/contract/apis.js';
+import { Access } from '../../api/server/access.js';
+import { Connections, connectionsWithin } from '../../api/server/connections.js';
+import { KeyUse } from '../../api/server/keyUse.js';
+import { installationTag, refuseStrangersPort } from '../../api/server/portHolder.js';
+import { Replies } from '../../api/server/reply.js';
+import { RequestLog } from '../../api/server/requestLog.js';
+import { serverRoutes } from '../../api/server/routes.js';
+import { ServedVersion } from '../../api/server/servedVersion.js';
+import { HttpServer } from '../../api/server/server.js';
+import type { Services } from '../../api/server/services.js';
+import { SessionTokens } from '../../api/server/sessionTokens.js';
+import { ofVersion } from '../../api/server/versionedRoutes.js';
+import { Settlements } from '../../books/settlement/settlements.js';
+import { ERRORS } from '../../domain/errors.js';
+import { dayOf, overAfterMs, shiftDay } from '../../domain/settlement.js';
+import { SpinIds } from '../../domain/spinId.js';
+import { CellViews } from '../../engine/cells/cellViews.js';
+import type { MovedPartners } from '../../engine/cells/movedPartners.js';
+import { PartnerReads } from '../../engine/cells/partnerReads.js';
+import {
+  readiness,
+  readyAnswer,
+  sharedLook,
+  unservedVolatile,
+  type Volatile,
+} from '../../engine/readiness.js';
+import { DurabilityWatches } from '../../engine/redis/durabilityWatch.js';
+import { isRedisAway } from '../../engine/redis/scriptErrors.js';
+import { lineOf } from '../../platform/secretsInLogs.js';
+import { isPostgresAway } from '../../postgres/client.js';
+import { Proofs } from '../../publicLog/log/proofs.js';
+import { judgeRegistration } from '../../webhooks/destination.js';
+import { SetupError } from '../embedded/index.js';
+import { registerFrontEndMetrics } from '../metrics/frontEndMetrics.js';
+import { openDealing } from './dealing.js';
+import { gameRules } from './gameRules.js';
+import type { RoleParts } from './parts.js';
+import { openRedrawing } from './redrawing.js';
+import { playedRounds } from './rounds.js';
+
+/** The version of the partner API, which learns of its end while it is served. */
+async function serveVersion({ world, catalog, events, services, store }: RoleParts): Promise<ServedVersion> {
+  const version = new ServedVersion(PARTNER_VERSION, world.now);
+  const learnEnd = (): void => version.learn(catalog.versionEnd(version.name));
+  events.on('VersionEndsChanged', learnEnd);
+  learnEnd();
+  await services.add(new KeyUse([version], (uses) => store.apiVersions.noteUses(uses)));
+  return version;
+}
+
+/** Watches the nodes, and the replicas that are waited for. */
+async function watchDurability({ services, nodes, events }: RoleParts): Promise<void> {
+  const volatile = (): string[] => nodes.all.flatMap(({ durability }) => durability.volatile);
+  const volatileReplicas = (): string[] => nodes.all.flatMap((node) => node.volatileReplicas);
+  await services.add(
+    new DurabilityWatches(nodes, {
+      onChanged: () => events.emit('DurabilityChanged', { volatile: volatile() }),
+      onReplicasChanged: () => events.emit('ReplicaDurabilityChanged', { volatile: volatileReplicas() }),
+    }),
+  );
+}
+
+/** A store of a cell may lose what it acknowledges, and is not served from for that. */
+const isVolatile = ({ config, nodes, postgresDurability }: RoleParts, cell: number): boolean =>
+  (nodes.of(cell).durability.volatile.length > 0 && !config.allowVolatileRedis) ||
+  (postgresDurability.volatile.length > 0 && !config.allowVolatilePostgres);
+
+/** @returns the port. */
+export async function startFrontEnd(parts: RoleParts): Promise<number> {
+  const { config, log, events, nodes, catalog, metrics, installed, store } = parts;
+  await watchDurability(parts);
+  const unserved = (): Volatile => unservedVolatile(config, nodes, parts.postgresDurability);
+  const spinIds = new SpinIds(installed.spinIdKey);
+  const dealing = await openDealing(parts, spinIds, (cell) => isVolatile(parts, cell));
+  const { cells, submit, stopOf, operating, confirmations, requestIds, moved } = dealing;
+  const version = await serveVersion(parts);
+
+  const requestLog = new RequestLog(log, metrics);
+  const replies = new Replies(requestLog.answered);
+  const access = openAccess(parts, requestLog, replies);
+  const drawAgain = await openRedrawing(parts);
+  const answering: Services = {
+    store,
+    catalog,
+    spinIds,
+    playerIdKey: installed.playerIdKey,
+    spins: {
+      ...gameRules({
+        catalog,
+        store,
+        spinIds,
+        nodes,
+        confirmations,
+        requestIds,
+        ack: config.ACK,
+        deadlineMs: config.SPIN_DEADLINE_MS,
+      }),
+      submit,
+      stopOf,
+      whereIs: (partner, since) => moved.where(partner, since),
+      onDealt: (game, payoutMicros) => metrics.dealt(game.wagerMicros, payoutMicros),
+    },
+    drawAgain,
+    proofs: new Proofs(store.publicLog, drawAgain),
+    blackjack: playedRounds(parts, cells, requestIds),
+    cells: { ...operating, confirmations, reads: readsOf(parts, moved), views: new CellViews(nodes) },
+    settlements: new Settlements({ store, nodes, events, clocks: parts.clocks }),
+    webhooks: {
+      judgeUrl: (url, environment) => judgeRegistration(url, environment, parts.world.resolve),
+      sealSecret: (secret) => parts.secretBox.seal(secret),
+      recorded: (deliveries) => events.emit('EventsRecorded', { deliveries }),
+    },
+    sessions: {
+      minutes: config.constants.consoleSessionMinutes,
+      tokens: new SessionTokens(parts.operatorKey),
+    },
+    process: processOf(parts, requestLog, unserved),
+  };
+  const tag = installationTag(installed.datasetId);
+  const routes = serverRoutes(answering, access, replies, {
+    brand: config.BRAND,
+    installationTag: tag,
+    docsDir: config.docsDir,
+    consoleDir: config.consoleDir,
+    verifyDir: config.verifyDir,
+  });
+  const server = await HttpServer.make(ofVersion(version, PARTNER_BASE, routes, replies), {
+    kind: config.HTTP_SERVER,
+    host: config.HOST,
+    port: config.PORT,
+    connections: connectionsOf(parts),
+    clientOf: (exchange) => access.clientOf(exchange),
+    idleTimeoutSeconds: config.constants.idleTimeoutS,
+    graceMs: config.SHUTDOWN_GRACE_S * 1000,
+    onDefect: (exchange, error) => {
+      requestLog.failed(exchange, exchange.operation, error, ERRORS.internal);
+      replies.error(exchange, ERRORS.internal);
+    },
+    onStopping: () => replies.closeConnections(),
+    isIdle: () => cells.pending === 0,
+  });
+  registerFrontEndMetrics(metrics, server, cells, [version], requestIds);
+  await listen(server, tag, parts);
+  return server.port;
+}
+
+/** @param unserved what of the stores is volatile, so that nothing is served from it */
+const processOf = (
+  parts: RoleParts,
+  requestLog: RequestLog,
+  unserved: () => Volatile,
+): Services['process'] => ({
+  now: parts.world.now,
+  overDay: () => shiftDay(dayOf(parts.world.now() - overAfterMs(parts.clocks.skewMaxMs)), -1),
+  noticeDays: parts.config.constants.apiNoticeDays ?? undefined,
+  ledgerKeepDays: parts.config.LEDGER_KEEP_DAYS,
+  manifest: () => parts.program.identity.manifest,
+  figures: () => parts.metrics.figures(),
+  onFault: requestLog.failed,
+  isStoreAway: (error) => isPostgresAway(error) || isRedisAway(error),
+  readiness: sharedLook(
+    () => readiness(parts, unserved()).then(readyAnswer),
+    () => parts.nodes.connectionsLost,
+  ),
+});
+
+const readsOf = ({ nodes, catalog }: RoleParts, moved: MovedPartners): PartnerReads =>
+  new PartnerReads({
+    cell: (cell) => nodes.cell(cell),
+    partner: (partnerId) => catalog.partner(partnerId),
+    refresh: () => catalog.refresh(),
+    whereIs: (partner, since) => moved.where(partner, since),
+  });
+
+function openAccess(
+  { config, catalog, staleness, scripts, store, operatorKey, notes }: RoleParts,
+  requestLog: RequestLog,
+  replies: Replies,
+): Access {
+  return new Access(
+    {
+      keyByHash: (hash) => catalog.keyByHash(hash),
+      partner: (partnerId) => catalog.partner(partnerId),
+      operatorByHash: (hash) => catalog.operatorByHash(hash),
+      isBehind: () => staleness.isBehind,
+      sessionTokens: new SessionTokens(operatorKey),
+      findSession: (hash) => store.operators.findSession(hash),
+      refresh: () => catalog.refresh(),
+      onWindowOver: (client) => notes.note({ action: 'auth.window', subject: `address:${client}` }),
+      onWrongKey: (client, { code }) =>
+        notes.note({
+          action: 'auth.failed',
+          subject: 'api:operator',
+          data: { errorCode: code, address: client },
+        }),
+      onNotPermitted: (operator, operation) =>
+        notes.note({
+          action: 'operator.refused',
+          actor: operator,
+          subject: `operator:${operator}`,
+          data: { operation },
+        }),
+      countFailure: (address, limit) => scripts.countFailure(address, limit),
+      onError: (exchange, error, entry) => requestLog.failed(exchange, 'authenticate', error, entry),
+    },
+    replies,
+    { failureLimit: config.constants.authFailureLimit, operatorKey, proxies: config.trustedProxies },
+  );
+}
+
+/** Descriptors that the system does not give can't be waited for: the bound stays below them. */
+function connectionsOf({ config, log }: RoleParts): Connections {
+  const total = connectionsWithin(config.CONNECTIONS_MAX);
+  if (total < config.CONNECTIONS_MAX)
+    log.warn(
+      { connectionsMax: total },
+      'this process may open too few files for CONNECTIONS_MAX connections',
+    );
+  return new Connections({
+    total,
+    perAddress: config.CONNECTIONS_PER_ADDRESS_MAX,
+    isProxy: (address) => config.trustedProxies.trusts(address),
+  });
+}
+
+/** @throws SetupError where the port can't be had, or is somebody else's. */
+async function listen(server: HttpServer, tag: string, { config, log, services }: RoleParts): Promise<void> {
+  if (server.kind === 'node' && config.HTTP_SERVER === undefined)
+    log.warn(
+      { node: process.version },
+      'uWebSockets.js has no binding for this Node, but for 22: serving on node:http, a spin takes 1.6 times the processor time',
+    );
+  try {
+    await refuseStrangersPort(config.HOST, config.PORT, tag);
+    await services.add(server);
+  } catch (error) {
+    throw new SetupError(`${lineOf(error)} (HOST, PORT)`);
+  }
+}

@@ -1,0 +1,177 @@
+/** How a worker comes to the public log: its name, its keys, its beginning. */
+import { createHash, randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { publicRecord } from '../../domain/publicLog/entries.js';
+import { parseSignerKey, type Signer, signerKeyOf, signerOf, vkeyOf } from '../../domain/publicLog/notes.js';
+import { Policy } from '../../domain/publicLog/policy.js';
+import { UnknownKeyError } from '../../domain/secretBox.js';
+import type { OnFailpoint } from '../../platform/failpoints.js';
+import { hasAsynchronousStandby } from '../../postgres/durabilityWatch.js';
+import { AuditAnchors } from '../../publicLog/log/auditAnchor.js';
+import { Cosigning } from '../../publicLog/log/cosigning.js';
+import { EvidenceWatch } from '../../publicLog/log/evidenceWatch.js';
+import { LogCopies } from '../../publicLog/log/logCopies.js';
+import { PublicLog } from '../../publicLog/log/logWriter.js';
+import { beginLog, type LogState, logState } from '../../publicLog/log/publicLog.store.js';
+import { noteWitnesses } from '../../publicLog/log/witnesses.store.js';
+import { PROGRAM_CHECK_CRON } from '../constants.js';
+import { logKeyFile, readOrCreateSecret, SetupError } from '../embedded/index.js';
+import { registerLogMetrics } from '../metrics/logMetrics.js';
+import type { RoleParts } from './parts.js';
+
+const SEED_BYTES = 32;
+
+/** Of a log that nobody has named. */
+const originOf = (datasetId: string): string =>
+  `spindle-${createHash('sha256').update(datasetId).digest('hex').slice(0, 16)}.invalid/log`;
+
+const newKey = (origin: string): string => signerKeyOf(signerOf(origin, 'log', randomBytes(SEED_BYTES)));
+
+type Parts = Pick<RoleParts, 'config' | 'sql' | 'installed' | 'secretBox' | 'log'>;
+
+/** @throws SetupError where one is not a key of this log */
+function signersIn(texts: readonly string[], origin: string, from: string): Signer[] {
+  return texts.map((text) => {
+    try {
+      const signer = parseSignerKey(text.trim());
+      if (signer.name === origin && signer.algorithm === 'log') return signer;
+    } catch {
+      // Said below, without the key.
+    }
+    throw new SetupError(`${from} must hold signer keys whose name is the origin of the log, ${origin}`);
+  });
+}
+
+/** Keys that are given, or one that is kept, or made: under DATA_DIR where Postgres is there, too, else in Postgres. */
+async function signersOf(
+  { config, secretBox, log }: Parts,
+  origin: string,
+  state: LogState | undefined,
+): Promise<{ signers: Signer[]; kept: string | null }> {
+  if (config.LOG_KEY !== undefined)
+    return { signers: signersIn(config.LOG_KEY.split(','), origin, 'LOG_KEY'), kept: null };
+  if (config.DATABASE_URL === undefined) {
+    const path = logKeyFile(config.dataDir, origin);
+    const text = await readOrCreateSecret(path, () => newKey(origin));
+    return { signers: signersIn([text], origin, path), kept: null };
+  }
+  const sealed = state === undefined ? secretBox.seal(newKey(origin)) : state.signer;
+  if (sealed === null) throw new SetupError('LOG_KEY is not set, and this database does not have the key');
+  log.warn('the signer key of the public log lies in Postgres: LOG_KEY is not set');
+  try {
+    return { signers: signersIn([secretBox.open(sealed)], origin, 'Postgres'), kept: sealed };
+  } catch (error) {
+    if (!(error instanceof UnknownKeyError)) throw error;
+    throw new SetupError(
+      `WEBHOOK_SECRETS_KEY lacks the key ${error.keyId}, with which the signer key of the public log is sealed in Postgres`,
+    );
+  }
+}
+
+/**
+ * Begins the log where none has begun.
+ * @returns the keys of this process
+ * @throws SetupError where the settings are not those of the log
+ */
+async function openLogKeys(parts: Parts): Promise<Signer[]> {
+  const { config, sql, installed } = parts;
+  const known = await logState(sql);
+  const origin = config.LOG_ORIGIN ?? known?.origin ?? originOf(installed.datasetId);
+  if (known !== undefined && known.origin !== origin)
+    throw new SetupError(`LOG_ORIGIN is ${origin}, but the public log of this database is ${known.origin}`);
+  const { signers, kept } = await signersOf(parts, origin, known);
+  const vkeys = signers.map(vkeyOf);
+  if (known === undefined) {
+    const at = new Date().toISOString();
+    const genesis = { type: 'genesis', at, format: 'spindle log v1', origin, vkey: vkeys[0] };
+    await beginLog(sql, { origin, vkeys, signer: kept }, publicRecord(genesis));
+  }
+  const state = (await logState(sql))!;
+  // Another worker may have begun it with a key that it made.
+  if (known === undefined && kept !== null && state.signer !== kept) return openLogKeys(parts);
+  if (!vkeys.includes(state.vkeys[0]!))
+    throw new SetupError(`LOG_KEY lacks the key of the public log that is in force: ${state.vkeys[0]}`);
+  return signers;
+}
+
+/** Witnesses of a policy: each costs a request a second. */
+const WITNESSES_MAX = 32;
+
+/** The file LOG_POLICY; undefined: there is none. @throws SetupError that names the line which is wrong */
+function readPolicy(path: string | undefined): Policy | undefined {
+  if (path === undefined) return undefined;
+  let policy: Policy;
+  try {
+    policy = new Policy(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw new SetupError(`LOG_POLICY ${path}: ${(error as Error).message}`);
+  }
+  const unnamed = policy.witnesses.find(({ url }) => url === undefined);
+  if (unnamed !== undefined)
+    throw new SetupError(
+      `LOG_POLICY ${path}: Line ${unnamed.line} names no address to submit checkpoints to`,
+    );
+  if (policy.witnesses.length > WITNESSES_MAX)
+    throw new SetupError(`LOG_POLICY ${path}: The policy has more than ${WITNESSES_MAX} witnesses`);
+  return policy;
+}
+
+/** The public log as a worker works on it. */
+export interface OpenedLog {
+  readonly publicLog: PublicLog;
+  readonly copies: LogCopies;
+  /** A block is loaded only once enough witnesses have cosigned it. */
+  readonly hasQuorum: boolean;
+  /** Why nothing may be dealt yet; undefined: nothing stands against it. */
+  readonly problem: () => string | undefined;
+}
+
+/** Has this worker append, sign and publish, ask the witnesses, and look for notes of a tree that the log lacks. */
+export async function openPublicLog(parts: RoleParts, onFailpoint: OnFailpoint): Promise<OpenedLog> {
+  const { config, sql, nodes, services, events, metrics, log } = parts;
+  const policy = readPolicy(config.LOG_POLICY);
+  const witnesses = policy?.witnesses ?? [];
+  let signers = await openLogKeys(parts);
+  await noteWitnesses(sql, witnesses.map(vkeyOf), policy?.rules.join('\n') ?? null);
+  const folder = config.LOG_COPY_DIR;
+  if (folder === undefined && (await hasAsynchronousStandby(sql)))
+    log.warn('a standby of Postgres is asynchronous: set LOG_COPY_DIR, or make it synchronous');
+  // Before anything is appended or signed, and before a cell is prepared.
+  const watch = new EvidenceWatch({ sql, nodes, folder, witnesses, keys: () => signers, events });
+  await services.add(watch);
+  const problem = (): string | undefined => watch.problem;
+  const hasQuorum = policy !== undefined && !policy.hasNoQuorum;
+  let cosigning: Cosigning | undefined;
+  const judge = (source: Parameters<EvidenceWatch['judge']>[0]): Promise<boolean> => watch.judge(source);
+  const copies = new LogCopies({ sql, nodes, folder, problem, judge, events });
+  const publicLog = new PublicLog({
+    sql,
+    batchMs: config.constants.logBatchMs,
+    hasQuorum,
+    problem,
+    events,
+    onFailpoint,
+    signersOf: async () => {
+      signers = await openLogKeys(parts);
+      return signers;
+    },
+    onSigned: () => cosigning?.signed(),
+    onPublished: () => copies.wake(),
+  });
+  if (witnesses.length > 0 && policy !== undefined) {
+    cosigning = new Cosigning({
+      sql,
+      policy,
+      everyMs: config.constants.logCosignMs,
+      judge,
+      events,
+      onPublished: (size) => publicLog.learnPublished(size),
+    });
+  }
+  registerLogMetrics({ metrics, events, publicLog, copies, witnesses: () => cosigning?.states() ?? [] });
+  await services.add(publicLog);
+  await services.add(copies);
+  if (cosigning !== undefined) await services.add(cosigning);
+  await services.add(new AuditAnchors({ sql, cron: PROGRAM_CHECK_CRON, now: parts.world.now, events }));
+  return { publicLog, copies, hasQuorum, problem };
+}

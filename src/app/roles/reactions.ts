@@ -1,0 +1,78 @@
+/** What the services of a worker do about what happens. Metrics and the log subscribe by themselves. */
+import type { BlockKeeper } from '../../engine/blocks/keeper.js';
+import type { BookedTotals } from '../../engine/ledger/bookedTotals.js';
+import type { Cleanup } from '../../engine/ledger/cleanup.js';
+import type { Flusher } from '../../engine/ledger/flusher.js';
+import type { Ownership } from '../../engine/ledger/ownership.js';
+import type { EventEmitter } from '../../engine/processEvents.js';
+import type { RaffleVoids } from '../../engine/raffles/raffleVoids.js';
+import type { PartnerMoves } from '../../engine/recovery/partnerMoves.js';
+import type { RedisNodes } from '../../engine/redis/nodes.js';
+import type { SegmentRelease } from '../../engine/requestIds/segmentRelease.js';
+import type { Deliverer } from '../../webhooks/deliverer.js';
+import type { Mailer } from '../../webhooks/mailer.js';
+
+export interface Reacting {
+  readonly nodes: RedisNodes;
+  readonly ownership: Ownership;
+  readonly flusher: Flusher;
+  readonly keeper: BlockKeeper;
+  readonly cleanup: Cleanup;
+  readonly release: SegmentRelease;
+  readonly moves: PartnerMoves;
+  readonly voids: RaffleVoids;
+  readonly totals: BookedTotals;
+  readonly deliverer: Deliverer;
+  readonly mailer: Mailer;
+}
+
+export function subscribeWorker(events: EventEmitter, reacting: Reacting): void {
+  const { nodes, ownership, flusher, keeper, cleanup, release, moves, voids } = reacting;
+  const { totals, deliverer, mailer } = reacting;
+  events.on('CellAcquired', ({ lease }) => {
+    flusher.own(lease);
+    keeper.own(lease);
+    cleanup.cleanSoon(lease.cell);
+    release.own(lease);
+    moves.own(lease);
+    voids.own(lease);
+  });
+  events.on('CellLost', ({ cell }) => {
+    flusher.disown(cell);
+    totals.forget(cell);
+    keeper.disown(cell);
+    release.disown(cell);
+    moves.disown(cell);
+    voids.disown(cell);
+  });
+  events.on('CellGivenUp', ({ cell }) => ownership.giveUp(cell));
+  // Cells are claimed in the new format. Where that fails the cell is prepared anew.
+  events.on('FormatChanged', () => {
+    for (const { cell, fence } of ownership.leases)
+      nodes
+        .cell(cell)
+        .claim({ fence })
+        .catch(() => ownership.giveUp(cell));
+  });
+
+  events.on('CursorAdvanced', ({ lease, cursor }) =>
+    nodes.announceBooked({ cell: lease.cell, epoch: lease.token, cursor }),
+  );
+  events.on('LedgerCommitted', (flush) => totals.booked(flush));
+  events.on('OutcomesConsumed', ({ cell, games }) => keeper.consumed(cell, games));
+  events.on('CommitFoundLater', ({ cell }) => keeper.readAgain(cell));
+  events.on('GamesChanged', ({ games }) => keeper.learn(games));
+  events.on('RestrictionRead', () => keeper.considerAll());
+
+  events.on('PartnerChangedCell', ({ fromCell, toCell }) => {
+    totals.forget(fromCell);
+    totals.forget(toCell);
+  });
+
+  events.on('EventsRecorded', () => {
+    deliverer.wake();
+    mailer.wake();
+  });
+  // Its notice was recorded with it.
+  events.on('SettlementReportMade', () => deliverer.wake());
+}

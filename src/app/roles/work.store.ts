@@ -1,0 +1,39 @@
+/** What there is for a worker to do, of all that other processes may leave to it: one statement, which is asked all the time. */
+import { arrayOf, type Sql } from '../../postgres/client.js';
+import { NEXT_DUE_MS } from '../../webhooks/deliveries.store.js';
+
+export interface Work {
+  /** A partner moves out of one of the cells. */
+  readonly hasMoves: boolean;
+  /** A raffle of one of the cells is voided, and not refunded yet. */
+  readonly hasVoids: boolean;
+  /** The time of a round in one of the cells is over. */
+  readonly hasExpiredRounds: boolean;
+  readonly hasDueEmails: boolean;
+  /** Until the first delivery to a webhook is due, milliseconds; null: none is to come. */
+  readonly deliveryMs: number | null;
+  /** An entry waits for the public log, or a tree of it is not published; not while the log is halted. */
+  readonly isLogBehind: boolean;
+  /** Another text each time that the public log is another: its size, its halt, its newest published note. */
+  readonly log: string;
+}
+
+/** @param cells that the worker writes */
+export async function findWork(sql: Sql, cells: readonly number[]): Promise<Work> {
+  const owned = arrayOf(cells);
+  const [row] = await sql.prepared<[Work]>`
+    SELECT EXISTS (SELECT FROM partner_moves WHERE finished_at IS NULL AND from_cell = ANY(${owned}::int[])) AS "hasMoves",
+      EXISTS (SELECT FROM raffles JOIN games USING (game_id) JOIN partners USING (partner_id)
+        WHERE voided_at IS NOT NULL AND refunds_done_at IS NULL AND cell = ANY(${owned}::int[])) AS "hasVoids",
+      EXISTS (SELECT FROM rounds JOIN partners USING (partner_id)
+        WHERE rounds.status = 'OPEN' AND expires_at <= now() AND cell = ANY(${owned}::int[])) AS "hasExpiredRounds",
+      EXISTS (SELECT FROM deliveries WHERE webhook_id IS NULL AND status = 'pending' AND next_attempt_at <= now()) AS "hasDueEmails",
+      ${NEXT_DUE_MS} AS "deliveryMs",
+      l.halt IS NULL AND (EXISTS (SELECT FROM log_entries WHERE log_index IS NULL)
+        OR EXISTS (SELECT FROM log_notices WHERE log_index IS NULL) OR l.size > coalesce(c.size, 0)) AS "isLogBehind",
+      concat_ws(' ', l.log_id, l.size, l.halt, l.is_held, c.size, md5(c.note)) AS log
+    FROM (SELECT log_id, size, halt, is_held FROM logs ORDER BY log_id DESC LIMIT 1) l
+    LEFT JOIN LATERAL (
+      SELECT size, note FROM log_checkpoints WHERE log_id = l.log_id AND published_at IS NOT NULL ORDER BY size DESC LIMIT 1) c ON true`;
+  return row;
+}

@@ -1,0 +1,263 @@
+/** The worker role: flushes the ledger and keeps the queues filled, for the cells that this process comes to own. */
+import { join } from 'node:path';
+import { RtpJudging } from '../../books/returns/rtpJudging.js';
+import { SettlementJob } from '../../books/settlement/job.js';
+import { Settlements } from '../../books/settlement/settlements.js';
+import { SpinIds } from '../../domain/spinId.js';
+import { findDeal } from '../../engine/blackjack/rounds.store.js';
+import { BlockKeeper, type KeeperOptions } from '../../engine/blocks/keeper.js';
+import { limited } from '../../engine/blocks/limitedSql.js';
+import { OutcomeRemoval } from '../../engine/blocks/outcomeRemoval.js';
+import { openThreads } from '../../engine/blocks/threads.js';
+import { bookedTotals } from '../../engine/catalog/games.store.js';
+import { BookedTotals } from '../../engine/ledger/bookedTotals.js';
+import { Cleanup } from '../../engine/ledger/cleanup.js';
+import { drain } from '../../engine/ledger/drain.js';
+import { Flusher } from '../../engine/ledger/flusher.js';
+import type { Ownership } from '../../engine/ledger/ownership.js';
+import { PartitionMaker } from '../../engine/ledger/partitions.js';
+import { StalledSessions } from '../../engine/ledger/stalledSessions.js';
+import { LedgerStorage } from '../../engine/ledger/storage.js';
+import { TrafficHours } from '../../engine/ledger/trafficHours.js';
+import { UnservedCells } from '../../engine/ledger/unservedCells.js';
+import { AbsentPosition } from '../../engine/recovery/absentPosition.js';
+import { type OwnershipParts, openOwnership } from '../../engine/recovery/cellPreparation.js';
+import { Checkpoints } from '../../engine/recovery/checkpoints.js';
+import { PartnerMoves } from '../../engine/recovery/partnerMoves.js';
+import { PositionKeeper } from '../../engine/recovery/positionKeeper.js';
+import type { RedisNode } from '../../engine/redis/node.js';
+import { OutboxReader } from '../../engine/redis/outboxReader.js';
+import { BookedIds } from '../../engine/requestIds/bookedIds.js';
+import { SegmentRelease } from '../../engine/requestIds/segmentRelease.js';
+import { armFailpoint, type OnFailpoint } from '../../platform/failpoints.js';
+import type { PeriodicService } from '../../platform/runtime/periodicService.js';
+import { closing } from '../../platform/runtime/service.js';
+import { ServiceGroup } from '../../platform/runtime/serviceGroup.js';
+import { Deliverer } from '../../webhooks/deliverer.js';
+import { largeWinEvents } from '../../webhooks/largeWins.js';
+import { WebhookRetention } from '../../webhooks/retention.js';
+import { Sender } from '../../webhooks/sender.js';
+import { registerLedgerMetrics } from '../metrics/ledgerMetrics.js';
+import { registerOutsideCopyMetrics } from '../metrics/outsideCopies.js';
+import { registerWorkerMetrics } from '../metrics/workerMetrics.js';
+import { openNotices } from './notices.js';
+import type { RoleParts } from './parts.js';
+import { openPublicLog } from './publicLogWriter.js';
+import { openRaffleVoids } from './raffleVoids.js';
+import { subscribeWorker } from './reactions.js';
+import { openRotations } from './rotations.js';
+import { openRoundTimeouts } from './rounds.js';
+import { WorkWatch, type WorkWatchOptions } from './workWatch.js';
+
+const ATTEMPT_TIME_LIMIT_MS = 15_000;
+/** Outcomes kept ready, in seconds of a game's present pace: witnesses may be away for a minute. */
+const RESERVE_WITH_QUORUM_S = 60;
+const RESERVE_S = 4;
+/** Blocks of a game that wait for one quorum: outcomes for a minute at two seconds a block. */
+const BLOCKS_AT_ONCE = 32;
+/** Background connections that replenish games; the others renew leases and prepare cells. */
+const BLOCK_CONNECTIONS_MAX = 6;
+/** What a rebuild reads of the ledger for the players is not much older than this. */
+const CHECKPOINT_EVERY_MS = 60_000;
+
+function openDeliveries({ config, events, sql, world, secretBox }: RoleParts): {
+  readonly deliverer: Deliverer;
+  readonly retention: WebhookRetention;
+} {
+  const sender = new Sender({
+    brand: config.BRAND,
+    resolve: world.resolve,
+    timeLimitMs: ATTEMPT_TIME_LIMIT_MS,
+    openSecret: (sealed) => secretBox.open(sealed),
+    now: world.now,
+  });
+  const deliverer = new Deliverer(sql, sender, {
+    retryDelaysMs: config.constants.webhookRetryDelaysMs,
+    hostAttemptsMax: config.constants.webhookHostAttemptsMax,
+    events,
+  });
+  const retention = new WebhookRetention(sql, config.WEBHOOK_RETENTION_DAYS, events);
+  return { deliverer, retention };
+}
+
+function openSegmentRelease(
+  { config, events, sql, nodes }: RoleParts,
+  bookedIds: BookedIds,
+  onFailpoint: OnFailpoint,
+): SegmentRelease {
+  return new SegmentRelease(sql, nodes, {
+    windowMs: config.REQUEST_ID_WINDOW_S * 1000,
+    bookedIds,
+    events,
+    onFailpoint,
+  });
+}
+
+/** Has the scripts that deal announce to the keeper each block that is dealt out. */
+async function listenToDealt(
+  { nodes, metrics, events, services }: RoleParts,
+  ownership: Ownership,
+  keeper: BlockKeeper,
+): Promise<void> {
+  let announced = 0;
+  metrics.counter(
+    'spindle_block_announcements_total',
+    'Blocks that were dealt out and that a script announced at once; none while blocks are dealt: the Redis user may not publish or hear it',
+    () => announced,
+  );
+  const listening = nodes.listenDealt(
+    () => ownership.cells,
+    (announcement) => {
+      announced++;
+      keeper.dealtOut(announcement);
+    },
+    () => metrics.storeErrors.inc({ store: 'redis' }),
+  );
+  await services.add(closing('block subscriptions', listening.end));
+  events.on('CellAcquired', listening.subscribe);
+}
+
+/** What looks after the ledger and the rounds now and then, apart from the cells' own work; and what wakes all that waits for work. */
+function openTidying(
+  parts: RoleParts,
+  cells: () => readonly number[],
+  woken: Omit<WorkWatchOptions, 'sql' | 'cells' | 'roundTimeouts' | 'events'>,
+): PeriodicService[] {
+  const { config, sql, events, metrics } = parts;
+  const partitions = new PartitionMaker(sql, events);
+  metrics.gauge(
+    'spindle_ledger_partition_days_ahead',
+    'Days, from tomorrow on, that have their partition of the ledger',
+    () => partitions.daysAhead,
+  );
+  const { DATABASE_DISK_GB: gigabytes, DATABASE_URL, dataDir } = config;
+  const known = gigabytes === undefined ? undefined : { bytes: gigabytes * 1e9 };
+  const storage = new LedgerStorage(sql, DATABASE_URL === undefined ? { folder: dataDir } : known, events);
+  registerLedgerMetrics(metrics, storage);
+  const removal = new OutcomeRemoval(sql, events);
+  const hours = new TrafficHours(sql, config.constants.trafficTurnMs, events);
+  const roundTimeouts = openRoundTimeouts(parts, cells);
+  const watch = new WorkWatch({ ...woken, roundTimeouts, sql, cells, events });
+  return [roundTimeouts, watch, partitions, removal, storage, hours, new StalledSessions(sql, events)];
+}
+
+/** What the file outside both stores (POSITION_FILE) says and learns; nothing without it. */
+async function openPosition(
+  parts: RoleParts,
+): Promise<Pick<OwnershipParts, 'problem' | 'knownOutside'> & Pick<KeeperOptions, 'leased'>> {
+  const { config, sql, nodes, installed, events, services, log, metrics } = parts;
+  registerOutsideCopyMetrics(metrics, events);
+  const { POSITION_FILE: path, REDIS_URL, DATABASE_URL } = config;
+  const { datasetId } = installed;
+  if (path === undefined && REDIS_URL !== undefined && DATABASE_URL !== undefined)
+    log.warn('stores that are restored to an older state are not recognised: POSITION_FILE is not set');
+  if (path === undefined) {
+    const absent = await services.add(new AbsentPosition(sql, events));
+    return { problem: () => absent.problem, knownOutside: () => 0n, leased: () => Promise.resolve() };
+  }
+  const position = await services.add(new PositionKeeper({ path, sql, nodes, datasetId, events }));
+  metrics.gauge(
+    'spindle_position_file_age_seconds',
+    'Time since this process wrote the position file; not there without POSITION_FILE',
+    () => position.ageSeconds,
+  );
+  return {
+    problem: () => position.problem,
+    knownOutside: ({ cell, epoch }) => position.newestId(cell, epoch),
+    leased: (gameId, toIndex) => position.leased(gameId, toIndex),
+  };
+}
+
+export async function startWorker(parts: RoleParts): Promise<void> {
+  const { config, log, services, events, metrics } = parts;
+  const { sql, ledger, nodes, catalog, installed, registry } = parts;
+  const threads = openThreads(join(config.workersDir, 'makeBlock.js'), config.BLOCK_WORKERS);
+  await services.add(closing('block threads', () => threads.destroy()));
+
+  const onFailpoint = armFailpoint(config.FAILPOINT);
+  const spinIds = new SpinIds(installed.spinIdKey);
+  const openReader = (node: RedisNode): OutboxReader =>
+    new OutboxReader(node, nodes, () => metrics.storeErrors.inc({ store: 'redis' }));
+  const bookedIds = new BookedIds();
+  const flusher = new Flusher(ledger, nodes, openReader, {
+    intervalMs: config.constants.flushIntervalMs,
+    isAwaited: config.ACK === 'ledger',
+    largeWinThreshold: (partnerId) => catalog.largeWinThreshold(partnerId),
+    eventsOf: (wins) =>
+      largeWinEvents(spinIds, catalog, wins, (gameId, shoeIndex) => findDeal(sql, gameId, shoeIndex)),
+    bookedIds,
+    events,
+    onFailpoint,
+  });
+  const { problem, knownOutside, leased } = await openPosition(parts);
+  const { publicLog, copies, hasQuorum, problem: logProblem } = await openPublicLog(parts, onFailpoint);
+  const ownership = openOwnership({
+    sql,
+    nodes,
+    events,
+    onFailpoint,
+    isVolatileServed: config.allowVolatileRedis,
+    readsFormat: () => registry.problem === undefined,
+    clocks: parts.clocks,
+    problem: () => logProblem() ?? problem(),
+    knownOutside,
+    drain: (lease, token) => drain(flusher, nodes.cell(lease.cell), lease, token),
+  });
+  const keeper = new BlockKeeper(limited(sql, BLOCK_CONNECTIONS_MAX), nodes, threads, {
+    gamesOfCell: (cell) => catalog.gamesOfCell(cell),
+    minReadyBlocks: (partnerId) => catalog.minReadyBlocks(partnerId),
+    sealer: join(config.workersDir, 'sealRaffle.js'),
+    shoemaker: join(config.workersDir, 'makeShoes.js'),
+    reserveSeconds: hasQuorum ? RESERVE_WITH_QUORUM_S : RESERVE_S,
+    blocksAtOnce: hasQuorum ? BLOCKS_AT_ONCE : 1,
+    leased,
+    events,
+    onFailpoint,
+    ...openRotations(parts),
+    published: () => publicLog.published(),
+  });
+  const cleanup = new Cleanup(nodes, () => ownership.cells, events);
+  const release = openSegmentRelease(parts, bookedIds, onFailpoint);
+  const checkpoints = new Checkpoints(sql, CHECKPOINT_EVERY_MS, events);
+  const judging = new RtpJudging(parts.background);
+  const settlements = new Settlements({ store: parts.background, nodes, events, clocks: parts.clocks });
+  const settlement = new SettlementJob(settlements, {
+    cron: config.SETTLEMENT_CRON,
+    everyMs: config.constants.settlementTurnMs,
+    events,
+    judging,
+  });
+  const { deliverer, retention } = openDeliveries(parts);
+  const { mailer, notices } = openNotices(parts, settlement);
+  const totals = new BookedTotals((cells) => bookedTotals(sql, cells));
+  const unservedCells = new UnservedCells(events);
+  const moves = new PartnerMoves({ sql, nodes, events, onFailpoint });
+  const voids = openRaffleVoids(parts, spinIds, onFailpoint);
+  await listenToDealt(parts, ownership, keeper);
+  const writing = { nodes, ownership, flusher, keeper, cleanup, release, moves, voids };
+  subscribeWorker(events, { ...writing, totals, deliverer, mailer });
+  registerWorkerMetrics({
+    config,
+    metrics,
+    events,
+    sql,
+    nodes,
+    catalog,
+    ownership,
+    keeper,
+    totals,
+    release,
+    unservedCells,
+    threads,
+    settlement,
+    deliverer,
+  });
+
+  // Refunds, moves and blocks end first, then the ledger takes what is dealt, then the cells go to other workers.
+  const writers = new ServiceGroup('cell writers', log, [ownership, flusher, keeper, moves, voids]);
+  const woken = { moves, voids, mailer, deliverer, publicLog, copies };
+  const tidying = [...openTidying(parts, () => ownership.cells, woken), cleanup, release, checkpoints];
+  const jobs = [...tidying, settlement, deliverer, retention, mailer, ...notices];
+  const background = new ServiceGroup('background jobs', log, jobs, 'together');
+  await services.add(new ServiceGroup('worker', log, [writers, background], 'together'));
+}

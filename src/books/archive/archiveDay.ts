@@ -1,0 +1,215 @@
+/**
+ * Archives a day of the ledger: writes its files beside their places, reads them back, compares them with the database, and only
+ * then renames them and records the day.
+ *
+ *   files as .part ──> read back ──> totals = the database's ──> renamed ──> manifest renamed ──> recorded (ledger_days, audit log)
+ *
+ * A folder that has another archive of the day is not written over (earlierArchive.ts).
+ *
+ * Ended anywhere, it is begun again, and gives the same bytes: rows have one order, and what may change later (thresholds, reports) is
+ * taken from the manifest once that is on record.
+ */
+import { open, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import {
+  ARCHIVE_FILES,
+  ARCHIVE_SCHEMA,
+  type ArchiveFile,
+  differingTotals,
+  type FileSeal,
+  fileName,
+  MANIFEST,
+  type Manifest,
+  manifestText,
+  sha256,
+} from '../../domain/ledgerDay.js';
+import { dayOf, overAfterMs } from '../../domain/settlement.js';
+import { makePrivateFolder, openPrivate } from '../../platform/files.js';
+import { DutyCycle } from '../../platform/runtime/dutyCycle.js';
+import { databaseTimeMs, type Sql } from '../../postgres/client.js';
+import { COLUMNS } from './columns.js';
+import { DayRefused, makeWay, refuseOtherDataset } from './earlierArchive.js';
+import { type DaySource, idsOfDay, recordArchive, withDay } from './ledgerDays.store.js';
+import { ParquetFile } from './parquetFile.js';
+import { type ArchiveProgress, readTotals } from './readArchive.js';
+
+export type ArchiveStep = 'archive.written' | 'archive.read-back' | 'archive.renamed' | 'archive.recorded';
+
+export interface ArchiveOptions {
+  readonly day: string;
+  /** Days lie in folders below it. */
+  readonly directory: string;
+  /** As the audit log names who does it. */
+  readonly actor: string;
+  /** UTC day, YYYY-MM-DD: earlier days are over. Absent: by the clocks of this process and of Postgres. */
+  readonly today?: string;
+  /** By how much clocks may differ. */
+  readonly clockSkewMaxMs?: number;
+  /** Another archive of the day that the directory has is kept beside this one; else the day is refused. */
+  readonly isToReplace?: boolean;
+  readonly onProgress?: ArchiveProgress;
+  readonly onFailpoint?: (step: ArchiveStep) => void;
+}
+
+export interface Archived {
+  readonly day: string;
+  readonly entries: number;
+  readonly bytes: number;
+  readonly manifestHash: string;
+  /** It was on record before; the files have the same bytes. */
+  readonly isRepeated: boolean;
+  /** The folder in which another archive of the day is kept that this one replaces; null: there was none. */
+  readonly replaced: string | null;
+}
+
+/** @throws DayRefused */
+export async function archiveDay(sql: Sql, options: ArchiveOptions): Promise<Archived> {
+  const { day, directory, actor, onFailpoint = () => {} } = options;
+  const folder = join(directory, day);
+  const nowMs = Math.min(Date.now(), await databaseTimeMs(sql));
+  const today = options.today ?? dayOf(nowMs - overAfterMs(options.clockSkewMaxMs ?? 0));
+  const { manifest, isRepeated } = await withDay(sql, { day, today }, async (source) => {
+    const earlier = checkArchivable(day, source);
+    await refuseOtherDataset(directory, day, source.datasetId);
+    await makePrivateFolder(folder);
+    const largeWins =
+      earlier === undefined
+        ? source.largeWinMicros
+        : new Map(Object.entries(earlier.largeWinMicros).map(([id, micros]) => [Number(id), micros]));
+    const files = await writeFiles(source, folder, largeWins, options);
+    onFailpoint('archive.written');
+    const made = earlier ?? (await manifestOf(day, source, files));
+    await compare(made, files, source, folder, options);
+    onFailpoint('archive.read-back');
+    return { manifest: made, isRepeated: earlier !== undefined };
+  });
+  const replaced = await makeWay(folder, manifest, options.isToReplace ?? false).catch(async (error) => {
+    for (const name of ARCHIVE_FILES) await rm(part(folder, name), { force: true });
+    throw error;
+  });
+  await putInPlace(folder, manifest);
+  onFailpoint('archive.renamed');
+  const text = manifestText(manifest);
+  const bytes = ARCHIVE_FILES.reduce((sum, file) => sum + manifest.files[file].bytes, 0);
+  const archived = {
+    day,
+    entries: manifest.files.ledger.rows,
+    archiveBytes: bytes,
+    manifest: text,
+    manifestHash: sha256(text),
+  };
+  await recordArchive(sql, actor, archived);
+  onFailpoint('archive.recorded');
+  const { entries, manifestHash } = archived;
+  return { day, entries, bytes, manifestHash, isRepeated, replaced: replaced ?? null };
+}
+
+/** @returns the manifest on record */
+function checkArchivable(day: string, source: DaySource): Manifest | undefined {
+  if (source.archived?.isDropped)
+    throw new DayRefused(`${day} is dropped: the ledger has its entries no more`);
+  if (source.archived !== undefined) return JSON.parse(source.archived.text) as Manifest;
+  if (source.firstToArchive !== undefined)
+    throw new DayRefused(
+      `${source.firstToArchive} must be archived before ${day}: each manifest names the one before`,
+    );
+  if (!source.isBooked) {
+    throw new DayRefused(
+      `${day} is OPEN: it can be archived once each partner has a complete settlement report of it and no round that was dealt on it is open`,
+    );
+  }
+  return undefined;
+}
+
+/** Of the time: what the service does beside it comes first, and Postgres waits for whoever reads it. */
+const SHARE = 0.5;
+
+const part = (folder: string, file: ArchiveFile): string => join(folder, `${fileName(file)}.part`);
+
+async function writeFiles(
+  source: DaySource,
+  folder: string,
+  largeWins: ReadonlyMap<number, number>,
+  { onProgress }: ArchiveOptions,
+): Promise<Manifest['files']> {
+  const seals: Partial<Record<ArchiveFile, FileSeal>> = {};
+  const pace = new DutyCycle(SHARE);
+  for (const name of ARCHIVE_FILES) {
+    const file = await ParquetFile.create(part(folder, name), COLUMNS[name]);
+    let rows = 0;
+    try {
+      await source.read(
+        name,
+        largeWins,
+        (row) => {
+          file.add(row);
+          rows++;
+        },
+        async () => {
+          await file.flushFull();
+          onProgress?.(name, rows, 0);
+          await pace.pieceEnded();
+        },
+      );
+      seals[name] = await file.end();
+    } catch (error) {
+      await file.abandon();
+      throw error;
+    }
+  }
+  return seals as Manifest['files'];
+}
+
+async function manifestOf(day: string, source: DaySource, files: Manifest['files']): Promise<Manifest> {
+  const { from, to } = idsOfDay(day);
+  return {
+    schema: ARCHIVE_SCHEMA,
+    day,
+    datasetId: source.datasetId,
+    fromId: String(from),
+    toId: String(to),
+    files,
+    totals: await source.totals(),
+    largeWinMicros: Object.fromEntries(source.largeWinMicros),
+    reports: source.reports,
+    previous: source.previous,
+  };
+}
+
+/** The files that were read back are what the database has, and what the manifest says. */
+async function compare(
+  manifest: Manifest,
+  files: Manifest['files'],
+  source: DaySource,
+  folder: string,
+  { day, onProgress }: ArchiveOptions,
+): Promise<void> {
+  for (const name of ARCHIVE_FILES) {
+    if (files[name].sha256 === manifest.files[name].sha256) continue;
+    throw new DayRefused(
+      `${day}: ${fileName(name)} has other bytes than when the day was archived: the ledger has changed`,
+    );
+  }
+  const found = await readTotals(part(folder, 'ledger'), manifest, onProgress);
+  const expected = await source.totals();
+  const [first] = [...found.faults, ...differingTotals(expected, found.totals).map(describe)];
+  if (first !== undefined)
+    throw new DayRefused(`${day}: what was written differs from the database: ${first}`);
+}
+
+const describe = ({ expected, found }: { expected: string; found: string }): string =>
+  `expected ${expected}, found ${found}`;
+
+/** The manifest last: a folder that has one is whole. */
+async function putInPlace(folder: string, manifest: Manifest): Promise<void> {
+  for (const name of ARCHIVE_FILES) await rename(part(folder, name), join(folder, fileName(name)));
+  const path = join(folder, MANIFEST);
+  const handle = await openPrivate(`${path}.part`, 'w');
+  await handle.writeFile(manifestText(manifest));
+  await handle.sync();
+  await handle.close();
+  await rename(`${path}.part`, path);
+  const directory = await open(folder, 'r');
+  await directory.sync();
+  await directory.close();
+}

@@ -1,0 +1,42 @@
+/** The columns of the files of a day, as docs/archive.md describes them. Money is whole micro-USD. */
+import {
+  LARGE_WIN_MEMBERS,
+  LEDGER_COLUMNS,
+  LEDGER_MEMBERS,
+  type LedgerColumn,
+  type LedgerMember,
+} from '../../domain/ledgerColumns.js';
+import type { ArchiveFile } from '../../domain/ledgerDay.js';
+import type { Column } from './parquetFile.js';
+
+const int64 = (name: string): Column => ({ name, type: 'int64' });
+/** One of few values. */
+const few = (name: string): Column => ({ name, type: 'smallInt32' });
+const dictionary = (name: string): Column => ({ name, type: 'dictionary' });
+const requestId: Column = { name: 'request_id', type: 'text', isNullable: true };
+
+const ofLedger = (member: LedgerMember): Column => {
+  const { name, parquet, isNullable }: LedgerColumn = LEDGER_COLUMNS[member];
+  return { name, type: parquet, isNullable: isNullable === true };
+};
+
+export const COLUMNS: { readonly [File in ArchiveFile]: readonly Column[] } = {
+  ledger: LEDGER_MEMBERS.map(([member]) => ofLedger(member)),
+  rounds: [
+    ...[
+      few('game_id'),
+      int64('shoe_index'),
+      few('partner_id'),
+      dictionary('player_id'),
+      requestId,
+      int64('deal_id'),
+    ],
+    ...[dictionary('status'), ...['moves', 'entry_ids', 'wagers_micros', 'balances_micros'].map(dictionary)],
+    { name: 'payout_micros', type: 'int64', isNullable: true },
+  ],
+  voids: [
+    ...[few('game_id'), int64('from_index'), int64('to_index'), int64('epoch'), dictionary('reason')],
+    int64('voided_at_ms'),
+  ],
+  large_wins: LARGE_WIN_MEMBERS.map(ofLedger),
+};

@@ -1,0 +1,323 @@
+/** Days of the ledger: what there is of each, what an archive is made of, and the record of archives (docs/archive.md). */
+
+import type * as schemas from '../../api/contract/requests.js';
+import { entryCellSql, firstIdAt } from '../../domain/entryId.js';
+import { LARGE_WIN_MEMBERS } from '../../domain/ledgerColumns.js';
+import type { ArchiveFile, DayState, EntryTotal } from '../../domain/ledgerDay.js';
+import type { WithDates } from '../../domain/schema.js';
+import { DAY_MS, dayOf, startOf } from '../../domain/settlement.js';
+import { allColumnsSql, columnsSql } from '../../engine/ledger/ledgerRow.store.js';
+import { FIRST_DAY, IS_OVERTAKEN } from '../../engine/ledger/settledDays.store.js';
+import { audit } from '../../postgres/auditLog.js';
+import { raw, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import { type CopyRow, readRows } from '../../postgres/copy.js';
+
+export type LedgerDay = Omit<WithDates<typeof schemas.LedgerDay, 'archivedAt' | 'droppedAt'>, 'isDroppable'>;
+
+/** Entry ids of a day: from (with) and to (without). */
+export const idsOfDay = (day: string): { from: bigint; to: bigint } => ({
+  from: firstIdAt(startOf(day)),
+  to: firstIdAt(startOf(day) + DAY_MS),
+});
+
+export const partitionOf = (day: string): string => `ledger_${day.replaceAll('-', '')}`;
+
+interface Partition {
+  readonly day: string;
+  readonly bytes: number;
+  /** Of the table without its indexes. */
+  readonly heapBytes: number;
+}
+
+/** A day whose table is no larger has some 12,000 entries at the most: they are counted, within milliseconds. */
+const COUNTED_BYTES = 2 * 1024 * 1024;
+
+/** The partitions up to a day, oldest first. */
+async function partitionsThrough(sql: Sql | Transaction, through: string): Promise<Partition[]> {
+  const rows = await sql<{ day: string; bytes: bigint; heap_bytes: bigint }[]>`
+    SELECT to_char(to_date(right(relname, 8), 'YYYYMMDD'), 'YYYY-MM-DD') AS day, pg_total_relation_size(oid) AS bytes,
+      pg_relation_size(oid) AS heap_bytes
+    FROM pg_class JOIN pg_inherits ON inhrelid = oid
+    WHERE inhparent = 'ledger'::regclass AND relname ~ '^ledger_[0-9]{8}$' AND right(relname, 8) <= ${through.replaceAll('-', '')}
+    ORDER BY 1`;
+  return rows.map((row) => ({ day: row.day, bytes: safe(row.bytes), heapBytes: safe(row.heap_bytes) }));
+}
+
+interface PlanNode {
+  readonly 'Relation Name'?: string;
+  readonly 'Plan Rows': number;
+  readonly Plans?: readonly PlanNode[];
+}
+
+/** Entries by day: counted where a day is small, else as the planner estimates them from the size of the table. */
+async function entriesOf(
+  tx: Transaction,
+  partitions: readonly Partition[],
+): Promise<ReadonlyMap<string, { entries: number; isEstimate: boolean }>> {
+  const entries = new Map<string, { entries: number; isEstimate: boolean }>();
+  const small = partitions.filter(({ heapBytes }) => heapBytes <= COUNTED_BYTES);
+  const counts = small.map(
+    ({ day }) => `SELECT '${day}' AS day, count(*) AS entries FROM ${partitionOf(day)}`,
+  );
+  const counted =
+    counts.length === 0
+      ? []
+      : await tx<{ day: string; entries: bigint }[]>`${raw(counts.join(' UNION ALL '))}`;
+  for (const row of counted) entries.set(row.day, { entries: safe(row.entries), isEstimate: false });
+  const large = partitions.filter(({ heapBytes }) => heapBytes > COUNTED_BYTES);
+  if (large.length === 0) return entries;
+  const reads = large.map(({ day }) => `SELECT 1 FROM ${partitionOf(day)}`).join(' UNION ALL ');
+  const [explained] = await tx<{ 'QUERY PLAN': readonly { readonly Plan: PlanNode }[] }[]>`
+    EXPLAIN (FORMAT JSON) ${raw(reads)}`;
+  const estimates = new Map<string, number>();
+  const visit = (node: PlanNode): void => {
+    const name = node['Relation Name'];
+    if (name !== undefined) estimates.set(name, node['Plan Rows']);
+    for (const below of node.Plans ?? []) visit(below);
+  };
+  visit(explained!['QUERY PLAN'][0]!.Plan);
+  for (const { day } of large)
+    entries.set(day, { entries: estimates.get(partitionOf(day)) ?? 0, isEstimate: true });
+  return entries;
+}
+
+/** Those of some days to which nothing can come: every partner has a complete report, and no round that was dealt on it is open. */
+async function bookedDays(
+  sql: Sql | Transaction,
+  days: readonly string[],
+  today: string,
+): Promise<ReadonlySet<string>> {
+  const rows = await sql<{ day: string }[]>`
+    WITH p AS MATERIALIZED (SELECT partner_id, ${FIRST_DAY} AS first_day FROM partners p)
+    SELECT d.day::text AS day FROM unnest(${`{${days.join()}}`}::date[]) AS d(day)
+    WHERE d.day < ${today}::date
+      AND NOT EXISTS (SELECT 1 FROM p WHERE p.first_day <= d.day AND NOT EXISTS (
+        SELECT 1 FROM settlement_reports r
+        WHERE r.partner_id = p.partner_id AND r.report_date = d.day AND r.is_complete AND NOT ${IS_OVERTAKEN}))
+      AND NOT EXISTS (SELECT 1 FROM rounds WHERE status = 'OPEN'
+        AND to_timestamp((deal_id >> 22) / 1000.0) < (d.day + 1)::timestamp AT TIME ZONE 'UTC'
+        AND to_timestamp((deal_id >> 22) / 1000.0) >= d.day::timestamp AT TIME ZONE 'UTC')`;
+  return new Set(rows.map(({ day }) => day));
+}
+
+interface ArchivedRow {
+  day: string;
+  entries: bigint;
+  archive_bytes: bigint;
+  manifest_hash: string;
+  archived_at: Date;
+  dropped_at: Date | null;
+}
+
+/** All days up to today, oldest first. */
+async function ledgerDays(sql: Transaction, today: string): Promise<LedgerDay[]> {
+  // No partition leaves the ledger meanwhile.
+  await sql`LOCK TABLE ledger IN ACCESS SHARE MODE`;
+  const partitions = new Map((await partitionsThrough(sql, today)).map((each) => [each.day, each]));
+  const archived = await sql<ArchivedRow[]>`
+    SELECT day::text AS day, entries, archive_bytes, manifest_hash, archived_at, dropped_at FROM ledger_days`;
+  const records = new Map(archived.map((row) => [row.day, row]));
+  const booked = await bookedDays(
+    sql,
+    [...partitions.keys()].filter((day) => !records.has(day)),
+    today,
+  );
+  const kept = await entriesOf(
+    sql,
+    [...partitions.values()].filter(({ day }) => !records.has(day)),
+  );
+  const days = [...new Set([...partitions.keys(), ...records.keys()])].sort();
+  return days.map((day) => {
+    const record = records.get(day);
+    const partition = partitions.get(day);
+    const state: DayState = booked.has(day) ? 'BOOKED' : 'OPEN';
+    return {
+      day,
+      state: record === undefined ? state : record.dropped_at === null ? 'ARCHIVED' : 'DROPPED',
+      ...(kept.get(day) ?? { entries: safe(record!.entries), isEstimate: false }),
+      bytes: partition?.bytes ?? 0,
+      archiveBytes: record === undefined ? null : safe(record.archive_bytes),
+      archivedAt: record?.archived_at ?? null,
+      droppedAt: record?.dropped_at ?? null,
+      manifestHash: record?.manifest_hash ?? null,
+    };
+  });
+}
+
+// What an archive is made of ----------------------------------------------------------------------------------------
+
+const LIST = (column: string): string => `array_to_string(${column}, ',')`;
+
+/** Columns as src/books/archive/columns.ts names them, sorted so that the same rows always come in the same order. */
+function selectOf(file: ArchiveFile, day: string, largeWinMicros: ReadonlyMap<number, number>): string {
+  const { from, to } = idsOfDay(day);
+  const ids = (column: string): string => `${column} >= ${from} AND ${column} < ${to}`;
+  if (file === 'ledger') {
+    return `SELECT ${allColumnsSql()} FROM ledger WHERE ${ids('entry_id')} ORDER BY ${entryCellSql('entry_id')}, entry_id`;
+  }
+  if (file === 'rounds') {
+    return `SELECT game_id, shoe_index, partner_id, player_id, request_id, deal_id, status, ${LIST('moves')},
+        ${LIST('entry_ids')}, ${LIST('wagers_micros')}, ${LIST('balances_micros')}, payout_micros
+      FROM rounds WHERE ${ids('deal_id')} ORDER BY ${entryCellSql('deal_id')}, deal_id`;
+  }
+  if (file === 'voids') {
+    return `SELECT game_id, from_index, to_index, epoch, reason, floor(extract(epoch FROM voided_at) * 1000)::bigint
+      FROM voids WHERE voided_at >= timestamptz '${day} 00:00:00+00' AND voided_at < timestamptz '${day} 00:00:00+00' + interval '24 hours'
+      ORDER BY game_id, from_index`;
+  }
+  const limits = [...largeWinMicros].map(([partnerId, micros]) => `(${partnerId}, ${micros})`).join();
+  return `SELECT ${columnsSql(LARGE_WIN_MEMBERS)} FROM ledger JOIN (VALUES ${limits === '' ? '(0, 0)' : limits}) AS p(partner_id, large_win) USING (partner_id)
+    WHERE ${ids('entry_id')} AND kind = 1 AND credit_micros > large_win ORDER BY ${entryCellSql('entry_id')}, entry_id`;
+}
+
+export interface DaySource {
+  readonly datasetId: string;
+  /** Another day must be archived first: undefined: none must. */
+  readonly firstToArchive: string | undefined;
+  /** The manifest of this day, where it was archived before. */
+  readonly archived:
+    | { readonly text: string; readonly hash: string; readonly isDropped: boolean }
+    | undefined;
+  /** The archived day before; null: there is none. */
+  readonly previous: { readonly day: string; readonly manifestHash: string } | null;
+  readonly isBooked: boolean;
+  readonly largeWinMicros: ReadonlyMap<number, number>;
+  readonly reports: readonly { partnerId: number; revision: number; integrityHash: string }[];
+  totals(): Promise<EntryTotal[]>;
+  read(
+    file: ArchiveFile,
+    largeWinMicros: ReadonlyMap<number, number>,
+    onRow: (row: CopyRow) => void,
+    onPause: () => Promise<void>,
+  ): Promise<void>;
+}
+
+/** Runs with one snapshot of a day. Nothing is written; no partition leaves the ledger meanwhile. */
+export function withDay<T>(
+  sql: Sql,
+  { day, today }: { readonly day: string; readonly today: string },
+  run: (source: DaySource) => Promise<T>,
+): Promise<T> {
+  return sql.begin(async (tx) => {
+    // Before the snapshot is taken: a day that is dropped in between would be missing from one side only.
+    await tx`LOCK TABLE ledger IN ACCESS SHARE MODE`;
+    const [installed] = await tx<{ dataset_id: string }[]>`SELECT dataset_id FROM installation`;
+    const records = await tx<{ day: string; manifest: string; manifest_hash: string; is_dropped: boolean }[]>`
+      SELECT day::text AS day, manifest, manifest_hash, dropped_at IS NOT NULL AS is_dropped FROM ledger_days
+      WHERE day = ${day}::date OR day = (SELECT max(day) FROM ledger_days WHERE day < ${day}::date) ORDER BY day`;
+    const own = records.find((row) => row.day === day);
+    const before = records.find((row) => row.day < day);
+    const archived = new Set(
+      (await tx<{ day: string }[]>`SELECT day::text AS day FROM ledger_days`).map((row) => row.day),
+    );
+    const earlier = (await partitionsThrough(tx, day)).find(
+      (each) => each.day < day && !archived.has(each.day),
+    );
+    const partners = await tx<{ partner_id: number; micros: bigint }[]>`
+      SELECT partner_id, large_win_threshold_micros AS micros FROM partners ORDER BY partner_id`;
+    const reports = await tx<{ partner_id: number; revision: number; integrity_hash: string }[]>`
+      SELECT DISTINCT ON (partner_id) partner_id, revision, integrity_hash FROM settlement_reports
+      WHERE report_date = ${day}::date ORDER BY partner_id, revision DESC`;
+    const isBooked = (await bookedDays(tx, [day], today)).has(day);
+    await tx.patiently();
+    return run({
+      datasetId: installed!.dataset_id,
+      firstToArchive: earlier?.day,
+      archived: own && { text: own.manifest, hash: own.manifest_hash, isDropped: own.is_dropped },
+      previous: before === undefined ? null : { day: before.day, manifestHash: before.manifest_hash },
+      isBooked,
+      largeWinMicros: new Map(partners.map((row) => [row.partner_id, safe(row.micros)])),
+      reports: reports.map((row) => ({
+        partnerId: row.partner_id,
+        revision: row.revision,
+        integrityHash: row.integrity_hash,
+      })),
+      totals: () => totalsOf(tx, day),
+      read: (file, largeWinMicros, onRow, onPause) => {
+        const select = selectOf(file, day, largeWinMicros);
+        return readRows(tx.read(`COPY (${select}) TO STDOUT (FORMAT binary)`), onRow, onPause);
+      },
+    });
+  }, 'ISOLATION LEVEL REPEATABLE READ, READ ONLY');
+}
+
+async function totalsOf(tx: Transaction, day: string): Promise<EntryTotal[]> {
+  const { from, to } = idsOfDay(day);
+  const rows = await tx<
+    {
+      partner_id: number;
+      game_id: number;
+      kind: number;
+      entries: bigint;
+      wagered: bigint;
+      credited: bigint;
+    }[]
+  >`
+    SELECT partner_id, game_id, kind, count(*) AS entries, sum(wager_micros) AS wagered, sum(credit_micros) AS credited
+    FROM ledger WHERE ${raw(`entry_id >= ${from} AND entry_id < ${to}`)}
+    GROUP BY partner_id, game_id, kind ORDER BY partner_id, game_id, kind`;
+  return rows.map((row) => ({
+    partnerId: row.partner_id,
+    gameId: row.game_id,
+    kind: row.kind,
+    entries: safe(row.entries),
+    wageredMicros: String(row.wagered),
+    creditedMicros: String(row.credited),
+  }));
+}
+
+/** The manifests on record, oldest first. */
+export async function archivedManifests(sql: Sql): Promise<{ day: string; manifestHash: string }[]> {
+  const rows = await sql<{ day: string; manifest_hash: string }[]>`
+    SELECT day::text AS day, manifest_hash FROM ledger_days ORDER BY day`;
+  return rows.map((row) => ({ day: row.day, manifestHash: row.manifest_hash }));
+}
+
+export interface ArchivedDay {
+  readonly day: string;
+  readonly entries: number;
+  readonly archiveBytes: number;
+  readonly manifest: string;
+  readonly manifestHash: string;
+}
+
+/** Records that a day is archived, once. @returns false where it was already */
+export async function recordArchive(sql: Sql, actor: string, archived: ArchivedDay): Promise<boolean> {
+  const { day, entries, archiveBytes, manifest, manifestHash } = archived;
+  return sql.begin(async (tx) => {
+    const made = await tx`
+      INSERT INTO ledger_days (day, entries, archive_bytes, manifest, manifest_hash)
+      VALUES (${day}::date, ${entries}, ${archiveBytes}, ${manifest}, ${manifestHash})
+      ON CONFLICT (day) DO NOTHING RETURNING 1`;
+    if (made.length === 0) return false;
+    const after = { entries, archiveBytes, manifestHash };
+    await audit(tx, { actor, action: 'ledger.archive', subject: `ledger:${day}`, after });
+    return true;
+  });
+}
+
+export async function databaseBytes(sql: Sql): Promise<number> {
+  const [row] = await sql<{ bytes: bigint }[]>`SELECT pg_database_size(current_database()) AS bytes`;
+  return safe(row!.bytes);
+}
+
+export class LedgerDays {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** All days up to one, oldest first. @param today UTC day, YYYY-MM-DD */
+  list(today = dayOf(Date.now())): Promise<LedgerDay[]> {
+    return this.#sql.begin((tx) => ledgerDays(tx, today), 'READ ONLY');
+  }
+
+  /** From when on every entry is kept; undefined: none was ever dropped. */
+  async keptFrom(): Promise<Date | undefined> {
+    const [row] = await this.#sql<{ day: string | null }[]>`
+      SELECT max(day)::text AS day FROM ledger_days WHERE dropped_at IS NOT NULL`;
+    const day = row?.day ?? null;
+    return day === null ? undefined : new Date(startOf(day) + DAY_MS);
+  }
+}

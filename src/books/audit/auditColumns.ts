@@ -1,0 +1,103 @@
+/** The fields of the rows that the audit reads of Postgres, by their places, and the columns that they are of. */
+import { AUDITED_KINDS, auditedCodesSql } from '../../domain/auditedKinds.js';
+import { allColumnsSql, fieldsOf, LEDGER_FIELDS } from '../../engine/ledger/ledgerRow.store.js';
+
+/** The event that an entry fired, the share that it is, and the share that it notified of. */
+const COMMUNAL_COLUMNS = {
+  /** Null: the entry fired no event. */
+  eventGame: 'e.game_id',
+  eventVersion: 'e.version',
+  eventProgress: 'e.progress',
+  eventTier: 'e.tier_level',
+  eventPaid: 'e.paid_micros',
+  eventWinners: 'e.winners',
+  eventStatus: 'e.status',
+  /** Null: the entry is not booked as a share. */
+  shareEvent: 's.event_id',
+  shareAmount: 's.amount_micros',
+  shareGame: 's.game_id',
+  sharePlayer: 's.player_id',
+  /** Null: the entry notified of nothing. */
+  toldShare: 't.entry_id',
+  toldEvent: 't.event_id',
+  toldTrigger: 't.is_trigger::int',
+  toldPartner: 't.partner_id',
+  toldPlayer: 't.player_id',
+} as const;
+
+/** Fields of the rows of `Snapshot.ledger`. */
+export const LEDGER = {
+  ...LEDGER_FIELDS,
+  /** Only where a game has a communal progressive. */
+  ...fieldsOf(
+    Object.keys(COMMUNAL_COLUMNS) as (keyof typeof COMMUNAL_COLUMNS)[],
+    Object.keys(LEDGER_FIELDS).length,
+  ),
+};
+const COMMUNAL_JOINS = `LEFT JOIN communal_events e ON e.event_id = l.entry_id
+  LEFT JOIN communal_shares s ON s.entry_id = l.entry_id LEFT JOIN communal_shares t ON t.told_by = l.entry_id`;
+
+/** All rows of the ledger by entry id. @param hasPots some game has a communal progressive */
+export const ledgerSql = (hasPots: boolean): string =>
+  hasPots
+    ? `SELECT ${allColumnsSql('l')}, ${Object.values(COMMUNAL_COLUMNS).join(', ')}
+       FROM ledger l ${COMMUNAL_JOINS} ORDER BY l.entry_id`
+    : `SELECT ${allColumnsSql('l')} FROM ledger l ORDER BY l.entry_id`;
+
+/** Fields of the rows of `Snapshot.blocks`. */
+export const BLOCKS = {
+  gameId: 0,
+  fromIndex: 1,
+  toIndex: 2,
+  nonce: 3,
+  seed: 4,
+  commitment: 5,
+  outcomes: 6,
+  tree: 7,
+  exhaustedAt: 8,
+  /** What the three before `tree` and the commitment are sealed with: openFields of blockSeals.ts opens them. */
+  sealed: 9,
+} as const;
+export const BLOCK_COLUMNS =
+  'game_id, from_index, to_index, nonce, seed, commitment, outcomes, tree, exhausted_at, sealed';
+/** Fields of the rows of `Snapshot.strayTickets`; `ofLedger` is 1 for a ticket, 0 for a requestId of none. */
+export const STRAY = { entryId: 0, gameId: 1, requestId: 2, ofLedger: 3 } as const;
+
+/** Request ids that bind, as ids of their entries. */
+export interface BoundIds {
+  /** From `fromId` on, before `beforeId`. */
+  readonly ranges: readonly { readonly cell: number; readonly fromId: bigint; readonly beforeId: bigint }[];
+  /** No entry before it has one that binds or is in a run. */
+  readonly oldestId: bigint;
+  /** No entry before it is kept: what runs have of earlier ones can't be compared. */
+  readonly keptFromId: bigint;
+}
+
+/**
+ * Request ids that bind and that the runs lack, or that runs have and the ledger has not, or twice, or where no look-up finds them.
+ * Those of a run that bind no more are dropped with it. The hash is made here a second time, and entry ids are read as
+ * src/domain/requestRun.ts writes them.
+ */
+export const strayRequests = ({ ranges, oldestId, keptFromId }: BoundIds): string => `
+  SELECT entry_id, coalesce(game_id, 0), coalesce(request_id, ''), (booked.entry_id IS NOT NULL)::int
+  FROM (SELECT entry_id, game_id, request_id, substr(sha256(convert_to(partner_id || ':' || request_id, 'UTF8')), 1, 8) AS hash,
+          EXISTS (SELECT 1 FROM (VALUES ${ranges.map(({ cell, fromId, beforeId }) => `(${cell}, ${fromId}, ${beforeId})`).join()}) AS bound (cell, from_id, before_id)
+                  WHERE bound.cell = cells.cell AND entry_id >= from_id AND entry_id < before_id) AS binds
+        FROM ledger JOIN cells ON cell = ((entry_id >> 14) & 255)
+        WHERE kind IN ${auditedCodesSql(({ binds }) => binds === 'spins')} AND request_id IS NOT NULL AND entry_id BETWEEN ${oldestId} AND handed_over_id) AS booked
+  FULL JOIN (SELECT hash, entry_id, count(*) AS times, bool_and(is_found) AS is_found
+        FROM (SELECT substr(pairs, i * 16 + 1, 8) AS hash, substr(pairs, i * 16 + 1, 8) >= first_hash AS is_found,
+                ('x' || encode(substr(pairs, i * 16 + 9, 8), 'hex'))::bit(64)::bigint AS entry_id
+              FROM request_blocks CROSS JOIN generate_series(0, octet_length(pairs) / 16 - 1) AS i) AS pair
+        GROUP BY hash, entry_id) AS held USING (hash, entry_id)
+  WHERE (booked.entry_id IS NULL AND held.entry_id >= ${keptFromId}) OR (held.entry_id IS NULL AND binds) OR times > 1 OR NOT is_found`;
+
+/** Tickets of raffles whose requestId does not stand for them, and requestIds that stand for none. */
+export const STRAY_TICKETS = `
+  SELECT entry_id, game_id, request_id, (sold.entry_id IS NOT NULL)::int
+  FROM (SELECT entry_id, game_id, request_id
+        FROM (SELECT entry_id, game_id, request_id, kind FROM ledger
+              UNION ALL SELECT entry_id, game_id, request_id, kind FROM kept_entries) AS entries JOIN raffles USING (game_id)
+        WHERE kind = ${AUDITED_KINDS.spin.code} AND request_id IS NOT NULL) AS sold
+  FULL JOIN ticket_requests AS told USING (entry_id, game_id, request_id)
+  WHERE sold.entry_id IS NULL OR told.entry_id IS NULL`;

@@ -1,0 +1,380 @@
+/**
+ * What the audit reads of Postgres. Most of it comes from one snapshot, so that rows, totals and cursors fit each other
+ * however much is booked meanwhile; the rest is asked for as it is at the moment. Nothing is written or locked.
+ */
+import { AUDITED_KINDS } from '../../domain/auditedKinds.js';
+import type { BindingTimes } from '../../domain/bindingTimes.js';
+import type { EntryRow, LedgerRow } from '../../domain/ledgerColumns.js';
+import { openColumn, openNullable } from '../../engine/blocks/blockSeals.store.js';
+import { allColumnsSql, ledgerRowOf } from '../../engine/ledger/ledgerRow.store.js';
+import { type FormerCells, formerCells } from '../../engine/recovery/partnerMoves.store.js';
+import { bindingTimes, boundIds } from '../../engine/requestIds/requestRunReads.store.js';
+import { arrayOf, raw, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import { type CopyRow, orGone, readRows } from '../../postgres/copy.js';
+import { BLOCK_COLUMNS, ledgerSql, STRAY_TICKETS, strayRequests } from './auditColumns.js';
+import { BOUNDARY_PLAYERS, type BoundaryFacts, boundaryFacts, KEPT_ENTRIES } from './boundaryReads.store.js';
+import { type CommunalFacts, communalFacts, strayCommunal } from './communalAuditReads.store.js';
+import { type DroppedPotReads, droppedPotReads } from './communalBoundary.store.js';
+import {
+  type AuditedGameDay,
+  type AuditedRaffle,
+  type AuditedTable,
+  auditedRaffles,
+  auditedTables,
+  gameDays,
+  roundsSelect,
+  strayRoundEntriesSelect,
+} from './gameAuditReads.store.js';
+import { type LogReads, logReads, unpublishedOf } from './logAuditReads.store.js';
+
+/** How often it is looked whether the server is still there, during one long statement. */
+const LOOK_MS = 5000;
+
+export interface AuditedGame {
+  readonly gameId: number;
+  readonly partnerId: number;
+  readonly cell: number;
+  readonly parSheetId: number | null;
+}
+
+/** A PAR sheet's amounts as the decimal text that was certified. */
+export interface SheetTexts {
+  /** USD. */
+  readonly denomination: string;
+  /** By combination. */
+  readonly multipliers: readonly string[];
+}
+
+export interface AuditedCell {
+  readonly cell: number;
+  /** What Redis's epoch begins with: this database's identity and the number. */
+  readonly token: string;
+  readonly cursorId: bigint;
+  readonly halted: string | null;
+  /** When a recovery began that has not ended; null: there is none. */
+  readonly recoveringSince: Date | null;
+}
+
+export interface Facts {
+  readonly spinIdKey: Buffer;
+  readonly cells: number;
+  readonly binding: BindingTimes;
+  readonly partnerCells: ReadonlyMap<number, number>;
+  readonly formerCells: FormerCells;
+  readonly sandboxPartners: ReadonlySet<number>;
+  readonly games: readonly AuditedGame[];
+  readonly sheets: ReadonlyMap<number, SheetTexts>;
+  /** By game. */
+  readonly raffles: ReadonlyMap<number, AuditedRaffle>;
+  /** Blackjack tables, by game. */
+  readonly tables: ReadonlyMap<number, AuditedTable>;
+  /** By cell: id of the newest entry that is booked. */
+  readonly cursors: ReadonlyMap<number, bigint>;
+  /** By game: the next index that the ledger expects. */
+  readonly progress: ReadonlyMap<number, number>;
+  /** By game and index. */
+  /** `sealedTo`: after the last of them that was sealed; a restore leaves a gap behind it. */
+  readonly voids: readonly { gameId: number; fromIndex: number; toIndex: number; sealedTo: number }[];
+  /** Notes of rotations, which are entries of their cells and none of the ledger. */
+  readonly rotations: readonly bigint[];
+  readonly gameDays: readonly AuditedGameDay[];
+  /** Forced spins. */
+  readonly sandboxDays: readonly AuditedGameDay[];
+  readonly openingDays: readonly {
+    partnerId: number;
+    day: string;
+    players: bigint;
+    openedMicros: bigint;
+  }[];
+  readonly adjustmentDays: readonly {
+    partnerId: number;
+    day: string;
+    adjustments: bigint;
+    amountMicros: bigint;
+  }[];
+  /** What operators asked for, by {@link intentKey}. */
+  readonly intents: ReadonlyMap<string, { playerId: string; amountMicros: number }>;
+  readonly communal: CommunalFacts;
+  /** Where the ledger begins: what came before is dropped. */
+  readonly boundary: BoundaryFacts;
+}
+
+export const intentKey = (partnerId: number, requestId: string): string => `${partnerId}:${requestId}`;
+/** @param onPause waited for from time to time: after each piece that the network brings. */
+type ReadAll = (onRow: (row: CopyRow) => void, onPause: () => Promise<void>) => Promise<void>;
+
+export interface Snapshot {
+  readonly facts: Facts;
+  /** All rows by entry id; fields as in `LEDGER`. */
+  readonly ledger: ReadAll;
+  /** Players as of the boundary; fields as in `BOUNDARY_PLAYER`. */
+  readonly boundaryPlayers: ReadAll;
+  /** Entries of dropped days that are kept for ever; fields as in `KEPT`. */
+  readonly keptEntries: ReadAll;
+  /** What is booked of communal progressives before the boundary (communalBoundary.ts). */
+  readonly droppedPots: DroppedPotReads<ReadAll>;
+  /** All blocks by game and index; fields as in `BLOCKS`. */
+  readonly blocks: ReadAll;
+  /** The public log (logAuditReads.ts). */
+  readonly log: LogReads<ReadAll>;
+  /** Entries whose postings do not sum to zero, or are not two: id, sum of micro-USD as text, number of postings. */
+  readonly unbalancedPostings: ReadAll;
+  /** Tickets of raffles whose requestId does not stand for them, and requestIds that stand for none; as in `STRAY`. */
+  readonly strayTickets: ReadAll;
+  readonly strayRequests: ReadAll;
+  /** All rounds; fields as ROUNDS of gameAuditReads.ts has them. */
+  readonly rounds: ReadAll;
+  readonly strayRoundEntries: ReadAll;
+  /** What names an entry that the ledger does not have (communalAuditReads.ts). */
+  readonly strayCommunal: ReadAll;
+}
+
+/** Some sealed outcomes, packed. */
+export interface Sealed {
+  /** Index of the first. */
+  readonly fromIndex: number;
+  readonly outcomes: Buffer;
+  /** Where they are removed: the whole block, which is to be drawn again. */
+  readonly removed?: { readonly fromIndex: number; readonly count: number; readonly seed: Buffer };
+}
+
+/** An entry, by rules of the audit's own as to its kind. */
+export interface AuditedEntry extends Omit<LedgerRow, 'kind'> {
+  readonly isAdjustment: boolean;
+  readonly isForced: boolean;
+}
+
+export interface BlockRange {
+  readonly gameId: number;
+  readonly fromIndex: number;
+  readonly toIndex: number;
+}
+
+export interface AuditReads {
+  /** Runs with one snapshot of everything, which ends with it. */
+  snapshot<T>(run: (snapshot: Snapshot) => Promise<T>): Promise<T>;
+  /** Sealed outcomes of a game from an index on: at least so many where there are, in the pieces that the blocks make. */
+  sealed(gameId: number, index: number, count: number): Promise<Sealed[]>;
+  /** Those of these entries that are booked now. */
+  entries(ids: readonly bigint[]): Promise<AuditedEntry[]>;
+  /** As it is now. */
+  cell(cell: number): Promise<AuditedCell>;
+  cursor(cell: number): Promise<bigint>;
+  /** Cursor, and by game the next index that the ledger expects, of one moment. */
+  cellProgress(cell: number): Promise<{ cursorId: bigint; next: Map<number, number> }>;
+  /** The blocks of a game with outcomes at or after an index, oldest first. */
+  blocksFrom(gameId: number, index: number): Promise<BlockRange[]>;
+  /** Places of blocks that lie in no published checkpoint of the public log. */
+  unpublished(blocks: readonly Omit<BlockRange, 'toIndex'>[]): Promise<number[]>;
+  /** Outcomes of single blocks, in the order of the places; undefined: not sealed. */
+  outcomes(places: readonly { gameId: number; fromIndex: number }[]): Promise<(Buffer | undefined)[]>;
+}
+
+/** @param sql with two connections at least */
+export function openAuditReads(sql: Sql): AuditReads {
+  return {
+    snapshot: (run) => inSnapshot(sql, run),
+    async sealed(gameId, index, count) {
+      const rows = await sql<
+        { block: bigint; size: bigint; seed: Buffer | null; outcomes: Buffer; sealed: string | null }[]
+      >`
+        SELECT from_index AS block, to_index - from_index AS size, CASE octet_length(outcomes) WHEN 0 THEN seed END AS seed, sealed,
+          substring(outcomes FROM greatest(${index} - from_index, 0)::int * 2 + 1 FOR ${count * 2}::int) AS outcomes
+        FROM blocks WHERE game_id = ${gameId} AND to_index > ${index} AND from_index < ${index + count}`;
+      return rows.map(({ block, size, sealed, ...row }) => {
+        const fromIndex = safe(block);
+        const seed = openNullable(sealed, 'seed', row.seed);
+        const removed = seed === null ? {} : { removed: { fromIndex, count: safe(size), seed } };
+        const outcomes = openColumn(sealed, 'outcomes', row.outcomes, Math.max(index - fromIndex, 0) * 2);
+        return { fromIndex: Math.max(fromIndex, index), outcomes, ...removed };
+      });
+    },
+    async entries(ids) {
+      const rows = await sql<EntryRow[]>`
+        SELECT ${raw(allColumnsSql())} FROM ledger WHERE entry_id = ANY(${arrayOf(ids)}::bigint[])`;
+      return rows.map(auditedEntry);
+    },
+    async cell(cell) {
+      const [row] = await sql<
+        { token: string; cursor_id: bigint; halted: string | null; recovering_since: Date | null }[]
+      >`
+        SELECT (SELECT dataset_id FROM installation) || ':' || epoch AS token, cursor_id, halted,
+          (SELECT started_at FROM recoveries r
+           WHERE r.cell = c.cell AND r.epoch = c.epoch AND finished_at IS NULL) AS recovering_since
+        FROM cells c WHERE cell = ${cell}`;
+      return {
+        cell,
+        token: row!.token,
+        cursorId: row!.cursor_id,
+        halted: row!.halted,
+        recoveringSince: row!.recovering_since,
+      };
+    },
+    async cursor(cell) {
+      const [row] = await sql<{ cursor_id: bigint }[]>`SELECT cursor_id FROM cells WHERE cell = ${cell}`;
+      return row!.cursor_id;
+    },
+    async cellProgress(cell) {
+      const rows = await sql<{ cursor_id: bigint; game_id: number | null; next_index: bigint | null }[]>`
+        SELECT cursor_id, p.game_id, p.next_index FROM cells c
+        LEFT JOIN (game_progress p JOIN games USING (game_id) JOIN partners s USING (partner_id)) ON s.cell = c.cell
+        WHERE c.cell = ${cell}`;
+      const next = new Map<number, number>();
+      for (const row of rows) if (row.game_id !== null) next.set(row.game_id, safe(row.next_index!));
+      return { cursorId: rows[0]!.cursor_id, next };
+    },
+    unpublished: (blocks) => unpublishedOf(sql, blocks),
+    async blocksFrom(gameId, index) {
+      const rows = await sql<{ from_index: bigint; to_index: bigint }[]>`
+        SELECT from_index, to_index FROM blocks WHERE game_id = ${gameId} AND to_index > ${index} ORDER BY from_index`;
+      return rows.map((row) => ({ gameId, fromIndex: safe(row.from_index), toIndex: safe(row.to_index) }));
+    },
+    async outcomes(places) {
+      const rows = await sql<{ place: number; outcomes: Buffer; sealed: string | null }[]>`
+        SELECT u.place::int, outcomes, sealed FROM unnest(${arrayOf(places.map((p) => p.gameId))}::int[],
+          ${arrayOf(places.map((p) => p.fromIndex))}::bigint[]) WITH ORDINALITY AS u(game_id, from_index, place)
+        JOIN blocks USING (game_id, from_index)`;
+      const found: (Buffer | undefined)[] = places.map(() => undefined);
+      for (const row of rows) {
+        found[row.place - 1] = openColumn(row.sealed, 'outcomes', row.outcomes);
+      }
+      return found;
+    },
+  };
+}
+
+const auditedEntry = (row: EntryRow): AuditedEntry => ({
+  // A number that is not safe is a finding, not a failure of the audit.
+  ...ledgerRowOf(row, Number),
+  isAdjustment: row.kind === AUDITED_KINDS.adjustment.code,
+  isForced: row.kind === AUDITED_KINDS.forcedSpin.code,
+});
+
+async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>): Promise<T> {
+  // A statement without a time limit would wait for ever for a server that hangs: another connection looks after it.
+  let fail: (error: Error) => void = () => {};
+  const gone = new Promise<never>((_, reject) => {
+    fail = reject;
+  });
+  gone.catch(() => {});
+  const look = setInterval(() => {
+    sql`SELECT 1`.catch(fail);
+  }, LOOK_MS);
+  try {
+    return await sql.begin(async (tx) => {
+      // Before the snapshot is taken: a day that is dropped in between would be missing from one side only.
+      await tx`LOCK TABLE ledger IN ACCESS SHARE MODE`;
+      // The rows are wanted in the order of an index that is there: to sort them all would take their size in disk.
+      await tx`SET LOCAL enable_sort = off`;
+      await tx`SET LOCAL enable_hashagg = off`;
+      const all =
+        (select: string): ReadAll =>
+        (onRow, onPause) =>
+          readRows(orGone(tx.read(`COPY (${select}) TO STDOUT (FORMAT binary)`), gone), onRow, onPause);
+      const known = { ...(await facts(tx)), communal: await communalFacts(tx) };
+      const { fromId } = known.boundary;
+      await tx.patiently();
+      return run({
+        facts: known,
+        ledger: all(ledgerSql(known.communal.pots.length > 0)),
+        boundaryPlayers: all(BOUNDARY_PLAYERS),
+        keptEntries: all(KEPT_ENTRIES),
+        droppedPots: droppedPotReads(fromId, all),
+        strayCommunal: all(strayCommunal(fromId)),
+        blocks: all(`SELECT ${BLOCK_COLUMNS} FROM blocks ORDER BY game_id, from_index`),
+        log: logReads(all),
+        unbalancedPostings: all(
+          `SELECT entry_id, sum(amount_micros)::text, count(*) FROM postings
+           GROUP BY entry_id HAVING sum(amount_micros) <> 0 OR count(*) <> 2`,
+        ),
+        strayTickets: all(STRAY_TICKETS),
+        strayRequests: all(strayRequests({ ...(await boundIds(tx, known.binding)), keptFromId: fromId })),
+        rounds: all(roundsSelect(fromId)),
+        strayRoundEntries: all(strayRoundEntriesSelect(fromId)),
+      });
+    }, 'ISOLATION LEVEL REPEATABLE READ READ ONLY');
+  } finally {
+    clearInterval(look);
+  }
+}
+
+const DAY = raw(`to_char(day, 'YYYY-MM-DD')`);
+
+type GameFacts = { game_id: number; partner_id: number; cell: number; par_sheet_id: number | null };
+
+async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
+  const [installed] = await tx<{ spin_id_key: Buffer; cells: number }[]>`
+    SELECT spin_id_key, cells FROM installation`;
+  const partners = await tx<{ partner_id: number; cell: number; is_sandbox: boolean }[]>`
+    SELECT partner_id, cell, environment = 'sandbox' AS is_sandbox FROM partners`;
+  const games = await tx<GameFacts[]>`
+    SELECT game_id, partner_id, cell, par_sheet_id FROM games JOIN partners USING (partner_id)`;
+  // Taken out by the database: a number that JSON.parse made would not be the text that was certified.
+  const sheets = await tx<{ par_sheet_id: number; denomination: string; multipliers: string[] }[]>`
+    SELECT par_sheet_id, sheet->>'denominationUsd' AS denomination,
+      ARRAY(SELECT c.value->>'payMultiplier'
+            FROM json_array_elements(sheet->'combinations') WITH ORDINALITY AS c(value, place) ORDER BY place) AS multipliers
+    FROM par_sheets WHERE par_sheet_id IN (SELECT par_sheet_id FROM games)`;
+  const cells = await tx<{ cell: number; cursor_id: bigint }[]>`SELECT cell, cursor_id FROM cells`;
+  const progress = await tx<{ game_id: number; next_index: bigint }[]>`
+    SELECT game_id, next_index FROM game_progress`;
+  const voids = await tx<
+    { game_id: number; from_index: bigint; to_index: bigint; sealed_to: bigint; entry_id: bigint | null }[]
+  >`SELECT game_id, from_index, to_index, coalesce(sealed_to, to_index) AS sealed_to, entry_id FROM voids ORDER BY game_id, from_index`;
+  const openingDays = await tx<
+    { partner_id: number; day: string; players: bigint; opened_micros: bigint }[]
+  >`SELECT partner_id, ${DAY} AS day, players, opened_micros FROM opening_days`;
+  const adjustmentDays = await tx<
+    { partner_id: number; day: string; adjustments: bigint; amount_micros: bigint }[]
+  >`SELECT partner_id, ${DAY} AS day, adjustments, amount_micros FROM adjustment_days`;
+  const intents = await tx<
+    { partner_id: number; request_id: string; player_id: string; amount_micros: bigint }[]
+  >`SELECT partner_id, request_id, player_id, amount_micros FROM adjustments`;
+  return {
+    spinIdKey: installed!.spin_id_key,
+    cells: installed!.cells,
+    binding: await bindingTimes(tx),
+    boundary: await boundaryFacts(tx),
+    formerCells: await formerCells(tx),
+    partnerCells: new Map(partners.map((row) => [row.partner_id, row.cell])),
+    sandboxPartners: new Set(partners.filter((row) => row.is_sandbox).map((row) => row.partner_id)),
+    games: games.map((row) => ({
+      gameId: row.game_id,
+      partnerId: row.partner_id,
+      cell: row.cell,
+      parSheetId: row.par_sheet_id,
+    })),
+    sheets: new Map(sheets.map((row) => [row.par_sheet_id, row])),
+    raffles: await auditedRaffles(tx),
+    tables: await auditedTables(tx),
+    cursors: new Map(cells.map((row) => [row.cell, row.cursor_id])),
+    progress: new Map(progress.map((row) => [row.game_id, safe(row.next_index)])),
+    voids: voids.map((row) => ({
+      gameId: row.game_id,
+      fromIndex: safe(row.from_index),
+      toIndex: safe(row.to_index),
+      sealedTo: safe(row.sealed_to),
+    })),
+    rotations: voids.flatMap(({ entry_id: id }) => (id === null ? [] : [id])),
+    gameDays: await gameDays(tx, 'game_days'),
+    sandboxDays: await gameDays(tx, 'sandbox_days'),
+    openingDays: openingDays.map((row) => ({
+      partnerId: row.partner_id,
+      day: row.day,
+      players: row.players,
+      openedMicros: row.opened_micros,
+    })),
+    adjustmentDays: adjustmentDays.map((row) => ({
+      partnerId: row.partner_id,
+      day: row.day,
+      adjustments: row.adjustments,
+      amountMicros: row.amount_micros,
+    })),
+    intents: new Map(
+      intents.map((row) => [
+        intentKey(row.partner_id, row.request_id),
+        { playerId: row.player_id, amountMicros: Number(row.amount_micros) },
+      ]),
+    ),
+  };
+}

@@ -1,0 +1,113 @@
+/** Takes up the books where the oldest kept day of the ledger begins, and checks what is on record of the days before it. */
+import { AUDITED_KINDS } from '../../domain/auditedKinds.js';
+import type { EntryTotal } from '../../domain/ledgerDay.js';
+import type { CopyRow } from '../../postgres/copy.js';
+import { intentKey, type Snapshot } from './auditReads.store.js';
+import { BOUNDARY_PLAYER, type BoundaryFacts, KEPT } from './boundaryReads.store.js';
+import type { CommunalReplay } from './communal.js';
+import { beginPots, type PotSnapshot } from './communalBoundary.js';
+import type { dayTables } from './days.js';
+import type { RefundReplay } from './refunds.js';
+import type { Findings, Place } from './report.js';
+import { type PlayerTable, timeOf } from './tables.js';
+
+export type BoundarySnapshot = Pick<Snapshot, 'facts' | 'boundaryPlayers' | 'keptEntries'> & PotSnapshot;
+
+/** What the pass over the ledger goes on from. */
+interface Into {
+  readonly players: PlayerTable;
+  readonly days: ReturnType<typeof dayTables>;
+  readonly refunds: RefundReplay;
+  readonly communal: CommunalReplay;
+  readonly findings: Findings;
+  /** Intents that have their entry. */
+  readonly adjusted: Set<string>;
+}
+
+/** Compares dropped days with the books of them, and takes up players, tickets and adjustments as of the boundary. */
+export async function beginAtBoundary(snapshot: BoundarySnapshot, into: Into): Promise<void> {
+  const { facts, boundaryPlayers, keptEntries } = snapshot;
+  for (const { day, totals } of facts.boundary.days) {
+    boundaryTotals(into.days, totals);
+    for (const table of Object.values(into.days)) table.close(day);
+  }
+  await boundaryPlayers(
+    (row) => boundaryPlayer(into.players, row),
+    async () => {},
+  );
+  await keptEntries(
+    (row) => kept(into, row),
+    async () => {},
+  );
+  await beginPots(snapshot, into.communal, into.findings);
+}
+
+/** Games and cells go on where what was dropped ends. */
+export function passBoundary(
+  boundary: BoundaryFacts,
+  games: ReadonlyMap<
+    number,
+    { next: number; voidAt: number; readonly voids: readonly { fromIndex: number }[] }
+  >,
+  newest: Map<number, { high: number; low: number }>,
+): void {
+  for (const [gameId, game] of games) {
+    game.next = boundary.games.get(gameId) ?? 0;
+    while (game.voidAt < game.voids.length && game.voids[game.voidAt]!.fromIndex < game.next) game.voidAt++;
+  }
+  for (const [cell, id] of boundary.cells)
+    newest.set(cell, { high: Number(id >> 32n), low: Number(id & 0xffffffffn) });
+}
+
+/** A ticket or an adjustment of a dropped day. */
+function kept({ refunds, adjusted }: Into, row: CopyRow): void {
+  const [partnerId, playerId] = [row.int(KEPT.partnerId), row.text(KEPT.playerId)];
+  if (row.int(KEPT.kind) === AUDITED_KINDS.spin.code) {
+    const ticket = { gameId: row.int(KEPT.gameId), partnerId, price: row.safe(KEPT.wagerMicros) };
+    refunds.keptTicket(ticket, row.big(KEPT.id), playerId);
+    return;
+  }
+  const requestId = row.isNull(KEPT.requestId) ? '' : row.text(KEPT.requestId);
+  adjusted.add(intentKey(partnerId, requestId));
+  const at = (): Place => ({ entry: row.big(KEPT.id).toString(), partner: partnerId, player: playerId });
+  refunds.adjustment(requestId, partnerId, playerId, row.safe(KEPT.creditMicros), at);
+}
+
+/** A player as of the newest dropped entry. */
+function boundaryPlayer(players: PlayerTable, row: CopyRow): void {
+  const slot = players.slot(row.int(BOUNDARY_PLAYER.partnerId), row.text(BOUNDARY_PLAYER.playerId));
+  players.high[slot] = row.word(BOUNDARY_PLAYER.entryId, 0);
+  players.low[slot] = row.word(BOUNDARY_PLAYER.entryId, 4);
+  players.balance[slot] = row.safe(BOUNDARY_PLAYER.balance);
+  players.entries[slot] = row.int(BOUNDARY_PLAYER.entryNumber);
+  players.code[slot] = row.int(BOUNDARY_PLAYER.outcomeCode);
+  players.firstMs[slot] = timeOf(row.word(BOUNDARY_PLAYER.firstId, 0), row.word(BOUNDARY_PLAYER.firstId, 4));
+}
+
+/** By kind: the table of its day, and by how many an entry changes the count. Kinds by constants of the audit's own (ledger.ts). */
+const TABLES = {
+  1: ['games', 1],
+  2: ['openings', 1],
+  3: ['adjustments', 1],
+  6: ['games', 1],
+  7: ['games', 0],
+  8: ['games', -1],
+  9: ['sandbox', 1],
+} as const satisfies Record<number, readonly [keyof ReturnType<typeof dayTables>, number]>;
+
+/** Adds what the manifest of a dropped day says to the sums that are compared with the books. */
+function boundaryTotals(days: ReturnType<typeof dayTables>, totals: readonly EntryTotal[]): void {
+  for (const { partnerId, gameId, kind, entries, wageredMicros, creditedMicros } of totals) {
+    const place = TABLES[kind as keyof typeof TABLES];
+    if (place === undefined) continue;
+    const [table, count] = place;
+    const isOfGame = table === 'games' || table === 'sandbox';
+    days[table].addTotal(
+      isOfGame ? gameId : partnerId,
+      partnerId,
+      count * entries,
+      BigInt(wageredMicros),
+      BigInt(creditedMicros),
+    );
+  }
+}

@@ -1,0 +1,56 @@
+/** What the audit reads of the boundary: the books as they stood where the oldest kept day of the ledger begins (ledgerDrop.ts). */
+import { membersReadBy } from '../../domain/ledgerColumns.js';
+import type { EntryTotal, Manifest } from '../../domain/ledgerDay.js';
+import { columnsSql, fieldsOf } from '../../engine/ledger/ledgerRow.store.js';
+import { safe, type Transaction } from '../../postgres/client.js';
+import { idsOfDay } from '../archive/ledgerDays.store.js';
+import { type BoundaryPot, boundaryPots } from './communalBoundary.store.js';
+
+export interface BoundaryFacts {
+  /** No entry before it is kept; 0: nothing was dropped. */
+  readonly fromId: bigint;
+  /** By game: the index after the last that was dealt in what was dropped. */
+  readonly games: ReadonlyMap<number, number>;
+  /** By cell: its newest dropped entry. */
+  readonly cells: ReadonlyMap<number, bigint>;
+  readonly pots: readonly BoundaryPot[];
+  /** Dropped days with the totals of their manifests, oldest first. */
+  readonly days: readonly { readonly day: string; readonly totals: readonly EntryTotal[] }[];
+}
+
+/** Fields of the rows of {@link BOUNDARY_PLAYERS}. */
+export const BOUNDARY_PLAYER = {
+  partnerId: 0,
+  playerId: 1,
+  entryId: 2,
+  entryNumber: 3,
+  outcomeCode: 4,
+  balance: 5,
+  firstId: 6,
+} as const;
+export const BOUNDARY_PLAYERS = `
+  SELECT partner_id, player_id, entry_id, entry_number, outcome_code, balance_micros, first_id FROM boundary_players`;
+
+/** Fields of the rows of {@link KEPT_ENTRIES}. */
+export const KEPT = fieldsOf(membersReadBy('keptAudit'));
+/** Tickets and adjustments of dropped days. */
+export const KEPT_ENTRIES = `
+  SELECT ${columnsSql(membersReadBy('keptAudit'))} FROM kept_entries ORDER BY entry_id`;
+
+export async function boundaryFacts(tx: Transaction): Promise<BoundaryFacts> {
+  const days = await tx<{ day: string; manifest: string }[]>`
+    SELECT day::text AS day, manifest FROM ledger_days WHERE dropped_at IS NOT NULL ORDER BY day`;
+  const games = await tx<
+    { game_id: number; next_index: bigint }[]
+  >`SELECT game_id, next_index FROM boundary_games`;
+  const cells = await tx<{ cell: number; entry_id: bigint }[]>`SELECT cell, entry_id FROM boundary_cells`;
+  const last = days.at(-1);
+  const fromId = last === undefined ? 0n : idsOfDay(last.day).to;
+  return {
+    fromId,
+    pots: await boundaryPots(tx, fromId),
+    games: new Map(games.map((row) => [row.game_id, safe(row.next_index)])),
+    cells: new Map(cells.map((row) => [row.cell, row.entry_id])),
+    days: days.map(({ day, manifest }) => ({ day, totals: (JSON.parse(manifest) as Manifest).totals })),
+  };
+}

@@ -1,0 +1,380 @@
+/**
+ * Plays every communal progressive again from the ledger: rules and funding from the moment that they were noted, each
+ * spin in its order. Counters, events, winners, shares and budgets must come out as they are booked. The audit has rules of
+ * its own: a wrong one in domain/communal.ts or in lua/ must not pass unnoticed.
+ */
+
+import type { CopyRow } from '../../postgres/copy.js';
+import { LEDGER } from './auditColumns.js';
+import type { CommunalFacts } from './communalAuditReads.store.js';
+import type { BoundaryPot } from './communalBoundary.store.js';
+import type { Findings, Place } from './report.js';
+import { idOf, type PlayerTable } from './tables.js';
+
+const MINUTE_MS = 60_000n;
+/** Where an entry's id has its time. */
+const TIME_SHIFT = 22n;
+const WHOLE = 10_000n;
+const REMEMBERED_MAX = 201;
+
+/** Above it a balance takes no share: it has no room for the largest tier. */
+const BALANCE_MAX = 9e15 - 1e12;
+/** Shares that may wait to be notified of: whoever has as many gets none. */
+const WAITING_MAX = 10_000;
+
+type RulesFact = CommunalFacts['rules'][number];
+
+/** A pot as it was at an entry of the ledger. */
+interface Pot {
+  rules: RulesFact | undefined;
+  /** Rules and fundings that are still to come, oldest first. */
+  ahead: {
+    readonly id: bigint;
+    /** Of the rules; undefined: it is a funding. */
+    readonly version?: number;
+    readonly apply: (pot: Pot) => void;
+  }[];
+  remembers: boolean;
+  progress: bigint;
+  budget: bigint;
+  /** By player the newest spin; the newest player is the last. */
+  readonly recent: Map<string, bigint>;
+  /** Shares that must follow in the ledger, in this order. */
+  due: {
+    readonly eventId: bigint;
+    readonly playerId: string;
+    readonly micros: bigint;
+    readonly isTrigger: boolean;
+  }[];
+}
+
+export class CommunalReplay {
+  readonly #facts: CommunalFacts;
+  readonly #findings: Findings;
+  readonly #players: PlayerTable;
+  readonly #pots = new Map<number, Pot>();
+  /** By player: shares that wait to be notified of. */
+  readonly #waiting = new Map<string, number>();
+  /** The newest share that each player was notified of. */
+  readonly #notifiedUpTo = new Map<string, bigint>();
+  /** By game and day. */
+  readonly #days = new Map<string, { readonly shares: bigint; readonly micros: bigint }>();
+  #spins = 0;
+  #fired = 0;
+  #paid = 0;
+
+  /** @param players as they are at the entry that is played */
+  constructor(facts: CommunalFacts, findings: Findings, players: PlayerTable) {
+    this.#facts = facts;
+    this.#findings = findings;
+    this.#players = players;
+    for (const rules of facts.rules) {
+      if (rules.inForceFrom === null) continue;
+      this.#pot(rules.gameId).ahead.push({
+        id: rules.inForceFrom,
+        version: rules.version,
+        apply: (pot) => {
+          pot.rules = rules;
+          if (rules.resetsProgress) pot.progress = 0n;
+          if (rules.isEnabled) pot.remembers = true;
+        },
+      });
+    }
+    for (const { gameId, noteId, amountMicros, budgetMicros } of facts.fundings) {
+      this.#pot(gameId).ahead.push({
+        id: noteId,
+        apply: (pot) => {
+          pot.budget += amountMicros;
+          if (pot.budget === budgetMicros) return;
+          const at = { game: gameId, entry: noteId.toString() };
+          this.#found('the budget after a funding is another', at, pot.budget, budgetMicros);
+        },
+      });
+    }
+    // Stable: rules that came in force at one moment keep the order of their versions.
+    for (const { ahead } of this.#pots.values())
+      ahead.sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
+  }
+
+  /** Takes up a pot where the oldest kept day begins. @param fromId no entry before it is kept */
+  begin(at: BoundaryPot, fromId: bigint): void {
+    const pot = this.#pot(at.gameId);
+    // Rules that a recovery put in force are dated back to the newest entry of their cell.
+    pot.ahead = pot.ahead.filter(({ id, version }) =>
+      version === undefined ? id >= fromId : version > at.version,
+    );
+    pot.rules = this.#facts.rules.find(
+      ({ gameId, version }) => gameId === at.gameId && version === at.version,
+    );
+    pot.remembers = at.remembersPlayers;
+    pot.progress = at.progress;
+    pot.budget = at.budgetMicros;
+    for (const { playerId, spinId } of at.recent) pot.recent.set(playerId, spinId);
+    pot.due = [...at.due];
+  }
+
+  /** Takes up a player. @param waiting shares to be notified of @param notifiedTo the newest share that was notified of; 0: none */
+  beginPlayer(partnerId: number, playerId: string, waiting: number, notifiedTo: bigint): void {
+    const key = `${partnerId}:${playerId}`;
+    if (waiting > 0) this.#waiting.set(key, waiting);
+    if (notifiedTo > 0n) this.#notifiedUpTo.set(key, notifiedTo);
+  }
+
+  /** Takes what a game's pot paid on a dropped day. */
+  droppedDay(gameId: number, day: string, shares: bigint, micros: bigint): void {
+    this.#days.set(`${gameId}/${day}`, { shares, micros });
+  }
+
+  /** The next spin of the ledger. */
+  spin(row: CopyRow, high: number, low: number, playerId: string): void {
+    if (this.#pots.size === 0) return;
+    const id = idOf(high, low);
+    if (this.#facts.pots.length === 0) return;
+    const gameId = row.int(LEDGER.gameId);
+    this.#notified(row, id, playerId);
+    const pot = this.#pots.get(gameId);
+    if (pot === undefined) {
+      if (!row.isNull(LEDGER.eventGame)) this.#notFired(gameId, id);
+      return;
+    }
+    this.#advance(pot, id);
+    if (pot.due.length > 0) {
+      const { eventId, playerId: player } = pot.due[0]!;
+      this.#found('a share is not in the ledger', { game: gameId, event: eventId.toString(), player });
+      pot.due = [];
+    }
+    const { rules } = pot;
+    const isCounted = rules?.isEnabled === true;
+    if (isCounted) {
+      this.#spins++;
+      pot.progress++;
+    }
+    if (isCounted && pot.progress % rules.triggerInterval === 0n) this.#fire(pot, rules, row, id, playerId);
+    else if (!row.isNull(LEDGER.eventGame)) this.#notFired(gameId, id);
+    if (!pot.remembers) return;
+    pot.recent.delete(playerId);
+    pot.recent.set(playerId, id);
+    if (pot.recent.size > REMEMBERED_MAX) pot.recent.delete(pot.recent.keys().next().value!);
+  }
+
+  /** The next share of the ledger. */
+  share(row: CopyRow, id: bigint, ms: number, playerId: string): void {
+    this.#paid++;
+    const gameId = row.int(LEDGER.gameId);
+    const partnerId = row.int(LEDGER.partnerId);
+    const micros = row.big(LEDGER.creditMicros);
+    this.#sum(gameId, new Date(ms).toISOString().slice(0, 10), micros);
+    const at = { game: gameId, entry: id.toString(), partner: partnerId, player: playerId };
+    const rest = [row.safe(LEDGER.wagerMicros), row.safe(LEDGER.outcomeIndex), row.int(LEDGER.outcomeCode)];
+    if (rest.some((value) => value !== 0) || !row.isNull(LEDGER.requestId)) {
+      this.#found('a share has a wager, index, outcome or requestId', at, '0, 0, 0', rest.join(', '));
+    }
+    const isBooked = this.#facts.pots.length > 0 && !row.isNull(LEDGER.shareEvent);
+    if (!isBooked) {
+      this.#found('a share of the ledger is not booked as one', at);
+    } else {
+      const wanted = [micros, gameId, playerId].join(', ');
+      const booked = [row.big(LEDGER.shareAmount), row.int(LEDGER.shareGame), row.text(LEDGER.sharePlayer)];
+      if (booked.join(', ') !== wanted)
+        this.#found('a share is not booked as it is in the ledger', at, wanted, booked.join(', '));
+    }
+    const pot = this.#pots.get(gameId);
+    const due = pot?.due.shift();
+    if (pot === undefined || due === undefined) {
+      this.#found('a share is in the ledger that no event pays', at);
+      return;
+    }
+    if (due.playerId !== playerId || due.micros !== micros) {
+      this.#found(
+        'a share is another than follows from the ledger',
+        at,
+        `${due.playerId} ${due.micros}`,
+        `${playerId} ${micros}`,
+      );
+    }
+    if (isBooked && row.big(LEDGER.shareEvent) !== due.eventId) {
+      this.#found('a share is booked to another event', at, due.eventId, row.big(LEDGER.shareEvent));
+    }
+    pot.budget -= micros;
+    if (due.isTrigger) return;
+    const player = `${partnerId}:${playerId}`;
+    this.#waiting.set(player, (this.#waiting.get(player) ?? 0) + 1);
+  }
+
+  finish(): void {
+    this.#compareDays();
+    for (const [gameId, pot] of this.#pots) {
+      this.#advance(pot, 2n ** 63n);
+      const booked = this.#facts.pots.find((each) => each.gameId === gameId);
+      const at = { game: gameId };
+      for (const { eventId, playerId } of pot.due) {
+        this.#found('a share is not in the ledger', { ...at, event: eventId.toString(), player: playerId });
+      }
+      if (booked === undefined) this.#found('a pot is not booked', at);
+      else {
+        if (booked.progress !== pot.progress)
+          this.#found('the counter is not the number of counted spins', at, pot.progress, booked.progress);
+        if (booked.budgetMicros !== pot.budget)
+          this.#found('the budget is not fundings − shares', at, pot.budget, booked.budgetMicros);
+        if (booked.version !== pot.rules?.version)
+          this.#found('other rules are booked as in force', at, pot.rules?.version, booked.version);
+      }
+    }
+    const findings = this.#findings;
+    findings.looked('communal', 'pots', this.#pots.size);
+    findings.looked('communal', 'spins counted', this.#spins);
+    findings.looked('communal', 'events', this.#fired);
+    findings.looked('communal', 'shares', this.#paid);
+  }
+
+  #sum(gameId: number, day: string, micros: bigint): void {
+    const sum = this.#days.get(`${gameId}/${day}`) ?? { shares: 0n, micros: 0n };
+    this.#days.set(`${gameId}/${day}`, { shares: sum.shares + 1n, micros: sum.micros + micros });
+  }
+
+  #compareDays(): void {
+    const booked = new Map(
+      this.#facts.days.map(({ gameId, day, shares, paidMicros }) => [
+        `${gameId}/${day}`,
+        `${shares} shares, ${paidMicros}`,
+      ]),
+    );
+    for (const key of new Set([...booked.keys(), ...this.#days.keys()])) {
+      const sum = this.#days.get(key) ?? { shares: 0n, micros: 0n };
+      const expected = `${sum.shares} shares, ${sum.micros}`;
+      const found = booked.get(key) ?? 'no row';
+      const at = { game: Number(key.split('/')[0]), day: key.split('/')[1]! };
+      if (found !== expected) this.#found('communal_days is not the sum of the ledger', at, expected, found);
+    }
+  }
+
+  #pot(gameId: number): Pot {
+    let pot = this.#pots.get(gameId);
+    if (pot === undefined) {
+      pot = {
+        rules: undefined,
+        ahead: [],
+        remembers: false,
+        progress: 0n,
+        budget: 0n,
+        recent: new Map(),
+        due: [],
+      };
+      this.#pots.set(gameId, pot);
+    }
+    return pot;
+  }
+
+  #advance(pot: Pot, id: bigint): void {
+    while (pot.ahead.length > 0 && pot.ahead[0]!.id < id) pot.ahead.shift()!.apply(pot);
+  }
+
+  #notFired(gameId: number, id: bigint): void {
+    this.#found('an event is booked that did not fire', { game: gameId, event: id.toString() });
+  }
+
+  /** What a spin notified of is a share of its player's that it is later than, and the oldest that was not notified. */
+  #notified(row: CopyRow, id: bigint, playerId: string): void {
+    if (row.isNull(LEDGER.toldShare)) return;
+    const partnerId = row.int(LEDGER.partnerId);
+    const shareId = row.big(LEDGER.toldShare);
+    const isTrigger = row.int(LEDGER.toldTrigger) === 1;
+    const at = { entry: shareId.toString(), notified: id.toString(), partner: partnerId, player: playerId };
+    const isOwn = row.int(LEDGER.toldPartner) === partnerId && row.text(LEDGER.toldPlayer) === playerId;
+    const isLater = isTrigger ? row.big(LEDGER.toldEvent) === id : shareId < id;
+    if (!isOwn || !isLater)
+      this.#found('a share was notified by another spin than one of its player after it', at);
+    if (isTrigger) return;
+    const key = `${partnerId}:${playerId}`;
+    if ((this.#notifiedUpTo.get(key) ?? 0n) >= shareId)
+      this.#found('shares were not notified oldest first', at);
+    this.#notifiedUpTo.set(key, shareId);
+    const left = (this.#waiting.get(key) ?? 0) - 1;
+    if (left > 0) this.#waiting.set(key, left);
+    else this.#waiting.delete(key);
+  }
+
+  #fire(pot: Pot, rules: RulesFact, row: CopyRow, id: bigint, playerId: string): void {
+    const tier = rules.tiers.findLast(({ triggerAtSpins }) => pot.progress % triggerAtSpins === 0n);
+    const gameId = row.int(LEDGER.gameId);
+    const isBooked = !row.isNull(LEDGER.eventGame);
+    const at = { game: gameId, event: id.toString(), progress: Number(pot.progress) };
+    if (tier === undefined) {
+      if (isBooked) this.#found('an event is booked where no tier fires', at);
+      return;
+    }
+    this.#fired++;
+    let amount = tier.amountMicros;
+    let isPaid = true;
+    if (pot.budget < amount) {
+      isPaid = rules.paysRemaining && pot.budget > 0n;
+      amount = isPaid ? pot.budget : 0n;
+    }
+    if (isPaid)
+      pot.due = this.#sharesOf(pot, rules, { id, partnerId: row.int(LEDGER.partnerId), playerId }, amount);
+    const paid = pot.due.reduce((sum, { micros }) => sum + micros, 0n);
+    const status = isPaid ? 'PAID' : 'SKIPPED_BUDGET';
+    const expected = [gameId, rules.version, pot.progress, tier.level, paid, pot.due.length, status].join(
+      ', ',
+    );
+    const found = isBooked
+      ? [
+          row.int(LEDGER.eventGame),
+          row.int(LEDGER.eventVersion),
+          row.big(LEDGER.eventProgress),
+          row.int(LEDGER.eventTier),
+          row.big(LEDGER.eventPaid),
+          row.int(LEDGER.eventWinners),
+          row.text(LEDGER.eventStatus),
+        ].join(', ')
+      : 'none';
+    if (found !== expected)
+      this.#found('an event is another than follows from the ledger', at, expected, found);
+  }
+
+  /** What an event pays to whom, in the order of the ledger: the player who fired, then the most recent first. */
+  #sharesOf(
+    pot: Pot,
+    rules: RulesFact,
+    { id, partnerId, playerId }: { id: bigint; partnerId: number; playerId: string },
+    amount: bigint,
+  ): Pot['due'] {
+    const oldestMs = (id >> TIME_SHIFT) - BigInt(rules.windowMinutes) * MINUTE_MS;
+    const { balance } = this.#players;
+    const hasRoom = (player: string): boolean => {
+      const slot = this.#players.find(partnerId, player);
+      return slot !== undefined && balance[slot]! <= BALANCE_MAX;
+    };
+    const community = [...pot.recent]
+      .reverse()
+      .filter(([player, spin]) => player !== playerId && spin >> TIME_SHIFT >= oldestMs)
+      .slice(0, rules.communitySize)
+      .map(([player]) => player)
+      .filter(
+        (player) => hasRoom(player) && (this.#waiting.get(`${partnerId}:${player}`) ?? 0) < WAITING_MAX,
+      );
+    let part = (amount * rules.triggerSplit) / WHOLE;
+    const rest = amount - part;
+    const count = BigInt(community.length);
+    if (count === 0n && !rules.returnsToBudget) part = amount;
+    if (!hasRoom(playerId)) part = 0n;
+    const shares = community.map((player, i) => ({
+      eventId: id,
+      playerId: player,
+      micros: rest / count + (BigInt(i) < rest % count ? 1n : 0n),
+      isTrigger: false,
+    }));
+    return [{ eventId: id, playerId, micros: part, isTrigger: true }, ...shares].filter(
+      ({ micros }) => micros > 0n,
+    );
+  }
+
+  #found(
+    problem: string,
+    at: Place,
+    expected?: bigint | number | string,
+    found?: bigint | number | string,
+  ): void {
+    this.#findings.found('communal', problem, at, expected, found);
+  }
+}

@@ -1,0 +1,225 @@
+/** What the audit reads of communal progressives: of one snapshot, and of the moment. */
+import { AUDITED_KINDS } from '../../domain/auditedKinds.js';
+import type { BonusNotice, CommunalRules } from '../../domain/communal.js';
+import { entryCellSql } from '../../domain/entryId.js';
+import { noticesOfSpins } from '../../engine/communal/communal.store.js';
+import { arrayOf, raw, type Sql, type Transaction } from '../../postgres/client.js';
+
+export interface CommunalFacts {
+  readonly rules: readonly {
+    readonly gameId: number;
+    readonly version: number;
+    readonly isEnabled: boolean;
+    readonly triggerInterval: bigint;
+    /** Hundredths of a percent. */
+    readonly triggerSplit: bigint;
+    readonly windowMinutes: number;
+    readonly communitySize: number;
+    readonly returnsToBudget: boolean;
+    readonly paysRemaining: boolean;
+    readonly tiers: readonly { level: number; triggerAtSpins: bigint; amountMicros: bigint }[];
+    readonly resetsProgress: boolean;
+    readonly inForceFrom: bigint | null;
+  }[];
+  readonly pots: readonly {
+    readonly gameId: number;
+    readonly cell: number;
+    readonly version: number;
+    readonly progress: bigint;
+    readonly budgetMicros: bigint;
+    readonly notedTo: bigint;
+  }[];
+  /** By cell: the newest spin that notified of a share. */
+  readonly tellers: ReadonlyMap<number, bigint>;
+  /** Those that are booked. */
+  readonly fundings: readonly {
+    readonly gameId: number;
+    readonly cell: number;
+    readonly noteId: bigint;
+    readonly amountMicros: bigint;
+    readonly budgetMicros: bigint;
+  }[];
+  readonly days: readonly {
+    readonly gameId: number;
+    readonly day: string;
+    readonly partnerId: number;
+    readonly shares: bigint;
+    readonly paidMicros: bigint;
+  }[];
+}
+
+/** All that is booked of communal progressives. */
+export const communalFacts = async (tx: Transaction): Promise<CommunalFacts> => ({
+  rules: await rulesOf(tx),
+  pots: await potsOf(tx),
+  tellers: await tellersOf(tx),
+  fundings: await fundingsOf(tx),
+  days: await daysOf(tx),
+});
+
+/**
+ * What is booked of communal progressives and names an entry that the ledger does not have: what, its id, its game.
+ * @param fromId no entry before it is kept
+ */
+export const strayCommunal = (fromId: bigint): string => `
+  SELECT 'event', event_id, c.game_id FROM communal_events c LEFT JOIN ledger ON entry_id = event_id AND kind = ${AUDITED_KINDS.spin.code}
+    WHERE event_id >= ${fromId} AND entry_id IS NULL
+  UNION ALL
+  SELECT 'share', c.entry_id, c.game_id FROM communal_shares c LEFT JOIN ledger l ON l.entry_id = c.entry_id AND kind = ${AUDITED_KINDS.communalShare.code}
+    WHERE c.entry_id >= ${fromId} AND l.entry_id IS NULL
+  UNION ALL
+  SELECT 'told', told_by, c.game_id FROM communal_shares c LEFT JOIN ledger l ON l.entry_id = told_by AND kind = ${AUDITED_KINDS.spin.code}
+    WHERE told_by >= ${fromId} AND l.entry_id IS NULL`;
+
+export interface BookedShare {
+  readonly entryId: bigint;
+  readonly eventId: bigint;
+  readonly gameId: number;
+  readonly cell: number;
+  readonly partnerId: number;
+  readonly playerId: string;
+  readonly amountMicros: bigint;
+  readonly notifiedBy: bigint | null;
+}
+
+/** What the audit asks of the moment. */
+export interface CommunalReads {
+  /** Those of these shares that are booked. */
+  shares(entryIds: readonly bigint[]): Promise<readonly BookedShare[]>;
+  /** The next shares behind an id that are still to be notified of, by id. */
+  untold(afterId: bigint, limit: number): Promise<readonly BookedShare[]>;
+  /** What these spins notified their players of. */
+  notices(spinIds: readonly bigint[]): Promise<ReadonlyMap<bigint, BonusNotice>>;
+  /** A pot as it is booked now: version, progress and budget; empty: there is none. */
+  pot(gameId: number): Promise<string>;
+}
+
+export const openCommunalReads = (sql: Sql): CommunalReads => ({
+  async shares(entryIds) {
+    const rows = await sql<ShareRow[]>`
+      SELECT s.*, cell FROM communal_shares s JOIN partners USING (partner_id)
+      WHERE entry_id = ANY(${arrayOf(entryIds)}::bigint[])`;
+    return rows.map(shareOfRow);
+  },
+  async untold(afterId, limit) {
+    const rows = await sql<ShareRow[]>`
+      SELECT s.*, cell FROM communal_shares s JOIN partners USING (partner_id)
+      WHERE told_by IS NULL AND entry_id > ${afterId} ORDER BY entry_id LIMIT ${limit}`;
+    return rows.map(shareOfRow);
+  },
+  notices: (spinIds) => noticesOfSpins(sql, spinIds),
+  async pot(gameId) {
+    const [row] = await sql<{ version: number; progress: bigint; budget_micros: bigint }[]>`
+      SELECT version, progress, budget_micros FROM communal_pots WHERE game_id = ${gameId}`;
+    return row === undefined ? '' : [row.version, row.progress, row.budget_micros].join(', ');
+  },
+});
+
+interface ShareRow {
+  entry_id: bigint;
+  event_id: bigint;
+  game_id: number;
+  cell: number;
+  partner_id: number;
+  player_id: string;
+  amount_micros: bigint;
+  told_by: bigint | null;
+}
+
+const shareOfRow = (row: ShareRow): BookedShare => ({
+  entryId: row.entry_id,
+  eventId: row.event_id,
+  gameId: row.game_id,
+  cell: row.cell,
+  partnerId: row.partner_id,
+  playerId: row.player_id,
+  amountMicros: row.amount_micros,
+  notifiedBy: row.told_by,
+});
+
+async function rulesOf(tx: Transaction): Promise<CommunalFacts['rules']> {
+  const rows = await tx<
+    {
+      game_id: number;
+      version: number;
+      rules: CommunalRules;
+      resets_progress: boolean;
+      in_force_from: bigint | null;
+    }[]
+  >`SELECT game_id, version, rules, resets_progress, in_force_from FROM communal_rules ORDER BY game_id, version`;
+  return rows.map((row) => ({
+    gameId: row.game_id,
+    version: row.version,
+    isEnabled: row.rules.enabled,
+    triggerInterval: BigInt(row.rules.triggerInterval),
+    triggerSplit: BigInt(row.rules.triggerSplit),
+    windowMinutes: row.rules.windowMinutes,
+    communitySize: row.rules.communitySize,
+    returnsToBudget: row.rules.emptyCommunity === 'RETURN_TO_BUDGET',
+    paysRemaining: row.rules.onShortBudget === 'PAY_REMAINING',
+    tiers: row.rules.tiers.map((tier) => ({
+      level: tier.tierLevel,
+      triggerAtSpins: BigInt(tier.triggerAtSpins),
+      amountMicros: BigInt(tier.amountMicros),
+    })),
+    resetsProgress: row.resets_progress,
+    inForceFrom: row.in_force_from,
+  }));
+}
+
+async function potsOf(tx: Transaction): Promise<CommunalFacts['pots']> {
+  const rows = await tx<
+    {
+      game_id: number;
+      cell: number;
+      version: number;
+      progress: bigint;
+      budget_micros: bigint;
+      noted_to: bigint;
+    }[]
+  >`SELECT game_id, cell, version, progress, budget_micros, noted_to
+    FROM communal_pots JOIN games USING (game_id) JOIN partners USING (partner_id)`;
+  return rows.map((row) => ({
+    gameId: row.game_id,
+    cell: row.cell,
+    version: row.version,
+    progress: row.progress,
+    budgetMicros: row.budget_micros,
+    notedTo: row.noted_to,
+  }));
+}
+
+async function tellersOf(tx: Transaction): Promise<CommunalFacts['tellers']> {
+  const rows = await tx<{ cell: number; told_by: bigint }[]>`
+    SELECT ${raw(entryCellSql('told_by'))}::int AS cell, max(told_by) AS told_by FROM communal_shares
+    WHERE told_by IS NOT NULL GROUP BY 1`;
+  return new Map(rows.map((row) => [row.cell, row.told_by]));
+}
+
+async function fundingsOf(tx: Transaction): Promise<CommunalFacts['fundings']> {
+  const rows = await tx<
+    { game_id: number; cell: number; note_id: bigint; amount_micros: bigint; budget_micros: bigint }[]
+  >`SELECT game_id, cell, note_id, amount_micros, budget_micros
+    FROM communal_fundings JOIN games USING (game_id) JOIN partners USING (partner_id)
+    WHERE note_id IS NOT NULL`;
+  return rows.map((row) => ({
+    gameId: row.game_id,
+    cell: row.cell,
+    noteId: row.note_id,
+    amountMicros: row.amount_micros,
+    budgetMicros: row.budget_micros,
+  }));
+}
+
+async function daysOf(tx: Transaction): Promise<CommunalFacts['days']> {
+  const rows = await tx<
+    { game_id: number; day: string; partner_id: number; shares: bigint; paid_micros: bigint }[]
+  >`SELECT game_id, to_char(day, 'YYYY-MM-DD') AS day, partner_id, shares, paid_micros FROM communal_days`;
+  return rows.map((row) => ({
+    gameId: row.game_id,
+    day: row.day,
+    partnerId: row.partner_id,
+    shares: row.shares,
+    paidMicros: row.paid_micros,
+  }));
+}

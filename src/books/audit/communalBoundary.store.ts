@@ -1,0 +1,175 @@
+/**
+ * Communal progressives as they stand where the oldest kept day of the ledger begins: what a drop leaves of them (ledgerDrop.ts), and
+ * what the audit goes on from. Rules, fundings, events and shares are kept for ever; counters, budgets and who spun last follow from
+ * spins that are dropped.
+ */
+import { RECENCY_MAX } from '../../domain/communal.js';
+import { entryCodesSql } from '../../domain/ledgerEntry.js';
+import { keepNewestPlayers } from '../../engine/communal/communalRecovery.store.js';
+import { raw, type Transaction } from '../../postgres/client.js';
+
+const SPIN = raw(entryCodesSql(({ kind }) => kind === 'spin'));
+const SHARE = raw(entryCodesSql(({ kind }) => kind === 'communalShare'));
+
+/**
+ * Moves the checkpoint of every pot to the end of a day; part of the transaction that drops it.
+ * @param partition of the ledger, with the day's entries
+ * @param fromId no entry before it is kept now; 0: all are
+ * @param toId no entry before it will be kept
+ */
+export async function movePots(
+  tx: Transaction,
+  partition: unknown,
+  { fromId, toId }: { readonly fromId: bigint; readonly toId: bigint },
+): Promise<void> {
+  await tx`
+    INSERT INTO boundary_pots AS t (game_id, version, progress, budget_micros, recency_from)
+    WITH r AS MATERIALIZED (
+      SELECT game_id, version, in_force_from, resets_progress, (rules->>'enabled')::boolean AS is_enabled,
+        lead(in_force_from) OVER (PARTITION BY game_id ORDER BY in_force_from, version) AS until_id
+      FROM communal_rules WHERE in_force_from < ${toId}
+    ), resets AS MATERIALIZED (
+      SELECT r.game_id, max(r.in_force_from) AS reset_id FROM r LEFT JOIN boundary_pots b USING (game_id)
+      WHERE r.resets_progress AND r.version > coalesce(b.version, 0) GROUP BY r.game_id
+    ), counted AS (
+      SELECT l.game_id, count(*) AS spins
+      FROM ${partition} l JOIN r ON r.game_id = l.game_id AND r.is_enabled AND coalesce(r.until_id, ${toId}) >= ${fromId}
+          AND l.entry_id > r.in_force_from AND l.entry_id <= coalesce(r.until_id, ${toId})
+        LEFT JOIN resets ON resets.game_id = l.game_id
+      WHERE l.kind IN ${SPIN} AND l.entry_id > coalesce(reset_id, 0)
+      GROUP BY l.game_id
+    ), paid AS (
+      SELECT game_id, sum(credit_micros) AS micros FROM ${partition} WHERE kind IN ${SHARE} GROUP BY game_id
+    ), funded AS (
+      SELECT game_id, sum(amount_micros) AS micros FROM communal_fundings
+      WHERE note_id >= ${fromId} AND note_id < ${toId} GROUP BY game_id
+    )
+    SELECT game_id, coalesce((SELECT version FROM r WHERE r.game_id = g.game_id AND until_id IS NULL), 0),
+      CASE WHEN reset_id IS NULL THEN coalesce(b.progress, 0) ELSE 0 END + coalesce(spins, 0),
+      coalesce(b.budget_micros, 0) + coalesce(funded.micros, 0) - coalesce(paid.micros, 0),
+      (SELECT min(in_force_from) FROM r WHERE r.game_id = g.game_id AND is_enabled)
+    FROM (SELECT game_id FROM r UNION SELECT game_id FROM funded UNION SELECT game_id FROM boundary_pots) g
+      LEFT JOIN boundary_pots b USING (game_id) LEFT JOIN resets USING (game_id) LEFT JOIN counted USING (game_id)
+      LEFT JOIN paid USING (game_id) LEFT JOIN funded USING (game_id)
+    ON CONFLICT (game_id) DO UPDATE SET version = excluded.version, progress = excluded.progress,
+      budget_micros = excluded.budget_micros, recency_from = excluded.recency_from`;
+  await tx`
+    INSERT INTO boundary_recency AS t (game_id, player_id, spin_id)
+    SELECT game_id, player_id, spin_id FROM (
+      SELECT game_id, player_id, max(entry_id) AS spin_id,
+        row_number() OVER (PARTITION BY game_id ORDER BY max(entry_id) DESC) AS place
+      FROM ${partition} JOIN boundary_pots USING (game_id)
+      WHERE kind IN ${SPIN} AND entry_id > recency_from GROUP BY game_id, player_id) AS n
+    WHERE place <= ${RECENCY_MAX}
+    ON CONFLICT (game_id, player_id) DO UPDATE SET spin_id = excluded.spin_id`;
+  await keepNewestPlayers(tx, 'boundary_recency');
+}
+
+export interface BoundaryPot {
+  readonly gameId: number;
+  /** 0: no rules were in force. */
+  readonly version: number;
+  readonly progress: bigint;
+  readonly budgetMicros: bigint;
+  readonly remembersPlayers: boolean;
+  /** The newest spin of each player that is remembered, oldest first. */
+  readonly recent: readonly { readonly playerId: string; readonly spinId: bigint }[];
+  /** Shares of an event before the boundary that lie behind it, in the order of the ledger. */
+  readonly due: readonly {
+    readonly eventId: bigint;
+    readonly playerId: string;
+    readonly micros: bigint;
+    readonly isTrigger: boolean;
+  }[];
+}
+
+/** @param fromId no entry before it is kept */
+export async function boundaryPots(tx: Transaction, fromId: bigint): Promise<BoundaryPot[]> {
+  const pots = await tx<
+    {
+      game_id: number;
+      version: number;
+      progress: bigint;
+      budget_micros: bigint;
+      recency_from: bigint | null;
+    }[]
+  >`SELECT game_id, version, progress, budget_micros, recency_from FROM boundary_pots`;
+  const recent = await tx<{ game_id: number; player_id: string; spin_id: bigint }[]>`
+    SELECT game_id, player_id, spin_id FROM boundary_recency ORDER BY spin_id`;
+  const due = await tx<
+    { game_id: number; event_id: bigint; player_id: string; amount_micros: bigint; is_trigger: boolean }[]
+  >`
+    SELECT game_id, event_id, player_id, amount_micros, is_trigger FROM communal_shares
+    WHERE entry_id >= ${fromId} AND event_id < ${fromId} ORDER BY entry_id`;
+  return pots.map((pot) => ({
+    gameId: pot.game_id,
+    version: pot.version,
+    progress: pot.progress,
+    budgetMicros: pot.budget_micros,
+    remembersPlayers: pot.recency_from !== null,
+    recent: recent
+      .filter((each) => each.game_id === pot.game_id)
+      .map((each) => ({ playerId: each.player_id, spinId: each.spin_id })),
+    due: due
+      .filter((each) => each.game_id === pot.game_id)
+      .map((each) => ({
+        eventId: each.event_id,
+        playerId: each.player_id,
+        micros: each.amount_micros,
+        isTrigger: each.is_trigger,
+      })),
+  }));
+}
+
+/** What the audit reads of what is booked before the boundary. */
+export interface DroppedPotReads<Read> {
+  /** Players who got shares that others' spins fired; fields as in {@link DROPPED_SHARES}. */
+  readonly shares: Read;
+  /** Fields as in {@link DROPPED_EVENTS}. */
+  readonly events: Read;
+  /** Shares by game and day; fields as in {@link DROPPED_SHARE_DAYS}. */
+  readonly days: Read;
+}
+
+/** @param fromId no entry before it is kept */
+export const droppedPotReads = <Read>(
+  fromId: bigint,
+  read: (select: string) => Read,
+): DroppedPotReads<Read> => ({
+  shares: read(sharesSelect(fromId)),
+  events: read(eventsSelect(fromId)),
+  days: read(daysSelect(fromId)),
+});
+
+/** How many shares waited at the boundary to be notified of, and the newest that did not. */
+export const DROPPED_SHARES = { partnerId: 0, playerId: 1, waiting: 2, notifiedTo: 3 } as const;
+const sharesSelect = (fromId: bigint): string => `
+  SELECT partner_id, player_id, count(*) FILTER (WHERE told_by IS NULL OR told_by >= ${fromId}),
+    coalesce(max(entry_id) FILTER (WHERE told_by < ${fromId}), 0)
+  FROM communal_shares WHERE entry_id < ${fromId} AND NOT is_trigger GROUP BY partner_id, player_id`;
+
+/** An event, and what its shares sum to. */
+export const DROPPED_EVENTS = {
+  eventId: 0,
+  gameId: 1,
+  version: 2,
+  progress: 3,
+  tier: 4,
+  paid: 5,
+  winners: 6,
+  status: 7,
+  shares: 8,
+  shared: 9,
+} as const;
+const eventsSelect = (fromId: bigint): string => `
+  SELECT event_id, game_id, version, progress, tier_level, paid_micros, winners, status, coalesce(shares, 0), coalesce(shared, 0)
+  FROM communal_events LEFT JOIN (
+    SELECT event_id, count(*) AS shares, sum(amount_micros)::bigint AS shared FROM communal_shares
+    WHERE event_id < ${fromId} GROUP BY event_id) AS s USING (event_id)
+  WHERE event_id < ${fromId}`;
+
+export const DROPPED_SHARE_DAYS = { gameId: 0, day: 1, shares: 2, micros: 3 } as const;
+const daysSelect = (fromId: bigint): string => `
+  SELECT game_id, to_char(to_timestamp((entry_id >> 22) / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, count(*),
+    sum(amount_micros)::bigint
+  FROM communal_shares WHERE entry_id < ${fromId} GROUP BY 1, 2`;

@@ -1,0 +1,239 @@
+/**
+ * What Redis holds of communal progressives against the books: pots, who is still to be notified, what replays repeat. By pages,
+ * however much there is; what is booked meanwhile is not mistaken for a fault.
+ */
+import type { PotRecord } from '../../domain/communal.js';
+import { readNotice } from '../../domain/spinTail.js';
+import type { RedisAuditReads } from '../../engine/redis/auditReads.js';
+import { readWaitingShares, type WaitingShare } from '../../engine/redis/communalRecords.js';
+import { playerField } from '../../engine/redis/keys.js';
+import type { Facts } from './auditReads.store.js';
+import type { BookedShare, CommunalReads } from './communalAuditReads.store.js';
+import type { Findings, Place } from './report.js';
+
+/** Where a player's record has its flags, and its shares. */
+const FLAGS_AT = 28;
+const SHARES_AT = 33;
+/** The flag: more shares are in the player's list. */
+const HAS_LISTED = 2;
+const PAGE = 1000;
+const TRIES = 8;
+const PAUSE_MS = 125;
+const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+
+export interface CommunalStores {
+  readonly postgres: CommunalReads;
+  readonly redis: Pick<RedisAuditReads, 'outboxEnd' | 'untold'>;
+  findPot(cell: number, gameId: number): Promise<PotRecord | undefined>;
+}
+
+interface Player {
+  readonly cell: number;
+  readonly partnerId: number;
+  readonly playerId: string;
+}
+
+/** What a requestId is bound to beside its entry. */
+interface Bound {
+  readonly cell: number;
+  readonly spinId: bigint;
+  readonly tail: Buffer;
+  readonly at: Place;
+}
+
+export class CommunalStoresAudit {
+  readonly #facts: Facts;
+  readonly #findings: Findings;
+  readonly #stores: CommunalStores;
+  readonly #fundings: ReadonlySet<bigint>;
+  readonly #hasPots: boolean;
+  /** Shares that wait in Redis, players with more in their lists, and bound requestIds: to be compared. */
+  #waiting: { readonly player: Player; readonly share: WaitingShare }[] = [];
+  #listing: Player[] = [];
+  #bound: Bound[] = [];
+
+  /** @param facts of the snapshot; whatever is asked of Redis is asked after it */
+  constructor(facts: Facts, findings: Findings, stores: CommunalStores) {
+    this.#facts = facts;
+    this.#findings = findings;
+    this.#stores = stores;
+    this.#hasPots = facts.communal.pots.length > 0;
+    this.#fundings = new Set(facts.communal.fundings.map(({ noteId }) => noteId));
+  }
+
+  /** Takes what a player's record in Redis has behind its newest entry. @returns false where it can't be read. */
+  player(cell: number, partnerId: number, playerId: string, record: Buffer): boolean {
+    if (record.length <= FLAGS_AT) return true;
+    const player = { cell, partnerId, playerId };
+    if ((record[FLAGS_AT]! & HAS_LISTED) !== 0) this.#listing.push(player);
+    try {
+      for (const share of readWaitingShares(record.subarray(SHARES_AT)))
+        this.#waiting.push({ player, share });
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Takes what a requestId is bound to. @returns true where that is a funding, which is no entry of the ledger. */
+  bound(cell: number, spinId: bigint, tail: Buffer, at: Place): boolean {
+    if (this.#fundings.has(spinId)) return true;
+    if (this.#hasPots || tail.length > 0) this.#bound.push({ cell, spinId, tail: Buffer.from(tail), at });
+    return false;
+  }
+
+  /** There is enough to compare to be worth the way. */
+  get isDue(): boolean {
+    return this.#waiting.length + this.#listing.length + this.#bound.length >= PAGE;
+  }
+
+  /** Compares what was taken. */
+  async compare(): Promise<void> {
+    const listing = this.#listing;
+    this.#listing = [];
+    for (const player of listing) {
+      const field = playerField(player.partnerId, player.playerId);
+      for (const bytes of (await this.#stores.redis.untold(player.cell, field)).slice(0, -1))
+        for (const share of readWaitingShares(bytes)) this.#waiting.push({ player, share });
+    }
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (let from = 0; from < waiting.length; from += PAGE) {
+      const page = waiting.slice(from, from + PAGE);
+      const ids = page.map(({ share }) => share.entryId);
+      const booked = new Map(
+        (await this.#stores.postgres.shares(ids)).map((share) => [share.entryId, share]),
+      );
+      for (const { player, share } of page) this.#compare(player, share, booked.get(share.entryId));
+    }
+    const bound = this.#bound;
+    this.#bound = [];
+    if (bound.length > 0) await this.#compareBound(bound);
+  }
+
+  #isOfSnapshot(cell: number, entryId: bigint): boolean {
+    return entryId <= (this.#facts.cursors.get(cell) ?? 0n);
+  }
+
+  /** A share that waits in Redis, and how it is booked. */
+  #compare(
+    { cell, partnerId, playerId }: Player,
+    found: WaitingShare,
+    booked: BookedShare | undefined,
+  ): void {
+    const at = { cell, partner: partnerId, player: playerId, entry: found.entryId.toString() };
+    if (booked === undefined) {
+      if (this.#isOfSnapshot(cell, found.entryId))
+        this.#found('a share waits in Redis that is not booked', at);
+      return;
+    }
+    const isOwn = booked.partnerId === partnerId && booked.playerId === playerId;
+    if (!isOwn || booked.eventId !== found.eventId || booked.amountMicros !== BigInt(found.shareMicros)) {
+      this.#found('a share that waits in Redis is another than is booked', at);
+    }
+    // What was notified after the snapshot may have waited still when it was read.
+    if (booked.notifiedBy !== null && this.#isOfSnapshot(cell, booked.notifiedBy)) {
+      this.#found('a share that its player was notified of would be notified again', at);
+    }
+  }
+
+  /** What replays of spins repeat. */
+  async #compareBound(bound: readonly Bound[]): Promise<void> {
+    const notices = await this.#stores.postgres.notices(bound.map(({ spinId }) => spinId));
+    for (const { cell, spinId, tail, at } of bound) {
+      const booked = notices.get(spinId);
+      if (booked === undefined && !this.#isOfSnapshot(cell, spinId)) continue;
+      const expected =
+        booked === undefined
+          ? ''
+          : [
+              booked.eventId,
+              booked.tierLevel,
+              booked.tierName,
+              booked.paidMicros,
+              booked.shareMicros,
+              booked.isTrigger,
+            ].join(' ');
+      const found = tail.length === 0 ? '' : repeated(tail);
+      if (found !== expected)
+        this.#found('a replay would repeat something else than its spin notified of', at, expected, found);
+    }
+  }
+
+  async finish(): Promise<void> {
+    await this.compare();
+    if (this.#hasPots) await this.#auditWaitingShares();
+    for (const pot of this.#facts.communal.pots) await this.#auditPot(pot.cell, pot.gameId);
+  }
+
+  /** Every share that is booked and was not notified waits in Redis. */
+  async #auditWaitingShares(): Promise<void> {
+    const { postgres } = this.#stores;
+    let shares = await postgres.untold(0n, PAGE);
+    let count = 0;
+    while (shares.length > 0) {
+      count += shares.length;
+      const last = shares.at(-1)!.entryId;
+      for (const share of await this.#notWaiting(shares)) {
+        const { cell, entryId, partnerId, playerId, gameId } = share;
+        const at = { cell, entry: entryId.toString(), partner: partnerId, player: playerId, game: gameId };
+        this.#found('a share was not notified, and Redis does not have it as still to be notified of', at);
+      }
+      shares = await postgres.untold(last, PAGE);
+    }
+    this.#findings.looked('communal', 'shares to be notified', count);
+  }
+
+  /** Those of the shares that neither wait in Redis nor were notified since. */
+  async #notWaiting(shares: readonly BookedShare[]): Promise<readonly BookedShare[]> {
+    let missing = shares;
+    for (let attempt = 0; attempt < TRIES && missing.length > 0; attempt++) {
+      if (attempt > 0) await pause();
+      const fields = new Map(
+        missing.map((share) => [playerField(share.partnerId, share.playerId), share.cell]),
+      );
+      const waiting = new Set<bigint>();
+      for (const [field, cell] of fields)
+        for (const bytes of await this.#stores.redis.untold(cell, field))
+          for (const { entryId } of readWaitingShares(bytes)) waiting.add(entryId);
+      const left = missing.filter(({ entryId }) => !waiting.has(entryId));
+      const booked = await this.#stores.postgres.shares(left.map(({ entryId }) => entryId));
+      missing = booked.filter(({ notifiedBy }) => notifiedBy === null);
+    }
+    return missing;
+  }
+
+  /** Redis's pot is the booked one once nothing waits in the outbox, and never behind it. */
+  async #auditPot(cell: number, gameId: number): Promise<void> {
+    const at = { cell, game: gameId };
+    for (let attempt = 0; attempt < TRIES; attempt++) {
+      if (attempt > 0) await pause();
+      const before = await this.#stores.postgres.pot(gameId);
+      const pot = await this.#stores.findPot(cell, gameId);
+      const end = await this.#stores.redis.outboxEnd(cell);
+      const after = await this.#stores.postgres.pot(gameId);
+      if (pot === undefined) {
+        if (attempt === TRIES - 1) this.#found('Redis does not have the pot', at);
+        continue;
+      }
+      if (end !== undefined || before !== after) continue;
+      const found = [pot.version, pot.progress, pot.budgetMicros].join(', ');
+      if (found === after) return;
+      if (attempt === TRIES - 1) this.#found("Redis's pot is not the booked one", at, after, found);
+    }
+  }
+
+  #found(problem: string, at: Place, expected?: string, found?: string): void {
+    this.#findings.found('communal', problem, at, expected, found);
+  }
+}
+
+/** What the tail of a bound requestId repeats. */
+function repeated(tail: Buffer): string {
+  try {
+    const { eventId, tierLevel, tierName, paidMicros, shareMicros, isTrigger } = readNotice(tail);
+    return [eventId, tierLevel, tierName, paidMicros, shareMicros, isTrigger].join(' ');
+  } catch {
+    return tail.toString('hex');
+  }
+}

@@ -1,0 +1,104 @@
+/** Entries of the ledger that Redis names, wherever they are: booked, in the outbox, or on the way from there. */
+import { streamIdBefore } from '../../domain/entryId.js';
+import type { RedisAuditReads } from '../../engine/redis/auditReads.js';
+import type { AuditedEntry, AuditReads } from './auditReads.store.js';
+
+/** Entries asked for at a time. */
+const ENTRIES_AT_A_TIME = 1000;
+
+/** Where entries are looked for. */
+interface EntryStores {
+  readonly postgres: AuditReads;
+  readonly redis: RedisAuditReads;
+}
+
+/** A record of Redis that names an entry which is not in the snapshot, and what to do once the entry is known. */
+interface Question {
+  readonly cell: number;
+  readonly id: bigint;
+  readonly answer: (entry: AuditedEntry | undefined) => void;
+}
+
+/** Finds entries that Redis names: in the ledger as it is now, in the outbox, or in the ledger a moment later. */
+export class Entries {
+  readonly #stores: EntryStores;
+  #waiting: Question[] = [];
+
+  constructor(stores: EntryStores) {
+    this.#stores = stores;
+  }
+
+  ask(question: Question): void {
+    this.#waiting.push(question);
+  }
+
+  /** There are enough questions to be worth the way. */
+  get isDue(): boolean {
+    return this.#waiting.length >= ENTRIES_AT_A_TIME;
+  }
+
+  async answerAll(): Promise<void> {
+    let waiting = this.#waiting;
+    this.#waiting = [];
+    waiting = await this.#fromLedger(waiting);
+    waiting = await this.#fromOutboxes(waiting);
+    // What left the outbox since is in the ledger now.
+    waiting = await this.#fromLedger(waiting);
+    for (const question of waiting) question.answer(undefined);
+  }
+
+  async #fromLedger(questions: Question[]): Promise<Question[]> {
+    if (questions.length === 0) return questions;
+    const ids = [...new Set(questions.map((question) => question.id))].filter((id) => id < 1n << 63n);
+    const entries = new Map((await this.#stores.postgres.entries(ids)).map((entry) => [entry.id, entry]));
+    return answered(questions, entries);
+  }
+
+  async #fromOutboxes(questions: Question[]): Promise<Question[]> {
+    const byCell = new Map<number, Question[]>();
+    for (const question of questions) {
+      const asked = byCell.get(question.cell);
+      if (asked === undefined) byCell.set(question.cell, [question]);
+      else asked.push(question);
+    }
+    const left: Question[] = [];
+    for (const [cell, asked] of byCell) left.push(...(await this.#fromOutbox(cell, asked)));
+    return left;
+  }
+
+  async #fromOutbox(cell: number, questions: Question[]): Promise<Question[]> {
+    const { redis } = this.#stores;
+    const end = await redis.outboxEnd(cell);
+    if (end === undefined) return questions;
+    const ids = questions.map((question) => question.id);
+    const oldest = ids.reduce((least, id) => (id < least ? id : least));
+    const wanted = new Set(ids);
+    const entries = new Map<bigint, AuditedEntry>();
+    for (let after = streamIdBefore(oldest); entries.size < wanted.size; ) {
+      const page = await redis.outbox(cell, after, end);
+      if (page.length === 0) break;
+      after = page.at(-1)!.streamId;
+      for (const { records } of page) {
+        for (const record of records ?? []) {
+          if (wanted.has(record.id))
+            entries.set(record.id, {
+              ...record,
+              isAdjustment: record.kind === 'adjustment',
+              isForced: record.kind === 'forcedSpin',
+            });
+        }
+      }
+    }
+    return answered(questions, entries);
+  }
+}
+
+/** Answers what can be answered; gives the rest. */
+function answered(questions: readonly Question[], entries: ReadonlyMap<bigint, AuditedEntry>): Question[] {
+  return questions.filter((question) => {
+    const entry = entries.get(question.id);
+    if (entry === undefined) return true;
+    question.answer(entry);
+    return false;
+  });
+}

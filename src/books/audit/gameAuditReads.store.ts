@@ -1,0 +1,187 @@
+/** What the audit reads of raffles (prize tables, refunds of voided ones) and of rounds (shoes, entries, what is open now). */
+
+import { auditedCodesSql } from '../../domain/auditedKinds.js';
+import type { BlackjackRules } from '../../domain/games/blackjackRules.js';
+import { openRounds } from '../../engine/blackjack/rounds.store.js';
+import { raw, type Sql, safe, type Transaction } from '../../postgres/client.js';
+
+/** A raffle's prize table, its amounts as the decimal text that was certified. */
+export interface AuditedRaffle {
+  /** The whole table as it was sealed. */
+  readonly text: string;
+  readonly poolSize: number;
+  /** USD. */
+  readonly ticketPrice: string;
+  /** By prize: USD. */
+  readonly values: readonly string[];
+  /** By prize: tickets that win it. */
+  readonly counts: readonly number[];
+  readonly isClosed: boolean;
+  /** Undefined: the raffle is not voided. */
+  readonly refunds: AuditedRefunds | undefined;
+}
+
+export interface AuditedRefunds {
+  /** Each booked ticket is said to have its refund, or to be among the failures. */
+  readonly isDone: boolean;
+  /** The same is said of each ticket up to this entry. */
+  readonly refundedTo: bigint;
+  /** Entries of tickets that could not be refunded. */
+  readonly failures: ReadonlySet<bigint>;
+}
+
+const prizes = (member: string): unknown =>
+  raw(`ARRAY(SELECT p.value->>'${member}'
+             FROM json_array_elements(prize_table->'prizes') WITH ORDINALITY AS p(value, place) ORDER BY place)`);
+
+/** By game. */
+export async function auditedRaffles(tx: Transaction): Promise<Map<number, AuditedRaffle>> {
+  const rows = await tx<
+    {
+      game_id: number;
+      text: string;
+      pool_size: number;
+      ticket_price: string;
+      amounts: string[];
+      counts: string[];
+      is_closed: boolean;
+      is_voided: boolean;
+      is_done: boolean;
+      refunded_to: bigint;
+    }[]
+  >`
+    SELECT game_id, prize_table::text AS text, pool_size, prize_table->>'ticketPriceUsd' AS ticket_price,
+      ${prizes('valueUsd')} AS amounts, ${prizes('count')} AS counts, closed_at IS NOT NULL AS is_closed,
+      voided_at IS NOT NULL AS is_voided, refunds_done_at IS NOT NULL AS is_done, refunded_to FROM raffles`;
+  const failed = await tx<
+    { game_id: number; entry_id: bigint }[]
+  >`SELECT game_id, entry_id FROM refund_failures`;
+  const failures = new Map<number, Set<bigint>>();
+  for (const row of failed) {
+    const ofGame = failures.get(row.game_id);
+    if (ofGame === undefined) failures.set(row.game_id, new Set([row.entry_id]));
+    else ofGame.add(row.entry_id);
+  }
+  return new Map(
+    rows.map((row) => [
+      row.game_id,
+      {
+        text: row.text,
+        poolSize: row.pool_size,
+        ticketPrice: row.ticket_price,
+        values: row.amounts,
+        counts: row.counts.map(Number),
+        isClosed: row.is_closed,
+        refunds: row.is_voided
+          ? {
+              isDone: row.is_done,
+              refundedTo: row.refunded_to,
+              failures: failures.get(row.game_id) ?? new Set<bigint>(),
+            }
+          : undefined,
+      },
+    ]),
+  );
+}
+
+/** A table as it was made. */
+export interface AuditedTable {
+  readonly rules: BlackjackRules;
+  readonly wagerMicros: number;
+}
+
+/** Fields of the rows of {@link roundsSelect}; lists are texts, joined by commas. */
+export const ROUNDS = {
+  gameId: 0,
+  shoeIndex: 1,
+  partnerId: 2,
+  playerId: 3,
+  status: 4,
+  moves: 5,
+  entryIds: 6,
+  payout: 7,
+  /** Of the entries in the ledger, in their order. Likewise the next three. */
+  wagers: 8,
+  credits: 9,
+  codes: 10,
+  kinds: 11,
+  /** Null: no block has the shoe. */
+  seed: 12,
+  /** Of the shoe's block, and where its seed begins in the column. */
+  sealed: 13,
+  seedFrom: 14,
+} as const;
+
+/** @param fromId those that were dealt before it have entries that are dropped */
+export const roundsSelect = (fromId: bigint): string => `
+  SELECT r.game_id, shoe_index, r.partner_id, player_id, status, array_to_string(moves, ','), array_to_string(entry_ids, ','),
+    payout_micros, e.wagers, e.credits, e.codes, e.kinds,
+    b.seed, b.sealed, b.seed_from
+  FROM rounds r LEFT JOIN LATERAL (
+    SELECT substring(seed FROM (shoe_index - from_index)::int * 32 + 1 FOR 32) AS seed, sealed, (shoe_index - from_index)::int * 32 AS seed_from
+    FROM blocks b WHERE b.game_id = r.game_id AND from_index <= shoe_index AND to_index > shoe_index) b ON true
+  CROSS JOIN LATERAL (
+    SELECT string_agg(wager_micros::text, ',' ORDER BY entry_id) AS wagers, string_agg(credit_micros::text, ',' ORDER BY entry_id) AS credits,
+      string_agg(outcome_code::text, ',' ORDER BY entry_id) AS codes, string_agg(kind::text, ',' ORDER BY entry_id) AS kinds
+    FROM ledger l WHERE l.entry_id = ANY(r.entry_ids)) e WHERE deal_id >= ${fromId}`;
+
+/** Entries of rounds that no round has, and entries of rounds that the ledger has not so: id, 1 where the ledger has it. */
+export const strayRoundEntriesSelect = (fromId: bigint): string => `
+  SELECT coalesce(l.entry_id, r.entry_id), (l.entry_id IS NOT NULL)::int
+  FROM (SELECT entry_id, game_id, outcome_index, partner_id, player_id, wager_micros, balance_micros FROM ledger
+        WHERE kind IN ${auditedCodesSql(({ isOfRound }) => isOfRound)}) AS l
+  FULL JOIN (SELECT entry_id, game_id, shoe_index, partner_id, player_id, wager, balance
+             FROM rounds, unnest(entry_ids, wagers_micros, balances_micros) AS u(entry_id, wager, balance)
+             WHERE entry_id >= ${fromId}) AS r
+    ON l.entry_id = r.entry_id AND l.game_id = r.game_id AND l.outcome_index = r.shoe_index AND l.partner_id = r.partner_id
+      AND l.player_id = r.player_id AND l.wager_micros = r.wager AND l.balance_micros = r.balance
+  WHERE l.entry_id IS NULL OR r.entry_id IS NULL`;
+
+/** By game. */
+export async function auditedTables(tx: Transaction): Promise<Map<number, AuditedTable>> {
+  const rows = await tx<{ game_id: number; rules: BlackjackRules; wager_micros: bigint }[]>`
+    SELECT game_id, rules, wager_micros FROM ${raw('blackjack_tables')}`;
+  return new Map(rows.map((row) => [row.game_id, { rules: row.rules, wagerMicros: safe(row.wager_micros) }]));
+}
+
+/** What the audit asks of the moment. */
+export interface RoundReads {
+  openRounds(cell: number): ReturnType<typeof openRounds>;
+}
+
+export const openRoundReads = (sql: Sql): RoundReads => ({ openRounds: (cell) => openRounds(sql, cell) });
+
+export interface AuditedGameDay {
+  readonly gameId: number;
+  readonly day: string;
+  readonly partnerId: number;
+  readonly spins: bigint;
+  readonly wageredMicros: bigint;
+  readonly paidMicros: bigint;
+}
+
+const DAY = raw(`to_char(day, 'YYYY-MM-DD')`);
+
+export async function gameDays(
+  tx: Transaction,
+  table: 'game_days' | 'sandbox_days',
+): Promise<AuditedGameDay[]> {
+  const rows = await tx<
+    {
+      game_id: number;
+      day: string;
+      partner_id: number;
+      spins: bigint;
+      wagered_micros: bigint;
+      paid_micros: bigint;
+    }[]
+  >`SELECT game_id, ${DAY} AS day, partner_id, spins, wagered_micros, paid_micros FROM ${raw(table)}`;
+  return rows.map((row) => ({
+    gameId: row.game_id,
+    day: row.day,
+    partnerId: row.partner_id,
+    spins: row.spins,
+    wageredMicros: row.wagered_micros,
+    paidMicros: row.paid_micros,
+  }));
+}

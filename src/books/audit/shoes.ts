@@ -1,0 +1,59 @@
+/** Sealed blocks of shoes: their commitment, and that each outcome is what the shoe's seed deals. */
+import { createHash } from 'node:crypto';
+import { rulesHash } from '../../domain/games/blackjackRules.js';
+import { shuffleShoe } from '../../domain/games/shoe.js';
+import { dealCode } from '../../domain/games/table.js';
+import type { CopyRow } from '../../postgres/copy.js';
+import { BLOCKS } from './auditColumns.js';
+import type { AuditedTable } from './gameAuditReads.store.js';
+import type { Findings, Place } from './report.js';
+
+const SEED_BYTES = 32;
+
+const seedsOf = (row: CopyRow): Buffer[] => {
+  const seeds = row.bytes(BLOCKS.seed);
+  return Array.from({ length: Math.floor(seeds.length / SEED_BYTES) }, (_, i) =>
+    seeds.subarray(i * SEED_BYTES, (i + 1) * SEED_BYTES),
+  );
+};
+
+/** As docs/blackjack.md describes it, computed here again; hexadecimal. */
+export function shoesCommitmentOf(row: CopyRow, table: AuditedTable): string {
+  const whole = createHash('sha256').update('spindle blackjack shoes v1\n');
+  for (const commitment of shoeCommitmentsOf(row, table)) whole.update(commitment);
+  return whole.digest('hex');
+}
+
+/** Of each shoe of a block. */
+export function shoeCommitmentsOf(row: CopyRow, { rules }: AuditedTable): Buffer[] {
+  const hash = rulesHash(rules);
+  const position = Buffer.alloc(12);
+  position.writeUInt32BE(row.int(BLOCKS.gameId), 0);
+  return seedsOf(row).map((seed, i) => {
+    position.writeBigUInt64BE(BigInt(row.safe(BLOCKS.fromIndex) + i), 4);
+    const shoe = createHash('sha256').update('spindle blackjack shoe v1\n');
+    return shoe.update(position).update(hash).update(seed).digest();
+  });
+}
+
+/** Each shoe has a seed, and its outcome is what its deal comes to. */
+export function judgeShoes(row: CopyRow, { rules }: AuditedTable, findings: Findings, at: Place): void {
+  const outcomes = row.bytes(BLOCKS.outcomes);
+  const seeds = seedsOf(row);
+  if (seeds.length * 2 !== outcomes.length || seeds.length * SEED_BYTES !== row.bytes(BLOCKS.seed).length) {
+    findings.found(
+      'blocks',
+      'a block of shoes has another number of seeds',
+      at,
+      outcomes.length / 2,
+      seeds.length,
+    );
+    return;
+  }
+  seeds.forEach((seed, i) => {
+    const code = dealCode(rules, shuffleShoe(rules.decks, seed));
+    const sealed = outcomes.readUInt16LE(i * 2);
+    if (code !== sealed)
+      findings.found('blocks', 'a shoe is not dealt as its seed says', { ...at, place: i }, code, sealed);
+  });
+}

@@ -1,0 +1,264 @@
+/**
+ * Reports over intervals, and what partners owe their players. All of it is added up from totals by day, which the transaction of each
+ * flush writes with its entries: no ledger is read, so days that were dropped from it are in the sums. One statement each, so that the
+ * figures of a report fit each other.
+ */
+import { firstIdAt, idsIn } from '../../domain/entryId.js';
+import { kindOfGame } from '../../domain/games/index.js';
+import type { GameStatus, GameType } from '../../domain/games/kindOfGame.js';
+import type { PrizeTableUsd } from '../../domain/games/prizeTable.js';
+import { DAY_MS, startOf } from '../../domain/settlement.js';
+import { FIRST_DAY, unsettledDays } from '../../engine/ledger/settledDays.store.js';
+import { raw, type Sql } from '../../postgres/client.js';
+
+/** The largest id that the ledger can have. */
+const ID_END = 2n ** 63n - 1n;
+/** Longer than any round can last. */
+const ROUND_LONGEST = idsIn(31 * DAY_MS);
+
+export interface Sums {
+  readonly spins: bigint;
+  readonly wageredMicros: bigint;
+  readonly paidMicros: bigint;
+  readonly communityBonusMicros: bigint;
+  /** Outcomes that were sealed and given up. */
+  readonly voidedOutcomes: bigint;
+  /** Blackjack rounds that were open where the interval ends, and what was staked on them. */
+  readonly openRounds: bigint;
+  readonly openWageredMicros: bigint;
+}
+
+export interface GameReportRow extends Sums {
+  readonly partnerId: number;
+  readonly gameId: number;
+  readonly configName: string;
+  readonly displayName: string;
+  readonly gameType: GameType;
+  readonly status: GameStatus;
+  readonly certifiedRtp: number | null;
+}
+
+export interface GamesWanted {
+  /** UTC days, both with it; undefined: from the first on. */
+  readonly from: string | undefined;
+  readonly to: string;
+  /** The interval ends now, not with a day. */
+  readonly isToNow: boolean;
+  readonly partnerId: number | undefined;
+  readonly gameId: number | undefined;
+}
+
+export interface LiabilityRow {
+  readonly partnerId: number;
+  readonly slug: string;
+  readonly players: bigint;
+  readonly balancesMicros: bigint;
+  /** Of the balances those above and those below zero; null for a day that is past. */
+  readonly positiveMicros: bigint | null;
+  readonly negativeMicros: bigint | null;
+  readonly openRounds: bigint;
+  readonly openWageredMicros: bigint;
+  readonly communalBudgetMicros: bigint;
+}
+
+interface SumColumns {
+  spins: bigint;
+  wagered: bigint;
+  paid: bigint;
+  bonus: bigint;
+  voided: bigint;
+  open_rounds: bigint;
+  open_wagered: bigint;
+}
+
+const SUMS = 'spins,wagered,paid,bonus,voided,open_rounds,open_wagered'.split(',');
+
+const sumsOf = (row: SumColumns): Sums => ({
+  spins: row.spins,
+  wageredMicros: row.wagered,
+  paidMicros: row.paid,
+  communityBonusMicros: row.bonus,
+  voidedOutcomes: row.voided,
+  openRounds: row.open_rounds,
+  openWageredMicros: row.open_wagered,
+});
+
+/** The first entry id after a UTC day; 0 for a day before the epoch. */
+const idAfter = (day: string): bigint => firstIdAt(Math.max(0, startOf(day) + DAY_MS));
+
+/** Open rounds before an entry id, `$before`, by game, with what was staked on them until then. */
+const openRoundsBefore = (before: bigint) =>
+  raw(`
+  SELECT game_id, partner_id, count(*) AS open_rounds, sum((SELECT sum(wager) FROM unnest(entry_ids, wagers_micros) AS u(id, wager)
+      WHERE id < ${before})) AS open_wagered
+  FROM (SELECT game_id, partner_id, entry_ids, wagers_micros FROM rounds WHERE status = 'OPEN' AND deal_id < ${before}
+        UNION ALL
+        SELECT game_id, partner_id, entry_ids, wagers_micros FROM rounds WHERE status <> 'OPEN' AND deal_id < ${before}
+          AND deal_id >= ${before - ROUND_LONGEST} AND entry_ids[cardinality(entry_ids)] >= ${before}) r
+  GROUP BY game_id, partner_id`);
+
+export class Reports {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** The first day of all partners, or of one; undefined: there is no partner. */
+  async firstDay(partnerId: number | undefined): Promise<string | undefined> {
+    const of = partnerId ?? null;
+    const [row] = await this.#sql<{ day: string | null }[]>`
+      SELECT min(${FIRST_DAY})::text AS day FROM partners p WHERE ${of}::int IS NULL OR partner_id = ${of}`;
+    return row?.day ?? undefined;
+  }
+
+  /** Days that have no complete report of the partner, or of one of all, oldest first. */
+  async unsettledDays(partnerId: number | undefined, from: string, through: string): Promise<string[]> {
+    const days = await unsettledDays(this.#sql, from, through);
+    return days
+      .filter((day) => partnerId === undefined || day.partnerId === partnerId)
+      .map(({ date }) => date);
+  }
+
+  /**
+   * The games of a partner, or of all, in the order of their ids, with what they took and paid in an interval; a game without spins
+   * has zeros.
+   * @param after only games with a higher id are listed; the totals are of all
+   */
+  async games(
+    wanted: GamesWanted,
+    after: number,
+    limit: number,
+  ): Promise<{ rows: GameReportRow[]; totals: Sums }> {
+    const { from, to, partnerId, gameId, isToNow } = wanted;
+    const [first, partner, game] = [from ?? '-infinity', partnerId ?? null, gameId ?? null];
+    const before = isToNow ? ID_END : idAfter(to);
+    const own = raw(
+      [
+        partner === null ? '' : `AND partner_id = ${partner}`,
+        game === null ? '' : `AND game_id = ${game}`,
+      ].join(' '),
+    );
+    type Columns = SumColumns & {
+      all: Record<string, string>;
+      game_id: number | null;
+      partner_id: number;
+      config_name: string;
+      display_name: string;
+      game_type: GameType;
+      game_status: string;
+      sealed_at: Date | null;
+      closed_at: Date | null;
+      sheet_rtp: number | null;
+      prize_table: PrizeTableUsd | null;
+    };
+    const rows = await this.#sql<Columns[]>`
+      WITH d AS (SELECT game_id, sum(spins) AS spins, sum(wagered_micros) AS wagered, sum(paid_micros) AS paid FROM game_days
+                 WHERE day BETWEEN ${first}::date AND ${to}::date ${own} GROUP BY game_id),
+        b AS (SELECT game_id, sum(paid_micros) AS bonus FROM communal_days
+              WHERE day BETWEEN ${first}::date AND ${to}::date ${own} GROUP BY game_id),
+        v AS (SELECT game_id, sum(coalesce(sealed_to, to_index) - from_index) AS voided FROM voids
+              WHERE (voided_at AT TIME ZONE 'UTC')::date BETWEEN ${first}::date AND ${to}::date GROUP BY game_id),
+        o AS (${openRoundsBefore(before)}),
+        f AS (SELECT g.game_id, coalesce(spins, 0) AS spins, coalesce(wagered, 0) AS wagered, coalesce(paid, 0) AS paid,
+                coalesce(bonus, 0) AS bonus, coalesce(voided, 0) AS voided, coalesce(open_rounds, 0) AS open_rounds,
+                coalesce(open_wagered, 0) AS open_wagered
+              FROM (SELECT game_id FROM games WHERE true ${own}) g LEFT JOIN d USING (game_id) LEFT JOIN b USING (game_id)
+                LEFT JOIN v USING (game_id) LEFT JOIN o USING (game_id)),
+        t AS (SELECT json_build_object(${raw(SUMS.map((name) => `'${name}', coalesce(sum(${name}), 0)::text`).join(', '))}) AS all FROM f)
+      SELECT t.all, p.* FROM t LEFT JOIN LATERAL (
+        SELECT f.*, g.partner_id, g.config_name, g.display_name, g.game_type, g.status AS game_status, r.sealed_at,
+          coalesce(r.closed_at, r.voided_at) AS closed_at, s.certified_rtp AS sheet_rtp, r.prize_table
+        FROM f JOIN games g USING (game_id) LEFT JOIN raffles r USING (game_id) LEFT JOIN par_sheets s USING (par_sheet_id)
+        WHERE game_id > ${after} ORDER BY game_id LIMIT ${limit}) p ON true
+      ORDER BY p.game_id`;
+    const all = Object.fromEntries(Object.entries(rows[0]!.all).map(([name, text]) => [name, BigInt(text)]));
+    const listed = rows.filter((row) => row.game_id !== null);
+    return {
+      totals: sumsOf(all as unknown as SumColumns),
+      rows: listed.map((row) => {
+        const kind = kindOfGame(row.game_type);
+        return {
+          ...sumsOf(row),
+          partnerId: row.partner_id,
+          gameId: row.game_id!,
+          gameType: row.game_type,
+          configName: row.config_name,
+          displayName: row.display_name,
+          status: kind.lifeCycle.statusOf({
+            isSuspended: row.game_status === 'SUSPENDED',
+            sealedAt: row.sealed_at,
+            closedAt: row.closed_at,
+          }),
+          certifiedRtp: kind.mathematics.certifiedRtp({
+            sheetRtp: row.sheet_rtp,
+            prizeTable: row.prize_table,
+          }),
+        };
+      }),
+    };
+  }
+
+  /**
+   * What each partner owes its players.
+   * @param day at its end, UTC; undefined: now, with the parts above and below zero, which take a look at every player
+   */
+  async liability(day: string | undefined): Promise<LiabilityRow[]> {
+    const [last, before] = day === undefined ? ['infinity', ID_END] : [day, idAfter(day)];
+    const isNow = day === undefined;
+    const rows = await this.#sql<
+      {
+        partner_id: number;
+        slug: string;
+        players: bigint;
+        balances: bigint;
+        positive: bigint | null;
+        negative: bigint | null;
+        open_rounds: bigint;
+        open_wagered: bigint;
+        budget: bigint;
+      }[]
+    >`
+      WITH moved AS (
+        SELECT partner_id, players, opened_micros AS micros FROM opening_days WHERE day <= ${last}::date
+        UNION ALL SELECT partner_id, 0, amount_micros FROM adjustment_days WHERE day <= ${last}::date
+        UNION ALL SELECT partner_id, 0, paid_micros FROM communal_days WHERE day <= ${last}::date
+        UNION ALL SELECT partner_id, 0, paid_micros - wagered_micros FROM sandbox_days WHERE day <= ${last}::date
+        UNION ALL SELECT partner_id, 0, sum(paid_micros) - sum(wagered_micros) FROM game_days WHERE day <= ${last}::date GROUP BY 1),
+        m AS (SELECT partner_id, sum(players) AS players, sum(micros) AS balances FROM moved GROUP BY partner_id),
+        o AS (SELECT partner_id, sum(open_rounds) AS open_rounds, sum(open_wagered) AS open_wagered
+              FROM (${openRoundsBefore(before)}) g GROUP BY partner_id),
+        c AS (SELECT partner_id, sum(micros) AS budget FROM (
+                SELECT partner_id, amount_micros AS micros FROM communal_fundings JOIN games USING (game_id) WHERE note_id < ${before}
+                UNION ALL SELECT partner_id, -paid_micros FROM communal_days WHERE day <= ${last}::date) x GROUP BY partner_id),
+        n AS (${raw(isNow ? NEWEST_BALANCES : 'SELECT NULL::int AS partner_id, NULL::bigint AS positive, NULL::bigint AS negative WHERE false')})
+      SELECT p.partner_id, p.slug, coalesce(players, 0) AS players, coalesce(balances, 0) AS balances,
+        ${raw(isNow ? 'coalesce(positive, 0)' : 'positive')} AS positive, ${raw(isNow ? 'coalesce(negative, 0)' : 'negative')} AS negative,
+        coalesce(open_rounds, 0) AS open_rounds, coalesce(open_wagered, 0) AS open_wagered, coalesce(budget, 0) AS budget
+      FROM partners p LEFT JOIN m USING (partner_id) LEFT JOIN o USING (partner_id) LEFT JOIN c USING (partner_id)
+        LEFT JOIN n USING (partner_id)
+      WHERE ${isNow} OR p.created_at < ${new Date(isNow ? 0 : startOf(day) + DAY_MS)} OR players > 0
+      ORDER BY p.partner_id`;
+    return rows.map((row) => ({
+      partnerId: row.partner_id,
+      slug: row.slug,
+      players: row.players,
+      balancesMicros: row.balances,
+      positiveMicros: row.positive,
+      negativeMicros: row.negative,
+      openRounds: row.open_rounds,
+      openWageredMicros: row.open_wagered,
+      communalBudgetMicros: row.budget,
+    }));
+  }
+}
+
+/** The balances of all players: their checkpoints, and what the ledger has beyond these, which is some minutes. */
+const NEWEST_BALANCES = `
+  SELECT partner_id, sum(balance) FILTER (WHERE balance > 0) AS positive, sum(balance) FILTER (WHERE balance < 0) AS negative
+  FROM (SELECT partner_id, CASE WHEN c.entry_id IS NULL OR r.entry_id > c.entry_id THEN r.balance_micros ELSE c.balance_micros END AS balance
+        FROM player_checkpoints c FULL JOIN (
+          SELECT DISTINCT ON (partner_id, player_id) partner_id, player_id, entry_id, balance_micros FROM ledger
+          WHERE entry_id >= (SELECT min(unchecked_from) FROM cells) ORDER BY partner_id, player_id, entry_id DESC) r
+        USING (partner_id, player_id)) newest
+  GROUP BY partner_id`;

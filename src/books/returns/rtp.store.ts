@@ -1,0 +1,348 @@
+/**
+ * Judgements of returns, and the reviews that they open. A judgement is a row that never changes; each of a game's days is judged
+ * after the one before it, once a complete settlement report of the day is there, in one transaction with the review that it opens.
+ */
+import type { ParSheet } from '../../domain/par.js';
+import { type Judged, judgeRtp, type RtpState, type RtpWindow, type SheetMoments } from '../../domain/rtp.js';
+import { sheetsOf } from '../../engine/catalog/catalog.store.js';
+import { audit } from '../../postgres/auditLog.js';
+import { arrayOf, raw, type Sql, safe, type Transaction, textArrayOf } from '../../postgres/client.js';
+
+/** Judges are one at a time: of several workers one judges, and the others find nothing left. */
+const JUDGE_LOCK = 7_310_035;
+/** Games of a transaction. */
+const JUDGED_AT_ONCE = 1000;
+/** A list counts no further. */
+const COUNTED_MAX = 10_000;
+/** Of a review, the newest. */
+const REVIEW_RECORDS_MAX = 100;
+const REVIEW_NOTES_MAX = 1000;
+
+export type RtpFinding = 'CHANCE' | 'GAME_ERROR' | 'DATA_ERROR';
+
+export interface RtpRecord extends Judged {
+  readonly day: string;
+  readonly fromDay: string;
+  readonly window: RtpWindow;
+  readonly mean: number | null;
+  readonly sigma: number | null;
+  readonly z: number | null;
+  readonly nats: number | null;
+  readonly state: RtpState;
+  readonly judgedAt: Date;
+}
+
+export interface RtpReview {
+  readonly reviewId: number;
+  readonly gameId: number;
+  readonly window: RtpWindow;
+  readonly openedAt: Date;
+  readonly finding: RtpFinding | null;
+  readonly closedAt: Date | null;
+  readonly closedBy: string | null;
+  readonly notes: readonly { readonly at: Date; readonly by: string; readonly text: string }[];
+  readonly records: readonly RtpRecord[];
+}
+
+/** What is to be judged of a game's day. */
+interface DueWindow extends Judged {
+  readonly gameId: number;
+  readonly day: string;
+  readonly fromDay: string;
+  readonly window: RtpWindow;
+  readonly sheetId: number | null;
+}
+
+interface RecordRow {
+  day: string;
+  from_day: string;
+  span: RtpWindow;
+  spins: bigint;
+  wagered_micros: bigint;
+  paid_micros: bigint;
+  mean: number | null;
+  sigma: number | null;
+  z: number | null;
+  nats: number | null;
+  state: RtpState;
+  judged_at: Date;
+}
+
+const RECORD_COLUMNS = raw(
+  'day::text AS day, from_day::text AS from_day, span, spins, wagered_micros, paid_micros, mean, sigma, z, nats, state, judged_at',
+);
+
+const recordOf = (row: RecordRow): RtpRecord => ({
+  day: row.day,
+  fromDay: row.from_day,
+  window: row.span,
+  spins: row.spins,
+  wageredMicros: row.wagered_micros,
+  paidMicros: row.paid_micros,
+  mean: row.mean,
+  sigma: row.sigma,
+  z: row.z,
+  nats: row.nats,
+  state: row.state,
+  judgedAt: row.judged_at,
+});
+
+interface ReviewRow {
+  review_id: number;
+  game_id: number;
+  span: RtpWindow;
+  opened_at: Date;
+  opened_day: string;
+  finding: RtpFinding | null;
+  closed_at: Date | null;
+  closed_by: string | null;
+}
+
+const REVIEW_COLUMNS = raw(
+  'review_id, game_id, span, opened_at, opened_day::text AS opened_day, finding, closed_at, closed_by',
+);
+
+/**
+ * The next day of each game, where it may be judged: of a slot the day after the last judged one, of another game, which is not judged,
+ * the next one with spins.
+ */
+const DUE = raw(`
+  SELECT g.game_id, g.par_sheet_id, n.day, n.first_day
+  FROM games g CROSS JOIN LATERAL (
+    SELECT first_day, CASE WHEN judged IS NULL THEN first_day WHEN g.game_type = 'slot' THEN judged + 1
+      ELSE (SELECT min(day) FROM game_days d WHERE d.game_id = g.game_id AND d.spins > 0 AND d.day > judged) END AS day
+    FROM (SELECT (SELECT max(day) FROM rtp_records r WHERE r.game_id = g.game_id) AS judged,
+                 (SELECT min(day) FROM game_days d WHERE d.game_id = g.game_id AND d.spins > 0) AS first_day) s) n
+  WHERE EXISTS (SELECT 1 FROM settlement_reports s
+                WHERE s.partner_id = g.partner_id AND s.report_date = n.day AND s.is_complete)
+  ORDER BY g.game_id LIMIT ${JUDGED_AT_ONCE}`);
+
+/** Both windows of what is due, from the totals by day. */
+async function dueWindows(tx: Transaction): Promise<DueWindow[]> {
+  const rows = await tx<
+    {
+      game_id: number;
+      par_sheet_id: number | null;
+      day: string;
+      from_day: string;
+      span: RtpWindow;
+      spins: bigint;
+      wagered: bigint;
+      paid: bigint;
+    }[]
+  >`
+    WITH due AS MATERIALIZED (${DUE})
+    SELECT due.game_id, due.par_sheet_id, due.day::text AS day, w.from_day::text AS from_day, w.span, t.*
+    FROM due CROSS JOIN LATERAL (VALUES ('ROLLING_30', due.day - 29), ('LIFE', due.first_day)) AS w(span, from_day)
+      CROSS JOIN LATERAL (
+        SELECT coalesce(sum(spins), 0) AS spins, coalesce(sum(wagered_micros), 0) AS wagered,
+               coalesce(sum(paid_micros), 0) AS paid
+        FROM game_days d WHERE d.game_id = due.game_id AND d.day BETWEEN w.from_day AND due.day) t`;
+  return rows.map((row) => ({
+    gameId: row.game_id,
+    sheetId: row.par_sheet_id,
+    day: row.day,
+    fromDay: row.from_day,
+    window: row.span,
+    spins: row.spins,
+    wageredMicros: row.wagered,
+    paidMicros: row.paid,
+  }));
+}
+
+const list = (values: readonly (number | null)[]): string =>
+  `{${values.map((value) => value ?? 'NULL').join(',')}}`;
+
+/** Reviews that are open, of all games. */
+export interface OpenReviews {
+  readonly open: number;
+  /** Since the oldest was opened; 0 where none is. */
+  readonly oldestSeconds: number;
+  /** Games with one whose newest judgement over 30 days is ALERT. */
+  readonly alertsOf30Days: number;
+}
+
+export async function openReviews(sql: Sql): Promise<OpenReviews> {
+  const [row] = await sql<{ open: bigint; oldest: number; alerts: bigint }[]>`
+    SELECT count(*) AS open, coalesce(extract(epoch FROM now() - min(opened_at)), 0)::float8 AS oldest,
+      count(*) FILTER (WHERE (SELECT state FROM rtp_records c WHERE c.game_id = r.game_id AND span = 'ROLLING_30'
+        ORDER BY day DESC LIMIT 1) = 'ALERT') AS alerts
+    FROM rtp_reviews r WHERE closed_at IS NULL`;
+  const { open, oldest, alerts } = row!;
+  return { open: safe(open), oldestSeconds: Math.max(0, oldest), alertsOf30Days: safe(alerts) };
+}
+
+export class Rtp {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /**
+   * Judges the next day of up to 1,000 games.
+   * @param momentsOf the moments of some sheets, by id; a game whose sheet is missing there is not judged
+   * @returns how many games; 0: nothing is left
+   */
+  async judgeNext(
+    momentsOf: (sheetIds: readonly number[]) => Promise<ReadonlyMap<number, SheetMoments>>,
+    now: Date,
+  ): Promise<number> {
+    return this.#sql.begin(async (tx) => {
+      await tx`SELECT pg_advisory_xact_lock(${JUDGE_LOCK})`;
+      const due = await dueWindows(tx);
+      if (due.length === 0) return 0;
+      const sheetIds = [...new Set(due.flatMap(({ sheetId }) => sheetId ?? []))];
+      const moments = await momentsOf(sheetIds);
+      const records = due.map((each) => {
+        const of = each.sheetId === null ? undefined : moments.get(each.sheetId);
+        return { ...each, of, ...judgeRtp(each, of) };
+      });
+      await tx`
+        INSERT INTO rtp_records (game_id, day, span, from_day, spins, wagered_micros, paid_micros, mean, sigma, skewness,
+                                 z, nats, state, judged_at)
+        SELECT t.*, ${now} FROM unnest(
+          ${arrayOf(records.map((r) => r.gameId))}::int[], ${arrayOf(records.map((r) => r.day))}::date[],
+          ${textArrayOf(records.map((r) => r.window))}::text[], ${arrayOf(records.map((r) => r.fromDay))}::date[],
+          ${arrayOf(records.map((r) => r.spins))}::numeric[], ${arrayOf(records.map((r) => r.wageredMicros))}::numeric[],
+          ${arrayOf(records.map((r) => r.paidMicros))}::numeric[], ${list(records.map((r) => r.of?.mean ?? null))}::float8[],
+          ${list(records.map((r) => r.of?.sigma ?? null))}::float8[],
+          ${list(records.map((r) => r.of?.skewness ?? null))}::float8[], ${list(records.map((r) => r.z))}::float8[],
+          ${list(records.map((r) => r.nats))}::float8[], ${textArrayOf(records.map((r) => r.state))}::text[]) AS t`;
+      for (const record of records) {
+        if (record.state === 'REVIEW' || record.state === 'ALERT') await openReview(tx, record, now);
+      }
+      return records.length / 2;
+    });
+  }
+
+  /** The sheets with these ids. */
+  sheets(ids: readonly number[]): Promise<Map<number, ParSheet>> {
+    return sheetsOf(this.#sql, ids);
+  }
+
+  /** The newest judgement of each window; none: not judged yet. */
+  async newest(gameId: number): Promise<RtpRecord[]> {
+    const rows = await this.#sql<RecordRow[]>`
+      SELECT ${RECORD_COLUMNS} FROM rtp_records
+      WHERE game_id = ${gameId} AND day = (SELECT max(day) FROM rtp_records WHERE game_id = ${gameId})
+      ORDER BY span DESC`;
+    return rows.map(recordOf);
+  }
+
+  /** Judgements of the newest days that were judged, oldest first. */
+  async history(gameId: number, days: number): Promise<RtpRecord[]> {
+    const rows = await this.#sql<RecordRow[]>`
+      SELECT ${RECORD_COLUMNS} FROM rtp_records
+      WHERE game_id = ${gameId}
+        AND day > (SELECT max(day) FROM rtp_records WHERE game_id = ${gameId}) - ${days}::int
+      ORDER BY rtp_records.day, span DESC`;
+    return rows.map(recordOf);
+  }
+
+  /** A page of reviews, the newest first, and how many there are, counted up to 10,000. */
+  async reviews(
+    { isOpen, gameId }: { readonly isOpen: boolean | undefined; readonly gameId: number | undefined },
+    page: number,
+    limit: number,
+  ): Promise<{ reviews: RtpReview[]; total: number }> {
+    const wanted = [isOpen ?? null, gameId ?? null] as const;
+    const rows = await this.#sql<ReviewRow[]>`
+      SELECT ${REVIEW_COLUMNS} FROM rtp_reviews
+      WHERE (closed_at IS NULL) = coalesce(${wanted[0]}::boolean, closed_at IS NULL)
+        AND game_id = coalesce(${wanted[1]}::int, game_id)
+      ORDER BY review_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
+    const [count] = await this.#sql<{ total: bigint }[]>`
+      SELECT count(*) AS total FROM (SELECT 1 FROM rtp_reviews
+        WHERE (closed_at IS NULL) = coalesce(${wanted[0]}::boolean, closed_at IS NULL)
+          AND game_id = coalesce(${wanted[1]}::int, game_id) LIMIT ${COUNTED_MAX}) c`;
+    const reviews: RtpReview[] = [];
+    for (const row of rows) reviews.push(await reviewOf(this.#sql, row));
+    return { reviews, total: safe(count!.total) };
+  }
+
+  /** Adds a note to a review, open or closed. @returns undefined where there is none. */
+  async addNote(reviewId: number, actor: string, text: string): Promise<RtpReview | undefined> {
+    return this.#sql.begin(async (tx) => {
+      const row = await lockedReview(tx, reviewId);
+      if (row === undefined) return undefined;
+      await tx`INSERT INTO rtp_review_notes (review_id, by, text) VALUES (${reviewId}, ${actor}, ${text})`;
+      await audit(tx, {
+        actor,
+        action: 'rtp.review-note',
+        subject: `rtp-review:${reviewId}`,
+        after: { text },
+      });
+      return reviewOf(tx, row);
+    });
+  }
+
+  /** Closes a review, for good. @returns undefined where there is none; `closed`: it was before. */
+  async close(
+    reviewId: number,
+    actor: string,
+    finding: RtpFinding,
+    text: string,
+  ): Promise<RtpReview | undefined | 'closed'> {
+    return this.#sql.begin(async (tx) => {
+      const before = await lockedReview(tx, reviewId);
+      if (before === undefined) return undefined;
+      if (before.closed_at !== null) return 'closed';
+      await tx`INSERT INTO rtp_review_notes (review_id, by, text) VALUES (${reviewId}, ${actor}, ${text})`;
+      const [row] = await tx<ReviewRow[]>`
+        UPDATE rtp_reviews SET finding = ${finding}, closed_at = now(), closed_by = ${actor}
+        WHERE review_id = ${reviewId} RETURNING ${REVIEW_COLUMNS}`;
+      const after = { gameConfigId: before.game_id, finding, text };
+      await audit(tx, { actor, action: 'rtp.review-close', subject: `rtp-review:${reviewId}`, after });
+      return reviewOf(tx, row!);
+    });
+  }
+}
+
+/** Opens one where the game has none open. */
+async function openReview(
+  tx: Transaction,
+  record: DueWindow & { state: RtpState },
+  now: Date,
+): Promise<void> {
+  const { gameId, window, day, state } = record;
+  const [opened] = await tx<{ review_id: number }[]>`
+    INSERT INTO rtp_reviews (game_id, span, opened_at, opened_day) VALUES (${gameId}, ${window}, ${now}, ${day}::date)
+    ON CONFLICT (game_id) WHERE closed_at IS NULL DO NOTHING RETURNING review_id`;
+  if (opened === undefined) return;
+  const subject = `rtp-review:${opened.review_id}`;
+  const after = { gameConfigId: gameId, window, day, state };
+  await audit(tx, { actor: 'worker', action: 'rtp.review-open', subject, after });
+}
+
+/** Held to the end of the transaction. */
+async function lockedReview(tx: Transaction, reviewId: number): Promise<ReviewRow | undefined> {
+  const [row] = await tx<ReviewRow[]>`
+    SELECT ${REVIEW_COLUMNS} FROM rtp_reviews WHERE review_id = ${reviewId} FOR UPDATE`;
+  return row;
+}
+
+/** With its notes, and with the judgements of REVIEW and ALERT from the day that opened it until it was closed. */
+async function reviewOf(sql: Sql | Transaction, row: ReviewRow): Promise<RtpReview> {
+  const notes = await sql<{ at: Date; by: string; text: string }[]>`
+    SELECT at, by, text FROM rtp_review_notes WHERE review_id = ${row.review_id}
+    ORDER BY note_id LIMIT ${REVIEW_NOTES_MAX}`;
+  const records = await sql<RecordRow[]>`
+    SELECT * FROM (
+      SELECT ${RECORD_COLUMNS} FROM rtp_records
+      WHERE game_id = ${row.game_id} AND rtp_records.day >= ${row.opened_day}::date AND state IN ('REVIEW', 'ALERT')
+        AND judged_at <= coalesce(${row.closed_at}::timestamptz, 'infinity')
+      ORDER BY rtp_records.day DESC, span LIMIT ${REVIEW_RECORDS_MAX}) newest
+    ORDER BY newest.day, span DESC`;
+  return {
+    reviewId: row.review_id,
+    gameId: row.game_id,
+    window: row.span,
+    openedAt: row.opened_at,
+    finding: row.finding,
+    closedAt: row.closed_at,
+    closedBy: row.closed_by,
+    notes,
+    records: records.map(recordOf),
+  };
+}

@@ -1,0 +1,36 @@
+/** Judges the return of each game, day after day, as far as settlement reports are complete (docs/reports.md). */
+
+import type { Store } from '../../api/server/store.js';
+import { type SheetMoments, sheetMoments } from '../../domain/rtp.js';
+
+/** Sheets whose moments are remembered; beyond it all are worked out again. */
+const SHEETS_MAX = 20_000;
+/** Sheets that are read at a time. */
+const SHEETS_AT_ONCE = 100;
+
+export class RtpJudging {
+  readonly #store: Pick<Store, 'rtp'>;
+  readonly #moments = new Map<number, SheetMoments>();
+
+  constructor(store: Pick<Store, 'rtp'>) {
+    this.#store = store;
+  }
+
+  /** Judges every day that can be and was not. @throws where Postgres does not answer; what was judged stays. */
+  async run(now: () => Date, isStopped: () => boolean): Promise<void> {
+    while (!isStopped()) {
+      const judged = await this.#store.rtp.judgeNext((ids) => this.#momentsOf(ids), now());
+      if (judged === 0) return;
+    }
+  }
+
+  async #momentsOf(sheetIds: readonly number[]): Promise<ReadonlyMap<number, SheetMoments>> {
+    if (this.#moments.size > SHEETS_MAX) this.#moments.clear();
+    const missing = sheetIds.filter((id) => !this.#moments.has(id));
+    for (let at = 0; at < missing.length; at += SHEETS_AT_ONCE) {
+      const sheets = await this.#store.rtp.sheets(missing.slice(at, at + SHEETS_AT_ONCE));
+      for (const [id, sheet] of sheets) this.#moments.set(id, sheetMoments(sheet));
+    }
+    return this.#moments;
+  }
+}

@@ -1,0 +1,222 @@
+/** What `spindle settlement verify` reads, all of it from one snapshot; nothing is written or locked. */
+import type { EntryTotal, Manifest } from '../../domain/ledgerDay.js';
+import { entryOfCode } from '../../domain/ledgerEntry.js';
+import type { OpenRounds, ReportStatus } from '../../domain/settlement.js';
+import { openRoundsAt } from '../../engine/blackjack/rounds.store.js';
+import { FIRST_DAY } from '../../engine/ledger/settledDays.store.js';
+import { raw, type Sql, type Transaction } from '../../postgres/client.js';
+
+/** A report's place in the chain. */
+export interface Link {
+  readonly partnerId: number;
+  readonly date: string;
+  readonly revision: number;
+  readonly status: ReportStatus;
+  readonly isComplete: boolean;
+  readonly integrityHash: string;
+}
+
+/** What the audit log says was done to a report. */
+export interface Witness {
+  /** `settlement:<partner>:<date>` */
+  readonly subject: string;
+  readonly revision: number;
+  readonly status: string;
+  readonly integrityHash: string;
+}
+
+export interface ReportText {
+  readonly partnerId: number;
+  readonly revision: number;
+  /** The canonical JSON, as it is stored. */
+  readonly text: string;
+}
+
+export interface GameSums {
+  readonly spins: bigint;
+  readonly wageredMicros: bigint;
+  readonly paidMicros: bigint;
+  readonly communityBonusMicros: bigint;
+}
+export const NO_GAME_SUMS: GameSums = {
+  spins: 0n,
+  wageredMicros: 0n,
+  paidMicros: 0n,
+  communityBonusMicros: 0n,
+};
+
+/** Sums over ledger rows. */
+export interface LedgerSums {
+  readonly games: ReadonlyMap<number, GameSums>;
+  readonly adjustmentsMicros: bigint;
+  readonly rows: number;
+}
+
+export interface SettlementSnapshot {
+  /** In the order in which they were made. */
+  readonly links: readonly Link[];
+  /** Oldest first. */
+  readonly witnesses: readonly Witness[];
+  readonly firstDays: ReadonlyMap<number, string>;
+  /** The reports of a day. */
+  texts(date: string): Promise<ReportText[]>;
+  /** By partner: its ledger rows with ids from the first (with) to the second (without). */
+  sums(ids: { from: bigint; to: bigint }, partnerId?: number): Promise<Map<number, LedgerSums>>;
+  /** The totals on record of days that are dropped: `sums` finds none of their rows. */
+  readonly dropped: ReadonlyMap<string, readonly EntryTotal[]>;
+  /** Rounds of a partner that were open before an id. */
+  openRounds(partnerId: number, before: bigint): Promise<OpenRounds>;
+}
+
+/** @param partnerId absent: every partner */
+export async function withSettlementSnapshot<T>(
+  sql: Sql,
+  partnerId: number | undefined,
+  run: (snapshot: SettlementSnapshot) => Promise<T>,
+): Promise<T> {
+  return sql.begin(async (tx) => {
+    // Before the snapshot is taken: a day that is dropped in between would be missing from one side only.
+    await tx`LOCK TABLE ledger IN ACCESS SHARE MODE`;
+    await tx.patiently();
+    const only = raw(partnerId === undefined ? 'true' : `partner_id = ${Number(partnerId)}`);
+    const links = await tx<
+      {
+        partner_id: number;
+        date: string;
+        revision: number;
+        status: ReportStatus;
+        is_complete: boolean;
+        integrity_hash: string;
+      }[]
+    >`
+      SELECT partner_id, report_date::text AS date, revision, status, is_complete, integrity_hash
+      FROM settlement_reports WHERE ${only} ORDER BY report_id`;
+    const witnesses = await tx<{ subject: string; revision: number; status: string; hash: string }[]>`
+      SELECT subject, (after->>'revision')::int AS revision, after->>'reportStatus' AS status,
+             after->>'integrityHash' AS hash
+      FROM audit_log WHERE action LIKE 'settlement.%'
+        AND (${partnerId ?? null}::int IS NULL OR subject LIKE 'settlement:' || ${partnerId ?? null}::int || ':%')
+      ORDER BY audit_id`;
+    const firstDays = await tx<{ partner_id: number; first_day: string }[]>`
+      SELECT partner_id, ${FIRST_DAY}::text AS first_day FROM partners p WHERE ${only}`;
+    const dropped = await tx<{ day: string; manifest: string }[]>`
+      SELECT day::text AS day, manifest FROM ledger_days WHERE dropped_at IS NOT NULL`;
+    return run({
+      dropped: new Map(dropped.map(({ day, manifest }) => [day, (JSON.parse(manifest) as Manifest).totals])),
+      links: links.map((row) => ({
+        partnerId: row.partner_id,
+        date: row.date,
+        revision: row.revision,
+        status: row.status,
+        isComplete: row.is_complete,
+        integrityHash: row.integrity_hash,
+      })),
+      witnesses: witnesses.map(({ subject, revision, status, hash }) => ({
+        subject,
+        revision,
+        status,
+        integrityHash: hash,
+      })),
+      firstDays: new Map(firstDays.map((row) => [row.partner_id, row.first_day])),
+      async texts(date) {
+        const rows = await tx<{ partner_id: number; revision: number; text: string }[]>`
+          SELECT partner_id, revision, report::text AS text FROM settlement_reports
+          WHERE report_date = ${date}::date AND ${only} ORDER BY report_id`;
+        return rows.map((row) => ({ partnerId: row.partner_id, revision: row.revision, text: row.text }));
+      },
+      openRounds: (of, before) => openRoundsAt(tx, of, before),
+      sums: (ids, of) => ledgerSums(tx, ids, of ?? partnerId),
+    });
+  }, 'ISOLATION LEVEL REPEATABLE READ, READ ONLY');
+}
+
+async function ledgerSums(
+  tx: Transaction,
+  { from, to }: { from: bigint; to: bigint },
+  partnerId: number | undefined,
+): Promise<Map<number, LedgerSums>> {
+  const only = raw(partnerId === undefined ? 'true' : `partner_id = ${Number(partnerId)}`);
+  // The range as text: with parameters the planner would have to look at every day's partition.
+  const range = raw(`entry_id >= ${from} AND entry_id < ${to}`);
+  const rows = await tx<
+    {
+      partner_id: number;
+      kind: number;
+      game_id: number;
+      entries: bigint;
+      wagered: bigint;
+      credited: bigint;
+    }[]
+  >`
+    SELECT partner_id, kind, game_id, count(*) AS entries, sum(wager_micros) AS wagered,
+           sum(credit_micros) AS credited
+    FROM ledger WHERE ${range} AND ${only} GROUP BY partner_id, kind, game_id`;
+  return sumsOf(
+    rows.map((row) => ({
+      partnerId: row.partner_id,
+      gameId: row.game_id,
+      kind: row.kind,
+      entries: row.entries,
+      wagered: row.wagered,
+      credited: row.credited,
+    })),
+  );
+}
+
+/** The same of a dropped day, of what its archive says. @param partnerId absent: every partner */
+export const archivedSums = (totals: readonly EntryTotal[], partnerId?: number): Map<number, LedgerSums> =>
+  sumsOf(
+    totals
+      .filter((total) => partnerId === undefined || total.partnerId === partnerId)
+      .map(({ entries, wageredMicros, creditedMicros, ...total }) => ({
+        ...total,
+        entries: BigInt(entries),
+        wagered: BigInt(wageredMicros),
+        credited: BigInt(creditedMicros),
+      })),
+  );
+
+interface Total {
+  readonly partnerId: number;
+  readonly gameId: number;
+  readonly kind: number;
+  readonly entries: bigint;
+  readonly wagered: bigint;
+  readonly credited: bigint;
+}
+
+function sumsOf(totals: readonly Total[]): Map<number, LedgerSums> {
+  const sums = new Map<number, LedgerSums>();
+  for (const row of totals) {
+    const before = sums.get(row.partnerId);
+    const games = new Map(before?.games);
+    let adjustmentsMicros = before?.adjustmentsMicros ?? 0n;
+    const { counterpart, spins } = entryOfCode(row.kind);
+    const game = games.get(row.gameId) ?? NO_GAME_SUMS;
+    switch (counterpart) {
+      case 'game':
+        games.set(row.gameId, {
+          ...game,
+          spins: game.spins + BigInt(spins) * row.entries,
+          wageredMicros: game.wageredMicros + row.wagered,
+          paidMicros: game.paidMicros + row.credited,
+        });
+        break;
+      case 'communal':
+        games.set(row.gameId, { ...game, communityBonusMicros: row.credited });
+        break;
+      case 'adjustment':
+        adjustmentsMicros += row.credited;
+        break;
+      // Are in no report.
+      case 'opening':
+      case 'sandbox':
+      case 'none':
+        break;
+      default:
+        counterpart satisfies never;
+    }
+    sums.set(row.partnerId, { games, adjustmentsMicros, rows: (before?.rows ?? 0) + Number(row.entries) });
+  }
+  return sums;
+}

@@ -1,0 +1,379 @@
+/**
+ * Settlement reports. A revision is inserted and says the same for good; only its status changes, once (a trigger sees to
+ * both). Who makes or judges a report holds its partner's lock, so that of several makers one makes it and the chain of
+ * hashes has one order.
+ *
+ *   PENDING ────┬──> ACKNOWLEDGED
+ *   GENERATED ──┴──> DISPUTED        and beside each of them: the next revision
+ *
+ * A dispute stays open until an operator answers it with a revision that has a reason, or the partner acknowledges a later revision.
+ * A revision without a reason, such as one that a worker makes to complete a report, answers nothing.
+ */
+import { parseExactJson } from '../../domain/exactJson.js';
+import { kindOfGame } from '../../domain/games/index.js';
+import type { GameType } from '../../domain/games/kindOfGame.js';
+import type { PrizeTableUsd } from '../../domain/games/prizeTable.js';
+import {
+  composeReport,
+  type GameFigures,
+  type Report,
+  type ReportStatus,
+  seal,
+} from '../../domain/settlement.js';
+import type { AuditAction } from '../../domain/significantEvents.js';
+import { openRoundsAt } from '../../engine/blackjack/rounds.store.js';
+import { REACH } from '../../engine/catalog/partners.store.js';
+import { FIRST_DAY, type UnsettledDay, unsettledDays } from '../../engine/ledger/settledDays.store.js';
+import { audit, because } from '../../postgres/auditLog.js';
+import { raw, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import { recordEvents } from '../../postgres/partnerEvents.js';
+import { namedCheckpoint } from '../../publicLog/log/publicLog.store.js';
+
+const PARTNER_LOCK = 7_310_005;
+
+export interface StoredReport {
+  readonly partnerId: number;
+  readonly status: ReportStatus;
+  /** All of the day was in the ledger when it was made. */
+  readonly isComplete: boolean;
+  readonly report: Report;
+  readonly integrityHash: string;
+  readonly acknowledgedAt: Date | null;
+  readonly disputedAt: Date | null;
+  readonly disputeReason: string | null;
+}
+
+interface Row {
+  partner_id: number;
+  status: ReportStatus;
+  is_complete: boolean;
+  report: string;
+  integrity_hash: string;
+  acknowledged_at: Date | null;
+  disputed_at: Date | null;
+  dispute_reason: string | null;
+}
+
+const COLUMNS = raw(
+  'partner_id, status, is_complete, report::text AS report, integrity_hash, acknowledged_at, disputed_at, dispute_reason',
+);
+
+const fromRow = (row: Row): StoredReport => ({
+  partnerId: row.partner_id,
+  status: row.status,
+  isComplete: row.is_complete,
+  report: parseExactJson(row.report) as Report,
+  integrityHash: row.integrity_hash,
+  acknowledgedAt: row.acknowledged_at,
+  disputedAt: row.disputed_at,
+  disputeReason: row.dispute_reason,
+});
+
+/** A later revision than the report `r` ends its dispute. */
+export const IS_ANSWERED = raw(`EXISTS (SELECT 1 FROM settlement_reports n
+  WHERE n.partner_id = r.partner_id AND n.report_date = r.report_date AND n.revision > r.revision
+    AND (n.ends_dispute OR n.status = 'ACKNOWLEDGED'))`);
+
+// Reading ------------------------------------------------------------------------------------------------------------
+
+/** @param revision absent: the newest */
+async function findReport(
+  sql: Sql | Transaction,
+  partnerId: number,
+  date: string,
+  revision?: number,
+): Promise<StoredReport | undefined> {
+  const [row] = await sql<Row[]>`
+    SELECT ${COLUMNS} FROM settlement_reports
+    WHERE partner_id = ${partnerId} AND report_date = ${date}::date
+      AND revision = coalesce(${revision ?? null}::int, revision)
+    ORDER BY revision DESC LIMIT 1`;
+  return row === undefined ? undefined : fromRow(row);
+}
+
+// Making -------------------------------------------------------------------------------------------------------------
+
+/** Called in the transaction that makes a report; what it throws undoes the report. */
+export type OnReport = (tx: Transaction, report: StoredReport) => Promise<void>;
+
+/** The partner is notified; the deliverer finds it at its next look. */
+const notifyPartner: OnReport = async (tx, { partnerId, report, integrityHash }) => {
+  const { reportDate, revision, totalSpins, ggrUsd, generatedAt } = report;
+  await recordEvents(tx, [
+    {
+      event: 'settlement.report_ready',
+      partnerId,
+      createdAt: new Date(generatedAt),
+      data: { reportDate, revision, integrityHash, totalSpins, ggrUsd },
+    },
+  ]);
+};
+
+export interface WantedReport {
+  readonly partnerId: number;
+  readonly date: string;
+  /** Entry ids of the day: from (with) and to (without). */
+  readonly ids: { readonly from: bigint; readonly to: bigint };
+  /** When the day begins, and when it ends. */
+  readonly start: Date;
+  readonly end: Date;
+  /** All of the day's entries are known to be in the ledger. */
+  readonly isComplete: boolean;
+  /** The day is over by all clocks: it is complete once the partner's ledger has come beyond it. */
+  readonly isOver: boolean;
+  /** As the audit log names who wants it. */
+  readonly actor: string;
+  readonly reason?: string | undefined;
+  /** It is wanted only where the day has none yet, or an incomplete one that can be completed. */
+  readonly isDue: boolean;
+  readonly now: Date;
+}
+
+/** All of the day was in the ledger when some revision was made. */
+async function hasCompleteReport(tx: Transaction, partnerId: number, date: string): Promise<boolean> {
+  const found = await tx`
+    SELECT 1 FROM settlement_reports WHERE partner_id = ${partnerId} AND report_date = ${date}::date AND is_complete LIMIT 1`;
+  return found.length > 0;
+}
+
+/** Held to the end of the transaction. */
+async function lockPartner(tx: Transaction, partnerId: number): Promise<void> {
+  await tx`SELECT pg_advisory_xact_lock(${PARTNER_LOCK}::int, ${partnerId}::int)`;
+}
+
+/** The hash of the newest revision of the partner's newest report of an earlier day. */
+async function previousHash(tx: Transaction, partnerId: number, date: string): Promise<string | null> {
+  const [row] = await tx<{ integrity_hash: string }[]>`
+    SELECT integrity_hash FROM settlement_reports WHERE partner_id = ${partnerId} AND report_date < ${date}::date
+    ORDER BY report_date DESC, revision DESC LIMIT 1`;
+  return row?.integrity_hash ?? null;
+}
+
+/**
+ * What the books have of a day, and how far the partner's ledger is complete: one statement, so that the two fit each other. Games that
+ * were there on that day are listed even where nobody played them; raffles that were closed before it are not: a report must
+ * not grow with every raffle that there ever was.
+ */
+async function figuresOf(
+  tx: Transaction,
+  { partnerId, date, start, end }: WantedReport,
+): Promise<{ games: GameFigures[]; adjustmentsMicros: bigint; toId: bigint }> {
+  const rows = await tx<
+    {
+      to_id: bigint;
+      adjustments: bigint;
+      game_id: number | null;
+      config_name: string;
+      display_name: string;
+      game_type: GameType;
+      certified_rtp: string | null;
+      prize_table: PrizeTableUsd | null;
+      spins: bigint;
+      wagered: bigint;
+      paid: bigint;
+      bonus: bigint;
+    }[]
+  >`
+    SELECT ${REACH} AS to_id, coalesce(a.amount_micros, 0) AS adjustments,
+           g.game_id, g.config_name, g.display_name, g.game_type, g.sheet->>'certifiedRtp' AS certified_rtp,
+           g.prize_table, coalesce(g.spins, 0) AS spins, coalesce(g.wagered_micros, 0) AS wagered,
+           coalesce(g.paid_micros, 0) AS paid, coalesce(g.bonus_micros, 0) AS bonus
+    FROM partners p JOIN cells c USING (cell)
+      LEFT JOIN adjustment_days a ON a.partner_id = p.partner_id AND a.day = ${date}::date
+      LEFT JOIN (SELECT games.game_id, games.partner_id, config_name, display_name, game_type, sheet, prize_table,
+                        spins, wagered_micros, d.paid_micros, b.paid_micros AS bonus_micros
+                 FROM games LEFT JOIN par_sheets USING (par_sheet_id) LEFT JOIN raffles USING (game_id)
+                   LEFT JOIN game_days d ON d.game_id = games.game_id AND d.day = ${date}::date
+                   LEFT JOIN communal_days b ON b.game_id = games.game_id AND b.day = ${date}::date
+                 WHERE games.partner_id = ${partnerId}
+                   AND (games.created_at < ${end} AND coalesce(closed_at >= ${start}, true) OR d.game_id IS NOT NULL
+                     OR b.game_id IS NOT NULL)) g
+        ON g.partner_id = p.partner_id
+    WHERE p.partner_id = ${partnerId} ORDER BY g.game_id`;
+  return {
+    toId: rows[0]!.to_id,
+    adjustmentsMicros: rows[0]!.adjustments,
+    games: rows
+      .filter((row) => row.game_id !== null)
+      .map((row) => ({
+        gameConfigId: row.game_id!,
+        configName: row.config_name,
+        displayName: row.display_name,
+        gameType: row.game_type,
+        certifiedRtp: certifiedRtp(row),
+        spins: row.spins,
+        wageredMicros: row.wagered,
+        paidMicros: row.paid,
+        communityBonusMicros: row.bonus,
+      })),
+  };
+}
+
+const certifiedRtp = (row: {
+  game_type: GameType;
+  certified_rtp: string | null;
+  prize_table: PrizeTableUsd | null;
+}): number | null =>
+  kindOfGame(row.game_type).mathematics.certifiedRtp({
+    sheetRtp: row.certified_rtp === null ? null : Number(row.certified_rtp),
+    prizeTable: row.prize_table,
+  });
+
+// Judging ------------------------------------------------------------------------------------------------------------
+
+export type Judgement = { readonly status: 'ACKNOWLEDGED' } | { readonly status: 'DISPUTED'; reason: string };
+
+export class Settlements {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** A page of a partner's reports, the newest revision of each day, newest day first; and how many days have one. */
+  async page(
+    partnerId: number,
+    page: number,
+    limit: number,
+  ): Promise<{ reports: StoredReport[]; total: number }> {
+    const rows = await this.#sql<Row[]>`
+      SELECT DISTINCT ON (report_date) ${COLUMNS} FROM settlement_reports
+      WHERE partner_id = ${partnerId}
+      ORDER BY report_date DESC, revision DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
+    const [count] = await this.#sql<{ total: bigint }[]>`
+      SELECT count(DISTINCT report_date) AS total FROM settlement_reports WHERE partner_id = ${partnerId}`;
+    return { reports: rows.map(fromRow), total: safe(count!.total) };
+  }
+
+  find(partnerId: number, date: string, revision?: number): Promise<StoredReport | undefined> {
+    return findReport(this.#sql, partnerId, date, revision);
+  }
+
+  /** What decides whether a partner can have a report; undefined where there is no such partner. */
+  async partner(partnerId: number): Promise<{ firstDay: string; hasGames: boolean } | undefined> {
+    const [row] = await this.#sql<{ first_day: string; has_games: boolean }[]>`
+      SELECT ${FIRST_DAY}::text AS first_day,
+             EXISTS (SELECT 1 FROM games g WHERE g.partner_id = p.partner_id) AS has_games
+      FROM partners p WHERE partner_id = ${partnerId}`;
+    return row === undefined ? undefined : { firstDay: row.first_day, hasGames: row.has_games };
+  }
+
+  /** The oldest day of which any partner has a report, or should; undefined where there is no partner. */
+  async firstDay(): Promise<string | undefined> {
+    const [row] = await this.#sql<
+      { day: string | null }[]
+    >`SELECT min(${FIRST_DAY})::text AS day FROM partners p`;
+    return row?.day ?? undefined;
+  }
+
+  unsettledDays(from: string, through: string): Promise<UnsettledDay[]> {
+    return unsettledDays(this.#sql, from, through);
+  }
+
+  /**
+   * Makes the next revision of a day's report, with its entry in the audit log, in one transaction.
+   * @returns `acknowledged`: the newest revision is, and nothing was made; `not-due`: likewise, nothing is to be made.
+   */
+  async make(
+    wanted: WantedReport,
+    onReport: OnReport = notifyPartner,
+  ): Promise<StoredReport | 'acknowledged' | 'not-due'> {
+    const { partnerId, date, ids } = wanted;
+    return this.#sql.begin(async (tx) => {
+      await lockPartner(tx, partnerId);
+      const newest = await findReport(tx, partnerId, date);
+      if (wanted.isDue) {
+        if (newest !== undefined && (newest.isComplete || !wanted.isComplete)) return 'not-due';
+      } else if (newest?.status === 'ACKNOWLEDGED') return 'acknowledged';
+      const figures = await figuresOf(tx, wanted);
+      // Once a day is complete it stays so, whoever can't be asked at the moment.
+      const isComplete =
+        wanted.isComplete ||
+        (wanted.isOver && figures.toId >= ids.to) ||
+        (await hasCompleteReport(tx, partnerId, date));
+      const booked = figures.toId < ids.from ? ids.from : figures.toId + 1n;
+      const end = isComplete || booked > ids.to ? ids.to : booked;
+      const open = await openRoundsAt(tx, partnerId, end);
+      const report = composeReport(
+        {
+          reportDate: date,
+          revision: (newest?.report.revision ?? 0) + 1,
+          ledgerFrom: String(ids.from),
+          ledgerTo: String(end),
+          previousHash: await previousHash(tx, partnerId, date),
+          generatedAt: wanted.now.toISOString(),
+          logCheckpoint: await namedCheckpoint(tx),
+        },
+        { ...figures, open },
+      );
+      const { text, integrityHash } = seal(report);
+      const [row] = await tx<Row[]>`
+        INSERT INTO settlement_reports (partner_id, report_date, revision, status, is_complete, report, integrity_hash, ends_dispute)
+        VALUES (${partnerId}, ${date}::date, ${report.revision}, ${isComplete ? 'GENERATED' : 'PENDING'}, ${isComplete},
+                ${text}::json, ${integrityHash}, ${!wanted.isDue && wanted.reason !== undefined})
+        RETURNING ${COLUMNS}`;
+      const made = fromRow(row!);
+      await audited(tx, wanted.actor, 'settlement.generate', newest, made, wanted.reason);
+      if (isComplete) await onReport(tx, made);
+      return made;
+    });
+  }
+
+  /**
+   * Acknowledges or disputes the newest revision of a report.
+   * @param revision the one that was read: an earlier one than the newest is superseded, a later one is missing
+   * @param standing likewise; any other than the newest is superseded
+   * @returns the report as it is then; or why nothing was changed: there is none, a newer revision, or its status.
+   */
+  async judge(
+    about: { partnerId: number; date: string; revision: number | undefined; standing?: number | undefined },
+    actor: string,
+    judgement: Judgement,
+  ): Promise<StoredReport | 'missing' | 'superseded' | 'ACKNOWLEDGED' | 'DISPUTED'> {
+    const { partnerId, date, revision, standing } = about;
+    return this.#sql.begin(async (tx) => {
+      await lockPartner(tx, partnerId);
+      const before = await findReport(tx, partnerId, date);
+      if (before === undefined || (revision ?? 0) > before.report.revision) return 'missing';
+      const newest = before.report.revision;
+      if ((revision ?? newest) !== newest || (standing ?? newest) !== newest) return 'superseded';
+      if (before.status === 'ACKNOWLEDGED' || before.status === 'DISPUTED') return before.status;
+      const { status } = judgement;
+      const reason = judgement.status === 'DISPUTED' ? judgement.reason : null;
+      const [row] = await tx<Row[]>`
+        UPDATE settlement_reports SET status = ${status}, dispute_reason = ${reason},
+          acknowledged_at = CASE WHEN ${status} = 'ACKNOWLEDGED' THEN now() END,
+          disputed_at = CASE WHEN ${status} = 'DISPUTED' THEN now() END
+        WHERE partner_id = ${partnerId} AND report_date = ${date}::date AND revision = ${before.report.revision}
+        RETURNING ${COLUMNS}`;
+      const after = fromRow(row!);
+      const action = status === 'ACKNOWLEDGED' ? 'settlement.acknowledge' : 'settlement.dispute';
+      await audited(tx, actor, action, before, after);
+      return after;
+    });
+  }
+}
+
+/** The audit log keeps the hash, too: a report that is removed or sealed anew is told by it. */
+async function audited(
+  tx: Transaction,
+  actor: string,
+  action: AuditAction,
+  before: StoredReport | undefined,
+  after: StoredReport,
+  reason?: string,
+): Promise<void> {
+  const of = ({ report, status, integrityHash, disputeReason }: StoredReport) => ({
+    revision: report.revision,
+    reportStatus: status,
+    integrityHash,
+    ...(disputeReason === null ? {} : { disputeReason }),
+  });
+  await audit(tx, {
+    actor,
+    action,
+    subject: `settlement:${after.partnerId}:${after.report.reportDate}`,
+    before: before === undefined ? undefined : of(before),
+    after: { ...of(after), ...because(reason) },
+  });
+}

@@ -1,0 +1,287 @@
+/**
+ * Are the settlement reports what was made, and is what was made what the ledger says? Nothing of the totals by day that
+ * reports are made of is used here: the newest revision of each day is computed anew from the ledger's rows. Whoever writes
+ * a report anew with a right hash is told by the next report's previousHash, and by the audit log, which has every hash.
+ */
+
+import { firstIdAt } from '../../domain/entryId.js';
+import { ExactNumber, type JsonNumber, parseExactJson } from '../../domain/exactJson.js';
+import type { EntryTotal } from '../../domain/ledgerDay.js';
+import {
+  composeReport,
+  DAY_MS,
+  dayOf,
+  type GameFigures,
+  type OpenRounds,
+  type Report,
+  seal,
+  startOf,
+} from '../../domain/settlement.js';
+import type { Sql } from '../../postgres/client.js';
+import {
+  archivedSums,
+  type LedgerSums,
+  type Link,
+  NO_GAME_SUMS,
+  type ReportText,
+  type SettlementSnapshot,
+  withSettlementSnapshot,
+} from './settlementReads.store.js';
+
+export interface Difference {
+  readonly partnerId: number;
+  readonly date: string;
+  /** Absent where no revision is meant. */
+  readonly revision?: number;
+  readonly problem: string;
+  readonly expected: string | number | null;
+  readonly found: string | number | null;
+}
+
+export interface Verification {
+  readonly reports: number;
+  readonly partners: number;
+  readonly days: number;
+  /** Ledger rows that were added up. */
+  readonly rows: number;
+  readonly seconds: number;
+  readonly differences: readonly Difference[];
+}
+
+const NO_SUMS: LedgerSums = { games: new Map(), adjustmentsMicros: 0n, rows: 0 };
+
+export interface VerifyOptions {
+  readonly onProgress?: (days: number, total: number) => void;
+  /** The totals of a dropped day by its archive's files; absent: those on record since it was archived. */
+  readonly archive?: (day: string) => Promise<readonly EntryTotal[]>;
+}
+
+/** @param partnerId absent: every partner */
+export async function verifySettlements(
+  sql: Sql,
+  partnerId: number | undefined,
+  { onProgress = () => {}, archive }: VerifyOptions = {},
+): Promise<Verification> {
+  const started = performance.now();
+  return withSettlementSnapshot(sql, partnerId, async (snapshot) => {
+    const differences: Difference[] = [];
+    const { links } = snapshot;
+    compareWithAuditLog(snapshot, differences);
+    findGaps(snapshot, differences);
+    const previous = previousHashes(links);
+    const newest = new Map(links.map((link) => [dayKey(link), link.revision]));
+    const byKey = new Map(links.map((link) => [reportKey(link), link]));
+    const days = [...new Set(links.map(({ date }) => date))].sort();
+    let rows = 0;
+    for (const [index, date] of days.entries()) {
+      onProgress(index, days.length);
+      const ids = { from: firstIdAt(startOf(date)), to: firstIdAt(startOf(date) + DAY_MS) };
+      const onRecord = snapshot.dropped.get(date);
+      const sums =
+        onRecord === undefined
+          ? await snapshot.sums(ids)
+          : archivedSums(archive === undefined ? onRecord : await archive(date), partnerId);
+      for (const { rows: added } of sums.values()) rows += added;
+      for (const each of await snapshot.texts(date)) {
+        const link = byKey.get(reportKey({ ...each, date }))!;
+        const differ = (problem: string, expected: string | number | null, found: string | number | null) =>
+          differences.push({
+            partnerId: link.partnerId,
+            date,
+            revision: link.revision,
+            problem,
+            expected,
+            found,
+          });
+        const report = sealedReport(each, link, differ);
+        if (report === undefined) continue;
+        const before = previous.get(reportKey(link))!;
+        if (report.previousHash !== before) {
+          differ('previousHash is not the hash of the report before', before, report.previousHash);
+        }
+        if (report.ledgerFrom !== String(ids.from)) {
+          differ('ledgerFrom is not where the day begins', String(ids.from), report.ledgerFrom);
+        }
+        if (link.isComplete && report.ledgerTo !== String(ids.to)) {
+          differ('ledgerTo is not where the day ends', String(ids.to), report.ledgerTo);
+        }
+        // A revision that was followed by another may have been wrong: that is why there are revisions.
+        if (newest.get(dayKey(link)) !== link.revision) continue;
+        const covered = link.isComplete
+          ? sums
+          : await snapshot.sums({ from: ids.from, to: idOf(report.ledgerTo, ids.from) }, link.partnerId);
+        const open = await snapshot.openRounds(link.partnerId, idOf(report.ledgerTo, ids.to));
+        compareWithLedger(report, covered.get(link.partnerId) ?? NO_SUMS, open, differ);
+      }
+    }
+    return {
+      reports: links.length,
+      partners: new Set(links.map((link) => link.partnerId)).size,
+      days: days.length,
+      rows,
+      seconds: (performance.now() - started) / 1000,
+      differences,
+    };
+  });
+}
+
+type Differ = (problem: string, expected: string | number | null, found: string | number | null) => void;
+type Named = Pick<Link, 'partnerId' | 'date' | 'revision'>;
+
+const dayKey = ({ partnerId, date }: Pick<Named, 'partnerId' | 'date'>): string =>
+  `settlement:${partnerId}:${date}`;
+const reportKey = (named: Named): string => `${dayKey(named)}:${named.revision}`;
+const idOf = (text: string, fallback: bigint): bigint => (/^\d{1,20}$/.test(text) ? BigInt(text) : fallback);
+
+/** The report, where it is what its hash was made of; undefined where it can't be read. */
+function sealedReport({ text }: ReportText, link: Link, differ: Differ): Report | undefined {
+  let report: Report;
+  let sealed: { text: string; integrityHash: string };
+  try {
+    report = parseExactJson(text) as Report;
+    sealed = seal(report);
+  } catch (error) {
+    differ('the report is not JSON that has a canonical form', null, String(error));
+    return undefined;
+  }
+  if (sealed.text !== text) differ('the report is not in its canonical form', sealed.text, text);
+  if (sealed.integrityHash !== link.integrityHash) {
+    differ('the report does not have its integrityHash', sealed.integrityHash, link.integrityHash);
+  }
+  if (report.reportDate !== link.date)
+    differ('reportDate is not that of its row', link.date, report.reportDate);
+  if (report.revision !== link.revision) {
+    differ('revision is not that of its row', link.revision, report.revision);
+  }
+  return report;
+}
+
+/** By report: the hash of the newest revision of its partner's newest earlier day, as they were when it was made. */
+function previousHashes(links: readonly Link[]): Map<string, string | null> {
+  const previous = new Map<string, string | null>();
+  /** By partner: days with a report, in order, and the newest hash of each. */
+  const made = new Map<number, { days: string[]; newest: Map<string, string> }>();
+  for (const link of links) {
+    let of = made.get(link.partnerId);
+    if (of === undefined) {
+      of = { days: [], newest: new Map() };
+      made.set(link.partnerId, of);
+    }
+    const before = of.days.findLast((day) => day < link.date);
+    previous.set(reportKey(link), before === undefined ? null : of.newest.get(before)!);
+    if (!of.newest.has(link.date)) {
+      const at = before === undefined ? 0 : of.days.lastIndexOf(before) + 1;
+      of.days.splice(at, 0, link.date);
+    }
+    of.newest.set(link.date, link.integrityHash);
+  }
+  return previous;
+}
+
+/** Every report is in the audit log with its hash and status, and every one of the audit log is there. */
+function compareWithAuditLog({ links, witnesses }: SettlementSnapshot, differences: Difference[]): void {
+  const witnessed = new Map(witnesses.map((witness) => [`${witness.subject}:${witness.revision}`, witness]));
+  for (const link of links) {
+    const { partnerId, date, revision } = link;
+    const witness = witnessed.get(reportKey(link));
+    witnessed.delete(reportKey(link));
+    const differ = (problem: string, expected: string | null, found: string): void => {
+      if (expected !== found) differences.push({ partnerId, date, revision, problem, expected, found });
+    };
+    if (witness === undefined) {
+      differ('the audit log does not know of this report', null, link.integrityHash);
+      continue;
+    }
+    differ('integrityHash is not that of the audit log', witness.integrityHash, link.integrityHash);
+    differ('reportStatus is not that of the audit log', witness.status, link.status);
+  }
+  for (const { subject, revision, integrityHash } of witnessed.values()) {
+    const [, partnerId, date] = subject.split(':');
+    differences.push({
+      partnerId: Number(partnerId),
+      date: date ?? '',
+      revision,
+      problem: 'a report that the audit log has is gone',
+      expected: integrityHash,
+      found: null,
+    });
+  }
+}
+
+/** From a partner's first day to its last complete report each day has one, and its revisions are 1, 2, 3, … */
+function findGaps({ links, firstDays }: SettlementSnapshot, differences: Difference[]): void {
+  const complete = new Map<number, Set<string>>();
+  const revisions = new Map<string, number>();
+  for (const link of links) {
+    const { partnerId, date, revision, isComplete } = link;
+    const expected = (revisions.get(dayKey(link)) ?? 0) + 1;
+    if (revision !== expected) {
+      const problem = 'a revision before this one is gone';
+      differences.push({ partnerId, date, revision, problem, expected, found: revision });
+    }
+    revisions.set(dayKey(link), revision);
+    if (!isComplete) continue;
+    let days = complete.get(partnerId);
+    if (days === undefined) {
+      days = new Set();
+      complete.set(partnerId, days);
+    }
+    days.add(date);
+  }
+  for (const [partnerId, days] of complete) {
+    const dates = [...days].sort();
+    const first = firstDays.get(partnerId) ?? dates[0]!;
+    const last = dates.at(-1)!;
+    for (let ms = startOf(first); ms <= startOf(last); ms += DAY_MS) {
+      const date = dayOf(ms);
+      if (days.has(date)) continue;
+      const problem = 'there is no complete report, and there is one of a later day';
+      differences.push({ partnerId, date, problem, expected: 'a report', found: null });
+    }
+  }
+}
+
+const plain = (value: JsonNumber | null): string | number | null =>
+  value instanceof ExactNumber ? value.text : value;
+const COMPARED = ['spins', 'wageredUsd', 'paidOutUsd', 'ggrUsd', 'actualRtp', 'communityBonusUsd'] as const;
+
+/** Makes the report anew of the ledger's rows and compares every figure. */
+function compareWithLedger(report: Report, sums: LedgerSums, open: OpenRounds, differ: Differ): void {
+  const listed = new Map(report.gameBreakdown.map((row) => [row.gameConfigId, row]));
+  const names = [...new Set([...listed.keys(), ...sums.games.keys()])].sort((a, b) => a - b);
+  const games = names.map((gameConfigId): GameFigures => {
+    const { configName, displayName, gameType, certifiedRtp } = listed.get(gameConfigId) ?? {
+      configName: '',
+      displayName: '',
+      gameType: '',
+      certifiedRtp: null,
+    };
+    const booked = sums.games.get(gameConfigId) ?? NO_GAME_SUMS;
+    return { gameConfigId, configName, displayName, gameType, certifiedRtp, ...booked };
+  });
+  const expected = composeReport(report, { games, adjustmentsMicros: sums.adjustmentsMicros, open });
+  for (const name of [
+    'totalSpins',
+    'totalWageredUsd',
+    'totalPaidOutUsd',
+    'netPositionUsd',
+    'ggrUsd',
+    'communityBonusUsd',
+    'adjustmentsUsd',
+    ...(report.openRounds === undefined ? [] : (['openRounds', 'openWageredUsd'] as const)),
+  ] as const) {
+    if (String(report[name]) !== String(expected[name]))
+      differ(`${name} is not that of the ledger`, plain(expected[name]!), plain(report[name]!));
+  }
+  for (const row of expected.gameBreakdown) {
+    const found = listed.get(row.gameConfigId);
+    for (const name of COMPARED) {
+      // Reports of earlier versions do not name it: there was none.
+      const value = found?.[name] ?? (name === 'communityBonusUsd' && found !== undefined ? 0 : null);
+      const expectedValue = row[name] ?? null;
+      if (found !== undefined && String(value) === String(expectedValue)) continue;
+      const problem = `${name} of game ${row.gameConfigId} is not that of the ledger`;
+      differ(problem, plain(expectedValue), plain(value));
+    }
+  }
+}

@@ -1,0 +1,362 @@
+#!/usr/bin/env node
+/** `spindle`: runs a service over its operator API, looks into its stores, and proves raffles and rounds. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Command, CommanderError, Help } from 'commander';
+import {
+  NoAnswerError,
+  type OperatorClient,
+  operatorClient,
+  type PartnerClient,
+  partnerClient,
+  SpindleError,
+} from '../api/client/client.js';
+import type { Config } from '../app/config.js';
+import { PROJECT_ROOT } from '../platform/projectRoot.js';
+import { localUrl, SERVICE_FILE, type ServiceFile } from '../platform/serviceFile.js';
+import { STORES_FILE } from '../platform/storesFile.js';
+import { addCapacity } from './capacity.js';
+import { FaultsError, type StoreUrls, UsageError, wholeNumber } from './command.js';
+import { addCompletion } from './completion.js';
+import { addLedgerCommands } from './ledgerCommands.js';
+import { bytesOf } from './operator/call.js';
+import { addOperatorCommands } from './operator/commands.js';
+import { addPartnerCommands } from './partnerCommands.js';
+import { addProgramCommands } from './program.js';
+import { addLogCommands } from './publicLogCommands.js';
+import { addRngCommands } from './rngCommands.js';
+import { addStoreCommands } from './storeCommands.js';
+
+const EXIT_WITHIN_MS = 1000;
+const OPERATOR_KEY_FILE = 'operator-api-key';
+
+/** Loaded by the commands that have settings: it takes longer than all else. */
+const settings = async (): Promise<Config> => (await import('../app/config.js')).readConfig();
+
+/** What the service seals blocks with: a command that opens the stores reads them. */
+async function takeSeedKeys(config: Config): Promise<void> {
+  const { SEEDS_KEY_FILE } = await import('../app/settings.js');
+  const given = [config.SEEDS_KEY, config.WEBHOOK_SECRETS_KEY].flatMap((keys) => keys?.split(',') ?? []);
+  const file = join(config.dataDir, SEEDS_KEY_FILE);
+  const own = existsSync(file) ? [readFileSync(file, 'utf8').trim()] : [];
+  const { useSeedKeys } = await import('../engine/blocks/blockSeals.store.js');
+  useSeedKeys([...given, ...own]);
+}
+
+async function storeUrls(): Promise<StoreUrls> {
+  const config = await settings();
+  await takeSeedKeys(config);
+  const { REDIS_URL, DATABASE_URL } = config;
+  if (REDIS_URL !== undefined && DATABASE_URL !== undefined)
+    return { redisUrl: REDIS_URL, databaseUrl: DATABASE_URL };
+  try {
+    return JSON.parse(readFileSync(join(config.dataDir, STORES_FILE), 'utf8'));
+  } catch {
+    throw new UsageError(
+      `Neither REDIS_URL and DATABASE_URL are set nor are there embedded stores in ${config.dataDir}`,
+    );
+  }
+}
+
+/** The service that was started here, where it still runs. */
+function startedHere(dataDir: string): string | undefined {
+  try {
+    const { url, pid } = JSON.parse(readFileSync(join(dataDir, SERVICE_FILE), 'utf8')) as ServiceFile;
+    process.kill(pid, 0);
+    return url;
+  } catch (error) {
+    // It runs as another user.
+    return (error as NodeJS.ErrnoException).code === 'EPERM' ? readUrl(dataDir) : undefined;
+  }
+}
+
+const readUrl = (dataDir: string): string =>
+  (JSON.parse(readFileSync(join(dataDir, SERVICE_FILE), 'utf8')) as ServiceFile).url;
+
+/** The service's address. @throws UsageError where it is none */
+function serviceAddress(config: Config, given: string | undefined): string {
+  const address =
+    given ?? config.SPINDLE_URL ?? startedHere(config.dataDir) ?? localUrl(config.HOST, config.PORT);
+  const url = URL.canParse(address) ? new URL(address) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    throw new UsageError(`«${address}» is no http:// or https:// address`);
+  }
+  if (`${url.username}${url.password}${url.search}${url.hash}` !== '') {
+    throw new UsageError('The address of the service must have no user, query or fragment');
+  }
+  return address;
+}
+
+/** @throws UsageError where the file has no key of a partner */
+async function openPartnerClient(options: { url?: string; keyFile: string }): Promise<PartnerClient> {
+  const address = serviceAddress(await settings(), options.url);
+  const key = bytesOf(options.keyFile).toString('latin1').trim();
+  if (!/^ks_[\x21-\x7e]+$/.test(key)) throw new UsageError(`${options.keyFile} has no key of a partner`);
+  return partnerClient(address, key);
+}
+
+const WHICH_SERVICE =
+  'For a service that was started on this machine set DATA_DIR to its folder, for any other SPINDLE_URL and OPERATOR_API_KEY (or give --url and --key-file)';
+
+async function openClient(options: { url?: string; keyFile?: string }): Promise<OperatorClient> {
+  const config = await settings();
+  const address = serviceAddress(config, options.url);
+  const file = options.keyFile ?? join(config.dataDir, OPERATOR_KEY_FILE);
+  let key: string;
+  if (options.keyFile === undefined && config.OPERATOR_API_KEY !== undefined) key = config.OPERATOR_API_KEY;
+  else {
+    try {
+      key = readFileSync(file, 'utf8').trim();
+    } catch {
+      throw new UsageError(
+        `No operator key: ${file} can't be read${options.keyFile === undefined ? `. ${WHICH_SERVICE}` : ''}`,
+      );
+    }
+  }
+  if (!/^[\x21-\x7e]+$/.test(key)) throw new UsageError('The operator key has characters that no key has');
+  return operatorClient(address, key, { readsAgain: true });
+}
+
+/** The built program's own package.json is two above it. */
+const version = (): string => JSON.parse(readFileSync(join(PROJECT_ROOT, 'package.json'), 'utf8')).version;
+
+const pathOf = (command: Command): string =>
+  command.parent?.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
+
+const ALONE = 'Without any service or store:';
+
+/** The commands that prove what was dealt. */
+function addProofs(program: Command): void {
+  const verify = program
+    .command('verify-pool <FILE>')
+    .description('prove the pool of a closed raffle')
+    .helpGroup(ALONE)
+    .option('--commitment <HEX>', 'the commitment that was published when the pool was sealed')
+    .addHelpText(
+      'after',
+      `
+FILE is the answer of GET /api/partner/v1/games/GAME_ID/pool; - reads it from the standard input.
+Exit status: 0 proven, 1 not, 2 wrong usage or a file that can't be read.
+
+Examples:
+  spindle verify-pool pool.json --commitment 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+  curl -s -H "X-API-Key: $KEY" http://127.0.0.1:8080/api/partner/v1/games/7/pool | spindle verify-pool -`,
+    )
+    .action(async (file: string) => {
+      process.exitCode = (await import('./verifyPool.js')).verifyPoolFile(file, verify.optsWithGlobals());
+    });
+  const verifyRound = program
+    .command('verify-round <FILE_OR_ID>')
+    .description('prove the cards of a blackjack round')
+    .helpGroup(ALONE)
+    .option('--commitment <HEX>', 'the commitment that the deal showed')
+    .option('--archive <DIR>', 'a round whose day is archived: give its id')
+    .addHelpText(
+      'after',
+      `
+FILE is the answer of GET /api/play/blackjack/rounds/ROUND_ID once the round has ended; - reads the standard input.
+With --archive the round is read from the archive of its day, and its shoe from the database.
+Exit status: 0 proven, 1 not, 2 wrong usage or a file that can't be read.`,
+    )
+    .action(async (given: string) => {
+      const { verifyArchivedRound, verifyRoundFile } = await import('./verifyRound.js');
+      const options = verifyRound.optsWithGlobals();
+      process.exitCode =
+        options.archive === undefined
+          ? verifyRoundFile(given, options)
+          : await verifyArchivedRound(await storeUrls(), given, { ...options, archive: options.archive });
+    });
+}
+
+/** The command that proves that what was dealt lies in a public log. */
+function addVerify(program: Command): void {
+  const verify = program
+    .command('verify [FILE]')
+    .description("verify a proof of an outcome, or a game's history")
+    .helpGroup(ALONE)
+    .option('--log-key <VKEY>', "the log's public key: NAME+KEYID+KEY")
+    .option('--policy <FILE>', 'a C2SP tlog-policy file: logs, witnesses and their quorum')
+    .option('--sheet <FILE>', 'the PAR sheet as uploaded')
+    .option('--table <FILE>', "the raffle's prize table")
+    .option('--rules <FILE>', "the blackjack table's rules")
+    .option('--spin <FILE>', 'the answer to the spin, or the round')
+    .option('--label-key-file <FILE>', "file of the game's label key, hexadecimal")
+    .option(
+      '--seen <FILE>',
+      'a checkpoint kept from before (repeatable)',
+      (file: string, files: string[]) => [...files, file],
+      [],
+    )
+    .option('--url <URL>', 'the service whose log has the tiles that --seen needs, or the history')
+    .option('--history', 'all that the public log has of a game, in place of a proof')
+    .option('--game <ID>', 'the game', wholeNumber)
+    .option('--key-file <FILE>', 'file of a key of the partner')
+    .option('--sample <N>', 'prove so many spins of random times, too', wholeNumber, 0)
+    .option('--state <FILE>', 'keeps what was read, so that the next run reads only what is new')
+    .addHelpText(
+      'after',
+      `
+FILE is a proof (format «spindle proof v1», docs/proofs.md), or a revealed block; - reads it from the standard input.
+With --history the log's records of the game are found by its label key: each number once, indices without gap or overlap,
+what is revealed drawn again (--sheet or --table) and of the sheet's distribution, checkpoints of reports of the same log.
+Exit status: 0 proven, 1 not, 2 wrong usage or a file that can't be read.
+
+Examples:
+  spindle verify proof.json --log-key spindle.example/log+5145b97b+AQOhB7/zzhC+HXDdGOdLwJln5NYwm6UNXx3chmQSVTG4
+  spindle verify proof.json --policy policy.txt --sheet sheet.json --spin answer.json
+  spindle verify --history --game 7 --url https://spindle.example --key-file partner-key --policy policy.txt --sheet sheet.json --state game-7`,
+    )
+    .action(async (file: string | undefined) => {
+      const options = verify.optsWithGlobals();
+      if (options.history === true) {
+        process.exitCode = await (await import('./verifyHistory.js')).verifyHistory(file, options);
+        return;
+      }
+      if (file === undefined) throw new UsageError('Give a proof, or --history');
+      process.exitCode = await (await import('./verifyProof.js')).verifyProofFile(file, options);
+    });
+}
+
+/** The command that watches public logs. */
+function addWitness(program: Command): void {
+  const command = program
+    .command('witness')
+    .description('watch public logs and cosign them')
+    .helpGroup(ALONE)
+    .option('--policy <FILE>', 'a C2SP tlog-policy file that names the logs')
+    .option('--key <FILE>', "the witness's signer key: PRIVATE+KEY+NAME+KEYID+KEY")
+    .option('--state <DIR>', 'what it has cosigned; evidence of two histories')
+    .option('--listen <ADDR>', 'HOST:PORT: logs send their checkpoints there (C2SP tlog-witness)')
+    .option('--pull <URL>', "the log's prefix: ask for its checkpoints")
+    .option('--every <SECONDS>', 'how often (60)')
+    .option('--mirror <DIR>', 'keep tiles and records, too')
+    .option('--new-key <NAME>', 'make the file --key and print the public key')
+    .addHelpText(
+      'after',
+      `
+Needs no store; one process for each DIR. URL has the files checkpoint and tile/…: of a Spindle it is https://HOST/log.
+Exit status: 0 it was told to end; 2 wrong usage; 3 a log has signed two histories: both notes are in DIR/evidence, and
+nothing is signed any more.
+
+Examples:
+  spindle witness --new-key witness.example/w1 --key witness.key
+  spindle witness --policy logs.txt --key witness.key --state state --listen 127.0.0.1:8090
+  spindle witness --policy logs.txt --key witness.key --state state --pull https://spindle.example/log --every 60`,
+    )
+    .action(async () => {
+      process.exitCode = await (await import('./witness.js')).witness(command.optsWithGlobals());
+    });
+}
+
+function programOf(): Command {
+  const program = new Command('spindle')
+    .description('Runs a Spindle service, looks into its stores, and proves raffles.')
+    .option('--json', 'one JSON value instead of lines')
+    .version(`spindle ${version()}`, '-V, --version', 'the version')
+    .exitOverride()
+    .configureOutput({ outputError: (text, write) => write(usageFault(text)) })
+    .configureHelp({
+      showGlobalOptions: true,
+      visibleCommands: (command) => new Help().visibleCommands(command.helpCommand(false)),
+      subcommandDescription: (command) =>
+        command.commands.length === 0
+          ? command.description()
+          : `${command.description()}: ${command.commands.map((each) => each.name()).join(', ')}`,
+      subcommandTerm: (command) =>
+        [
+          pathOf(command),
+          ...command.registeredArguments.map((word) => word.name()),
+          ...(command.commands.length > 0 ? ['COMMAND'] : []),
+        ].join(' '),
+    })
+    .helpCommand(false);
+  addOperatorCommands(program, openClient);
+  addVerify(program);
+  addProofs(program);
+  addCapacity(program, ALONE);
+  addRngCommands(program, { group: ALONE, version });
+  addProgramCommands(program, { group: ALONE, version });
+  addWitness(program);
+  addPartnerCommands(program, {
+    brand: async () => (await settings()).BRAND,
+    open: openPartnerClient,
+  });
+  addStoreCommands(program, { storeUrls, settings });
+  addLedgerCommands(program, { storeUrls, settings });
+  addLogCommands(program, { storeUrls, settings });
+  program
+    .command('version', { hidden: true })
+    .description('the version of this program')
+    .action(() => {
+      const json = program.opts().json === true;
+      process.stdout.write(json ? `${JSON.stringify({ version: version() })}\n` : `spindle ${version()}\n`);
+    });
+  addCompletion(program, ALONE);
+  program.addHelpText(
+    'after',
+    `spindle COMMAND --help has more. Exit status: 0 done, found, clean, proven; 1 refused, not found, not clean, or no answer; 2 wrong usage.`,
+  );
+  return program;
+}
+
+const isJsonAsked = (): boolean => process.argv.includes('--json');
+
+/** What the parser of the command line says of wrong usage. @param text `error: …`, with a proposal in a line of its own */
+function usageFault(text: string): string {
+  const message = text.replace(/^error: /, '').trimEnd();
+  if (!isJsonAsked()) return `spindle: ${message}\n`;
+  return `${JSON.stringify({ error: { message: message.replaceAll('\n', ' '), details: [] } })}\n`;
+}
+
+/** What went wrong, as a program reads it. */
+function asJson(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  if (error instanceof SpindleError) {
+    const { code, status, details, requestId } = error;
+    return JSON.stringify({ error: { code, status, message, details, requestId } });
+  }
+  return JSON.stringify({
+    error: { message, details: linesBelow(error).map((line) => ({ message: line })) },
+  });
+}
+
+const NO_ANSWER = 'Another address: --url, or SPINDLE_URL';
+
+/** What is said below the message. */
+function linesBelow(error: unknown): readonly string[] {
+  if (error instanceof NoAnswerError) return [NO_ANSWER];
+  return error instanceof FaultsError ? error.faults : [];
+}
+
+/** Says what went wrong: with --json as one line of JSON. @returns the exit status */
+function failed(error: unknown): number {
+  const say = (line: string): void => void process.stderr.write(`${line}\n`);
+  // Its message is printed by then; help that was asked for is no failure.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  if (isJsonAsked()) {
+    say(asJson(error));
+    return error instanceof UsageError ? 2 : 1;
+  }
+  if (error instanceof SpindleError) {
+    say(`${error.code} ${error.message}`);
+    for (const { path, message } of error.details) say(`  ${path === '' ? message : `${path} ${message}`}`);
+    if (error.status >= 500 && error.requestId !== undefined) say(`  request ${error.requestId}`);
+    return 1;
+  }
+  say(`spindle: ${error instanceof Error ? error.message : String(error)}`);
+  for (const line of linesBelow(error)) say(`  ${line}`);
+  return error instanceof UsageError ? 2 : 1;
+}
+
+// Whoever reads what is printed may have seen enough (`| head`).
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit();
+});
+try {
+  await programOf().parseAsync();
+} catch (error) {
+  process.exitCode = failed(error);
+}
+// A connection to a store that hangs would keep the program. Whoever reads what is printed, however slowly, gets all of it before.
+process.stdout.write('', () => setTimeout(() => process.exit(), EXIT_WITHIN_MS).unref());

@@ -1,0 +1,348 @@
+/**
+ * Blackjack: tables, the seeds of their shoes, and rounds as the entries of the ledger make them. Rounds are booked with the
+ * entries, and read by whoever plays or shows them.
+ */
+import { idsIn } from '../../domain/entryId.js';
+import { type BlackjackRules, rulesText } from '../../domain/games/blackjackRules.js';
+import {
+  moveCode,
+  moveOfCode,
+  type RoundRecord,
+  type RoundStatus,
+  readStep,
+} from '../../domain/games/round.js';
+import type { TableTerms } from '../../domain/games/tableTerms.js';
+import type { RoundEntryKind } from '../../domain/ledgerEntry.js';
+import { microsToUsdText } from '../../domain/money.js';
+import type { OpenRounds } from '../../domain/settlement.js';
+import { audit, withChange } from '../../postgres/auditLog.js';
+import { arrayOf, isUniqueViolation, raw, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import { openColumn } from '../blocks/blockSeals.store.js';
+import { findGame, type GameRow } from '../catalog/games.store.js';
+import { inScope, NEWEST_MOVE, type Scope } from '../cells/cells.store.js';
+
+/** A ledger entry of a round, as far as the round's record needs it. */
+export interface RoundEntry {
+  readonly kind: RoundEntryKind;
+  readonly id: bigint;
+  readonly gameId: number;
+  readonly shoeIndex: number;
+  readonly partnerId: number;
+  readonly playerId: string;
+  readonly requestId: string | null;
+  readonly code: number;
+  /** Below 0: given back. */
+  readonly wagerMicros: number;
+  readonly creditMicros: number;
+  readonly balanceMicros: number;
+}
+
+/** What the entries of a flush add to a round that is there. */
+interface Addition {
+  game: number;
+  shoe: number;
+  player: string;
+  /** Number of the first of these steps. */
+  step: number;
+  status: RoundStatus;
+  payout: number | null;
+  moves: number[];
+  ids: string[];
+  wagers: number[];
+  balances: number[];
+}
+
+/**
+ * Brings the rounds of these entries up to date, in the transaction that books them.
+ * @param entries in the order of their ids
+ * @returns the rounds that the entries do not follow: nothing may be committed then.
+ */
+export async function bookRounds(tx: Transaction, entries: readonly RoundEntry[]): Promise<string[]> {
+  const deals = entries.filter(({ kind }) => kind === 'roundDeal');
+  const rows = deals.map((deal) => ({
+    game: deal.gameId,
+    shoe: deal.shoeIndex,
+    partner: deal.partnerId,
+    player: deal.playerId,
+    request: deal.requestId,
+    id: String(deal.id),
+    ended: deal.code !== 0,
+    wager: deal.wagerMicros,
+    payout: deal.code === 0 ? null : deal.creditMicros,
+    balance: deal.balanceMicros,
+  }));
+  const made = await tx`
+    INSERT INTO rounds (game_id, shoe_index, partner_id, player_id, request_id, deal_id, status, entry_ids, wagers_micros,
+                        balances_micros, payout_micros, expires_at)
+    SELECT game, shoe, partner, player, request, id, CASE WHEN ended THEN 'SETTLED' ELSE 'OPEN' END, ARRAY[id], ARRAY[wager],
+           ARRAY[balance], payout, to_timestamp((id >> 22) / 1000.0) + make_interval(secs => round_timeout_s)
+    FROM json_to_recordset(${JSON.stringify(rows)}::json) AS t(game int, shoe bigint, partner int, player text, request text,
+      id bigint, ended boolean, wager bigint, payout bigint, balance bigint) JOIN blackjack_tables ON game_id = game
+    RETURNING 1`;
+  const additions = additionsOf(entries);
+  const moved = await tx<{ game_id: number; shoe_index: bigint }[]>`
+    UPDATE rounds r SET status = u.status, payout_micros = u.payout, moves = r.moves || u.moves,
+      entry_ids = r.entry_ids || u.ids, wagers_micros = r.wagers_micros || u.wagers,
+      balances_micros = r.balances_micros || u.balances
+    FROM json_to_recordset(${JSON.stringify(additions)}::json) AS u(game int, shoe bigint, player text, step int, status text,
+      payout bigint, moves smallint[], ids bigint[], wagers bigint[], balances bigint[])
+    WHERE r.game_id = u.game AND r.shoe_index = u.shoe AND r.player_id = u.player AND r.status = 'OPEN'
+      AND cardinality(r.entry_ids) = u.step
+    RETURNING r.game_id, r.shoe_index`;
+  const done = new Set(moved.map((row) => `${row.game_id}/${row.shoe_index}`));
+  const wrong = additions.filter(({ game, shoe }) => !done.has(`${game}/${shoe}`));
+  return [
+    ...(made.length === deals.length ? [] : ['a round was dealt at a game that is no blackjack table']),
+    ...wrong.map(({ game, shoe, step }) => `game ${game}: step ${step} is not the next one of round ${shoe}`),
+  ];
+}
+
+function additionsOf(entries: readonly RoundEntry[]): Addition[] {
+  const additions = new Map<string, Addition>();
+  for (const entry of entries) {
+    if (entry.kind === 'roundDeal') continue;
+    const { gameId, shoeIndex, playerId } = entry;
+    const { step, move, isEnd } = readStep(entry.code);
+    const key = `${gameId}/${shoeIndex}`;
+    let addition = additions.get(key);
+    if (addition === undefined) {
+      addition = {
+        game: gameId,
+        shoe: shoeIndex,
+        player: playerId,
+        step,
+        status: 'OPEN',
+        payout: null,
+        moves: [],
+        ids: [],
+        wagers: [],
+        balances: [],
+      };
+      additions.set(key, addition);
+    }
+    // Another step than the next one is found by the number of all of them.
+    if (step !== addition.step + addition.ids.length) addition.step = -1;
+    if (move !== 'void') addition.moves.push(moveCode(move));
+    addition.ids.push(String(entry.id));
+    addition.wagers.push(entry.wagerMicros);
+    addition.balances.push(entry.balanceMicros);
+    if (isEnd) {
+      addition.status = move === 'void' ? 'VOIDED' : 'SETTLED';
+      addition.payout = entry.creditMicros;
+    }
+  }
+  return [...additions.values()];
+}
+
+// Reading ------------------------------------------------------------------------------------------------------------
+
+interface Row {
+  game_id: number;
+  shoe_index: bigint;
+  partner_id: number;
+  player_id: string;
+  request_id: string | null;
+  status: RoundStatus;
+  moves: number[];
+  /** Decimal texts: the driver does not read arrays of them as numbers. */
+  entry_ids: string[];
+  wagers_micros: string[];
+  balances_micros: string[];
+  payout_micros: bigint | null;
+  is_to_void: boolean;
+}
+
+const COLUMNS =
+  raw(`game_id, shoe_index, partner_id, player_id, request_id, status, moves, entry_ids::text[] AS entry_ids,
+  wagers_micros::text[] AS wagers_micros, balances_micros::text[] AS balances_micros, payout_micros,
+  rounds.status = 'OPEN' AND expires_at = '-infinity' AS is_to_void`);
+
+const fromRow = (row: Row): RoundRecord => ({
+  gameId: row.game_id,
+  shoeIndex: safe(row.shoe_index),
+  partnerId: row.partner_id,
+  playerId: row.player_id,
+  requestId: row.request_id,
+  status: row.status,
+  moves: row.moves.map(moveOfCode),
+  entryIds: row.entry_ids.map(BigInt),
+  wagersMicros: row.wagers_micros.map((text) => safe(BigInt(text))),
+  balancesMicros: row.balances_micros.map((text) => safe(BigInt(text))),
+  payoutMicros: row.payout_micros === null ? undefined : safe(row.payout_micros),
+  isToVoid: row.is_to_void,
+});
+
+/** The entry of a round's deal. */
+export async function findDeal(sql: Sql, gameId: number, shoeIndex: number): Promise<bigint | undefined> {
+  const [row] = await sql<{ deal_id: bigint }[]>`
+    SELECT deal_id FROM rounds WHERE game_id = ${gameId} AND shoe_index = ${shoeIndex}`;
+  return row?.deal_id;
+}
+
+/** Open rounds of these cells whose time is over, the oldest first. */
+export async function expiredRounds(
+  sql: Sql,
+  cells: readonly number[],
+  limit: number,
+): Promise<(RoundRecord & { readonly cell: number; readonly newestMove: number })[]> {
+  const rows = await sql<(Row & { cell: number; newest_move: number })[]>`
+    SELECT ${COLUMNS}, cell, ${NEWEST_MOVE} FROM rounds JOIN partners USING (partner_id)
+    WHERE rounds.status = 'OPEN' AND expires_at <= now() AND cell = ANY(${arrayOf(cells)}::int[])
+    ORDER BY expires_at LIMIT ${limit}`;
+  return rows.map((row) => ({ ...fromRow(row), cell: row.cell, newestMove: row.newest_move }));
+}
+
+/** The open rounds of a cell: what Redis has of them is made of this. */
+export async function openRounds(sql: Sql | Transaction, scope: Scope): Promise<RoundRecord[]> {
+  const rows = await sql<Row[]>`
+    SELECT ${COLUMNS} FROM rounds JOIN partners USING (partner_id) WHERE rounds.status = 'OPEN' AND ${inScope(scope)}`;
+  return rows.map(fromRow);
+}
+
+/** Longer than any round can last. */
+const ROUND_LONGEST = idsIn(31 * 86_400_000);
+
+/** The rounds of a partner that were open before an entry id, and what was staked on them until then. */
+export async function openRoundsAt(
+  sql: Sql | Transaction,
+  partnerId: number,
+  before: bigint,
+): Promise<OpenRounds> {
+  const [row] = await sql<{ rounds: bigint; wagered: bigint }[]>`
+    SELECT count(*) AS rounds, coalesce(sum(
+      (SELECT sum(wager) FROM unnest(entry_ids, wagers_micros) AS u(id, wager) WHERE id < ${before})), 0) AS wagered
+    FROM rounds WHERE partner_id = ${partnerId} AND deal_id < ${before}
+      AND (status = 'OPEN' OR deal_id >= ${before - ROUND_LONGEST} AND entry_ids[cardinality(entry_ids)] >= ${before})`;
+  return { rounds: row!.rounds, wageredMicros: row!.wagered };
+}
+
+/** Open rounds by game: of so many games at the most, those with most of them. */
+export async function openRoundCounts(
+  sql: Sql,
+  cells: readonly number[],
+  gamesMax: number,
+): Promise<{ gameId: number; open: number }[]> {
+  const rows = await sql<{ game_id: number; open: bigint }[]>`
+    SELECT game_id, count(*) AS open FROM rounds JOIN partners USING (partner_id)
+    WHERE rounds.status = 'OPEN' AND cell = ANY(${arrayOf(cells)}::int[])
+    GROUP BY game_id ORDER BY open DESC, game_id LIMIT ${gamesMax}`;
+  return rows.map((row) => ({ gameId: row.game_id, open: safe(row.open) }));
+}
+
+/** The columns of blackjack_tables in a row that may have none. */
+export interface TableColumns {
+  wager_micros: bigint | null;
+  rules: BlackjackRules | null;
+  round_timeout_s: number | null;
+}
+
+export class Rounds {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Rounds by the entries of their deals. */
+  async ofDeals(dealIds: readonly bigint[]): Promise<ReadonlyMap<bigint, RoundRecord>> {
+    if (dealIds.length === 0) return new Map();
+    const rows = await this.#sql<Row[]>`
+      SELECT ${COLUMNS} FROM rounds WHERE deal_id = ANY(${arrayOf(dealIds)}::bigint[])`;
+    return new Map(rows.map(fromRow).map((round) => [round.entryIds[0]!, round]));
+  }
+
+  /** The round whose deal has this entry. */
+  async find(dealId: bigint): Promise<RoundRecord | undefined> {
+    const [row] = await this.#sql<Row[]>`SELECT ${COLUMNS} FROM rounds WHERE deal_id = ${dealId}`;
+    return row === undefined ? undefined : fromRow(row);
+  }
+
+  /** A page of a partner's rounds, newest first, and how many there are. @param only absent members: all */
+  async page(
+    partnerId: number,
+    only: { playerId?: string | undefined; status?: string | undefined },
+    page: number,
+    limit: number,
+  ): Promise<{ rounds: RoundRecord[]; total: number }> {
+    const { playerId = null, status = null } = only;
+    const rows = await this.#sql<Row[]>`
+      SELECT ${COLUMNS} FROM rounds
+      WHERE partner_id = ${partnerId} AND (${playerId}::text IS NULL OR player_id = ${playerId})
+        AND (${status}::text IS NULL OR status = ${status})
+      ORDER BY deal_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
+    const [count] = await this.#sql<{ total: bigint }[]>`
+      SELECT count(*) AS total FROM rounds
+      WHERE partner_id = ${partnerId} AND (${playerId}::text IS NULL OR player_id = ${playerId})
+        AND (${status}::text IS NULL OR status = ${status})`;
+    return { rounds: rows.map(fromRow), total: safe(count!.total) };
+  }
+
+  /** Makes a table; its first shoes are made by the worker of its cell. */
+  async createTable(
+    actor: string,
+    table: { partnerId: number; configName: string; displayName: string; terms: TableTerms },
+  ): Promise<GameRow | 'name-taken'> {
+    const { partnerId, configName, displayName, terms } = table;
+    try {
+      return await withChange(this.#sql, async (tx, changed) => {
+        const [row] = await tx<{ game_id: number }[]>`
+          INSERT INTO games (partner_id, game_type, config_name, display_name, changed)
+          VALUES (${partnerId}, 'blackjack', ${configName}, ${displayName}, ${changed}) RETURNING game_id`;
+        const gameId = row!.game_id;
+        const { wagerMicros, rules, roundTimeoutSeconds } = terms;
+        await tx`
+          INSERT INTO blackjack_tables (game_id, wager_micros, rules, round_timeout_s)
+          VALUES (${gameId}, ${wagerMicros}, ${rulesText(rules)}, ${roundTimeoutSeconds})`;
+        const wagerUsd = Number(microsToUsdText(wagerMicros));
+        const after = {
+          partnerId,
+          configName,
+          displayName,
+          wagerUsd,
+          rules,
+          roundTimeoutS: roundTimeoutSeconds,
+        };
+        await audit(tx, { actor, action: 'blackjack.create', subject: `game:${gameId}`, after });
+        return (await findGame(tx, gameId))!;
+      });
+    } catch (error) {
+      if (isUniqueViolation(error)) return 'name-taken';
+      throw error;
+    }
+  }
+
+  /** What a table is played by; undefined: the game is none. */
+  async terms(gameId: number): Promise<TableTerms | undefined> {
+    const [row] = await this.#sql<TableColumns[]>`
+      SELECT wager_micros, rules, round_timeout_s FROM blackjack_tables WHERE game_id = ${gameId}`;
+    return row && (termsOf(row) ?? undefined);
+  }
+
+  /** The seeds of the block of shoes that has this one, 32 bytes each, where it begins, and its commitment; undefined: no block has it. */
+  async shoeSeeds(
+    gameId: number,
+    shoeIndex: number,
+  ): Promise<{ fromIndex: number; toIndex: number; seeds: Buffer; commitment: Buffer } | undefined> {
+    const [row] = await this.#sql<
+      { from_index: bigint; to_index: bigint; seed: Buffer; commitment: Buffer; sealed: string | null }[]
+    >`
+      SELECT from_index, to_index, seed, commitment, sealed FROM blocks WHERE game_id = ${gameId} AND from_index <= ${shoeIndex}
+      ORDER BY from_index DESC LIMIT 1`;
+    if (row === undefined || row.to_index <= BigInt(shoeIndex)) return undefined;
+    return {
+      fromIndex: safe(row.from_index),
+      toIndex: safe(row.to_index),
+      seeds: openColumn(row.sealed, 'seed', row.seed),
+      commitment: row.commitment,
+    };
+  }
+}
+
+export const termsOf = (row: TableColumns): TableTerms | null =>
+  row.wager_micros === null || row.rules === null || row.round_timeout_s === null
+    ? null
+    : {
+        wagerMicros: safe(row.wager_micros),
+        rules: row.rules,
+        roundTimeoutSeconds: row.round_timeout_s,
+      };

@@ -1,0 +1,329 @@
+/**
+ * Plays rounds of blackjack: deals them, moves them, ends them.
+ *
+ *   rounds in Postgres + seed ──replay──> state ──move──> next state, money ──> script (Redis): is it still the next step?
+ *     ^                                                                          │ yes                  │ no: ROUND_MOVED
+ *     └── read again, once the ledger has what moved the round <─────────────────┼──────────────────────┘
+ *                                                                                └──> booked (Postgres) ──> answered
+ *
+ * What has been answered is in Postgres, so a round is read there and nowhere else. Redis has only how many steps an open round
+ * has had: that is what two callers at once are distinguished by, and a worker's timeout from a player's action.
+ */
+
+import type { Store } from '../../api/server/store.js';
+import type { Game, Partner } from '../../domain/game.js';
+import { type Action, IllegalActionError, type Move, type Round } from '../../domain/games/blackjack.js';
+import {
+  actionsOf,
+  moneyOfMove,
+  openSteps,
+  playRound,
+  type RoundRecord,
+  stepCode,
+  sumOf,
+} from '../../domain/games/round.js';
+import type { BlackjackTable } from '../../domain/games/tableTerms.js';
+import type { CellClient, Outcome } from '../cells/cellClient.js';
+import { type Refusal, refusalOf } from '../cells/refusals.js';
+import { SPIN_STATUS } from '../redis/statuses.js';
+import type { RequestIds } from '../requestIds/requestIds.js';
+import { secondPass } from '../requestIds/secondPass.js';
+import { ROUND_ACT, type RoundActReply, type RoundDealReply, roundDealOperation } from './roundOperations.js';
+import type { Shoes } from './shoes.js';
+
+export interface RoundsOptions {
+  readonly store: Pick<Store, 'rounds'>;
+  readonly cells: Pick<CellClient, 'execute'>;
+  readonly shoes: Shoes;
+  /** An answer waits until the ledger has what was booked; a caller that answers nobody does not. */
+  readonly waitsForLedger: boolean;
+  /** Request ids that Redis holds no more; absent: this process deals no rounds. */
+  readonly requestIds?: Pick<RequestIds, 'find' | 'versionOf' | 'mayHave'>;
+}
+
+export interface DealOrder {
+  readonly partner: Partner;
+  /** Undefined: there is none that could be dealt. */
+  readonly game: Game | undefined;
+  /** As it was sent. */
+  readonly gameId: number;
+  readonly playerId: string;
+  readonly requestId: string | undefined;
+  /** Nothing may be dealt for it now; only what the requestId is bound to answers. */
+  readonly isDenied: () => boolean;
+  /** The game and the wager are the table's: only then can the request equal one that was dealt before. */
+  readonly mayEqual: boolean;
+}
+
+/** Where a partner lives, and as of which of its moves. */
+export type PlaceOfPartner = Pick<Partner, 'cell' | 'newestMove'>;
+
+/** Why a call came to nothing. `refused`: nothing was done. `unknown`: it may have been done. */
+export type RoundFailure = 'refused' | 'unknown';
+
+/** A round, and the seed that it is shown with. */
+export interface KnownRound {
+  readonly record: RoundRecord;
+  readonly seed: Buffer;
+}
+
+export type Dealt =
+  | (KnownRound & { readonly isReplay: boolean })
+  | { readonly open: RoundRecord }
+  | { readonly refusal: Refusal }
+  | RoundFailure;
+
+/**
+ * `stale`: seq is not the next one. `illegal`: not in this state. `insufficient`: the balance is too low. Else the round after
+ * so many of its entries.
+ */
+export type Acted =
+  | (KnownRound & { readonly entries: number; readonly isReplay: boolean })
+  | 'stale'
+  | 'illegal'
+  | 'insufficient'
+  | 'overflow'
+  | RoundFailure;
+
+/** How often a round that moved meanwhile is read again. */
+const TRIES = 8;
+
+interface Step {
+  readonly move: Move | 'void';
+  readonly stakeMicros: number;
+  readonly payoutMicros: number;
+  readonly isEnd: boolean;
+}
+
+export class Rounds {
+  readonly #options: RoundsOptions;
+  readonly #roundDeal: ReturnType<typeof roundDealOperation>;
+
+  constructor(options: RoundsOptions) {
+    this.#options = options;
+    this.#roundDeal = roundDealOperation(options.requestIds);
+  }
+
+  /** @param clearedAt the ledger was asked, and has not the requestId, as of this version of the filters */
+  async deal(order: DealOrder, clearedAt?: number): Promise<Dealt> {
+    const { store, shoes } = this.#options;
+    const { partner, game, playerId, requestId } = order;
+    const outcome = await this.#sendDeal(order, clearedAt);
+    if (outcome.kind !== 'reply') return outcome.mayHaveRun ? 'unknown' : 'refused';
+    const { reply } = outcome;
+    if (reply.status === SPIN_STATUS.mayBeBound) return this.#askLedger(order);
+    const { status, dealId, shoeIndex, balanceMicros, outcomeCode } = reply;
+    if (status === SPIN_STATUS.dealt) {
+      // It is dealt: whoever repeats the request learns of it once the seed can be read.
+      const seed = await shoes.seedOf(order.gameId, shoeIndex).catch(() => undefined);
+      if (seed === undefined) return 'unknown';
+      const record: RoundRecord = {
+        gameId: order.gameId,
+        partnerId: partner.partnerId,
+        playerId,
+        shoeIndex,
+        requestId: requestId ?? null,
+        status: outcomeCode === 0 ? 'OPEN' : 'SETTLED',
+        moves: [],
+        entryIds: [dealId],
+        wagersMicros: [game!.wagerMicros],
+        balancesMicros: [balanceMicros],
+        payoutMicros: outcomeCode === 0 ? undefined : game!.payoutMicros[outcomeCode]!,
+        isToVoid: false,
+      };
+      return { record, seed, isReplay: false };
+    }
+    if (status === SPIN_STATUS.replay) return this.#replay(dealId);
+    if (status !== SPIN_STATUS.roundOpen) return { refusal: refusalOf(status) };
+    const open = await store.rounds.find(dealId).catch(() => undefined);
+    return open === undefined ? 'unknown' : { open };
+  }
+
+  async #replay(dealId: bigint): Promise<Dealt> {
+    const { store, shoes } = this.#options;
+    const record = await store.rounds.find(dealId).catch(() => undefined);
+    // Postgres does not answer, or the cell was rebuilt meanwhile and the ledger lacks what it had.
+    if (record === undefined) return 'unknown';
+    const seed = await shoes.seedOf(record.gameId, record.shoeIndex).catch(() => undefined);
+    return seed === undefined ? 'unknown' : { record, seed, isReplay: true };
+  }
+
+  /** Redis does not bind the requestId, and the ledger may. */
+  async #askLedger(order: DealOrder): Promise<Dealt> {
+    const found = await this.#options
+      .requestIds!.find(order.partner, order.requestId!)
+      .catch(() => undefined);
+    if (found === undefined) return 'refused';
+    const pass = secondPass(found, { kinds: DEAL_KINDS, ...order, isDenied: order.isDenied() });
+    switch (pass.outcome) {
+      case 'replay':
+        return this.#replay(pass.entry.id);
+      case 'again':
+        return this.deal(order, pass.clearedAt);
+      case 'conflict':
+        return { refusal: 'conflict' };
+      case 'refused':
+        return { refusal: 'denied' };
+    }
+  }
+
+  #sendDeal(order: DealOrder, clearedAt: number | undefined): Promise<Outcome<RoundDealReply>> {
+    const { cells, waitsForLedger } = this.#options;
+    const { partner, game, playerId, requestId } = order;
+    return cells.execute(this.#roundDeal, {
+      clearedAt,
+      cell: partner.cell,
+      formerCells: partner.formerCells,
+      newestMove: partner.newestMove,
+      waitsForLedger,
+      partnerId: partner.partnerId,
+      gameId: order.gameId,
+      playerId,
+      requestId,
+      isDenied: order.isDenied,
+      mayEqual: order.mayEqual,
+      wagerMicros: game?.wagerMicros ?? 0,
+      maxPayoutMicros: game?.maxPayoutMicros ?? 0,
+      payoutTable: game?.payoutTable ?? NO_PAYOUTS,
+      openingBalanceMicros: partner.openingBalanceMicros,
+      enforcesBalance: partner.balanceMode === 'enforce',
+      fundingMicros: partner.fundingMicros,
+    });
+  }
+
+  /** @param record as it was read last */
+  async act(
+    table: BlackjackTable,
+    partner: Partner,
+    record: RoundRecord,
+    action: Action,
+    seq: number,
+  ): Promise<Acted> {
+    const seed = await this.#options.shoes.seedOf(record.gameId, record.shoeIndex);
+    return this.#retried(record, async (known) => {
+      const actions = actionsOf(known);
+      if (seq === actions.length && actions.at(-1) === action)
+        return { record: known, seed, entries: entriesOfSeq(seq), isReplay: true };
+      if (seq !== actions.length + 1) return 'stale';
+      if (known.status !== 'OPEN') return 'illegal';
+      // Its worker does it at once; Redis refuses whoever read it before the restore.
+      if (known.isToVoid) return 'refused';
+      const step = stepOf(table, seed, known, action);
+      if (step === undefined) return 'illegal';
+      return this.#book(partner, partner.balanceMode === 'enforce', known, seed, step);
+    });
+  }
+
+  /** Plays a round out as its timeout does; or gives its stakes back, as is always done with one that is to be voided. @returns `illegal`: it has ended. */
+  async end(
+    table: BlackjackTable,
+    place: PlaceOfPartner,
+    record: RoundRecord,
+    how: 'timeout' | 'void',
+  ): Promise<Acted> {
+    const seed = await this.#options.shoes.seedOf(record.gameId, record.shoeIndex);
+    return this.#retried(record, async (known) => {
+      if (known.status !== 'OPEN') return 'illegal';
+      const step: Step =
+        how === 'void' || known.isToVoid
+          ? { move: 'void', stakeMicros: -sumOf(known.wagersMicros), payoutMicros: 0, isEnd: true }
+          : stepOf(table, seed, known, 'timeout')!;
+      return this.#book(place, false, known, seed, step);
+    });
+  }
+
+  /** Tries a round as it is on record, and again where it moved meanwhile. */
+  async #retried(
+    record: RoundRecord,
+    once: (known: RoundRecord) => Promise<Acted | 'moved'>,
+  ): Promise<Acted> {
+    let known = record;
+    for (let attempt = 0; attempt < TRIES; attempt++) {
+      const answer = await once(known);
+      if (answer !== 'moved') return answer;
+      const read = await this.#options.store.rounds.find(known.entryIds[0]!).catch(() => undefined);
+      if (read === undefined) return 'unknown';
+      known = read;
+    }
+    return 'refused';
+  }
+
+  async #book(
+    { cell, newestMove }: PlaceOfPartner,
+    enforcesBalance: boolean,
+    known: RoundRecord,
+    seed: Buffer,
+    step: Step,
+  ): Promise<Acted | 'moved'> {
+    const { cells, waitsForLedger } = this.#options;
+    const { partnerId, gameId, playerId, shoeIndex, entryIds } = known;
+    const { move, stakeMicros, payoutMicros, isEnd } = step;
+    const outcome = await cells.execute(ROUND_ACT, {
+      cell,
+      newestMove,
+      waitsForLedger,
+      partnerId,
+      gameId,
+      playerId,
+      enforcesBalance,
+      shoeIndex,
+      stakeMicros,
+      payoutMicros,
+      isEnd,
+      steps: openSteps(known),
+      kind: move === 'void' ? 'roundVoid' : 'roundAction',
+      code: stepCode({ step: entryIds.length, move, isEnd }),
+    });
+    if (outcome.kind !== 'reply') return outcome.mayHaveRun ? 'unknown' : 'refused';
+    switch (outcome.reply.status) {
+      case SPIN_STATUS.dealt: {
+        const record = withStep(known, step, outcome.reply);
+        return { record, seed, entries: record.entryIds.length, isReplay: false };
+      }
+      case SPIN_STATUS.roundMoved:
+        return 'moved';
+      case SPIN_STATUS.insufficientBalance:
+        return 'insufficient';
+      case SPIN_STATUS.overflow:
+        return 'overflow';
+      default:
+        return 'refused';
+    }
+  }
+}
+
+const NO_PAYOUTS = Buffer.alloc(0);
+const DEAL_KINDS = ['roundDeal'] as const;
+
+/** Entries that a round has had once so many actions were taken: the deal, and each action. A timeout or voiding comes after. */
+const entriesOfSeq = (seq: number): number => seq + 1;
+
+/** What a move does; undefined where it is not legal. */
+function stepOf(table: BlackjackTable, seed: Buffer, known: RoundRecord, move: Move): Step | undefined {
+  const before = playRound(table, seed, known.moves);
+  let after: Round;
+  try {
+    after = playRound(table, seed, [...known.moves, move]);
+  } catch (error) {
+    if (error instanceof IllegalActionError) return undefined;
+    throw error;
+  }
+  return { move, ...moneyOfMove(table, before, after) };
+}
+
+function withStep(
+  known: RoundRecord,
+  { move, stakeMicros, payoutMicros, isEnd }: Step,
+  { entryId, balanceMicros }: RoundActReply,
+): RoundRecord {
+  return {
+    ...known,
+    status: isEnd ? (move === 'void' ? 'VOIDED' : 'SETTLED') : 'OPEN',
+    moves: move === 'void' ? known.moves : [...known.moves, move],
+    entryIds: [...known.entryIds, entryId],
+    wagersMicros: [...known.wagersMicros, stakeMicros],
+    balancesMicros: [...known.balancesMicros, balanceMicros],
+    payoutMicros: isEnd ? payoutMicros : undefined,
+    isToVoid: known.isToVoid && !isEnd,
+  };
+}

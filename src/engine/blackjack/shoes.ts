@@ -1,0 +1,52 @@
+/** The seeds of shoes, read from Postgres by block and kept for a while: many rounds of a table are dealt from one block. */
+
+import type { Store } from '../../api/server/store.js';
+import { SHOE_SEED_BYTES } from '../../domain/games/shoe.js';
+
+/** Blocks kept: 8 KB each at an idle table, 256 KB at the busiest. */
+const BLOCKS_KEPT = 256;
+
+interface Block {
+  readonly gameId: number;
+  readonly fromIndex: number;
+  readonly toIndex: number;
+  readonly seeds: Buffer;
+}
+
+export class Shoes {
+  readonly #store: Pick<Store, 'rounds'>;
+  /** The one that was asked for last stands last. */
+  #blocks: Block[] = [];
+
+  constructor(store: Pick<Store, 'rounds'>) {
+    this.#store = store;
+  }
+
+  /** The seed of a shoe that was made. Secret until its round has ended. @throws Error where no block has the shoe */
+  async seedOf(gameId: number, shoeIndex: number): Promise<Buffer> {
+    const { fromIndex, seeds } = await this.#blockOf(gameId, shoeIndex);
+    const at = (shoeIndex - fromIndex) * SHOE_SEED_BYTES;
+    return seeds.subarray(at, at + SHOE_SEED_BYTES);
+  }
+
+  async #blockOf(gameId: number, shoeIndex: number): Promise<Block> {
+    const place = this.#blocks.findLastIndex(
+      (block) => block.gameId === gameId && block.fromIndex <= shoeIndex && shoeIndex < block.toIndex,
+    );
+    const known = this.#blocks[place];
+    if (known !== undefined) {
+      if (place < this.#blocks.length - 1) {
+        this.#blocks.splice(place, 1);
+        this.#blocks.push(known);
+      }
+      return known;
+    }
+    const read = await this.#store.rounds.shoeSeeds(gameId, shoeIndex);
+    if (read === undefined) throw new Error(`No block has shoe ${shoeIndex} of game ${gameId}`);
+    const block = { gameId, ...read };
+    // Somebody else may have read it meanwhile: twice does no harm.
+    this.#blocks.push(block);
+    if (this.#blocks.length > BLOCKS_KEPT) this.#blocks.shift();
+    return block;
+  }
+}

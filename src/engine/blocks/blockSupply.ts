@@ -1,0 +1,81 @@
+/**
+ * Endless supply: blocks drawn by a PAR sheet ahead of demand. A game has at least `minReadyBlocks` + 1 blocks, and outcomes for the
+ * next seconds at its pace; the size of a block follows the pace.
+ */
+import type { Piscina } from 'piscina';
+import type { ParSheet } from '../../domain/par.js';
+import type { Sql } from '../../postgres/client.js';
+import { sheetsOf } from '../catalog/catalog.store.js';
+import type { Reserve } from './reserve.js';
+import { blockSizeFor, type MadeBlock, type OutcomeSupply, type QueueState, runsLow } from './supply.js';
+
+/** What a thread of the pool is asked for (workers/makeBlock.ts). */
+export interface BlockOrder {
+  readonly sheetId: number;
+  readonly sheet: ParSheet;
+  readonly gameId: number;
+  readonly fromIndex: number;
+  readonly count: number;
+}
+
+/** Outcomes in a block of an idle game: 4 KB of Redis. */
+const BLOCK_OUTCOMES_MIN = 2048;
+const BLOCK_OUTCOMES_MAX = 262_144;
+
+export class BlockSupply implements OutcomeSupply {
+  readonly reserve: Reserve;
+  readonly #pool: Piscina;
+  readonly #sheets: SheetCache;
+  readonly #game: { readonly gameId: number; readonly sheetId: number };
+
+  constructor(
+    pool: Piscina,
+    sheets: SheetCache,
+    game: { readonly gameId: number; readonly sheetId: number },
+    reserve: Reserve,
+  ) {
+    this.#pool = pool;
+    this.#sheets = sheets;
+    this.#game = game;
+    this.reserve = reserve;
+  }
+
+  isLow(queue: QueueState): boolean {
+    return runsLow(queue, this.reserve);
+  }
+
+  async make(fromIndex: number, pace: number): Promise<MadeBlock> {
+    const { gameId, sheetId } = this.#game;
+    const sheet = await this.#sheets.get(sheetId);
+    const count = blockSizeFor(pace, BLOCK_OUTCOMES_MIN, BLOCK_OUTCOMES_MAX);
+    const order: BlockOrder = { sheetId, sheet, gameId, fromIndex, count };
+    return this.#pool.run(order);
+  }
+
+  async loaded(): Promise<void> {}
+}
+
+/** PAR sheets by their numbers, each read once: a sheet never changes. */
+export class SheetCache {
+  readonly #sql: Sql;
+  readonly #sheets = new Map<number, Promise<ParSheet>>();
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** @throws Error where the database has no such sheet */
+  get(sheetId: number): Promise<ParSheet> {
+    let sheet = this.#sheets.get(sheetId);
+    if (sheet === undefined) {
+      sheet = sheetsOf(this.#sql, [sheetId]).then((sheets) => {
+        const found = sheets.get(sheetId);
+        if (found === undefined) throw new Error(`PAR sheet ${sheetId} is not in the database`);
+        return found;
+      });
+      sheet.catch(() => this.#sheets.delete(sheetId));
+      this.#sheets.set(sheetId, sheet);
+    }
+    return sheet;
+  }
+}

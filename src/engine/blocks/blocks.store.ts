@@ -1,0 +1,121 @@
+/** Sealed outcome blocks: the lease of every index that Redis may serve. */
+
+import { withChange } from '../../postgres/auditLog.js';
+import { arrayOf, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import { assertOwner, FencedError } from '../cells/cells.store.js';
+import { openNullable, sealBlock } from './blockSeals.store.js';
+
+export interface SealedBlock {
+  gameId: number;
+  fromIndex: number;
+  toIndex: number;
+  outcomes: Uint8Array;
+  seed: Uint8Array;
+  nonce: Uint8Array;
+  commitment: Uint8Array;
+  /** What is kept of the tree over its leaves. */
+  tree: Uint8Array;
+  mathHash: Uint8Array;
+}
+
+/**
+ * Writes a sealed block down, before it is loaded anywhere.
+ * @returns false: a rotation of the game is not booked yet, and nothing is written
+ * @throws FencedError where the cell has another owner, the game left it, or is voided.
+ */
+export async function leaseBlock(
+  sql: Sql,
+  lease: { cell: number; fence: bigint; epoch: bigint },
+  block: SealedBlock,
+): Promise<boolean> {
+  const { sealed, ...secret } = sealBlock(block);
+  return sql.begin(async (tx) => {
+    await assertOwner(tx, lease);
+    // Read once the row is held: the move of a partner holds it, too.
+    const [here] = await tx<{ is_rotating: boolean }[]>`
+      SELECT coalesce(rotating_to > coalesce((SELECT next_index FROM game_progress p WHERE p.game_id = games.game_id), 0), false) AS is_rotating
+      FROM games JOIN partners USING (partner_id) WHERE game_id = ${block.gameId} AND cell = ${lease.cell}`;
+    if (here === undefined) throw new FencedError(`Game ${block.gameId} is no longer in cell ${lease.cell}`);
+    if (here.is_rotating) return false;
+    const voided = await tx`SELECT 1 FROM raffles WHERE game_id = ${block.gameId} AND voided_at IS NOT NULL`;
+    if (voided.length > 0) throw new FencedError(`Raffle ${block.gameId} is voided`);
+    await tx`
+      INSERT INTO blocks (game_id, from_index, to_index, outcomes, seed, nonce, commitment, epoch, tree, sealed, log_number)
+      VALUES (${block.gameId}, ${block.fromIndex}, ${block.toIndex}, ${secret.outcomes as Buffer}, ${secret.seed as Buffer},
+              ${secret.nonce as Buffer}, ${block.commitment as Buffer}, ${lease.epoch}, ${block.tree as Buffer}, ${sealed},
+              next_log_entry(${block.gameId}, log_kind(${block.gameId}), ${block.fromIndex}, ${block.toIndex}, now(), false, NULL))`;
+    await noteMath(tx, block);
+    return true;
+  });
+}
+
+const noteMath = (tx: Transaction, { gameId, mathHash }: Pick<SealedBlock, 'gameId' | 'mathHash'>) => tx`
+  UPDATE log_games SET math_hash = ${mathHash as Buffer} WHERE game_id = ${gameId} AND math_hash IS NULL`;
+
+export interface LeasedBlock {
+  fromIndex: number;
+  toIndex: number;
+  /** Null where they were not asked for. */
+  outcomes: Buffer | null;
+  /** Its entry lies in a published checkpoint of the public log: Redis may be given it. */
+  isPublished: boolean;
+}
+
+/** Blocks of a game that are not wholly booked yet, oldest first; with the outcomes of those that end after an index. */
+export async function openBlocks(
+  sql: Sql | Transaction,
+  gameId: number,
+  outcomesAfter: number,
+): Promise<LeasedBlock[]> {
+  const rows = await sql<
+    {
+      from_index: bigint;
+      to_index: bigint;
+      outcomes: Buffer | null;
+      sealed: string | null;
+      is_published: boolean;
+    }[]
+  >`
+    SELECT b.from_index, b.to_index, CASE WHEN b.to_index > ${outcomesAfter} THEN b.outcomes END AS outcomes, b.sealed,
+      coalesce(e.log_index < (SELECT max(size) FROM log_checkpoints c WHERE c.log_id = e.log_id AND published_at IS NOT NULL), false)
+        AS is_published
+    FROM blocks b LEFT JOIN log_entries e ON e.game_id = b.game_id AND e.number = b.log_number
+    WHERE b.game_id = ${gameId} AND b.to_index > coalesce((SELECT next_index FROM game_progress p WHERE p.game_id = ${gameId}), 0)
+    ORDER BY b.from_index`;
+  return rows.map((row) => ({
+    fromIndex: safe(row.from_index),
+    toIndex: safe(row.to_index),
+    outcomes: openNullable(row.sealed, 'outcomes', row.outcomes),
+    isPublished: row.is_published,
+  }));
+}
+
+/** Where the newest blocks of a game begin that are wholly booked: Redis needs them no more. */
+export async function bookedBlocks(sql: Sql, gameId: number, count: number): Promise<number[]> {
+  const rows = await sql<{ from_index: bigint }[]>`
+    SELECT from_index FROM blocks
+    WHERE game_id = ${gameId} AND to_index <= (SELECT next_index FROM game_progress p WHERE p.game_id = ${gameId})
+    ORDER BY from_index DESC LIMIT ${count}`;
+  return rows.map((row) => safe(row.from_index));
+}
+
+/** Where the leases of some games end, or what was voided beyond them; a game without blocks is at 0. */
+export async function leaseEnds(
+  sql: Sql | Transaction,
+  gameIds: readonly number[],
+): Promise<Map<number, number>> {
+  const rows = await sql<{ game_id: number; to_index: bigint }[]>`
+    SELECT game_id, max(to_index) AS to_index FROM (
+      SELECT game_id, to_index FROM blocks UNION ALL SELECT game_id, next_index FROM game_progress) ends
+    WHERE game_id = ANY(${arrayOf(gameIds)}::int[]) GROUP BY game_id`;
+  return new Map(rows.map((row) => [row.game_id, safe(row.to_index)]));
+}
+
+/** Takes note that blocks which an operator asked for are made; the change is seen by all. */
+export async function blocksMade(sql: Sql, gameId: number, count: number): Promise<void> {
+  await withChange(sql, async (tx, changed) => {
+    await tx`
+      UPDATE games SET blocks_requested = greatest(blocks_requested - ${count}, 0), changed = ${changed}
+      WHERE game_id = ${gameId}`;
+  });
+}

@@ -1,0 +1,117 @@
+/**
+ * Rotations of slot games: what is sealed and not dealt is voided (cells/rotate.ts).
+ *
+ *   on record (no block is leased any more) ──> voided in Redis ──> booked (the void has its entry of the public log) ──> leased on
+ *
+ * A rotation is pending until the ledger has come to its end, by its own void or by that of a rebuild.
+ */
+import { ENTRY_KINDS } from '../../domain/publicLog/openings.js';
+import { audit } from '../../postgres/auditLog.js';
+import { raw, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import { NEWEST_MOVE } from '../cells/cells.store.js';
+import { leaseEnds } from './blocks.store.js';
+
+/** Where a rotation is carried out, and up to where its game is sealed (exclusive). */
+export interface RotationOnRecord {
+  readonly partnerId: number;
+  readonly gameId: number;
+  readonly sealedTo: number;
+  /** Up to where the ledger had the game at that moment, exclusive. */
+  readonly bookedTo: number;
+  readonly cell: number;
+  /** Of the partner, at that moment. */
+  readonly newestMove: number;
+  /** The cell's epoch at that moment. */
+  readonly epoch: string;
+}
+
+/** What a rotation came to: indices, the last one exclusive, and the number of the void's entry in the public log. */
+export interface BookedRotation {
+  readonly fromIndex: number;
+  readonly toIndex: number;
+  /** Null: nothing was left to void. */
+  readonly number: number | null;
+}
+
+interface PlaceRow {
+  readonly partner_id: number;
+  readonly cell: number;
+  readonly newest_move: number;
+  readonly token: string;
+  readonly rotating_to: bigint | null;
+  readonly booked_to: bigint;
+}
+
+/** @param lock of the cell's row: a block that is sealed after this one is not voided */
+async function placeOf(
+  sql: Sql | Transaction,
+  gameId: number,
+  lock: '' | 'FOR SHARE OF cells',
+): Promise<PlaceRow> {
+  const [row] = await sql<PlaceRow[]>`
+    SELECT partner_id, cell, ${NEWEST_MOVE}, (SELECT dataset_id FROM installation) || ':' || epoch AS token, rotating_to,
+      coalesce((SELECT next_index FROM game_progress p WHERE p.game_id = games.game_id), 0) AS booked_to
+    FROM games JOIN partners USING (partner_id) JOIN cells USING (cell) WHERE game_id = ${gameId} ${raw(lock)}`;
+  if (row === undefined) throw new Error(`There is no game ${gameId}`);
+  return row;
+}
+
+const onRecord = (gameId: number, sealedTo: number, row: PlaceRow): RotationOnRecord => ({
+  partnerId: row.partner_id,
+  gameId,
+  sealedTo,
+  bookedTo: safe(row.booked_to),
+  cell: row.cell,
+  newestMove: row.newest_move,
+  epoch: row.token,
+});
+
+export class Rotations {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Puts on record that what is sealed of a slot game now and not dealt is to be voided. @throws where there is no such game */
+  record(actor: string, gameId: number, reason: string): Promise<RotationOnRecord> {
+    return this.#sql.begin(async (tx) => {
+      const row = await placeOf(tx, gameId, 'FOR SHARE OF cells');
+      const sealedTo = (await leaseEnds(tx, [gameId])).get(gameId) ?? 0;
+      await tx`UPDATE games SET rotating_to = ${sealedTo} WHERE game_id = ${gameId}`;
+      await audit(tx, {
+        actor,
+        action: 'game.rotate',
+        subject: `game:${gameId}`,
+        after: { reason, sealedTo },
+      });
+      return onRecord(gameId, sealedTo, row);
+    });
+  }
+
+  /** The rotation of a game that is on record and not booked; undefined: there is none. */
+  async pending(gameId: number): Promise<RotationOnRecord | undefined> {
+    const row = await placeOf(this.#sql, gameId, '');
+    const isPending = row.rotating_to !== null && row.rotating_to > row.booked_to;
+    return isPending ? onRecord(gameId, safe(row.rotating_to!), row) : undefined;
+  }
+
+  /** What a rotation came to; undefined: the ledger has not come to its end yet. */
+  async booked({ gameId, sealedTo, bookedTo }: RotationOnRecord): Promise<BookedRotation | undefined> {
+    const [row] = await this.#sql<{ from_index: bigint | null; number: bigint | null }[]>`
+      SELECT v.from_index, e.number
+      FROM (SELECT coalesce((SELECT next_index FROM game_progress WHERE game_id = ${gameId}), 0) AS next_index) p
+        LEFT JOIN voids v ON v.game_id = ${gameId} AND v.from_index >= ${bookedTo} AND v.to_index = ${sealedTo}
+        LEFT JOIN LATERAL (SELECT number FROM log_entries l
+          WHERE l.game_id = v.game_id AND kind = ${ENTRY_KINDS.void} AND l.from_index = v.from_index AND l.to_index = v.to_index
+          ORDER BY number DESC LIMIT 1) e ON true
+      WHERE next_index >= ${sealedTo}`;
+    if (row === undefined) return undefined;
+    const { from_index: from, number } = row;
+    return {
+      fromIndex: from === null ? sealedTo : safe(from),
+      toIndex: sealedTo,
+      number: number === null ? null : safe(number),
+    };
+  }
+}

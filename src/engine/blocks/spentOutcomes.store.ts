@@ -1,0 +1,42 @@
+/** Outcomes of blocks that are exhausted: kept for some days, then removed. The PAR sheet and the seed give them again (workers/drawBlock.ts). */
+import type { Sql } from '../../postgres/client.js';
+
+/** Rows of a statement: each is short, and no worker waits for another. */
+const MARKED_AT_ONCE = 500;
+const REMOVED_AT_ONCE = 16;
+
+/**
+ * Notes when blocks of slot games were first seen exhausted: every index is booked or given up. Pools keep their tickets and tables
+ * what their deals come to: two bytes each, beside entries and seeds that are kept anyway.
+ * @returns how many; fewer than there may be
+ */
+export async function markExhausted(sql: Sql): Promise<number> {
+  const rows = await sql`
+    UPDATE blocks b SET exhausted_at = now()
+    FROM (SELECT b.game_id, b.from_index FROM blocks b JOIN games g USING (game_id) JOIN game_progress p USING (game_id)
+      WHERE b.exhausted_at IS NULL AND b.to_index <= p.next_index AND g.par_sheet_id IS NOT NULL
+      LIMIT ${MARKED_AT_ONCE} FOR UPDATE OF b SKIP LOCKED) spent
+    WHERE b.game_id = spent.game_id AND b.from_index = spent.from_index RETURNING 1`;
+  return rows.length;
+}
+
+/**
+ * Removes the outcomes of blocks that were exhausted so many days ago.
+ * @returns how many; fewer than there may be
+ */
+export async function removeOutcomes(sql: Sql, days: number): Promise<number> {
+  const rows = await sql`
+    UPDATE blocks b SET outcomes = ''::bytea
+    FROM (SELECT game_id, from_index FROM blocks
+      WHERE exhausted_at < now() - make_interval(days => ${days}::int) AND octet_length(outcomes) > 0
+      ORDER BY exhausted_at LIMIT ${REMOVED_AT_ONCE} FOR UPDATE SKIP LOCKED) spent
+    WHERE b.game_id = spent.game_id AND b.from_index = spent.from_index RETURNING 1`;
+  return rows.length;
+}
+
+/** Games with blocks whose outcomes are removed. */
+export async function gamesWithoutOutcomes(sql: Sql): Promise<number[]> {
+  const rows = await sql<{ game_id: number }[]>`
+    SELECT DISTINCT game_id FROM blocks WHERE octet_length(outcomes) = 0`;
+  return rows.map((row) => row.game_id);
+}

@@ -1,0 +1,198 @@
+/** Versions of the partner API: announcements of their end, reminders of it, and which partners still use them. */
+
+import type * as schemas from '../../api/contract/requests.js';
+import { type ApiVersionEnd, announcementFaults, SUNSET_REMINDER_DAYS } from '../../domain/apiVersion.js';
+import type { Fault } from '../../domain/errors.js';
+import type { WithDates } from '../../domain/schema.js';
+import type { NewEvent } from '../../domain/webhook.js';
+import { audit, because, withChange } from '../../postgres/auditLog.js';
+import { arrayOf, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import { recordEvents } from '../../postgres/partnerEvents.js';
+
+export interface ApiVersionRow extends ApiVersionEnd {
+  readonly version: string;
+}
+
+interface Row {
+  version: string;
+  deprecated_at: Date;
+  sunset_at: Date;
+  successor: string | null;
+  migration_url: string | null;
+}
+
+export const apiVersionOf = (row: Row): ApiVersionRow => ({
+  version: row.version,
+  deprecatedAt: row.deprecated_at,
+  sunsetAt: row.sunset_at,
+  successor: row.successor,
+  migrationUrl: row.migration_url,
+});
+
+/** What an announcement says; what is absent stays as it was announced before. */
+export type Announcement = { readonly sunsetAt: Date } & Partial<ApiVersionEnd>;
+
+/**
+ * Records the reminders of sunsets that are due and were not recorded. Days that had passed when the sunset was announced
+ * are not reminded of; of several that have passed unnoticed the last one is.
+ * @returns how many deliveries were recorded.
+ */
+export async function remindOfSunsets(sql: Sql, now: Date): Promise<number> {
+  return sql.begin(async (tx) => {
+    const rows = await tx<Row[]>`
+      WITH recorded AS (
+        INSERT INTO api_version_reminders (version, sunset_at, days, recorded_at)
+        SELECT version, sunset_at, due.days, ${now}::timestamptz
+        FROM api_versions v CROSS JOIN LATERAL (
+          SELECT min(days) AS days FROM unnest(${arrayOf(SUNSET_REMINDER_DAYS)}::int[]) AS days
+          WHERE v.sunset_at - days * interval '24 hours' <= ${now}::timestamptz
+        ) due
+        WHERE sunset_at > ${now}::timestamptz AND announced_at <= sunset_at - due.days * interval '24 hours'
+        ON CONFLICT DO NOTHING
+        RETURNING version
+      )
+      SELECT * FROM recorded JOIN api_versions USING (version) ORDER BY version`;
+    return notifyPartners(tx, rows.map(apiVersionOf), now);
+  });
+}
+
+async function notifyPartners(tx: Transaction, ends: readonly ApiVersionRow[], now: Date): Promise<number> {
+  if (ends.length === 0) return 0;
+  const partners = await tx<{ partner_id: number }[]>`
+    SELECT partner_id FROM partners WHERE is_active ORDER BY partner_id`;
+  return recordEvents(
+    tx,
+    ends.flatMap(({ version, deprecatedAt, sunsetAt, successor, migrationUrl }) =>
+      partners.map(
+        ({ partner_id }): NewEvent => ({
+          event: 'api.version.deprecated',
+          partnerId: partner_id,
+          createdAt: now,
+          data: {
+            version,
+            deprecatedAt: deprecatedAt.toISOString(),
+            sunsetAt: sunsetAt.toISOString(),
+            successor,
+            migrationUrl,
+          },
+        }),
+      ),
+    ),
+  );
+}
+
+export type ApiVersionUseRow = WithDates<typeof schemas.ApiVersionUse, 'lastUsedAt'> & {
+  readonly version: string;
+};
+
+/** Requests that came with a key since it was last written down. */
+export interface KeyUse {
+  readonly keyId: number;
+  readonly version: string;
+  readonly requests: number;
+  readonly lastUsedAt: Date;
+}
+
+/** Versions of the partner API: their ends, and who uses them. */
+export class ApiVersions {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /**
+   * Announces the end of a version, or moves it later: in the audit log, in force, and as an event to every partner in one
+   * transaction. Partners are notified when the sunset is new, and not when only the links change.
+   * @param noticeDays undefined: six calendar months
+   * @returns the announcement that stands and how many deliveries were recorded, or what is wrong with it.
+   */
+  async announceEnd(
+    actor: string,
+    version: string,
+    announcement: Announcement,
+    { now, noticeDays, reason }: { now: Date; noticeDays: number | undefined; reason?: string | undefined },
+  ): Promise<{ row: ApiVersionRow; deliveries: number } | { faults: Fault[] }> {
+    return withChange(this.#sql, async (tx, changed) => {
+      const [standingRow] = await tx<Row[]>`SELECT * FROM api_versions WHERE version = ${version} FOR UPDATE`;
+      const standing = standingRow === undefined ? undefined : apiVersionOf(standingRow);
+      const nothing = { deprecatedAt: now, successor: null, migrationUrl: null };
+      const row: ApiVersionRow = { ...nothing, ...standing, ...announcement, version };
+      const faults = announcementFaults(version, row, standing, now, noticeDays);
+      if (faults.length > 0) return { faults };
+      const isNewSunset = standing?.sunsetAt.getTime() !== row.sunsetAt.getTime();
+      await tx`
+        INSERT INTO api_versions AS v (version, deprecated_at, sunset_at, successor, migration_url, announced_at, changed)
+        VALUES (${version}, ${row.deprecatedAt}, ${row.sunsetAt}, ${row.successor}, ${row.migrationUrl}, ${now}, ${changed})
+        ON CONFLICT (version) DO UPDATE SET deprecated_at = excluded.deprecated_at, sunset_at = excluded.sunset_at,
+          successor = excluded.successor, migration_url = excluded.migration_url, changed = excluded.changed,
+          announced_at = CASE WHEN ${isNewSunset} THEN excluded.announced_at ELSE v.announced_at END`;
+      const subject = `api-version:${version}`;
+      await audit(tx, {
+        actor,
+        action: 'api-version.deprecate',
+        subject,
+        before: standing ?? null,
+        after: { ...row, ...because(reason) },
+      });
+      return { row, deliveries: isNewSunset ? await notifyPartners(tx, [row], now) : 0 };
+    });
+  }
+
+  /** Every version whose end is announced. */
+  async listEnds(): Promise<ApiVersionRow[]> {
+    const rows = await this.#sql<Row[]>`SELECT * FROM api_versions ORDER BY version`;
+    return rows.map(apiVersionOf);
+  }
+
+  /** Which partners have used which version, the latest first. @param now hours that ended a day before are not counted */
+  async listUses(now: Date): Promise<ApiVersionUseRow[]> {
+    const rows = await this.#sql<
+      { version: string; partner_id: number; slug: string; last_used_at: Date; requests: bigint }[]
+    >`
+      SELECT version, partner_id, slug, max(last_used_at) AS last_used_at,
+             coalesce(sum(requests) FILTER (WHERE hour > ${now}::timestamptz - interval '24 hours'), 0)::bigint AS requests
+      FROM api_version_uses JOIN partners USING (partner_id)
+      GROUP BY version, partner_id, slug ORDER BY version, max(last_used_at) DESC, partner_id`;
+    return rows.map((row) => ({
+      version: row.version,
+      partnerId: row.partner_id,
+      slug: row.slug,
+      lastUsedAt: row.last_used_at,
+      requests24h: safe(row.requests),
+    }));
+  }
+
+  /** Writes down when keys were last used and how often, by version; a time never goes back. */
+  async noteUses(uses: readonly KeyUse[]): Promise<void> {
+    if (uses.length === 0) return;
+    const rows = JSON.stringify(uses);
+    await this.#sql.begin(async (tx) => {
+      await tx`
+        UPDATE api_keys k SET last_used_at = greatest(k.last_used_at, u.at)
+        FROM (
+          SELECT "keyId" AS key_id, max("lastUsedAt") AS at
+          FROM json_to_recordset(${rows}::json) AS u("keyId" int, "lastUsedAt" timestamptz) GROUP BY 1
+        ) u
+        WHERE k.key_id = u.key_id`;
+      // Rows are locked in one order, so that two processes that write at once don't wait for each other in a circle.
+      await tx`
+        INSERT INTO api_version_uses AS a (version, partner_id, hour, requests, last_used_at)
+        SELECT version, partner_id, date_bin('1 hour', "lastUsedAt", 'epoch'), sum(requests), max("lastUsedAt")
+        FROM json_to_recordset(${rows}::json) AS u("keyId" int, version text, requests bigint, "lastUsedAt" timestamptz)
+        JOIN api_keys k ON k.key_id = u."keyId"
+        GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+        ON CONFLICT (version, partner_id, hour) DO UPDATE SET requests = a.requests + excluded.requests,
+          last_used_at = greatest(a.last_used_at, excluded.last_used_at)`;
+      // So that a partner never has more than a day of hours.
+      await tx`
+        DELETE FROM api_version_uses a
+        USING (
+          SELECT version, partner_id, max("lastUsedAt") AS at
+          FROM json_to_recordset(${rows}::json) AS u("keyId" int, version text, "lastUsedAt" timestamptz)
+          JOIN api_keys k ON k.key_id = u."keyId" GROUP BY 1, 2
+        ) u
+        WHERE a.version = u.version AND a.partner_id = u.partner_id AND a.hour < u.at - interval '25 hours'`;
+    });
+  }
+}

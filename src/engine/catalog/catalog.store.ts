@@ -1,0 +1,171 @@
+/** What the processes hold in memory: read whole at the start, then whatever changed since. */
+import { createHash } from 'node:crypto';
+import type { ApiKey } from '../../domain/game.js';
+import { kindOfGame } from '../../domain/games/index.js';
+import type { GameStatus, GameType } from '../../domain/games/kindOfGame.js';
+import type { PrizeTableUsd } from '../../domain/games/prizeTable.js';
+import type { TableTerms } from '../../domain/games/tableTerms.js';
+import type { ParSheet } from '../../domain/par.js';
+import { NOBODY_CHANGES } from '../../postgres/auditLog.js';
+import { arrayOf, type Sql } from '../../postgres/client.js';
+import { type TableColumns, termsOf } from '../blackjack/rounds.store.js';
+import { TOKEN } from '../cells/cells.store.js';
+import { RUNS_VERSION } from '../requestIds/requestRuns.store.js';
+import { type ApiVersionRow, apiVersionOf } from './apiVersions.store.js';
+import { dealingAfter } from './dealing.store.js';
+import { type ChangedOperator, operatorsAfter } from './operators.store.js';
+import { PARTNER_COLUMNS, type PartnerRow, type PartnerTableRow, partnerOf } from './partners.store.js';
+
+export interface CatalogGame {
+  gameId: number;
+  partnerId: number;
+  cell: number;
+  parSheetId: number | null;
+  /** What a game's own record has of its mathematics. */
+  prizeTable: PrizeTableUsd | null;
+  table: TableTerms | null;
+  /** When a finite supply was sealed; null: it is not, or the supply is endless. */
+  sealedAt: Date | null;
+  gameType: GameType;
+  status: GameStatus;
+  blocksRequested: number;
+}
+
+export interface DirectoryChanges {
+  /** Number of the newest change in here; ask with it the next time. */
+  newest: bigint;
+  partners: PartnerRow[];
+  keys: (ApiKey & { hash: string })[];
+  games: CatalogGame[];
+  apiVersions: ApiVersionRow[];
+  operators: ChangedOperator[];
+  /** The switch of all games; undefined: it was not changed. */
+  isDealing: boolean | undefined;
+}
+
+/** What a process found in Postgres. */
+export interface CatalogState {
+  readonly newest: bigint;
+  readonly newestRestriction: bigint;
+  /** Of the cells' epochs and the runs of request ids. */
+  readonly digest: string;
+}
+
+/** What processes ask for all the time, in one question. */
+export interface Newest {
+  /** Number of the newest change of partners, keys, games and operators; it may not be committed yet. */
+  readonly change: bigint;
+  /** The token of each cell's epoch. */
+  readonly epochs: ReadonlyMap<number, string>;
+  /** {@link runsVersion} */
+  readonly runs: string;
+  /** No transaction that may have changed something up to `change` is under way. */
+  readonly isSettled: boolean;
+}
+
+interface NewestRow {
+  readonly change: bigint;
+  readonly cell: number | null;
+  readonly token: string;
+  readonly runs: string;
+  readonly settled: boolean;
+}
+
+export async function newestOfAll(sql: Sql): Promise<Newest> {
+  const rows = await sql.prepared<NewestRow[]>`
+    SELECT last_value - (NOT is_called)::int AS change, cell, ${TOKEN} AS token, (${RUNS_VERSION}) AS runs, (${NOBODY_CHANGES}) AS settled
+    FROM change_number LEFT JOIN cells ON true`;
+  const epochs = new Map(rows.flatMap(({ cell, token }) => (cell === null ? [] : [[cell, token] as const])));
+  const [{ change, runs, settled }] = rows as [NewestRow];
+  return { change, epochs, runs, isSettled: settled };
+}
+
+/** Of what is read with each poll. */
+export const digestOfNewest = ({ epochs, runs }: Newest): string =>
+  createHash('sha256')
+    .update([...epochs].sort(([a], [b]) => a - b).join())
+    .update(` ${runs}`)
+    .digest('base64');
+
+/** All partners, keys and games that changed after a change; after 0, all there are. */
+export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryChanges> {
+  return sql.begin(async (tx) => {
+    const partners = await tx<(PartnerTableRow & { changed: bigint })[]>`
+      SELECT ${PARTNER_COLUMNS}, changed FROM partners WHERE changed > ${after}`;
+    const keys = await tx<
+      {
+        key_id: number;
+        partner_id: number;
+        key_hash: Buffer;
+        expires_at: Date | null;
+        revoked_at: Date | null;
+        changed: bigint;
+      }[]
+    >`SELECT key_id, partner_id, key_hash, expires_at, revoked_at, changed FROM api_keys WHERE changed > ${after}`;
+    const games = await tx<
+      (TableColumns & {
+        game_id: number;
+        partner_id: number;
+        cell: number;
+        par_sheet_id: number | null;
+        prize_table: PrizeTableUsd | null;
+        sealed_at: Date | null;
+        game_type: GameType;
+        status: string;
+        closed_at: Date | null;
+        voided_at: Date | null;
+        blocks_requested: number;
+        changed: bigint;
+      })[]
+    >`SELECT game_id, partner_id, cell, par_sheet_id, prize_table, sealed_at, closed_at, voided_at, game_type, status, blocks_requested,
+        wager_micros, rules, round_timeout_s, games.changed
+      FROM games JOIN partners USING (partner_id) LEFT JOIN raffles USING (game_id)
+        LEFT JOIN blackjack_tables USING (game_id) WHERE games.changed > ${after}`;
+    const versions = await tx<(Parameters<typeof apiVersionOf>[0] & { changed: bigint })[]>`
+      SELECT * FROM api_versions WHERE changed > ${after}`;
+    const operators = await operatorsAfter(tx, after);
+    const dealing = await dealingAfter(tx, after);
+    let newest = after;
+    for (const row of [...partners, ...keys, ...games, ...versions, ...operators])
+      if (row.changed > newest) newest = row.changed;
+    if (dealing !== undefined && dealing.changed > newest) newest = dealing.changed;
+    return {
+      newest,
+      isDealing: dealing?.isOn,
+      operators,
+      apiVersions: versions.map(apiVersionOf),
+      partners: partners.map(partnerOf),
+      keys: keys.map((row) => ({
+        keyId: row.key_id,
+        partnerId: row.partner_id,
+        hash: row.key_hash.toString('latin1'),
+        expiresAtMs: row.expires_at === null ? null : row.expires_at.getTime(),
+        isRevoked: row.revoked_at !== null,
+      })),
+      games: games.map((row) => ({
+        gameId: row.game_id,
+        partnerId: row.partner_id,
+        cell: row.cell,
+        parSheetId: row.par_sheet_id,
+        prizeTable: row.prize_table,
+        table: termsOf(row),
+        sealedAt: row.sealed_at,
+        gameType: row.game_type,
+        status: kindOfGame(row.game_type).lifeCycle.statusOf({
+          isSuspended: row.status === 'SUSPENDED',
+          sealedAt: row.sealed_at,
+          closedAt: row.closed_at ?? row.voided_at,
+        }),
+        blocksRequested: row.blocks_requested,
+      })),
+    };
+  }, 'ISOLATION LEVEL REPEATABLE READ READ ONLY');
+}
+
+/** The sheets with these numbers. */
+export async function sheetsOf(sql: Sql, ids: readonly number[]): Promise<Map<number, ParSheet>> {
+  if (ids.length === 0) return new Map();
+  const rows = await sql<{ par_sheet_id: number; sheet: ParSheet }[]>`
+    SELECT par_sheet_id, sheet FROM par_sheets WHERE par_sheet_id = ANY(${arrayOf(ids)}::int[])`;
+  return new Map(rows.map((row) => [row.par_sheet_id, row.sheet]));
+}

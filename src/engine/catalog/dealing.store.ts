@@ -1,0 +1,183 @@
+/**
+ * The switches of dealing (docs/contract.md §15.9), and who is told of a game that stops or goes on. The switch itself is one short
+ * transaction, whatever number of games it concerns: which ones is written down with it, and the events are made of that afterwards,
+ * piece by piece, by whoever switched or by a worker.
+ */
+import type { GameStatusReason } from '../../domain/webhook.js';
+import { audit, withChange } from '../../postgres/auditLog.js';
+import { raw, type Sql, type Transaction } from '../../postgres/client.js';
+import { recordEvents } from '../../postgres/partnerEvents.js';
+
+export interface DealingSwitch {
+  readonly isOn: boolean;
+  /** Of the newest change; null: it was never changed. */
+  readonly reason: string | null;
+  readonly actor: string | null;
+  readonly changedAt: Date | null;
+}
+
+interface Row {
+  is_on: boolean;
+  reason: string | null;
+  actor: string | null;
+  changed_at: Date | null;
+}
+
+const fromRow = ({ is_on, reason, actor, changed_at }: Row): DealingSwitch => ({
+  isOn: is_on,
+  reason,
+  actor,
+  changedAt: changed_at,
+});
+
+async function dealingSwitch(sql: Sql | Transaction): Promise<DealingSwitch> {
+  const [row] = await sql<Row[]>`SELECT is_on, reason, actor, changed_at FROM dealing`;
+  return fromRow(row!);
+}
+
+/** The switch, where it was changed after a change. */
+export async function dealingAfter(
+  tx: Transaction,
+  after: bigint,
+): Promise<{ isOn: boolean; changed: bigint } | undefined> {
+  const [row] = await tx<{ is_on: boolean; changed: bigint }[]>`
+    SELECT is_on, changed FROM dealing WHERE changed > ${after}`;
+  return row === undefined ? undefined : { isOn: row.is_on, changed: row.changed };
+}
+
+/** Games that can be dealt as far as they themselves say: `g`, `p` and `r` are game, partner and raffle. */
+const PLAYABLE = raw(`FROM games g JOIN partners p USING (partner_id) LEFT JOIN raffles r USING (game_id)
+  WHERE g.status = 'ACTIVE' AND p.is_active AND r.closed_at IS NULL AND r.voided_at IS NULL
+    AND (r.game_id IS NULL OR r.sealed_at IS NOT NULL)`);
+const NAMED = raw("coalesce(array_agg(g.game_id ORDER BY g.partner_id, g.game_id), '{}')");
+
+const statusOf = (isOn: boolean): 'ACTIVE' | 'DEALING_OFF' => (isOn ? 'ACTIVE' : 'DEALING_OFF');
+
+/** The switch of one partner turns in this transaction: its games stop or go on, unless the switch of all is off. */
+export async function notePartnerSwitch(tx: Transaction, partnerId: number, isOn: boolean): Promise<void> {
+  await tx`
+    INSERT INTO game_status_notices (at, status, reason, game_ids)
+    SELECT now(), ${statusOf(isOn)}, 'PARTNER_SWITCH', ${NAMED} ${PLAYABLE} AND p.partner_id = ${partnerId}
+      AND (SELECT is_on FROM dealing) HAVING count(*) > 0`;
+}
+
+/**
+ * Writes down that one game stops or goes on, in the transaction in which it does.
+ * @param status what the game itself says; an active one is not dealt where a switch is off
+ */
+export async function noteGameStatus(
+  tx: Transaction,
+  gameId: number,
+  status: 'ACTIVE' | 'SUSPENDED' | 'CLOSED',
+  reason: GameStatusReason,
+): Promise<void> {
+  const [row] = await tx<{ partner_id: number; is_on: boolean }[]>`
+    SELECT partner_id, is_dealing AND (SELECT is_on FROM dealing) AS is_on
+    FROM games JOIN partners USING (partner_id) WHERE game_id = ${gameId}`;
+  const shown = status === 'ACTIVE' ? statusOf(row!.is_on) : status;
+  await recordEvents(tx, [
+    {
+      event: 'game.status_changed',
+      partnerId: row!.partner_id,
+      createdAt: new Date(),
+      data: { gameId, status: shown, reason },
+    },
+  ]);
+}
+
+/** Events in one transaction: a flush of the partner's cell waits no longer than for these. */
+const PIECE = 500;
+
+/**
+ * Makes the events of what was switched, oldest first; each once, whoever else does so at the same time, and however often this is cut
+ * off. Of a partner's games the first has the e-mail. A raffle that was closed or voided meanwhile has no event: CLOSED is its last.
+ * @returns how many deliveries were recorded
+ */
+export async function tellGameStatuses(sql: Sql): Promise<number> {
+  let deliveries = 0;
+  for (;;) {
+    const made = await sql.begin((tx) => tellPiece(tx));
+    if (made === undefined) return deliveries;
+    deliveries += made;
+  }
+}
+
+async function tellPiece(tx: Transaction): Promise<number | undefined> {
+  const [notice] = await tx<
+    {
+      notice_id: bigint;
+      at: Date;
+      status: 'ACTIVE' | 'DEALING_OFF';
+      reason: GameStatusReason;
+      told: number;
+      games: number;
+    }[]
+  >`
+    SELECT notice_id, at, status, reason, told, cardinality(game_ids) AS games
+    FROM game_status_notices ORDER BY notice_id LIMIT 1 FOR UPDATE`;
+  if (notice === undefined) return undefined;
+  const { notice_id: id, at: createdAt, status, reason, told } = notice;
+  const to = told + PIECE;
+  const games = await tx<{ game_id: number; partner_id: number; is_first: boolean; is_closed: boolean }[]>`
+    SELECT game_id, partner_id, partner_id IS DISTINCT FROM before AS is_first,
+      EXISTS (SELECT 1 FROM raffles r WHERE r.game_id = g.game_id AND coalesce(closed_at, voided_at) IS NOT NULL) AS is_closed
+    FROM (
+      SELECT u.game_id, partner_id, place, lag(partner_id) OVER (ORDER BY place) AS before
+      FROM game_status_notices, unnest(game_ids[${Math.max(1, told)}:${to}]) WITH ORDINALITY AS u(game_id, place)
+        JOIN games USING (game_id) WHERE notice_id = ${id}) g
+    ORDER BY place`;
+  // The last one of the piece before is there only to tell who comes first.
+  const mine = told === 0 ? games : games.slice(1);
+  const events: Parameters<typeof recordEvents>[1][number][] = [];
+  let isEmailed = false;
+  for (const { game_id: gameId, partner_id: partnerId, is_first, is_closed } of mine) {
+    isEmailed ||= is_first;
+    if (is_closed) continue;
+    const event = 'game.status_changed';
+    events.push({ event, partnerId, createdAt, isEmailed, data: { gameId, status, reason } });
+    isEmailed = false;
+  }
+  const deliveries = await recordEvents(tx, events);
+  if (to >= notice.games) await tx`DELETE FROM game_status_notices WHERE notice_id = ${id}`;
+  else await tx`UPDATE game_status_notices SET told = ${to} WHERE notice_id = ${id}`;
+  return deliveries;
+}
+
+export class Dealing {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  get(): Promise<DealingSwitch> {
+    return dealingSwitch(this.#sql);
+  }
+
+  /** Turns the switch of all games. Where it stands so already, the reason is noted, and no game stops or goes on. */
+  async set(actor: string, isOn: boolean, reason: string): Promise<DealingSwitch> {
+    return withChange(this.#sql, async (tx, changed) => {
+      const before = await dealingSwitch(tx);
+      await tx`
+        UPDATE dealing SET is_on = ${isOn}, reason = ${reason}, actor = ${actor}, changed_at = now(), changed = ${changed}`;
+      if (before.isOn !== isOn)
+        await tx`
+          INSERT INTO game_status_notices (at, status, reason, game_ids)
+          SELECT now(), ${statusOf(isOn)}, 'SWITCH', ${NAMED} ${PLAYABLE} AND p.is_dealing HAVING count(*) > 0`;
+      const state = (on: boolean) => (on ? 'ON' : 'OFF');
+      await audit(tx, {
+        actor,
+        action: 'dealing.switch',
+        subject: 'dealing',
+        before: { state: state(before.isOn), reason: before.reason },
+        after: { state: state(isOn), reason },
+      });
+      return dealingSwitch(tx);
+    });
+  }
+
+  /** {@link tellGameStatuses} */
+  tellGameStatuses(): Promise<number> {
+    return tellGameStatuses(this.#sql);
+  }
+}

@@ -1,0 +1,281 @@
+/** Games of all kinds, and what the ledger has booked of them so far: exact, over all days, restarts and processes. */
+import { kindOfGame } from '../../domain/games/index.js';
+import type { GameStatus, GameType, PoolFacts } from '../../domain/games/kindOfGame.js';
+import type { PrizeTableUsd } from '../../domain/games/prizeTable.js';
+import { audit, because, withChange } from '../../postgres/auditLog.js';
+import { arrayOf, isUniqueViolation, raw, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import { noteGameStatus } from './dealing.store.js';
+
+/** Requested and not made yet, at the most. */
+const BLOCKS_REQUESTED_MAX = 1000;
+
+/** What a raffle has beside what every game has. */
+export interface RaffleRow extends PoolFacts {
+  /** Undefined in a list: many of up to a thousand prizes take long to read. */
+  table: PrizeTableUsd | undefined;
+  sealedAt: Date | null;
+  closedAt: Date | null;
+}
+
+export interface GameRow {
+  gameId: number;
+  partnerId: number;
+  parSheetId: number | null;
+  /** Of its PAR sheet; null: it has none. */
+  certifiedRtp: number | null;
+  gameType: GameType;
+  configName: string;
+  displayName: string;
+  status: GameStatus;
+  /** Why it is suspended or closed; null: the operator suspended it, its tickets are sold, or it is neither. */
+  statusReason: 'RESTORED' | 'VOIDED' | null;
+  createdAt: Date;
+  /** Undefined: a slot game. */
+  raffle: RaffleRow | undefined;
+}
+
+interface Row {
+  game_id: number;
+  partner_id: number;
+  par_sheet_id: number | null;
+  certified_rtp: number | null;
+  game_type: GameType;
+  config_name: string;
+  display_name: string;
+  status: string;
+  status_reason: 'RESTORED' | null;
+  created_at: Date;
+  prize_table?: PrizeTableUsd | null;
+  pool_size: number | null;
+  commitment: string | null;
+  sold: bigint;
+  sealed_at: Date | null;
+  closed_at: Date | null;
+  voided_at: Date | null;
+}
+
+const LISTED = `
+  game_id, partner_id, par_sheet_id, game_type, config_name, display_name, status, status_reason, created_at,
+    (SELECT certified_rtp FROM par_sheets s WHERE s.par_sheet_id = games.par_sheet_id) AS certified_rtp,
+    pool_size, sealed_at, closed_at, voided_at, coalesce(next_index, 0) AS sold,
+    (SELECT encode(commitment, 'hex') FROM blocks b
+     WHERE pool_size IS NOT NULL AND b.game_id = games.game_id AND from_index = 0) AS commitment`;
+const FROM = 'FROM games LEFT JOIN raffles USING (game_id) LEFT JOIN game_progress USING (game_id)';
+const SELECT = raw(`SELECT prize_table, ${LISTED} ${FROM}`);
+const SELECT_LIST = raw(`SELECT ${LISTED} ${FROM}`);
+
+const fromRow = (row: Row): GameRow => ({
+  gameId: row.game_id,
+  partnerId: row.partner_id,
+  parSheetId: row.par_sheet_id,
+  certifiedRtp: row.certified_rtp,
+  gameType: row.game_type,
+  configName: row.config_name,
+  displayName: row.display_name,
+  status: kindOfGame(row.game_type).lifeCycle.statusOf({
+    isSuspended: row.status === 'SUSPENDED',
+    sealedAt: row.sealed_at,
+    closedAt: row.closed_at ?? row.voided_at,
+  }),
+  statusReason: row.voided_at === null ? row.status_reason : 'VOIDED',
+  createdAt: row.created_at,
+  raffle:
+    row.pool_size === null
+      ? undefined
+      : {
+          table: row.prize_table ?? undefined,
+          poolSize: row.pool_size,
+          commitment: row.commitment,
+          ticketsRemaining: row.pool_size - safe(row.sold),
+          sealedAt: row.sealed_at,
+          closedAt: row.closed_at,
+        },
+});
+
+export type Registration = GameRow | 'name-taken' | 'sheet-missing' | 'sheet-not-active' | 'cap-reached';
+
+export async function findGame(sql: Sql | Transaction, gameId: number): Promise<GameRow | undefined> {
+  const [row] = await sql<Row[]>`${SELECT} WHERE game_id = ${gameId}`;
+  return row === undefined ? undefined : fromRow(row);
+}
+
+/** A game as it is booked, of one moment. */
+export interface BookedGame {
+  readonly spins: bigint;
+  readonly wageredMicros: bigint;
+  readonly paidMicros: bigint;
+  /** Index of the next outcome. */
+  readonly nextIndex: number;
+  /** Blocks that are sealed and not dealt to their end, oldest first. */
+  readonly blocks: readonly { readonly fromIndex: number; readonly toIndex: number }[];
+}
+
+export class Games {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Registers a slot game on an active sheet of the same partner, where it has fewer games than it may. */
+  async register(game: {
+    partnerId: number;
+    parSheetId: number;
+    configName: string;
+    displayName: string;
+  }): Promise<Registration> {
+    try {
+      return await withChange(this.#sql, async (tx, changed) => {
+        // Locked, so that a sheet that is being retired gets no game afterwards.
+        const [sheet] = await tx<{ status: string }[]>`
+          SELECT status FROM par_sheets
+          WHERE par_sheet_id = ${game.parSheetId} AND partner_id = ${game.partnerId} FOR SHARE`;
+        if (sheet === undefined) return 'sheet-missing';
+        if (sheet.status !== 'ACTIVE') return 'sheet-not-active';
+        // Changes go one after the other, so the count holds. Partners register slot games only.
+        const [cap] = await tx<{ is_reached: boolean }[]>`
+          SELECT (SELECT count(*) FROM games g WHERE g.partner_id = p.partner_id AND game_type = 'slot') >= max_games
+            AS is_reached FROM partners p WHERE partner_id = ${game.partnerId}`;
+        if (cap!.is_reached) return 'cap-reached';
+        const [row] = await tx<{ game_id: number }[]>`
+          INSERT INTO games (partner_id, par_sheet_id, game_type, config_name, display_name, changed)
+          VALUES (${game.partnerId}, ${game.parSheetId}, 'slot', ${game.configName}, ${game.displayName}, ${changed})
+          RETURNING game_id`;
+        return (await findGame(tx, row!.game_id))!;
+      });
+    } catch (error) {
+      if (isUniqueViolation(error)) return 'name-taken';
+      throw error;
+    }
+  }
+
+  async list(partnerId: number): Promise<GameRow[]> {
+    const rows = await this.#sql<Row[]>`${SELECT_LIST} WHERE partner_id = ${partnerId} ORDER BY game_id`;
+    return rows.map(fromRow);
+  }
+
+  /** A page of games, of one partner or of all, the newest first. */
+  async page(
+    partnerId: number | undefined,
+    page: number,
+    limit: number,
+  ): Promise<{ games: GameRow[]; total: number }> {
+    const of = partnerId ?? null;
+    const rows = await this.#sql<Row[]>`
+      ${SELECT_LIST} WHERE ${of}::int IS NULL OR partner_id = ${of}
+      ORDER BY game_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
+    const [count] = await this.#sql<{ total: bigint }[]>`
+      SELECT count(*) AS total FROM games WHERE ${of}::int IS NULL OR partner_id = ${of}`;
+    return { games: rows.map(fromRow), total: safe(count!.total) };
+  }
+
+  find(gameId: number): Promise<GameRow | undefined> {
+    return findGame(this.#sql, gameId);
+  }
+
+  /** Suspends a game or lets it go on; undefined where there is none. */
+  async setStatus(
+    actor: string,
+    gameId: number,
+    status: 'ACTIVE' | 'SUSPENDED',
+    reason?: string,
+  ): Promise<GameRow | 'closed' | undefined> {
+    return withChange(this.#sql, async (tx, changed) => {
+      const before = await findGame(tx, gameId);
+      if (before === undefined) return undefined;
+      if (before.status === 'CLOSED') return 'closed';
+      await tx`UPDATE games SET status = ${status}, status_reason = CASE WHEN ${status} = 'SUSPENDED' THEN status_reason END, changed = ${changed} WHERE game_id = ${gameId}`;
+      await audit(tx, {
+        actor,
+        action: 'game.update',
+        subject: `game:${gameId}`,
+        before: { status: before.status },
+        after: { status, ...because(reason) },
+      });
+      const isStopped = before.status === 'SUSPENDED';
+      if (isStopped !== (status === 'SUSPENDED')) await noteGameStatus(tx, gameId, status, 'OPERATOR');
+      return findGame(tx, gameId);
+    });
+  }
+
+  /** Asks for blocks of a game with an endless supply to be made beyond what demand calls for; false where there is no such game. */
+  async requestBlocks(actor: string, gameId: number, count: number): Promise<boolean> {
+    return withChange(this.#sql, async (tx, changed) => {
+      const [before] = await tx<{ blocks_requested: number }[]>`
+        SELECT blocks_requested FROM games WHERE game_id = ${gameId} AND game_type <> 'raffle' FOR NO KEY UPDATE`;
+      if (before === undefined) return false;
+      const blocksRequested = Math.min(before.blocks_requested + count, BLOCKS_REQUESTED_MAX);
+      await tx`
+        UPDATE games SET blocks_requested = ${blocksRequested}, changed = ${changed} WHERE game_id = ${gameId}`;
+      await audit(tx, {
+        actor,
+        action: 'game.blocks',
+        subject: `game:${gameId}`,
+        before: { blocksRequested: before.blocks_requested },
+        after: { blocksRequested },
+      });
+      return true;
+    });
+  }
+
+  async booked(gameId: number): Promise<BookedGame> {
+    const [row] = await this.#sql<
+      { spins: bigint; wagered: bigint; paid: bigint; next_index: bigint; blocks: string[] | null }[]
+    >`
+      WITH progress AS (SELECT coalesce((SELECT next_index FROM game_progress WHERE game_id = ${gameId}), 0) AS next_index)
+      SELECT coalesce(sum(spins), 0) AS spins, coalesce(sum(wagered_micros), 0) AS wagered,
+             coalesce(sum(paid_micros), 0) AS paid, (SELECT next_index FROM progress) AS next_index,
+             (SELECT array_agg(from_index || ':' || to_index ORDER BY from_index) FROM blocks b, progress
+              WHERE b.game_id = ${gameId} AND to_index > next_index) AS blocks
+      FROM game_days WHERE game_id = ${gameId}`;
+    const blocks = (row!.blocks ?? []).map((text) => {
+      const [fromIndex, toIndex] = text.split(':').map(Number) as [number, number];
+      return { fromIndex, toIndex };
+    });
+    const { spins, wagered, paid, next_index: nextIndex } = row!;
+    return { spins, wageredMicros: wagered, paidMicros: paid, nextIndex: safe(nextIndex), blocks };
+  }
+}
+
+/** Ids of all games of a partner. */
+export async function gamesOfPartner(sql: Sql | Transaction, partnerId: number): Promise<number[]> {
+  const rows = await sql<{ game_id: number }[]>`SELECT game_id FROM games WHERE partner_id = ${partnerId}`;
+  return rows.map((row) => row.game_id);
+}
+
+export interface GameTotals {
+  gameId: number;
+  spins: bigint;
+  wageredMicros: bigint;
+  paidMicros: bigint;
+}
+
+export interface CellTotals {
+  cell: number;
+  /** They are of the entries up to this one. */
+  cursor: bigint;
+  games: GameTotals[];
+}
+
+/** The totals of every game of these cells, with the cursors at which they are so. */
+export async function bookedTotals(sql: Sql, cells: readonly number[]): Promise<CellTotals[]> {
+  const wanted = arrayOf(cells);
+  return sql.begin(async (tx) => {
+    const cursors = await tx<{ cell: number; cursor_id: bigint }[]>`
+      SELECT cell, cursor_id FROM cells WHERE cell = ANY(${wanted}::int[])`;
+    const games = await tx<{ cell: number; game_id: number; spins: bigint; wagered: bigint; paid: bigint }[]>`
+      SELECT cell, game_id, sum(spins) AS spins, sum(wagered_micros) AS wagered,
+             sum(paid_micros) AS paid
+      FROM game_days JOIN partners USING (partner_id) WHERE cell = ANY(${wanted}::int[]) GROUP BY cell, game_id`;
+    const byCell = new Map(
+      cursors.map((row): [number, CellTotals] => [
+        row.cell,
+        { cell: row.cell, cursor: row.cursor_id, games: [] },
+      ]),
+    );
+    for (const { cell, game_id, spins, wagered, paid } of games) {
+      byCell.get(cell)?.games.push({ gameId: game_id, spins, wageredMicros: wagered, paidMicros: paid });
+    }
+    return [...byCell.values()];
+  }, 'ISOLATION LEVEL REPEATABLE READ READ ONLY');
+}

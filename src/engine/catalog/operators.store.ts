@@ -1,0 +1,184 @@
+/**
+ * Operators, their keys and the sessions of the console. Of keys and session tokens only the SHA-256 is stored, of a key also how it begins, of a session also
+ * the hash of the key that it was begun with. A name is never given to a second operator.
+ */
+
+import type * as schemas from '../../api/contract/requests.js';
+import type { StoredKey } from '../../domain/apiKey.js';
+import type { OperatorKey, Role } from '../../domain/operator.js';
+import type { WithDates } from '../../domain/schema.js';
+import { audit, because, withChange } from '../../postgres/auditLog.js';
+import type { Sql, Transaction } from '../../postgres/client.js';
+
+/** Names that there may ever be: the front ends hold all of them in memory. */
+const OPERATORS_MAX = 1000;
+
+export type OperatorRow = Omit<
+  WithDates<typeof schemas.Operator, 'createdAt' | 'issuedAt' | 'expiresAt' | 'revokedAt'>,
+  'status'
+>;
+
+interface Row {
+  name: string;
+  role: Role;
+  key_hash: Buffer;
+  prefix: string | null;
+  created_at: Date;
+  issued_at: Date;
+  expires_at: Date | null;
+  revoked_at: Date | null;
+  changed: bigint;
+}
+
+const fromRow = (row: Row): OperatorRow => ({
+  name: row.name,
+  role: row.role,
+  prefix: row.prefix,
+  createdAt: row.created_at,
+  issuedAt: row.issued_at,
+  expiresAt: row.expires_at,
+  revokedAt: row.revoked_at,
+});
+
+/** A key as the catalog holds it, with its hash as a latin1 string of 32 characters. */
+export type ChangedOperator = OperatorKey & { readonly hash: string; readonly changed: bigint };
+
+/** The operators that changed after a change. */
+export async function operatorsAfter(tx: Transaction, after: bigint): Promise<ChangedOperator[]> {
+  const rows = await tx<Row[]>`SELECT * FROM operators WHERE changed > ${after}`;
+  return rows.map((row) => ({
+    name: row.name,
+    role: row.role,
+    hash: row.key_hash.toString('latin1'),
+    expiresAtMs: row.expires_at?.getTime() ?? null,
+    isRevoked: row.revoked_at !== null,
+    changed: row.changed,
+  }));
+}
+
+/** Sessions of one key at once; one more ends the oldest. */
+const SESSIONS_PER_KEY_MAX = 10;
+
+export interface SessionRow {
+  readonly keyHash: Buffer;
+  readonly expiresAt: Date;
+}
+
+/** Operators and their sessions. */
+export class Operators {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Makes an operator with a key. @returns undefined: why not */
+  async create(
+    actor: string,
+    wanted: StoredKey & { name: string; role: Role; expiresAt: Date | null },
+  ): Promise<OperatorRow | 'taken' | 'tooMany'> {
+    return withChange(this.#sql, async (tx, changed) => {
+      const [known] = await tx<{ total: bigint; is_taken: boolean | null }[]>`
+        SELECT count(*) AS total, bool_or(name = ${wanted.name}) AS is_taken FROM operators`;
+      if (known!.is_taken === true) return 'taken';
+      if (known!.total >= BigInt(OPERATORS_MAX)) return 'tooMany';
+      const [row] = await tx<Row[]>`
+        INSERT INTO operators (name, role, key_hash, prefix, expires_at, changed)
+        VALUES (${wanted.name}, ${wanted.role}, ${wanted.hash}, ${wanted.prefix}, ${wanted.expiresAt}, ${changed}) RETURNING *`;
+      const made = fromRow(row!);
+      await audit(tx, { actor, action: 'operator.create', subject: `operator:${made.name}`, after: made });
+      return made;
+    });
+  }
+
+  async list(): Promise<OperatorRow[]> {
+    const rows = await this.#sql<Row[]>`SELECT * FROM operators ORDER BY name LIMIT ${OPERATORS_MAX}`;
+    return rows.map(fromRow);
+  }
+
+  /** Gives an operator another key, in place of the one before. @returns undefined: there is no such operator, or it is revoked */
+  async rotateKey(
+    actor: string,
+    name: string,
+    key: StoredKey & { expiresAt: Date | null },
+    reason?: string,
+  ): Promise<OperatorRow | undefined> {
+    return withChange(this.#sql, async (tx, changed) => {
+      const [before] = await tx<Row[]>`
+        SELECT * FROM operators WHERE name = ${name} AND revoked_at IS NULL FOR UPDATE`;
+      if (before === undefined) return undefined;
+      const [row] = await tx<Row[]>`
+        UPDATE operators SET key_hash = ${key.hash}, prefix = ${key.prefix}, expires_at = ${key.expiresAt}, issued_at = now(),
+          changed = ${changed}
+        WHERE name = ${name} RETURNING *`;
+      await tx`DELETE FROM operator_sessions WHERE key_hash = ${before.key_hash}`;
+      const subject = `operator:${name}`;
+      const after = fromRow(row!);
+      await audit(tx, {
+        actor,
+        action: 'operator.rotate-key',
+        subject,
+        before: fromRow(before),
+        after: { ...after, ...because(reason) },
+      });
+      return after;
+    });
+  }
+
+  /** Revokes an operator's key and ends its sessions; a second time changes nothing. */
+  async revoke(actor: string, name: string, reason?: string): Promise<'revoked' | 'missing'> {
+    return withChange(this.#sql, async (tx, changed) => {
+      const [before] = await tx<Row[]>`SELECT * FROM operators WHERE name = ${name} FOR UPDATE`;
+      if (before === undefined) return 'missing';
+      if (before.revoked_at !== null) return 'revoked';
+      const [row] = await tx<Row[]>`
+        UPDATE operators SET revoked_at = now(), changed = ${changed} WHERE name = ${name} RETURNING *`;
+      await tx`DELETE FROM operator_sessions WHERE key_hash = ${before.key_hash}`;
+      const subject = `operator:${name}`;
+      const after = { revokedAt: row!.revoked_at, ...because(reason) };
+      await audit(tx, { actor, action: 'operator.revoke', subject, before: { revokedAt: null }, after });
+      return 'revoked';
+    });
+  }
+
+  /** Begins a session, which ends with its key at the latest, and forgets those that are over. @returns when it ends */
+  async beginSession(
+    actor: string,
+    session: { sessionHash: Buffer; keyHash: Buffer; minutes: number },
+  ): Promise<Date> {
+    return this.#sql.begin(async (tx) => {
+      await tx`DELETE FROM operator_sessions WHERE expires_at <= now()`;
+      // Sign-ins with one key wait for each other: so the bound holds.
+      await tx`SELECT pg_advisory_xact_lock(7310013, hashtext(encode(${session.keyHash}, 'hex')))`;
+      await tx`
+        DELETE FROM operator_sessions WHERE session_hash IN (
+          SELECT session_hash FROM operator_sessions WHERE key_hash = ${session.keyHash}
+          ORDER BY created_at DESC, session_hash OFFSET ${SESSIONS_PER_KEY_MAX - 1})`;
+      const [row] = await tx<{ expires_at: Date }[]>`
+        INSERT INTO operator_sessions (session_hash, key_hash, expires_at)
+        VALUES (${session.sessionHash}, ${session.keyHash}, least(
+          now() + ${session.minutes}::int * interval '1 minute',
+          (SELECT expires_at FROM operators WHERE key_hash = ${session.keyHash})))
+        RETURNING expires_at`;
+      const after = { expiresAt: row!.expires_at };
+      await audit(tx, { actor, action: 'session.begin', subject: `operator:${actor}`, after });
+      return row!.expires_at;
+    });
+  }
+
+  /** A session that is not over; its key is to be judged still. */
+  async findSession(sessionHash: Buffer): Promise<SessionRow | undefined> {
+    const [row] = await this.#sql<{ key_hash: Buffer; expires_at: Date }[]>`
+      SELECT key_hash, expires_at FROM operator_sessions WHERE session_hash = ${sessionHash} AND expires_at > now()`;
+    return row === undefined ? undefined : { keyHash: row.key_hash, expiresAt: row.expires_at };
+  }
+
+  /** Ends a session whose operator signs out. */
+  async endSession(actor: string, sessionHash: Buffer): Promise<void> {
+    await this.#sql.begin(async (tx) => {
+      const ended =
+        await tx`DELETE FROM operator_sessions WHERE session_hash = ${sessionHash} RETURNING expires_at`;
+      if (ended.length > 0) await audit(tx, { actor, action: 'session.end', subject: `operator:${actor}` });
+    });
+  }
+}

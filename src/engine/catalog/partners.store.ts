@@ -1,0 +1,244 @@
+/** Partners, their settings, and how far the ledger of each is complete. */
+import type { BalanceMode, Environment, FormerCell } from '../../domain/game.js';
+import { audit, because, withChange } from '../../postgres/auditLog.js';
+import { isUniqueViolation, raw, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import { drainingOf, NEWEST_MOVE_TEXT, TOKEN } from '../cells/cells.store.js';
+import { notePartnerSwitch } from './dealing.store.js';
+
+export interface PartnerSettings {
+  spinRateLimit: number;
+  apiRateLimit: number;
+  openingBalanceMicros: number;
+  balanceMode: BalanceMode;
+  fundingMicros: number | null;
+  largeWinThresholdMicros: number;
+  minReadyBlocks: number;
+  /** Games, active PAR sheets and webhooks that the partner may have by its own registration. */
+  maxGames: number;
+  maxParSheets: number;
+  maxWebhooks: number;
+  contactEmail: string | null;
+}
+
+export interface PartnerRow extends PartnerSettings {
+  partnerId: number;
+  slug: string;
+  name: string;
+  environment: Environment;
+  isActive: boolean;
+  /** Its switch: false, nothing is dealt for it. */
+  isDealing: boolean;
+  cell: number;
+  formerCells: readonly FormerCell[];
+  newestMove: number;
+  createdAt: Date;
+}
+
+export interface PartnerTableRow {
+  partner_id: number;
+  slug: string;
+  name: string;
+  environment: Environment;
+  is_active: boolean;
+  is_dealing: boolean;
+  cell: number;
+  spin_rate_limit: number;
+  api_rate_limit: number;
+  opening_balance_micros: bigint;
+  balance_mode: BalanceMode;
+  funding_micros: bigint | null;
+  large_win_threshold_micros: bigint;
+  min_ready_blocks: number;
+  max_games: number;
+  max_par_sheets: number;
+  max_webhooks: number;
+  contact_email: string | null;
+  created_at: Date;
+  /** `<cell>:<id>` of each. */
+  former_cells: string[] | null;
+  newest_move: number;
+}
+
+/** The columns that {@link partnerOf} reads. */
+export const PARTNER_COLUMNS = raw(
+  `partner_id, slug, name, environment, is_active, is_dealing, cell, spin_rate_limit, api_rate_limit, opening_balance_micros,
+   balance_mode, funding_micros, large_win_threshold_micros, min_ready_blocks, max_games, max_par_sheets, max_webhooks,
+   contact_email, created_at, (SELECT array_agg(m.from_cell || ':' || m.until_id) FROM partner_moves m
+     WHERE m.partner_id = partners.partner_id AND m.switched_at IS NOT NULL) AS former_cells,
+   ${NEWEST_MOVE_TEXT}`,
+);
+
+function formerCellsOf({ cell, former_cells: texts }: PartnerTableRow): FormerCell[] {
+  const newest = new Map<number, bigint>();
+  for (const text of texts ?? []) {
+    const [left, untilId] = text.split(':') as [string, string];
+    const known = newest.get(Number(left)) ?? 0n;
+    if (BigInt(untilId) > known) newest.set(Number(left), BigInt(untilId));
+  }
+  newest.delete(cell);
+  return [...newest].map(([former, untilId]) => ({ cell: former, untilId }));
+}
+
+export const partnerOf = (row: PartnerTableRow): PartnerRow => ({
+  partnerId: row.partner_id,
+  slug: row.slug,
+  name: row.name,
+  environment: row.environment,
+  isActive: row.is_active,
+  isDealing: row.is_dealing,
+  cell: row.cell,
+  spinRateLimit: row.spin_rate_limit,
+  apiRateLimit: row.api_rate_limit,
+  openingBalanceMicros: safe(row.opening_balance_micros),
+  balanceMode: row.balance_mode,
+  fundingMicros: row.funding_micros === null ? null : safe(row.funding_micros),
+  largeWinThresholdMicros: safe(row.large_win_threshold_micros),
+  minReadyBlocks: row.min_ready_blocks,
+  maxGames: row.max_games,
+  maxParSheets: row.max_par_sheets,
+  maxWebhooks: row.max_webhooks,
+  contactEmail: row.contact_email,
+  formerCells: formerCellsOf(row),
+  newestMove: row.newest_move,
+  createdAt: row.created_at,
+});
+
+/** Why a partner was not made. */
+export type NotCreated = 'slugTaken' | 'noSuchCell' | 'cellDrains';
+
+async function cellFor(tx: Transaction, wanted: number | undefined): Promise<number | NotCreated> {
+  if (wanted === undefined) {
+    const [row] = await tx<{ cell: number }[]>`
+      SELECT c.cell FROM cells c LEFT JOIN partners p USING (cell) WHERE NOT is_draining
+      GROUP BY c.cell ORDER BY count(p.partner_id), c.cell LIMIT 1`;
+    return row!.cell;
+  }
+  const isDraining = await drainingOf(tx, wanted);
+  if (isDraining === undefined) return 'noSuchCell';
+  return isDraining ? 'cellDrains' : wanted;
+}
+
+async function findPartner(sql: Sql | Transaction, partnerId: number): Promise<PartnerRow | undefined> {
+  const [row] = await sql<
+    PartnerTableRow[]
+  >`SELECT ${PARTNER_COLUMNS} FROM partners WHERE partner_id = ${partnerId}`;
+  return row === undefined ? undefined : partnerOf(row);
+}
+
+/**
+ * How far the ledger of a partner is complete. Its entries lie in the cell that it lives in and in those that it has left. A cell is
+ * booked in the order of its ids, its cursor in the same transaction. A partner leaves a cell only once everything of it there is
+ * booked, and its entries in the next cell have higher ids. So nothing is added up to the cursor of its present cell, or up to
+ * the entry with which it left the cell before, whichever is higher.
+ */
+export interface LedgerReach {
+  /** The cell that the partner lives in, as Postgres says: a front end may not know of a move yet. */
+  readonly cell: number;
+  /** The epoch of that cell. */
+  readonly epoch: string;
+  /** Every entry of the partner's up to this one is in the ledger. */
+  readonly toId: bigint;
+  /** The clock of Postgres, milliseconds since the epoch. */
+  readonly timeMs: number;
+}
+
+export class Partners {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Makes a partner. @param wantedCell by default, of the cells that don't drain, the one with the fewest partners */
+  async create(
+    actor: string,
+    partner: { slug: string; name: string; environment: Environment } & PartnerSettings,
+    wantedCell?: number,
+  ): Promise<PartnerRow | NotCreated> {
+    try {
+      return await withChange(this.#sql, async (tx, changed) => {
+        const cell = await cellFor(tx, wantedCell);
+        if (typeof cell === 'string') return cell;
+        const [row] = await tx<PartnerTableRow[]>`
+          INSERT INTO partners (slug, name, environment, cell, spin_rate_limit, api_rate_limit, opening_balance_micros,
+            balance_mode, funding_micros, large_win_threshold_micros, min_ready_blocks, max_games, max_par_sheets, max_webhooks,
+            contact_email, changed)
+          VALUES (${partner.slug}, ${partner.name}, ${partner.environment}, ${cell}, ${partner.spinRateLimit},
+            ${partner.apiRateLimit}, ${partner.openingBalanceMicros}, ${partner.balanceMode}, ${partner.fundingMicros},
+            ${partner.largeWinThresholdMicros}, ${partner.minReadyBlocks}, ${partner.maxGames},
+            ${partner.maxParSheets}, ${partner.maxWebhooks}, ${partner.contactEmail}, ${changed})
+          RETURNING ${PARTNER_COLUMNS}`;
+        const made = partnerOf(row!);
+        await audit(tx, {
+          actor,
+          action: 'partner.create',
+          subject: `partner:${made.partnerId}`,
+          after: made,
+        });
+        return made;
+      });
+    } catch (error) {
+      if (isUniqueViolation(error)) return 'slugTaken';
+      throw error;
+    }
+  }
+
+  async list(): Promise<PartnerRow[]> {
+    const rows = await this.#sql<
+      PartnerTableRow[]
+    >`SELECT ${PARTNER_COLUMNS} FROM partners ORDER BY partner_id`;
+    return rows.map(partnerOf);
+  }
+
+  find(partnerId: number): Promise<PartnerRow | undefined> {
+    return findPartner(this.#sql, partnerId);
+  }
+
+  /** Changes settings or the account's state; undefined where there is no such partner. */
+  async update(
+    actor: string,
+    partnerId: number,
+    change: Partial<PartnerSettings> & { isActive?: boolean; isDealing?: boolean; name?: string },
+    reason?: string,
+  ): Promise<PartnerRow | undefined> {
+    return withChange(this.#sql, async (tx, changed) => {
+      const before = await findPartner(tx, partnerId);
+      if (before === undefined) return undefined;
+      const after = { ...before, ...change };
+      if (after.isDealing !== before.isDealing) await notePartnerSwitch(tx, partnerId, after.isDealing);
+      await tx`
+        UPDATE partners SET name = ${after.name}, is_active = ${after.isActive}, is_dealing = ${after.isDealing}, spin_rate_limit = ${after.spinRateLimit},
+          api_rate_limit = ${after.apiRateLimit}, opening_balance_micros = ${after.openingBalanceMicros},
+          balance_mode = ${after.balanceMode}, funding_micros = ${after.fundingMicros},
+          large_win_threshold_micros = ${after.largeWinThresholdMicros}, min_ready_blocks = ${after.minReadyBlocks},
+          max_games = ${after.maxGames}, max_par_sheets = ${after.maxParSheets}, max_webhooks = ${after.maxWebhooks},
+          contact_email = ${after.contactEmail}, changed = ${changed}
+        WHERE partner_id = ${partnerId}`;
+      await audit(tx, {
+        actor,
+        action: 'partner.update',
+        subject: `partner:${partnerId}`,
+        before,
+        after: { ...after, ...because(reason) },
+      });
+      return after;
+    });
+  }
+
+  ledgerReach(partnerId: number): Promise<LedgerReach> {
+    return ledgerReach(this.#sql, partnerId);
+  }
+}
+
+/** The same as SQL, where `p` is the partner and `c` its present cell. */
+export const REACH = raw(`greatest(c.cursor_id, (SELECT max(m.until_id) FROM partner_moves m
+  WHERE m.partner_id = p.partner_id AND m.switched_at IS NOT NULL))`);
+
+/** @throws Error where there is no such partner */
+export async function ledgerReach(sql: Sql, partnerId: number): Promise<LedgerReach> {
+  const [row] = await sql<{ cell: number; token: string; to_id: bigint; time_ms: number }[]>`
+    SELECT cell, ${TOKEN} AS token, ${REACH} AS to_id, (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS time_ms FROM partners p JOIN cells c USING (cell)
+    WHERE p.partner_id = ${partnerId}`;
+  if (row === undefined) throw new Error(`There is no partner ${partnerId}`);
+  return { cell: row.cell, epoch: row.token, toId: row.to_id, timeMs: row.time_ms };
+}

@@ -1,0 +1,61 @@
+/** Adjusts a player's balance, once for each requestId, for ever (intents.ts). */
+
+import type { Store } from '../../api/server/store.js';
+import { SPIN_STATUS } from '../redis/statuses.js';
+import { ADJUST } from './adjust.js';
+import type { Adjustment, Intent } from './adjustments.store.js';
+import { type IntendedRequest, type IntentAnswer, type IntentOptions, Intents } from './intents.js';
+
+/** The player's partner, as far as it matters to an adjustment. */
+export interface AdjustedPartner {
+  readonly openingBalanceMicros: number;
+  readonly enforcesBalance: boolean;
+}
+
+interface Done {
+  readonly entryId: bigint;
+  readonly balanceMicros: number;
+}
+/** The balance would be below zero, or beyond what a balance may be. */
+type Refusal = 'insufficient' | 'overflow';
+export type Adjusted = IntentAnswer<Done, Refusal>;
+
+export interface AdjusterOptions extends IntentOptions {
+  readonly store: Pick<Store, 'adjustments' | 'ledger'>;
+}
+
+const REFUSALS: IntendedRequest<Intent, Done, Refusal>['refusals'] = {
+  [SPIN_STATUS.insufficientBalance]: ['insufficientBalance', 'insufficient'],
+  [SPIN_STATUS.overflow]: ['overflow', 'overflow'],
+  [SPIN_STATUS.outboxFull]: ['outboxFull', 'refused'],
+};
+
+export class Adjuster {
+  readonly #options: AdjusterOptions;
+  readonly #intents: Intents;
+
+  constructor(options: AdjusterOptions) {
+    this.#options = options;
+    this.#intents = new Intents(options);
+  }
+
+  /** @throws what Postgres throws, where nothing was done yet. */
+  adjust(actor: string, wanted: Adjustment, partner: AdjustedPartner): Promise<Adjusted> {
+    const { store, cells, waitsForLedger } = this.#options;
+    return this.#intents.carryOut<Intent, Done, Refusal>({
+      record: async () => {
+        const intent = await store.adjustments.record(actor, wanted);
+        if (intent === 'reused' || intent.isNew) return intent === 'reused' ? intent : { intent };
+        const booked = await store.ledger.findAdjustment(wanted.partnerId, wanted.requestId);
+        if (booked === undefined) return { intent };
+        return { done: { entryId: booked.id, balanceMicros: booked.balanceMicros } };
+      },
+      execute: (intent, deadline) =>
+        cells.execute(ADJUST, { ...intent, ...partner, waitsForLedger, deadline }),
+      doneBy: (_, { entryId, afterMicros }) => ({ entryId, balanceMicros: afterMicros }),
+      withdraw: (intent, refusal) => store.adjustments.withdraw(actor, intent, refusal),
+      renumber: (intent) => store.adjustments.renumber(intent),
+      refusals: REFUSALS,
+    });
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * What front ends answered and the stores may lack: the newest answered entry of each cell, which Redis must have
+ * (written by cells/answeredMarks.ts), and acknowledged spins that neither Redis nor the ledger has since a replica took
+ * over (found by cells/answeredSpins.ts).
+ */
+
+import { audit } from '../../postgres/auditLog.js';
+import { arrayOf, type Sql, safe, textArrayOf } from '../../postgres/client.js';
+import { findObstacles, type Obstacles } from '../recovery/obstacles.store.js';
+import type { CellLease } from './cells.store.js';
+
+export interface AnsweredEntry {
+  readonly cell: number;
+  /** Number of the epoch that it was made under. */
+  readonly epoch: bigint;
+  readonly entryId: bigint;
+  /** The cell lacked it when a front end called. */
+  readonly isLacking: boolean;
+}
+
+/** The newest entry of a cell that was answered under its epoch; 0 where none is known. */
+export async function answeredUnder(sql: Sql, { cell, epoch }: CellLease): Promise<bigint> {
+  const [row] = await sql<{ entry_id: bigint }[]>`
+    SELECT entry_id FROM answered_entries WHERE cell = ${cell} AND epoch = ${epoch}`;
+  return row?.entry_id ?? 0n;
+}
+
+/** The owner of a cell has seen that Redis has what was answered. */
+export async function clearLacking(sql: Sql, { cell, epoch }: CellLease): Promise<void> {
+  await sql`
+    UPDATE answered_entries SET is_lacking = false WHERE cell = ${cell} AND epoch <= ${epoch} AND is_lacking`;
+}
+
+/** A spin as it was answered. */
+export interface AnsweredSpin {
+  readonly entryId: bigint;
+  readonly partnerId: number;
+  readonly gameId: number;
+  readonly playerId: string;
+  readonly requestId: string | undefined;
+  readonly outcomeCode: number;
+  readonly balanceMicros: number;
+}
+
+/** What a front end has answered under epochs of a cell that are over. */
+export interface EndedEpoch {
+  readonly cell: number;
+  /** The cell's epoch now: nothing of an earlier one is booked any more. */
+  readonly epoch: string;
+  readonly spins: readonly AnsweredSpin[];
+  /** More were answered, and are not known by name any more. */
+  readonly notRemembered: number;
+}
+
+/** What front ends answered. */
+export class Answered {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Notes what was answered; what is older than what is known says nothing. */
+  async note(entries: readonly AnsweredEntry[]): Promise<void> {
+    await this.#sql`
+      INSERT INTO answered_entries AS a (cell, epoch, entry_id, is_lacking)
+      SELECT * FROM unnest(${arrayOf(entries.map(({ cell }) => cell))}::int[],
+        ${arrayOf(entries.map(({ epoch }) => epoch))}::bigint[], ${arrayOf(entries.map(({ entryId }) => entryId))}::bigint[],
+        ${arrayOf(entries.map(({ isLacking }) => Number(isLacking)))}::int[]::boolean[]) ORDER BY 1
+      ON CONFLICT (cell) DO UPDATE SET epoch = excluded.epoch, entry_id = excluded.entry_id,
+        is_lacking = excluded.is_lacking OR (a.epoch = excluded.epoch AND a.is_lacking)
+      WHERE (excluded.epoch, excluded.entry_id) > (a.epoch, a.entry_id)
+        OR (excluded.epoch, excluded.entry_id) = (a.epoch, a.entry_id) AND excluded.is_lacking`;
+  }
+
+  obstacles(): Promise<Obstacles> {
+    return findObstacles(this.#sql);
+  }
+
+  /**
+   * Writes down the spins that the ledger lacks; an entry of the same id that is of another player or game, or came to something else, is
+   * not the spin. Repeatable. One transaction.
+   * @returns how many are lost that were not written down before
+   */
+  recordLost({ cell, epoch, spins, notRemembered }: EndedEpoch): Promise<number> {
+    return this.#sql.begin(async (tx) => {
+      const lost: bigint[] = [];
+      for (let from = 0; from < spins.length; from += SPINS_A_STATEMENT) {
+        const some = spins.slice(from, from + SPINS_A_STATEMENT);
+        const rows = await tx<{ entry_id: bigint }[]>`
+          INSERT INTO lost_spins (entry_id, partner_id, game_id, player_id, request_id, outcome_code, balance_micros, cell, epoch)
+          SELECT entry_id, partner_id, game_id, player_id, nullif(request_id, ''), outcome_code, balance_micros, ${cell}::int, ${epoch}
+          FROM unnest(${arrayOf(some.map((each) => each.entryId))}::bigint[],
+            ${arrayOf(some.map((each) => each.partnerId))}::int[], ${arrayOf(some.map((each) => each.gameId))}::int[],
+            ${textArrayOf(some.map((each) => each.playerId))}::text[], ${textArrayOf(some.map((each) => each.requestId ?? ''))}::text[],
+            ${arrayOf(some.map((each) => each.outcomeCode))}::int[],
+            ${arrayOf(some.map((each) => BigInt(each.balanceMicros)))}::bigint[])
+            AS a(entry_id, partner_id, game_id, player_id, request_id, outcome_code, balance_micros)
+          WHERE NOT EXISTS (
+            SELECT 1 FROM ledger l
+            WHERE l.entry_id = a.entry_id AND l.entry_id = ANY(${arrayOf(some.map((each) => each.entryId))}::bigint[])
+              AND l.partner_id = a.partner_id AND l.player_id = a.player_id AND l.game_id = a.game_id
+              AND l.outcome_code = a.outcome_code)
+          ON CONFLICT DO NOTHING
+          RETURNING entry_id`;
+        for (const row of rows) lost.push(row.entry_id);
+      }
+      if (lost.length + notRemembered > 0) {
+        const ids = lost.sort((a, b) => (a < b ? -1 : 1));
+        await audit(tx, {
+          actor: 'front-end',
+          action: 'spins.lost',
+          subject: `cell:${cell}`,
+          after: {
+            epoch,
+            spins: ids.length,
+            firstEntryId: ids[0]?.toString() ?? null,
+            lastEntryId: ids.at(-1)?.toString() ?? null,
+            notRemembered,
+          },
+        });
+      }
+      return lost.length;
+    });
+  }
+}
+
+/** In one statement. */
+const SPINS_A_STATEMENT = 5000;
+
+export interface LostSpin extends AnsweredSpin {
+  readonly foundAt: Date;
+}
+
+/** The lost spins, newest first. */
+export async function lostSpins(sql: Sql, limit: number): Promise<LostSpin[]> {
+  const rows = await sql<
+    {
+      entry_id: bigint;
+      partner_id: number;
+      game_id: number;
+      player_id: string;
+      request_id: string | null;
+      outcome_code: number;
+      balance_micros: bigint;
+      found_at: Date;
+    }[]
+  >`
+    SELECT entry_id, partner_id, game_id, player_id, request_id, outcome_code, balance_micros, found_at
+    FROM lost_spins ORDER BY entry_id DESC LIMIT ${limit}`;
+  return rows.map((row) => ({
+    entryId: row.entry_id,
+    partnerId: row.partner_id,
+    gameId: row.game_id,
+    playerId: row.player_id,
+    requestId: row.request_id ?? undefined,
+    outcomeCode: row.outcome_code,
+    balanceMicros: safe(row.balance_micros),
+    foundAt: row.found_at,
+  }));
+}

@@ -1,0 +1,112 @@
+/**
+ * Writes down in Postgres what this process has answered and the ledger does not have a second later: the newest entry of each cell,
+ * every second, at a stop, and at once where a cell lacks it. While the ledger keeps up, it tells as much, and nothing is written. Should Redis come back with an older copy, its owner knows it also when every front end was
+ * started again since (recovery/handshake.ts).
+ */
+
+import type { Store } from '../../api/server/store.js';
+import { PeriodicService } from '../../platform/runtime/periodicService.js';
+import { withTimeout } from '../../platform/runtime/withTimeout.js';
+import type { EventEmitter } from '../processEvents.js';
+import type { AnsweredEntry } from './answered.store.js';
+import type { AnsweredIds } from './answeredIds.js';
+
+const TURN_MS = 1000;
+const STOPPED_WITHIN_MS = 2000;
+
+export interface AnsweredMarksOptions {
+  readonly answered: AnsweredIds;
+  readonly store: Pick<Store, 'answered'>;
+  readonly events: EventEmitter;
+}
+
+interface Known {
+  readonly epoch: bigint;
+  readonly entryId: bigint;
+}
+
+export class AnsweredMarks extends PeriodicService {
+  readonly name = 'answered entries';
+  readonly #options: AnsweredMarksOptions;
+  /** By cell: up to where the ledger has it or it is written down. */
+  readonly #known = new Map<number, Known>();
+  /** By cell: the newest that was answered, as of the turn before. */
+  readonly #before = new Map<number, Known>();
+  readonly #lacking = new Set<number>();
+
+  constructor(options: AnsweredMarksOptions) {
+    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
+    this.#options = options;
+  }
+
+  /** Once more after the last answer. */
+  override async stop(): Promise<void> {
+    await super.stop();
+    await withTimeout(this.#write(this.#unknown(() => true)), STOPPED_WITHIN_MS).catch((error: unknown) =>
+      this.onTurnFailed(error),
+    );
+  }
+
+  /** A call was refused: the cell has not what was answered. */
+  lacks(cell: number): void {
+    if (this.#lacking.has(cell)) return;
+    this.#lacking.add(cell);
+    this.hurry();
+  }
+
+  /** The ledger has every entry of the cell up to the cursor. */
+  booked(cell: number, epoch: string, cursor: bigint): void {
+    this.#learn(cell, { epoch: numberOf(epoch), entryId: cursor });
+  }
+
+  protected async turn(): Promise<void> {
+    const late = this.#unknown(({ cell }) => this.#lacking.has(cell) || this.#isBehind(cell));
+    this.#before.clear();
+    for (const { cell, epoch, id } of this.#options.answered.all())
+      this.#before.set(cell, { epoch: numberOf(epoch), entryId: id });
+    await this.#write(late);
+  }
+
+  /** The ledger lacks what was answered before the last turn. */
+  #isBehind(cell: number): boolean {
+    const before = this.#before.get(cell);
+    return before !== undefined && !this.#isKnown(cell, before);
+  }
+
+  #isKnown(cell: number, { epoch, entryId }: Known): boolean {
+    const known = this.#known.get(cell);
+    return known?.epoch === epoch && known.entryId >= entryId;
+  }
+
+  /** The newest answered entries of some cells that are not known to last. */
+  #unknown(isWanted: (entry: AnsweredEntry) => boolean): AnsweredEntry[] {
+    const entries: AnsweredEntry[] = [];
+    for (const { cell, epoch: token, id: entryId } of this.#options.answered.all()) {
+      const entry = { cell, epoch: numberOf(token), entryId, isLacking: this.#lacking.has(cell) };
+      if ((entry.isLacking || !this.#isKnown(cell, entry)) && isWanted(entry)) entries.push(entry);
+    }
+    return entries;
+  }
+
+  async #write(entries: readonly AnsweredEntry[]): Promise<void> {
+    if (entries.length === 0) return;
+    await this.#options.store.answered.note(entries);
+    for (const { cell, isLacking, ...known } of entries) {
+      this.#learn(cell, known);
+      if (isLacking) this.#lacking.delete(cell);
+    }
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    this.#options.events.emit('TaskFailed', { task: 'answered entries', error });
+  }
+
+  #learn(cell: number, { epoch, entryId }: Known): void {
+    const known = this.#known.get(cell);
+    if (known === undefined || epoch > known.epoch || (epoch === known.epoch && entryId > known.entryId))
+      this.#known.set(cell, { epoch, entryId });
+  }
+}
+
+/** Of an epoch, `<dataset>:<number>`. */
+const numberOf = (epoch: string): bigint => BigInt(epoch.split(':')[1] ?? 0);

@@ -1,0 +1,160 @@
+/**
+ * The spins that this process has answered and that are not known to be in the ledger. Where a primary dies for good, its replica may
+ * lack the newest of them: once the cell has begun another epoch, nothing of the epoch before can be booked any more, and what the
+ * ledger lacks then is lost. It is written down (postgres/answered.ts).
+ *
+ *   answered ──> remembered ──booked──> forgotten
+ *                    └──the cell begins another epoch──> looked up in the ledger ──> forgotten, or written down as lost
+ */
+
+import type { Store } from '../../api/server/store.js';
+import { entryCell } from '../../domain/entryId.js';
+import { PeriodicService } from '../../platform/runtime/periodicService.js';
+import type { EventEmitter } from '../processEvents.js';
+import { AnsweredChunk, CHUNK_BYTES } from './answeredChunk.js';
+import type { SpinRequest, SpinResult } from './deal.js';
+import type { CellReplies } from './operation.js';
+
+const TURN_MS = 500;
+/** A minute of 2,000 spins a second. Beyond it, while Postgres is away, the oldest are no more known by name. */
+const CHUNKS_MAX = 16_777_216 / CHUNK_BYTES;
+/** Empty ones that are kept, to be written again. */
+const SPARE_MAX = 16;
+
+interface Cell {
+  /** In the order in which they were answered; the last one is written to. */
+  chunks: AnsweredChunk[];
+  /** How many were forgotten for want of room, and the newest of them. */
+  dropped: { spins: number; newestId: bigint; epoch: string } | undefined;
+}
+
+export interface AnsweredSpinsOptions {
+  /** Dataset and number of the epoch that a cell is at. */
+  readonly epochOf: (cell: number) => string | undefined;
+  readonly store: { readonly answered: Pick<Store['answered'], 'recordLost'> };
+  readonly events: EventEmitter;
+}
+
+export class AnsweredSpins extends PeriodicService {
+  readonly name = 'lost spins';
+  readonly #options: AnsweredSpinsOptions;
+  readonly #cells = new Map<number, Cell>();
+  readonly #spare: AnsweredChunk[] = [];
+  #chunks = 0;
+
+  constructor(options: AnsweredSpinsOptions) {
+    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
+    this.#options = options;
+  }
+
+  /** Remembers the spins of a call that are answered now: those that don't wait for the ledger. */
+  remember(
+    cell: number,
+    epoch: string,
+    requests: readonly SpinRequest[],
+    { replies, entryId, newestPlace }: CellReplies<SpinResult>,
+  ): void {
+    const newestId = newestPlace === undefined ? 0n : entryId(newestPlace);
+    let chunk: AnsweredChunk | undefined;
+    for (let i = 0; i < requests.length; i++) {
+      const request = requests[i]!;
+      const reply = replies[i];
+      if (request.waitsForLedger || reply === undefined) continue;
+      if (reply.kind !== 'dealt' && reply.kind !== 'replayed') continue;
+      const isDealt = reply.kind === 'dealt';
+      const id = entryId(i);
+      // What a partner brought from another cell is booked.
+      if (!isDealt && entryCell(id) !== cell) continue;
+      if (chunk === undefined || !chunk.hasRoom) chunk = this.#open(cell, epoch);
+      chunk.add(id, request, reply, isDealt ? newestId : id);
+    }
+  }
+
+  /** The ledger has every entry of the cell up to the cursor. */
+  booked(cell: number, epoch: string, cursor: bigint): void {
+    const known = this.#cells.get(cell);
+    if (known === undefined) return;
+    if (known.dropped?.epoch === epoch && known.dropped.newestId <= cursor) known.dropped = undefined;
+    if (known.chunks.length > 0)
+      this.#forget(known, (chunk) => chunk.epoch === epoch && chunk.newestId <= cursor);
+  }
+
+  /** Looks up what was answered under epochs that are over. */
+  protected async turn(): Promise<void> {
+    const { epochOf, store, events } = this.#options;
+    for (const [cell, known] of this.#cells) {
+      const now = epochOf(cell);
+      const over = known.chunks.filter(({ epoch }) => epoch !== now);
+      const { dropped } = known;
+      const wereDropped = dropped !== undefined && dropped.epoch !== now;
+      if (now === undefined || (over.length === 0 && !wereDropped)) continue;
+      const notRemembered = wereDropped ? dropped.spins : 0;
+      // Out of reach meanwhile: what comes late, or is booked, changes nothing of them.
+      known.chunks = known.chunks.filter((chunk) => !over.includes(chunk));
+      const spins = over.flatMap((chunk) => chunk.spins());
+      const lost = await store.answered
+        .recordLost({ cell, epoch: now, spins, notRemembered })
+        .catch((error: unknown) => {
+          known.chunks.unshift(...over);
+          throw error;
+        });
+      for (const chunk of over) this.#free(chunk);
+      if (known.dropped === dropped && wereDropped) known.dropped = undefined;
+      if (lost + notRemembered > 0)
+        events.emit('SpinsLost', { cell, epoch: now, spins: lost, notRemembered });
+    }
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    this.#options.events.emit('TaskFailed', { task: 'lost spins', error });
+  }
+
+  /** The chunk of a cell that the next spin of an epoch is written to. */
+  #open(cell: number, epoch: string): AnsweredChunk {
+    const known = this.#cell(cell);
+    const last = known.chunks.at(-1);
+    if (last !== undefined && last.epoch === epoch && last.hasRoom) return last;
+    if (this.#chunks >= CHUNKS_MAX) this.#dropOldest();
+    const chunk = this.#spare.pop() ?? new AnsweredChunk();
+    chunk.begin(epoch);
+    known.chunks.push(chunk);
+    this.#chunks++;
+    return chunk;
+  }
+
+  #forget(known: Cell, isOver: (chunk: AnsweredChunk) => boolean): void {
+    const kept: AnsweredChunk[] = [];
+    for (const chunk of known.chunks) {
+      if (isOver(chunk)) this.#free(chunk);
+      else kept.push(chunk);
+    }
+    known.chunks = kept;
+  }
+
+  #free(chunk: AnsweredChunk): void {
+    this.#chunks--;
+    if (this.#spare.length < SPARE_MAX) this.#spare.push(chunk);
+  }
+
+  /** Of the cell that has most. */
+  #dropOldest(): void {
+    let fullest: Cell | undefined;
+    for (const cell of this.#cells.values())
+      if (fullest === undefined || cell.chunks.length > fullest.chunks.length) fullest = cell;
+    const oldest = fullest?.chunks[0];
+    if (fullest === undefined || oldest === undefined) return;
+    const { epoch, newestId, count } = oldest;
+    const before = fullest.dropped?.epoch === epoch ? fullest.dropped.spins : 0;
+    fullest.dropped = { epoch, newestId, spins: before + count };
+    this.#forget(fullest, (chunk) => chunk === oldest);
+  }
+
+  #cell(cell: number): Cell {
+    let known = this.#cells.get(cell);
+    if (known === undefined) {
+      known = { chunks: [], dropped: undefined };
+      this.#cells.set(cell, known);
+    }
+    return known;
+  }
+}

@@ -1,0 +1,48 @@
+/** How the cells and their Redis servers do, for operators. What does not answer in time is reported as such. */
+
+import { withTimeout } from '../../platform/runtime/withTimeout.js';
+import type { RedisNodes } from '../redis/nodes.js';
+import { slotOfCell } from '../redis/slots.js';
+
+const REDIS_WITHIN_MS = 1000;
+
+const ofRedis = <T>(asked: Promise<T>): Promise<T | null> =>
+  withTimeout(asked, REDIS_WITHIN_MS).catch(() => null);
+
+export class CellViews {
+  readonly #nodes: Pick<RedisNodes, 'all' | 'cell' | 'isCluster'>;
+
+  constructor(nodes: Pick<RedisNodes, 'all' | 'cell' | 'isCluster'>) {
+    this.#nodes = nodes;
+  }
+
+  /** Where a cell is, and what waits in its outbox; null: its server does not answer. */
+  async of(cell: number) {
+    const store = this.#nodes.cell(cell);
+    const [outboxAgeSeconds, totals] = await Promise.all([
+      ofRedis(store.outboxAgeSeconds()),
+      ofRedis(store.outboxTotals()),
+    ]);
+    return {
+      node: store.node.address,
+      /** Null: Redis is no cluster. */
+      slot: this.#nodes.isCluster ? slotOfCell(cell) : null,
+      outboxAgeSeconds,
+      outboxEntries: totals?.entries ?? null,
+    };
+  }
+
+  servers() {
+    return Promise.all(
+      this.#nodes.all.map(async (node) => {
+        const use = await ofRedis(node.use());
+        return {
+          isReady: node.isReady,
+          volatile: [...node.durability.volatile],
+          memoryBytes: use?.memoryBytes ?? null,
+          maxMemoryBytes: use?.maxMemoryBytes ?? null,
+        };
+      }),
+    );
+  }
+}

@@ -1,0 +1,187 @@
+/** The operation `deal`: spins of a cell, and requests that count against a window, a batch in one call (lua/deal.lua). */
+import type { Partner } from '../../domain/game.js';
+import { readId, readSafeInt64 } from '../../domain/layout.js';
+import { CORE } from '../../domain/layouts.js';
+import type { SpinIds } from '../../domain/spinId.js';
+import { readTail, type SpinTail } from '../../domain/spinTail.js';
+import { SPIN_STATUS } from '../redis/statuses.js';
+import { BatchEncoder, type BatchItem, KIND, type RequestIdFilters } from './batch.js';
+import { BatchReply } from './batchReply.js';
+import type { ExhaustedWindows } from './exhaustedWindows.js';
+import type { CellCodec, CellCommand, CellOperation, CellReplies, CellRequest } from './operation.js';
+import { type Refusal, refusalOf } from './refusals.js';
+
+/** What is left of the window that a request counts against. */
+interface Counted {
+  readonly remaining: number;
+  /** The store's clock, milliseconds since the epoch. */
+  readonly timeMs: number;
+}
+
+/** An outcome, the same in each replay. */
+export interface DealtSpin extends Counted {
+  readonly kind: 'dealt' | 'replayed';
+  readonly spinId: string;
+  readonly outcomeCode: number;
+  /** After it, micro-USD: without a share that it notifies of. */
+  readonly balanceMicros: number;
+  readonly tail: SpinTail;
+}
+
+interface RefusedSpin extends Counted {
+  readonly kind: 'refused';
+  readonly refusal: Refusal;
+}
+
+/**
+ * `counted`: that was all that was asked. `limited`: the window is exhausted. `partnerAway`: the partner moves to another cell.
+ * `mayBeBound`: the requestId is free in Redis, and the ledger may have it. `raffleClosed`: all tickets are dealt.
+ */
+interface UndealtSpin extends Counted {
+  readonly kind: 'counted' | 'limited' | 'partnerAway' | 'mayBeBound' | 'raffleClosed';
+}
+
+/** What became of one request of a batch. */
+export type SpinResult = DealtSpin | RefusedSpin | UndealtSpin;
+
+export interface SpinRequest extends BatchItem, CellRequest {}
+export interface SpinCommand extends SpinRequest, CellCommand<SpinResult> {}
+export type DealOperation = CellOperation<SpinRequest, SpinResult>;
+
+/** Batches of a cell that are under way at once, and how many spins the next one waits for meanwhile: docs/adr/0003 has the measurements. */
+const SLOTS = 8;
+const OVERLAP_MIN = 64;
+
+/**
+ * @param batchMax requests in one call at the most
+ * @param exhausted called with each window that a request found exhausted
+ * @param requestIds absent: Redis holds all request ids that there are
+ * @param onReplies called with a call's replies before they are answered
+ */
+export const dealOperation = (
+  spinIds: SpinIds,
+  batchMax: number,
+  exhausted: ExhaustedWindows,
+  requestIds?: RequestIdFilters,
+  onReplies?: DealOperation['onReplies'],
+): DealOperation => ({
+  name: 'deal',
+  batchMax,
+  slots: SLOTS,
+  overlapMin: Math.min(OVERLAP_MIN, batchMax),
+  isStored: true,
+  waitsForStore: false,
+  partnerOf: ({ partner }) => partner.partnerId,
+  codec: () => new DealCodec(spinIds, exhausted, requestIds),
+  ...(onReplies === undefined ? {} : { onReplies }),
+});
+
+const hasCore = (status: number): boolean => status === SPIN_STATUS.dealt || status === SPIN_STATUS.replay;
+
+const UNDEALT: Readonly<Record<number, UndealtSpin['kind']>> = {
+  [SPIN_STATUS.counted]: 'counted',
+  [SPIN_STATUS.limited]: 'limited',
+  [SPIN_STATUS.mayBeBound]: 'mayBeBound',
+  [SPIN_STATUS.raffleClosed]: 'raffleClosed',
+};
+
+function undealt(status: number, remaining: number, timeMs: number): SpinResult {
+  const kind = UNDEALT[status];
+  return kind === undefined
+    ? { kind: 'refused', refusal: refusalOf(status), remaining, timeMs }
+    : { kind, remaining, timeMs };
+}
+
+class DealCodec implements CellCodec<SpinRequest, SpinResult> {
+  readonly #spinIds: SpinIds;
+  readonly #encoder: BatchEncoder;
+  #partners: Partner[] = [];
+  #idBlocks = Buffer.alloc(4096);
+  readonly #exhausted: ExhaustedWindows;
+  #encodedAt = 0;
+
+  constructor(spinIds: SpinIds, exhausted: ExhaustedWindows, requestIds: RequestIdFilters | undefined) {
+    this.#spinIds = spinIds;
+    this.#encoder = new BatchEncoder(requestIds);
+    this.#exhausted = exhausted;
+  }
+
+  encode(requests: readonly SpinRequest[]): Buffer[] {
+    this.#partners = [];
+    this.#encodedAt = performance.now();
+    return [this.#encoder.encode(requests, this.#partners)];
+  }
+
+  decode(answer: Buffer, requests: readonly SpinRequest[]): CellReplies<SpinResult> {
+    const partners = this.#partners;
+    const reply = new BatchReply(answer, partners.length, requests.length);
+    const { timeMs } = reply;
+    const spinsUsed = partners.map((_, place) => reply.spinsUsed(place));
+    const apiUsed = partners.map((_, place) => reply.apiUsed(place));
+    const ids = this.#enciphered(requests, reply);
+    const replies: (SpinResult | undefined)[] = [];
+    let newestPlace: number | undefined;
+    for (let i = 0; i < requests.length; i++) {
+      const { partner, kind } = requests[i]!;
+      const partnerPlace = this.#encoder.partnerPlace(i);
+      const status = reply.status(i);
+      if (status === SPIN_STATUS.deferred) {
+        replies.push(undefined);
+        continue;
+      }
+      if (status === SPIN_STATUS.partnerAway) {
+        replies.push({ kind: 'partnerAway', remaining: 0, timeMs });
+        continue;
+      }
+      const isApi = kind === KIND.countApi;
+      const used = isApi ? apiUsed : spinsUsed;
+      if (status === SPIN_STATUS.limited) this.#exhausted.learn(partner, kind, timeMs, this.#encodedAt);
+      else if (kind !== KIND.dealCounted) used[partnerPlace]!++;
+      const limit = isApi ? partner.apiRateLimit : partner.spinRateLimit;
+      const remaining = Math.max(0, limit - used[partnerPlace]!);
+      if (!hasCore(status)) {
+        replies.push(undealt(status, remaining, timeMs));
+        continue;
+      }
+      if (status === SPIN_STATUS.dealt) newestPlace = i;
+      const at = reply.coreAt(i);
+      replies.push({
+        kind: status === SPIN_STATUS.dealt ? 'dealt' : 'replayed',
+        spinId: ids.slice(i * 32, i * 32 + 32),
+        outcomeCode: answer.readUInt16LE(at + CORE.at.outcomeCode),
+        balanceMicros: readSafeInt64(answer, at + CORE.at.balanceMicros),
+        tail: readTail(reply.tail(i)),
+        remaining,
+        timeMs,
+      });
+    }
+    const entryId = (i: number): bigint => (hasCore(reply.status(i)) ? readId(answer, reply.coreAt(i)) : 0n);
+    return {
+      replies,
+      entryId,
+      newestPlace,
+      isEntry: (i, { partnerId, playerId, gameId, outcomeCode }) =>
+        partnerId === requests[i]!.partner.partnerId &&
+        playerId === requests[i]!.playerId &&
+        gameId === requests[i]!.gameId &&
+        outcomeCode === answer.readUInt16LE(reply.coreAt(i) + CORE.at.outcomeCode),
+    };
+  }
+
+  /** The spin ids of the whole batch, enciphered in one call: 32 characters each. */
+  #enciphered(requests: readonly SpinRequest[], reply: BatchReply): string {
+    const bytes = requests.length * 16;
+    if (this.#idBlocks.length < bytes) this.#idBlocks = Buffer.alloc(bytes);
+    const blocks = this.#idBlocks;
+    for (let i = 0; i < requests.length; i++) {
+      const at = reply.coreAt(i);
+      // Byte by byte: a copy of a part of a buffer makes a view of it first.
+      for (let byte = 0; byte < 8; byte++) blocks[i * 16 + byte] = reply.buffer[at + byte]!;
+      blocks.writeUInt32LE(requests[i]!.partner.partnerId, i * 16 + 8);
+    }
+    return this.#spinIds.encode(blocks.subarray(0, bytes));
+  }
+}
+
+/** The reply to a request whose window is known to be exhausted. @param timeMs the store's clock */
+export const limitedResult = (timeMs: number): SpinResult => ({ kind: 'limited', remaining: 0, timeMs });

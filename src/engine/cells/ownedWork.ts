@@ -1,0 +1,62 @@
+/** Base of services that finish open work in the cells of this worker. After a failure an item waits; each further failure doubles the wait. */
+
+import { PeriodicService, WOKEN_MS } from '../../platform/runtime/periodicService.js';
+import type { CellLease } from './cells.store.js';
+
+interface OwnedWorkTimes {
+  readonly turnMs: number;
+  /** Back-off after the first failure of an item, in ms. It doubles with each further failure up to restMaxMs. */
+  readonly restMinMs: number;
+  readonly restMaxMs: number;
+}
+
+export abstract class OwnedWork extends PeriodicService {
+  protected readonly leases = new Map<number, CellLease>();
+  readonly #times: OwnedWorkTimes;
+  /** By item: how often it failed in a row, and when it is tried again (performance.now()). */
+  readonly #failed = new Map<number, { times: number; notBefore: number }>();
+
+  constructor(times: OwnedWorkTimes) {
+    super({ everyMs: times.turnMs, firstAfterMs: times.turnMs, idleMs: WOKEN_MS });
+    this.#times = times;
+  }
+
+  own(lease: CellLease): void {
+    this.leases.set(lease.cell, lease);
+  }
+
+  disown(cell: number): void {
+    this.leases.delete(cell);
+  }
+
+  /** Looks for work at once instead of at the next turn. */
+  wake(): void {
+    this.hurry();
+  }
+
+  protected rests(item: number): boolean {
+    return (this.#failed.get(item)?.notBefore ?? 0) > performance.now();
+  }
+
+  protected hasFailed(item: number): boolean {
+    return this.#failed.has(item);
+  }
+
+  /** @returns how often the item failed in a row */
+  protected noteFailure(item: number): number {
+    const times = (this.#failed.get(item)?.times ?? 0) + 1;
+    const restMs = Math.min(this.#times.restMaxMs, this.#times.restMinMs * 2 ** (times - 1));
+    this.#failed.set(item, { times, notBefore: performance.now() + restMs });
+    return times;
+  }
+
+  /** Forgets the failures of an item that succeeded or was abandoned. */
+  protected forgetFailures(item: number): void {
+    this.#failed.delete(item);
+  }
+
+  /** Forgets the failures of items that are no longer open. */
+  protected keepFailuresOf(open: ReadonlySet<number>): void {
+    for (const item of this.#failed.keys()) if (!open.has(item)) this.#failed.delete(item);
+  }
+}

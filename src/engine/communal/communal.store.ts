@@ -1,0 +1,408 @@
+/**
+ * Communal progressives as the APIs need them: the versions of the rules and the intents of funding, on record before
+ * Redis does anything; events and shares, as far as they are booked.
+ */
+
+import type { BonusNotice, CommunalRules, CommunalState } from '../../domain/communal.js';
+import { audit, because } from '../../postgres/auditLog.js';
+import { arrayOf, raw, type Sql, safe } from '../../postgres/client.js';
+import { SharedLookUps } from '../../postgres/sharedLookUps.js';
+import { CLOCKS_MS } from '../cells/adjustments.store.js';
+import { gameLivesIn, NEWEST_MOVE } from '../cells/cells.store.js';
+
+export interface RulesVersion {
+  readonly version: number;
+  readonly cell: number;
+  /** Of the partner, when it was read. */
+  readonly newestMove: number;
+  /** The cell's epoch when the version was put on record. */
+  readonly epoch: string;
+}
+
+/** A pot as it is booked. */
+export interface BookedPot {
+  readonly gameId: number;
+  readonly progress: bigint;
+  readonly budgetMicros: bigint;
+  readonly paidMicros: bigint;
+  /** That were in force then. */
+  readonly rules: CommunalRules;
+}
+
+interface BookedPotRow {
+  game_id: number;
+  progress: bigint;
+  budget_micros: bigint;
+  paid: bigint;
+  rules: CommunalRules;
+}
+
+const BOOKED_POT = raw(`game_id, progress, budget_micros, rules,
+  (SELECT coalesce(sum(paid_micros), 0) FROM communal_days d WHERE d.game_id = p.game_id) AS paid`);
+
+const bookedPotOf = (row: BookedPotRow): BookedPot => ({
+  gameId: row.game_id,
+  progress: row.progress,
+  budgetMicros: row.budget_micros,
+  paidMicros: row.paid,
+  rules: row.rules,
+});
+
+/** The pots of these cells; of more than `max` those that changed last. */
+export async function bookedPots(sql: Sql, cells: readonly number[], max: number): Promise<BookedPot[]> {
+  const rows = await sql<BookedPotRow[]>`
+    SELECT ${BOOKED_POT} FROM communal_pots p JOIN communal_rules USING (game_id, version) JOIN games USING (game_id)
+      JOIN partners USING (partner_id)
+    WHERE cell = ANY(${arrayOf(cells)}::int[]) ORDER BY noted_to DESC, game_id LIMIT ${max}`;
+  return rows.map(bookedPotOf);
+}
+
+// Funding ------------------------------------------------------------------------------------------------------------
+
+export interface Funding {
+  readonly gameId: number;
+  readonly requestId: string;
+  /** Of either sign, not 0. */
+  readonly amountMicros: number;
+  readonly reason: string;
+}
+
+export interface FundingIntent extends Funding {
+  readonly fundingId: number;
+  readonly cell: number;
+  /** Of the partner, when it was read. */
+  readonly newestMove: number;
+  /** The cell's epoch when the intent was read. */
+  readonly epoch: string;
+  /** It was made by this call. */
+  readonly isNew: boolean;
+  /** It is so old that Redis may have forgotten what came of it. */
+  readonly isOld: boolean;
+  /** Redis has forgotten nothing that came after this note: otherwise the intent must be read again. */
+  readonly runsReachId: bigint;
+  /** The budget after it, where it is booked. */
+  readonly budgetMicros: number | undefined;
+}
+
+/** The shares of an event are booked by the call that fired it: their ids are within two milliseconds of its own. */
+const EVENT_IDS = 2 ** 23;
+
+// Events and shares --------------------------------------------------------------------------------------------------
+
+export interface CommunalEvent {
+  readonly eventId: bigint;
+  readonly tierLevel: number;
+  readonly tierName: string;
+  readonly paidMicros: bigint;
+  readonly winners: number;
+  readonly status: string;
+  readonly shares: readonly { readonly playerId: string; readonly amountMicros: bigint }[];
+}
+
+export interface PlayerShare {
+  readonly entryId: bigint;
+  readonly eventId: bigint;
+  readonly gameId: number;
+  readonly tierLevel: number;
+  readonly tierName: string;
+  readonly amountMicros: bigint;
+  readonly isTrigger: boolean;
+  readonly notifiedBy: bigint | null;
+}
+
+interface NoticeRow {
+  event_id: bigint;
+  tier_level: number;
+  tier_name: string;
+  paid_micros: bigint;
+  share: bigint | null;
+}
+
+export class Communal {
+  readonly #sql: Sql;
+  readonly #notices: SharedLookUps<BonusNotice>;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+    this.#notices = new SharedLookUps((ids) => noticesOfSpins(sql, ids));
+  }
+
+  /** Puts the next version of a game's rules on record. */
+  recordRules(
+    actor: string,
+    gameId: number,
+    rules: CommunalRules,
+    { resetsProgress, reason }: { readonly resetsProgress: boolean; readonly reason?: string | undefined },
+  ): Promise<RulesVersion> {
+    return this.#sql.begin(async (tx) => {
+      // Versions of a game are made one after the other.
+      const [row] = await tx<{ cell: number; newest_move: number; epoch: string }[]>`
+        SELECT cell, ${NEWEST_MOVE}, (SELECT dataset_id FROM installation) || ':' || epoch AS epoch
+        FROM games JOIN partners USING (partner_id) JOIN cells USING (cell) WHERE game_id = ${gameId} FOR NO KEY UPDATE OF games`;
+      const [newest] = await tx<{ version: number; rules: CommunalRules }[]>`
+        SELECT version, rules FROM communal_rules WHERE game_id = ${gameId} ORDER BY version DESC LIMIT 1`;
+      const version = (newest?.version ?? 0) + 1;
+      await tx`
+        INSERT INTO communal_rules (game_id, version, rules, resets_progress)
+        VALUES (${gameId}, ${version}, ${JSON.stringify(rules)}, ${resetsProgress})`;
+      await audit(tx, {
+        actor,
+        action: 'communal.set',
+        subject: `game:${gameId}`,
+        before: newest?.rules,
+        after: { ...rules, version, resetsProgress, ...because(reason) },
+      });
+      return { version, cell: row!.cell, newestMove: row!.newest_move, epoch: row!.epoch };
+    });
+  }
+
+  /** Removes a version that did not come in force, and says so in the audit log. */
+  async withdrawRules(actor: string, gameId: number, version: number): Promise<void> {
+    await this.#sql.begin(async (tx) => {
+      const removed = await tx`
+        DELETE FROM communal_rules WHERE game_id = ${gameId} AND version = ${version} AND in_force_from IS NULL
+          AND version = (SELECT max(version) FROM communal_rules WHERE game_id = ${gameId}) RETURNING 1`;
+      if (removed.length === 0) return;
+      await audit(tx, {
+        actor,
+        action: 'communal.set.refused',
+        subject: `game:${gameId}`,
+        before: { version },
+      });
+    });
+  }
+
+  /** The game has rules on record. */
+  async isConfigured(gameId: number): Promise<boolean> {
+    const rows = await this.#sql`SELECT 1 FROM communal_rules WHERE game_id = ${gameId} LIMIT 1`;
+    return rows.length > 0;
+  }
+
+  /** A game's pot as it is booked, with the rules that were in force then; undefined: none is. */
+  async bookedPot(gameId: number): Promise<
+    | (Pick<CommunalState, 'version' | 'progress' | 'budgetMicros'> & {
+        rules: CommunalRules;
+        paidMicros: bigint;
+      })
+    | undefined
+  > {
+    const [row] = await this.#sql<(BookedPotRow & { version: number })[]>`
+      SELECT ${BOOKED_POT}, version FROM communal_pots p JOIN communal_rules USING (game_id, version)
+      WHERE game_id = ${gameId}`;
+    return (
+      row && {
+        version: row.version,
+        rules: row.rules,
+        paidMicros: row.paid,
+        progress: safe(row.progress),
+        budgetMicros: safe(row.budget_micros),
+      }
+    );
+  }
+
+  /** Puts an intent on record, or finds the same one there. @returns `reused` where the requestId stands for another one. */
+  recordFunding(actor: string, wanted: Funding): Promise<FundingIntent | 'reused' | 'withdrawn'> {
+    const { gameId, requestId, amountMicros, reason } = wanted;
+    return this.#sql.begin(async (tx) => {
+      const made = await tx`
+        INSERT INTO communal_fundings (game_id, request_id, amount_micros, reason)
+        VALUES (${gameId}, ${requestId}, ${amountMicros}, ${reason})
+        ON CONFLICT (game_id, request_id) DO NOTHING RETURNING 1`;
+      if (made.length > 0) {
+        const after = { requestId, amountMicros, reason };
+        await audit(tx, { actor, action: 'communal.fund', subject: `game:${gameId}`, after });
+      }
+      const [row] = await tx<
+        {
+          funding_id: bigint;
+          amount_micros: bigint;
+          reason: string;
+          budget_micros: bigint | null;
+          handed_over_id: bigint;
+          is_old: boolean;
+          cell: number;
+          newest_move: number;
+          token: string;
+        }[]
+      >`
+        SELECT funding_id, f.amount_micros, reason, budget_micros, cell, ${NEWEST_MOVE},
+          dataset_id || ':' || epoch AS token,
+          handed_over_id, extract(epoch FROM f.created_at) * 1000 < (handed_over_id >> 22) + ${CLOCKS_MS}
+            OR f.created_at < now() - make_interval(secs => idempotency_seconds / 2) AS is_old
+        FROM communal_fundings f JOIN games USING (game_id) JOIN partners USING (partner_id) JOIN cells USING (cell),
+          installation
+        WHERE game_id = ${gameId} AND request_id = ${requestId}`;
+      if (row === undefined) return 'withdrawn' as const;
+      if (row.amount_micros !== BigInt(amountMicros) || row.reason !== reason) return 'reused' as const;
+      return {
+        ...wanted,
+        fundingId: safe(row.funding_id),
+        cell: row.cell,
+        newestMove: row.newest_move,
+        epoch: row.token,
+        isNew: made.length > 0,
+        isOld: row.is_old,
+        runsReachId: row.handed_over_id,
+        budgetMicros: row.budget_micros === null ? undefined : safe(row.budget_micros),
+      };
+    });
+  }
+
+  /**
+   * Removes an intent that was refused, and says so in the audit log. Left where it is if the cell is at another epoch by
+   * now: then it may have been done there, for another caller.
+   */
+  async withdrawFunding(actor: string, intent: FundingIntent, refusal: string): Promise<void> {
+    const { gameId, requestId, fundingId, amountMicros, reason } = intent;
+    await this.#sql.begin(async (tx) => {
+      const held = await tx`
+        SELECT 1 FROM cells WHERE cell = ${intent.cell}
+          AND (SELECT dataset_id FROM installation) || ':' || epoch = ${intent.epoch} FOR SHARE`;
+      if (held.length === 0 || !(await gameLivesIn(tx, gameId, intent.cell))) return;
+      const removed = await tx`
+        DELETE FROM communal_fundings WHERE game_id = ${gameId} AND funding_id = ${fundingId} AND note_id IS NULL
+        RETURNING 1`;
+      if (removed.length === 0) return;
+      const before = { requestId, amountMicros, reason };
+      await audit(tx, {
+        actor,
+        action: 'communal.fund.refused',
+        subject: `game:${gameId}`,
+        before,
+        after: { refusal },
+      });
+    });
+  }
+
+  /** Gives a funding that lapsed in Redis the next number, unless it was withdrawn, booked or numbered anew meanwhile. */
+  async renumberFunding({ gameId, fundingId }: FundingIntent): Promise<void> {
+    await this.#sql`
+      UPDATE communal_fundings SET funding_id = DEFAULT
+      WHERE game_id = ${gameId} AND funding_id = ${fundingId} AND note_id IS NULL`;
+  }
+
+  /** The next number of a call that changes a progressive: fundings and rules draw from one sequence. */
+  async nextNumber(): Promise<number> {
+    const [row] = await this.#sql<{ number: bigint }[]>`
+      SELECT nextval(pg_get_serial_sequence('communal_fundings', 'funding_id')) AS number`;
+    return safe(row!.number);
+  }
+
+  /** Notes that Redis has confirmed a version: a rebuild puts it in force again, even where its note was lost. */
+  async confirmRules(gameId: number, version: number): Promise<void> {
+    await this.#sql`
+      UPDATE communal_rules SET confirmed_at = now() WHERE game_id = ${gameId} AND version = ${version}`;
+  }
+
+  /**
+   * A page of a game's events, newest first, with their shares (the trigger's first), and how many events there are.
+   * @param before events before this one only
+   */
+  async eventPage(
+    gameId: number,
+    page: number,
+    limit: number,
+  ): Promise<{ events: CommunalEvent[]; total: number }> {
+    const rows = await this.#sql<
+      {
+        event_id: bigint;
+        tier_level: number;
+        tier_name: string;
+        paid_micros: bigint;
+        winners: number;
+        status: string;
+      }[]
+    >`
+      SELECT event_id, tier_level, tier_name, paid_micros, winners, status FROM communal_events
+      WHERE game_id = ${gameId} ORDER BY event_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
+    const [count] = await this.#sql<{ total: bigint }[]>`
+      SELECT count(*) AS total FROM communal_events WHERE game_id = ${gameId}`;
+    const shares = await this.#sql<{ event_id: bigint; player_id: string; amount_micros: bigint }[]>`
+      SELECT s.event_id, player_id, amount_micros
+      FROM unnest(${arrayOf(rows.map((row) => row.event_id))}::bigint[]) AS e(event_id) CROSS JOIN LATERAL (
+        SELECT * FROM communal_shares c
+        WHERE c.entry_id BETWEEN e.event_id AND e.event_id + ${EVENT_IDS} AND c.event_id = e.event_id) AS s
+      ORDER BY entry_id`;
+    return {
+      events: rows.map((row) => ({
+        eventId: row.event_id,
+        tierLevel: row.tier_level,
+        tierName: row.tier_name,
+        paidMicros: row.paid_micros,
+        winners: row.winners,
+        status: row.status,
+        shares: shares
+          .filter((share) => share.event_id === row.event_id)
+          .map((share) => ({ playerId: share.player_id, amountMicros: share.amount_micros })),
+      })),
+      total: safe(count!.total),
+    };
+  }
+
+  /** A page of a player's shares, newest first, and how many there are. @param before shares before this one only */
+  async playerSharePage(
+    partnerId: number,
+    playerId: string,
+    page: number,
+    limit: number,
+  ): Promise<{ shares: PlayerShare[]; total: number }> {
+    const rows = await this.#sql<
+      {
+        entry_id: bigint;
+        event_id: bigint;
+        game_id: number;
+        tier_level: number;
+        tier_name: string;
+        amount_micros: bigint;
+        is_trigger: boolean;
+        told_by: bigint | null;
+      }[]
+    >`
+      SELECT entry_id, event_id, s.game_id, tier_level, tier_name, s.amount_micros, is_trigger, told_by
+      FROM communal_shares s JOIN communal_events USING (event_id)
+      WHERE s.partner_id = ${partnerId} AND s.player_id = ${playerId}
+      ORDER BY entry_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
+    const [count] = await this.#sql<{ total: bigint }[]>`
+      SELECT count(*) AS total FROM communal_shares WHERE partner_id = ${partnerId} AND player_id = ${playerId}`;
+    return {
+      shares: rows.map((row) => ({
+        entryId: row.entry_id,
+        eventId: row.event_id,
+        gameId: row.game_id,
+        tierLevel: row.tier_level,
+        tierName: row.tier_name,
+        amountMicros: row.amount_micros,
+        isTrigger: row.is_trigger,
+        notifiedBy: row.told_by,
+      })),
+      total: safe(count!.total),
+    };
+  }
+
+  /** What a spin notified its player of, by the id of its entry; undefined: of nothing. */
+  noticeOfSpin(spinId: bigint): Promise<BonusNotice | undefined> {
+    return this.#notices.find(spinId);
+  }
+}
+
+const noticeOfRow = (row: NoticeRow, isTrigger: boolean): BonusNotice => ({
+  eventId: row.event_id,
+  tierLevel: row.tier_level,
+  tierName: row.tier_name,
+  paidMicros: safe(row.paid_micros),
+  shareMicros: safe(row.share ?? 0n),
+  isTrigger,
+});
+
+/** What these spins notified their players of, by the id of their entry; spins that did not are left out. */
+export async function noticesOfSpins(
+  sql: Sql,
+  spinIds: readonly bigint[],
+): Promise<Map<bigint, BonusNotice>> {
+  const rows = await sql<(NoticeRow & { spin_id: bigint })[]>`
+    SELECT u.spin_id, e.event_id, tier_level, tier_name, paid_micros, s.amount_micros AS share
+    FROM unnest(${arrayOf(spinIds)}::bigint[]) AS u(spin_id)
+      LEFT JOIN communal_shares s ON s.told_by = u.spin_id
+      JOIN communal_events e ON e.event_id = coalesce(s.event_id, u.spin_id) AND paid_micros > 0`;
+  return new Map(rows.map((row) => [row.spin_id, noticeOfRow(row, row.event_id === row.spin_id)]));
+}

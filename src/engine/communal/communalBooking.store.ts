@@ -1,0 +1,243 @@
+/**
+ * Books what a flush has of communal progressives, in the flush's transaction: counters, budgets, events, shares, and
+ * what was notified. A counter or budget that does not go on where the books stand stops the cell.
+ */
+import { audit } from '../../postgres/auditLog.js';
+import { arrayOf, safe, type Transaction, textArrayOf } from '../../postgres/client.js';
+
+/** What a call changed of a pot. */
+export interface PotChange {
+  readonly noteId: bigint;
+  readonly gameId: number;
+  readonly cause: 'spins' | 'rules' | 'funding';
+  /** The version of the rules; of funding, its intent. */
+  readonly reference: number;
+  readonly progressBefore: number;
+  readonly progress: number;
+  readonly budgetBeforeMicros: number;
+  readonly budgetMicros: number;
+}
+
+export interface BookedEvent {
+  readonly eventId: bigint;
+  readonly gameId: number;
+  readonly version: number;
+  readonly progress: number;
+  readonly tierLevel: number;
+  readonly tierName: string;
+  readonly amountMicros: number;
+  readonly paidMicros: number;
+  readonly winners: number;
+  readonly status: 'PAID' | 'SKIPPED_BUDGET';
+}
+
+export interface BookedShare {
+  readonly entryId: bigint;
+  readonly eventId: bigint;
+  readonly gameId: number;
+  readonly partnerId: number;
+  readonly playerId: string;
+  readonly amountMicros: number;
+  readonly isTrigger: boolean;
+  /** The spin that notified it, where it is notified at once. */
+  readonly notifiedBy: bigint | null;
+}
+
+/** What a flush adds; everything in the order of the outbox. */
+export interface CommunalBooking {
+  readonly changes: readonly PotChange[];
+  readonly events: readonly BookedEvent[];
+  readonly shares: readonly BookedShare[];
+  readonly notified: readonly { readonly shareId: bigint; readonly spinId: bigint }[];
+  /** Sums of the shares by game and day. */
+  readonly days: readonly {
+    gameId: number;
+    partnerId: number;
+    day: string;
+    shares: number;
+    paidMicros: bigint;
+  }[];
+}
+
+/** What the outbox says of a pot does not go on where the books stand. Nothing was written. */
+export class PotError extends Error {}
+
+/** @throws PotError; a unique violation where something is booked already. */
+export async function bookCommunal(tx: Transaction, booking: CommunalBooking): Promise<void> {
+  const { changes, events, shares, notified, days } = booking;
+  for (const gameId of new Set(changes.map((change) => change.gameId))) {
+    await bookPot(
+      tx,
+      gameId,
+      changes.filter((change) => change.gameId === gameId),
+      events,
+    );
+  }
+  if (events.length > 0) {
+    await tx`
+      INSERT INTO communal_events (event_id, game_id, version, progress, tier_level, tier_name, amount_micros, paid_micros,
+        winners, status)
+      SELECT * FROM unnest(${arrayOf(events.map((e) => e.eventId))}::bigint[], ${arrayOf(events.map((e) => e.gameId))}::int[],
+        ${arrayOf(events.map((e) => e.version))}::int[], ${arrayOf(events.map((e) => e.progress))}::bigint[],
+        ${arrayOf(events.map((e) => e.tierLevel))}::int[], ${textArrayOf(events.map((e) => e.tierName))}::text[],
+        ${arrayOf(events.map((e) => e.amountMicros))}::bigint[], ${arrayOf(events.map((e) => e.paidMicros))}::bigint[],
+        ${arrayOf(events.map((e) => e.winners))}::int[], ${arrayOf(events.map((e) => e.status))}::text[])`;
+  }
+  if (shares.length > 0) {
+    await tx`
+      INSERT INTO communal_shares (entry_id, event_id, game_id, partner_id, player_id, amount_micros, is_trigger,
+        told_by)
+      SELECT * FROM unnest(${arrayOf(shares.map((s) => s.entryId))}::bigint[], ${arrayOf(shares.map((s) => s.eventId))}::bigint[],
+        ${arrayOf(shares.map((s) => s.gameId))}::int[], ${arrayOf(shares.map((s) => s.partnerId))}::int[],
+        ${textArrayOf(shares.map((s) => s.playerId))}::text[], ${arrayOf(shares.map((s) => s.amountMicros))}::bigint[],
+        ${arrayOf(shares.map((s) => String(s.isTrigger)))}::boolean[],
+        ${arrayOf(shares.map((s) => s.notifiedBy ?? 'NULL'))}::bigint[])`;
+  }
+  if (notified.length > 0) await bookNotified(tx, notified);
+  if (days.length > 0) {
+    await tx`
+      INSERT INTO communal_days AS t (game_id, day, partner_id, shares, paid_micros)
+      SELECT * FROM unnest(${arrayOf(days.map((d) => d.gameId))}::int[], ${arrayOf(days.map((d) => d.day))}::date[],
+        ${arrayOf(days.map((d) => d.partnerId))}::int[], ${arrayOf(days.map((d) => d.shares))}::bigint[],
+        ${arrayOf(days.map((d) => d.paidMicros))}::bigint[])
+      ON CONFLICT (game_id, day) DO UPDATE SET shares = t.shares + excluded.shares,
+        paid_micros = t.paid_micros + excluded.paid_micros`;
+  }
+}
+
+/** Moves a pot along its changes, each of which begins where the one before ended. */
+async function bookPot(
+  tx: Transaction,
+  gameId: number,
+  changes: readonly PotChange[],
+  events: readonly BookedEvent[],
+): Promise<void> {
+  // What nearly every flush has is one statement.
+  if (isOfSpinsOnly(gameId, changes, events) && (await bookSpins(tx, gameId, changes))) return;
+  await bookChanges(tx, gameId, changes, events);
+}
+
+/** No rules and no funding are among the changes, and they fit together. */
+function isOfSpinsOnly(
+  gameId: number,
+  changes: readonly PotChange[],
+  events: readonly BookedEvent[],
+): boolean {
+  const paid = events.reduce((sum, event) => sum + (event.gameId === gameId ? event.paidMicros : 0), 0);
+  const drop = changes[0]!.budgetBeforeMicros - changes.at(-1)!.budgetMicros;
+  return (
+    paid === drop &&
+    changes.every((change, i) => {
+      const before = changes[i - 1];
+      const goesOn =
+        before === undefined ||
+        (before.progress === change.progressBefore && before.budgetMicros === change.budgetBeforeMicros);
+      return change.cause === 'spins' && goesOn;
+    })
+  );
+}
+
+/** @returns false where the books do not stand where the changes begin: nothing was done */
+async function bookSpins(tx: Transaction, gameId: number, changes: readonly PotChange[]): Promise<boolean> {
+  const first = changes[0]!;
+  const last = changes.at(-1)!;
+  const rows = await tx`
+    UPDATE communal_pots SET progress = ${last.progress}, budget_micros = ${last.budgetMicros}, noted_to = ${last.noteId}
+    WHERE game_id = ${gameId} AND progress = ${first.progressBefore} AND budget_micros = ${first.budgetBeforeMicros}
+    RETURNING 1`;
+  return rows.length === 1;
+}
+
+/** @throws PotError where a change does not begin where the books stand. */
+async function bookChanges(
+  tx: Transaction,
+  gameId: number,
+  changes: readonly PotChange[],
+  events: readonly BookedEvent[],
+): Promise<void> {
+  const [row] = await tx<{ version: number; progress: bigint; budget_micros: bigint }[]>`
+    SELECT version, progress, budget_micros FROM communal_pots WHERE game_id = ${gameId} FOR UPDATE`;
+  let at = { progress: safe(row?.progress ?? 0n), budgetMicros: safe(row?.budget_micros ?? 0n) };
+  let version = row?.version ?? 0;
+  let paid = events.reduce(
+    (sum, event) => (event.gameId === gameId ? sum + BigInt(event.paidMicros) : sum),
+    0n,
+  );
+  for (const change of changes) {
+    const isNext = change.progressBefore === at.progress && change.budgetBeforeMicros === at.budgetMicros;
+    if (!isNext) {
+      throw new PotError(
+        `the pot of game ${gameId} goes on at ${change.progressBefore} spins and ${change.budgetBeforeMicros} micro-USD, ` +
+          `the books stand at ${at.progress} and ${at.budgetMicros}`,
+      );
+    }
+    at = change;
+    if (change.cause === 'spins') paid -= BigInt(change.budgetBeforeMicros - change.budgetMicros);
+    else if (change.cause === 'rules') {
+      version = change.reference;
+      await tx`
+        UPDATE communal_rules SET in_force_from = ${change.noteId}
+        WHERE game_id = ${gameId} AND version = ${change.reference} AND in_force_from IS NULL`;
+    } else await bookFunding(tx, change);
+  }
+  if (paid !== 0n)
+    throw new PotError(`the events of game ${gameId} paid ${paid} micro-USD more than its budget`);
+  const newest = changes.at(-1)!;
+  await tx`
+    INSERT INTO communal_pots AS t (game_id, version, progress, budget_micros, recency_from, noted_to)
+    VALUES (${gameId}, ${version}, ${at.progress}, ${at.budgetMicros},
+      (SELECT min(in_force_from) FROM communal_rules WHERE game_id = ${gameId} AND (rules->>'enabled')::boolean),
+      ${newest.noteId})
+    ON CONFLICT (game_id) DO UPDATE SET version = excluded.version, progress = excluded.progress,
+      budget_micros = excluded.budget_micros, recency_from = coalesce(t.recency_from, excluded.recency_from),
+      noted_to = excluded.noted_to`;
+}
+
+async function bookFunding(tx: Transaction, change: PotChange): Promise<void> {
+  const rows = await tx`
+    UPDATE communal_fundings SET note_id = ${change.noteId}, budget_micros = ${change.budgetMicros}
+    WHERE game_id = ${change.gameId} AND funding_id = ${change.reference} AND note_id IS NULL
+      AND amount_micros = ${change.budgetMicros - change.budgetBeforeMicros} RETURNING 1`;
+  if (rows.length === 1 || (await bookWithdrawn(tx, change))) return;
+  throw new PotError(
+    `the funding ${change.reference} of game ${change.gameId} is booked with another amount`,
+  );
+}
+
+/**
+ * Books a funding that took effect although it is not on record. Redis has it in the budget, so the books must have it, too.
+ * @returns false where the number is on record: nothing was done.
+ */
+async function bookWithdrawn(tx: Transaction, change: PotChange): Promise<boolean> {
+  const { gameId, reference, noteId, budgetMicros, budgetBeforeMicros } = change;
+  const known = await tx`
+    SELECT 1 FROM communal_fundings WHERE game_id = ${gameId} AND funding_id = ${reference} LIMIT 1`;
+  if (known.length > 0) return false;
+  const amountMicros = budgetMicros - budgetBeforeMicros;
+  const requestId = `late:${reference}`;
+  const reason = 'Took effect after it had been refused';
+  await tx`
+    INSERT INTO communal_fundings (game_id, request_id, funding_id, amount_micros, reason, note_id, budget_micros)
+    OVERRIDING SYSTEM VALUE
+    VALUES (${gameId}, ${requestId}, ${reference}, ${amountMicros}, ${reason}, ${noteId}, ${budgetMicros})`;
+  await audit(tx, {
+    actor: 'worker',
+    action: 'communal.fund.late',
+    subject: `game:${gameId}`,
+    after: { requestId, amountMicros, reason },
+  });
+  return true;
+}
+
+async function bookNotified(
+  tx: Transaction,
+  notified: readonly { readonly shareId: bigint; readonly spinId: bigint }[],
+): Promise<void> {
+  const rows = await tx`
+    UPDATE communal_shares SET told_by = u.spin_id
+    FROM unnest(${arrayOf(notified.map((t) => t.shareId))}::bigint[], ${arrayOf(notified.map((t) => t.spinId))}::bigint[])
+      AS u(share_id, spin_id)
+    WHERE entry_id = u.share_id AND told_by IS NULL RETURNING 1`;
+  if (rows.length !== notified.length)
+    throw new PotError('a share was notified that was notified before, or that is not booked');
+}

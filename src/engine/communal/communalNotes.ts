@@ -1,0 +1,69 @@
+/** Gathers from the outbox what a flush books of communal progressives (postgres/communalBooking.ts). */
+import { readId, readSafeInt64 } from '../../domain/layout.js';
+import { SHARE_TEXT } from '../../domain/layouts.js';
+import { readNote } from '../redis/communalRecords.js';
+import { OUTBOX } from '../redis/records.js';
+import type { CommunalBooking } from './communalBooking.store.js';
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] extends readonly (infer Item)[] ? Item[] : T[K] };
+
+const nothing = () => ({
+  changes: [] as Mutable<CommunalBooking>['changes'],
+  events: [] as Mutable<CommunalBooking>['events'],
+  shares: [] as Mutable<CommunalBooking>['shares'],
+  notified: [] as Mutable<CommunalBooking>['notified'],
+  days: [] as Mutable<CommunalBooking>['days'],
+});
+
+export class CommunalNotes {
+  #booking = nothing();
+  #isEmpty = true;
+
+  /** Begins a flush. */
+  begin(): void {
+    if (!this.#isEmpty) this.#booking = nothing();
+    this.#isEmpty = true;
+  }
+
+  /** Undefined: there is nothing. */
+  get booking(): CommunalBooking | undefined {
+    return this.#isEmpty ? undefined : this.#booking;
+  }
+
+  /** Takes the note at a place of a batch. @throws RangeError where it is of no known type. */
+  note(batch: Buffer, at: number, payloadAt: number, end: number): void {
+    this.#isEmpty = false;
+    const note = readNote(batch.subarray(payloadAt, end));
+    const gameId = batch.readUInt32LE(at + OUTBOX.gameId);
+    const { changes, events, notified } = this.#booking;
+    if (note.type === 'state') changes.push({ ...note, noteId: readId(batch, at + OUTBOX.id), gameId });
+    else if (note.type === 'event') events.push({ ...note, gameId });
+    else notified.push(note);
+  }
+
+  /** Takes the share at a place of a batch. @param eventAt where its event's id is, and whether its player fired it */
+  share(batch: Buffer, at: number, eventAt: number, partnerId: number, playerId: string, day: string): void {
+    this.#isEmpty = false;
+    const { shares, days } = this.#booking;
+    const gameId = batch.readUInt32LE(at + OUTBOX.gameId);
+    const amountMicros = readSafeInt64(batch, at + OUTBOX.creditMicros);
+    const { eventId, isTrigger: trigger } = SHARE_TEXT.read(batch, eventAt);
+    const isTrigger = trigger === 1;
+    shares.push({
+      entryId: readId(batch, at + OUTBOX.id),
+      eventId,
+      gameId,
+      partnerId,
+      playerId,
+      amountMicros,
+      isTrigger,
+      notifiedBy: isTrigger ? eventId : null,
+    });
+    const sum = days.find((each) => each.gameId === gameId && each.day === day);
+    if (sum === undefined) days.push({ gameId, partnerId, day, shares: 1, paidMicros: BigInt(amountMicros) });
+    else {
+      sum.shares++;
+      sum.paidMicros += BigInt(amountMicros);
+    }
+  }
+}

@@ -1,0 +1,189 @@
+/** What a rebuild of Redis reads of communal progressives. */
+import { type CommunalRules, RECENCY_MAX } from '../../domain/communal.js';
+import { entryCellSql } from '../../domain/entryId.js';
+import { audit } from '../../postgres/auditLog.js';
+import { arrayOf, raw, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import { inScope, type Scope } from '../cells/cells.store.js';
+
+/** A pot as it is booked, under the newest rules that are on record. */
+export interface RecoveredPot {
+  readonly gameId: number;
+  readonly partnerId: number;
+  readonly version: number;
+  readonly rules: CommunalRules;
+  readonly remembersPlayers: boolean;
+  readonly progress: number;
+  readonly budgetMicros: number;
+  /** The newest spin of each player that it remembers, as of the checkpoint ({@link checkpointRecency}). */
+  readonly recent: readonly { readonly playerId: string; readonly spinId: bigint }[];
+  /** Players who spin after this id are remembered; undefined: none are. */
+  readonly recencyFrom: bigint | undefined;
+}
+
+/** Some of the games have a communal progressive, or had one. */
+export async function hasPots(sql: Sql, scope: Scope): Promise<boolean> {
+  const rows = await sql`
+    SELECT 1 FROM communal_pots JOIN games USING (game_id) JOIN partners USING (partner_id) WHERE ${inScope(scope)} LIMIT 1`;
+  return rows.length > 0;
+}
+
+/**
+ * Decides the rules that are on record and not booked. Part of the transaction that begins a recovery, or moves a partner: no
+ * call that is still under way can put them in force any more. Rules that were answered as in force hold in the next epoch,
+ * since Redis may have lost them. Rules that were never confirmed to anybody are withdrawn, in writing.
+ */
+export async function adoptRules(tx: Transaction, scope: Scope, cursorId: bigint): Promise<void> {
+  await withdrawUnconfirmed(tx, scope);
+  const rows = await tx<{ game_id: number; version: number; resets: boolean; is_enabled: boolean }[]>`
+    SELECT game_id, max(version) AS version, bool_or(resets_progress) AS resets,
+      bool_or((rules->>'enabled')::boolean) AS is_enabled
+    FROM communal_rules r JOIN games USING (game_id) JOIN partners USING (partner_id)
+    WHERE ${inScope(scope)} AND in_force_from IS NULL
+      AND version > (SELECT coalesce(max(version), 0) FROM communal_pots p WHERE p.game_id = r.game_id)
+    GROUP BY game_id`;
+  for (const row of rows) {
+    await tx`
+      UPDATE communal_rules SET in_force_from = ${cursorId} WHERE game_id = ${row.game_id} AND version <= ${row.version} AND in_force_from IS NULL`;
+    await tx`
+      INSERT INTO communal_pots AS t (game_id, version, progress, budget_micros, recency_from, noted_to)
+      VALUES (${row.game_id}, ${row.version}, 0, 0,
+        CASE WHEN ${row.is_enabled}::boolean THEN ${cursorId}::bigint END, 0)
+      ON CONFLICT (game_id) DO UPDATE SET version = excluded.version,
+        progress = CASE WHEN ${row.resets}::boolean THEN 0 ELSE t.progress END,
+        recency_from = coalesce(t.recency_from, excluded.recency_from)`;
+  }
+}
+
+async function withdrawUnconfirmed(tx: Transaction, scope: Scope): Promise<void> {
+  const withdrawn = await tx<{ game_id: number; version: number }[]>`
+    DELETE FROM communal_rules r USING games JOIN partners USING (partner_id)
+    WHERE r.game_id = games.game_id AND ${inScope(scope)} AND in_force_from IS NULL AND confirmed_at IS NULL
+      AND version > (SELECT coalesce(max(version), 0) FROM communal_pots p WHERE p.game_id = r.game_id)
+    RETURNING r.game_id, version`;
+  for (const { game_id: gameId, version } of withdrawn)
+    await audit(tx, {
+      actor: 'worker',
+      action: 'communal.set.refused',
+      subject: `game:${gameId}`,
+      before: { version },
+    });
+}
+
+export async function potsOf(sql: Sql | Transaction, scope: Scope): Promise<RecoveredPot[]> {
+  const pots = await sql<
+    {
+      game_id: number;
+      partner_id: number;
+      version: number;
+      rules: CommunalRules;
+      recency_from: bigint | null;
+      progress: bigint;
+      budget_micros: bigint;
+    }[]
+  >`
+    SELECT game_id, partner_id, version, rules, recency_from, progress, budget_micros
+    FROM communal_pots JOIN communal_rules USING (game_id, version) JOIN games USING (game_id)
+      JOIN partners USING (partner_id)
+    WHERE ${inScope(scope)}`;
+  const recent = await sql<{ game_id: number; player_id: string; spin_id: bigint }[]>`
+    SELECT game_id, player_id, spin_id FROM communal_recency JOIN communal_pots USING (game_id) JOIN games USING (game_id)
+      JOIN partners USING (partner_id)
+    WHERE ${inScope(scope)} AND spin_id > recency_from`;
+  return pots.map((row) => ({
+    gameId: row.game_id,
+    partnerId: row.partner_id,
+    version: row.version,
+    rules: row.rules,
+    remembersPlayers: row.recency_from !== null,
+    recencyFrom: row.recency_from ?? undefined,
+    progress: safe(row.progress),
+    budgetMicros: safe(row.budget_micros),
+    recent: recent
+      .filter((each) => each.game_id === row.game_id)
+      .map((each) => ({ playerId: each.player_id, spinId: each.spin_id })),
+  }));
+}
+
+/**
+ * Brings communal_recency up to date with entries of the ledger, a range of ids for each cell; part of the transaction of a
+ * player checkpoint. Keeps the newest players of a game only: no community has more.
+ */
+export async function checkpointRecency(
+  tx: Transaction,
+  oldest: bigint,
+  newest: bigint,
+  [cells, fromIds, toIds]: readonly [string, string, string],
+): Promise<void> {
+  const games = await tx<
+    { game_id: number }[]
+  >`SELECT game_id FROM communal_pots WHERE recency_from IS NOT NULL`;
+  if (games.length === 0) return;
+  const gameIds = arrayOf(games.map((row) => row.game_id));
+  await tx`
+    INSERT INTO communal_recency AS t (game_id, player_id, spin_id)
+    SELECT game_id, player_id, spin_id FROM (
+      SELECT game_id, player_id, max(entry_id) AS spin_id,
+        row_number() OVER (PARTITION BY game_id ORDER BY max(entry_id) DESC) AS place
+      FROM ledger JOIN unnest(${cells}::int[], ${fromIds}::bigint[], ${toIds}::bigint[]) AS c(cell, from_id, to_id)
+        ON ${raw(entryCellSql('entry_id'))} = c.cell AND entry_id BETWEEN c.from_id AND c.to_id
+      WHERE entry_id BETWEEN ${oldest} AND ${newest} AND kind = 1 AND game_id = ANY(${gameIds}::int[])
+      GROUP BY game_id, player_id) AS n
+    WHERE place <= ${RECENCY_MAX}
+    ON CONFLICT (game_id, player_id) DO UPDATE SET spin_id = excluded.spin_id WHERE excluded.spin_id > t.spin_id`;
+  await keepNewestPlayers(tx, 'communal_recency');
+}
+
+/** Removes whom no community can have any more. */
+export async function keepNewestPlayers(
+  tx: Transaction,
+  table: 'communal_recency' | 'boundary_recency',
+): Promise<void> {
+  await tx`
+    DELETE FROM ${raw(table)} AS t USING (
+      SELECT game_id, player_id, row_number() OVER (PARTITION BY game_id ORDER BY spin_id DESC) AS place
+      FROM ${raw(table)}) AS ranked
+    WHERE ranked.game_id = t.game_id AND ranked.player_id = t.player_id AND place > ${RECENCY_MAX}`;
+}
+
+/** Shares that their players are still to be notified of, oldest first. */
+export async function waitingShares(
+  sql: Sql,
+  scope: Scope,
+): Promise<
+  {
+    partnerId: number;
+    playerId: string;
+    entryId: bigint;
+    eventId: bigint;
+    tierLevel: number;
+    tierName: string;
+    paidMicros: number;
+    shareMicros: number;
+  }[]
+> {
+  const rows = await sql<
+    {
+      partner_id: number;
+      player_id: string;
+      entry_id: bigint;
+      event_id: bigint;
+      tier_level: number;
+      tier_name: string;
+      paid_micros: bigint;
+      share: bigint;
+    }[]
+  >`
+    SELECT partner_id, player_id, entry_id, event_id, tier_level, tier_name, paid_micros, s.amount_micros AS share
+    FROM communal_shares s JOIN communal_events USING (event_id) JOIN partners USING (partner_id)
+    WHERE ${inScope(scope)} AND told_by IS NULL ORDER BY entry_id`;
+  return rows.map((row) => ({
+    partnerId: row.partner_id,
+    playerId: row.player_id,
+    entryId: row.entry_id,
+    eventId: row.event_id,
+    tierLevel: row.tier_level,
+    tierName: row.tier_name,
+    paidMicros: safe(row.paid_micros),
+    shareMicros: safe(row.share),
+  }));
+}

@@ -1,0 +1,110 @@
+/**
+ * Carries out what an operator wants of a communal progressive: first on record (Postgres), then in force (Redis). Funding
+ * happens once for each requestId, for ever (intents.ts).
+ */
+
+import type { Store } from '../../api/server/store.js';
+import type { CommunalRules, PotState } from '../../domain/communal.js';
+import { type IntendedRequest, type IntentOptions, Intents } from '../cells/intents.js';
+import { SPIN_STATUS } from '../redis/statuses.js';
+import type { Funding, FundingIntent } from './communal.store.js';
+import { COMMUNAL_FUND } from './communalFund.js';
+import { COMMUNAL_SET, type CommunalSetRequest } from './communalSet.js';
+
+interface Done {
+  readonly fundingId: number;
+  readonly budgetMicros: number;
+}
+type Refusal = 'short' | 'overflow';
+/** `unconfirmed`: it may be done, or not; the same again finds out. */
+export type Funded = Done | Refusal | 'reused' | 'unconfirmed';
+
+export interface PotKeeperOptions extends IntentOptions {
+  readonly store: Pick<Store, 'communal'>;
+}
+
+const REFUSALS: IntendedRequest<FundingIntent, Done, Refusal>['refusals'] = {
+  [SPIN_STATUS.shortBudget]: ['shortBudget', 'short'],
+  [SPIN_STATUS.overflow]: ['overflow', 'overflow'],
+  [SPIN_STATUS.outboxFull]: ['outboxFull', 'refused'],
+  // The pot is on record, and Redis does not have it: it is being rebuilt, or its rules were never confirmed.
+  [SPIN_STATUS.noBlock]: [undefined, 'refused'],
+};
+
+export class PotKeeper {
+  readonly #options: PotKeeperOptions;
+  readonly #intents: Intents;
+
+  constructor(options: PotKeeperOptions) {
+    this.#options = options;
+    this.#intents = new Intents(options);
+  }
+
+  /**
+   * Puts rules in force. Rules that Redis refused are withdrawn. Those of which nothing is known stay on record: they come in
+   * force with a call that is still under way, or a rebuild or move of the cell withdraws them (postgres/communalRecovery.ts).
+   * @returns where the pot stands; undefined where the store could not confirm it.
+   * @throws what Postgres throws, where nothing was done yet.
+   */
+  async set(
+    actor: string,
+    game: { readonly gameId: number; readonly partnerId: number },
+    rules: CommunalRules,
+    how: { readonly resetsProgress: boolean; readonly reason?: string | undefined },
+  ): Promise<PotState | undefined> {
+    const { store, deadlineMs, onError } = this.#options;
+    const deadline = performance.now() + deadlineMs;
+    const recorded = await store.communal.recordRules(actor, game.gameId, rules, how);
+    const { version, cell } = recorded;
+    const request = { ...game, ...recorded, rules, resetsProgress: how.resetsProgress };
+    try {
+      const outcome = await this.#putInForce(request, deadline);
+      if (typeof outcome === 'object') {
+        await store.communal.confirmRules(game.gameId, version);
+        return outcome;
+      }
+      if (outcome === 'refused') await store.communal.withdrawRules(actor, game.gameId, version);
+    } catch (error) {
+      onError(error, cell);
+    }
+    return undefined;
+  }
+
+  /** @returns `refused`: they never come in force; `unknown`: they may. */
+  async #putInForce(
+    request: Omit<CommunalSetRequest, 'intentId' | 'waitsForLedger' | 'deadline'>,
+    deadline: number,
+  ): Promise<PotState | 'refused' | 'unknown'> {
+    const { store, cells, waitsForLedger } = this.#options;
+    for (;;) {
+      const intentId = await store.communal.nextNumber();
+      const outcome = await cells.execute(COMMUNAL_SET, { ...request, intentId, waitsForLedger, deadline });
+      if (outcome.kind !== 'reply') return outcome.mayHaveRun ? 'unknown' : 'refused';
+      const { status, state } = outcome.reply;
+      if (status === SPIN_STATUS.dealt) return state;
+      if (status === SPIN_STATUS.outboxFull) return 'refused';
+      // Another change of a progressive was refused meanwhile: a new number decides it.
+      if (performance.now() > deadline) return 'refused';
+    }
+  }
+
+  /** @throws what Postgres throws, where nothing was done yet. */
+  async fund(actor: string, partnerId: number, wanted: Funding): Promise<Funded> {
+    const { store, cells, waitsForLedger } = this.#options;
+    const funded = await this.#intents.carryOut<FundingIntent, Done, Refusal>({
+      record: async () => {
+        const intent = await store.communal.recordFunding(actor, wanted);
+        if (typeof intent === 'string') return intent;
+        const { fundingId, budgetMicros } = intent;
+        return budgetMicros === undefined ? { intent } : { done: { fundingId, budgetMicros } };
+      },
+      execute: (intent, deadline) =>
+        cells.execute(COMMUNAL_FUND, { ...intent, partnerId, waitsForLedger, deadline }),
+      doneBy: ({ fundingId }, { afterMicros }) => ({ fundingId, budgetMicros: afterMicros }),
+      withdraw: (intent, refusal) => store.communal.withdrawFunding(actor, intent, refusal),
+      renumber: (intent) => store.communal.renumberFunding(intent),
+      refusals: REFUSALS,
+    });
+    return funded === 'refused' || funded === 'unknown' ? 'unconfirmed' : funded;
+  }
+}

@@ -1,0 +1,48 @@
+/** Removes from the cells that this worker owns what no script needs any more. */
+
+import { PeriodicService } from '../../platform/runtime/periodicService.js';
+import type { EventEmitter } from '../processEvents.js';
+import type { RedisNodes } from '../redis/nodes.js';
+
+const TURN_MS = 60_000;
+/** A front end that sent no batch for this long is gone, and the reply kept for it with it. */
+const OPERATION_KEPT_MS = 3_600_000;
+
+export class Cleanup extends PeriodicService {
+  readonly name = 'cleanup';
+  readonly #nodes: RedisNodes;
+  readonly #cells: () => readonly number[];
+  readonly #events: EventEmitter;
+
+  constructor(nodes: RedisNodes, cells: () => readonly number[], events: EventEmitter) {
+    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
+    this.#nodes = nodes;
+    this.#cells = cells;
+    this.#events = events;
+  }
+
+  /** Does not wait for the turn under way: each of its commands may be the last. */
+  override async stop(): Promise<void> {
+    void super.stop();
+  }
+
+  /** Of a cell that was just taken over. */
+  cleanSoon(cell: number): void {
+    this.clean(cell).catch((error: unknown) => this.onTurnFailed(error));
+  }
+
+  protected async turn(): Promise<void> {
+    await Promise.all(this.#cells().map((cell) => this.clean(cell)));
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    this.#events.emit('TaskFailed', { task: 'cleanup', error });
+  }
+
+  /** Removes the kept replies of front ends that are gone. */
+  async clean(cell: number): Promise<void> {
+    const store = this.#nodes.cell(cell);
+    const nowMs = await store.node.timeMs();
+    await store.forgetOperationsBefore(nowMs - OPERATION_KEPT_MS);
+  }
+}

@@ -1,0 +1,393 @@
+/**
+ * Moves the outboxes of the cells that this worker owns into the ledger.
+ *
+ *   leased ──read after cursor──> entries ──one transaction for all cells: cursors, rows, totals──> committed ──> trim ──> read …
+ *      │                                            │ failed ──> each cell in a transaction of its own:
+ *      │                                            │ failed, or unknown whether it committed
+ *      │                                            └──> read fence and cursor again from Postgres, then go on
+ *      ├── another owner has a higher fence ──> given up
+ *      └── an entry is there already, an index was skipped or dealt twice, or Postgres refuses the data twice in a row
+ *            ──> halted, with an alarm; the other cells go on
+ *
+ * A cell's fault is judged only by a transaction that it had for itself.
+ * Nothing is trimmed that is not committed; what is read again after a crash begins after the committed cursor.
+ */
+import type { NewEvent } from '../../domain/webhook.js';
+import type { OnFailpoint } from '../../platform/failpoints.js';
+import { HEALTHY, type Health, type Service, unhealthy } from '../../platform/runtime/service.js';
+import { isDataFault, isPostgresAway, isUniqueViolation, type Sql } from '../../postgres/client.js';
+import { type CellLease, FencedError, haltCell } from '../cells/cells.store.js';
+import { PotError } from '../communal/communalBooking.store.js';
+import type { EventEmitter } from '../processEvents.js';
+import type { RedisNode } from '../redis/node.js';
+import type { RedisNodes } from '../redis/nodes.js';
+import type { CellRead, OutboxReader } from '../redis/outboxReader.js';
+import { OutrunError } from '../redis/scriptErrors.js';
+import type { BookedIds } from '../requestIds/bookedIds.js';
+import { restMs } from './flushPause.js';
+import { bookEntries, type CellFlush, ProgressError } from './ledger.store.js';
+import { Partitions } from './partitions.js';
+import {
+  consumptionOf,
+  EpochChangedError,
+  newlyOwned,
+  type OwnedCell,
+  type Portion,
+  positionOf,
+  takePortion,
+  transactionsOf,
+} from './portion.js';
+import { type LargeWin, Transcoder } from './transcoder.js';
+import { TRIM_EVERY_MS, Trimmer } from './trimmer.js';
+
+export interface FlusherOptions {
+  /** From one round to the next, where nobody waits for what is booked. */
+  readonly intervalMs: number;
+  /** Somebody waits for every entry. */
+  readonly isAwaited: boolean;
+  readonly events: EventEmitter;
+  /** Payouts above this are large wins, micro-USD; undefined where the partner is not known yet. */
+  readonly largeWinThreshold: (partnerId: number) => number | undefined;
+  /** The events of what may be large wins; they are recorded with the entries. */
+  readonly eventsOf: (wins: readonly LargeWin[]) => Promise<NewEvent[]>;
+  /** Is told the request ids of what is booked. */
+  readonly bookedIds: BookedIds;
+  readonly onFailpoint: OnFailpoint;
+}
+
+const BLOCK_MS = 200;
+const RETRY_MS = 200;
+/** A stop flushes what is left for this long, and waits for the transaction under way for the rest. */
+const FLUSH_AT_STOP_MS = 3000;
+const STOP_TIMEOUT_MS = 5000;
+
+/** The flushes of one node's cells: a node that is away holds up its own cells only. */
+interface NodeLoop {
+  /** The node holds no cell any more. */
+  isOver: boolean;
+  readonly reader: OutboxReader;
+  /** Somebody waits for what is booked: the next flush follows soon. */
+  isAwaited: boolean;
+  /** Trims what was booked. */
+  readonly trimmer: Trimmer;
+  /** How long the last round booked, without the wait for what there is to book. */
+  bookedMs: number;
+  /** Games whose totals it wrote. */
+  games: number;
+  /** The last round found nothing to book. */
+  wasEmpty: boolean;
+}
+
+export class Flusher implements Service {
+  readonly name = 'flusher';
+  readonly stopTimeoutMs = STOP_TIMEOUT_MS;
+  readonly #sql: Sql;
+  readonly #nodes: RedisNodes;
+  readonly #loops = new Map<NodeLoop, Promise<void>>();
+  readonly #openReader: (node: RedisNode) => OutboxReader;
+  readonly #options: FlusherOptions;
+  readonly #owned = new Map<number, OwnedCell>();
+  readonly #partitions: Partitions;
+  #stopping = false;
+  #endLoops: (() => void) | undefined;
+  /** Of the newest flush; undefined: it succeeded. */
+  #problem: string | undefined;
+
+  /** @param openReader of the outboxes of a node */
+  constructor(
+    sql: Sql,
+    nodes: RedisNodes,
+    openReader: (node: RedisNode) => OutboxReader,
+    options: FlusherOptions,
+  ) {
+    this.#sql = sql;
+    this.#partitions = new Partitions(sql);
+    this.#nodes = nodes;
+    this.#openReader = openReader;
+    this.#options = options;
+  }
+
+  async start(): Promise<void> {
+    this.#endLoops = this.#nodes.each((node) => {
+      const reader = this.#openReader(node);
+      const state = { isOver: false, isAwaited: false, bookedMs: 0, games: 0, wasEmpty: false };
+      const loop: NodeLoop = { ...state, reader, trimmer: this.#newTrimmer() };
+      this.#loops.set(loop, this.#run(loop));
+      return () => {
+        loop.isOver = true;
+        this.#loops.delete(loop);
+        reader.close();
+      };
+    });
+  }
+
+  health(): Health {
+    return this.#problem === undefined ? HEALTHY : unhealthy(this.#problem);
+  }
+
+  /**
+   * Takes a cell over; the lease's cursor is where it goes on.
+   * @param token of a cell that nobody deals from any more, as Redis has it
+   */
+  own(lease: CellLease, token?: string): void {
+    const records = new Transcoder(this.#options.largeWinThreshold);
+    this.#options.bookedIds.forget(lease.cell);
+    this.#owned.set(lease.cell, newlyOwned(lease, token, this.#nodes.cell(lease.cell), records));
+  }
+
+  /** How far a cell is booked under a lease; undefined where that was given up. */
+  cursorOf({ cell, fence }: CellLease): bigint | undefined {
+    const owned = this.#owned.get(cell);
+    return owned?.lease.fence === fence ? owned.cursor : undefined;
+  }
+
+  /** Writes no more for a cell. */
+  disown(cell: number): void {
+    this.#options.bookedIds.forget(cell);
+    this.#owned.delete(cell);
+  }
+
+  /** Flushes until the outboxes of all owned cells are empty, then ends; gives up at the deadline. */
+  async stop(): Promise<void> {
+    const deadline = performance.now() + FLUSH_AT_STOP_MS;
+    this.#stopping = true;
+    await Promise.all(this.#loops.values());
+    const loops = [...this.#loops.keys()];
+    await Promise.all(loops.map((loop) => this.#empty(loop, deadline)));
+    await Promise.all(loops.map(({ trimmer }) => trimmer.underWay));
+    this.#endLoops?.();
+  }
+
+  #newTrimmer(): Trimmer {
+    const onFailed = (owned: OwnedCell, error: unknown): void => {
+      if (error instanceof OutrunError) this.#giveUp(owned);
+      this.#report(error, owned.lease.cell);
+    };
+    return new Trimmer({ nodes: this.#nodes, onFailpoint: this.#options.onFailpoint, onFailed });
+  }
+
+  async #empty(loop: NodeLoop, deadline: number): Promise<void> {
+    while (performance.now() < deadline) {
+      try {
+        await this.#round(loop, 0);
+        if (loop.wasEmpty) return;
+      } catch {
+        return;
+      }
+    }
+  }
+
+  async #run(loop: NodeLoop): Promise<void> {
+    while (!this.#stopping && !loop.isOver) {
+      const started = performance.now();
+      let isMore = false;
+      loop.isAwaited = this.#options.isAwaited;
+      try {
+        isMore = await this.#round(loop, BLOCK_MS);
+      } catch (error) {
+        this.#report(error);
+        await pause(RETRY_MS);
+      }
+      const rest = restMs({ ...loop, roundMs: performance.now() - started }, this.#options.intervalMs);
+      // None while there is more than one read takes: after an outage the backlog must shrink.
+      if (rest > 0 && !isMore && !this.#stopping) await pause(rest);
+    }
+  }
+
+  /**
+   * Reads and books what there is, once, all cells of a node together.
+   * @param waitMs how long to wait while there is nothing to read; 0: not at all
+   * @returns whether there is more to be booked at once
+   */
+  async #round(loop: NodeLoop, waitMs: number): Promise<boolean> {
+    const { reader } = loop;
+    const now = performance.now();
+    loop.bookedMs = 0;
+    loop.games = 0;
+    const cells = [...this.#owned.values()].filter(
+      ({ store, notBefore }) => store.node === reader.node && notBefore <= now,
+    );
+    // After a restart the two connections may lead to different servers for a moment.
+    if (cells.length === 0 || !reader.isAtNode) {
+      await pause(20);
+      loop.wasEmpty = true;
+      return false;
+    }
+    const { trimmer } = loop;
+    await trimmer.underWay;
+    if (trimmer.isDue(loop.isAwaited)) await trimmer.trim(cells);
+    const isTrimmed = cells.every(({ untrimmed }) => untrimmed === undefined);
+    const read = await reader.read(
+      cells.map(positionOf),
+      isTrimmed ? waitMs : Math.min(waitMs, TRIM_EVERY_MS),
+    );
+    const readAt = performance.now();
+    const byCell = new Map(cells.map((owned) => [owned.lease.cell, owned]));
+    const prepared = read.cells.map((each) => this.#prepare(byCell.get(each.cell)!, each));
+    const portions = (await Promise.all(prepared)).filter((portion) => portion !== undefined);
+    const areBooked = await Promise.all(
+      transactionsOf(portions).map((together) => this.#book(loop, together)),
+    );
+    loop.bookedMs = performance.now() - readAt;
+    loop.games = portions.reduce((sum, { flush }) => sum + flush.totals.games.length, 0);
+    loop.wasEmpty = read.cells.length === 0;
+    // Beside the rest; done before the next read.
+    if (loop.wasEmpty || trimmer.isDue(loop.isAwaited)) void trimmer.trim(cells);
+    // What was left over is read again at once.
+    return read.isMore || areBooked.includes(false) || portions.some(({ isAll }) => !isAll);
+  }
+
+  /** Gathers what is booked next of a cell. Undefined where that failed. */
+  async #prepare(owned: OwnedCell, { batches, isOfEpoch }: CellRead): Promise<Portion | undefined> {
+    const { lease } = owned;
+    try {
+      this.#options.onFailpoint('flush.read');
+      if (!isOfEpoch) throw new EpochChangedError(lease.cell);
+      const portion = await takePortion(owned, batches, this.#options.eventsOf);
+      return this.#owned.get(lease.cell) === owned ? portion : undefined;
+    } catch (error) {
+      await this.#failed(owned, error);
+      return undefined;
+    }
+  }
+
+  /**
+   * Books portions of different cells in one transaction.
+   * @returns false where that failed, and each cell is to be booked alone at once. True also where a cell alone failed: it is
+   *   tried again later
+   */
+  async #book(loop: NodeLoop, portions: readonly Portion[]): Promise<boolean> {
+    const { onFailpoint, events } = this.#options;
+    const started = performance.now();
+    try {
+      for (const { days } of portions) for (const day of days) await this.#partitions.ensure(day);
+      const flushes = portions.map(({ flush }) => flush);
+      const { deliveries, isAwaited } = await bookEntries(this.#sql, flushes, onFailpoint);
+      onFailpoint('flush.committed');
+      for (const { owned, flush, addedBytesAndEntries } of portions) {
+        owned.cursor = flush.cursor.to;
+        this.#keepIds(owned, flush);
+        owned.hasDataFault = false;
+        owned.isAlone = false;
+        owned.untrimmed = addedBytesAndEntries;
+      }
+      loop.isAwaited ||= isAwaited;
+      this.#problem = undefined;
+      const seconds = (performance.now() - started) / 1000;
+      events.emit('FlushCommitted', { cells: portions.length, seconds });
+      if (deliveries > 0) events.emit('EventsRecorded', { deliveries });
+      this.#nodes.pipelined(() => {
+        for (const portion of portions) this.#announceCommitted(portion);
+      });
+      return true;
+    } catch (error) {
+      return this.#notBooked(portions, error);
+    }
+  }
+
+  /** Of a cell that was given up meanwhile nothing is kept: nobody would take it. */
+  #keepIds(owned: OwnedCell, { cursor: { from, to } }: CellFlush): void {
+    const { cell } = owned.lease;
+    if (this.#owned.get(cell) === owned)
+      this.#options.bookedIds.add(cell, from, to, owned.records.requestIds);
+  }
+
+  #announceCommitted({ owned, flush, entries, oldestMs }: Portion): void {
+    const { events } = this.#options;
+    const { lease } = owned;
+    const { cursor, totals, communal } = flush;
+    events.emit('CursorAdvanced', { lease, cursor: cursor.to });
+    const fired = communal?.events ?? [];
+    if (fired.length > 0) events.emit('CommunalEventsBooked', { events: fired });
+    events.emit('LedgerCommitted', {
+      cell: lease.cell,
+      from: cursor.from,
+      to: cursor.to,
+      games: totals.games,
+      rounds: totals.rounds,
+      entries,
+      lagSeconds: Math.max(0, Date.now() - oldestMs) / 1000,
+    });
+    events.emit('OutcomesConsumed', { cell: lease.cell, games: totals.progress.map(consumptionOf) });
+  }
+
+  /** Of several cells nobody knows whose fault it was. */
+  async #notBooked(portions: readonly Portion[], error: unknown): Promise<boolean> {
+    const [first, ...others] = portions as [Portion, ...Portion[]];
+    if (others.length === 0) {
+      await this.#failed(first.owned, error);
+      return true;
+    }
+    this.#partitions.forget();
+    this.#report(error);
+    for (const { owned } of portions) {
+      owned.isAlone = true;
+      if (isPostgresAway(error)) owned.notBefore = performance.now() + RETRY_MS;
+    }
+    return false;
+  }
+
+  async #failed(owned: OwnedCell, error: unknown): Promise<void> {
+    const { cell } = owned.lease;
+    // A partition that is missing in a Postgres that was put back fails so, too: the second time it was made anew.
+    const isRefused = isDataFault(error) && owned.hasDataFault;
+    const isOutOfStep = error instanceof ProgressError || error instanceof PotError;
+    if (isOutOfStep || isUniqueViolation(error) || isRefused) {
+      this.#giveUp(owned);
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#options.events.emit('CellHalted', { cell, reason });
+      await haltCell(this.#sql, cell, reason).catch((again: unknown) => this.#report(again, cell));
+      return;
+    }
+    if (error instanceof EpochChangedError) {
+      this.#report(error, cell);
+      this.#giveUp(owned);
+      return;
+    }
+    if (error instanceof FencedError) {
+      // Either another worker has the cell, or a commit of ours whose answer was lost moved the cursor.
+      await this.#readAgain(owned, error).catch((again: unknown) => this.#report(again, cell));
+      return;
+    }
+    owned.hasDataFault = isDataFault(error);
+    this.#partitions.forget();
+    this.#report(error, cell);
+    owned.notBefore = performance.now() + RETRY_MS;
+  }
+
+  async #readAgain(owned: OwnedCell, cause: unknown): Promise<void> {
+    const { cell, fence } = owned.lease;
+    const [row] = await this.#sql<{ fence: bigint; cursor_id: bigint }[]>`
+      SELECT fence, cursor_id FROM cells WHERE cell = ${cell}`;
+    if (row !== undefined && row.fence === fence && row.cursor_id > owned.cursor) {
+      owned.cursor = row.cursor_id;
+      owned.untrimmed = true;
+      this.#options.events.emit('CursorAdvanced', { lease: owned.lease, cursor: owned.cursor });
+      this.#options.events.emit('CommitFoundLater', { cell });
+    } else {
+      this.#report(cause, cell);
+      this.#giveUp(owned);
+    }
+  }
+
+  /** Writes no more under this lease; under a newer one that came meanwhile it goes on. */
+  #giveUp(owned: OwnedCell): void {
+    const { cell } = owned.lease;
+    if (this.#owned.get(cell) !== owned) return;
+    this.#options.bookedIds.forget(cell);
+    this.#owned.delete(cell);
+    this.#options.events.emit('CellGivenUp', { cell });
+  }
+
+  /** @param cell undefined: no cell's flush could begin. */
+  #report(error: unknown, cell?: number): void {
+    this.#problem = error instanceof Error ? error.message : String(error);
+    this.#options.events.emit('TaskFailed', {
+      task: 'flush',
+      error,
+      ...(cell === undefined ? {} : { cell }),
+    });
+  }
+}
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

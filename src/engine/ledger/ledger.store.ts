@@ -1,0 +1,263 @@
+/**
+ * The ledger: written by COPY in one transaction with the cursors of the cells, and read back by entry id.
+ * Each entry names the one before. Openings and spins are numbered 1, 2, 3, …; an adjustment has the number of the entry before it.
+ * Only each 64th has an index entry, so that booking a spin costs one index; a page of history starts there (playerHistory.ts).
+ */
+import type { GameType } from '../../domain/games/kindOfGame.js';
+import type { NewEvent } from '../../domain/webhook.js';
+import { nextChange } from '../../postgres/auditLog.js';
+import { arrayOf, lockingWithin, raw, type Sql, type Transaction, together } from '../../postgres/client.js';
+import { recordEvents } from '../../postgres/partnerEvents.js';
+import { bookRounds, type RoundEntry } from '../blackjack/rounds.store.js';
+import {
+  type AdjustmentDay,
+  addAdjustmentDays,
+  type BookedAdjustment,
+  noteAdjustments,
+} from '../cells/adjustments.store.js';
+import { type CursorMove, moveCursors } from '../cells/cells.store.js';
+import { bookCommunal, type CommunalBooking } from '../communal/communalBooking.store.js';
+import { closeRaffles, noteTickets, type Ticket } from '../raffles/raffles.store.js';
+import { addVoids } from '../recovery/positions.store.js';
+import { COPY_LEDGER } from './ledgerRow.store.js';
+import { noteLargeWins } from './significantEvents.store.js';
+
+/** Spins of a game on a day. */
+export interface FlushedGameDay {
+  readonly gameId: number;
+  readonly partnerId: number;
+  readonly day: string;
+  readonly spins: number;
+  readonly wageredMicros: bigint;
+  readonly paidMicros: bigint;
+}
+
+/** What a flush books of one cell. */
+export interface CellFlush {
+  readonly cursor: CursorMove;
+  /** Of a CopyWriter (ledgerRow.ts). */
+  readonly rows: Buffer;
+  readonly totals: FlushTotals;
+  /** The tickets among the entries, of these raffles. */
+  readonly ticketsOf: (raffles: ReadonlySet<number>) => readonly Ticket[];
+  /** The adjustments among the entries. */
+  readonly adjustments: readonly BookedAdjustment[];
+  readonly events: readonly NewEvent[];
+  readonly communal: CommunalBooking | undefined;
+}
+
+/** What a flush adds to the other side of the books. */
+export interface FlushTotals {
+  games: FlushedGameDay[];
+  /** Forced spins, which are in no total of their games. */
+  sandbox: FlushedGameDay[];
+  openings: { partnerId: number; day: string; players: number; openedMicros: bigint }[];
+  adjustments: AdjustmentDay[];
+  /** Per game: the first index of this flush, the one after its last, and how many between them are voided, not dealt. */
+  progress: { gameId: number; fromIndex: number; toIndex: number; voided: number }[];
+  /** Indices that are voided, the last one exclusive, in their order. */
+  rotations: readonly { entryId: bigint; gameId: number; fromIndex: number; toIndex: number }[];
+  /** Entries of rounds, in their order. */
+  rounds: readonly RoundEntry[];
+}
+
+/**
+ * The ledger and the counter of a game or the record of a round disagree: an outcome was dealt twice or skipped, or a step was.
+ * Nothing was written.
+ */
+export class ProgressError extends Error {}
+
+/** The steps of a flush's transaction. */
+export type FlushStep =
+  | 'flush.cursor-moved'
+  | 'flush.rows-copied'
+  | 'flush.communal-booked'
+  | 'flush.totals-added';
+
+/**
+ * Books entries, totals, cursors and the events of the entries of some cells in one transaction.
+ * @param sql pipelined: what nearly every flush has takes one round trip beside BEGIN and COMMIT
+ * @returns how many deliveries of events were recorded, and whether somebody waits for what was booked ({@link NOTES}).
+ * @throws FencedError where a cell has another owner; ProgressError; PotError; a unique violation where an entry is there
+ *   already. Nothing is written then, of no cell.
+ */
+export async function bookEntries(
+  sql: Sql,
+  flushes: readonly CellFlush[],
+  onFailpoint: (step: FlushStep) => void,
+): Promise<{ deliveries: number; isAwaited: boolean }> {
+  const totals = joined(flushes.map((flush) => flush.totals));
+  return sql.begin(async (tx) => {
+    const [, , raffles] = await together([
+      moveCursors(
+        tx,
+        flushes.map(({ cursor }) => cursor),
+      ).then(() => onFailpoint('flush.cursor-moved')),
+      tx
+        .copy(COPY_LEDGER, Buffer.concat([COPY_HEAD, ...flushes.map(({ rows }) => rows), COPY_END]))
+        .then(() => onFailpoint('flush.rows-copied')),
+      addTotals(tx, totals),
+    ]);
+    let isAwaited = false;
+    for (const note of Object.values(NOTES))
+      if (await note(tx, { flushes, totals, raffles, onFailpoint })) isAwaited = true;
+    const adjustments = flushes.flatMap((flush) => flush.adjustments);
+    if (adjustments.length > 0) await noteAdjustments(tx, adjustments);
+    onFailpoint('flush.totals-added');
+    const events = flushes.flatMap((flush) => flush.events);
+    await noteLargeWins(tx, events);
+    return { deliveries: await recordEvents(tx, events), isAwaited };
+  });
+}
+
+/** What was booked of the entries of a flush before notes are taken of it. */
+interface Booked {
+  readonly flushes: readonly CellFlush[];
+  readonly totals: FlushTotals;
+  readonly raffles: ReadonlySet<number>;
+  readonly onFailpoint: (step: FlushStep) => void;
+}
+
+/** What a flush notes of the games of each kind, beside rows and totals. Each gives whether somebody waits for it. */
+const NOTES: { readonly [T in GameType]: (tx: Transaction, booked: Booked) => Promise<boolean> } = {
+  // Only slots have communal progressives.
+  async slot(tx, { flushes, onFailpoint }) {
+    const communal = flushes.flatMap((flush) => flush.communal ?? []);
+    if (communal.length === 0) return false;
+    await bookCommunal(tx, joined(communal));
+    onFailpoint('flush.communal-booked');
+    return false;
+  },
+  async raffle(tx, { flushes, raffles }) {
+    if (raffles.size === 0) return false;
+    await noteTickets(
+      tx,
+      flushes.flatMap(({ ticketsOf }) => ticketsOf(raffles)),
+    );
+    return true;
+  },
+  async blackjack(tx, { totals: { rounds } }) {
+    if (rounds.length === 0) return false;
+    const faults = await bookRounds(tx, rounds);
+    if (faults.length > 0) throw new ProgressError(faults.join('; '));
+    return true;
+  },
+};
+
+/** The lists of all parts, member by member. */
+function joined<Lists extends { readonly [Name in keyof Lists]: readonly unknown[] }>(
+  parts: readonly Lists[],
+): Lists {
+  const [first] = parts as [Lists];
+  if (parts.length === 1) return first;
+  const names = Object.keys(first) as (keyof Lists)[];
+  return Object.fromEntries(
+    names.map((name) => [name, parts.flatMap((part) => part[name])]),
+  ) as unknown as Lists;
+}
+
+async function addGameDays(
+  tx: Transaction,
+  table: 'game_days' | 'sandbox_days',
+  days: readonly FlushedGameDay[],
+): Promise<void> {
+  await tx`
+    INSERT INTO ${raw(table)} AS t (game_id, day, partner_id, spins, wagered_micros, paid_micros)
+    SELECT * FROM unnest(${arrayOf(days.map((g) => g.gameId))}::int[], ${arrayOf(days.map((g) => g.day))}::date[],
+      ${arrayOf(days.map((g) => g.partnerId))}::int[], ${arrayOf(days.map((g) => g.spins))}::bigint[],
+      ${arrayOf(days.map((g) => g.wageredMicros))}::numeric[], ${arrayOf(days.map((g) => g.paidMicros))}::numeric[])
+    ON CONFLICT (game_id, day) DO UPDATE SET spins = t.spins + excluded.spins,
+      wagered_micros = t.wagered_micros + excluded.wagered_micros, paid_micros = t.paid_micros + excluded.paid_micros`;
+}
+
+/** @returns which of the games are raffles. */
+async function addTotals(tx: Transaction, totals: FlushTotals): Promise<ReadonlySet<number>> {
+  const { games, sandbox, openings, adjustments, progress, rotations } = totals;
+  const [raffles] = await together([
+    progress.length > 0 ? moveProgress(tx, progress) : Promise.resolve([]),
+    ...(sandbox.length > 0 ? [addGameDays(tx, 'sandbox_days', sandbox)] : []),
+    ...(games.length > 0 ? [addGameDays(tx, 'game_days', games)] : []),
+    ...(rotations.length > 0 ? [addVoids(tx, rotations)] : []),
+    ...(openings.length > 0 ? [addOpenings(tx, openings)] : []),
+    ...(adjustments.length > 0 ? [addAdjustmentDays(tx, adjustments)] : []),
+  ]);
+  const soldOut = raffles.filter(({ isSoldOut }) => isSoldOut).map(({ gameId }) => gameId);
+  if (soldOut.length > 0) await closeRaffles(tx, await nextChange(tx), soldOut);
+  return new Set(raffles.map(({ gameId }) => gameId));
+}
+
+/** @returns the raffles among the games: only a finite supply has a pool size, closes with its last outcome, and binds request ids for ever. */
+async function moveProgress(
+  tx: Transaction,
+  progress: FlushTotals['progress'],
+): Promise<{ gameId: number; isSoldOut: boolean }[]> {
+  const rows = await tx<{ game_id: number; next_index: bigint; pool_size: number | null }[]>`
+    INSERT INTO game_progress AS t (game_id, next_index)
+    SELECT u.game_id, u.to_index FROM unnest(${arrayOf(progress.map((g) => g.gameId))}::int[],
+      ${arrayOf(progress.map((g) => g.fromIndex))}::bigint[], ${arrayOf(progress.map((g) => g.toIndex))}::bigint[]) AS u(game_id, from_index, to_index)
+    WHERE u.from_index = coalesce((SELECT p.next_index FROM game_progress p WHERE p.game_id = u.game_id), 0)
+    ON CONFLICT (game_id) DO UPDATE SET next_index = excluded.next_index
+    RETURNING game_id, next_index, (SELECT pool_size FROM raffles r WHERE r.game_id = t.game_id) AS pool_size`;
+  if (rows.length !== progress.length) {
+    const booked = new Set(rows.map((row) => row.game_id));
+    const wrong = progress.filter((g) => !booked.has(g.gameId));
+    throw new ProgressError(
+      wrong.map((g) => `game ${g.gameId}: index ${g.fromIndex} is not the next one of the ledger`).join('; '),
+    );
+  }
+  return rows
+    .filter((row) => row.pool_size !== null)
+    .map((row) => ({ gameId: row.game_id, isSoldOut: row.next_index === BigInt(row.pool_size!) }));
+}
+
+async function addOpenings(tx: Transaction, openings: FlushTotals['openings']): Promise<void> {
+  await tx`
+    INSERT INTO opening_days AS t (partner_id, day, players, opened_micros)
+    SELECT * FROM unnest(${arrayOf(openings.map((o) => o.partnerId))}::int[], ${arrayOf(openings.map((o) => o.day))}::date[],
+      ${arrayOf(openings.map((o) => o.players))}::bigint[], ${arrayOf(openings.map((o) => o.openedMicros))}::numeric[])
+    ON CONFLICT (partner_id, day) DO UPDATE SET players = t.players + excluded.players,
+      opened_micros = t.opened_micros + excluded.opened_micros`;
+}
+
+/** A partition is tried again later, and whoever waits behind it goes on. */
+const PARTITION_LOCK_TIMEOUT_MS = 2000;
+
+const partitionName = (day: string): string => `ledger_${day.replaceAll('-', '')}`;
+
+/** Those of some UTC days, such as 2026-11-22, that have a partition. */
+export async function partitionDays(sql: Sql, days: readonly string[]): Promise<ReadonlySet<string>> {
+  const rows = await sql<{ relname: string }[]>`
+    SELECT relname FROM pg_class JOIN pg_inherits ON inhrelid = oid
+    WHERE inhparent = 'ledger'::regclass AND relname = ANY(${arrayOf(days.map(partitionName))}::text[])`;
+  const names = new Set(rows.map(({ relname }) => relname));
+  return new Set(days.filter((day) => names.has(partitionName(day))));
+}
+
+/**
+ * Makes the partition of a UTC day, where there is none. One that is there is found without a lock.
+ * @param range the entry ids of that day: from (with) and to (without).
+ * @throws where a lock of the ledger is not had soon
+ */
+export async function ensurePartition(
+  sql: Sql,
+  day: string,
+  range: { from: bigint; to: bigint },
+): Promise<void> {
+  if ((await partitionDays(sql, [day])).has(day)) return;
+  const name = partitionName(day);
+  await lockingWithin(sql, () => PARTITION_LOCK_TIMEOUT_MS).begin(async (tx) => {
+    await tx`SELECT pg_advisory_xact_lock(7310002)`;
+    const [found] =
+      await tx`SELECT 1 FROM pg_class WHERE relname = ${name} AND relnamespace = 'public'::regnamespace`;
+    if (found !== undefined) return;
+    // Attached, not created as a partition: that would wait for every reader of the ledger, and every writer behind it.
+    await tx`CREATE TABLE ${raw(name)} (LIKE ledger INCLUDING ALL)`;
+    await tx`
+      ALTER TABLE ledger ATTACH PARTITION ${raw(name)}
+      FOR VALUES FROM (${raw(String(range.from))}) TO (${raw(String(range.to))})`;
+  });
+}
+
+/** PostgreSQL documentation, "COPY", File Formats: signature, no flags, no extension. */
+const COPY_HEAD = Buffer.concat([Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1'), Buffer.alloc(8)]);
+const COPY_END = Buffer.from([0xff, 0xff]);

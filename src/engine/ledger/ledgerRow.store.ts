@@ -1,0 +1,158 @@
+/** The ledger's row in SQL and in COPY, made of its columns (domain/ledgerColumns.ts) when the module is loaded. */
+import {
+  type EntryRow,
+  LEDGER_COLUMNS,
+  LEDGER_MEMBERS,
+  type LedgerColumn,
+  type LedgerEntry,
+  type LedgerMember,
+  type LedgerRow,
+} from '../../domain/ledgerColumns.js';
+import { entryOfCode } from '../../domain/ledgerEntry.js';
+import { safe } from '../../postgres/client.js';
+import type { CopyRow } from '../../postgres/copy.js';
+
+/** Some columns for a SELECT. @param alias of the table, where another one of the statement has columns of the same names */
+export const columnsSql = (members: readonly LedgerMember[], alias = ''): string =>
+  members.map((member) => `${alias && `${alias}.`}${LEDGER_COLUMNS[member].name}`).join(', ');
+
+const MEMBERS = LEDGER_MEMBERS.map(([member]) => member);
+
+/** All columns, in the order of the table. */
+export const allColumnsSql = (alias = ''): string => columnsSql(MEMBERS, alias);
+
+/** Where fields are in a row of COPY that has them in this order. */
+export const fieldsOf = <M extends string>(
+  members: readonly M[],
+  from = 0,
+): { readonly [Member in M]: number } =>
+  Object.fromEntries(members.map((member, place) => [member, from + place])) as { [Member in M]: number };
+
+/** Where the fields of {@link allColumnsSql} are. */
+export const LEDGER_FIELDS = fieldsOf(MEMBERS);
+
+const readText = (row: CopyRow, field: number): string => row.text(field);
+const readBig = (row: CopyRow, field: number): bigint => row.big(field);
+const readSafe = (row: CopyRow, field: number): number => row.safe(field);
+const readInt = (row: CopyRow, field: number): number => row.int(field);
+
+function readerOf({ type, value }: LedgerColumn): (row: CopyRow, field: number) => bigint | number | string {
+  if (type === 'text') return readText;
+  if (type !== 'bigint') return readInt;
+  return value === 'bigint' ? readBig : readSafe;
+}
+
+/**
+ * Makes a function that reads the values of a row of COPY that begins with these members. It is made once, because a rebuild of Redis
+ * reads millions of rows.
+ */
+export function rowReader<M extends LedgerMember>(
+  members: readonly M[],
+): (row: CopyRow) => Pick<LedgerRow, M> {
+  const readers = members.map((member) => ({ member, read: readerOf(LEDGER_COLUMNS[member]) }));
+  return (row) => {
+    const values: Partial<Record<LedgerMember, bigint | number | string | null>> = {};
+    for (let field = 0; field < readers.length; field++) {
+      const { member, read } = readers[field]!;
+      values[member] = row.isNull(field) ? null : read(row, field);
+    }
+    return values as Pick<LedgerRow, M>;
+  };
+}
+
+/** @param toNumber makes a number of a BigInt; by default throws RangeError where it is not a safe integer. */
+export const ledgerRowOf = (row: EntryRow, toNumber: (value: bigint) => number = safe): LedgerRow =>
+  Object.fromEntries(
+    LEDGER_MEMBERS.map(([member, { name, value }]) => {
+      const read = row[name as keyof EntryRow];
+      return [member, typeof read === 'bigint' && value === 'number' ? toNumber(read) : read];
+    }),
+  ) as unknown as LedgerRow;
+
+export const entryOfRow = (row: EntryRow): LedgerEntry => ({
+  ...ledgerRowOf(row),
+  kind: entryOfCode(row.kind).kind,
+});
+
+// Written ------------------------------------------------------------------------------------------------------------
+
+export const COPY_LEDGER = `COPY ledger (${allColumnsSql()}) FROM STDIN (FORMAT binary)`;
+
+const BYTES_OF = { bigint: 8, integer: 4, smallint: 2 };
+const LENGTH_BYTES = 4;
+
+type FixedMember = {
+  [M in LedgerMember]: (typeof LEDGER_COLUMNS)[M] extends { type: 'text' } | { isNullable: true } ? never : M;
+}[LedgerMember];
+
+/** The columns that every row has in the same place; the others follow, each with its length. */
+export const FIXED_MEMBERS = LEDGER_MEMBERS.filter(
+  ([, { type, isNullable }]) => type !== 'text' && isNullable !== true,
+).map(([member]) => member as FixedMember);
+const LENGTHS_BYTES = LENGTH_BYTES * (LEDGER_MEMBERS.length - FIXED_MEMBERS.length);
+
+interface FieldPlace {
+  readonly at: number;
+  readonly bytes: number;
+}
+
+let end = 2;
+/** Where the members of a row are, from its first byte, in COPY's binary format; big endian. */
+export const ROW = Object.fromEntries(
+  FIXED_MEMBERS.map((member): [FixedMember, FieldPlace] => {
+    const [at, bytes] = [end + LENGTH_BYTES, BYTES_OF[LEDGER_COLUMNS[member].type]];
+    end = at + bytes;
+    return [member, { at, bytes }];
+  }),
+) as { readonly [M in FixedMember]: FieldPlace };
+
+/** A row with the number of its fields and the length of each that has a fixed one, all values 0. */
+const ROW_TEMPLATE = Buffer.alloc(end);
+ROW_TEMPLATE.writeInt16BE(LEDGER_MEMBERS.length, 0);
+for (const { at, bytes } of Object.values(ROW)) ROW_TEMPLATE.writeInt32BE(bytes, at - LENGTH_BYTES);
+
+/** Kept from one flush to the next. */
+const KEPT_BYTES_MAX = 1_048_576;
+
+/** Makes the rows that `bookEntries` copies: each is begun, its members written in place, then its other columns in their order. */
+export class CopyWriter {
+  buffer = Buffer.allocUnsafe(16_384);
+  #at = 0;
+
+  reset(): void {
+    // What a backlog needed once is not kept: there is a writer for each cell.
+    if (this.buffer.length > KEPT_BYTES_MAX) this.buffer = Buffer.allocUnsafe(KEPT_BYTES_MAX);
+    this.#at = 0;
+  }
+
+  /** Begins a row with room for texts of so many bytes; gives its place in {@link buffer}, for {@link ROW}. */
+  begin(textBytes: number): number {
+    this.#reserve(ROW_TEMPLATE.length + LENGTHS_BYTES + textBytes);
+    const row = this.#at;
+    ROW_TEMPLATE.copy(this.buffer, row);
+    this.#at += ROW_TEMPLATE.length;
+    return row;
+  }
+
+  /** The row's next text: the bytes of a source from `start` up to `end`, or null. */
+  text(source: Buffer, start: number, end: number, isNull: boolean): void {
+    this.buffer.writeInt32BE(isNull ? -1 : end - start, this.#at);
+    this.#at += LENGTH_BYTES;
+    if (isNull) return;
+    // Byte by byte: a copy of a part of a buffer makes a view of it first.
+    const { buffer } = this;
+    for (let at = start; at < end; at++) buffer[this.#at++] = source[at]!;
+  }
+
+  /** The rows; a view that holds until the next `reset`. */
+  get rows(): Buffer {
+    return this.buffer.subarray(0, this.#at);
+  }
+
+  #reserve(bytes: number): void {
+    if (this.#at + bytes <= this.buffer.length) return;
+    const larger = Buffer.allocUnsafe(Math.max(this.buffer.length * 2, this.#at + bytes));
+    this.buffer.copy(larger, 0, 0, this.#at);
+    this.buffer = larger;
+  }
+}

@@ -1,0 +1,85 @@
+/** The partitions of the ledger, one for each UTC day: made days ahead, so that no flush waits for a lock of the ledger. */
+import { firstIdAt } from '../../domain/entryId.js';
+import { PeriodicService } from '../../platform/runtime/periodicService.js';
+import type { Sql } from '../../postgres/client.js';
+import type { EventEmitter } from '../processEvents.js';
+import { ensurePartition, partitionDays } from './ledger.store.js';
+
+const DAY_MS = 86_400_000;
+/** A ledger that stays locked for less than this stops no flush. */
+const DAYS_AHEAD = 4;
+const TURN_MS = 10_000;
+
+const nameOf = (beginMs: number): string => new Date(beginMs).toISOString().slice(0, 10);
+
+const ensureDay = (sql: Sql, beginMs: number): Promise<void> =>
+  ensurePartition(sql, nameOf(beginMs), { from: firstIdAt(beginMs), to: firstIdAt(beginMs + DAY_MS) });
+
+/** Those that a flusher knows to be there. */
+export class Partitions {
+  readonly #sql: Sql;
+  readonly #known = new Set<string>();
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Makes the partition of a UTC day, such as 2026-11-22, where it is missing. */
+  async ensure(day: string): Promise<void> {
+    if (this.#known.has(day)) return;
+    await ensureDay(this.#sql, Date.parse(`${day}T00:00:00Z`));
+    this.#known.add(day);
+  }
+
+  /** A Postgres that was put back may lack them. */
+  forget(): void {
+    this.#known.clear();
+  }
+}
+
+/** Makes the partitions of the next days. */
+export class PartitionMaker extends PeriodicService {
+  readonly name = 'ledger partitions';
+  readonly #sql: Sql;
+  readonly #events: EventEmitter;
+  #daysAhead = 0;
+
+  constructor(sql: Sql, events: EventEmitter) {
+    super({ everyMs: TURN_MS, firstAfterMs: 0 });
+    this.#sql = sql;
+    this.#events = events;
+  }
+
+  /** So many of the next days, from tomorrow on, have their partition. */
+  get daysAhead(): number {
+    return this.#daysAhead;
+  }
+
+  protected async turn(): Promise<void> {
+    const today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
+    const days = Array.from({ length: DAYS_AHEAD + 1 }, (_, i) => today + i * DAY_MS);
+    try {
+      const found = await partitionDays(this.#sql, days.map(nameOf));
+      for (const day of days) {
+        if (this.isStopped) return;
+        if (!found.has(nameOf(day))) await ensureDay(this.#sql, day);
+      }
+    } finally {
+      await this.#look(days);
+    }
+  }
+
+  /** Finds how many of the next days, one after the other, have their partition. */
+  async #look(days: readonly number[]): Promise<void> {
+    if (this.isStopped) return;
+    const [, ...next] = days;
+    const found = await partitionDays(this.#sql, next.map(nameOf));
+    const missing = next.findIndex((day) => !found.has(nameOf(day)));
+    this.#daysAhead = missing === -1 ? next.length : missing;
+    if (missing === 0) this.#events.emit('PartitionsMissing', {});
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    this.#events.emit('TaskFailed', { task: 'ledger partition', error });
+  }
+}

@@ -1,0 +1,32 @@
+/**
+ * Ends transactions that hold cells while their process stands still. A worker that is stopped amid a COPY keeps the rows of its cells, and
+ * Postgres ends no COPY that waits for its client, whatever `statement_timeout` says: nobody could take the cells over.
+ */
+
+import { PeriodicService } from '../../platform/runtime/periodicService.js';
+import type { Sql } from '../../postgres/client.js';
+import { endStalledSessions } from '../cells/cells.store.js';
+import type { EventEmitter } from '../processEvents.js';
+
+const TURN_MS = 2500;
+
+export class StalledSessions extends PeriodicService {
+  readonly name = 'stalled transactions';
+  readonly #sql: Sql;
+  readonly #events: EventEmitter;
+
+  constructor(sql: Sql, events: EventEmitter) {
+    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
+    this.#sql = sql;
+    this.#events = events;
+  }
+
+  protected async turn(): Promise<void> {
+    const ended = await endStalledSessions(this.#sql);
+    if (ended > 0) this.#events.emit('StalledSessionsEnded', { sessions: ended });
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    this.#events.emit('TaskFailed', { task: 'stalled transactions', error });
+  }
+}

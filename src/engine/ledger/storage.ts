@@ -1,0 +1,75 @@
+/** Looks now and then at what the ledger takes: days by state, bytes, the newest archive, and how much room Postgres has left. */
+import { statfs } from 'node:fs/promises';
+import { databaseBytes, LedgerDays } from '../../books/archive/ledgerDays.store.js';
+import { DAY_MS, dayOf, startOf } from '../../domain/settlement.js';
+import { PeriodicService } from '../../platform/runtime/periodicService.js';
+import type { Sql } from '../../postgres/client.js';
+import type { EventEmitter } from '../processEvents.js';
+
+const TURN_MS = 300_000;
+
+interface LedgerUse {
+  readonly days: ReadonlyMap<string, number>;
+  /** Tables and indexes of days that are kept. */
+  readonly bytes: number;
+  /** Files of all archives, as they were made. */
+  readonly archiveBytes: number;
+  /** From the end of the newest day that is archived, or where none is from the begin of the oldest day, until today began. */
+  readonly archiveAgeSeconds: number;
+  readonly databaseBytes: number;
+  /** Undefined where nobody knows the disk of Postgres. */
+  readonly disk: { readonly bytes: number; readonly freeBytes: number } | undefined;
+}
+
+/** Where Postgres keeps its data: a folder of this machine, a disk of a known size, or nobody knows. */
+export type DatabaseDisk = { readonly folder: string } | { readonly bytes: number } | undefined;
+
+export class LedgerStorage extends PeriodicService {
+  readonly name = 'ledger storage';
+  readonly #sql: Sql;
+  readonly #days: LedgerDays;
+  readonly #disk: DatabaseDisk;
+  readonly #events: EventEmitter;
+  #use: LedgerUse | undefined;
+
+  constructor(sql: Sql, disk: DatabaseDisk, events: EventEmitter) {
+    super({ everyMs: TURN_MS, firstAfterMs: 0 });
+    this.#sql = sql;
+    this.#days = new LedgerDays(sql);
+    this.#disk = disk;
+    this.#events = events;
+  }
+
+  /** As of the last look; undefined before the first. */
+  get use(): LedgerUse | undefined {
+    return this.#use;
+  }
+
+  protected async turn(): Promise<void> {
+    const [days, bytes] = await Promise.all([this.#days.list(), databaseBytes(this.#sql)]);
+    const states = new Map(['OPEN', 'BOOKED', 'ARCHIVED', 'DROPPED'].map((state) => [state, 0]));
+    for (const { state } of days) states.set(state, states.get(state)! + 1);
+    const today = dayOf(Date.now());
+    const newest = days.findLast(({ archiveBytes }) => archiveBytes !== null)?.day;
+    const archivedTo = newest === undefined ? startOf(days[0]?.day ?? today) : startOf(newest) + DAY_MS;
+    this.#use = {
+      days: states,
+      bytes: days.reduce((sum, day) => sum + day.bytes, 0),
+      archiveBytes: days.reduce((sum, day) => sum + (day.archiveBytes ?? 0), 0),
+      archiveAgeSeconds: Math.max(0, startOf(today) - archivedTo) / 1000,
+      databaseBytes: bytes,
+      disk: await diskUse(this.#disk, bytes),
+    };
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    this.#events.emit('TaskFailed', { task: 'ledger storage', error });
+  }
+}
+
+async function diskUse(disk: DatabaseDisk, used: number): Promise<LedgerUse['disk']> {
+  if (disk === undefined) return undefined;
+  if ('bytes' in disk) return { bytes: disk.bytes, freeBytes: Math.max(0, disk.bytes - used) };
+  const { bsize, blocks, bavail } = await statfs(disk.folder);
+  return { bytes: bsize * blocks, freeBytes: bsize * bavail };
+}

@@ -1,0 +1,26 @@
+/** Counts what is played by hour, for the charts of the console. */
+
+import { PeriodicService } from '../../platform/runtime/periodicService.js';
+import type { Sql } from '../../postgres/client.js';
+import type { EventEmitter } from '../processEvents.js';
+import { countTrafficHours } from './trafficHours.store.js';
+
+export class TrafficHours extends PeriodicService {
+  readonly name = 'hours of traffic';
+  readonly #sql: Sql;
+  readonly #events: EventEmitter;
+
+  constructor(sql: Sql, everyMs: number, events: EventEmitter) {
+    super({ everyMs, firstAfterMs: everyMs });
+    this.#sql = sql;
+    this.#events = events;
+  }
+
+  protected turn(): Promise<void> {
+    return countTrafficHours(this.#sql);
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    this.#events.emit('TaskFailed', { task: 'hours of traffic', error });
+  }
+}

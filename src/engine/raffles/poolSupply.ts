@@ -1,0 +1,47 @@
+/** Finite supply: the pool of a raffle is the one block of its game, sealed once and open for sale when it is loaded. */
+import type { Piscina } from 'piscina';
+import type { PrizeTableUsd } from '../../domain/games/prizeTable.js';
+import type { Sql } from '../../postgres/client.js';
+import type { MadeBlock, OutcomeSupply, QueueState } from '../blocks/supply.js';
+import { openRaffle } from './raffles.store.js';
+
+/** What a thread of the pool is asked for (workers/sealRaffle.ts). */
+export interface PoolOrder {
+  readonly gameId: number;
+  readonly table: PrizeTableUsd;
+}
+
+export class PoolSupply implements OutcomeSupply {
+  readonly reserve = undefined;
+  readonly #sql: Sql;
+  readonly #pool: Piscina;
+  readonly #sealer: string;
+  readonly #order: PoolOrder;
+  #isOpen: boolean;
+
+  /**
+   * @param sealer file of the worker that seals a pool
+   * @param isOpen it is known that the pool was opened
+   */
+  constructor(sql: Sql, pool: Piscina, sealer: string, order: PoolOrder, isOpen: boolean) {
+    this.#sql = sql;
+    this.#pool = pool;
+    this.#sealer = sealer;
+    this.#order = order;
+    this.#isOpen = isOpen;
+  }
+
+  isLow({ leaseEnd }: QueueState): boolean {
+    return leaseEnd === 0;
+  }
+
+  make(): Promise<MadeBlock> {
+    return this.#pool.run(this.#order, { filename: this.#sealer });
+  }
+
+  async loaded(): Promise<void> {
+    if (this.#isOpen) return;
+    await openRaffle(this.#sql, this.#order.gameId);
+    this.#isOpen = true;
+  }
+}

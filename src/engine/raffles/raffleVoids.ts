@@ -1,0 +1,167 @@
+/**
+ * Carries out the voids of raffles whose partners live in the cells that this worker owns.
+ *
+ *   voided (Postgres) ──> ended (Redis sells no ticket any more) ──> booked (the ledger has all that were sold) ──> closed
+ *     ──> refunded, piece by piece: an adjustment for each ticket, which the ledger has before the next piece begins ──> done
+ *
+ * The end in Redis is what no front end can miss, however late it learns of the void. Ended anywhere, or with its partner in another
+ * cell by now, it goes on where it was: each step can be repeated, and a refund is an adjustment with a requestId of its ticket.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { refundRequestId } from '../../domain/refund.js';
+import type { SpinIds } from '../../domain/spinId.js';
+import type { OnFailpoint } from '../../platform/failpoints.js';
+import { IDLE } from '../../platform/runtime/periodicService.js';
+import type { Sql } from '../../postgres/client.js';
+import type { Adjuster } from '../cells/adjuster.js';
+import { bookedIdOf, type CellLease } from '../cells/cells.store.js';
+import { OwnedWork } from '../cells/ownedWork.js';
+import type { EventEmitter } from '../processEvents.js';
+import { endPool } from '../redis/endPool.js';
+import type { RedisNodes } from '../redis/nodes.js';
+import {
+  type BookedTicket,
+  closeVoided,
+  finishVoid,
+  noteRefunded,
+  noteRefundFailure,
+  openVoids,
+  ticketsBehind,
+  type VoidedRaffle,
+} from './raffles.store.js';
+
+export interface RaffleVoidsOptions {
+  readonly sql: Sql;
+  readonly nodes: Pick<RedisNodes, 'cell'>;
+  /** Answers once the ledger has the adjustment. */
+  readonly adjuster: Pick<Adjuster, 'adjust'>;
+  readonly spinIds: SpinIds;
+  readonly events: EventEmitter;
+  readonly onFailpoint: OnFailpoint;
+}
+
+const TURN_MS = 2000;
+/** Of a turn: each gets one piece. */
+const RAFFLES_MAX = 32;
+const PIECE_TICKETS = 200;
+/** Refunds under way: beside the operators' adjustments, and within the slots of their operation. */
+const AT_ONCE = 16;
+/** The ledger is waited for so long; then the other raffles have their turn. */
+const BOOKED_WITHIN_MS = 5000;
+const LOOK_MS = 20;
+/** After a step that failed; twice as long after each further one in a row. */
+const REST_MIN_MS = 500;
+const REST_MAX_MS = 30_000;
+
+export class RaffleVoids extends OwnedWork {
+  readonly name = 'raffle voids';
+  readonly #options: RaffleVoidsOptions;
+
+  constructor(options: RaffleVoidsOptions) {
+    super({ turnMs: TURN_MS, restMinMs: REST_MIN_MS, restMaxMs: REST_MAX_MS });
+    this.#options = options;
+  }
+
+  protected async turn(): Promise<typeof IDLE | undefined> {
+    if (this.leases.size === 0) return IDLE;
+    const raffles = await openVoids(this.#options.sql, [...this.leases.keys()], RAFFLES_MAX);
+    this.keepFailuresOf(new Set(raffles.map(({ gameId }) => gameId)));
+    if (raffles.length === 0) return IDLE;
+    for (const raffle of raffles) {
+      const { gameId, cell } = raffle;
+      const lease = this.leases.get(cell);
+      if (this.isStopped) return;
+      if (lease === undefined || this.rests(gameId)) continue;
+      try {
+        if (raffle.ticketsTo === undefined) await this.#close(lease, raffle);
+        else await this.#refundPiece(raffle);
+        this.forgetFailures(gameId);
+        this.hurry();
+      } catch (error) {
+        if (this.isStopped) return;
+        this.#fail(raffle, error);
+      }
+    }
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    this.#options.events.emit('TaskFailed', { task: 'raffle void', error });
+  }
+
+  #fail({ gameId, cell }: VoidedRaffle, error: unknown): void {
+    this.#options.events.emit('TaskFailed', { task: 'raffle void', error, cell, gameId });
+    this.noteFailure(gameId);
+  }
+
+  /** Ends the sale, waits until every ticket that was sold is booked, and closes the raffle. */
+  async #close(lease: CellLease, raffle: VoidedRaffle): Promise<void> {
+    const { sql, nodes, onFailpoint } = this.#options;
+    const store = nodes.cell(lease.cell);
+    await endPool(store, lease, raffle.gameId, raffle.poolSize);
+    onFailpoint('void.ended');
+    // Read after the end: no ticket comes behind it.
+    const newest = await store.newestInOutbox();
+    const deadline = performance.now() + BOOKED_WITHIN_MS;
+    while ((await bookedIdOf(sql, lease.cell)) < newest) {
+      if (this.isStopped || performance.now() > deadline)
+        throw new Error(`The tickets of raffle ${raffle.gameId} are not booked yet`);
+      await pause(LOOK_MS);
+    }
+    await closeVoided(sql, lease, raffle);
+    onFailpoint('void.closed');
+  }
+
+  /** Refunds some tickets, or ends the void where there are no more. */
+  async #refundPiece(raffle: VoidedRaffle): Promise<void> {
+    const { sql, onFailpoint } = this.#options;
+    const { gameId } = raffle;
+    const piece = await ticketsBehind(sql, raffle, PIECE_TICKETS);
+    if (piece === undefined) {
+      if (!(await finishVoid(sql, gameId))) throw new Error(`Tickets of raffle ${gameId} have no refund yet`);
+      onFailpoint('void.done');
+      return;
+    }
+    await this.#refundAll(raffle, piece.tickets);
+    onFailpoint('void.refunded');
+    await noteRefunded(sql, gameId, piece.to);
+    onFailpoint('void.noted');
+  }
+
+  /** @throws where one can't be known to be done: the piece is begun again. */
+  async #refundAll(raffle: VoidedRaffle, tickets: readonly BookedTicket[]): Promise<void> {
+    const { gameId } = raffle;
+    const left = [...tickets].reverse();
+    let undone: string | undefined;
+    const inTurn = async (): Promise<void> => {
+      for (let ticket = left.pop(); ticket !== undefined; ticket = left.pop()) {
+        // The others would hardly fare better, and each try is in the audit log.
+        if (undone !== undefined || this.isStopped) return;
+        undone = await this.#refund(raffle, ticket);
+      }
+    };
+    // After a failure one goes ahead.
+    const atOnce = this.hasFailed(gameId) ? 1 : AT_ONCE;
+    await Promise.all(Array.from({ length: atOnce }, inTurn));
+    if (undone !== undefined || left.length > 0)
+      throw new Error(`A refund of raffle ${gameId} is ${undone ?? 'not begun'}`);
+  }
+
+  /** @returns why it is not known to be done; undefined: it is, or it never can be */
+  async #refund(raffle: VoidedRaffle, ticket: BookedTicket): Promise<string | undefined> {
+    const { sql, adjuster, spinIds, events, onFailpoint } = this.#options;
+    const { gameId, partnerId, actor, reason } = raffle;
+    const { entryId, playerId, priceMicros } = ticket;
+    const requestId = refundRequestId(gameId, spinIds.encodeOne(entryId, partnerId));
+    const wanted = { partnerId, playerId, requestId, amountMicros: priceMicros, reason };
+    const adjusted = await adjuster.adjust(actor, wanted, raffle);
+    onFailpoint('void.adjusted');
+    if (typeof adjusted === 'object') {
+      events.emit('TicketRefunded', { result: 'refunded' });
+      return undefined;
+    }
+    if (adjusted === 'refused' || adjusted === 'unknown') return adjusted;
+    await noteRefundFailure(sql, gameId, entryId, adjusted);
+    events.emit('TicketRefunded', { result: 'failed' });
+    return undefined;
+  }
+}

@@ -1,0 +1,381 @@
+/** Raffles: their prize tables, and what becomes of their pools. The pool itself is a row of `blocks`. */
+
+import { entryTimeMs, firstIdAt } from '../../domain/entryId.js';
+import { type PrizeTableUsd, prizeTableText } from '../../domain/games/prizeTable.js';
+import { REFUND_PREFIX } from '../../domain/refund.js';
+import { audit, nextChange, withChange } from '../../postgres/auditLog.js';
+import { arrayOf, isUniqueViolation, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import { openColumn } from '../blocks/blockSeals.store.js';
+import { noteGameStatus } from '../catalog/dealing.store.js';
+import { findGame, type GameRow } from '../catalog/games.store.js';
+import { assertOwner, type CellLease, FencedError, livesIn } from '../cells/cells.store.js';
+
+/** The pool of a raffle is sealed, stored and loaded: it is open from now on. A second time changes nothing. */
+export async function openRaffle(sql: Sql, gameId: number): Promise<void> {
+  await withChange(sql, async (tx, changed) => {
+    const opened = await tx`
+      UPDATE raffles SET sealed_at = now() WHERE game_id = ${gameId} AND sealed_at IS NULL AND voided_at IS NULL RETURNING 1`;
+    if (opened.length === 0) return;
+    await tx`UPDATE games SET changed = ${changed} WHERE game_id = ${gameId}`;
+    const [block] = await tx<{ commitment: Buffer }[]>`
+      SELECT commitment FROM blocks WHERE game_id = ${gameId} AND from_index = 0`;
+    const after = { poolCommitment: block!.commitment.toString('hex') };
+    await audit(tx, { actor: 'worker', action: 'raffle.seal', subject: `game:${gameId}`, after });
+  });
+}
+
+/**
+ * The last tickets of these raffles are booked in this transaction: they are closed for ever. One that is voided meanwhile is closed by
+ * its void alone.
+ */
+export async function closeRaffles(
+  tx: Transaction,
+  changed: bigint,
+  gameIds: readonly number[],
+): Promise<void> {
+  const closed = await tx<{ game_id: number }[]>`
+    UPDATE raffles SET closed_at = now(), sealed_at = coalesce(sealed_at, now())
+    WHERE game_id = ANY(${arrayOf(gameIds)}::int[]) AND closed_at IS NULL AND voided_at IS NULL RETURNING game_id`;
+  const ids = closed.map((row) => row.game_id);
+  await tx`UPDATE games SET changed = ${changed} WHERE game_id = ANY(${arrayOf(ids)}::int[])`;
+  for (const gameId of ids) {
+    await audit(tx, { actor: 'worker', action: 'raffle.close', subject: `game:${gameId}` });
+    await noteGameStatus(tx, gameId, 'CLOSED', 'SOLD_OUT');
+  }
+}
+
+/** A ticket that was sold under a requestId. */
+export interface Ticket {
+  readonly gameId: number;
+  readonly requestId: string;
+  readonly entryId: bigint;
+}
+
+/**
+ * Notes the requestIds of the tickets that this transaction books. One that was sold before under the same requestId, which
+ * Redis had let go, stays what it was.
+ */
+export async function noteTickets(tx: Transaction, tickets: readonly Ticket[]): Promise<void> {
+  if (tickets.length === 0) return;
+  const rows = tickets.map(({ gameId, requestId, entryId }) => ({
+    game: gameId,
+    request: requestId,
+    entry: String(entryId),
+  }));
+  await tx`
+    INSERT INTO ticket_requests (game_id, request_id, entry_id)
+    SELECT game, request, entry FROM json_to_recordset(${JSON.stringify(rows)}::json) AS t(game int, request text, entry bigint)
+    ON CONFLICT DO NOTHING`;
+}
+
+export interface PoolRow {
+  seed: Buffer;
+  nonce: Buffer;
+  /** Packed, 2 bytes a ticket. */
+  order: Buffer;
+}
+
+/**
+ * How far the refunds of a voided raffle are. A refund is an adjustment (adjustments.ts) whose requestId names the raffle and the
+ * ticket, so a ticket has at most one.
+ *
+ *   voided (no ticket can be sold) ──> closed (the ledger has every sold ticket) ──> refunded piece by piece ──> done
+ */
+export interface VoidProgress {
+  readonly gameId: number;
+  /** Booked; tickets that are under way are not counted yet. */
+  readonly tickets: number;
+  /** Refunds that are booked. */
+  readonly refunded: number;
+  /** Tickets that can't be refunded. */
+  readonly failed: number;
+  readonly refundedMicros: bigint;
+  /** No ticket is under way, and each is refunded or failed. */
+  readonly isDone: boolean;
+}
+
+/** Raffles, as operators and partners see them. */
+export class Raffles {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Makes a raffle, to be sealed by the worker of its cell. */
+  async create(
+    actor: string,
+    raffle: { partnerId: number; configName: string; displayName: string; table: PrizeTableUsd },
+  ): Promise<GameRow | 'name-taken'> {
+    const { partnerId, configName, displayName, table } = raffle;
+    try {
+      return await withChange(this.#sql, async (tx, changed) => {
+        const [row] = await tx<{ game_id: number }[]>`
+          INSERT INTO games (partner_id, game_type, config_name, display_name, changed)
+          VALUES (${partnerId}, 'raffle', ${configName}, ${displayName}, ${changed}) RETURNING game_id`;
+        const gameId = row!.game_id;
+        await tx`
+          INSERT INTO raffles (game_id, pool_size, prize_table)
+          VALUES (${gameId}, ${table.poolSize}, ${prizeTableText(table)})`;
+        await audit(tx, { actor, action: 'raffle.create', subject: `game:${gameId}`, after: raffle });
+        return (await findGame(tx, gameId))!;
+      });
+    } catch (error) {
+      if (isUniqueViolation(error)) return 'name-taken';
+      throw error;
+    }
+  }
+
+  /** The sealed pool of a raffle that is closed; undefined: it is not closed, or no raffle. */
+  async closedPool(gameId: number): Promise<PoolRow | undefined> {
+    const [row] = await this.#sql<{ seed: Buffer; nonce: Buffer; outcomes: Buffer; sealed: string | null }[]>`
+      SELECT seed, nonce, outcomes, sealed FROM blocks JOIN raffles USING (game_id)
+      WHERE game_id = ${gameId} AND from_index = 0 AND closed_at IS NOT NULL`;
+    if (row === undefined) return undefined;
+    const { seed, nonce, outcomes, sealed } = row;
+    return {
+      seed: openColumn(sealed, 'seed', seed),
+      nonce: openColumn(sealed, 'nonce', nonce),
+      order: openColumn(sealed, 'outcomes', outcomes),
+    };
+  }
+
+  /**
+   * Voids a raffle, or finds it voided: the reason stays that of the first call.
+   * @returns `unknown`: there is no such game; `no-raffle`; `closed`: its tickets were all sold
+   */
+  async void(
+    actor: string,
+    gameId: number,
+    reason: string,
+  ): Promise<VoidProgress | 'unknown' | 'no-raffle' | 'closed'> {
+    const known = await voidProgress(this.#sql, gameId);
+    if (known !== undefined) return known;
+    return withChange(this.#sql, async (tx, changed) => {
+      const [row] = await tx<
+        { pool_size: number | null; status: string; closed_at: Date | null; voided_at: Date | null }[]
+      >`SELECT pool_size, status, closed_at, voided_at FROM games LEFT JOIN raffles USING (game_id) WHERE game_id = ${gameId}`;
+      if (row === undefined) return 'unknown';
+      if (row.pool_size === null) return 'no-raffle';
+      if (row.voided_at === null) {
+        if (row.closed_at !== null) return 'closed';
+        await tx`
+          UPDATE raffles SET voided_at = now(), voided_by = ${actor}, void_reason = ${reason} WHERE game_id = ${gameId}`;
+        await tx`UPDATE games SET changed = ${changed} WHERE game_id = ${gameId}`;
+        await audit(tx, {
+          actor,
+          action: 'raffle.void',
+          subject: `game:${gameId}`,
+          before: { status: row.status },
+          after: { reason },
+        });
+        await noteGameStatus(tx, gameId, 'CLOSED', 'VOIDED');
+      }
+      return (await voidProgress(tx, gameId))!;
+    });
+  }
+}
+
+/** Of the requestIds of a raffle's refunds, and of nothing else; for the range scan `>= from AND < to` of COLLATE "C". */
+const refundRange = (gameId: number) => ({
+  from: `${REFUND_PREFIX}${gameId}:`,
+  to: `${REFUND_PREFIX}${gameId};`,
+});
+
+/** Undefined: the raffle is not voided, or there is none. */
+async function voidProgress(sql: Sql | Transaction, gameId: number): Promise<VoidProgress | undefined> {
+  const { from, to } = refundRange(gameId);
+  const [row] = await sql<
+    { tickets: bigint; refunded: bigint; micros: string; failed: bigint; is_done: boolean }[]
+  >`
+    SELECT coalesce((SELECT next_index FROM game_progress p WHERE p.game_id = r.game_id), 0) AS tickets,
+      refunds_done_at IS NOT NULL AS is_done, refunded, micros, (SELECT count(*) FROM refund_failures f WHERE f.game_id = r.game_id) AS failed
+    FROM raffles r JOIN games g USING (game_id),
+      LATERAL (SELECT count(*) AS refunded, coalesce(sum(amount_micros), 0)::text AS micros FROM adjustments a
+        WHERE a.partner_id = g.partner_id AND request_id >= ${from} AND request_id < ${to} AND entry_id IS NOT NULL) a
+    WHERE r.game_id = ${gameId} AND voided_at IS NOT NULL`;
+  if (row === undefined) return undefined;
+  const { tickets, refunded, failed, micros, is_done: isDone } = row;
+  return {
+    gameId,
+    tickets: safe(tickets),
+    refunded: safe(refunded),
+    failed: safe(failed),
+    refundedMicros: BigInt(micros),
+    isDone,
+  };
+}
+
+/** A voided raffle whose refunds are not done. */
+export interface VoidedRaffle {
+  readonly gameId: number;
+  readonly partnerId: number;
+  readonly cell: number;
+  readonly poolSize: number;
+  readonly actor: string;
+  readonly reason: string;
+  /** No ticket lies behind this entry; undefined: some may be under way. */
+  readonly ticketsTo: bigint | undefined;
+  readonly refundedTo: bigint;
+  readonly openingBalanceMicros: number;
+  readonly enforcesBalance: boolean;
+}
+
+/** Of partners in these cells; so many at the most. */
+export async function openVoids(sql: Sql, cells: readonly number[], limit: number): Promise<VoidedRaffle[]> {
+  const rows = await sql<
+    {
+      game_id: number;
+      partner_id: number;
+      cell: number;
+      pool_size: number;
+      voided_by: string;
+      void_reason: string;
+      tickets_to: bigint | null;
+      refunded_to: bigint;
+      opening_balance_micros: bigint;
+      enforces: boolean;
+    }[]
+  >`
+    SELECT game_id, partner_id, cell, pool_size, voided_by, void_reason, tickets_to, refunded_to, opening_balance_micros,
+      balance_mode = 'enforce' AS enforces
+    FROM raffles JOIN games USING (game_id) JOIN partners USING (partner_id)
+    WHERE voided_at IS NOT NULL AND refunds_done_at IS NULL AND cell = ANY(${arrayOf(cells)}::int[])
+    ORDER BY voided_at, game_id LIMIT ${limit}`;
+  return rows.map((row) => ({
+    gameId: row.game_id,
+    partnerId: row.partner_id,
+    cell: row.cell,
+    poolSize: row.pool_size,
+    actor: row.voided_by,
+    reason: row.void_reason,
+    ticketsTo: row.tickets_to ?? undefined,
+    refundedTo: row.refunded_to,
+    openingBalanceMicros: safe(row.opening_balance_micros),
+    enforcesBalance: row.enforces,
+  }));
+}
+
+/**
+ * Closes a voided raffle for good, once the ledger has every ticket that its cell sold and the cell sells no more.
+ * @throws FencedError where the cell has another owner by now, or the partner lives elsewhere: tickets may be sold there.
+ */
+export async function closeVoided(
+  sql: Sql,
+  lease: CellLease,
+  { gameId, partnerId }: Pick<VoidedRaffle, 'gameId' | 'partnerId'>,
+): Promise<void> {
+  await sql.begin(async (tx) => {
+    await assertOwner(tx, lease);
+    if (!(await livesIn(tx, partnerId, lease.cell)))
+      throw new FencedError(`The partner of raffle ${gameId} is no longer in cell ${lease.cell}`);
+    const changed = await nextChange(tx);
+    const closed = await tx`
+      UPDATE raffles SET closed_at = coalesce(closed_at, now()), tickets_to = (SELECT max(cursor_id) FROM cells)
+      WHERE game_id = ${gameId} AND tickets_to IS NULL RETURNING 1`;
+    if (closed.length === 0) return;
+    await tx`UPDATE games SET changed = ${changed} WHERE game_id = ${gameId}`;
+    const { tickets } = (await voidProgress(tx, gameId))!;
+    await audit(tx, {
+      actor: 'worker',
+      action: 'raffle.close',
+      subject: `game:${gameId}`,
+      after: { tickets },
+    });
+  });
+}
+
+/** A ticket of a voided raffle as it is booked. */
+export interface BookedTicket {
+  readonly entryId: bigint;
+  readonly playerId: string;
+  readonly priceMicros: number;
+}
+
+/** Some tickets, in the order of their entries, and how far they are complete. */
+export interface TicketPiece {
+  readonly tickets: readonly BookedTicket[];
+  readonly to: bigint;
+}
+
+/** Rows of the ledger that are looked through for one piece. */
+const ROWS_MAX = 20_000;
+const DAY_MS = 86_400_000;
+
+/**
+ * The next tickets of a raffle behind `refundedTo`, from the ledger and from the tickets kept of its dropped days. The ledger has no
+ * index by game: days without a ticket are left out, and of the others so many rows are looked through in one call.
+ * @param limit tickets at the most
+ * @returns undefined: there are no more
+ */
+export async function ticketsBehind(
+  sql: Sql,
+  { gameId, refundedTo, ticketsTo }: Pick<VoidedRaffle, 'gameId' | 'refundedTo' | 'ticketsTo'>,
+  limit: number,
+): Promise<TicketPiece | undefined> {
+  const fromDay = new Date(entryTimeMs(refundedTo + 1n)).toISOString().slice(0, 10);
+  const [sold] = await sql<{ start_ms: number }[]>`
+    SELECT extract(epoch FROM day)::float8 * 1000 AS start_ms FROM game_days
+    WHERE game_id = ${gameId} AND day >= ${fromDay}::date AND spins > 0 ORDER BY day LIMIT 1`;
+  if (sold === undefined || refundedTo >= ticketsTo!) return undefined;
+  const dayFrom = firstIdAt(sold.start_ms);
+  const after = refundedTo >= dayFrom ? refundedTo : dayFrom - 1n;
+  const dayTo = firstIdAt(sold.start_ms + DAY_MS) - 1n;
+  const [piece] = await sql<{ newest: bigint | null; rows: bigint }[]>`
+    SELECT max(entry_id) AS newest, count(*) AS rows FROM (
+      SELECT entry_id FROM ledger WHERE entry_id > ${after} AND entry_id <= ${dayTo}
+      UNION ALL SELECT entry_id FROM kept_entries WHERE entry_id > ${after} AND entry_id <= ${dayTo}
+      ORDER BY entry_id LIMIT ${ROWS_MAX}) p`;
+  const isWholeDay = piece!.rows < BigInt(ROWS_MAX);
+  const to = isWholeDay ? dayTo : piece!.newest!;
+  const rows = await sql<{ entry_id: bigint; player_id: string; wager_micros: bigint }[]>`
+    SELECT entry_id, player_id, wager_micros FROM ledger
+    WHERE entry_id > ${after} AND entry_id <= ${to} AND game_id = ${gameId} AND kind = 1
+    UNION ALL SELECT entry_id, player_id, wager_micros FROM kept_entries
+    WHERE entry_id > ${after} AND entry_id <= ${to} AND game_id = ${gameId} AND kind = 1
+    ORDER BY entry_id LIMIT ${limit}`;
+  const tickets = rows.map((row) => ({
+    entryId: row.entry_id,
+    playerId: row.player_id,
+    priceMicros: safe(row.wager_micros),
+  }));
+  return { tickets, to: tickets.length === limit ? tickets.at(-1)!.entryId : to };
+}
+
+/** A ticket can't be refunded. A second time changes nothing. */
+export async function noteRefundFailure(
+  sql: Sql,
+  gameId: number,
+  entryId: bigint,
+  refusal: string,
+): Promise<void> {
+  await sql`
+    INSERT INTO refund_failures (game_id, entry_id, refusal) VALUES (${gameId}, ${entryId}, ${refusal}) ON CONFLICT DO NOTHING`;
+}
+
+/** All tickets up to an entry are refunded or noted as failed. */
+export async function noteRefunded(sql: Sql, gameId: number, to: bigint): Promise<void> {
+  await sql`UPDATE raffles SET refunded_to = greatest(refunded_to, ${to}) WHERE game_id = ${gameId}`;
+}
+
+/**
+ * Every ticket was gone through: ends the void where each has its refund, or can't have one. Otherwise all of them are gone through
+ * again: a store that was restored may lack some.
+ * @returns whether it is done
+ */
+export async function finishVoid(sql: Sql, gameId: number): Promise<boolean> {
+  return sql.begin(async (tx) => {
+    const [open] = await tx`
+      SELECT 1 FROM raffles WHERE game_id = ${gameId} AND refunds_done_at IS NULL FOR UPDATE`;
+    if (open === undefined) return true;
+    const { tickets, refunded, failed, refundedMicros } = (await voidProgress(tx, gameId))!;
+    if (refunded + failed !== tickets) {
+      await tx`UPDATE raffles SET refunded_to = 0 WHERE game_id = ${gameId}`;
+      return false;
+    }
+    await tx`UPDATE raffles SET refunds_done_at = now() WHERE game_id = ${gameId}`;
+    const after = { tickets, refunded, failed, refundedMicros: String(refundedMicros) };
+    await audit(tx, { actor: 'worker', action: 'raffle.refund', subject: `game:${gameId}`, after });
+    return true;
+  });
+}

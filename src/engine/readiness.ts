@@ -1,0 +1,164 @@
+/** Whether this process can serve, and what stands against it: the answer of GET /readyz. */
+
+import type { Store } from '../api/server/store.js';
+import { withTimeout } from '../platform/runtime/withTimeout.js';
+import { type PostgresDurability, VolatilePostgresError } from '../postgres/durability.js';
+import type { Catalog } from './catalog/catalog.js';
+import { type Clocks, skewedNodes } from './redis/clocks.js';
+import type { RedisNodes } from './redis/nodes.js';
+import type { ProcessRegistry } from './upgrade/processRegistry.js';
+
+export interface Readiness {
+  /** What is missing, a line each: the process is not ready. */
+  readonly missing: readonly string[];
+  /** Cells that are not served while others are, a line each: the process is ready, for the partners of the others. */
+  readonly halted: readonly string[];
+}
+
+/** Settings of the stores that let them lose data, where they may not be served from for that. */
+export interface Volatile {
+  readonly redis: readonly string[];
+  readonly postgres: readonly string[];
+}
+
+/** Which stores are served from all the same. */
+export interface AllowedVolatile {
+  readonly allowVolatileRedis: boolean;
+  readonly allowVolatilePostgres: boolean;
+}
+
+export const unservedVolatile = (
+  allowed: AllowedVolatile,
+  nodes: RedisNodes,
+  postgres: PostgresDurability,
+): Volatile => ({
+  redis: allowed.allowVolatileRedis ? [] : nodes.all.flatMap(({ durability }) => durability.volatile),
+  postgres: allowed.allowVolatilePostgres ? [] : postgres.volatile,
+});
+
+/** What is looked at. */
+export interface ReadinessParts {
+  readonly nodes: RedisNodes;
+  readonly store: Store;
+  readonly catalog: Catalog;
+  readonly clocks: Clocks;
+  readonly registry: Pick<ProcessRegistry, 'problem'>;
+  /** Its files differ, and it may not deal for that. */
+  readonly program: { readonly problem: string | undefined };
+}
+
+/**
+ * What concerns cells of one node is `halted` while all is well with those of another: a node that is away must not take the others'
+ * cells with it.
+ */
+export async function readiness(
+  { nodes, store, catalog, clocks, registry, program }: ReadinessParts,
+  volatile: Volatile,
+): Promise<Readiness> {
+  if (registry.problem !== undefined) return { missing: [registry.problem], halted: [] };
+  const missing = program.problem === undefined ? [] : [program.problem];
+  const halted: string[] = [];
+  const ofCells: string[] = [];
+  const [recoveries, halts, obstacles, states, skewed] = await Promise.allSettled([
+    withTimeout(store.recoveries.open(), READY_WITHIN_MS),
+    withTimeout(store.cells.halted(), READY_WITHIN_MS),
+    withTimeout(store.answered.obstacles(), READY_WITHIN_MS),
+    nodes.closed(catalog.epochs),
+    withTimeout(skewedNodes(nodes.all, clocks), READY_WITHIN_MS),
+  ]);
+  let missingCopies: string | undefined;
+  /** Cells of which it is said why they are closed. */
+  const explained = new Set<number>();
+  const unserved = new Set<number>();
+  if (recoveries.status === 'rejected' || halts.status === 'rejected' || obstacles.status === 'rejected') {
+    missing.push('Postgres does not answer');
+  } else {
+    for (const { cell, reason } of halts.value) {
+      explained.add(cell);
+      halted.push(`The ledger of cell ${cell} is halted: ${reason}`);
+    }
+    for (const cell of obstacles.value.lacking) {
+      explained.add(cell);
+      unserved.add(cell);
+      ofCells.push(
+        `Redis lacks entries of cell ${cell} that were answered, it is an older copy: the cell is rebuilt`,
+      );
+    }
+    for (const { cell, step, players, requests, startedAt } of recoveries.value) {
+      explained.add(cell);
+      unserved.add(cell);
+      ofCells.push(
+        `Cell ${cell} is being rebuilt from the ledger since ${startedAt.toISOString()}: ` +
+          `${step} (${players} players, ${requests} requests so far)`,
+      );
+    }
+    missingCopies = obstacles.value.missingCopies;
+    if (obstacles.value.hold !== undefined) missing.push(obstacles.value.hold);
+  }
+  if (states.status === 'rejected') throw states.reason;
+  const { closed, away } = states.value;
+  for (const cell of [...closed, ...away]) unserved.add(cell);
+  if (away.length > 0) {
+    const isAll = away.length === catalog.epochs.size;
+    ofCells.push(isAll ? 'Redis does not answer' : `Redis does not answer for cells ${away.join(', ')}`);
+  }
+  const others = closed.filter((cell) => !explained.has(cell));
+  if (others.length > 0) {
+    ofCells.push(`Redis is not yet, or not any more, what the ledger knows in cells ${others.join(', ')}`);
+    if (missingCopies !== undefined) ofCells.push(missingCopies);
+  }
+  for (const { node, problem } of skewed.status === 'fulfilled' ? skewed.value : []) {
+    for (const cell of catalog.epochs.keys()) if (nodes.of(cell) === node) unserved.add(cell);
+    ofCells.push(`${problem}: nothing is dealt or prepared until they agree`);
+  }
+  missing.push(...volatileStores(volatile));
+  const nodesOf = (cells: Iterable<number>) => new Set([...cells].map((cell) => nodes.of(cell)));
+  const isOneNodeWell = nodesOf(unserved).size < nodesOf(catalog.epochs.keys()).size;
+  const isAnyServed = halted.length < catalog.epochs.size;
+  if (!isAnyServed) return { missing: [...halted, ...ofCells, ...missing], halted: [] };
+  return isOneNodeWell
+    ? { missing, halted: [...halted, ...ofCells] }
+    : { missing: [...ofCells, ...missing], halted };
+}
+
+function volatileStores({ redis, postgres }: Volatile): string[] {
+  return [
+    ...(redis.length > 0 ? [`Redis may lose what it acknowledges: ${redis.join('; ')}`] : []),
+    ...(postgres.length > 0 ? [new VolatilePostgresError(postgres).message] : []),
+  ];
+}
+
+/** The answer. */
+export function readyAnswer({ missing, halted }: Readiness): {
+  readonly status: number;
+  readonly body: string;
+} {
+  const isReady = missing.length === 0;
+  const body = JSON.stringify({ status: isReady ? 'ready' : 'not ready', missing, halted });
+  return { status: isReady ? 200 : 503, body };
+}
+
+const READY_WITHIN_MS = 2000;
+
+const SHARED_FOR_MS = 250;
+
+/**
+ * Everybody who asks within 250 ms, or while a look is under way, gets the result of one look.
+ * @param known what this process knows at once; when that has changed, the look from before is no longer shared
+ */
+export function sharedLook<T>(look: () => Promise<T>, known: () => unknown): () => Promise<T> {
+  let shared: { readonly result: Promise<T>; readonly known: unknown; endedAt: number } | undefined;
+  return () => {
+    const now = known();
+    if (shared === undefined || shared.known !== now || performance.now() - shared.endedAt > SHARED_FOR_MS) {
+      const result = look();
+      const own = { result, known: now, endedAt: Number.POSITIVE_INFINITY };
+      shared = own;
+      const ended = (): void => {
+        own.endedAt = performance.now();
+      };
+      result.then(ended, ended);
+    }
+    return shared.result;
+  };
+}

@@ -1,0 +1,91 @@
+/** Ownership of cells by a worker that prepares each cell before it writes it. */
+
+import type { OnFailpoint } from '../../platform/failpoints.js';
+import { Semaphore } from '../../platform/semaphore.js';
+import type { Sql } from '../../postgres/client.js';
+import type { CellLease } from '../cells/cells.store.js';
+import { Ownership } from '../ledger/ownership.js';
+import type { EventEmitter } from '../processEvents.js';
+import type { Clocks } from '../redis/clocks.js';
+import type { RedisNode } from '../redis/node.js';
+import type { RedisNodes } from '../redis/nodes.js';
+import { ClocksDifferError } from './clocks.js';
+import { ForeignError } from './handshake.js';
+import { LedgerScan } from './ledgerScan.js';
+import { restoreHold } from './positions.store.js';
+import { prepareCell } from './prepare.js';
+
+/** Each holds a connection to Postgres for as long as it takes. */
+const REBUILDS_AT_ONCE = 3;
+
+export interface OwnershipParts {
+  readonly sql: Sql;
+  readonly nodes: RedisNodes;
+  /** Cells of a Redis that may lose what it acknowledges are served, too. */
+  readonly isVolatileServed: boolean;
+  /** Nothing is prepared while they differ. */
+  readonly clocks: Clocks;
+  /** Why nothing is dealt, as far as this process has found by itself. */
+  readonly problem: () => string | undefined;
+  /** This process reads the format that is written: otherwise a worker of a newer version takes its cells over. */
+  readonly readsFormat: () => boolean;
+  readonly knownOutside: (lease: CellLease) => bigint;
+  /** Books what the outbox of a cell holds that has this token in Redis. */
+  readonly drain: (lease: CellLease, token: string) => Promise<CellLease>;
+  readonly events: EventEmitter;
+  readonly onFailpoint: OnFailpoint;
+}
+
+export function openOwnership(parts: OwnershipParts): Ownership {
+  const { sql, nodes, events, onFailpoint, clocks } = parts;
+  const turn = new Semaphore(REBUILDS_AT_ONCE);
+  // One for each node: a node that hangs holds up no other's rebuilds.
+  const scans = new WeakMap<RedisNode, LedgerScan>();
+  const scanOf = (node: RedisNode): LedgerScan => {
+    const scan = scans.get(node) ?? new LedgerScan(sql);
+    scans.set(node, scan);
+    return scan;
+  };
+  const ownership = new Ownership(sql, {
+    prepare: (lease) => {
+      const store = nodes.cell(lease.cell);
+      const volatile = async (): Promise<readonly string[]> =>
+        parts.isVolatileServed ? [] : store.node.durability.find();
+      return prepareCell(
+        {
+          sql,
+          nodes,
+          store,
+          clocks,
+          hold: async () => parts.problem() ?? restoreHold(sql),
+          knownOutside: parts.knownOutside,
+          volatile,
+          drain: parts.drain,
+          turn,
+          scan: scanOf(store.node),
+          events,
+          onFailpoint,
+        },
+        lease,
+      ).catch((error: unknown) => {
+        if (error instanceof ClocksDifferError)
+          events.emit('ClockRefused', { cell: lease.cell, skewMs: error.skewMs });
+        throw error;
+      });
+    },
+    refusal: (error) => (error instanceof ForeignError ? error.message : undefined),
+    isPassing: (error) => error instanceof ClocksDifferError,
+    events,
+    isAble: () => parts.readsFormat() && nodes.all.some((node) => node.isReady),
+    changed: async (leases, { hold, lacking }) => {
+      const reached = leases.filter(({ cell }) => nodes.of(cell).serverId !== undefined);
+      if (leases.length === 0) return [];
+      if ((parts.problem() ?? hold) !== undefined) return leases.map(({ cell }) => cell);
+      const { closed } = await nodes.closed(new Map(reached.map(({ cell, token }) => [cell, token])));
+      return [...closed, ...lacking];
+    },
+  });
+  // A server that is reached anew may be another one than before.
+  nodes.onIdentified(() => ownership.lookNow());
+  return ownership;
+}

@@ -1,0 +1,39 @@
+/** Keeps the checkpoints of the players near the ledger, so that a rebuild has little to read. */
+
+import { PeriodicService } from '../../platform/runtime/periodicService.js';
+import type { Sql } from '../../postgres/client.js';
+import type { EventEmitter } from '../processEvents.js';
+import { checkpointPlayers } from './recoveries.store.js';
+
+const TURN_MS = 30_000;
+
+export class Checkpoints extends PeriodicService {
+  readonly name = 'player checkpoints';
+  readonly #sql: Sql;
+  readonly #everyMs: number;
+  readonly #events: EventEmitter;
+
+  /** @param everyMs no checkpoint is made before the ledger has entries of so much time that none covers, milliseconds. */
+  constructor(sql: Sql, everyMs: number, events: EventEmitter) {
+    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
+    this.#sql = sql;
+    this.#everyMs = everyMs;
+    this.#events = events;
+  }
+
+  protected async turn(): Promise<void> {
+    const started = performance.now();
+    let made = 0;
+    while (!this.isStopped) {
+      const players = await checkpointPlayers(this.#sql, this.#everyMs);
+      if (players === undefined) break;
+      made += players;
+    }
+    const seconds = (performance.now() - started) / 1000;
+    if (made > 0) this.#events.emit('PlayersCheckpointed', { players: made, seconds });
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    this.#events.emit('TaskFailed', { task: 'player checkpoint', error });
+  }
+}

@@ -1,0 +1,128 @@
+/**
+ * Writes to a cell of Redis what the ledger has of its partners, or of one that moves to it: players, games, open rounds, communal
+ * progressives. Each part can be repeated.
+ */
+import { openSteps } from '../../domain/games/round.js';
+import type { Sql, Transaction } from '../../postgres/client.js';
+import { openRounds } from '../blackjack/rounds.store.js';
+import type { Scope } from '../cells/cells.store.js';
+import { playerStatuses } from '../cells/playerStatuses.store.js';
+import { hasPots, type RecoveredPot, waitingShares } from '../communal/communalRecovery.store.js';
+import { CellFiller } from '../redis/cellFiller.js';
+import type { CellOwner, CellStore } from '../redis/cellStore.js';
+import { writeWaitingShare } from '../redis/communalRecords.js';
+import { cellKey, playerField } from '../redis/keys.js';
+import type { Recency } from './recency.js';
+import { type PlayerState, readCheckpoint, resumptionsOf } from './recoveries.store.js';
+
+export interface Filling<Run = Sql> {
+  readonly sql: Run;
+  /** Of the cell that is written. */
+  readonly store: CellStore;
+  readonly owner: CellOwner;
+  /** Whose data is read. */
+  readonly scope: Scope;
+}
+
+/**
+ * A slot game goes on after all that was ever leased, a raffle or a blackjack table after the last outcome that is booked; with an
+ * empty queue: the block keeper fills it.
+ * @param isAllBooked nothing was dealt that is not booked: every game goes on where it was
+ */
+export async function fillGames(
+  { sql, store, owner, scope }: Filling<Sql | Transaction>,
+  isAllBooked = false,
+): Promise<void> {
+  const filler = new CellFiller(store, owner);
+  for (const { gameId, nextIndex, queueEnd } of await resumptionsOf(sql, scope, isAllBooked)) {
+    filler.game(gameId, nextIndex, queueEnd);
+  }
+  await filler.finish();
+}
+
+/** The rounds that are open go on where their booked steps end; those that are to be voided don't go on. */
+export async function fillRounds({ sql, store, owner, scope }: Filling<Sql | Transaction>): Promise<void> {
+  const filler = new CellFiller(store, owner);
+  for (const round of await openRounds(sql, scope)) {
+    const { gameId, partnerId, playerId, shoeIndex, entryIds } = round;
+    filler.round(gameId, partnerId, playerId, { shoeIndex, dealId: entryIds[0]!, steps: openSteps(round) });
+    if (filler.isBusy) await filler.pause();
+  }
+  await filler.finish();
+}
+
+/** The pots as they are booked, and whom they remember. */
+export async function fillPots(
+  { store, owner }: Pick<Filling, 'store' | 'owner'>,
+  pots: readonly RecoveredPot[],
+  recency: Recency,
+): Promise<void> {
+  const filler = new CellFiller(store, owner);
+  for (const pot of pots) filler.pot(pot);
+  await filler.finish();
+  for (const { gameId, partnerId } of pots)
+    await store.rememberPlayers(owner, gameId, partnerId, recency.of(gameId));
+  if (pots.length > 0) await store.fencedSet(owner, cellKey(store.name), ['communal', '1']);
+}
+
+export interface FillPlayersOptions {
+  /** Players as later entries of the ledger have them than the checkpoint's. */
+  readonly later?: Map<string, PlayerState>;
+  /** Of the checkpoint, only players that have had an entry after this one, */
+  readonly afterId?: bigint;
+  /** and these, whose ids are of one partner. */
+  readonly others?: readonly string[];
+}
+
+/** The players of the checkpoint, those of `later` as they are there, and those that only `later` has. @returns how many */
+export async function fillPlayers(
+  { sql, store, owner, scope }: Filling,
+  { later = new Map(), afterId = 0n, others = [] }: FillPlayersOptions = {},
+): Promise<number> {
+  const filler = new CellFiller(store, owner);
+  const statuses = new Map(
+    (await playerStatuses(sql, scope)).map((each) => [playerField(each.partnerId, each.playerId), each]),
+  );
+  const untold = await waitingSharesOf(sql, scope);
+  // Copied before, a player may have had shares that it was notified of since.
+  const mayHaveListed = afterId > 0n && (await hasPots(sql, scope));
+  let players = 0;
+  const fill = (player: PlayerState): void => {
+    const { partnerId, playerId, firstId } = player;
+    if (firstId === undefined)
+      throw new Error(`Player ${partnerId}:${playerId} has no first entry in the ledger`);
+    const field = playerField(partnerId, playerId);
+    const record = { ...player, firstId, status: statuses.get(field) };
+    filler.player(record, untold.get(field) ?? [], mayHaveListed);
+    players++;
+  };
+  await readCheckpoint(
+    sql,
+    scope,
+    (player) => {
+      const field = playerField(player.partnerId, player.playerId);
+      const newest = later.get(field);
+      later.delete(field);
+      fill(newest === undefined ? player : { ...newest, firstId: player.firstId });
+    },
+    () => filler.pause(),
+    { afterId, others },
+  );
+  for (const player of later.values()) {
+    fill(player);
+    if (filler.isBusy) await filler.pause();
+  }
+  await filler.finish();
+  return players;
+}
+
+/** Shares that players are still to be notified of, oldest first, by the fields of the players' records. */
+export async function waitingSharesOf(sql: Sql, scope: Scope): Promise<Map<string, Buffer[]>> {
+  const untold = new Map<string, Buffer[]>();
+  for (const { partnerId, playerId, ...share } of await waitingShares(sql, scope)) {
+    const field = playerField(partnerId, playerId);
+    const sections = untold.get(field) ?? [];
+    if (sections.push(writeWaitingShare({ ...share, isTrigger: false })) === 1) untold.set(field, sections);
+  }
+  return untold;
+}

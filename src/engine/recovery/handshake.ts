@@ -1,0 +1,125 @@
+/**
+ * Is the Redis that we reach the one that the ledger knows? Asked for each cell before its owner writes anything of it.
+ *
+ *   its epoch is ours, and it is not behind the ledger ──> ready: the mark for this run of the server is written
+ *   no epoch, nothing booked, nothing leased ──> new
+ *   no epoch; an earlier epoch of ours; ours, but behind the ledger or what was answered ──> lost: to be rebuilt from the ledger
+ *   ours, on a replica that has taken over ──> promoted: to be repaired from the ledger. It may lack what was acknowledged. Where it
+ *     holds what the ledger has otherwise, it is lost
+ *   another database's; a later epoch of ours; ours, but the ledger has lost what it had ──> foreign: for people to judge
+ *
+ * A cell that can't be dealt from has no epoch in Redis that any front end could present, so the scripts refuse.
+ */
+import { isSameEntry } from '../../domain/ledgerEntry.js';
+import type { Sql } from '../../postgres/client.js';
+import { answeredUnder } from '../cells/answered.store.js';
+import type { CellLease } from '../cells/cells.store.js';
+import { findEntry } from '../ledger/ledgerEntries.store.js';
+import type { CellStore } from '../redis/cellStore.js';
+import { newestInOutboxUpTo } from '../redis/promotedCell.js';
+import { mayLack } from '../redis/serverIdentity.js';
+import { bookedIndices, hasBlocks } from './recoveries.store.js';
+
+export type Finding = { readonly state: 'ready' | 'new' } | Unfit;
+export interface Unfit {
+  readonly state: 'lost' | 'promoted' | 'foreign';
+  readonly reason: string;
+  /** Dataset and number of the epoch that Redis is at, where it is at one of our own database. */
+  readonly token: string | undefined;
+  /** The cell's token where its outbox holds what is to be booked before a repair. */
+  readonly unbooked?: string;
+}
+
+/** Redis and the ledger differ in a way that no machine should mend: the cell is not served. */
+export class ForeignError extends Error {}
+
+/**
+ * Looks, and changes nothing.
+ * @param knownOutside the newest entry that is known to have been dealt under the epoch of the lease, outside both stores
+ */
+export async function examine(
+  sql: Sql,
+  store: CellStore,
+  lease: CellLease,
+  knownOutside = 0n,
+): Promise<Finding> {
+  const { cell, cursorId } = lease;
+  const { token, newestEntryId, booked, segments } = await store.head();
+  const ours = lease.token.split(':');
+  if (token === undefined) {
+    if (cursorId === 0n && newestEntryId === undefined && !(await hasBlocks(sql, cell)))
+      return { state: 'new' };
+    return lost('Redis holds nothing of this cell, or its rebuilding was interrupted');
+  }
+  const [dataset, number, serverId = ''] = token.split(':');
+  if (dataset !== ours[0]) {
+    return foreign(
+      'Redis holds the data of another database; empty it, or run `spindle recover --replace`',
+      undefined,
+    );
+  }
+  const epoch = `${dataset}:${number}`;
+  if (BigInt(number ?? 0) > BigInt(ours[1]!)) {
+    return foreign(
+      'Redis is at a later epoch than Postgres: Postgres was restored from an older copy',
+      epoch,
+    );
+  }
+  const isPromoted = mayLack(serverId, store.node.knownServerId());
+  const isEarlier = BigInt(number ?? 0) < BigInt(ours[1]!);
+  if (isEarlier && !isPromoted) return lost('Redis holds a copy from before an earlier rebuild');
+  if (booked !== undefined && booked.id > cursorId) {
+    return foreign(
+      `Redis was told that the ledger has entries up to ${booked.id}, which it has not: ` +
+        'Postgres was restored from an older copy',
+      epoch,
+    );
+  }
+  if (isPromoted)
+    return segments === undefined ? lost(TAKEN_OVER) : examinePromoted(sql, store, lease, token, isEarlier);
+  if (cursorId > 0n && (newestEntryId === undefined || newestEntryId < cursorId)) {
+    return lost('Redis lacks ledger entries: it was restored from an older copy');
+  }
+  const noted = await answeredUnder(sql, lease);
+  const answered = noted > knownOutside ? noted : knownOutside;
+  if (answered > cursorId && (newestEntryId === undefined || newestEntryId < answered)) {
+    return lost('Redis lacks entries that were answered: it was restored from an older copy');
+  }
+  const indices = await bookedIndices(sql, cell);
+  if (indices.length > 0) {
+    const games = await store.findGames(indices.map(({ gameId }) => gameId));
+    const behind = indices.find(({ nextIndex }, i) => {
+      const game = games[i];
+      return game === undefined || BigInt(game.nextIndex) < nextIndex;
+    });
+    if (behind !== undefined) {
+      return lost(`Redis would deal outcomes of game ${behind.gameId} that are booked: it is an older copy`);
+    }
+  }
+  return { state: 'ready' };
+}
+
+const TAKEN_OVER = 'A replica has taken over, or the slot was moved: Redis may lack what was acknowledged';
+
+/**
+ * What a replica holds is a beginning of what its primary had, and so of the ledger once it is booked: it is repaired. Not so where an
+ * earlier epoch, which can't be booked any more, went another way than the ledger did.
+ */
+async function examinePromoted(
+  sql: Sql,
+  store: CellStore,
+  { cursorId }: CellLease,
+  token: string,
+  isEarlier: boolean,
+): Promise<Finding> {
+  const promoted: Unfit = { state: 'promoted', reason: TAKEN_OVER, token: undefined };
+  const hasUnbooked = (await store.newestInOutbox()) > cursorId;
+  if (hasUnbooked && isEarlier) return lost(`${TAKEN_OVER}, and it holds what was given up before`);
+  const booked = await newestInOutboxUpTo(store, cursorId);
+  if (booked !== undefined && !isSameEntry(booked, await findEntry(sql, booked.id)))
+    return lost(`${TAKEN_OVER}, and the ledger has another entry than it has`);
+  return hasUnbooked ? { ...promoted, unbooked: token } : promoted;
+}
+
+const lost = (reason: string): Unfit => ({ state: 'lost', reason, token: undefined });
+const foreign = (reason: string, token: string | undefined): Finding => ({ state: 'foreign', reason, token });

@@ -1,0 +1,55 @@
+/** What holds for the life of a database: its identity, its secrets, how partners are spread. */
+import { randomBytes } from 'node:crypto';
+import { assertReads, FORMATS } from '../../domain/formats.js';
+import type { Sql, Transaction } from '../../postgres/client.js';
+
+export interface Installation {
+  readonly datasetId: string;
+  /** 16 bytes: key of the spin ids. */
+  readonly spinIdKey: Buffer;
+  /** 32 bytes: key of the user ids. */
+  readonly playerIdKey: Buffer;
+  readonly cells: number;
+  /** In which processes write what they share (domain/formats.ts). */
+  readonly format: number;
+}
+
+/** Makes the installation at the first start, when `cells` becomes fixed; it is written in the newest format from its first entry on. */
+export async function install(
+  sql: Sql,
+  first: { cells: number; idempotencyTtlSeconds: number },
+): Promise<void> {
+  await sql.begin(async (tx) => {
+    await tx`
+      INSERT INTO installation (spin_id_key, player_id_key, cells, idempotency_seconds, format)
+      VALUES (${randomBytes(16)}, ${randomBytes(32)}, ${first.cells}, ${first.idempotencyTtlSeconds}, ${FORMATS.newest})
+      ON CONFLICT DO NOTHING`;
+    await tx`
+      INSERT INTO request_id_times (since_ms, seconds)
+      SELECT 0, idempotency_seconds FROM installation WHERE NOT EXISTS (SELECT 1 FROM request_id_times)`;
+    await tx`
+      INSERT INTO cells (cell) SELECT generate_series(0, cells - 1) FROM installation ON CONFLICT DO NOTHING`;
+  });
+}
+
+/** @throws Error where the service was never started on this database; FormatError where this build does not read what is written. */
+export async function installation(sql: Sql | Transaction): Promise<Installation> {
+  const [row] = await sql<
+    {
+      dataset_id: string;
+      spin_id_key: Buffer;
+      player_id_key: Buffer;
+      cells: number;
+      format: number;
+    }[]
+  >`SELECT dataset_id, spin_id_key, player_id_key, cells, format FROM installation`;
+  if (row === undefined) throw new Error('The service was never started on this database');
+  assertReads(FORMATS, row.format);
+  return {
+    datasetId: row.dataset_id,
+    spinIdKey: row.spin_id_key,
+    playerIdKey: row.player_id_key,
+    cells: row.cells,
+    format: row.format,
+  };
+}

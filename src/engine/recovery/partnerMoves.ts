@@ -1,0 +1,87 @@
+/** Carries out the moves of partners out of the cells that this worker owns, one after the other. */
+
+import { IDLE } from '../../platform/runtime/periodicService.js';
+import { type CellLease, FencedError } from '../cells/cells.store.js';
+import { OwnedWork } from '../cells/ownedWork.js';
+import { OutrunError } from '../redis/scriptErrors.js';
+import {
+  clearGivenUpMove,
+  finishPartnerMove,
+  giveUpMove,
+  type MoveParts,
+  movePartner,
+} from './partnerMove.js';
+import { openMoves, type PartnerMove } from './partnerMoves.store.js';
+
+const TURN_MS = 500;
+/** After so long no front end reads the partner in its old cell any more. */
+const REMOVE_AFTER_MS = 3000;
+const TRIES_MAX = 10;
+const REST_MIN_MS = 500;
+const REST_MAX_MS = 5000;
+
+export class PartnerMoves extends OwnedWork {
+  readonly name = 'partner moves';
+  readonly #parts: MoveParts;
+  /** Moves that were switched, and when this process saw it first. */
+  readonly #switched = new Map<number, number>();
+
+  constructor(parts: MoveParts) {
+    super({ turnMs: TURN_MS, restMinMs: REST_MIN_MS, restMaxMs: REST_MAX_MS });
+    this.#parts = parts;
+  }
+
+  protected async turn(): Promise<typeof IDLE | undefined> {
+    const { sql } = this.#parts;
+    if (this.leases.size === 0) return IDLE;
+    const moves = await openMoves(sql, [...this.leases.keys()]);
+    if (moves.length === 0) return IDLE;
+    for (const move of moves) {
+      const lease = this.leases.get(move.fromCell);
+      if (this.isStopped) return;
+      if (lease === undefined || this.rests(move.moveId)) continue;
+      try {
+        await this.#carryOn(lease, move);
+        this.forgetFailures(move.moveId);
+      } catch (error) {
+        await this.#fail(lease, move, error);
+      }
+    }
+  }
+
+  async #carryOn(lease: CellLease, move: PartnerMove): Promise<void> {
+    const { moveId } = move;
+    if (move.failure !== null) {
+      await clearGivenUpMove(this.#parts, move);
+      return;
+    }
+    if (move.switchedAt === null) {
+      await movePartner(this.#parts, lease, move);
+      return;
+    }
+    const seen = this.#switched.get(moveId) ?? performance.now();
+    this.#switched.set(moveId, seen);
+    if (performance.now() - seen < REMOVE_AFTER_MS) return;
+    await finishPartnerMove(this.#parts, lease, move);
+    this.#switched.delete(moveId);
+  }
+
+  async #fail(lease: CellLease, move: PartnerMove, error: unknown): Promise<void> {
+    const { events } = this.#parts;
+    const { moveId, partnerId, fromCell, toCell } = move;
+    events.emit('TaskFailed', { task: 'partner move', error, cell: fromCell });
+    const times = this.noteFailure(moveId);
+    // What was switched or given up is finished, however long that takes; and an owner that was outrun leaves it to the next one.
+    const isOutrun = error instanceof OutrunError || error instanceof FencedError;
+    const isDecided = move.switchedAt !== null || move.failure !== null;
+    if (isDecided || times < TRIES_MAX || isOutrun) return;
+    const reason = error instanceof Error ? error.message : String(error);
+    if (!(await giveUpMove(this.#parts, lease, move, reason))) return;
+    this.forgetFailures(moveId);
+    events.emit('PartnerMoveGivenUp', { partnerId, toCell, reason });
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    this.#parts.events.emit('TaskFailed', { task: 'partner move', error });
+  }
+}

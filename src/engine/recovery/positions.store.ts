@@ -1,0 +1,219 @@
+/**
+ * How far Postgres is, and which Postgres it is: what the position file (recovery/positionFile.ts) is compared with; and what a
+ * rebuild gives up and suspends where Postgres was restored to an older state.
+ */
+
+import { SpinIds } from '../../domain/spinId.js';
+import { audit, nextChange } from '../../postgres/auditLog.js';
+import { arrayOf, raw, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import { noteGameStatus } from '../catalog/dealing.store.js';
+import { installation } from './installation.store.js';
+import { forgetCopy } from './outsideCopies.store.js';
+
+/** What distinguishes one Postgres, or one history of it, from another; null: the role may not ask. */
+export interface Identity {
+  readonly systemIdentifier: string | null;
+  readonly timeline: string | null;
+  readonly databaseOid: string;
+  readonly database: string;
+}
+
+/** The statement's text, or null where the role lacks the right. */
+async function unlessRefused(query: Promise<{ value: string }[]>): Promise<string | null> {
+  try {
+    return (await query)[0]?.value ?? null;
+  } catch (error) {
+    if ((error as { code?: string }).code === '42501') return null;
+    throw error;
+  }
+}
+
+export async function identityOf(sql: Sql): Promise<Identity> {
+  const [row] = await sql<{ oid: string; datname: string }[]>`
+    SELECT oid::text, datname::text FROM pg_database WHERE datname = current_database()`;
+  return {
+    systemIdentifier: await unlessRefused(
+      sql<{ value: string }[]>`SELECT system_identifier::text AS value FROM pg_control_system()`,
+    ),
+    // The control file has the new one only after a checkpoint.
+    timeline: await unlessRefused(
+      sql<{ value: string }[]>`SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8) AS value`,
+    ),
+    databaseOid: row!.oid,
+    database: row!.datname,
+  };
+}
+
+/** Up to where the outcomes of games are leased, or given up. A game without any is at 0. */
+export async function leasedEnds(sql: Sql, gameIds: readonly number[]): Promise<Map<number, number>> {
+  const rows = await sql<{ game_id: number; at: number }[]>`
+    SELECT game_id, greatest(
+      (SELECT to_index FROM blocks b WHERE b.game_id = g.game_id ORDER BY from_index DESC LIMIT 1),
+      (SELECT to_index FROM voids v WHERE v.game_id = g.game_id ORDER BY from_index DESC LIMIT 1), 0)::float8 AS at
+    FROM unnest(${arrayOf(gameIds)}::int[]) AS g(game_id)`;
+  return new Map(rows.map(({ game_id: gameId, at }) => [gameId, at]));
+}
+
+/** Notes that the stores were restored: nothing is dealt until an operator has run `spindle recover --restored`. Repeatable. */
+export async function holdForRestore(sql: Sql, positionId: string, reason: string): Promise<void> {
+  await sql`
+    INSERT INTO restored_positions (position_id, reason) VALUES (${positionId}::uuid, ${reason})
+    ON CONFLICT (position_id) DO NOTHING`;
+}
+
+/** What an operator runs where the public log is not the one that was signed. */
+export const LOG_COMMANDS =
+  'run `spindle log import --from DIR|URL`, or `spindle log begin` where no copy of the log is left';
+
+/** Why nothing is dealt until an operator has run a command, as one text: of the public log (logHalts.ts), then of the position file. */
+export const HOLD_SQL = `nullif(concat_ws('; then: ',
+  (SELECT 'log: ' || halt || ': ${LOG_COMMANDS}' FROM logs WHERE is_held AND log_id = (SELECT max(log_id) FROM logs)),
+  (SELECT reason FROM restored_positions WHERE accepted_at IS NULL ORDER BY found_at LIMIT 1)), '')`;
+
+/** Why nothing is dealt until an operator has run a command; undefined: nothing stands against it. */
+export async function restoreHold(sql: Sql): Promise<string | undefined> {
+  const [row] = await sql<{ hold: string | null }[]>`SELECT ${raw(HOLD_SQL)} AS hold`;
+  return row?.hold ?? undefined;
+}
+
+/** The stores were recovered from this position: a worker that has it begins a new one. */
+export async function isAccepted(sql: Sql, positionId: string): Promise<boolean> {
+  const rows = await sql`
+    SELECT 1 FROM restored_positions WHERE position_id = ${positionId}::uuid AND accepted_at IS NOT NULL`;
+  return rows.length > 0;
+}
+
+const ACCEPTED_KEPT = 100;
+
+/** The stores were recovered, above what every position says that was found. @param positionId of a file that no worker has found */
+export async function acceptPositions(sql: Sql, positionId: string | undefined): Promise<void> {
+  await sql.begin(async (tx) => {
+    if (positionId !== undefined)
+      await tx`
+        INSERT INTO restored_positions (position_id, reason) VALUES (${positionId}::uuid, 'recovered by an operator')
+        ON CONFLICT (position_id) DO NOTHING`;
+    await tx`UPDATE restored_positions SET accepted_at = now() WHERE accepted_at IS NULL`;
+    // What a file that is missing knew is covered: the cells go on above all that may have been shown.
+    await forgetCopy(tx, 'POSITION_FILE');
+    await tx`
+      DELETE FROM restored_positions WHERE position_id IN (
+        SELECT position_id FROM restored_positions ORDER BY accepted_at DESC OFFSET ${ACCEPTED_KEPT}::int)`;
+  });
+}
+
+/** Postgres was restored to an older state: more may have been dealt and shown than it knows. */
+export interface RestoredState {
+  /** By game, the first index that may be dealt, where it is known. Where it is not, {@link RESTORED_GAP} is left. */
+  readonly floors: ReadonlyMap<number, number>;
+  /** By game, the index after the last outcome that Redis has loaded. */
+  readonly loadedTo?: ReadonlyMap<number, number>;
+}
+
+/**
+ * So many indices are left out where nothing says how far a game was dealt after the state that was restored: more than a game deals in
+ * years. Indices have 48 bits (lua/include/records.lua): there is room for 65,535 such restores.
+ */
+const RESTORED_GAP = 2 ** 32;
+
+interface GivenUp {
+  readonly gameId: number;
+  readonly fromIndex: number;
+  readonly toIndex: number;
+  /** Index after the last outcome of these that was leased. */
+  readonly leasedTo: number;
+}
+
+/** Voids what is leased and not booked of slot games; after a restore also of tables, and all that may have been loaded besides. */
+export async function giveUpLeased(
+  tx: Transaction,
+  cell: number,
+  epoch: bigint,
+  reason: string,
+  restored: RestoredState | undefined,
+): Promise<GivenUp[]> {
+  const isRestored = restored !== undefined;
+  const loadedTo = restored?.loadedTo ?? new Map<number, number>();
+  const floors = restored?.floors ?? new Map<number, number>();
+  const rows = await tx<{ game_id: number; from_index: bigint; leased_to: bigint; to_index: bigint }[]>`
+    WITH leased AS (
+      SELECT g.game_id, coalesce(p.next_index, 0) AS from_index, greatest(coalesce(p.next_index, 0), b.to_index, l.loaded_to) AS leased_to
+      FROM games g JOIN partners USING (partner_id) LEFT JOIN game_progress p USING (game_id)
+        LEFT JOIN (SELECT game_id, max(to_index) AS to_index FROM blocks GROUP BY game_id) b USING (game_id)
+        LEFT JOIN unnest(${arrayOf([...loadedTo.keys()])}::int[], ${arrayOf([...loadedTo.values()])}::bigint[])
+          AS l(game_id, loaded_to) USING (game_id)
+      WHERE partners.cell = ${cell} AND (g.game_type = 'slot' OR ${isRestored}::boolean AND g.game_type <> 'raffle')),
+    ends AS (
+      SELECT game_id, from_index, leased_to, CASE WHEN ${isRestored}::boolean
+        THEN greatest(leased_to, coalesce(floor, leased_to + ${RESTORED_GAP}::bigint)) ELSE leased_to END AS to_index
+      FROM leased LEFT JOIN unnest(${arrayOf([...floors.keys()])}::int[], ${arrayOf([...floors.values()])}::bigint[])
+        AS f(game_id, floor) USING (game_id)),
+    given_up AS (INSERT INTO voids (game_id, from_index, to_index, epoch, reason, sealed_to)
+      SELECT game_id, from_index, to_index, ${epoch}, ${reason}, CASE WHEN leased_to < to_index THEN leased_to END FROM ends WHERE to_index > from_index RETURNING game_id),
+    resumed AS (INSERT INTO game_progress (game_id, next_index) SELECT game_id, to_index FROM ends JOIN given_up USING (game_id)
+      ON CONFLICT (game_id) DO UPDATE SET next_index = excluded.next_index)
+    SELECT game_id, from_index, leased_to, to_index FROM ends WHERE to_index > from_index ORDER BY game_id`;
+  return rows.map((row) => ({
+    gameId: row.game_id,
+    fromIndex: safe(row.from_index),
+    leasedTo: safe(row.leased_to),
+    toIndex: safe(row.to_index),
+  }));
+}
+
+/** Voids outcomes that an operator had rotated away, as the cell has noted it. */
+export async function addVoids(
+  tx: Transaction,
+  rotations: readonly { entryId: bigint; gameId: number; fromIndex: number; toIndex: number }[],
+): Promise<void> {
+  await tx`
+    INSERT INTO voids (game_id, from_index, to_index, epoch, reason, entry_id)
+    SELECT u.game_id, u.from_index, u.to_index, c.epoch, 'rotated', u.entry_id
+    FROM unnest(${arrayOf(rotations.map((r) => r.gameId))}::int[], ${arrayOf(rotations.map((r) => r.fromIndex))}::bigint[],
+      ${arrayOf(rotations.map((r) => r.toIndex))}::bigint[], ${arrayOf(rotations.map((r) => r.entryId))}::bigint[])
+      AS u(game_id, from_index, to_index, entry_id)
+      JOIN games USING (game_id) JOIN partners USING (partner_id) JOIN cells c USING (cell)`;
+}
+
+/** Suspends the raffles of a cell that are not closed: tickets that this database does not have may have been shown. @returns which */
+export async function suspendRaffles(tx: Transaction, cell: number): Promise<number[]> {
+  const changed = await nextChange(tx);
+  const running = await tx<{ game_id: number }[]>`
+    SELECT game_id FROM games g JOIN raffles r USING (game_id) JOIN partners p USING (partner_id)
+    WHERE p.cell = ${cell} AND r.closed_at IS NULL AND r.voided_at IS NULL AND g.status = 'ACTIVE' ORDER BY p.partner_id`;
+  for (const { game_id: gameId } of running) await noteGameStatus(tx, gameId, 'SUSPENDED', 'RESTORED');
+  const rows = await tx<{ game_id: number }[]>`
+    UPDATE games g SET status = 'SUSPENDED', status_reason = 'RESTORED', changed = ${changed}
+    FROM raffles r, partners p
+    WHERE r.game_id = g.game_id AND p.partner_id = g.partner_id AND p.cell = ${cell} AND r.closed_at IS NULL AND r.voided_at IS NULL
+    RETURNING g.game_id`;
+  return rows.map((row) => row.game_id);
+}
+
+/**
+ * Has the open rounds of a cell voided, and writes it into the audit log: cards that this database does not have may have been shown of
+ * their shoes. Such a round has expired at -infinity: Redis takes no other step of it (recovery/fill.ts), and the worker that comes to
+ * own the cell ends it at once, as those whose time is over.
+ */
+export async function voidOpenRounds(tx: Transaction, cell: number): Promise<void> {
+  const rows = await tx<{ partner_id: number; player_id: string; deal_id: bigint }[]>`
+    UPDATE rounds r SET expires_at = '-infinity'
+    FROM partners p
+    WHERE p.partner_id = r.partner_id AND p.cell = ${cell} AND r.status = 'OPEN' AND r.expires_at <> '-infinity'
+    RETURNING r.partner_id, r.player_id, r.deal_id`;
+  if (rows.length === 0) return;
+  const spinIds = new SpinIds((await installation(tx)).spinIdKey);
+  for (const { partner_id: partnerId, player_id: playerId, deal_id: dealId } of rows)
+    await audit(tx, {
+      actor: 'worker',
+      action: 'round.void',
+      subject: `round:${spinIds.encodeOne(dealId, partnerId)}`,
+      after: { player: `${partnerId}:${playerId}`, reason: 'RESTORED' },
+    });
+}
+
+/** The slot games and tables of a cell: what is dealt from blocks without end. */
+export async function endlessGames(sql: Sql, cell: number): Promise<number[]> {
+  const rows = await sql<{ game_id: number }[]>`
+    SELECT game_id FROM games JOIN partners USING (partner_id) WHERE cell = ${cell} AND game_type <> 'raffle' ORDER BY game_id`;
+  return rows.map((row) => row.game_id);
+}

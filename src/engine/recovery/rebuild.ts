@@ -1,0 +1,259 @@
+/**
+ * Rebuilds a cell of Redis, claimed before (prepare.ts), from the ledger.
+ *
+ *   fenced ──> voided (Postgres: next epoch; leased and not booked outcomes are given up, in writing) ──> cleared
+ *     ──> partners ──> players ──> requests ──> games ──> installed (the epoch, last of all) ──> recorded
+ *
+ * Ended anywhere, it is begun again from the start, under another epoch. What a slower worker still writes is refused:
+ * by the fence in Redis, and by the fence in Postgres.
+ */
+
+import type { BonusNotice } from '../../domain/communal.js';
+import { entryTimeMs } from '../../domain/entryId.js';
+import { FINGERPRINT_BYTES } from '../../domain/layouts.js';
+import { entryOfCode } from '../../domain/ledgerEntry.js';
+import { REQUEST_KEY_BYTES, writeRequestKey } from '../../domain/requestKey.js';
+import { tailOfEntry, writeTail } from '../../domain/spinTail.js';
+import type { OnFailpoint } from '../../platform/failpoints.js';
+import type { Semaphore } from '../../platform/semaphore.js';
+import type { Sql } from '../../postgres/client.js';
+import type { CopyRow } from '../../postgres/copy.js';
+import { writeFingerprint } from '../cells/batch.js';
+import type { CellLease } from '../cells/cells.store.js';
+import { potsOf } from '../communal/communalRecovery.store.js';
+import { CellFiller } from '../redis/cellFiller.js';
+import type { CellOwner, CellStore } from '../redis/cellStore.js';
+import type { Clocks } from '../redis/clocks.js';
+import { playerField } from '../redis/keys.js';
+import { NO_TOTALS, writeBound } from '../redis/records.js';
+import { adjustmentFingerprint, adjustmentKey } from '../redis/requestHashes.js';
+import { FIRST_SEGMENT, firstSegment } from '../redis/segmentRecords.js';
+import { runsReachOf } from '../requestIds/requestRuns.store.js';
+import { agreedTimeMs } from './clocks.js';
+import { fillGames, fillPlayers, fillPots, fillRounds } from './fill.js';
+import type { Unfit } from './handshake.js';
+import type { LedgerScan } from './ledgerScan.js';
+import { awayPartners } from './partnerMoves.store.js';
+import type { RestoredState } from './positions.store.js';
+import { Recency } from './recency.js';
+import {
+  beginRecovery,
+  type PlayerState,
+  partnerNets,
+  RECOVERED,
+  recordRecovery,
+  recoveredRow,
+  uncheckedFrom,
+} from './recoveries.store.js';
+
+export interface RebuildOptions {
+  /** Ids go on from the clock of Redis: it must agree with others when the cell is installed, too. */
+  readonly clocks: Clocks;
+  readonly onFailpoint: OnFailpoint;
+}
+
+/** What a rebuild came to. */
+export interface Rebuilt {
+  readonly lease: CellLease;
+  readonly voided: number;
+  readonly players: number;
+  readonly requests: number;
+  readonly seconds: number;
+}
+
+export interface RebuildParts extends RebuildOptions {
+  readonly sql: Sql;
+  /** What each cell reads and writes by itself is done by a few at a time. */
+  readonly turn: Semaphore;
+  /** What all read of the ledger is read once. The cell has begun it. */
+  readonly scan: LedgerScan;
+  readonly store: CellStore;
+}
+
+/** @throws OutrunError, FencedError where another owner came. Any other error: a store failed. */
+export async function rebuild(
+  parts: RebuildParts,
+  lease: CellLease,
+  owner: CellOwner & { readonly serverId: string },
+  { reason, token }: Unfit,
+  restored?: RestoredState,
+): Promise<Rebuilt> {
+  const { sql, store, onFailpoint } = parts;
+  const started = performance.now();
+  const begun = await parts.turn.run(async () => {
+    const recovery = await beginRecovery(sql, lease, reason, BigInt(token?.split(':')[1] ?? 0), restored);
+    onFailpoint('recovery.voided');
+    await store.clear(owner);
+    onFailpoint('recovery.cleared');
+    await fillPartners(parts, owner);
+    onFailpoint('recovery.partners');
+    return recovery;
+  });
+  const runsReachId = await runsReachOf(sql, store.cell);
+  const filled = { players: 0, requests: 0 };
+  const pots = await parts.turn.run(() => potsOf(sql, store.cell));
+  const recency = new Recency(pots);
+  const record = (step: string, isFinished = false): Promise<void> =>
+    recordRecovery(sql, begun.lease, { step, isFinished, ...filled });
+  await record('players and requests');
+  const progress = setInterval(() => record('players and requests').catch(() => {}), PROGRESS_MS);
+  try {
+    await fillPlayersAndRequests(parts, owner, runsReachId, recency, filled);
+  } finally {
+    clearInterval(progress);
+  }
+  await record('games');
+  const filling = { sql, store, owner, scope: store.cell };
+  await fillGames(filling);
+  await fillRounds(filling);
+  onFailpoint('recovery.games');
+  await fillPots(filling, pots, recency);
+  onFailpoint('recovery.communal');
+
+  const { cursorId } = begun.lease;
+  // Ids go on after all that is booked, and after all that was acknowledged and is lost.
+  const lastMs = Math.max(entryTimeMs(cursorId), await agreedTimeMs(sql, store.node, parts.clocks));
+  await store.open(owner, begun.lease.token, {
+    lastMs,
+    booked: { id: cursorId, totals: NO_TOTALS },
+    segments: firstSegment(runsReachId),
+    away: await awayPartners(sql, store.cell),
+  });
+  onFailpoint('recovery.installed');
+  await record('finished', true);
+  onFailpoint('recovery.recorded');
+  return { ...begun, ...filled, seconds: (performance.now() - started) / 1000 };
+}
+
+export async function fillPartners({ sql, store }: RebuildParts, owner: CellOwner): Promise<void> {
+  const filler = new CellFiller(store, owner);
+  for (const { partnerId, netMicros } of await partnerNets(sql, store.cell)) {
+    filler.partner(partnerId, netMicros);
+  }
+  await filler.finish();
+}
+
+/** So many are written. */
+interface Filled {
+  players: number;
+  requests: number;
+}
+
+async function fillPlayersAndRequests(
+  parts: RebuildParts,
+  owner: CellOwner,
+  runsReachId: bigint,
+  recency: Recency,
+  filled: Filled,
+): Promise<void> {
+  const { sql, store, onFailpoint } = parts;
+  const filler = new CellFiller(store, owner);
+  // Redis need not hold what is in the ledger's runs.
+  const boundFrom = runsReachId + 1n;
+  const unchecked = await uncheckedFrom(sql, store.cell);
+  const players = new Map<string, PlayerState>();
+  // Their newer entries are in other cells.
+  const left = await awayPartners(sql, store.cell);
+  const away = new Set(left.filter(({ backBy }) => backBy === undefined).map(({ partnerId }) => partnerId));
+  // One pass over what no checkpoint holds and what binds.
+  await parts.scan.read(
+    store.cell,
+    unchecked === undefined || boundFrom < unchecked ? boundFrom : unchecked,
+    (row) => {
+      const entryId = row.big(RECOVERED.id);
+      if (unchecked !== undefined && entryId >= unchecked && !away.has(row.int(RECOVERED.partnerId))) {
+        learnPlayer(players, row, entryId);
+        const gameId = row.int(RECOVERED.gameId);
+        if (recency.remembers(gameId) && entryOfCode(row.int(RECOVERED.kind)).kind === 'spin')
+          recency.spun(gameId, row.text(RECOVERED.playerId), entryId);
+      }
+      if (entryId >= boundFrom && !row.isNull(RECOVERED.requestId)) {
+        const [key, fingerprint] = bindingOf(row);
+        const bound = writeBound(
+          entryId,
+          row.int(RECOVERED.outcomeCode),
+          row.safe(RECOVERED.balanceMicros),
+          fingerprint,
+        );
+        filler.request(FIRST_SEGMENT, key, Buffer.concat([bound, tailOf(row, entryId)]));
+        filled.requests++;
+      }
+    },
+    () => filler.pause(),
+  );
+  await filler.finish();
+  onFailpoint('recovery.requests');
+  await parts.turn.run(async () => {
+    filled.players += await fillPlayers({ sql, store, owner, scope: store.cell }, { later: players });
+  });
+  onFailpoint('recovery.players');
+}
+
+/** What a replay of a spin repeats beside its entry. */
+export function tailOf(row: CopyRow, entryId: bigint): Buffer {
+  const entry = recoveredRow(row);
+  const { kind } = entryOfCode(entry.kind);
+  return writeTail(tailOfEntry({ ...entry, kind }, noticeOf(row, entryId)));
+}
+
+function noticeOf(row: CopyRow, entryId: bigint): BonusNotice | undefined {
+  if (row.isNull(RECOVERED.eventId)) return undefined;
+  const eventId = row.big(RECOVERED.eventId);
+  return {
+    eventId,
+    tierLevel: row.int(RECOVERED.tierLevel),
+    tierName: row.text(RECOVERED.tierName),
+    paidMicros: row.safe(RECOVERED.paidMicros),
+    shareMicros: row.isNull(RECOVERED.shareMicros) ? 0 : row.safe(RECOVERED.shareMicros),
+    isTrigger: eventId === entryId,
+  };
+}
+
+/** Keeps a player as of the newest of its entries that were read. */
+export function learnPlayer(players: Map<string, PlayerState>, row: CopyRow, entryId: bigint): void {
+  const partnerId = row.int(RECOVERED.partnerId);
+  const playerId = row.text(RECOVERED.playerId);
+  const field = playerField(partnerId, playerId);
+  const known = players.get(field);
+  const firstId = entryOfCode(row.int(RECOVERED.kind)).opensPlayer ? entryId : known?.firstId;
+  if (known === undefined || known.entryId < entryId) {
+    players.set(field, {
+      partnerId,
+      playerId,
+      entryId,
+      entryNumber: row.int(RECOVERED.entryNumber),
+      outcomeCode: row.int(RECOVERED.outcomeCode),
+      balanceMicros: row.safe(RECOVERED.balanceMicros),
+      firstId,
+    });
+  } else if (firstId !== known.firstId) {
+    players.set(field, { ...known, firstId });
+  }
+}
+
+/** How the requestId of an entry is named, and what it binds to beside the entry. */
+export function bindingOf(row: CopyRow): [key: Buffer, fingerprint: Buffer] {
+  const partnerId = row.int(RECOVERED.partnerId);
+  const playerId = row.text(RECOVERED.playerId);
+  const requestId = row.text(RECOVERED.requestId);
+  return entryOfCode(row.int(RECOVERED.kind)).requestIds === 'adjustments'
+    ? [adjustmentKey(partnerId, requestId), adjustmentFingerprint(playerId, row.safe(RECOVERED.creditMicros))]
+    : spinBinding(partnerId, requestId, row.int(RECOVERED.gameId), playerId);
+}
+
+/** How the requestId of a spin is named, and what it binds to beside its entry. */
+function spinBinding(
+  partnerId: number,
+  requestId: string,
+  gameId: number,
+  playerId: string,
+): [key: Buffer, fingerprint: Buffer] {
+  const key = Buffer.allocUnsafe(REQUEST_KEY_BYTES);
+  writeRequestKey(key, 0, partnerId, requestId);
+  const fingerprint = Buffer.allocUnsafe(FINGERPRINT_BYTES);
+  writeFingerprint(fingerprint, 0, gameId, playerId);
+  return [key, fingerprint];
+}
+
+/** How often it is written down how far a long rebuild is. */
+const PROGRESS_MS = 1000;

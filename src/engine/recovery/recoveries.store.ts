@@ -1,0 +1,399 @@
+/** What a rebuild of Redis reads and writes down: outcomes voided, recoveries, and the checkpoints of players. */
+import { entryCellSql, entryTimeMs, idsIn } from '../../domain/entryId.js';
+import { kindOfGame } from '../../domain/games/index.js';
+import type { GameType } from '../../domain/games/kindOfGame.js';
+import { type LedgerRow, type MembersReadBy, membersReadBy } from '../../domain/ledgerColumns.js';
+import { audit } from '../../postgres/auditLog.js';
+import { arrayOf, raw, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import { type CopyRow, readRows } from '../../postgres/copy.js';
+import { assertOwner, type CellLease, inScope, inScopeText, type Scope } from '../cells/cells.store.js';
+import { adoptRules, checkpointRecency } from '../communal/communalRecovery.store.js';
+import { columnsSql, fieldsOf, rowReader } from '../ledger/ledgerRow.store.js';
+import { giveUpLeased, type RestoredState, suspendRaffles, voidOpenRounds } from './positions.store.js';
+
+/** The next index of each game of a cell, as the ledger has it; games of which nothing is booked or voided are left out. */
+export async function bookedIndices(
+  sql: Sql,
+  cell: number,
+): Promise<{ gameId: number; nextIndex: bigint }[]> {
+  const rows = await sql<{ game_id: number; next_index: bigint }[]>`
+    SELECT game_id, next_index FROM game_progress JOIN games USING (game_id) JOIN partners USING (partner_id)
+    WHERE partners.cell = ${cell}`;
+  return rows.map((row) => ({ gameId: row.game_id, nextIndex: row.next_index }));
+}
+
+/** Outcomes of the cell's games were leased at some time, or partners have moved to it. */
+export async function hasBlocks(sql: Sql, cell: number): Promise<boolean> {
+  const rows = await sql`
+    SELECT 1 FROM blocks JOIN games USING (game_id) JOIN partners USING (partner_id)
+    WHERE partners.cell = ${cell}
+    UNION ALL SELECT 1 FROM partner_moves WHERE to_cell = ${cell} AND switched_at IS NOT NULL LIMIT 1`;
+  return rows.length > 0;
+}
+
+/**
+ * Begins a recovery: the cell's epoch becomes the next one, so that nobody who believes in the old one deals; what slot
+ * games have leased and not booked is voided, in writing. A raffle's tickets are not: whoever was shown one was shown it after
+ * it was booked, and all others are still to be sold. One transaction.
+ * After a restore to an older state that does not hold: slot games and tables go on above all that may have been loaded,
+ * every open round is voided, and every raffle that is not closed is suspended until the operator has decided.
+ * @param aboveEpoch the new epoch's number is above this one, too.
+ * @returns the lease at the new epoch, and how many outcomes were voided.
+ * @throws FencedError where the cell has another owner.
+ */
+export async function beginRecovery(
+  sql: Sql,
+  lease: CellLease,
+  reason: string,
+  aboveEpoch: bigint,
+  restored?: RestoredState,
+): Promise<{ lease: CellLease; voided: number }> {
+  return sql.begin(async (tx) => {
+    await assertOwner(tx, lease);
+    const [row] = await tx<{ epoch: bigint; token: string; cursor_id: bigint }[]>`
+      UPDATE cells SET epoch = greatest(epoch, ${aboveEpoch}) + 1 WHERE cell = ${lease.cell}
+      RETURNING epoch, (SELECT dataset_id FROM installation) || ':' || epoch AS token, cursor_id`;
+    const { epoch, token, cursor_id: cursorId } = row!;
+    const voids = await giveUpLeased(tx, lease.cell, epoch, reason, restored);
+    const suspended = restored === undefined ? [] : await suspendRaffles(tx, lease.cell);
+    if (restored !== undefined) await voidOpenRounds(tx, lease.cell);
+    await adoptRules(tx, lease.cell, cursorId);
+    const voided = voids.reduce((sum, each) => sum + each.leasedTo - each.fromIndex, 0);
+    await tx`
+      INSERT INTO recoveries (cell, epoch, reason, step, voided)
+      VALUES (${lease.cell}, ${epoch}, ${reason}, 'begun', ${voided})`;
+    await audit(tx, {
+      actor: 'worker',
+      action: 'cell.recover',
+      subject: `cell:${lease.cell}`,
+      after: {
+        epoch: Number(epoch),
+        reason,
+        voided: voids.map(({ gameId, fromIndex, toIndex }) => ({ gameId, fromIndex, toIndex })),
+        ...(restored !== undefined && { suspended }),
+      },
+    });
+    return { lease: { ...lease, epoch, token, cursorId }, voided };
+  });
+}
+
+/** Writes down where a recovery stands. @throws FencedError where the cell has another owner. */
+export async function recordRecovery(
+  sql: Sql,
+  lease: CellLease,
+  now: { step: string; players: number; requests: number; isFinished?: boolean },
+): Promise<void> {
+  await sql.begin(async (tx: Transaction) => {
+    await assertOwner(tx, lease);
+    await tx`
+      UPDATE recoveries SET step = ${now.step}, players = ${now.players}, requests = ${now.requests},
+        finished_at = CASE WHEN ${now.isFinished === true}::boolean THEN now() END
+      WHERE cell = ${lease.cell} AND epoch = ${lease.epoch} AND finished_at IS NULL`;
+  });
+}
+
+/** A recovery of this epoch that ended without a word is over: the cell was found ready. */
+export async function finishRecovery(sql: Sql, lease: CellLease): Promise<void> {
+  await sql`
+    UPDATE recoveries SET step = 'finished', finished_at = now()
+    WHERE cell = ${lease.cell} AND epoch = ${lease.epoch} AND finished_at IS NULL`;
+}
+
+export interface Recovery {
+  cell: number;
+  reason: string;
+  step: string;
+  players: number;
+  requests: number;
+  startedAt: Date;
+}
+
+/** Recoveries that are under way. */
+export class Recoveries {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** The recoveries that are under way, or were interrupted and will come again. */
+  async open(): Promise<Recovery[]> {
+    const rows = await this.#sql<
+      {
+        cell: number;
+        reason: string;
+        step: string;
+        players: bigint;
+        requests: bigint;
+        started_at: Date;
+      }[]
+    >`
+      SELECT cell, reason, step, players, requests, started_at FROM recoveries JOIN cells USING (cell, epoch)
+      WHERE finished_at IS NULL ORDER BY cell`;
+    return rows.map((row) => ({
+      cell: row.cell,
+      reason: row.reason,
+      step: row.step,
+      players: safe(row.players),
+      requests: safe(row.requests),
+      startedAt: row.started_at,
+    }));
+  }
+}
+
+/** Net paid to players (payouts − wagers, micro-USD) of each partner of a cell that has booked a spin. */
+export async function partnerNets(
+  sql: Sql,
+  cell: number,
+): Promise<{ partnerId: number; netMicros: bigint }[]> {
+  const rows = await sql<{ partner_id: number; net: bigint }[]>`
+    SELECT partner_id, sum(paid_micros) - sum(wagered_micros) AS net
+    FROM game_days JOIN partners USING (partner_id) WHERE cell = ${cell} GROUP BY partner_id`;
+  return rows.map((row) => ({ partnerId: row.partner_id, netMicros: row.net }));
+}
+
+/**
+ * Where games go on after a rebuild, or in the cell that their partner moves to, and where the block begins that is loaded next; games without blocks are left
+ * out. What goes on where it was, a raffle's pool or a table's shoes, is loaded again from the block on that is not wholly
+ * booked.
+ * @param isAllBooked nothing was dealt that is not booked: every game goes on where it was
+ */
+export async function resumptionsOf(
+  sql: Sql | Transaction,
+  scope: Scope,
+  isAllBooked = false,
+): Promise<{ gameId: number; nextIndex: number; queueEnd: number }[]> {
+  const rows = await sql<
+    {
+      game_id: number;
+      game_type: GameType;
+      to_index: bigint;
+      next_index: bigint;
+      open_from: bigint | null;
+      voided_pool: number | null;
+    }[]
+  >`
+    SELECT game_id, game_type, to_index, next_index,
+      (SELECT min(from_index) FROM blocks b WHERE b.game_id = g.game_id AND b.to_index > next_index) AS open_from,
+      (SELECT pool_size FROM raffles r WHERE r.game_id = g.game_id AND voided_at IS NOT NULL) AS voided_pool
+    FROM (
+      SELECT game_id, game_type, greatest(max(to_index), max(next_index)) AS to_index, coalesce(max(next_index), 0) AS next_index
+      FROM games JOIN partners USING (partner_id) LEFT JOIN blocks USING (game_id) LEFT JOIN game_progress USING (game_id)
+      WHERE ${inScope(scope)} GROUP BY game_id, game_type HAVING greatest(max(to_index), max(next_index)) > 0
+    ) g`;
+  return rows.map((row) => {
+    // Nothing is sold of it any more (redis/endPool.ts).
+    if (row.voided_pool !== null)
+      return { gameId: row.game_id, nextIndex: row.voided_pool, queueEnd: row.voided_pool };
+    const end = safe(row.to_index);
+    const booked = safe(row.next_index);
+    const nextIndex = isAllBooked ? booked : kindOfGame(row.game_type).supply.resumesAt(end, booked);
+    const queueEnd = nextIndex < end && row.open_from !== null ? safe(row.open_from) : end;
+    return { gameId: row.game_id, nextIndex, queueEnd };
+  });
+}
+
+/** The newest entry of a player, as far as a rebuild needs it. */
+export interface PlayerState {
+  readonly partnerId: number;
+  readonly playerId: string;
+  readonly entryId: bigint;
+  readonly entryNumber: number;
+  readonly outcomeCode: number;
+  readonly balanceMicros: number;
+  /** Its time is the player's; undefined where the player's first entry was not read. */
+  readonly firstId: bigint | undefined;
+}
+
+/** The cell's entries from this id on are not accounted for in {@link readCheckpoint}; undefined: all are. */
+export async function uncheckedFrom(sql: Sql, cell: number): Promise<bigint | undefined> {
+  const [row] = await sql<{ unchecked_from: bigint | null }[]>`
+    SELECT unchecked_from FROM cells WHERE cell = ${cell}`;
+  return row?.unchecked_from ?? undefined;
+}
+
+const CHECKPOINT_LOCK = 7_310_003;
+
+/**
+ * Brings player_checkpoints, and with them communal_recency, nearer to what is booked, in all cells, by entries of two minutes at the most, unless another
+ * worker is about it, or less than `minAgeMs` is to be accounted for.
+ * @returns the number of players that were brought up to date; undefined: it was not for us to do now.
+ */
+export async function checkpointPlayers(sql: Sql, minAgeMs: number): Promise<number | undefined> {
+  return sql.begin(async (tx) => {
+    const [lock] = await tx<
+      { ours: boolean }[]
+    >`SELECT pg_try_advisory_xact_lock(${CHECKPOINT_LOCK}) AS ours`;
+    if (lock?.ours !== true) return undefined;
+    const cells = await tx<Unchecked[]>`
+      SELECT cell, unchecked_from, cursor_id FROM cells WHERE unchecked_from IS NOT NULL`;
+    const oldest = cells.reduce((id, each) => (each.unchecked_from < id ? each.unchecked_from : id), MAX_ID);
+    let newest = cells.reduce((id, each) => (each.cursor_id > id ? each.cursor_id : id), 0n);
+    if (cells.length === 0 || entryTimeMs(newest - oldest) < minAgeMs) return undefined;
+    const end = oldest + CHECKPOINT_SLICE;
+    if (newest > end) newest = end;
+    const due = cells.filter((each) => each.unchecked_from <= newest);
+    return checkpointRange(tx, due, oldest, newest);
+  });
+}
+
+/** Brings the checkpoint of one cell's players, and of its communal progressives, up to what is booked, or beyond an entry id. */
+export async function checkpointCell(sql: Sql, cell: number, beyondId = MAX_ID): Promise<void> {
+  for (let isDone = false; !isDone; ) {
+    isDone = await sql.begin(async (tx) => {
+      await tx`SELECT pg_advisory_xact_lock(${CHECKPOINT_LOCK})`;
+      const [due] = await tx<Unchecked[]>`
+        SELECT cell, unchecked_from, cursor_id FROM cells WHERE cell = ${cell} AND unchecked_from <= cursor_id`;
+      if (due === undefined) return true;
+      const end = due.unchecked_from + CHECKPOINT_SLICE;
+      const newest = due.cursor_id < end ? due.cursor_id : end;
+      await checkpointRange(tx, [due], due.unchecked_from, newest);
+      return newest === due.cursor_id || newest >= beyondId;
+    });
+  }
+}
+
+interface Unchecked {
+  readonly cell: number;
+  readonly unchecked_from: bigint;
+  readonly cursor_id: bigint;
+}
+
+/** @returns the number of players that were brought up to date */
+async function checkpointRange(
+  tx: Transaction,
+  due: readonly Unchecked[],
+  oldest: bigint,
+  newest: bigint,
+): Promise<number> {
+  await tx.patiently();
+  const ranges = [
+    arrayOf(due.map((each) => each.cell)),
+    arrayOf(due.map((each) => each.unchecked_from)),
+    arrayOf(due.map((each) => (each.cursor_id < newest ? each.cursor_id : newest))),
+  ] as const;
+  const players = await tx`
+    INSERT INTO player_checkpoints AS t
+      (partner_id, player_id, entry_id, entry_number, outcome_code, balance_micros, first_id)
+    SELECT l.partner_id, l.player_id, l.entry_id, l.entry_number, l.outcome_code, l.balance_micros, n.first_id
+    FROM (
+      SELECT max(entry_id) AS entry_id, min(entry_id) AS first_id
+      FROM ledger JOIN unnest(${ranges[0]}::int[], ${ranges[1]}::bigint[], ${ranges[2]}::bigint[]) AS c(cell, from_id, to_id)
+        ON ${raw(entryCellSql('entry_id'))} = c.cell AND entry_id BETWEEN c.from_id AND c.to_id
+      WHERE entry_id BETWEEN ${oldest} AND ${newest}
+      GROUP BY partner_id, player_id
+    ) AS n JOIN ledger l USING (entry_id)
+    WHERE l.entry_id BETWEEN ${oldest} AND ${newest}
+    ON CONFLICT (partner_id, player_id) DO UPDATE SET entry_id = excluded.entry_id,
+      entry_number = excluded.entry_number, outcome_code = excluded.outcome_code,
+      balance_micros = excluded.balance_micros
+    WHERE excluded.entry_id > t.entry_id
+    RETURNING 1`;
+  await checkpointRecency(tx, oldest, newest, ranges);
+  // Flushes take several of these rows, too: in the same order.
+  await tx`SELECT 1 FROM cells WHERE cell = ANY(${ranges[0]}::int[]) ORDER BY cell FOR NO KEY UPDATE`;
+  await tx`
+    UPDATE cells SET unchecked_from = CASE WHEN cursor_id > c.to_id THEN c.to_id + 1 END
+    FROM unnest(${ranges[0]}::int[], ${ranges[2]}::bigint[]) AS c(cell, to_id) WHERE cells.cell = c.cell`;
+  return players.length;
+}
+
+const MAX_ID = 2n ** 63n - 1n;
+/** Two minutes, as entry ids count: a statement of a second or two where much is spun. */
+const CHECKPOINT_SLICE = idsIn(120_000);
+
+/** Columns of player_checkpoints. */
+const PLAYER_STATE_COLUMNS = [
+  'partner_id',
+  'player_id',
+  'entry_id',
+  'entry_number',
+  'outcome_code',
+  'balance_micros',
+  'first_id',
+] as const;
+const PLAYER_STATE = fieldsOf(PLAYER_STATE_COLUMNS);
+
+/** Players as of the checkpoint. @param only those that have had an entry after this one, and others of a partner by their ids */
+export async function readCheckpoint(
+  sql: Sql,
+  scope: Scope,
+  onPlayer: (player: PlayerState) => void,
+  onPause: () => Promise<void>,
+  { afterId, others }: { readonly afterId: bigint; readonly others: readonly string[] },
+): Promise<void> {
+  const columns = PLAYER_STATE_COLUMNS.map((name) => `c.${name}`).join(', ');
+  const all = `SELECT ${columns} FROM player_checkpoints c JOIN partners USING (partner_id) WHERE ${inScopeText(scope)}`;
+  // Found by what is new in the ledger: few of many. OFFSET 0 lets Postgres look each of them up.
+  const ids = others.map((playerId) => Buffer.from(playerId).toString('hex'));
+  const some = `
+    SELECT ${columns} FROM (
+      SELECT partner_id, player_id FROM ledger JOIN partners USING (partner_id)
+      WHERE entry_id > ${afterId} AND ${inScopeText(scope)}
+      UNION SELECT partner_id, convert_from(decode(id, 'hex'), 'UTF8')
+      FROM partners CROSS JOIN unnest('{${ids.join()}}'::text[]) AS id WHERE ${inScopeText(scope)}) n
+    CROSS JOIN LATERAL (SELECT * FROM player_checkpoints WHERE partner_id = n.partner_id AND player_id = n.player_id OFFSET 0) c`;
+  await sql.begin(async (tx) => {
+    await tx.patiently();
+    const rows = tx.read(`COPY (${afterId === 0n ? all : some}) TO STDOUT (FORMAT binary)`);
+    await readRows(
+      rows,
+      (row) =>
+        onPlayer({
+          partnerId: row.int(PLAYER_STATE.partner_id),
+          playerId: row.text(PLAYER_STATE.player_id),
+          entryId: row.big(PLAYER_STATE.entry_id),
+          entryNumber: row.int(PLAYER_STATE.entry_number),
+          outcomeCode: row.int(PLAYER_STATE.outcome_code),
+          balanceMicros: row.safe(PLAYER_STATE.balance_micros),
+          firstId: row.big(PLAYER_STATE.first_id),
+        }),
+      onPause,
+    );
+  });
+}
+
+/** What a spin notified of a communal progressive. `eventId` null: nothing, and no more fields may follow. */
+const TOLD_COLUMNS = {
+  eventId: 'e.event_id',
+  tierLevel: 'tier_level',
+  tierName: 'tier_name',
+  paidMicros: 'paid_micros',
+  /** Null: the player had no share. */
+  shareMicros: 's.share_micros',
+} as const;
+const TOLD_JOINS = `
+  LEFT JOIN (SELECT told_by, event_id, amount_micros AS share_micros FROM communal_shares WHERE told_by IS NOT NULL) s
+    ON s.told_by = l.entry_id
+  LEFT JOIN communal_events e ON e.event_id = coalesce(s.event_id, l.entry_id) AND paid_micros > 0`;
+
+const REBUILT = membersReadBy('rebuild');
+
+/** Fields of the rows of {@link readEntriesFrom}. */
+export const RECOVERED = {
+  ...fieldsOf(REBUILT),
+  ...fieldsOf(Object.keys(TOLD_COLUMNS) as (keyof typeof TOLD_COLUMNS)[], REBUILT.length),
+};
+
+/** Reads the ledger's columns of a row of {@link readEntriesFrom}. */
+export const recoveredRow: (row: CopyRow) => Pick<LedgerRow, MembersReadBy<'rebuild'>> = rowReader(REBUILT);
+
+/** Entries of cells from an id on, in no order, by one scan; fields as in {@link RECOVERED}. */
+export async function readEntriesFrom(
+  sql: Sql,
+  cells: readonly number[],
+  fromId: bigint,
+  onRow: (row: CopyRow) => void,
+  onPause: () => Promise<void>,
+): Promise<void> {
+  await sql.begin(async (tx) => {
+    const tells = (await tx`SELECT 1 FROM communal_events LIMIT 1`).length > 0;
+    await tx.patiently();
+    const rows = tx.read(`
+      COPY (SELECT ${columnsSql(REBUILT, 'l')}, ${tells ? Object.values(TOLD_COLUMNS).join(', ') : 'NULL::bigint'}
+            FROM ledger l ${tells ? TOLD_JOINS : ''}
+            WHERE entry_id >= ${fromId} AND ${entryCellSql('entry_id')} = ANY('${arrayOf(cells)}'::int[]))
+      TO STDOUT (FORMAT binary)`);
+    await readRows(rows, onRow, onPause);
+  });
+}

@@ -1,0 +1,31 @@
+/** Opens the nodes behind REDIS_URL: one server, or a Redis Cluster where the address names several. */
+import { seedsOf } from '../../domain/storeUrl.js';
+import { ClusterMap } from './clusterMap.js';
+import { RedisNode } from './node.js';
+import { fixedMap, RedisNodes } from './nodes.js';
+
+/**
+ * @param onError called with each failure of a connection
+ * @param luaDir other operations than those of lua/
+ * @throws where the server, or every server of the cluster, can't be reached.
+ */
+export async function openNodes(
+  url: string,
+  onError: (error: Error) => void,
+  luaDir?: string,
+): Promise<RedisNodes> {
+  const seeds = seedsOf(url);
+  if (seeds.length > 1) {
+    if (!/^\/?(0)?$/.test(new URL(seeds[0]!).pathname))
+      throw new Error('a Redis Cluster has database 0 only');
+    return new RedisNodes(await ClusterMap.open(seeds, onError, luaDir));
+  }
+  const node = new RedisNode(url, onError, luaDir);
+  try {
+    await node.open();
+  } catch (error) {
+    node.close();
+    throw error;
+  }
+  return new RedisNodes(fixedMap([node]));
+}

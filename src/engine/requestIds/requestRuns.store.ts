@@ -1,0 +1,399 @@
+/**
+ * The request ids that Redis holds no more: runs of them (domain/requestRun.ts), their filters, and how far each cell has handed
+ * its ids over. Written by the cell's owner, read by the front ends.
+ */
+import { createHash, type Hash } from 'node:crypto';
+import { entryCellOfWords, entryCellSql } from '../../domain/entryId.js';
+import { entryCodesSql } from '../../domain/ledgerEntry.js';
+import { filterBytes } from '../../domain/requestFilter.js';
+import { keyWord, requestKey } from '../../domain/requestKey.js';
+import { PAIR_WORDS, RequestPairs } from '../../domain/requestPairs.js';
+import { PAIRS_A_BLOCK, type RequestBlock, RunWriter } from '../../domain/requestRun.js';
+import { arrayOf, raw, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import { CopyRows, readRows } from '../../postgres/copy.js';
+import { FencedError } from '../cells/cells.store.js';
+import { columnsSql, fieldsOf } from '../ledger/ledgerRow.store.js';
+
+/** Ids that one transaction hands over at the most: a second or two. */
+const IDS_A_STEP = 2 ** 20;
+export const FILTER_PIECE_BYTES = 1_048_576;
+const COPY_BYTES = 1_048_576;
+const BLOCKS_A_PAGE = 256;
+const PAIRS_OF_PAGE = BLOCKS_A_PAGE * PAIRS_A_BLOCK;
+
+export interface RequestRun {
+  readonly runId: number;
+  readonly cell: number;
+  /** Its entries: after this one, */
+  readonly fromId: bigint;
+  /** up to, and with, this one. */
+  readonly toId: bigint;
+  readonly ids: number;
+  readonly filterBytes: number;
+  /** Of the filter: a run with the number of another one, as after a restore, is known by it. */
+  readonly filterHash: bigint;
+}
+
+/** How far a cell has handed its request ids over. */
+export interface RunsReach {
+  readonly cell: number;
+  /** Those of entries up to this one are in runs, */
+  readonly runsReachId: bigint;
+  /** from this one on; ids of earlier ones may bind no more. */
+  readonly boundFromId: bigint;
+  /** The moment as of which it is decided whether an id binds. */
+  readonly bindingMs: number;
+  /** The newest entry that is booked. */
+  readonly cursorId: bigint;
+}
+
+interface RunRow {
+  run_id: number;
+  cell: number;
+  from_id: bigint;
+  to_id: bigint;
+  ids: bigint;
+  filter_bytes: bigint;
+  filter_hash: bigint;
+}
+
+const runOfRow = (row: RunRow): RequestRun => ({
+  runId: row.run_id,
+  cell: row.cell,
+  fromId: row.from_id,
+  toId: row.to_id,
+  ids: safe(row.ids),
+  filterBytes: safe(row.filter_bytes),
+  filterHash: row.filter_hash,
+});
+
+export async function runsReach(sql: Sql | Transaction): Promise<RunsReach[]> {
+  const rows = await sql<
+    {
+      cell: number;
+      handed_over_id: bigint;
+      bound_from_id: bigint;
+      binding_ms: bigint;
+      cursor_id: bigint;
+    }[]
+  >`SELECT cell, handed_over_id, bound_from_id, binding_ms, cursor_id FROM cells`;
+  return rows.map((row) => ({
+    cell: row.cell,
+    runsReachId: row.handed_over_id,
+    boundFromId: row.bound_from_id,
+    bindingMs: safe(row.binding_ms),
+    cursorId: row.cursor_id,
+  }));
+}
+
+/** Request ids of the cell's entries up to this one are in runs. */
+export async function runsReachOf(sql: Sql, cell: number): Promise<bigint> {
+  const [row] = await sql<
+    { handed_over_id: bigint }[]
+  >`SELECT handed_over_id FROM cells WHERE cell = ${cell}`;
+  return row?.handed_over_id ?? 0n;
+}
+
+/** Of all cells, oldest first. */
+export async function requestRuns(sql: Sql | Transaction): Promise<RequestRun[]> {
+  const rows = await sql<RunRow[]>`
+    SELECT run_id, cell, from_id, to_id, ids, filter_bytes, filter_hash FROM request_runs ORDER BY to_id, cell`;
+  return rows.map(runOfRow);
+}
+
+/** Whoever knows this version knows all runs: none is ever changed. */
+export const RUNS_VERSION =
+  raw(`SELECT concat_ws(':', (SELECT concat_ws(':', max(run_id), count(*), sum(filter_hash)) FROM request_runs),
+      (SELECT concat_ws(':', sum(handed_over_id), sum(bound_from_id), sum(binding_ms)) FROM cells),
+      (SELECT max(since_ms) FROM request_id_times)) AS version`);
+
+// Written ----------------------------------------------------------------------------------------------------------
+
+/** The request ids of a cell's entries after `from`, up to `to`, are to be written to a run. All of them are booked. */
+export interface DueIds {
+  readonly cell: number;
+  readonly fence: bigint;
+  readonly from: bigint;
+  readonly to: bigint;
+  /** All of them, in the order of their entries, where whoever booked them has them still; else they are read of the ledger. */
+  readonly pairs?: RequestPairs | undefined;
+}
+
+/**
+ * Hands over the request ids of cells, or the oldest of them, in one transaction and at most one pass over the ledger.
+ * @param pause waited for again and again: whoever has other work does it meanwhile
+ * @returns how many ids, and whether some are left
+ * @throws FencedError where another owner of a cell came; nothing was done.
+ */
+export async function writeRun(
+  sql: Sql,
+  cells: readonly DueIds[],
+  pause: () => Promise<void>,
+  onFailpoint: (step: 'release.copied' | 'release.marked') => void,
+): Promise<{ ids: number; isMore: boolean }> {
+  return sql.begin(async (tx) => {
+    const unread = cells.filter(({ pairs }) => pairs === undefined);
+    const ledger = unread.length === 0 ? undefined : await readLedger(tx, unread, pause);
+    let ids = 0;
+    const moves: [cell: DueIds, to: bigint][] = [];
+    for (const each of cells) {
+      const pairs = each.pairs ?? ledger!.taken[each.cell]!.pairs;
+      const reached = each.pairs === undefined && ledger!.last < each.to ? ledger!.last : each.to;
+      if (reached <= each.from) continue;
+      moves.push([each, reached]);
+      const { count } = pairs;
+      ids += count;
+      if (count === 0) continue;
+      const run = await beginRun(tx, { cell: each.cell, fromId: each.from, toId: reached, ids: count });
+      await pairs.writeTo(run.writer, run.pause(pause));
+      await run.finish();
+    }
+    onFailpoint('release.copied');
+    // Last of all: flushes of the cells wait for these rows.
+    // Flushes take several of these rows, too: in the same order.
+    moves.sort(([a], [b]) => a.cell - b.cell);
+    for (const [cell, reached] of moves) await moveReach(tx, cell, reached);
+    onFailpoint('release.marked');
+    return { ids, isMore: ledger?.isMore ?? false };
+  });
+}
+
+/** Request ids of the ledger. */
+interface LedgerRead {
+  /** By cell. */
+  readonly taken: readonly Taken[];
+  readonly isMore: boolean;
+  /** The entry up to which it was read: where that was all, the last one that was asked for. */
+  readonly last: bigint;
+}
+
+const ID_MEMBERS = ['id', 'partnerId', 'requestId'] as const;
+const IDS = fieldsOf(ID_MEMBERS);
+
+async function readLedger(
+  tx: Transaction,
+  cells: readonly DueIds[],
+  pause: () => Promise<void>,
+): Promise<LedgerRead> {
+  const taken: Taken[] = [];
+  for (const each of cells) taken[each.cell] = takenOf(each);
+  const from = cells.reduce((least, each) => (each.from < least ? each.from : least), cells[0]!.from);
+  const to = cells.reduce((most, each) => (each.to > most ? each.to : most), 0n);
+  await tx.patiently();
+  const rows = tx.read(`
+    COPY (SELECT ${columnsSql(ID_MEMBERS)} FROM ledger
+          WHERE entry_id > ${from} AND entry_id <= ${to} AND request_id IS NOT NULL
+            AND kind IN ${entryCodesSql(({ requestIds }) => requestIds === 'spins')}
+            AND ${entryCellSql('entry_id')} = ANY('${arrayOf(cells.map(({ cell }) => cell))}'::int[])
+          ORDER BY entry_id LIMIT ${IDS_A_STEP})
+    TO STDOUT (FORMAT binary)`);
+  let read = 0;
+  let lastHigh = 0;
+  let lastLow = 0;
+  await readRows(
+    rows,
+    (row) => {
+      read++;
+      lastHigh = row.word(IDS.id, 0);
+      lastLow = row.word(IDS.id, 4);
+      const { pairs, fromHigh, fromLow, toHigh, toLow } = taken[entryCellOfWords(lastLow)]!;
+      const isAfter = lastHigh > fromHigh || (lastHigh === fromHigh && lastLow > fromLow);
+      const isWithin = lastHigh < toHigh || (lastHigh === toHigh && lastLow <= toLow);
+      if (!isAfter || !isWithin) return;
+      // Postgres needs twice the time for it.
+      const key = requestKey(row.int(IDS.partnerId), row.text(IDS.requestId));
+      pairs.add(keyWord(key, 0), keyWord(key, 4), lastHigh, lastLow);
+    },
+    pause,
+  );
+  const isMore = read === IDS_A_STEP;
+  return { taken, isMore, last: isMore ? (BigInt(lastHigh) << 32n) | BigInt(lastLow) : to };
+}
+
+/** The ids of a cell that a step has read, and the ends of what it takes in words: a BigInt for each row would cost most of it. */
+interface Taken {
+  readonly pairs: RequestPairs;
+  readonly fromHigh: number;
+  readonly fromLow: number;
+  readonly toHigh: number;
+  readonly toLow: number;
+}
+
+const takenOf = ({ from, to }: DueIds): Taken => ({
+  pairs: new RequestPairs(),
+  fromHigh: Number(from >> 32n),
+  fromLow: Number(from & 0xffff_ffffn),
+  toHigh: Number(to >> 32n),
+  toLow: Number(to & 0xffff_ffffn),
+});
+
+/** @throws FencedError where another owner came, or the mark is not where it was believed to be. */
+async function moveReach(tx: Transaction, { cell, fence, from }: DueIds, to: bigint): Promise<void> {
+  const rows = await tx`
+    UPDATE cells SET handed_over_id = ${to}
+    WHERE cell = ${cell} AND fence = ${fence} AND handed_over_id = ${from} AND cursor_id >= ${to} RETURNING cell`;
+  if (rows.length !== 1) throw new FencedError(`Cell ${cell} is no longer written by fence ${fence}`);
+}
+
+interface NewRun {
+  readonly writer: RunWriter;
+  /** Writes what the writer has made since, and then lets others work. */
+  pause(after: () => Promise<void>): () => Promise<void>;
+  /** Writes the rest and the filter. */
+  finish(): Promise<void>;
+}
+
+/** A run without ids: the writer takes them, sorted. */
+export async function beginRun(
+  tx: Transaction,
+  run: Omit<RequestRun, 'runId' | 'filterBytes' | 'filterHash'>,
+): Promise<NewRun> {
+  const [row] = await tx<{ run_id: number }[]>`
+    INSERT INTO request_runs (cell, from_id, to_id, ids, filter_bytes)
+    VALUES (${run.cell}, ${run.fromId}, ${run.toId}, ${run.ids}, ${filterBytes(run.ids)}) RETURNING run_id`;
+  const runId = row!.run_id;
+  const blocks = new CopyRows();
+  const writer = new RunWriter(run.ids, ({ firstHash, pairs }: RequestBlock) =>
+    blocks.add(runId, firstHash, pairs),
+  );
+  const write = async (): Promise<void> => {
+    if (blocks.isEmpty) return;
+    await tx.copy('COPY request_blocks (run_id, first_hash, pairs) FROM STDIN (FORMAT binary)', blocks.end());
+  };
+  return {
+    writer,
+    pause: (after) => async () => {
+      if (blocks.length >= COPY_BYTES) await write();
+      await after();
+    },
+    finish: async () => {
+      await write();
+      const bits = Buffer.from(writer.filter.bytes.buffer);
+      const digest = createHash('sha256').update(bits);
+      await tx`UPDATE request_runs SET filter_hash = ${hashWord(digest)} WHERE run_id = ${runId}`;
+      for (let at = 0; at < bits.length; at += FILTER_PIECE_BYTES) {
+        const piece = Buffer.alloc(4);
+        piece.writeInt32BE(at / FILTER_PIECE_BYTES);
+        const part = new CopyRows();
+        part.add(runId, piece, bits.subarray(at, at + FILTER_PIECE_BYTES));
+        await tx.copy('COPY request_filters (run_id, piece, bits) FROM STDIN (FORMAT binary)', part.end());
+      }
+    },
+  };
+}
+
+/** What a run says of its filter. */
+export const hashWord = (digest: Hash): bigint => digest.digest().readBigInt64BE(0);
+
+// Merge --------------------------------------------------------------------------------------------------------------
+
+/**
+ * Makes one run of neighbours, in one transaction.
+ * @param runs of one cell, one behind the other
+ * @throws FencedError where another owner came, or somebody has merged one of them; nothing was done.
+ */
+export async function mergeRuns(
+  sql: Sql,
+  lease: { readonly cell: number; readonly fence: bigint },
+  runs: readonly RequestRun[],
+  pause: () => Promise<void>,
+): Promise<void> {
+  const ids = runs.reduce((sum, run) => sum + run.ids, 0);
+  await sql.begin(async (tx) => {
+    await tx.patiently();
+    // Page by page by the primary key, as far as is asked for: never a whole run at once.
+    await tx`SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)`;
+    const sources = runs.map(({ runId }) => new RunReader(tx, runId));
+    // Below any id of its own until the old ones are gone: no two runs of a cell begin at the same entry.
+    const merged = await beginRun(tx, { cell: lease.cell, fromId: -1n, toId: runs.at(-1)!.toId, ids });
+    const turn = merged.pause(pause);
+    const together = new RequestPairs(sources.length * PAIRS_OF_PAGE);
+    for (;;) {
+      for (const source of sources) if (source.isDry) await source.read();
+      const open = sources.filter((each) => !each.isDry);
+      if (open.length === 0) break;
+      takeTogether(open, together);
+      await together.writeTo(merged.writer, turn);
+      await turn();
+    }
+    await merged.finish();
+    const held = await tx`
+      SELECT 1 FROM cells WHERE cell = ${lease.cell} AND fence = ${lease.fence} FOR NO KEY UPDATE`;
+    const gone = await tx`
+      DELETE FROM request_runs WHERE run_id = ANY(${arrayOf(runs.map(({ runId }) => runId))}::int[]) RETURNING 1`;
+    if (held.length !== 1 || gone.length !== runs.length)
+      throw new FencedError(`Cell ${lease.cell} is no longer written by fence ${lease.fence}`);
+    await tx`
+      UPDATE request_runs SET from_id = ${runs[0]!.fromId} WHERE cell = ${lease.cell} AND from_id = -1`;
+  });
+}
+
+/** A run that is read page by page. */
+class RunReader {
+  /** Of the pairs that are not taken yet; those of a page were all taken where it has as many. */
+  readonly #pairs = new RequestPairs(PAIRS_OF_PAGE);
+  #taken = 0;
+  readonly #tx: Transaction;
+  readonly #runId: number;
+  #after = '';
+  #isEnded = false;
+
+  constructor(tx: Transaction, runId: number) {
+    this.#tx = tx;
+    this.#runId = runId;
+  }
+
+  /** Nothing is left of what was read. */
+  get isDry(): boolean {
+    return this.#taken === this.#pairs.count;
+  }
+
+  /** The last pair that was read: what comes later has higher hashes. */
+  get last(): Uint32Array {
+    return this.#pairs.slice(this.#pairs.count - 1, this.#pairs.count);
+  }
+
+  /** Reads the next page, where there is one. */
+  async read(): Promise<void> {
+    if (this.#isEnded) return;
+    const page = this.#pairs;
+    page.count = 0;
+    this.#taken = 0;
+    let blocks = 0;
+    const rows = this.#tx.read(`
+      COPY (SELECT first_hash, pairs FROM request_blocks
+            WHERE run_id = ${this.#runId} AND first_hash > '\\x${this.#after}' ORDER BY first_hash LIMIT ${BLOCKS_A_PAGE})
+      TO STDOUT (FORMAT binary)`);
+    await readRows(rows, (row) => {
+      page.addBlock(row.lengthOf(1), (target, at) => row.copy(1, target, at));
+      if (++blocks === BLOCKS_A_PAGE) this.#after = row.bytes(0).toString('hex');
+    });
+    this.#isEnded = blocks < BLOCKS_A_PAGE;
+  }
+
+  /** Takes the pairs up to, and with, the hash of a pair. */
+  takeTo(pair: Uint32Array, into: RequestPairs): void {
+    const { words } = this.#pairs;
+    let from = this.#taken;
+    let to = this.#pairs.count;
+    while (from < to) {
+      const middle = (from + to) >>> 1;
+      if (isHigher(words.subarray(middle * PAIR_WORDS), pair)) to = middle;
+      else from = middle + 1;
+    }
+    into.addWords(this.#pairs.slice(this.#taken, from));
+    this.#taken = from;
+  }
+}
+
+/** One pair's hash is above another one's. */
+const isHigher = (one: Uint32Array, other: Uint32Array): boolean =>
+  one[0]! > other[0]! || (one[0] === other[0] && one[1]! > other[1]!);
+
+/** Takes what runs have up to where the first of their pages ends: no later page has a hash as low. */
+function takeTogether(sources: readonly RunReader[], into: RequestPairs): void {
+  const lasts = sources.map(({ last }) => last);
+  const bound = lasts.reduce((least, last) => (isHigher(least, last) ? last : least));
+  into.count = 0;
+  for (const source of sources) source.takeTo(bound, into);
+}

@@ -1,0 +1,119 @@
+/**
+ * Keeps this process on record as one that runs, every five seconds, and learns which format is written (domain/formats.ts) several times
+ * a second, and once at the start, before anything is dealt or taken over. A process that does not read the format deals nothing.
+ */
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { assertReads, FORMATS, FormatError } from '../../domain/formats.js';
+import { PeriodicService } from '../../platform/runtime/periodicService.js';
+import type { Sql } from '../../postgres/client.js';
+import type { EventEmitter } from '../processEvents.js';
+import {
+  finishUpgrade,
+  forgetProcess,
+  type ProcessFacts,
+  registerProcess,
+  seeProcess,
+  writtenFormat,
+} from './processes.store.js';
+
+/** A process deals nothing within a second after the format has become one that it does not read. */
+const FORMAT_EVERY_MS = 400;
+const SEEN_EVERY_MS = 5000;
+const REPORTED_EVERY_MS = 5000;
+
+export interface RegistryOptions {
+  readonly version: string;
+  readonly roles: string;
+  /** No other process shares the stores: an upgrade is finished by its start. */
+  readonly isAlone: boolean;
+  readonly events: EventEmitter;
+}
+
+export class ProcessRegistry extends PeriodicService {
+  readonly name = 'process registry';
+  readonly #sql: Sql;
+  readonly #options: RegistryOptions;
+  readonly #facts: ProcessFacts;
+  #format = 1;
+  #problem: string | undefined;
+  /** performance.now() of what comes next. */
+  #seeAt = 0;
+  #reportAt = 0;
+
+  constructor(sql: Sql, options: RegistryOptions) {
+    super({ everyMs: FORMAT_EVERY_MS, firstAfterMs: FORMAT_EVERY_MS });
+    const { version, roles } = options;
+    this.#sql = sql;
+    this.#options = options;
+    this.#facts = { processId: randomUUID(), version, roles, host: hostname(), formats: FORMATS };
+  }
+
+  /** @throws FormatError where this build does not read what is written */
+  override async start(): Promise<void> {
+    this.#format = await this.#register();
+    if (this.#options.isAlone && this.#format < FORMATS.newest) {
+      await finishUpgrade(this.#sql, 'start', FORMATS.newest);
+      this.#format = (await seeProcess(this.#sql, this.#facts.processId)).format;
+    }
+    await super.start();
+  }
+
+  override async stop(): Promise<void> {
+    await super.stop();
+    await forgetProcess(this.#sql, this.#facts.processId).catch(this.#report);
+  }
+
+  get processId(): string {
+    return this.#facts.processId;
+  }
+
+  /** The format that is written, as far as this process knows. */
+  get format(): number {
+    return this.#format;
+  }
+
+  /** Why this process must not deal: it does not read what is written any more. */
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
+  protected async turn(): Promise<void> {
+    const { format, isKnown } = await this.#look();
+    if (format !== this.#format) {
+      this.#format = format;
+      try {
+        assertReads(FORMATS, format);
+        this.#problem = undefined;
+        this.#options.events.emit('FormatChanged', { format });
+      } catch (error) {
+        if (!(error instanceof FormatError)) throw error;
+        this.#problem = error.message;
+        this.#options.events.emit('FormatUnreadable', { reason: error.message });
+      }
+    }
+    // It was away for more than a day.
+    if (!isKnown && this.#problem === undefined) await this.#register();
+  }
+
+  /** @returns the format that is written, and whether this process is on record, as far as that was looked at */
+  async #look(): Promise<{ format: number; isKnown: boolean }> {
+    if (performance.now() < this.#seeAt) return { format: await writtenFormat(this.#sql), isKnown: true };
+    const seen = await seeProcess(this.#sql, this.#facts.processId);
+    this.#seeAt = performance.now() + SEEN_EVERY_MS;
+    return seen;
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    if (performance.now() < this.#reportAt) return;
+    this.#reportAt = performance.now() + REPORTED_EVERY_MS;
+    this.#report(error);
+  }
+
+  #register(): Promise<number> {
+    return registerProcess(this.#sql, this.#facts, (format) => assertReads(FORMATS, format));
+  }
+
+  readonly #report = (error: unknown): void =>
+    this.#options.events.emit('TaskFailed', { task: 'process registry', error });
+}

@@ -1,0 +1,205 @@
+/**
+ * Gathers cosignatures of witnesses (LOG_POLICY). One worker at a time asks them all for the newest signed checkpoint, at most once
+ * each `everyMs`. With a quorum a checkpoint is published once enough cosignatures are stored; without one it is published
+ * already, and they are added to it.
+ */
+import { randomUUID } from 'node:crypto';
+import { parseCheckpoint } from '../../domain/publicLog/checkpoints.js';
+import { noteText, parseNote, type SignatureLine, signersOf, vkeyOf } from '../../domain/publicLog/notes.js';
+import type { Policy, Witness } from '../../domain/publicLog/policy.js';
+import { hashInTile, tilesRead, tileWith } from '../../domain/publicLog/tiles.js';
+import { consistencyPath } from '../../domain/publicLog/tree.js';
+import type { EventEmitter } from '../../engine/processEvents.js';
+import { PeriodicService } from '../../platform/runtime/periodicService.js';
+import type { Sql } from '../../postgres/client.js';
+import { witnessNote } from './forkEvidence.js';
+import { logState } from './publicLog.store.js';
+import { readTiles } from './publicLogReads.store.js';
+import { type Cosigning as Answer, ASK_WITHIN_MS, submit } from './submission.js';
+import {
+  beginRound,
+  endRound,
+  lookAtWitnesses,
+  noteAnswer,
+  type SignedCheckpoint,
+  storeCosignatures,
+  type WitnessLook,
+  type WitnessState,
+} from './witnesses.store.js';
+
+export interface CosigningOptions {
+  readonly sql: Sql;
+  readonly policy: Policy;
+  /** Rounds begin at least so far apart, milliseconds. */
+  readonly everyMs: number;
+  readonly events: EventEmitter;
+  /** A tree of a size is published, by whichever worker. */
+  readonly onPublished: (size: number) => void;
+  /** A checkpoint that a witness shows of our log, and that may not be of ours. */
+  readonly judge: (shown: { readonly from: string; readonly note: string }) => Promise<unknown>;
+}
+
+/** How often this process looks whether it is its turn. */
+const LOOK_MS = 250;
+/** A witness that refused is asked again after this time. */
+const REFUSED_MS = 60_000;
+/** An unchanged tree is cosigned again after this time. */
+const AGAIN_SECONDS = 600;
+/** A round of a worker that was ended. */
+const ROUND_MS = 3 * ASK_WITHIN_MS;
+
+export class Cosigning extends PeriodicService {
+  readonly name = 'witnesses';
+  readonly #options: CosigningOptions;
+  readonly #holder = randomUUID();
+  /** By vkey. */
+  readonly #witnesses: ReadonlyMap<string, Witness>;
+  /** Requests that no round waits for any more, by vkey. */
+  readonly #asking = new Map<string, Promise<void>>();
+  /** What each answered last, by vkey: only changes are told. */
+  readonly #answers = new Map<string, Answer['result']>();
+  #look: WitnessLook = { published: 0, ages: [] };
+
+  constructor(options: CosigningOptions) {
+    super({ everyMs: Math.min(LOOK_MS, options.everyMs), firstAfterMs: 0 });
+    this.#options = options;
+    this.#witnesses = new Map(options.policy.witnesses.map((witness) => [vkeyOf(witness), witness]));
+  }
+
+  /** By the policy's names: seconds since the newest cosignature, or since one without any is known, and whether the last answer was a refusal. */
+  states(): { readonly witness: string; readonly seconds: number; readonly isRefusing: boolean }[] {
+    return this.#look.ages.flatMap(({ vkey, cosignedSeconds, knownSeconds, isRefusing }) => {
+      const witness = this.#witnesses.get(vkey)?.label;
+      return witness === undefined ? [] : [{ witness, seconds: cosignedSeconds ?? knownSeconds, isRefusing }];
+    });
+  }
+
+  /** A checkpoint was signed: a round begins as soon as may be. */
+  signed(): void {
+    this.hurry();
+  }
+
+  override async stop(): Promise<void> {
+    await super.stop();
+    await Promise.all(this.#asking.values());
+  }
+
+  protected async turn(): Promise<void> {
+    const { sql, everyMs } = this.#options;
+    const started = performance.now();
+    const round = await beginRound(sql, {
+      holder: this.#holder,
+      roundMs: ROUND_MS,
+      againSeconds: AGAIN_SECONDS,
+    });
+    if (round !== undefined) {
+      try {
+        await this.#round(round.newest, round.witnesses);
+      } finally {
+        await endRound(sql, this.#holder, Math.max(0, everyMs - (performance.now() - started)));
+      }
+    }
+    this.#look = await lookAtWitnesses(sql);
+    this.#options.onPublished(this.#look.published);
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    this.#options.events.emit('TaskFailed', { task: 'witnesses of the public log', error });
+  }
+
+  /** Asks who has not cosigned, all at once, until the quorum is there or all have answered. */
+  async #round(newest: SignedCheckpoint, states: readonly WitnessState[]): Promise<void> {
+    const asked: Promise<void>[] = [];
+    let enough: () => void = () => {};
+    const isEnough = new Promise<void>((resolve) => {
+      enough = resolve;
+    });
+    for (const { vkey, size, hasCosigned, isDue } of states) {
+      const witness = this.#witnesses.get(vkey);
+      if (witness === undefined || hasCosigned || !isDue || this.#asking.has(vkey)) continue;
+      const asking = this.#ask(witness, newest, size)
+        .then((isPublished) => {
+          if (isPublished && !this.#options.policy.hasNoQuorum) enough();
+        })
+        .catch((error: unknown) => this.onTurnFailed(error))
+        .finally(() => this.#asking.delete(vkey));
+      this.#asking.set(vkey, asking);
+      asked.push(asking);
+    }
+    await Promise.race([Promise.all(asked), isEnough]);
+  }
+
+  /** @returns whether the checkpoint is published now */
+  async #ask(witness: Witness, newest: SignedCheckpoint, known: number): Promise<boolean> {
+    const { logId, size } = newest;
+    const { text } = parseNote(newest.note);
+    const note = newest.note;
+    const prove = (old: number): Promise<Buffer[]> => this.#prove(logId, old, size);
+    const answer = await submit(witness, { size, text, note }, known <= size ? known : 0, prove).catch(
+      (error: unknown): Answer => ({ result: 'failed', problem: (error as Error).message }),
+    );
+    const { sql } = this.#options;
+    const isPublished =
+      answer.result === 'cosigned' &&
+      (await storeCosignatures(sql, newest, (stored) => this.#added(stored, answer.line)));
+    const isOvertaken = answer.result === 'overtaken' && (await this.#isOurs(witness, answer.size));
+    if (!isOvertaken) this.#tell(witness, answer);
+    const isRefused = answer.result === 'refused' || (answer.result === 'overtaken' && !isOvertaken);
+    const cosigned = answer.result === 'cosigned' ? Math.min(answer.at, Date.now() / 1000) : undefined;
+    const isOld = cosigned !== undefined && cosigned < Date.now() / 1000 - REFUSED_MS / 1000;
+    await noteAnswer(sql, {
+      logId,
+      vkey: vkeyOf(witness),
+      cosignedAt: cosigned,
+      size: answer.result === 'cosigned' ? size : isOvertaken ? answer.size : undefined,
+      refusal: isRefused ? answer.problem : undefined,
+      restMs: isRefused || isOld ? REFUSED_MS : 0,
+    });
+    return isPublished;
+  }
+
+  /** Whether our log is as large as a witness says that it has seen it. If not, what it has may be evidence of a fork. */
+  async #isOurs(witness: Witness, size: number): Promise<boolean> {
+    const { sql, judge } = this.#options;
+    const state = (await logState(sql))!;
+    if (size <= state.size) return true;
+    const note = await witnessNote(state.origin, witness.url!);
+    if (note !== undefined) await judge({ from: `witness ${witness.label}`, note });
+    return false;
+  }
+
+  async #prove(logId: number, old: number, size: number): Promise<Buffer[]> {
+    if (old === 0 || old === size) return [];
+    const wanted = tilesRead(size, (read) => consistencyPath(old, size, read));
+    const tiles = await readTiles(this.#options.sql, logId, wanted);
+    return consistencyPath(old, size, (level, index) => {
+      const place = tileWith(level, index, size);
+      return hashInTile(tiles.get(`${place.level}/${place.index}`)!, level, index);
+    });
+  }
+
+  /** A stored note with one more cosignature, in place of an older one by its key. */
+  #added(stored: string, line: SignatureLine): { note: string; cosignatures: number; isEnough: boolean } {
+    const { policy } = this.#options;
+    const note = parseNote(stored);
+    const others = note.lines.filter(({ name, keyId }) => name !== line.name || keyId !== line.keyId);
+    const kept = [...others, line];
+    const { origin } = parseCheckpoint(note.text);
+    const signed = signersOf({ text: note.text, lines: kept }, policy.witnesses);
+    return {
+      note: noteText(note.text, kept),
+      cosignatures: kept.filter(({ name }) => name !== origin).length,
+      isEnough: policy.isSatisfied(signed),
+    };
+  }
+
+  /** What changed is told, and not each try. */
+  #tell(witness: Witness, answer: Answer): void {
+    const vkey = vkeyOf(witness);
+    const before = this.#answers.get(vkey) ?? 'cosigned';
+    this.#answers.set(vkey, answer.result);
+    if (before === answer.result) return;
+    const problem = answer.result === 'cosigned' ? undefined : answer.problem;
+    this.#options.events.emit('WitnessChanged', { witness: witness.label, result: answer.result, problem });
+  }
+}

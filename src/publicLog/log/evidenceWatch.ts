@@ -1,0 +1,157 @@
+/**
+ * Looks whether the public log in Postgres contains every tree that was signed before, as far as anybody can still tell: by notes in
+ * Redis, in LOG_COPY_DIR, at the witnesses, and those that a halt has on record. All of them are looked at before a cell is dealt from;
+ * then nothing is dealt where one is evidence. Later Redis and LOG_COPY_DIR are looked at again, and the log is halted.
+ */
+import { join } from 'node:path';
+import { type Checkpoint, parseCheckpoint } from '../../domain/publicLog/checkpoints.js';
+import { NoteError, parseNote, type Verifier } from '../../domain/publicLog/notes.js';
+import type { Witness } from '../../domain/publicLog/policy.js';
+import type { EventEmitter } from '../../engine/processEvents.js';
+import { missingCopy } from '../../engine/recovery/outsideCopies.store.js';
+import { LOG_COMMANDS } from '../../engine/recovery/positions.store.js';
+import type { RedisNodes } from '../../engine/redis/nodes.js';
+import { readIfThere } from '../../platform/files.js';
+import { PeriodicService } from '../../platform/runtime/periodicService.js';
+import type { Sql } from '../../postgres/client.js';
+import { haltOnEvidence, hashOfOrigin, witnessNote } from './forkEvidence.js';
+import { logState } from './publicLog.store.js';
+
+export interface EvidenceOptions {
+  readonly sql: Sql;
+  readonly nodes: Pick<RedisNodes, 'logNotes'>;
+  /** LOG_COPY_DIR; undefined: it is not set. */
+  readonly folder: string | undefined;
+  /** Each with an address. */
+  readonly witnesses: readonly Witness[];
+  /** Keys of this process. */
+  readonly keys: () => readonly Verifier[];
+  readonly events: EventEmitter;
+}
+
+interface Source {
+  readonly from: string;
+  readonly note: string;
+}
+
+/** Whether a folder holds a copy of a public log: its newest checkpoint. */
+async function hasLogCopy(folder: string | undefined): Promise<boolean> {
+  const note = folder === undefined ? undefined : await readIfThere(join(folder, 'checkpoint'));
+  return note !== undefined && checkpointOf(note.toString('utf8')) !== undefined;
+}
+
+/** @returns undefined: the text is no checkpoint */
+export function checkpointOf(note: string): Checkpoint | undefined {
+  try {
+    return parseCheckpoint(parseNote(note).text);
+  } catch (error) {
+    if (error instanceof NoteError) return undefined;
+    throw error;
+  }
+}
+
+const EVERY_MS = 10_000;
+/** Before anything is known. */
+const FIRST_EVERY_MS = 500;
+
+/**
+ * Reads what may be evidence; what does not answer has none.
+ * @returns undefined: Redis does not answer
+ */
+export async function readEvidence(
+  { nodes, folder, witnesses }: Pick<EvidenceOptions, 'nodes' | 'folder' | 'witnesses'>,
+  origin: string,
+  onError: (error: unknown) => void,
+): Promise<Source[] | undefined> {
+  const quietly = async <T>(read: Promise<T>, otherwise: T): Promise<T> =>
+    read.catch((error: unknown) => {
+      onError(error);
+      return otherwise;
+    });
+  const [inRedis, copied, shown] = await Promise.all([
+    quietly(nodes.logNotes(hashOfOrigin(origin)), []),
+    // A copy that can't be read may have evidence.
+    folder === undefined ? undefined : readIfThere(join(folder, 'checkpoint')),
+    Promise.all(witnesses.map(async ({ label, url }) => ({ label, note: await witnessNote(origin, url!) }))),
+  ]);
+  if (inRedis === undefined) return undefined;
+  return [
+    ...inRedis.map((note) => ({ from: 'Redis', note })),
+    ...(copied === undefined ? [] : [{ from: 'LOG_COPY_DIR', note: copied.toString('utf8') }]),
+    ...shown.flatMap(({ label, note }) => (note === undefined ? [] : [{ from: `witness ${label}`, note }])),
+  ];
+}
+
+export class EvidenceWatch extends PeriodicService {
+  readonly name = 'evidence of the public log';
+  readonly #options: EvidenceOptions;
+  #isFirst = true;
+  /** The copy is on record in Postgres, and not there. */
+  #missing: string | undefined;
+
+  constructor(options: EvidenceOptions) {
+    super({ everyMs: FIRST_EVERY_MS, firstAfterMs: FIRST_EVERY_MS });
+    this.#options = options;
+  }
+
+  /** Before any cell is prepared, and before anything is appended. */
+  override async start(): Promise<void> {
+    await this.takeTurn();
+    await super.start();
+  }
+
+  /** Why nothing may be dealt or appended yet; undefined: what there is was looked at. */
+  get problem(): string | undefined {
+    return this.#isFirst
+      ? `log: ${this.#missing ?? 'it is not compared yet with what was signed before'}`
+      : undefined;
+  }
+
+  /** At a start: reports a copy of the log that Postgres has on record and that is not there. @returns whether nothing may be dealt */
+  async #isCopyMissing(): Promise<boolean> {
+    const { sql, folder, events } = this.#options;
+    const reason = (await hasLogCopy(folder)) ? undefined : await missingCopy(sql, 'LOG_COPY_DIR', folder);
+    if (reason !== undefined && reason !== this.#missing)
+      events.emit('OutsideCopyMissing', { setting: 'LOG_COPY_DIR', reason });
+    this.#missing = reason;
+    return reason !== undefined;
+  }
+
+  /** A note that was come upon while the log runs. @returns whether it is evidence: the log is halted */
+  async judge(source: Source): Promise<boolean> {
+    const { sql, keys } = this.#options;
+    const before = (await logState(sql))!;
+    const halting = { keys: keys(), isHeld: false, actor: 'worker' };
+    const found = await haltOnEvidence(sql, [source], halting);
+    if (found !== undefined && before.halt === null) await this.#tell();
+    return found !== undefined;
+  }
+
+  protected async turn(): Promise<void> {
+    const { sql, witnesses, keys } = this.#options;
+    const isFirst = this.#isFirst;
+    const known = (await logState(sql))!;
+    if (isFirst && (await this.#isCopyMissing())) return;
+    const asked = { ...this.#options, witnesses: isFirst ? witnesses : [] };
+    const read = await readEvidence(asked, known.origin, (error) => this.onTurnFailed(error));
+    if (read === undefined) return;
+    if (isFirst) {
+      const noted = known.haltNote === null ? [] : [{ from: 'noted before', note: known.haltNote }];
+      await haltOnEvidence(sql, [...noted, ...read], { keys: keys(), isHeld: true, actor: 'worker' });
+      await this.#tell();
+    } else for (const source of read) await this.judge(source);
+    this.#isFirst = false;
+    this.postpone(EVERY_MS);
+  }
+
+  /** What was found before is told at each start, too. */
+  async #tell(): Promise<void> {
+    const { sql, events } = this.#options;
+    const { halt, isHeld } = (await logState(sql))!;
+    if (halt !== null) events.emit('LogHalted', { reason: `${halt}: ${LOG_COMMANDS}`, isDealing: !isHeld });
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    this.#options.events.emit('TaskFailed', { task: 'evidence of the public log', error });
+  }
+}

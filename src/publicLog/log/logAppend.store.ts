@@ -1,0 +1,233 @@
+/**
+ * Appends to the public log what waits for it: one statement reads that and the tiles that are open, another writes what comes of it, if the
+ * log's row is as it was read.
+ */
+import { randomBytes } from 'node:crypto';
+import { entryCommitment, labelOf, privateRecord, publicRecord } from '../../domain/publicLog/entries.js';
+import { BUNDLES, grow, type StoredTile } from '../../domain/publicLog/growth.js';
+import { type Opening, openedText } from '../../domain/publicLog/openings.js';
+import { arrayOf, raw, type Sql, textArrayOf } from '../../postgres/client.js';
+import {
+  HaltedError,
+  LOG_COLUMNS,
+  type LogRow,
+  type LogState,
+  openingOf,
+  stateOf,
+} from './publicLog.store.js';
+
+/** Records of one append. */
+export const APPENDED_AT_ONCE = 1024;
+/** Levels of tiles above the lowest: as many as 2^53 records need. */
+const TILE_LEVELS = 6;
+const KEY_BYTES = 32;
+
+/** @param opening whose label key is made by now */
+function recordOf(opening: Opening, salt: Buffer): Buffer {
+  const commitment = entryCommitment(salt, openedText(opening));
+  return privateRecord(labelOf(opening.labelKey, opening.number), commitment);
+}
+
+/** A key that replaces another one, as everybody is told of it. */
+const keyRecord = (vkey: string, replaces: string): Buffer =>
+  publicRecord({ type: 'key', at: new Date().toISOString(), vkey, replaces });
+
+/** How often an append is tried that others come before, each of them with an append of its own. */
+const APPENDS_MAX = 50;
+
+/**
+ * Appends entries that wait, the oldest first; within one append by game and number. What they are is read by one statement and written by
+ * another, which does nothing unless the log is as it was read.
+ * @param vkeys keys of the log from now on, newest first, where they change: a newer one is told of before
+ * @returns the log as it is then, and how many records were appended
+ * @throws HaltedError where the log is halted, Error where none has begun
+ */
+export async function appendWaiting(
+  sql: Sql,
+  vkeys?: readonly string[],
+): Promise<LogState & { readonly appended: number }> {
+  for (let times = 0; times < APPENDS_MAX; times++) {
+    const appended = await tryAppend(sql, vkeys);
+    if (appended !== undefined) return appended;
+  }
+  throw new Error(`The public log has changed during each of ${APPENDS_MAX} appends`);
+}
+
+/** @returns undefined: the log has changed meanwhile, and nothing was appended */
+async function tryAppend(
+  sql: Sql,
+  vkeys: readonly string[] | undefined,
+): Promise<(LogState & { readonly appended: number }) | undefined> {
+  const { state: before, notices, waiting, tiles } = await readWaiting(sql);
+  if (before.halt !== null) throw new HaltedError(before.halt);
+  const state = vkeys === undefined ? before : { ...before, vkeys };
+  const replaced = before.vkeys[0]!;
+  const known = replaced === state.vkeys[0] ? [] : [keyRecord(state.vkeys[0]!, replaced)];
+  const { entries, made } = openWaiting(waiting);
+  const appended = known.length + notices.length + entries.length;
+  if (appended === 0 && vkeys === undefined) return { ...state, appended };
+  const salts = entries.map(() => randomBytes(KEY_BYTES));
+  const records = [
+    ...known,
+    ...notices.map(({ body }) => publicRecord(body)),
+    ...entries.map((opening, at) => recordOf(opening, salts[at]!)),
+  ];
+  const grown = grow(state.size, tiles, records);
+  const firstNotice = state.size + known.length;
+  const isWritten = await writeAppended(sql, before, {
+    size: grown.size,
+    root: grown.root,
+    vkeys: state.vkeys,
+    tiles: grown.tiles,
+    made,
+    notices: notices.map(({ noticeId }, at) => ({ noticeId, logIndex: firstNotice + at })),
+    entries: entries.map(({ gameId, number }, at) => ({ gameId, number, salt: salts[at]! })),
+    firstEntry: firstNotice + notices.length,
+  });
+  return isWritten ? { ...state, size: grown.size, root: grown.root, appended } : undefined;
+}
+
+interface Notice {
+  readonly noticeId: string;
+  readonly body: { readonly type: string; readonly at: string };
+}
+
+/** Records of an append that are not of games. */
+const NOTICES_AT_ONCE = 64;
+
+/** As JSON has an entry that waits: bytes in hexadecimal, its time in milliseconds. */
+interface WaitingRow {
+  readonly game_id: number;
+  readonly number: number;
+  readonly kind: number;
+  readonly from_index: number;
+  readonly to_index: number;
+  readonly at: number;
+  readonly is_late: boolean;
+  readonly reason: string | null;
+  readonly label_key: string | null;
+  readonly math_hash: string | null;
+  readonly seed: string | null;
+  readonly nonce: string | null;
+  readonly tree: string | null;
+  readonly commitment: string | null;
+  readonly sealed: string | null;
+}
+
+/** The log in force as one statement finds it: what waits for it, the oldest first, and the tiles that are open. */
+async function readWaiting(sql: Sql): Promise<{
+  readonly state: LogState;
+  readonly notices: readonly Notice[];
+  readonly waiting: readonly WaitingRow[];
+  readonly tiles: readonly StoredTile[];
+}> {
+  const [row] = await sql.prepared<
+    (LogRow & {
+      notices: readonly Notice[];
+      waiting: readonly WaitingRow[];
+      tiles: readonly { level: number; index: number; bytes: string }[];
+    })[]
+  >`
+    WITH l AS (SELECT ${raw(LOG_COLUMNS)} FROM logs ORDER BY log_id DESC LIMIT 1)
+    SELECT l.*,
+      (SELECT coalesce(json_agg(json_build_object('noticeId', notice_id::text, 'body', body) ORDER BY notice_id), '[]') FROM (
+        SELECT notice_id, body FROM log_notices WHERE log_index IS NULL ORDER BY notice_id LIMIT ${NOTICES_AT_ONCE}) n) AS notices,
+      (SELECT coalesce(json_agg(w ORDER BY w.game_id, w.number), '[]') FROM (
+        SELECT e.game_id, e.number, e.kind, e.from_index, e.to_index, (extract(epoch FROM e.at) * 1000)::bigint AS at, e.is_late, e.reason,
+          encode(g.label_key, 'hex') AS label_key, encode(g.math_hash, 'hex') AS math_hash,
+          CASE WHEN e.kind < 3 THEN encode(b.seed, 'hex') END AS seed, encode(b.nonce, 'hex') AS nonce,
+          encode(substring(b.tree FROM 1 FOR 32), 'hex') AS tree, encode(b.commitment, 'hex') AS commitment, b.sealed
+        FROM (SELECT * FROM log_entries WHERE log_index IS NULL ORDER BY queued LIMIT ${APPENDED_AT_ONCE}) e
+          JOIN log_games g USING (game_id)
+          LEFT JOIN blocks b ON e.kind <= 3 AND b.game_id = e.game_id AND b.from_index = e.from_index) w) AS waiting,
+      (SELECT coalesce(json_agg(json_build_object('level', t.level, 'index', t.index, 'bytes', encode(t.bytes, 'hex'))), '[]')
+        FROM generate_series(${BUNDLES}::int, ${TILE_LEVELS}::int) AS o(level)
+          JOIN log_tiles t ON t.log_id = l.log_id AND t.level = o.level AND t.index = l.size >> (8 * (greatest(o.level, 0) + 1))) AS tiles
+    FROM l`;
+  if (row === undefined) throw new Error('No public log has begun');
+  return {
+    state: stateOf(row),
+    notices: row.notices,
+    waiting: row.waiting,
+    tiles: row.tiles.map(({ level, index, bytes }) => ({ level, index, bytes: Buffer.from(bytes, 'hex') })),
+  };
+}
+
+/** The openings of what waits, and the label keys that are made for games that have none. */
+function openWaiting(waiting: readonly WaitingRow[]): {
+  readonly entries: readonly Opening[];
+  readonly made: ReadonlyMap<number, Buffer>;
+} {
+  const keys = new Map<number, Buffer>();
+  const made = new Map<number, Buffer>();
+  const bytes = (text: string | null): Buffer | null => (text === null ? null : Buffer.from(text, 'hex'));
+  const entries = waiting.map((row) => {
+    const labelKey = keys.get(row.game_id) ?? bytes(row.label_key) ?? randomBytes(KEY_BYTES);
+    if (row.label_key === null) made.set(row.game_id, labelKey);
+    keys.set(row.game_id, labelKey);
+    return openingOf(
+      {
+        ...row,
+        number: BigInt(row.number),
+        from_index: BigInt(row.from_index),
+        to_index: BigInt(row.to_index),
+        at: new Date(row.at),
+        math_hash: bytes(row.math_hash),
+        seed: bytes(row.seed),
+        nonce: bytes(row.nonce),
+        tree: bytes(row.tree),
+        commitment: bytes(row.commitment),
+      },
+      labelKey,
+    );
+  });
+  return { entries, made };
+}
+
+interface Appended {
+  readonly size: number;
+  readonly root: Buffer;
+  readonly vkeys: readonly string[];
+  readonly tiles: readonly StoredTile[];
+  /** Label keys of games that had none. */
+  readonly made: ReadonlyMap<number, Buffer>;
+  readonly notices: readonly { readonly noticeId: string; readonly logIndex: number }[];
+  readonly entries: readonly { readonly gameId: number; readonly number: number; readonly salt: Buffer }[];
+  /** Where the first of the entries stands in the log. */
+  readonly firstEntry: number;
+}
+
+/** Writes an append, unless the log is not as it was any more. @returns whether it is written */
+async function writeAppended(sql: Sql, before: LogState, appended: Appended): Promise<boolean> {
+  const { size, root, tiles, made, notices, entries, firstEntry } = appended;
+  const hexOf = (buffers: readonly Buffer[]): string =>
+    arrayOf(buffers.map((bytes) => bytes.toString('hex')));
+  const written = await sql.prepared<{ log_id: number }[]>`
+    WITH l AS (
+      UPDATE logs SET size = ${size}, root = ${root}, vkeys = ${textArrayOf(appended.vkeys)}::text[]
+      WHERE log_id = ${before.logId} AND size = ${before.size} AND root = ${before.root}
+        AND vkeys = ${textArrayOf(before.vkeys)}::text[] AND halt IS NULL AND NOT is_replaced
+      RETURNING log_id),
+    tiles AS (
+      INSERT INTO log_tiles (log_id, level, index, bytes)
+      SELECT l.log_id, t.level, t.index, decode(t.bytes, 'hex')
+      FROM l, unnest(${arrayOf(tiles.map(({ level }) => level))}::int[], ${arrayOf(tiles.map(({ index }) => index))}::bigint[],
+        ${hexOf(tiles.map(({ bytes }) => bytes))}::text[]) AS t(level, index, bytes)
+      ON CONFLICT (log_id, level, index) DO UPDATE SET bytes = excluded.bytes),
+    keys AS (
+      UPDATE log_games g SET label_key = decode(k.key, 'hex')
+      FROM l, unnest(${arrayOf([...made.keys()])}::int[], ${hexOf([...made.values()])}::text[]) AS k(game_id, key)
+      WHERE g.game_id = k.game_id),
+    notices AS (
+      UPDATE log_notices n SET log_id = l.log_id, log_index = a.log_index
+      FROM l, unnest(${arrayOf(notices.map(({ noticeId }) => noticeId))}::bigint[],
+        ${arrayOf(notices.map(({ logIndex }) => logIndex))}::bigint[]) AS a(notice_id, log_index)
+      WHERE n.notice_id = a.notice_id),
+    entries AS (
+      UPDATE log_entries e SET salt = decode(a.salt, 'hex'), log_id = l.log_id, log_index = ${firstEntry}::bigint + a.place - 1, logged_at = now()
+      FROM l, unnest(${arrayOf(entries.map(({ gameId }) => gameId))}::int[], ${arrayOf(entries.map(({ number }) => number))}::bigint[],
+        ${hexOf(entries.map(({ salt }) => salt))}::text[]) WITH ORDINALITY AS a(game_id, number, salt, place)
+      WHERE e.game_id = a.game_id AND e.number = a.number)
+    SELECT log_id FROM l`;
+  return written.length > 0;
+}

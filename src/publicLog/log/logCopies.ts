@@ -1,0 +1,209 @@
+/**
+ * Keeps, after each publication, what tells later what was signed: the newest note in Redis, and in LOG_COPY_DIR the files of all that
+ * is published, as C2SP tlog-tiles names them. A folder grows from one published checkpoint to a later one, its own checkpoint last, so
+ * that it is whole as of that whatever interrupts it. Several workers may share it.
+ */
+import { rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { BUNDLES } from '../../domain/publicLog/growth.js';
+import {
+  cutTile,
+  newTiles,
+  TILE_WIDTH,
+  type TilePlace,
+  tilePath,
+  widthAt,
+} from '../../domain/publicLog/tiles.js';
+import type { EventEmitter } from '../../engine/processEvents.js';
+import { noteCopy } from '../../engine/recovery/outsideCopies.store.js';
+import type { RedisNodes } from '../../engine/redis/nodes.js';
+import {
+  closeFolder,
+  makePrivateFolder,
+  readIfThere,
+  replaceFile,
+  writeDurably,
+} from '../../platform/files.js';
+import { IDLE, PeriodicService, WOKEN_MS } from '../../platform/runtime/periodicService.js';
+import type { Sql } from '../../postgres/client.js';
+import { checkpointOf } from './evidenceWatch.js';
+import { hashOfOrigin } from './forkEvidence.js';
+import { checkpointAfter, logOrigins, logState } from './publicLog.store.js';
+import { PublicLogReads, type Published, readTiles } from './publicLogReads.store.js';
+
+export interface LogCopiesOptions {
+  readonly sql: Sql;
+  readonly nodes: Pick<RedisNodes, 'keepLogNote'>;
+  /** LOG_COPY_DIR; undefined: it is not set. */
+  readonly folder: string | undefined;
+  /** Why nothing may be written yet; undefined: nothing stands against it. */
+  readonly problem: () => string | undefined;
+  /** A checkpoint that is not this process's. @returns whether it is evidence of a fork */
+  readonly judge: (source: { readonly from: string; readonly note: string }) => Promise<boolean>;
+  readonly events: EventEmitter;
+}
+
+/** After a failure. */
+const EVERY_MS = 2000;
+/** Between two updates of the record of the copy in Postgres. */
+const RECORDED_EVERY_MS = 10_000;
+/** Files that are read and written at once. */
+const AT_ONCE = 8;
+
+export class LogCopies extends PeriodicService {
+  readonly name = 'copies of the public log';
+  readonly #options: LogCopiesOptions;
+  readonly #reads: PublicLogReads;
+  /** As Redis has it of this process. */
+  #noted: string | undefined;
+  /** As the folder has it of this process. */
+  #copied: string | undefined;
+  /** Origin of the log whose copy this process has put on record, and performance.now() of the next update. */
+  #recorded: string | undefined;
+  #recordAt = 0;
+  /** performance.now() since when something is published that is not kept. */
+  #behindSince: number | undefined;
+
+  constructor(options: LogCopiesOptions) {
+    super({ everyMs: EVERY_MS, firstAfterMs: 0, idleMs: WOKEN_MS });
+    this.#options = options;
+    this.#reads = new PublicLogReads(options.sql);
+  }
+
+  /** Since when something is published that Redis or the folder does not have, seconds; 0: both have all. */
+  get behindSeconds(): number {
+    return this.#behindSince === undefined ? 0 : (performance.now() - this.#behindSince) / 1000;
+  }
+
+  /** Something may be published that is not kept yet. */
+  wake(): void {
+    this.hurry();
+  }
+
+  protected async turn(): Promise<typeof IDLE | undefined> {
+    const { sql, folder, problem } = this.#options;
+    if (problem() !== undefined || (await logState(sql))?.halt !== null) return;
+    const published = await this.#reads.published();
+    if (published === undefined) return IDLE;
+    this.#behindSince ??= performance.now();
+    const results = await Promise.allSettled([
+      this.#note(published),
+      folder === undefined ? true : this.#copy(folder, published),
+    ]);
+    const failed = results.find((each) => each.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
+    const isWhole = results.every((each) => each.status === 'fulfilled' && each.value);
+    if (!isWhole) {
+      this.hurry();
+      return;
+    }
+    this.#behindSince = undefined;
+    return IDLE;
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    this.#options.events.emit('TaskFailed', { task: 'copies of the public log', error });
+  }
+
+  async #note({ origin, size, note }: Published): Promise<boolean> {
+    if (note !== this.#noted) await this.#options.nodes.keepLogNote(hashOfOrigin(origin), size, note);
+    this.#noted = note;
+    return true;
+  }
+
+  /** @returns whether the folder has all that is published */
+  async #copy(folder: string, published: Published): Promise<boolean> {
+    const { sql } = this.#options;
+    // An earlier version left it open to all.
+    if (this.#copied === undefined) await closeFolder(folder);
+    const have = await this.#sizeIn(folder, published.origin);
+    const isLast = have >= published.size;
+    const next = isLast ? published : ((await checkpointAfter(sql, published.logId, have)) ?? published);
+    // Cosignatures may have come to the same tree.
+    if (have <= next.size && next.note !== this.#copied) {
+      await this.#write(folder, published.logId, have, next);
+      this.#copied = next.note;
+    }
+    await this.#record(folder, published.origin, Math.max(have, next.size));
+    return next.size >= published.size;
+  }
+
+  /** Has Postgres remember that the copy exists. */
+  async #record(folder: string, origin: string, size: number): Promise<void> {
+    const isBegun = this.#recorded !== origin;
+    if (!isBegun && performance.now() < this.#recordAt) return;
+    const copy = { setting: 'LOG_COPY_DIR', path: folder, copyId: origin, newest: BigInt(size) } as const;
+    await noteCopy(this.#options.sql, copy, isBegun);
+    this.#recorded = origin;
+    this.#recordAt = performance.now() + RECORDED_EVERY_MS;
+  }
+
+  /** Records that the folder has of our log. @throws Error where it is not a copy of it */
+  async #sizeIn(folder: string, origin: string): Promise<number> {
+    const note = (await readIfThere(join(folder, 'checkpoint')))?.toString('utf8');
+    const found = note === undefined ? undefined : checkpointOf(note);
+    if (note === undefined || found === undefined) {
+      if (this.#copied !== undefined) {
+        this.#options.events.emit('OutsideCopyVanished', { setting: 'LOG_COPY_DIR', path: folder });
+        this.#copied = undefined;
+      }
+      return 0;
+    }
+    if (found.origin !== origin) {
+      await this.#setAside(folder, found.origin);
+      return 0;
+    }
+    if (note !== this.#copied && (await this.#options.judge({ from: 'LOG_COPY_DIR', note })))
+      throw new Error(`LOG_COPY_DIR ${folder} has another tree of the public log`);
+    return found.size;
+  }
+
+  /** The log that another one has replaced goes below the hash of its origin, as it is served. @throws Error where it is not ours */
+  async #setAside(folder: string, origin: string): Promise<void> {
+    if (!(await logOrigins(this.#options.sql)).includes(origin))
+      throw new Error(`LOG_COPY_DIR ${folder} holds the log ${origin}, which is not of this database`);
+    const aside = join(folder, hashOfOrigin(origin));
+    await makePrivateFolder(aside);
+    for (const name of ['tile', 'checkpoint'])
+      await rename(join(folder, name), join(aside, name)).catch((error: unknown) => {
+        // It was moved before: by a turn that was interrupted, or another worker.
+        if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+      });
+  }
+
+  async #write(
+    folder: string,
+    logId: number,
+    have: number,
+    { size, note }: { readonly size: number; readonly note: string },
+  ): Promise<void> {
+    const places = newTiles(have, size);
+    for (let at = 0; at < places.length; at += AT_ONCE) {
+      const some = places.slice(at, at + AT_ONCE);
+      const levelOf = ({ level }: TilePlace): number => (level === 'entries' ? BUNDLES : level);
+      const wanted = some.map((place) => ({ level: levelOf(place), index: place.index }));
+      const tiles = await readTiles(this.#options.sql, logId, wanted);
+      await Promise.all(
+        some.map(async (place) => {
+          const bytes = cutTile(place, tiles.get(`${levelOf(place)}/${place.index}`) ?? Buffer.alloc(0));
+          if (bytes === undefined) throw new Error(`The public log lacks ${tilePath(place)}`);
+          await writeDurably(join(folder, tilePath(place)), bytes);
+        }),
+      );
+    }
+    await replaceFile(join(folder, 'checkpoint'), (now) => {
+      // Another worker may have gone on while this one was paused.
+      const kept = now === undefined ? undefined : checkpointOf(now.toString('utf8'));
+      return kept !== undefined && kept.origin === checkpointOf(note)?.origin && kept.size > size
+        ? undefined
+        : note;
+    });
+    // What was partial and is full now.
+    for (const { level, index, width } of places) {
+      const before = widthAt(level, index, have);
+      if (width < TILE_WIDTH || before === 0) continue;
+      const partial = `${join(folder, tilePath({ level, index, width }))}.p`;
+      if ((await stat(partial).catch(() => undefined)) !== undefined) await rm(partial, { recursive: true });
+    }
+  }
+}

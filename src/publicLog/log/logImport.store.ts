@@ -1,0 +1,236 @@
+/**
+ * What commands do to the public log in Postgres that no worker does: takes records over that this database has lost, and begins
+ * another log (docs/backup.md).
+ */
+
+import { labelIn, labelOf, publicRecord } from '../../domain/publicLog/entries.js';
+import { grow } from '../../domain/publicLog/growth.js';
+import { parseVkey } from '../../domain/publicLog/notes.js';
+import { ENTRY_KINDS } from '../../domain/publicLog/openings.js';
+import { audit } from '../../postgres/auditLog.js';
+import { arrayOf, type Sql, safe, type Transaction, textArrayOf } from '../../postgres/client.js';
+import { type LogState, lockedLog, tilesAt, writeTiles } from './publicLog.store.js';
+
+const PRIVATE = 1;
+/** Numbers of a game above the newest known one that are looked for: they stand in the log in their order. */
+const AHEAD = 64;
+const REASON = 'restored';
+
+/** Finds the records of this database's games by their label keys, piece by piece. */
+class GameLabels {
+  readonly #games = new Map<number, { readonly labelKey: Buffer; next: number }>();
+  readonly #known = new Map<string, { readonly gameId: number; readonly number: number }>();
+
+  constructor(
+    games: readonly { readonly gameId: number; readonly labelKey: Buffer; readonly next: number }[],
+  ) {
+    for (const { gameId, labelKey, next } of games) {
+      this.#games.set(gameId, { labelKey, next });
+      this.#expect(gameId, next + AHEAD);
+    }
+  }
+
+  #expect(gameId: number, to: number): void {
+    const game = this.#games.get(gameId)!;
+    for (; game.next < to; game.next++) {
+      const label = labelOf(game.labelKey, game.next).toString('latin1');
+      this.#known.set(label, { gameId, number: game.next });
+    }
+  }
+
+  /** Whose entry a record is, and its number; undefined: of no game that is known. */
+  find(record: Buffer): { readonly gameId: number; readonly number: number } | undefined {
+    const label = labelIn(record)?.toString('latin1');
+    const found = label === undefined ? undefined : this.#known.get(label);
+    if (found !== undefined) this.#expect(found.gameId, found.number + 1 + AHEAD);
+    return found;
+  }
+}
+
+/** The games whose entries may be found, from the first number on that this database has not in its log. */
+export async function gameLabels(sql: Sql): Promise<GameLabels> {
+  const rows = await sql<{ game_id: number; label_key: Buffer; next: bigint }[]>`
+    SELECT game_id, label_key, coalesce(
+      (SELECT min(number) FROM log_entries e WHERE e.game_id = g.game_id AND log_index IS NULL), next_number) AS next
+    FROM log_games g WHERE label_key IS NOT NULL`;
+  return new GameLabels(
+    rows.map((row) => ({ gameId: row.game_id, labelKey: row.label_key, next: safe(row.next) })),
+  );
+}
+
+/** The log in force is to be imported or replaced: nothing is dealt until that is done. @throws Error where it is not halted */
+export async function holdLog(sql: Sql, logId: number): Promise<void> {
+  const held = await sql`
+    UPDATE logs SET is_held = true WHERE log_id = ${logId} AND halt IS NOT NULL RETURNING 1`;
+  if (held.length === 0) throw new Error('The public log is not halted any more');
+}
+
+/**
+ * Takes over the records that follow those of the log, in one transaction.
+ * @param state of the log that they follow
+ * @param root that it has then
+ * @throws Error where the log has changed, or comes to another root
+ */
+export async function importRecords(
+  sql: Sql,
+  state: LogState,
+  records: readonly Buffer[],
+  root: Buffer,
+  labels: GameLabels,
+): Promise<void> {
+  await sql.begin(async (tx) => {
+    const locked = await lockedLog(tx);
+    if (locked.logId !== state.logId || locked.size !== state.size)
+      throw new Error('The public log has changed meanwhile');
+    const grown = grow(state.size, await tilesAt(tx, state), records);
+    if (!grown.root.equals(root)) throw new Error('The records do not follow those of the log');
+    await writeTiles(tx, state.logId, grown.tiles);
+    const found = records.flatMap((record, at) => {
+      const entry = labels.find(record);
+      return entry === undefined ? [] : [{ ...entry, logIndex: state.size + at }];
+    });
+    await noteForgotten(tx, state.logId, found);
+    const strangers = records.filter((record) => record[0] === PRIVATE).length - found.length;
+    await tx`
+      INSERT INTO log_imports (log_id, from_index, to_index, strangers)
+      VALUES (${state.logId}, ${state.size}, ${grown.size}, ${strangers})`;
+    const vkeys = keysAfter(state.vkeys, records);
+    await tx`
+      UPDATE logs SET size = ${grown.size}, root = ${grown.root}, vkeys = ${textArrayOf(vkeys)}::text[]
+      WHERE log_id = ${state.logId}`;
+  });
+}
+
+/** The keys in force behind records, newest first. */
+export function keysAfter(vkeys: readonly string[], records: readonly Buffer[]): string[] {
+  const keys = [...vkeys];
+  for (const record of records) {
+    if (record[0] === PRIVATE) continue;
+    const { type, vkey } = JSON.parse(record.subarray(1).toString()) as { type: string; vkey?: string };
+    if (type !== 'key' || vkey === undefined || keys.includes(vkey)) continue;
+    parseVkey(vkey);
+    keys.unshift(vkey);
+  }
+  return keys;
+}
+
+/** Entries whose openings are lost: what waits of them has another salt in the log. */
+async function noteForgotten(
+  tx: Transaction,
+  logId: number,
+  found: readonly { readonly gameId: number; readonly number: number; readonly logIndex: number }[],
+): Promise<void> {
+  if (found.length === 0) return;
+  const columns = [
+    arrayOf(found.map(({ gameId }) => gameId)),
+    arrayOf(found.map(({ number }) => number)),
+    arrayOf(found.map(({ logIndex }) => logIndex)),
+  ] as const;
+  await tx`
+    INSERT INTO log_entries (game_id, number, kind, from_index, to_index, at, reason, log_id, log_index, logged_at)
+    SELECT game_id, number, ${ENTRY_KINDS.forgotten}, 0, 0, now(), ${REASON}, ${logId}, log_index, now()
+    FROM unnest(${columns[0]}::int[], ${columns[1]}::bigint[], ${columns[2]}::bigint[]) AS f(game_id, number, log_index)
+    ON CONFLICT (game_id, number) DO UPDATE SET kind = excluded.kind, from_index = 0, to_index = 0, reason = excluded.reason,
+      log_id = excluded.log_id, log_index = excluded.log_index, logged_at = excluded.logged_at`;
+  await tx`
+    UPDATE log_games g SET next_number = greatest(next_number, f.next)
+    FROM (SELECT game_id, max(number) + 1 AS next
+      FROM unnest(${columns[0]}::int[], ${columns[1]}::bigint[]) AS f(game_id, number) GROUP BY game_id) f
+    WHERE g.game_id = f.game_id`;
+  await tx`
+    UPDATE blocks b SET log_number = NULL
+    FROM unnest(${columns[0]}::int[], ${columns[1]}::bigint[]) AS f(game_id, number)
+    WHERE b.game_id = f.game_id AND b.log_number = f.number`;
+}
+
+/** Declares the lost numbers of each game, by an entry that is logged before its next block. Repeatable. @returns how many numbers */
+export async function declareLost(sql: Sql): Promise<number> {
+  const rows = await sql<{ numbers: bigint }[]>`
+    WITH gone AS (
+      SELECT game_id, min(number) AS first, max(number) AS last, count(*) AS numbers FROM log_entries e
+      WHERE kind = ${ENTRY_KINDS.forgotten} AND NOT EXISTS (
+        SELECT 1 FROM log_entries l WHERE l.game_id = e.game_id AND l.kind = ${ENTRY_KINDS.lost}
+          AND e.number BETWEEN l.from_index AND l.to_index)
+      GROUP BY game_id)
+    SELECT numbers, next_log_entry(game_id, ${ENTRY_KINDS.lost}, first, last, now(), false, ${REASON}) FROM gone`;
+  return rows.reduce((sum, { numbers }) => sum + Number(numbers), 0);
+}
+
+/** The log is whole again: it is appended to, and dealt from. @param note the newest that is known of it, which is published */
+export async function endHalt(
+  sql: Sql,
+  { logId, origin, size }: LogState,
+  note: string,
+  about: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  await sql.begin(async (tx) => {
+    await tx`
+      UPDATE logs SET halt = NULL, halt_note = NULL, halted_at = NULL, is_held = false WHERE log_id = ${logId}`;
+    await tx`
+      INSERT INTO log_checkpoints (log_id, size, note, published_at) VALUES (${logId}, ${size}, ${note}, now())
+      ON CONFLICT (log_id, size) DO UPDATE SET published_at = coalesce(log_checkpoints.published_at, now())`;
+    await audit(tx, {
+      actor: 'command',
+      action: 'log.import',
+      subject: `log:${origin}`,
+      after: { size, ...about },
+    });
+  });
+}
+
+/**
+ * Begins another log in the place of the one in force, which its genesis names. What is open is logged in it, as late; what waits goes into it.
+ * @param state of the log that ends
+ * @returns how many blocks are logged again
+ * @throws Error where it is not in force any more
+ */
+export async function beginAnother(
+  sql: Sql,
+  state: Pick<LogState, 'logId'>,
+  log: Pick<LogState, 'origin' | 'vkeys' | 'signer'>,
+  reason: string,
+): Promise<number> {
+  return sql.begin(async (tx) => {
+    const locked = await lockedLog(tx);
+    if (locked.logId !== state.logId) throw new Error('Another public log has begun meanwhile');
+    const previous = { origin: locked.origin, size: locked.size, root: locked.root.toString('base64') };
+    const at = new Date().toISOString();
+    const genesis = publicRecord({
+      type: 'genesis',
+      at,
+      format: 'spindle log v1',
+      origin: log.origin,
+      vkey: log.vkeys[0],
+      previous,
+    });
+    const { size, root, tiles } = grow(0, [], [genesis]);
+    const logId = state.logId + 1;
+    await tx`
+      INSERT INTO logs (log_id, origin, vkeys, signer, size, root, policy)
+      SELECT ${logId}, ${log.origin}, ${textArrayOf(log.vkeys)}::text[], ${log.signer}, ${size}, ${root}, policy
+      FROM logs WHERE log_id = ${state.logId}`;
+    // An append to it that waits for this row does nothing then.
+    await tx`UPDATE logs SET is_replaced = true WHERE log_id = ${state.logId}`;
+    await writeTiles(tx, logId, tiles);
+    await tx`INSERT INTO log_witnesses (log_id, vkey) SELECT ${logId}, vkey FROM log_witnesses WHERE log_id = ${state.logId}`;
+    const again = await tx`
+      WITH open AS (
+        SELECT b.game_id, b.from_index, b.to_index, b.created_at FROM blocks b
+          JOIN log_entries e ON e.game_id = b.game_id AND e.number = b.log_number
+        WHERE e.log_index IS NOT NULL
+          AND b.to_index > coalesce((SELECT next_index FROM game_progress p WHERE p.game_id = b.game_id), 0)
+        ORDER BY b.game_id, b.from_index),
+      logged AS (SELECT game_id, from_index,
+        next_log_entry(game_id, log_kind(game_id), from_index, to_index, created_at, true, NULL) AS number FROM open)
+      UPDATE blocks b SET log_number = l.number FROM logged l
+      WHERE b.game_id = l.game_id AND b.from_index = l.from_index RETURNING 1`;
+    await audit(tx, {
+      actor: 'command',
+      action: 'log.begin',
+      subject: `log:${log.origin}`,
+      before: previous,
+      after: { origin: log.origin, vkey: log.vkeys[0], reason, blocks: again.length },
+    });
+    return again.length;
+  });
+}

@@ -1,0 +1,274 @@
+/** The public log as it is written (docs/proofs.md), by whichever worker: its state, tiles and checkpoints. Appends are in logAppend.ts. */
+
+import { grow, openTiles, type StoredTile } from '../../domain/publicLog/growth.js';
+import { noteText, parseNote } from '../../domain/publicLog/notes.js';
+import { entryTypeOf, type Opening } from '../../domain/publicLog/openings.js';
+import { type SecretBox, UnknownKeyError } from '../../domain/secretBox.js';
+import { openNullable } from '../../engine/blocks/blockSeals.store.js';
+import { arrayOf, raw, type Sql, safe, type Transaction, textArrayOf } from '../../postgres/client.js';
+
+/** Records that a copy of the log grows by at once. */
+const COPIED_AT_ONCE = 65_536;
+
+export interface LogState {
+  readonly logId: number;
+  readonly origin: string;
+  /** Newest first. */
+  readonly vkeys: readonly string[];
+  /** Its signer key, sealed; null where a setting or a file has it. */
+  readonly signer: string | null;
+  readonly size: number;
+  readonly root: Buffer;
+  /** Why nothing is appended to it any more, and the note that shows it (logHalts.ts); null: it is. */
+  readonly halt: string | null;
+  readonly haltNote: string | null;
+  /** Nothing is dealt either. */
+  readonly isHeld: boolean;
+}
+
+export interface LogRow {
+  log_id: number;
+  origin: string;
+  vkeys: string[];
+  signer: string | null;
+  size: bigint;
+  root: Buffer;
+  halt: string | null;
+  halt_note: string | null;
+  is_held: boolean;
+}
+export const LOG_COLUMNS = 'log_id, origin, vkeys, signer, size, root, halt, halt_note, is_held';
+export const stateOf = (row: LogRow): LogState => ({
+  logId: row.log_id,
+  origin: row.origin,
+  vkeys: row.vkeys,
+  signer: row.signer,
+  size: safe(row.size),
+  root: row.root,
+  halt: row.halt,
+  haltNote: row.halt_note,
+  isHeld: row.is_held,
+});
+
+/** The log is halted: nothing is appended to it or signed. */
+export class HaltedError extends Error {}
+
+/** The log in force; undefined: none has begun. */
+export async function logState(sql: Sql | Transaction): Promise<LogState | undefined> {
+  const [row] = await sql<LogRow[]>`
+    SELECT ${raw(LOG_COLUMNS)} FROM logs ORDER BY log_id DESC LIMIT 1`;
+  return row && stateOf(row);
+}
+
+/** The log in force, held until the transaction ends. @throws Error where none has begun */
+export async function lockedLog(tx: Transaction): Promise<LogState> {
+  const [row] = await tx<LogRow[]>`
+    SELECT ${raw(LOG_COLUMNS)} FROM logs ORDER BY log_id DESC LIMIT 1 FOR UPDATE`;
+  if (row === undefined) throw new Error('No public log has begun');
+  return stateOf(row);
+}
+
+/** Begins the log, unless another worker has. @param genesis its first record */
+/** Seals the signer key of the log in force with the newest key, where Postgres has it and the keys open it. */
+export async function sealSigner(sql: Sql, box: SecretBox): Promise<void> {
+  if (box.prefix === undefined) return;
+  await sql.begin(async (tx) => {
+    const [row] = await tx<{ log_id: number; signer: string }[]>`
+      SELECT log_id, signer FROM logs
+      WHERE log_id = (SELECT max(log_id) FROM logs) AND signer NOT LIKE ${`${box.prefix}%`} FOR UPDATE`;
+    if (row === undefined) return;
+    try {
+      await tx`UPDATE logs SET signer = ${box.seal(box.open(row.signer))} WHERE log_id = ${row.log_id}`;
+    } catch (error) {
+      // LOG_KEY may have the signer key, and then nobody needs this one.
+      if (!(error instanceof UnknownKeyError)) throw error;
+    }
+  });
+}
+
+export async function beginLog(
+  sql: Sql,
+  log: Pick<LogState, 'origin' | 'vkeys' | 'signer'>,
+  genesis: Buffer,
+): Promise<void> {
+  await sql.begin(async (tx) => {
+    const { size, root, tiles } = grow(0, [], [genesis]);
+    const begun = await tx<{ log_id: number }[]>`
+      INSERT INTO logs (log_id, origin, vkeys, signer, size, root)
+      VALUES (1, ${log.origin}, ${textArrayOf(log.vkeys)}::text[], ${log.signer}, ${size}, ${root})
+      ON CONFLICT DO NOTHING RETURNING log_id`;
+    if (begun.length > 0) await writeTiles(tx, 1, tiles);
+  });
+}
+
+/** Of an entry, its game and its block. */
+export interface OpeningRow {
+  game_id: number;
+  number: bigint;
+  kind: number;
+  from_index: bigint;
+  to_index: bigint;
+  at: Date;
+  is_late: boolean;
+  reason: string | null;
+  math_hash: Buffer | null;
+  seed: Buffer | null;
+  nonce: Buffer | null;
+  tree: Buffer | null;
+  commitment: Buffer | null;
+  /** With what seed and nonce are sealed. */
+  sealed: string | null;
+}
+
+/** The opening that rows of an entry, its game and its block give. */
+export const openingOf = (row: OpeningRow, labelKey: Buffer): Opening => ({
+  gameId: row.game_id,
+  number: safe(row.number),
+  type: entryTypeOf(row.kind),
+  fromIndex: safe(row.from_index),
+  toIndex: safe(row.to_index),
+  at: row.at,
+  isLate: row.is_late,
+  reason: row.reason,
+  labelKey,
+  mathHash: row.math_hash,
+  seed: openNullable(row.sealed, 'seed', row.seed),
+  nonce: openNullable(row.sealed, 'nonce', row.nonce),
+  tree: row.tree,
+  commitment: row.commitment,
+});
+
+/**
+ * Has the public log say, once a day, what the audit log's newest entry is: nobody can change an older one unseen after that.
+ * @param day UTC, YYYY-MM-DD; a second time it does nothing
+ */
+export async function noteAuditHead(sql: Sql, day: string): Promise<void> {
+  await sql`
+      INSERT INTO log_notices (name, body)
+      SELECT ${`audit ${day}`}, jsonb_build_object('type', 'audit', 'at', to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+        'entries', newest.audit_id, 'head', encode(newest.hash, 'hex'))
+      FROM (SELECT audit_id, hash FROM audit_log ORDER BY audit_id DESC LIMIT 1) newest
+      ON CONFLICT (name) DO NOTHING`;
+}
+
+export async function tilesAt(tx: Transaction, { logId, size }: LogState): Promise<StoredTile[]> {
+  const open = openTiles(size);
+  const rows = await tx<{ level: number; index: bigint; bytes: Buffer }[]>`
+    SELECT level, index, bytes FROM log_tiles JOIN unnest(${arrayOf(open.map(({ level }) => level))}::int[],
+      ${arrayOf(open.map(({ index }) => index))}::bigint[]) AS o(level, index) USING (level, index) WHERE log_id = ${logId}`;
+  return rows.map((row) => ({ level: row.level, index: safe(row.index), bytes: row.bytes }));
+}
+
+export async function writeTiles(
+  tx: Transaction,
+  logId: number,
+  tiles: readonly StoredTile[],
+): Promise<void> {
+  await tx`
+    INSERT INTO log_tiles (log_id, level, index, bytes)
+    SELECT ${logId}, level, index, decode(bytes, 'hex')
+    FROM unnest(${arrayOf(tiles.map(({ level }) => level))}::int[], ${arrayOf(tiles.map(({ index }) => index))}::bigint[],
+      ${arrayOf(tiles.map(({ bytes }) => bytes.toString('hex')))}::text[]) AS t(level, index, bytes)
+    ON CONFLICT (log_id, level, index) DO UPDATE SET bytes = excluded.bytes`;
+}
+
+/** How far the log is. @throws Error where none has begun */
+export async function logProgress(sql: Sql): Promise<{
+  readonly state: LogState;
+  /** Records in the newest published tree; 0: none is published. */
+  readonly published: number;
+  /** Since when the oldest entry waits to be appended; 0: none does. */
+  readonly waitingSeconds: number;
+  /** Since when a tree is signed that is larger than what is published; 0: none is. */
+  readonly unpublishedSeconds: number;
+}> {
+  const [row] = await sql<(LogRow & { published: bigint; seconds: number; unpublished: number })[]>`
+    SELECT p.*, (SELECT coalesce(greatest(extract(epoch FROM now() - min(signed_at)), 0), 0)::float8 FROM log_checkpoints c
+      WHERE c.log_id = p.log_id AND c.size > p.published) AS unpublished FROM (
+    SELECT l.*, coalesce((SELECT max(c.size) FROM log_checkpoints c WHERE c.log_id = l.log_id AND published_at IS NOT NULL), 0)
+        AS published,
+      (SELECT CASE WHEN count(*) = 0 THEN 0 ELSE greatest(extract(epoch FROM now() - min(at)), 0.001) END::float8 FROM (
+        SELECT at FROM log_entries WHERE log_index IS NULL
+        UNION ALL SELECT at FROM log_notices WHERE log_index IS NULL) w) AS seconds
+    FROM logs l ORDER BY log_id DESC LIMIT 1) p`;
+  if (row === undefined) throw new Error('No public log has begun');
+  return {
+    state: stateOf(row),
+    published: safe(row.published),
+    waitingSeconds: row.seconds,
+    unpublishedSeconds: row.unpublished,
+  };
+}
+
+/** The newest published checkpoint with the log's own signatures, for a settlement report: it is kept for ever. */
+export async function namedCheckpoint(tx: Transaction): Promise<string | null> {
+  const [row] = await tx<{ note: string; origin: string }[]>`
+    UPDATE log_checkpoints c SET is_named = true FROM logs l
+    WHERE l.log_id = c.log_id AND (c.log_id, c.size) = (
+      SELECT log_id, size FROM log_checkpoints WHERE published_at IS NOT NULL ORDER BY log_id DESC, size DESC LIMIT 1)
+    RETURNING c.note, l.origin`;
+  if (row === undefined) return null;
+  const { text, lines } = parseNote(row.note);
+  return noteText(
+    text,
+    lines.filter(({ name }) => name === row.origin),
+  );
+}
+
+/**
+ * Removes checkpoints that nobody needs: kept are all of the last hour, then one a minute for 30 days, one an hour for ever (one with
+ * cosignatures before the others), each that a report names, and what is newest.
+ */
+export async function pruneCheckpoints(sql: Sql): Promise<void> {
+  await sql`
+    DELETE FROM log_checkpoints c USING (
+      SELECT log_id, size, row_number() OVER (PARTITION BY log_id, date_trunc(
+        CASE WHEN signed_at > now() - interval '30 days' THEN 'minute' ELSE 'hour' END, signed_at)
+        ORDER BY cosignatures > 0 DESC, size DESC) AS place
+      FROM log_checkpoints WHERE signed_at < now() - interval '1 hour') old
+    WHERE c.log_id = old.log_id AND c.size = old.size AND old.place > 1 AND NOT c.is_named
+      AND c.size < (SELECT max(size) FROM log_checkpoints n WHERE n.log_id = c.log_id AND published_at IS NOT NULL)`;
+}
+
+/** Stores a signed note, before it leaves the process. A second time publishes it at most. @throws HaltedError where the log is halted */
+export async function storeCheckpoint(
+  sql: Sql,
+  logId: number,
+  {
+    size,
+    note,
+    isPublished,
+  }: { readonly size: number; readonly note: string; readonly isPublished: boolean },
+): Promise<void> {
+  const [log] = await sql.prepared<{ halt: string | null }[]>`
+    WITH l AS (SELECT log_id, halt FROM logs WHERE log_id = ${logId} FOR SHARE),
+    stored AS (
+      INSERT INTO log_checkpoints (log_id, size, note, published_at)
+      SELECT log_id, ${size}::bigint, ${note}, CASE WHEN ${isPublished}::boolean THEN now() END FROM l WHERE halt IS NULL
+      ON CONFLICT (log_id, size) DO UPDATE SET published_at = coalesce(log_checkpoints.published_at, excluded.published_at)
+      WHERE log_checkpoints.published_at IS NULL AND excluded.published_at IS NOT NULL)
+    SELECT halt FROM l`;
+  if (log!.halt !== null) throw new HaltedError(log!.halt);
+}
+
+/**
+ * A published checkpoint that a copy of the log grows to next: not many records further, where there is one.
+ * @param have records of the copy
+ * @returns undefined: none is larger
+ */
+export async function checkpointAfter(
+  sql: Sql,
+  logId: number,
+  have: number,
+): Promise<{ readonly size: number; readonly note: string } | undefined> {
+  const [row] = await sql<{ size: bigint; note: string }[]>`
+    SELECT size, note FROM log_checkpoints WHERE log_id = ${logId} AND published_at IS NOT NULL AND size > ${have}
+    ORDER BY (size > ${have + COPIED_AT_ONCE}), abs(size - ${have + COPIED_AT_ONCE}) LIMIT 1`;
+  return row && { size: safe(row.size), note: row.note };
+}
+
+/** The origins of all logs, the one in force last. */
+export async function logOrigins(sql: Sql): Promise<string[]> {
+  const rows = await sql<{ origin: string }[]>`SELECT origin FROM logs ORDER BY log_id`;
+  return rows.map(({ origin }) => origin);
+}

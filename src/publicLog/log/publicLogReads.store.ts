@@ -1,0 +1,269 @@
+/** The public log as it is read: by anybody, and with the openings by whose games they are. */
+import { GROUP_LEAVES, type KeptParts, keptFor } from '../../domain/publicLog/blockTree.js';
+import type { Opening } from '../../domain/publicLog/openings.js';
+import { openColumn } from '../../engine/blocks/blockSeals.store.js';
+import { arrayOf, raw, type Sql, safe } from '../../postgres/client.js';
+import { type OpeningRow, openingOf } from './publicLog.store.js';
+
+export interface Published {
+  readonly logId: number;
+  readonly origin: string;
+  readonly vkeys: readonly string[];
+  /** What the policy of the workers says of witnesses, groups and the quorum; null: there is none. */
+  readonly policy: string | null;
+  readonly size: number;
+  /** The newest published checkpoint, as it is. */
+  readonly note: string;
+}
+
+/** An entry of a game that is published. */
+export interface LoggedEntry {
+  readonly opening: Opening;
+  readonly logId: number;
+  readonly logIndex: number;
+  readonly loggedAt: Date;
+  readonly salt: Buffer;
+}
+
+/** What proves that a log has an entry. */
+export type Covering = Pick<Published, 'size' | 'note'>;
+
+/** An entry as it is listed. */
+export interface ListedEntry extends LoggedEntry {
+  /** Of a block: every index is booked or voided, or its raffle is closed, and no round of it is open. */
+  readonly isDone: boolean;
+  /** Of a block: some index of it was dealt or voided. */
+  readonly isBegun: boolean;
+}
+
+/** A part of a block, with what its leaves are made of. */
+export interface BlockPart {
+  readonly count: number;
+  readonly seed: Buffer;
+  readonly nonce: Buffer;
+  /** Of the hashes that are kept of the block's tree. */
+  readonly kept: KeptParts;
+  /** The outcomes are removed: they are to be drawn again of the seed, and the parts are empty. */
+  readonly isRemoved: boolean;
+  /** Packed outcomes of the leaves from a place on, by that place; of shoes their seeds. */
+  readonly parts: ReadonlyMap<number, Buffer>;
+}
+
+type EntryRow = OpeningRow & {
+  label_key: Buffer;
+  log_id: number;
+  log_index: bigint;
+  logged_at: Date;
+  salt: Buffer;
+};
+/** Of an entry `e`, its game `g` and, where it is one, its block `b`. */
+const ENTRY_COLUMNS = `e.game_id, e.number, e.kind, e.from_index, e.to_index, e.at, e.is_late, e.reason, e.log_id, e.log_index, e.logged_at,
+  e.salt, g.label_key, g.math_hash, CASE WHEN e.kind < 3 THEN b.seed END AS seed, b.nonce,
+  substring(b.tree FROM 1 FOR 32) AS tree, b.commitment, b.sealed`;
+const entryOf = (row: EntryRow): LoggedEntry => ({
+  opening: openingOf(row, row.label_key),
+  logId: row.log_id,
+  logIndex: safe(row.log_index),
+  loggedAt: row.logged_at,
+  salt: row.salt,
+});
+
+const OUTCOME_BYTES = 2;
+const SEED_BYTES = 32;
+
+/** Where a tile stands among those of its log. */
+interface TileKey {
+  readonly level: number;
+  readonly index: number;
+}
+
+/** Tiles of a log, as far as they are stored, by level and index as `level/index`. */
+export async function readTiles(
+  sql: Sql,
+  logId: number,
+  wanted: readonly TileKey[],
+): Promise<ReadonlyMap<string, Buffer>> {
+  const rows = await sql.prepared<{ level: number; index: bigint; bytes: Buffer }[]>`
+    SELECT level, index, bytes FROM log_tiles JOIN unnest(${arrayOf(wanted.map(({ level }) => level))}::int[],
+      ${arrayOf(wanted.map(({ index }) => index))}::bigint[]) AS w(level, index) USING (level, index) WHERE log_id = ${logId}`;
+  return new Map(rows.map((row) => [`${row.level}/${row.index}`, row.bytes]));
+}
+
+/** The newest published checkpoint. @param logId of this log; absent: of the newest that has any */
+async function newestOf(sql: Sql, logId?: number): Promise<Published | undefined> {
+  const [row] = await sql<
+    { log_id: number; origin: string; vkeys: string[]; policy: string | null; size: bigint; note: string }[]
+  >`
+    SELECT c.log_id, l.origin, l.vkeys, l.policy, c.size, c.note FROM log_checkpoints c JOIN logs l USING (log_id)
+    WHERE published_at IS NOT NULL AND c.log_id = coalesce(${logId ?? null}::int, c.log_id)
+    ORDER BY c.log_id DESC, c.size DESC LIMIT 1`;
+  if (row === undefined) return undefined;
+  return { ...row, logId: row.log_id, size: safe(row.size) };
+}
+
+export class PublicLogReads {
+  readonly #sql: Sql;
+  /** The read that is under way; it never rejects. */
+  #reading: Promise<void> | undefined;
+  /** The one that begins once that has ended. */
+  #next: Promise<Published | undefined> | undefined;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** The newest published checkpoint, by a read that begins after the call: one for all who wait for it. */
+  published(): Promise<Published | undefined> {
+    this.#next ??= (this.#reading ?? Promise.resolve()).then(() => {
+      this.#next = undefined;
+      const reading = this.#read();
+      this.#reading = reading.then(
+        () => undefined,
+        () => undefined,
+      );
+      return reading;
+    });
+    return this.#next;
+  }
+
+  #read(): Promise<Published | undefined> {
+    return newestOf(this.#sql);
+  }
+
+  /** The newest published checkpoint of a log, which another one may have replaced since. */
+  async publishedOf(logId: number): Promise<Published | undefined> {
+    const newest = await this.published();
+    if (newest === undefined || newest.logId === logId) return newest;
+    return newestOf(this.#sql, logId);
+  }
+
+  /** The same, by the SHA-256 of the log's origin, hexadecimal; undefined: there is no such log, or nothing of it is published. */
+  async publishedBy(originHash: string): Promise<Published | undefined> {
+    const [row] = await this.#sql<{ log_id: number }[]>`
+      SELECT log_id FROM logs WHERE encode(sha256(convert_to(origin, 'UTF8')), 'hex') = ${originHash} LIMIT 1`;
+    return row && this.publishedOf(row.log_id);
+  }
+
+  /** The bytes of a tile as far as it is stored, which may be further than what is published. @param level -1: a bundle */
+  async tile(logId: number, level: number, index: number): Promise<Buffer | undefined> {
+    const [row] = await this.#sql<{ bytes: Buffer }[]>`
+      SELECT bytes FROM log_tiles WHERE log_id = ${logId} AND level = ${level} AND index = ${index}`;
+    return row?.bytes;
+  }
+
+  /** Tiles as far as they are stored, by level and index as `level/index`. */
+  tiles(logId: number, places: readonly TileKey[]): Promise<ReadonlyMap<string, Buffer>> {
+    return readTiles(this.#sql, logId, places);
+  }
+
+  /**
+   * The entry of the block that has an index of a game, and the newest published checkpoint of its log, which covers it.
+   * @returns `before-log`: it was wholly booked, or its raffle closed, before the log began; `waiting`: it is not in a published checkpoint yet
+   */
+  async entryOfIndex(
+    gameId: number,
+    index: number,
+  ): Promise<(LoggedEntry & { readonly covering: Covering }) | 'before-log' | 'waiting'> {
+    const [row] = await this.#sql.prepared<
+      (EntryRow & { log_number: bigint | null; is_open: boolean; size: bigint | null; note: string })[]
+    >`
+      SELECT b.log_number, c.size, c.note, ${raw(ENTRY_COLUMNS)},
+        b.to_index > coalesce(p.next_index, 0) AND NOT EXISTS (
+          SELECT 1 FROM raffles r WHERE r.game_id = b.game_id AND r.closed_at IS NOT NULL) AS is_open
+      FROM (SELECT * FROM blocks WHERE game_id = ${gameId} AND from_index <= ${index} ORDER BY from_index DESC LIMIT 1) b
+        LEFT JOIN game_progress p USING (game_id)
+        LEFT JOIN log_entries e ON e.game_id = b.game_id AND e.number = b.log_number
+        LEFT JOIN log_games g ON g.game_id = b.game_id
+        LEFT JOIN LATERAL (
+          SELECT size, note FROM log_checkpoints c WHERE c.log_id = e.log_id AND published_at IS NOT NULL
+          ORDER BY size DESC LIMIT 1) c ON c.size > e.log_index`;
+    if (row === undefined) throw new Error(`No block has index ${index} of game ${gameId}`);
+    if (row.log_number === null) return row.is_open ? 'waiting' : 'before-log';
+    if (row.size === null) return 'waiting';
+    return { ...entryOf(row), covering: { size: safe(row.size), note: row.note } };
+  }
+
+  /** Published entries of a game, from a number on. */
+  async entries(gameId: number, from: number, limit: number): Promise<ListedEntry[]> {
+    const rows = await this.#sql<
+      (EntryRow & { next_index: bigint; is_played: boolean; is_closed: boolean })[]
+    >`
+      SELECT ${raw(ENTRY_COLUMNS)}, coalesce(p.next_index, 0) AS next_index,
+        e.kind = 3 AND EXISTS (SELECT 1 FROM rounds r WHERE r.game_id = e.game_id AND r.status = 'OPEN' AND r.shoe_index >= e.from_index
+          AND r.shoe_index < e.to_index) AS is_played,
+        e.kind = 2 AND EXISTS (SELECT 1 FROM raffles r WHERE r.game_id = e.game_id AND r.closed_at IS NOT NULL) AS is_closed
+      FROM log_entries e JOIN log_games g USING (game_id)
+        LEFT JOIN game_progress p USING (game_id)
+        LEFT JOIN blocks b ON e.kind BETWEEN 1 AND 3 AND b.game_id = e.game_id AND b.from_index = e.from_index
+      WHERE e.game_id = ${gameId} AND e.number >= ${from} AND e.log_index < (
+        SELECT max(size) FROM log_checkpoints c WHERE c.log_id = e.log_id AND published_at IS NOT NULL)
+      ORDER BY e.number LIMIT ${limit}`;
+    return rows.map((row) => ({
+      ...entryOf(row),
+      // A voided raffle sells none of its remaining tickets.
+      isDone: row.is_closed || (row.next_index >= row.to_index && !row.is_played),
+      isBegun: row.next_index > row.from_index,
+    }));
+  }
+
+  /** The label key of a game; undefined: nothing of it is logged. */
+  async labelKey(gameId: number): Promise<Buffer | undefined> {
+    const [row] = await this.#sql<{ label_key: Buffer | null }[]>`
+      SELECT label_key FROM log_games WHERE game_id = ${gameId}`;
+    return row?.label_key ?? undefined;
+  }
+
+  /** What proves a leaf of a block: its own group of leaves and the last one. @param place from 0 */
+  async blockPart(opening: Opening, place: number): Promise<BlockPart> {
+    const { gameId, fromIndex, toIndex, type } = opening;
+    const count = toIndex - fromIndex;
+    const [source, bytes] =
+      type === 'shoes' ? (['seed', SEED_BYTES] as const) : (['outcomes', OUTCOME_BYTES] as const);
+    const length = GROUP_LEAVES * bytes;
+    const own = Math.floor(place / GROUP_LEAVES);
+    const last = Math.floor(count / GROUP_LEAVES);
+    const kept = keptFor(place, count);
+    const column = source === 'seed' ? raw('seed') : raw('outcomes');
+    const [row] = await this.#sql.prepared<
+      {
+        seed: Buffer;
+        nonce: Buffer;
+        own: Buffer;
+        last: Buffer;
+        kept_own: Buffer;
+        kept_last: Buffer;
+        kept_high: Buffer;
+        is_removed: boolean;
+        sealed: string | null;
+      }[]
+    >`
+      SELECT octet_length(outcomes) = 0 AS is_removed, ${source === 'seed' ? raw("''::bytea") : raw('seed')} AS seed, nonce, sealed,
+        substring(${column} FROM ${own * length + 1} FOR ${length}) AS own,
+        substring(${column} FROM ${last * length + 1} FOR ${last === own ? 0 : length}) AS last,
+        substring(tree FROM ${kept.own.from + 1} FOR ${kept.own.length}) AS kept_own,
+        substring(tree FROM ${kept.last.from + 1} FOR ${kept.last.length}) AS kept_last,
+        substring(tree FROM ${kept.high.from + 1} FOR ${kept.high.length}) AS kept_high
+      FROM blocks WHERE game_id = ${gameId} AND from_index = ${fromIndex}`;
+    const { sealed, is_removed: isRemoved } = row!;
+    const parts = new Map([
+      [last * GROUP_LEAVES, openColumn(sealed, source, row!.last, last * length)],
+      [own * GROUP_LEAVES, openColumn(sealed, source, row!.own, own * length)],
+    ]);
+    const seed = openColumn(sealed, 'seed', row!.seed);
+    const nonce = openColumn(sealed, 'nonce', row!.nonce);
+    const hashes = { own: row!.kept_own, last: row!.kept_last, high: row!.kept_high };
+    return { count, seed, nonce, kept: hashes, isRemoved, parts };
+  }
+
+  /** What is revealed of a block that is exhausted; no outcomes where they are removed. */
+  async revealed({ gameId, fromIndex }: Opening): Promise<{ seed: Buffer; nonce: Buffer; outcomes: Buffer }> {
+    const [row] = await this.#sql<{ seed: Buffer; nonce: Buffer; outcomes: Buffer; sealed: string | null }[]>`
+      SELECT seed, nonce, outcomes, sealed FROM blocks WHERE game_id = ${gameId} AND from_index = ${fromIndex}`;
+    const { seed, nonce, outcomes, sealed } = row!;
+    return {
+      seed: openColumn(sealed, 'seed', seed),
+      nonce: openColumn(sealed, 'nonce', nonce),
+      outcomes: openColumn(sealed, 'outcomes', outcomes),
+    };
+  }
+}

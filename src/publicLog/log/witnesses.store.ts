@@ -1,0 +1,190 @@
+/** What the workers share of the witnesses of the public log: whose turn it is to ask them, and what they answered. */
+import { vkeyOf } from '../../domain/publicLog/notes.js';
+import { Policy } from '../../domain/publicLog/policy.js';
+import { type Sql, safe, textArrayOf } from '../../postgres/client.js';
+
+/** What is known of a witness. */
+export interface WitnessState {
+  readonly vkey: string;
+  /** Of the newest checkpoint that it has, as far as is known; 0: of none. */
+  readonly size: number;
+  /** It has cosigned the checkpoint in question, and not long ago. */
+  readonly hasCosigned: boolean;
+  /** It may be asked now. */
+  readonly isDue: boolean;
+}
+
+/** A signed checkpoint, and its log. */
+export interface SignedCheckpoint {
+  readonly logId: number;
+  readonly size: number;
+  readonly note: string;
+}
+
+/** How old a witness's newest cosignature is, if it has one, and whether it refused since. */
+export interface WitnessAge {
+  readonly vkey: string;
+  /** Since its newest cosignature; null: it has never cosigned. */
+  readonly cosignedSeconds: number | null;
+  /** Since it is known. */
+  readonly knownSeconds: number;
+  readonly isRefusing: boolean;
+}
+
+/** Notes which witnesses there are from now on, and the rules that everybody is told of. @param rules null: none */
+export async function noteWitnesses(sql: Sql, vkeys: readonly string[], rules: string | null): Promise<void> {
+  await sql.begin(async (tx) => {
+    const [log] = await tx<{ log_id: number }[]>`SELECT log_id FROM logs ORDER BY log_id DESC LIMIT 1`;
+    const { log_id: logId } = log!;
+    await tx`UPDATE logs SET policy = ${rules} WHERE log_id = ${logId} AND policy IS DISTINCT FROM ${rules}`;
+    await tx`
+      INSERT INTO log_witnesses (log_id, vkey) SELECT ${logId}, unnest(${textArrayOf(vkeys)}::text[]) ON CONFLICT DO NOTHING`;
+  });
+}
+
+/** What one look at the database tells of the witnesses. */
+export interface WitnessLook {
+  /** Records in the newest published tree; 0: none is published. */
+  readonly published: number;
+  readonly ages: readonly WitnessAge[];
+}
+
+export async function lookAtWitnesses(sql: Sql): Promise<WitnessLook> {
+  const [row] = await sql<
+    {
+      published: bigint;
+      vkeys: string[];
+      cosigned: (number | null)[];
+      known: number[];
+      refusing: boolean[];
+    }[]
+  >`
+    WITH newest AS (SELECT log_id FROM logs ORDER BY log_id DESC LIMIT 1),
+      known AS (SELECT vkey, CASE WHEN cosigned_at IS NOT NULL THEN greatest(extract(epoch FROM now() - cosigned_at), 0)::float8 END AS cosigned,
+        greatest(extract(epoch FROM now() - known_at), 0)::float8 AS known,
+        refusal IS NOT NULL AS refusing FROM log_witnesses JOIN newest USING (log_id))
+    SELECT coalesce((SELECT max(size) FROM log_checkpoints JOIN newest USING (log_id) WHERE published_at IS NOT NULL), 0) AS published,
+      coalesce(array_agg(vkey), '{}') AS vkeys,
+      coalesce(array_agg(cosigned), '{}') AS cosigned,
+      coalesce(array_agg(known), '{}') AS known, coalesce(array_agg(refusing), '{}') AS refusing
+    FROM known`;
+  const { published, vkeys, cosigned, known, refusing } = row!;
+  const ages = vkeys.map((vkey, at) => ({
+    vkey,
+    cosignedSeconds: cosigned[at]!,
+    knownSeconds: known[at]!,
+    isRefusing: refusing[at]!,
+  }));
+  return { published: safe(published), ages };
+}
+
+/** A checkpoint that witnesses have not answered for so long waits for a quorum that is not there. */
+const QUORUM_WITHIN_SECONDS = 10;
+
+/**
+ * Names of the witnesses whose cosignatures a signed checkpoint lacks, where it waits for the policy's quorum; nothing that is newer is
+ * dealt meanwhile.
+ */
+export async function missingWitnesses(sql: Sql): Promise<string[]> {
+  const rows = await sql<{ policy: string; vkey: string }[]>`
+    WITH newest AS (SELECT log_id, policy FROM logs ORDER BY log_id DESC LIMIT 1),
+      waiting AS (SELECT log_id, min(size) AS size FROM log_checkpoints JOIN newest USING (log_id)
+        WHERE signed_at < now() - ${QUORUM_WITHIN_SECONDS} * interval '1 second' AND size > (
+          SELECT coalesce(max(size), -1) FROM log_checkpoints JOIN newest USING (log_id) WHERE published_at IS NOT NULL)
+        GROUP BY log_id)
+    SELECT policy, vkey FROM newest JOIN waiting USING (log_id) JOIN log_witnesses w USING (log_id)
+    WHERE policy IS NOT NULL AND w.size < waiting.size`;
+  if (rows.length === 0) return [];
+  const missing = new Set(rows.map(({ vkey }) => vkey));
+  const { hasNoQuorum, witnesses } = new Policy(rows[0]!.policy);
+  return hasNoQuorum ? [] : witnesses.filter((each) => missing.has(vkeyOf(each))).map(({ label }) => label);
+}
+
+/**
+ * Takes the turn to ask the witnesses, unless another worker has it or the last round is not long ago.
+ * @param holder of this process
+ * @param roundMs the turn ends by itself then, milliseconds
+ * @param againSeconds an unchanged tree is cosigned again after this time
+ * @returns the newest signed checkpoint and what is known of the witnesses; undefined: it is not this worker's turn
+ */
+export async function beginRound(
+  sql: Sql,
+  {
+    holder,
+    roundMs,
+    againSeconds,
+  }: { readonly holder: string; readonly roundMs: number; readonly againSeconds: number },
+): Promise<{ readonly newest: SignedCheckpoint; readonly witnesses: readonly WitnessState[] } | undefined> {
+  const [newest] = await sql<{ log_id: number; size: bigint; note: string }[]>`
+    WITH taken AS (
+      INSERT INTO log_rounds AS r (log_id, holder, until)
+      SELECT log_id, ${holder}, now() + ${roundMs} * interval '1 millisecond' FROM logs ORDER BY log_id DESC LIMIT 1
+      ON CONFLICT (log_id) DO UPDATE SET holder = excluded.holder, until = excluded.until WHERE r.until <= now()
+      RETURNING log_id)
+    SELECT c.log_id, size, note FROM log_checkpoints c JOIN taken USING (log_id) ORDER BY size DESC LIMIT 1`;
+  if (newest === undefined) return undefined;
+  const size = safe(newest.size);
+  const rows = await sql<{ vkey: string; size: bigint; has_cosigned: boolean; is_due: boolean }[]>`
+    SELECT vkey, size, not_before <= now() AS is_due,
+      size >= ${size} AND coalesce(cosigned_at > now() - ${againSeconds} * interval '1 second', false) AS has_cosigned
+    FROM log_witnesses WHERE log_id = ${newest.log_id}`;
+  return {
+    newest: { logId: newest.log_id, size, note: newest.note },
+    witnesses: rows.map((row) => ({
+      vkey: row.vkey,
+      size: safe(row.size),
+      hasCosigned: row.has_cosigned,
+      isDue: row.is_due,
+    })),
+  };
+}
+
+/** Ends the turn. @param nextMs the next round begins then at the earliest, milliseconds from now */
+export async function endRound(sql: Sql, holder: string, nextMs: number): Promise<void> {
+  await sql`
+    UPDATE log_rounds SET until = now() + ${nextMs} * interval '1 millisecond' WHERE holder = ${holder} AND until > now()`;
+}
+
+/** What a witness answered. */
+export interface WitnessAnswer {
+  readonly logId: number;
+  readonly vkey: string;
+  /** Of the newest checkpoint that it has; undefined: it did not say. */
+  readonly size: number | undefined;
+  /** Seconds of Unix time; undefined: it did not cosign. */
+  readonly cosignedAt: number | undefined;
+  readonly refusal: string | undefined;
+  /** It is not asked again before, milliseconds from now. */
+  readonly restMs: number;
+}
+
+export async function noteAnswer(sql: Sql, answer: WitnessAnswer): Promise<void> {
+  const { logId, vkey, size = null, cosignedAt = null, refusal = null, restMs } = answer;
+  await sql`
+    UPDATE log_witnesses SET size = coalesce(${size}::bigint, size), refusal = ${refusal},
+      cosigned_at = coalesce(to_timestamp(${cosignedAt}::float8), cosigned_at), not_before = now() + ${restMs} * interval '1 millisecond'
+    WHERE log_id = ${logId} AND vkey = ${vkey}`;
+}
+
+/**
+ * Adds cosignatures to a checkpoint that is stored, and publishes it where they suffice.
+ * @param add the note with them, how many it has, and whether they make the quorum
+ * @returns whether it is published now
+ */
+export async function storeCosignatures(
+  sql: Sql,
+  { logId, size }: Pick<SignedCheckpoint, 'logId' | 'size'>,
+  add: (note: string) => { readonly note: string; readonly cosignatures: number; readonly isEnough: boolean },
+): Promise<boolean> {
+  return sql.begin(async (tx) => {
+    const [row] = await tx<{ note: string; is_published: boolean }[]>`
+      SELECT note, published_at IS NOT NULL AS is_published FROM log_checkpoints WHERE log_id = ${logId} AND size = ${size} FOR UPDATE`;
+    if (row === undefined) return false;
+    const { note, cosignatures, isEnough } = add(row.note);
+    await tx`
+      UPDATE log_checkpoints SET note = ${note}, cosignatures = ${cosignatures},
+        published_at = coalesce(published_at, CASE WHEN ${isEnough}::boolean THEN now() END)
+      WHERE log_id = ${logId} AND size = ${size}`;
+    return row.is_published || isEnough;
+  });
+}

@@ -1,0 +1,89 @@
+/** Keeps the files of a log in a folder, each verified against the checkpoint: tiles, bundles of records, and the checkpoint itself. */
+import { join } from 'node:path';
+import { parseCheckpoint } from '../../domain/publicLog/checkpoints.js';
+import { parseNote } from '../../domain/publicLog/notes.js';
+import {
+  cutTile,
+  hashInTile,
+  newTiles,
+  recordsOf,
+  type TilePlace,
+  tileOfRecords,
+  tilePath,
+  tileWith,
+} from '../../domain/publicLog/tiles.js';
+import { HASH_BYTES, MemoryTree, rootOf } from '../../domain/publicLog/tree.js';
+import { readIfThere, writeDurably } from '../../platform/files.js';
+import { LogError, type LogReader, type SeenCheckpoint } from './logReader.js';
+
+const TILE_WIDTH = 256;
+
+export class Mirror {
+  readonly #folder: string;
+  readonly #log: LogReader;
+
+  constructor(folder: string, log: LogReader) {
+    this.#folder = folder;
+    this.#log = log;
+  }
+
+  #path(place: TilePlace): string {
+    return join(this.#folder, tilePath(place));
+  }
+
+  async #kept(place: TilePlace): Promise<Buffer> {
+    const bytes = await readIfThere(this.#path(place));
+    if (bytes === undefined) throw new LogError(`the mirror lacks ${tilePath(place)}`);
+    return bytes;
+  }
+
+  /** Fetches what the folder lacks. Full tiles that are there stay, so that what was interrupted goes on. @throws LogError */
+  async follow({ text, checkpoint }: SeenCheckpoint): Promise<void> {
+    const note = (await readIfThere(join(this.#folder, 'checkpoint')))?.toString('utf8');
+    const mirrored = note === undefined ? 0 : parseCheckpoint(parseNote(note).text).size;
+    const { size, root } = checkpoint;
+    if (size < mirrored) return;
+    for (const place of newTiles(mirrored, size)) {
+      if (place.width === TILE_WIDTH && (await readIfThere(this.#path(place))) !== undefined) continue;
+      const bytes = await this.#log.tile(place);
+      await this.#verify(place, bytes);
+      await writeDurably(this.#path(place), cutTile(place, bytes)!, { isPublic: true });
+    }
+    const tiles = new Map<string, Buffer>();
+    const wanted: TilePlace[] = [];
+    rootOf(size, (level, index) => {
+      wanted.push(tileWith(level, index, size));
+      return root;
+    });
+    for (const place of wanted) tiles.set(tilePath(place), await this.#kept(place));
+    const found = rootOf(size, (level, index) =>
+      hashInTile(tiles.get(tilePath(tileWith(level, index, size)))!, level, index),
+    );
+    if (size > 0 && !found.equals(root))
+      throw new LogError('the tiles do not give the root of the checkpoint');
+    await writeDurably(join(this.#folder, 'checkpoint'), text, { isPublic: true });
+  }
+
+  /** Tiles are verified by what lies below them, which comes first. */
+  async #verify({ level, index, width }: TilePlace, bytes: Buffer): Promise<void> {
+    const wrong = (): LogError =>
+      new LogError(`${tilePath({ level, index, width })} is not that of what lies below`);
+    if (level === 'entries') {
+      if ((recordsOf(bytes)?.length ?? 0) < width) throw wrong();
+      return;
+    }
+    if (level === 0) {
+      const records = recordsOf(await this.#kept({ level: 'entries', index, width }))!;
+      if (!tileOfRecords(records).equals(bytes)) throw wrong();
+      return;
+    }
+    for (let at = 0; at < width; at++) {
+      const below = await this.#kept({ level: level - 1, index: index * TILE_WIDTH + at, width: TILE_WIDTH });
+      const hashes = Array.from({ length: TILE_WIDTH }, (_, i) =>
+        below.subarray(i * HASH_BYTES, (i + 1) * HASH_BYTES),
+      );
+      if (!new MemoryTree(hashes).root().equals(bytes.subarray(at * HASH_BYTES, (at + 1) * HASH_BYTES)))
+        throw wrong();
+    }
+  }
+}

@@ -1,0 +1,83 @@
+/** A witness that asks a log by itself: it verifies that each checkpoint contains those before, and cosigns it. */
+
+import type { Policy } from '../../domain/publicLog/policy.js';
+import { TILE_WIDTH, tilePath } from '../../domain/publicLog/tiles.js';
+import { EMPTY_ROOT } from '../../domain/publicLog/tree.js';
+import { writeDurably } from '../../platform/files.js';
+import { LogError, LogReader, type SeenCheckpoint } from './logReader.js';
+import { Mirror } from './mirror.js';
+import type { WitnessState } from './witnessState.js';
+
+/** The log has signed two trees of which neither contains the other: both notes are kept, and nothing of it is signed any more. */
+export class InconsistencyError extends Error {}
+
+export interface PullingOptions {
+  readonly policy: Policy;
+  readonly state: WitnessState;
+  /** Of the log: `checkpoint` and `tile/` are below it. */
+  readonly url: string;
+  /** Where tiles and bundles are kept, too; undefined: nowhere. */
+  readonly mirror: string | undefined;
+  readonly say: (line: string) => void;
+}
+
+/** `1234567` is kept in `x001/x234/567`, as tiles are: no folder gets many files. */
+const placeOf = (size: number): string[] =>
+  tilePath({ level: 0, index: size, width: TILE_WIDTH }).split('/').slice(2);
+
+export class Pulling {
+  readonly #options: PullingOptions;
+  readonly #log: LogReader;
+  readonly #mirror: Mirror | undefined;
+
+  constructor(options: PullingOptions) {
+    this.#options = options;
+    this.#log = new LogReader(options.url);
+    this.#mirror = options.mirror === undefined ? undefined : new Mirror(options.mirror, this.#log);
+  }
+
+  /**
+   * Looks at the log once.
+   * @throws LogError where it does not answer as a log does
+   * @throws InconsistencyError
+   */
+  async look(): Promise<void> {
+    const { policy, state, say } = this.#options;
+    const seen = await this.#log.checkpoint(policy.logs);
+    const { origin, size } = seen.checkpoint;
+    await state.inTurn(origin, async () => {
+      if (await state.hasEvidence(origin))
+        throw new InconsistencyError(
+          `there are notes of ${origin} that contradict each other: nothing of it is signed`,
+        );
+      if (!(await this.#isNewer(seen))) {
+        say(`${origin} shows ${size} records, fewer than before: an old copy`);
+        return;
+      }
+      await this.#mirror?.follow(seen);
+      await state.cosign(seen.note, seen.signers);
+      const { note } = (await state.newest(origin))!;
+      await writeDurably(state.pathOf(origin, 'checkpoints', ...placeOf(size)), note);
+      say(`cosigned ${origin} ${size}`);
+    });
+  }
+
+  /** Whether the tree contains the one that was cosigned last; false: that contains this one. @throws InconsistencyError */
+  async #isNewer(seen: SeenCheckpoint): Promise<boolean> {
+    const { checkpoint } = seen;
+    if (checkpoint.size === 0 && !checkpoint.root.equals(EMPTY_ROOT))
+      throw new LogError('the root of no records is another');
+    const kept = await this.#options.state.newest(checkpoint.origin);
+    if (kept === undefined || kept.checkpoint.size === 0) return true;
+    const before = kept.checkpoint;
+    const isNewer = before.size <= checkpoint.size;
+    const [older, newer] = isNewer ? [before, checkpoint] : [checkpoint, before];
+    if (older.size === 0) return isNewer;
+    const root = older.size === newer.size ? newer.root : await this.#log.rootWithin(older.size, newer);
+    if (root.equals(older.root)) return isNewer;
+    const folder = await this.#options.state.keepEvidence(checkpoint.origin, kept.note, seen.text);
+    throw new InconsistencyError(
+      `${checkpoint.origin} has signed two trees, of ${before.size} and ${checkpoint.size} records, that are not one history: both notes are in ${folder}`,
+    );
+  }
+}

@@ -1,0 +1,157 @@
+/**
+ * What partners and the operator are notified of once: keys near their expiry, games whose reserve of blocks falls, an overdue
+ * settlement. E-mails wait in the outbox of events: whoever sends them leases them, and records the results as of webhook deliveries.
+ */
+import { assertOwner, type CellLease } from '../engine/cells/cells.store.js';
+import { unsettledDays } from '../engine/ledger/settledDays.store.js';
+import type { Sql } from '../postgres/client.js';
+import { recordEvents } from '../postgres/partnerEvents.js';
+
+/** Days before its expiry at which a key's partner is notified (docs/contract.md §13.1). */
+const NOTICE_DAYS = '{30,7,1}';
+
+/**
+ * Records the notices of keys that are due and were not given. Of several days that have passed unnoticed (no worker ran)
+ * the last one is sent: the others would not be true any more. Nothing is sent of days that had passed when it was issued.
+ * @returns how many deliveries were recorded.
+ */
+export async function noticeExpiringKeys(sql: Sql, now: Date): Promise<number> {
+  return sql.begin(async (tx) => {
+    const rows = await tx<
+      { key_id: number; days: number; partner_id: number; name: string | null; expires_at: Date }[]
+    >`
+      WITH noticed AS (
+        INSERT INTO key_notices (key_id, days, noticed_at)
+        SELECT key_id, due.days, ${now}::timestamptz
+        FROM api_keys k JOIN partners USING (partner_id) CROSS JOIN LATERAL (
+          SELECT min(days) AS days FROM unnest(${NOTICE_DAYS}::int[]) AS days
+          WHERE k.expires_at - days * interval '24 hours' <= ${now}::timestamptz
+        ) due
+        WHERE is_active AND revoked_at IS NULL AND expires_at > ${now}::timestamptz
+          AND k.created_at <= k.expires_at - due.days * interval '24 hours'
+        ON CONFLICT DO NOTHING
+        RETURNING key_id, days
+      )
+      SELECT key_id, days, partner_id, name, expires_at FROM noticed JOIN api_keys USING (key_id) ORDER BY key_id`;
+    return recordEvents(
+      tx,
+      rows.map(({ key_id, days, partner_id, name, expires_at }) => ({
+        event: 'api_key.expiring',
+        partnerId: partner_id,
+        createdAt: now,
+        data: { keyId: key_id, name, expiresAt: expires_at.toISOString(), daysLeft: days },
+      })),
+    );
+  });
+}
+
+/**
+ * Records that the settlement of a day is overdue, once for each day.
+ * @param date YYYY-MM-DD @param recipient address of the operator
+ * @returns how many deliveries were recorded.
+ */
+export async function noticeOverdueSettlement(
+  sql: Sql,
+  date: string,
+  recipient: string,
+  now: Date,
+): Promise<number> {
+  const days = await unsettledDays(sql, date, date);
+  if (days.length === 0) return 0;
+  return sql.begin(async (tx) => {
+    const noticed = await tx`
+      INSERT INTO settlement_notices (report_date, noticed_at) VALUES (${date}::date, ${now})
+      ON CONFLICT DO NOTHING RETURNING report_date`;
+    if (noticed.length === 0) return 0;
+    const data = { reportDate: date, partners: days.length };
+    const partnerId = days[0]!.partnerId;
+    return recordEvents(tx, [{ event: 'settlement.overdue', partnerId, createdAt: now, data, recipient }]);
+  });
+}
+
+/**
+ * Takes note that a game's reserve has fallen below the minimum, and records the event, once until it is back. A game
+ * that never had its reserve has not fallen; a raffle has none.
+ * @returns how many deliveries were recorded. @throws FencedError where the cell has another owner.
+ */
+export async function reserveFell(
+  sql: Sql,
+  lease: CellLease,
+  game: { gameId: number; partnerId: number; readyBlocks: number; minReadyBlocks: number },
+): Promise<number> {
+  const { gameId, partnerId, readyBlocks, minReadyBlocks } = game;
+  return sql.begin(async (tx) => {
+    await assertOwner(tx, lease);
+    const turned = await tx`
+      UPDATE block_reserves SET is_low = true, since = now() WHERE game_id = ${gameId} AND NOT is_low RETURNING game_id`;
+    if (turned.length === 0) return 0;
+    const data = { gameId, readyBlocks, minReadyBlocks };
+    return recordEvents(tx, [{ event: 'block.low_reserve', partnerId, createdAt: new Date(), data }]);
+  });
+}
+
+/** Takes note that a game has its reserve. @throws FencedError where the cell has another owner. */
+export async function reserveIsBack(sql: Sql, lease: CellLease, gameId: number): Promise<void> {
+  // The rule at a take-over, for every game: the cell's row, which each flush needs, is not locked for it.
+  const noted = await sql`SELECT 1 FROM block_reserves WHERE game_id = ${gameId} AND NOT is_low`;
+  if (noted.length > 0) return;
+  await sql.begin(async (tx) => {
+    await assertOwner(tx, lease);
+    await tx`
+      INSERT INTO block_reserves AS r (game_id, is_low) SELECT game_id, false FROM games
+      WHERE game_id = ${gameId} AND game_type <> 'raffle'
+      ON CONFLICT (game_id) DO UPDATE SET is_low = false, since = now() WHERE r.is_low`;
+  });
+}
+
+export interface DueEmail {
+  readonly deliveryId: string;
+  readonly event: string;
+  /** The event's body, as webhooks get it. */
+  readonly body: string;
+  readonly recipient: string;
+  /** Attempts whose result is known. */
+  readonly attempts: number;
+  readonly maxAttempts: number;
+}
+
+/** Leases e-mails that are due, the oldest first. */
+export async function claimEmails(
+  sql: Sql,
+  { room, leaseMs }: { room: number; leaseMs: number },
+): Promise<DueEmail[]> {
+  const rows = await sql<
+    {
+      delivery_id: string;
+      event: string;
+      body: string;
+      recipient: string;
+      attempts: number;
+      max_attempts: number;
+    }[]
+  >`
+    WITH due AS (
+      SELECT delivery_id FROM deliveries
+      WHERE webhook_id IS NULL AND status = 'pending' AND next_attempt_at <= now() AND leased_until < now()
+      ORDER BY next_attempt_at LIMIT ${room} FOR UPDATE SKIP LOCKED
+    )
+    UPDATE deliveries d SET leased_until = now() + ${leaseMs} * interval '1 millisecond'
+    FROM due, events e WHERE d.delivery_id = due.delivery_id AND e.event_id = d.event_id
+    RETURNING d.delivery_id, event, body, recipient, attempts, max_attempts`;
+  return rows.map((row) => ({
+    deliveryId: row.delivery_id,
+    event: row.event,
+    body: row.body,
+    recipient: row.recipient,
+    attempts: row.attempts,
+    maxAttempts: row.max_attempts,
+  }));
+}
+
+/** Marks due e-mails as unsent: nobody can send them. @returns how many */
+export async function leaveEmailsUnsent(sql: Sql): Promise<number> {
+  const rows = await sql`
+    UPDATE deliveries SET status = 'unsent', next_attempt_at = NULL
+    WHERE webhook_id IS NULL AND status = 'pending' AND next_attempt_at <= now() RETURNING 1`;
+  return rows.length;
+}

@@ -1,0 +1,315 @@
+/** Webhooks: their endpoints, secrets and deliveries, and the removal of what ended long ago. */
+
+import type * as schemas from '../api/contract/requests.js';
+import type { WithDates } from '../domain/schema.js';
+import type { SecretBox } from '../domain/secretBox.js';
+import { raw, type Sql, safe } from '../postgres/client.js';
+
+/** A list reaches back over so many deliveries, and counts no further. */
+export const DELIVERIES_LISTED_MAX = 10_000;
+
+export type WebhookRow = WithDates<typeof schemas.Webhook, 'createdAt'>;
+
+interface Row {
+  webhook_id: number;
+  url: string;
+  events: string[];
+  is_active: boolean;
+  created_at: Date;
+}
+
+const fromRow = (row: Row): WebhookRow => ({
+  id: row.webhook_id,
+  url: row.url,
+  events: row.events,
+  isActive: row.is_active,
+  createdAt: row.created_at,
+});
+
+export type EndpointHealth = WithDates<typeof schemas.EndpointHealth, 'failingSince' | 'restsUntil'>;
+
+export type ListedWebhook = WebhookRow & { readonly health: EndpointHealth };
+
+/** A row of `webhooks` with its endpoint and what waits: {@link WITH_HEALTH}. */
+interface HealthRow extends Row {
+  failing_since: Date | null;
+  deactivated_at: Date | null;
+  not_before: Date | null;
+  last_error: string | null;
+  pending: bigint;
+}
+
+/** Webhooks `w` as {@link HealthRow} has them; the rest of the statement follows. */
+const WITH_HEALTH = raw(`
+  w.webhook_id, w.url, w.events, w.is_active, w.created_at, failing_since, deactivated_at, last_error,
+  CASE WHEN not_before > now() THEN not_before END AS not_before, pending
+  FROM webhooks w LEFT JOIN webhook_endpoints USING (webhook_id) CROSS JOIN LATERAL (
+    SELECT count(*) AS pending FROM (
+      SELECT 1 FROM deliveries d WHERE d.webhook_id = w.webhook_id AND status = 'pending'
+      LIMIT ${DELIVERIES_LISTED_MAX}) c) waiting`);
+
+const healthOf = (row: HealthRow): EndpointHealth => {
+  const { is_active: isActive, failing_since, deactivated_at, last_error, not_before, pending } = row;
+  const isFailing = failing_since !== null;
+  const failure = last_error ?? 'the newest attempt failed';
+  const inactive = deactivated_at === null ? 'set inactive' : `failed for five days: ${failure}`;
+  return {
+    state: !isActive ? 'inactive' : isFailing ? 'failing' : 'ok',
+    reason: !isActive ? inactive : isFailing ? failure : null,
+    failingSince: failing_since,
+    pending: safe(pending),
+    restsUntil: isActive ? not_before : null,
+  };
+};
+
+export type FailingWebhook = ListedWebhook & { readonly partnerId: number; readonly slug: string };
+
+/** What fails for less is tried again before anybody needs to look at it. */
+const FAILING_FOR = raw("interval '5 minutes'");
+/** So many of those that fail are named. */
+const FAILING_NAMED = 10;
+
+/**
+ * The webhooks of all partners that have failed for minutes, or that the service set inactive: how many there are, and those
+ * that have failed for longest.
+ */
+export async function failingWebhooks(sql: Sql): Promise<{ count: number; longest: FailingWebhook[] }> {
+  const rows = await sql<(HealthRow & { partner_id: number; slug: string; total: bigint })[]>`
+    SELECT slug, partner_id, total, ${WITH_HEALTH}
+    JOIN (
+      SELECT webhook_id, count(*) OVER () AS total FROM webhooks
+      WHERE deleted_at IS NULL AND CASE WHEN is_active THEN failing_since < now() - ${FAILING_FOR}
+                                        ELSE deactivated_at IS NOT NULL END
+      ORDER BY failing_since, webhook_id LIMIT ${FAILING_NAMED}
+    ) named USING (webhook_id) JOIN partners USING (partner_id)
+    ORDER BY failing_since, webhook_id`;
+  return {
+    count: safe(rows[0]?.total ?? 0n),
+    longest: rows.map((row) => ({
+      ...fromRow(row),
+      health: healthOf(row),
+      partnerId: row.partner_id,
+      slug: row.slug,
+    })),
+  };
+}
+
+export type DeliveryRow = WithDates<typeof schemas.Delivery, 'createdAt' | 'lastAttemptAt' | 'nextAttemptAt'>;
+
+/** A row of `deliveries` with its event, as it is read. */
+export interface StoredDelivery {
+  delivery_id: string;
+  event: string;
+  status: DeliveryRow['status'];
+  attempts: number;
+  max_attempts: number;
+  created_at: Date;
+  last_attempt_at: Date | null;
+  next_attempt_at: Date | null;
+  response_status: number | null;
+}
+
+export class Webhooks {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Registers a webhook; undefined where the partner has as many as it may. */
+  async create(webhook: {
+    partnerId: number;
+    url: string;
+    events: readonly string[];
+    secret: string;
+  }): Promise<WebhookRow | undefined> {
+    const { partnerId, url, events, secret } = webhook;
+    return this.#sql.begin(async (tx) => {
+      // Registrations of a partner go one after the other, so that the count holds.
+      const [cap] = await tx<{ max: number }[]>`
+        SELECT max_webhooks AS max FROM partners WHERE partner_id = ${partnerId} FOR NO KEY UPDATE`;
+      const [row] = await tx<Row[]>`
+        INSERT INTO webhooks (partner_id, url, host, events, secret)
+        SELECT ${partnerId}::int, ${url}, ${new URL(url).hostname}, ${events}::text[], ${secret}
+        WHERE (SELECT count(*) FROM webhooks WHERE partner_id = ${partnerId} AND deleted_at IS NULL) < ${cap!.max}
+        RETURNING webhook_id, url, events, is_active, created_at`;
+      return row === undefined ? undefined : fromRow(row);
+    });
+  }
+
+  /** A partner's webhooks, without deleted ones. */
+  async list(partnerId: number): Promise<ListedWebhook[]> {
+    const rows = await this.#sql<HealthRow[]>`
+      SELECT ${WITH_HEALTH} WHERE partner_id = ${partnerId} AND deleted_at IS NULL ORDER BY webhook_id`;
+    return rows.map((row) => ({ ...fromRow(row), health: healthOf(row) }));
+  }
+
+  /** Whether a partner has this webhook; a deleted one is missing. */
+  async state(partnerId: number, webhookId: number): Promise<'found' | 'missing' | 'foreign'> {
+    const [row] = await this.#sql<{ partner_id: number; deleted_at: Date | null }[]>`
+      SELECT partner_id, deleted_at FROM webhooks WHERE webhook_id = ${webhookId}`;
+    if (row === undefined) return 'missing';
+    if (row.partner_id !== partnerId) return 'foreign';
+    return row.deleted_at === null ? 'found' : 'missing';
+  }
+
+  /** Changes what is given; a webhook that becomes active begins anew. Undefined where it is deleted. */
+  async update(
+    webhookId: number,
+    change: { url: string | undefined; events: readonly string[] | undefined; isActive: boolean | undefined },
+  ): Promise<WebhookRow | undefined> {
+    const { url = null, events = null, isActive = null } = change;
+    const host = url === null ? null : new URL(url).hostname;
+    return this.#sql.begin(async (tx) => {
+      // What may have mended it is tried at once.
+      if (url !== null || isActive === true) {
+        await tx`
+          UPDATE webhook_endpoints SET failures = 0, not_before = '-infinity' WHERE webhook_id = ${webhookId}`;
+      }
+      const [row] = await tx<Row[]>`
+        UPDATE webhooks SET url = coalesce(${url}::text, url), host = coalesce(${host}::text, host),
+          events = coalesce(${events}::text[], events),
+          is_active = coalesce(${isActive}::boolean, is_active),
+          failing_since = CASE WHEN ${isActive}::boolean AND NOT is_active THEN NULL ELSE failing_since END,
+          deactivated_at = CASE WHEN ${isActive}::boolean THEN NULL ELSE deactivated_at END
+        WHERE webhook_id = ${webhookId} AND deleted_at IS NULL
+        RETURNING webhook_id, url, events, is_active, created_at`;
+      return row === undefined ? undefined : fromRow(row);
+    });
+  }
+
+  /** Gives a webhook a new secret; the one that it had signs, too, until a time. @returns false where it is deleted */
+  async rotateSecret(webhookId: number, secret: string, previousUntil: Date): Promise<boolean> {
+    const rows = await this.#sql`
+      UPDATE webhooks SET previous_secret = secret, previous_secret_until = ${previousUntil}, secret = ${secret}
+      WHERE webhook_id = ${webhookId} AND deleted_at IS NULL RETURNING 1`;
+    return rows.length > 0;
+  }
+
+  /** Deletes a webhook. Its record and its deliveries are kept as they are; those that wait are never claimed again. */
+  async delete(partnerId: number, webhookId: number): Promise<'deleted' | 'missing' | 'foreign'> {
+    return this.#sql.begin(async (tx) => {
+      const [row] = await tx<{ partner_id: number; deleted_at: Date | null }[]>`
+        SELECT partner_id, deleted_at FROM webhooks WHERE webhook_id = ${webhookId} FOR NO KEY UPDATE`;
+      if (row === undefined) return 'missing';
+      if (row.partner_id !== partnerId) return 'foreign';
+      if (row.deleted_at !== null) return 'missing';
+      await tx`UPDATE webhooks SET deleted_at = now() WHERE webhook_id = ${webhookId}`;
+      return 'deleted';
+    });
+  }
+
+  /** A page of a webhook's newest deliveries, newest first, and how many there are, both up to {@link DELIVERIES_LISTED_MAX}. */
+  async deliveryPage(
+    webhookId: number,
+    page: number,
+    limit: number,
+  ): Promise<{ deliveries: DeliveryRow[]; total: number }> {
+    const offset = (page - 1) * limit;
+    const listed = Math.max(0, Math.min(limit, DELIVERIES_LISTED_MAX - offset));
+    const rows = await this.#sql<StoredDelivery[]>`
+      SELECT delivery_id, event, status, d.attempts, max_attempts, d.created_at, last_attempt_at, ${NEXT_ATTEMPT},
+             response_status
+      FROM deliveries d JOIN events USING (event_id) JOIN webhooks w USING (webhook_id)
+        LEFT JOIN webhook_endpoints USING (webhook_id)
+      WHERE d.webhook_id = ${webhookId}
+      ORDER BY delivery_id DESC LIMIT ${listed} OFFSET ${Math.min(offset, DELIVERIES_LISTED_MAX)}`;
+    const [count] = await this.#sql<{ total: bigint }[]>`
+      SELECT count(*) AS total FROM (
+        SELECT 1 FROM deliveries WHERE webhook_id = ${webhookId} LIMIT ${DELIVERIES_LISTED_MAX}) AS counted`;
+    return {
+      deliveries: rows.map(deliveryOf),
+      total: safe(count!.total),
+    };
+  }
+}
+
+/**
+ * When a delivery is tried next, of `deliveries`, `webhooks` and `webhook_endpoints`: not while its webhook rests, and at no
+ * known time while that is inactive.
+ */
+export const NEXT_ATTEMPT = raw(
+  'CASE WHEN w.is_active THEN greatest(next_attempt_at, CASE WHEN next_attempt_at IS NOT NULL THEN not_before END) END AS next_attempt_at',
+);
+
+export const deliveryOf = (row: StoredDelivery): DeliveryRow => ({
+  id: row.delivery_id,
+  event: row.event,
+  status: row.status,
+  attempts: row.attempts,
+  maxAttempts: row.max_attempts,
+  createdAt: row.created_at,
+  lastAttemptAt: row.last_attempt_at,
+  nextAttemptAt: row.next_attempt_at,
+  responseStatus: row.response_status,
+});
+
+/** Rows that one statement removes. */
+const REMOVED_MAX = 1000;
+
+/**
+ * Removes deliveries and e-mails that ended so many days ago, sent or not, those that wait for a webhook which was deleted so long ago, and events of
+ * that age that no delivery needs.
+ * @returns how many rows were removed; 0: nothing is left to remove.
+ */
+export async function removeEndedDeliveries(sql: Sql, days: number): Promise<number> {
+  const ended = await sql<{ delivery_id: string }[]>`
+    DELETE FROM deliveries WHERE delivery_id IN (
+      SELECT delivery_id FROM deliveries
+      WHERE status <> 'pending' AND coalesce(last_attempt_at, created_at) < now() - make_interval(days => ${days})
+      ORDER BY coalesce(last_attempt_at, created_at) LIMIT ${REMOVED_MAX})
+    RETURNING delivery_id`;
+  const orphaned = await sql<{ delivery_id: string }[]>`
+    DELETE FROM deliveries WHERE delivery_id IN (
+      SELECT delivery_id FROM deliveries d JOIN webhooks w USING (webhook_id)
+      WHERE status = 'pending' AND w.deleted_at < now() - make_interval(days => ${days}) LIMIT ${REMOVED_MAX})
+    RETURNING delivery_id`;
+  // An event's id begins with its time.
+  const events = await sql<{ event_id: string }[]>`
+    DELETE FROM events WHERE event_id IN (
+      SELECT event_id FROM events e
+      WHERE event_id < 'evt_' || lpad(to_hex((extract(epoch FROM now() - make_interval(days => ${days})) * 1000)::bigint), 12, '0')
+        AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.event_id = e.event_id)
+      ORDER BY event_id LIMIT ${REMOVED_MAX})
+    RETURNING event_id`;
+  await sql`
+    DELETE FROM webhook_hosts h WHERE minute < extract(epoch FROM now() - make_interval(days => ${days})) / 60
+      AND NOT EXISTS (SELECT 1 FROM webhooks w WHERE w.host = h.host AND w.partner_id = h.partner_id AND deleted_at IS NULL)`;
+  await sql`
+    DELETE FROM webhook_endpoints e USING webhooks w
+    WHERE w.webhook_id = e.webhook_id AND w.deleted_at < now() - make_interval(days => ${days})`;
+  return ended.length + orphaned.length + events.length;
+}
+
+/** Webhooks that one transaction seals. */
+const RESEALED_MAX = 500;
+
+/**
+ * Seals all secrets with the newest key, those of deleted webhooks too; repeatable, by several processes at once. Where there
+ * is no key nothing is changed, and what is sealed can't be used.
+ * @throws UnknownKeyError where a secret is sealed with a key that the box lacks
+ */
+export async function sealSecrets(sql: Sql, box: SecretBox): Promise<void> {
+  const like = `${box.prefix ?? 'whsec'}%`;
+  while ((await sealSome(sql, box, like)) === RESEALED_MAX);
+}
+
+/** @returns how many webhooks were sealed */
+async function sealSome(sql: Sql, box: SecretBox, like: string): Promise<number> {
+  return sql.begin(async (tx) => {
+    const rows = await tx<{ webhook_id: number; secret: string; previous_secret: string | null }[]>`
+      SELECT webhook_id, secret, previous_secret FROM webhooks
+      WHERE secret NOT LIKE ${like} OR previous_secret NOT LIKE ${like}
+      ORDER BY webhook_id LIMIT ${RESEALED_MAX} FOR UPDATE`;
+    const sealed = rows.map((row) => ({
+      id: row.webhook_id,
+      secret: box.seal(box.open(row.secret)),
+      previous: row.previous_secret === null ? null : box.seal(box.open(row.previous_secret)),
+    }));
+    await tx`
+      UPDATE webhooks w SET secret = r.secret, previous_secret = r.previous
+      FROM json_to_recordset(${JSON.stringify(sealed)}::json) AS r(id int, secret text, previous text)
+      WHERE w.webhook_id = r.id`;
+    return rows.length;
+  });
+}

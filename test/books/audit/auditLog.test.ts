@@ -1,0 +1,70 @@
+/** The audit log is kept: the service's role can't change it, and whoever does otherwise is found. */
+import postgres from 'postgres';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { auditChain } from '../../../src/postgres/auditLog.js';
+import { connectPostgres, type Sql } from '../../../src/postgres/client.js';
+import { freshStores } from '../../setup/freshStores.js';
+import { startService } from '../../support/service.js';
+import type { TestStores } from '../../support/stores.js';
+
+let stores: TestStores;
+let service: Awaited<ReturnType<typeof startService>>;
+let sql: Sql;
+let books: postgres.Sql;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  service = await startService(stores);
+  sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
+  books = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
+});
+afterAll(async () => {
+  await service?.stop();
+  await Promise.all([sql?.end(), books?.end()]);
+  await stores?.drop();
+});
+
+test('entries that are made at once form one chain, without a gap', async () => {
+  await Promise.all(Array.from({ length: 12 }, () => service.newPartner({ contactEmail: 'ä@example.com' })));
+  const { entries, faults, head } = await auditChain(sql);
+  expect(entries).toBeGreaterThanOrEqual(24);
+  expect(faults).toEqual([]);
+  expect(head).toMatch(/^[0-9a-f]{64}$/);
+  const [row] = await books`SELECT max(audit_id)::int AS newest, count(*)::int AS entries FROM audit_log`;
+  expect(row).toEqual({ newest: entries, entries });
+});
+
+test('no entry can be changed or removed', async () => {
+  const kept = /the audit log is kept/;
+  await expect(books`UPDATE audit_log SET actor = 'nobody' WHERE audit_id = 2`).rejects.toThrow(kept);
+  await expect(books`DELETE FROM audit_log WHERE audit_id = 2`).rejects.toThrow(kept);
+  await expect(books`TRUNCATE audit_log`).rejects.toThrow(kept);
+});
+
+test('what the owner of the table changes or removes all the same is found', async () => {
+  const forced = async (change: (tx: postgres.TransactionSql) => Promise<unknown>): Promise<number[]> => {
+    let ids: number[] = [];
+    await books
+      .begin(async (tx) => {
+        await tx`ALTER TABLE audit_log DISABLE TRIGGER ALL`;
+        await change(tx);
+        const run = Object.assign(
+          async (strings: TemplateStringsArray, ...values: unknown[]) =>
+            tx(strings, ...(values.map(String) as string[])),
+          {},
+        );
+        const seen = await auditChain(run as unknown as Sql);
+        ids = seen.faults.map(({ auditId }) => auditId);
+        throw new Error('undone');
+      })
+      .catch((error: Error) => {
+        if (error.message !== 'undone') throw error;
+      });
+    return ids;
+  };
+  expect(await forced((tx) => tx`UPDATE audit_log SET actor = 'nobody' WHERE audit_id = 3`)).toEqual([3]);
+  expect(
+    await forced((tx) => tx`UPDATE audit_log SET at = at + interval '1 microsecond' WHERE audit_id = 4`),
+  ).toEqual([4]);
+  expect(await forced((tx) => tx`DELETE FROM audit_log WHERE audit_id = 5`)).toEqual([6]);
+});

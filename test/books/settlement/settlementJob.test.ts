@@ -1,0 +1,347 @@
+/** Reports that are made by themselves: when they are due, completeness, catching up, several workers, faults. */
+import { Redis } from 'ioredis';
+import postgres from 'postgres';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { readConfig } from '../../../src/app/config.js';
+import { dueDay } from '../../../src/books/settlement/schedule.js';
+import type { OnReport } from '../../../src/books/settlement/settlements.store.js';
+import { firstIdAt } from '../../../src/domain/entryId.js';
+import { cellKey, outboxKey } from '../../../src/engine/redis/keys.js';
+import { OUTBOX } from '../../../src/engine/redis/records.js';
+import { freshStores } from '../../setup/freshStores.js';
+import { startService } from '../../support/service.js';
+import {
+  bookedInto,
+  DAY_MS,
+  dayAt,
+  longAgo,
+  madeOf,
+  oldPartner,
+  settlementWorker,
+  shift,
+  startOf,
+  type TestWorker,
+} from '../../support/settlement.js';
+import type { TestStores } from '../../support/stores.js';
+import { until } from '../../support/wait.js';
+
+type Service = Awaited<ReturnType<typeof startService>>;
+
+let stores: TestStores;
+let sql: postgres.Sql;
+let redis: Redis;
+let today: string;
+let never: string;
+const workers: TestWorker[] = [];
+
+beforeAll(async () => {
+  stores = await freshStores();
+  sql = postgres(stores.databaseUrl, { max: 3, onnotice: () => {} });
+  redis = new Redis(stores.redisUrl, { protocol: 2 });
+  today = dayAt(Date.now());
+  never = longAgo(today);
+});
+
+afterEach(async () => {
+  await Promise.all(workers.splice(0).map((each) => each.end()));
+});
+
+afterAll(async () => {
+  redis.disconnect();
+  await sql.end();
+  await stores.drop();
+});
+
+async function worker(...more: [Parameters<typeof settlementWorker>[2]?]): Promise<TestWorker> {
+  const made = await settlementWorker(stores, today, ...more);
+  workers.push(made);
+  return made;
+}
+const settled = (service: Service, daysOld: number) => oldPartner(service, sql, today, daysOld);
+const made = (partnerId: number) => madeOf(sql, partnerId);
+
+describe('what is due', () => {
+  test.each([
+    ['0 2 * * *', '2026-03-10T01:59:59.999Z', '2026-03-08'],
+    ['0 2 * * *', '2026-03-10T02:00:00.000Z', '2026-03-09'],
+    ['0 2 * * *', '2026-03-10T02:00:00.001Z', '2026-03-09'],
+    ['0 2 * * *', '2026-03-10T23:59:59.999Z', '2026-03-09'],
+    ['0 2 * * *', '2026-01-01T02:00:00.000Z', '2025-12-31'],
+    ['0 0 * * *', '2026-03-01T00:00:00.000Z', '2026-02-28'],
+    ['* * * * *', '2024-03-01T00:00:30.000Z', '2024-02-29'],
+    ['0 2 * * 1', '2026-03-12T12:00:00.000Z', '2026-03-08'],
+  ])('by %s at %s is %s', (cron, now, day) => {
+    expect(dueDay(cron, new Date(now))).toBe(day);
+  });
+
+  test('a SETTLEMENT_CRON that is no such expression, or is never due, is refused by name', () => {
+    for (const SETTLEMENT_CRON of [
+      '',
+      'x',
+      '60 2 * * *',
+      '0 0 2 * * *',
+      '0 2 30 2 *',
+      '2026-01-01T00:00:00',
+    ]) {
+      expect(() => readConfig({ SETTLEMENT_CRON }), SETTLEMENT_CRON).toThrow('SETTLEMENT_CRON');
+    }
+    expect(readConfig({}).SETTLEMENT_CRON).toBe('0 2 * * *');
+    expect(readConfig({ SETTLEMENT_CRON: '30 4 * * *' }).SETTLEMENT_CRON).toBe('30 4 * * *');
+  });
+});
+
+describe('the daily reports', () => {
+  test('of three days on which the service was down are made at its start', async () => {
+    const first = await startService(stores, { SETTLEMENT_CRON: never });
+    const partner = await settled(first, 3);
+    const spin = { gameId: partner.gameId, playerId: 'p', wagerUsd: 0.25 };
+    expect((await first.spin(partner.key, spin)).status).toBe(200);
+    await first.stop();
+    expect(await made(partner.partnerId)).toEqual([]);
+
+    const second = await startService(stores, { SETTLEMENT_CRON: '* * * * *' });
+    try {
+      await until(async () => (await made(partner.partnerId)).length === 3, 'three days are settled');
+      const expected = [-3, -2, -1].map((days) => `${shift(today, days)} 1 GENERATED`);
+      expect(await made(partner.partnerId)).toEqual(expected);
+      let metrics = '';
+      await until(async () => {
+        metrics = await (await fetch(`http://127.0.0.1:${second.running.metricsPort}/metrics`)).text();
+        return metrics.includes('spindle_settlement_reports_total{status="GENERATED"} 3');
+      }, 'three reports are counted');
+      expect(metrics).toMatch(/spindle_settlement_overdue_seconds 0\n/);
+      expect(metrics).toContain('spindle_settlement_faults_total 0');
+    } finally {
+      await second.stop();
+    }
+  });
+
+  test('are each made once, however many workers make them at once', async () => {
+    const service = await startService(stores, { SETTLEMENT_CRON: never });
+    try {
+      const partners = [];
+      for (let i = 0; i < 3; i++) partners.push(await settled(service, 5));
+      const ready: string[] = [];
+      const onReport: OnReport = async (tx, report) => {
+        await tx`SELECT 1`;
+        ready.push(`${report.partnerId} ${report.report.reportDate}`);
+      };
+      const four = await Promise.all(Array.from({ length: 4 }, () => worker({ onReport })));
+      await Promise.all(four.map(({ job }) => job.turn()));
+      for (const { partnerId } of partners) {
+        expect(await made(partnerId)).toEqual(
+          [-5, -4, -3, -2, -1].map((days) => `${shift(today, days)} 1 GENERATED`),
+        );
+      }
+      expect(new Set(ready).size).toBe(ready.length);
+      expect(ready.length).toBe(15);
+      // And what is there is not made again.
+      await Promise.all((await Promise.all([worker(), worker()])).map(({ job }) => job.turn()));
+      for (const { partnerId } of partners) expect(await made(partnerId)).toHaveLength(5);
+    } finally {
+      await service.stop();
+    }
+  });
+
+  test('of which one fails leave nothing of it behind, and the others are made; it comes again', async () => {
+    const service = await startService(stores, { SETTLEMENT_CRON: never });
+    try {
+      const partner = await settled(service, 2);
+      const [{ logged }] = (await sql`SELECT count(*)::int AS logged FROM audit_log`) as unknown as [
+        { logged: number },
+      ];
+      const faults: unknown[] = [];
+      const { job } = await worker({
+        onReport: async (_tx, { report }) => {
+          if (report.reportDate === shift(today, -2) && faults.length === 0) throw new Error('no event');
+        },
+        onFailed: ({ error, date }) => faults.push(`${error} ${date}`),
+      });
+      await job.turn();
+      expect(faults).toEqual([`Error: no event ${shift(today, -2)}`]);
+      expect(await made(partner.partnerId)).toEqual([`${shift(today, -1)} 1 GENERATED`]);
+      const [{ now }] = (await sql`SELECT count(*)::int AS now FROM audit_log`) as unknown as [
+        { now: number },
+      ];
+      expect(now).toBe(logged + 1);
+      expect(job.overdueSeconds).toBe((DAY_MS + 2 * 3_600_000) / 1000);
+      await job.turn();
+      expect(await made(partner.partnerId)).toEqual([
+        `${shift(today, -1)} 1 GENERATED`,
+        `${shift(today, -2)} 1 GENERATED`,
+      ]);
+      expect(job.overdueSeconds).toBe(0);
+    } finally {
+      await service.stop();
+    }
+  });
+});
+
+describe('a day is complete', () => {
+  test('or its report is PENDING, made once, until the day is: then comes the complete one', async () => {
+    const worked = await startService(stores, { SETTLEMENT_CRON: never });
+    await worked.stop();
+    const front = await startService(stores, { ROLES: 'http' });
+    try {
+      const { partnerId } = await front.newPartner();
+      const [row] = await sql`
+        UPDATE partners SET created_at = ${`${shift(today, -2)}T12:00:00Z`} WHERE partner_id = ${partnerId} RETURNING cell`;
+      const key = cellKey(row!.cell as number);
+      const token = (await redis.hget(key, 'epoch'))!;
+      await redis.hdel(key, 'epoch');
+      const { job } = await worker();
+      const pending = [-2, -1].map((days) => `${shift(today, days)} 1 PENDING`);
+      for (let turn = 0; turn < 3; turn++) {
+        await job.turn();
+        expect(await made(partnerId)).toEqual(pending);
+        expect(job.overdueSeconds).toBe((DAY_MS + 2 * 3_600_000) / 1000);
+      }
+      await redis.hset(key, 'epoch', token);
+      const complete = [-2, -1].map((days) => `${shift(today, days)} 2 GENERATED`);
+      for (let turn = 0; turn < 2; turn++) {
+        await job.turn();
+        expect(await made(partnerId)).toEqual([...pending, ...complete]);
+        expect(job.overdueSeconds).toBe(0);
+      }
+    } finally {
+      await front.stop();
+    }
+  });
+
+  test('also where its PENDING report was disputed meanwhile: the dispute stays with that revision', async () => {
+    const worked = await startService(stores, { SETTLEMENT_CRON: never });
+    const partner = await settled(worked, 1);
+    await worked.stop();
+    const front = await startService(stores, { ROLES: 'http' });
+    try {
+      const key = cellKey(partner.cell);
+      const token = (await redis.hget(key, 'epoch'))!;
+      await redis.hdel(key, 'epoch');
+      const { job } = await worker();
+      await job.turn();
+      await sql`UPDATE settlement_reports SET status = 'DISPUTED', dispute_reason = 'too early', disputed_at = now()
+        WHERE partner_id = ${partner.partnerId}`;
+      await job.turn();
+      expect(await made(partner.partnerId)).toEqual([`${shift(today, -1)} 1 DISPUTED`]);
+      await redis.hset(key, 'epoch', token);
+      for (let turn = 0; turn < 2; turn++) await job.turn();
+      expect(await made(partner.partnerId)).toEqual(
+        [1, 2].map(
+          (revision) => `${shift(today, -1)} ${revision} ${['DISPUTED', 'GENERATED'][revision - 1]}`,
+        ),
+      );
+      // It is open until somebody answers it.
+      const open = async () => (await front.operator('GET', '/settlements?status=DISPUTED')).body.total;
+      expect(await open()).toBe(1);
+      const path = `/partners/${partner.partnerId}/settlements/${shift(today, -1)}`;
+      expect((await front.operator('POST', path)).status).toBe(201);
+      expect(await open()).toBe(1);
+      expect((await front.operator('POST', `${path}?reason=complete+now`)).status).toBe(201);
+      expect(await open()).toBe(0);
+    } finally {
+      await front.stop();
+    }
+  });
+
+  test('only where Redis is the one that was prepared, and holds nothing of it that is not booked', async () => {
+    const service = await startService(stores, { SETTLEMENT_CRON: never });
+    const partner = await settled(service, 1);
+    const { cell, partnerId } = partner;
+    const date = shift(today, -1);
+    const { settlements } = await worker();
+    /** Of the day's first report: once a day was complete, it stays so. */
+    const status = async (): Promise<string> => {
+      await sql.begin(async (tx) => {
+        // Reports are kept: a trigger refuses it.
+        await tx`SET LOCAL session_replication_role = replica`;
+        await tx`DELETE FROM settlement_reports WHERE partner_id = ${partnerId}`;
+      });
+      return (await settlements.makeNow(partnerId, date, 'test')).status;
+    };
+    expect(await status()).toBe('GENERATED');
+    // Its entries are made while no worker books them.
+    await service.stop();
+    const front = await startService(stores, { ROLES: 'http' });
+    try {
+      expect(await status()).toBe('GENERATED');
+      const token = (await redis.hget(cellKey(cell), 'epoch'))!;
+      for (const wrong of [`${token}x`, token.replace(/:\d+:/, ':99:'), '']) {
+        await redis.hset(cellKey(cell), 'epoch', wrong);
+        expect(await status(), wrong).toBe('PENDING');
+      }
+      await redis.hdel(cellKey(cell), 'epoch');
+      expect(await status()).toBe('PENDING');
+      await redis.hset(cellKey(cell), 'epoch', token);
+      expect(await status()).toBe('GENERATED');
+      // An entry of today says nothing against yesterday.
+      const spin = { gameId: partner.gameId, playerId: 'p', wagerUsd: 0.25 };
+      expect((await front.spin(partner.key, spin)).status).toBe(200);
+      expect(await redis.xlen(outboxKey(cell))).toBe(1);
+      expect(await status()).toBe('GENERATED');
+      // The same batch, had its first entry been dealt in the last millisecond of yesterday.
+      const [[, fields]] = (await redis.xrangeBuffer(outboxKey(cell), '-', '+')) as [[Buffer, Buffer[]]];
+      fields[1]!.writeBigUInt64LE(firstIdAt(startOf(today)) - 1n, OUTBOX.id);
+      await redis.del(outboxKey(cell));
+      await redis.xadd(outboxKey(cell), `${startOf(today)}-1`, ...fields);
+      expect(await status()).toBe('PENDING');
+      await redis.del(outboxKey(cell));
+      expect(await status()).toBe('GENERATED');
+    } finally {
+      await front.stop();
+    }
+  });
+
+  test('for good: a revision made while Redis is away is complete, and a PENDING one of an earlier version is completed', async () => {
+    const worked = await startService(stores, { SETTLEMENT_CRON: never });
+    const { partnerId } = await settled(worked, 1);
+    await worked.stop();
+    const front = await startService(stores, { ROLES: 'http' });
+    try {
+      const day = shift(today, -1);
+      const { job, settlements } = await worker();
+      await job.turn();
+      expect(await made(partnerId)).toEqual([`${day} 1 GENERATED`]);
+      const [row] = await sql`SELECT cell FROM partners WHERE partner_id = ${partnerId}`;
+      const key = cellKey(row!.cell as number);
+      const token = (await redis.hget(key, 'epoch'))!;
+      await redis.hdel(key, 'epoch');
+      await settlements.makeNow(partnerId, day, 'operator');
+      expect((await made(partnerId)).at(-1)).toBe(`${day} 2 GENERATED`);
+      await sql`
+        INSERT INTO settlement_reports (partner_id, report_date, revision, status, is_complete, report, integrity_hash)
+        SELECT partner_id, report_date, 3, 'PENDING', false, jsonb_set(report::jsonb, '{revision}', '3'), integrity_hash
+        FROM settlement_reports WHERE partner_id = ${partnerId} AND revision = 2`;
+      const { job: next } = await worker();
+      for (let turn = 0; turn < 2; turn++) await next.turn();
+      expect((await made(partnerId)).slice(2)).toEqual([`${day} 3 PENDING`, `${day} 4 GENERATED`]);
+      await redis.hset(key, 'epoch', token);
+    } finally {
+      await front.stop();
+    }
+  });
+
+  test.each(['played', 'quiet'])(
+    'once it is over by all clocks and the skew that is allowed, of a partner that is %s',
+    async (how) => {
+      const service = await startService(stores, { SETTLEMENT_CRON: never });
+      try {
+        const { partnerId, key, gameId, cell } = await settled(service, 1);
+        const day = shift(today, -1);
+        if (how === 'played') {
+          await service.spin(key, { gameId, playerId: 'p', wagerUsd: 0.25 });
+          await bookedInto(sql, cell, today);
+        }
+        const clockSkewMaxMs = 10_000;
+        const madeAt = async (afterMs: number): Promise<string> => {
+          const { settlements } = await worker({ clockSkewMaxMs, now: () => startOf(today) + afterMs });
+          return (await settlements.makeNow(partnerId, day, 'test')).status;
+        };
+        expect(await madeAt(5000)).toBe('PENDING');
+        expect(await madeAt(clockSkewMaxMs - 1)).toBe('PENDING');
+        expect(await madeAt(clockSkewMaxMs)).toBe('GENERATED');
+      } finally {
+        await service.stop();
+      }
+    },
+  );
+});

@@ -1,0 +1,204 @@
+/** A game is rotated: what is sealed and not dealt is never dealt, and nothing else is lost. */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Redis } from 'ioredis';
+import postgres from 'postgres';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ENTRY_KINDS } from '../../../src/domain/publicLog/openings.js';
+import { Rotations } from '../../../src/engine/blocks/rotations.store.js';
+import { connectPostgres } from '../../../src/postgres/client.js';
+import { freshStores } from '../../setup/freshStores.js';
+import { rawRedis } from '../../support/redis.js';
+import { ROOT } from '../../support/root.js';
+import { newTable } from '../../support/rounds.js';
+import { startService } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import type { TestStores } from '../../support/stores.js';
+import { until } from '../../support/wait.js';
+
+const BLOCK = 2048;
+
+let stores: TestStores;
+let redis: Redis;
+let service: Awaited<ReturnType<typeof startService>>;
+let books: postgres.Sql;
+beforeAll(async () => {
+  stores = await freshStores();
+  redis = rawRedis(stores.redisUrl);
+  service = await startService(stores, { CELLS: '1', SPIN_DEADLINE_MS: '3000' });
+  books = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
+});
+afterAll(async () => {
+  await service.stop();
+  await books.end();
+  redis.disconnect();
+  await stores.drop();
+});
+
+const rotate = (gameId: number, body: object = { reason: 'seen' }) =>
+  service.operator('POST', `/games/${gameId}/rotate`, body);
+const voidsOf = (gameId: number) => books<{ from: number; to: number; reason: string }[]>`
+  SELECT from_index::int AS from, to_index::int AS to, reason FROM voids WHERE game_id = ${gameId} ORDER BY from_index`;
+const dealtOf = async (gameId: number): Promise<number[]> => {
+  const rows = await books<{ index: number }[]>`
+    SELECT outcome_index::int AS index FROM ledger WHERE game_id = ${gameId} ORDER BY outcome_index`;
+  return rows.map(({ index }) => index);
+};
+/** Every index below the newest is dealt or voided, and none both. */
+async function expectNoGap(gameId: number): Promise<void> {
+  const dealt = new Set(await dealtOf(gameId));
+  const voids = await voidsOf(gameId);
+  const end = Math.max(...dealt, ...voids.map(({ to }) => to - 1)) + 1;
+  for (let index = 0; index < end; index++) {
+    const isVoided = voids.some(({ from, to }) => from <= index && index < to);
+    if (dealt.has(index) === isVoided)
+      expect.fail(`index ${index}: dealt ${dealt.has(index)}, voided ${isVoided}`);
+  }
+}
+const audit = () =>
+  promisify(execFile)(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), 'audit'], {
+    env: { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl },
+  });
+/** Each void lies in the public log before the blocks behind it. */
+async function expectVoidsInOrder(gameId: number): Promise<void> {
+  await until(async () => {
+    const [left] =
+      await books`SELECT 1 FROM log_entries WHERE game_id = ${gameId} AND log_index IS NULL LIMIT 1`;
+    return left === undefined;
+  }, 'all is logged');
+  const entries = await books<{ number: number; kind: number; from: number; to: number }[]>`
+    SELECT number::int, kind, from_index::int AS from, to_index::int AS to FROM log_entries
+    WHERE game_id = ${gameId} ORDER BY log_index`;
+  expect(entries.map(({ number }) => number)).toEqual(entries.map((_, at) => at));
+  for (const { number, to } of entries.filter(({ kind }) => kind === ENTRY_KINDS.void))
+    expect(entries.slice(0, number).filter(({ from }) => from >= to)).toEqual([]);
+}
+async function newGame() {
+  const { key, partnerId } = await service.newPartner();
+  const gameId = await service.newGame(key, parSheet('classic-3-reel'));
+  const spin = (playerId = 'p') => service.spin(key, { gameId, playerId, wagerUsd: 0.25 });
+  await until(async () => (await spin()).status === 200, 'the game deals');
+  return { key, partnerId, gameId, spin };
+}
+
+test('a game that is rotated while it is spun, and while blocks are made, deals nothing that was sealed before', async () => {
+  const { gameId, spin } = await newGame();
+  let isOver = false;
+  const answers = { dealt: 0, exhausted: 0 };
+  const players = Array.from({ length: 4 }, async (_, i) => {
+    while (!isOver) {
+      const { status, body } = await spin(`p${i}`);
+      if (status === 200) answers.dealt++;
+      else {
+        expect(body).toMatchObject({ errorCode: 'KS-4203' });
+        answers.exhausted++;
+      }
+    }
+  });
+  const ranges: { voidedFrom: number; voidedTo: number }[] = [];
+  for (let i = 0; i < 8; i++) {
+    const dealtBefore = answers.dealt;
+    await until(async () => answers.dealt > dealtBefore + 20, 'it is spun');
+    if (i % 2 === 0) await service.operator('POST', `/games/${gameId}/blocks`, { count: 3 });
+    const { status, body } = await rotate(gameId);
+    expect(status).toBe(200);
+    const range = body as unknown as { voidedFrom: number; voidedTo: number };
+    expect(body).toEqual({
+      gameConfigId: gameId,
+      number: expect.any(Number),
+      voidedFrom: expect.any(Number),
+      voidedTo: expect.any(Number),
+    });
+    expect(range.voidedTo).toBeGreaterThan(range.voidedFrom);
+    expect(range.voidedTo % BLOCK).toBe(0);
+    // It is in the ledger when it is answered.
+    expect(await voidsOf(gameId)).toContainEqual({
+      from: body.voidedFrom,
+      to: body.voidedTo,
+      reason: 'rotated',
+    });
+    const [entry] = await books`
+      SELECT from_index::int AS "voidedFrom", to_index::int AS "voidedTo" FROM log_entries
+      WHERE game_id = ${gameId} AND number = ${body.number as number} AND kind = ${ENTRY_KINDS.void}`;
+    expect(entry).toEqual({ voidedFrom: range.voidedFrom, voidedTo: range.voidedTo });
+    ranges.push(range);
+  }
+  const dealtBefore = answers.dealt;
+  await until(async () => answers.dealt > dealtBefore + 20, 'it goes on');
+  isOver = true;
+  await Promise.all(players);
+  await until(async () => (await dealtOf(gameId)).length === answers.dealt + 1, 'all is booked');
+  expect(await voidsOf(gameId)).toHaveLength(ranges.length);
+  await expectNoGap(gameId);
+  await expectVoidsInOrder(gameId);
+  const { body } = await service.operator('GET', `/audit-log?limit=20`);
+  const entries = (body.entries as { action: string }[]).filter(({ action }) => action === 'game.rotate');
+  expect(entries).toHaveLength(ranges.length);
+  expect(entries[0]).toMatchObject({ subject: `game:${gameId}`, after: { reason: 'seen' } });
+  await audit();
+});
+
+test('a suspended game whose blocks are freed goes on with other outcomes than it had, and a game of which nothing is left voids nothing', async () => {
+  const { gameId, spin } = await newGame();
+  await service.operator('PATCH', `/games/${gameId}`, { status: 'SUSPENDED' });
+  await until(async () => (await redis.keys(`*:block:${gameId}:*`)).length === 0, 'its blocks are freed');
+  const { body: first } = await rotate(gameId);
+  expect(first).toEqual({ gameConfigId: gameId, number: 3, voidedFrom: 1, voidedTo: 3 * BLOCK });
+  const { body: second } = await rotate(gameId);
+  const nothing = { number: null, voidedFrom: 3 * BLOCK, voidedTo: 3 * BLOCK };
+  expect(second).toEqual({ gameConfigId: gameId, ...nothing });
+  await service.operator('PATCH', `/games/${gameId}`, { status: 'ACTIVE' });
+  await until(async () => (await spin()).status === 200, 'it goes on');
+  await until(async () => (await dealtOf(gameId)).length === 2, 'both spins are booked');
+  expect(await dealtOf(gameId)).toEqual([0, 3 * BLOCK]);
+  await audit();
+});
+
+test('a rotation that the ledger does not get is answered as unknown; it is booked later, or all that was sealed is voided with a rebuild', async () => {
+  const { gameId, spin } = await newGame();
+  await until(async () => (await dealtOf(gameId)).length === 1, 'the spin is booked');
+  await books.begin(async (tx) => {
+    await tx`LOCK TABLE game_progress IN EXCLUSIVE MODE`;
+    expect((await rotate(gameId)).body).toMatchObject({ errorCode: 'KS-5002' });
+  });
+  await until(async () => (await voidsOf(gameId)).length === 1, 'it is booked');
+  await until(async () => (await spin()).status === 200, 'it goes on');
+  await until(async () => (await dealtOf(gameId)).length === 2, 'the spin is booked');
+  await books.begin(async (tx) => {
+    await tx`LOCK TABLE game_progress IN EXCLUSIVE MODE`;
+    expect((await rotate(gameId)).body).toMatchObject({ errorCode: 'KS-5002' });
+    await redis.flushdb();
+  });
+  await until(async () => (await spin()).status === 200, 'it goes on after a rebuild');
+  await until(async () => (await dealtOf(gameId)).length === 3, 'the spin is booked');
+  await expectNoGap(gameId);
+  await audit();
+});
+
+test('a rotation that never reached the cell is carried out before the next block is sealed', async () => {
+  const { gameId, spin } = await newGame();
+  await until(async () => (await dealtOf(gameId)).length === 1, 'the spin is booked');
+  // As a front end leaves it that dies before its call to Redis.
+  const sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
+  const { sealedTo } = await new Rotations(sql).record('operator', gameId, 'seen');
+  await sql.end();
+  await service.operator('POST', `/games/${gameId}/blocks`, { count: 1 });
+  await until(async () => (await voidsOf(gameId)).length === 1, 'it is carried out');
+  expect(await voidsOf(gameId)).toEqual([{ from: 1, to: sealedTo, reason: 'rotated' }]);
+  await until(async () => (await spin()).status === 200, 'it goes on');
+  await until(async () => (await dealtOf(gameId)).length === 2, 'the spin is booked');
+  expect(await dealtOf(gameId)).toEqual([0, sealedTo]);
+  await expectVoidsInOrder(gameId);
+  await audit();
+});
+
+test('refuses what it can not rotate, and changes nothing', async () => {
+  const { gameId, partnerId } = await newGame();
+  const table = await newTable(service, partnerId);
+  expect((await rotate(999_999)).body).toMatchObject({ errorCode: 'KS-4201' });
+  expect((await rotate(table)).body).toMatchObject({ errorCode: 'KS-4216' });
+  expect((await rotate(gameId, {})).body).toMatchObject({ errorCode: 'KS-4102' });
+  expect((await rotate(gameId, { reason: '' })).body).toMatchObject({ errorCode: 'KS-4101' });
+  expect(await voidsOf(gameId)).toEqual([]);
+});

@@ -1,0 +1,73 @@
+/** Outcomes are made at the pace at which a game is dealt. */
+import { expect, test } from 'vitest';
+import { learnDealtOut, newQueue, type Queue } from '../../../src/engine/blocks/queue.js';
+import {
+  blockSizeFor,
+  paceAfter,
+  paceOfBlock,
+  readyBlocks,
+  runsLow,
+} from '../../../src/engine/blocks/supply.js';
+
+test('a game that rested is supplied at the pace of its first burst, not at the mean since its last spin', () => {
+  expect(paceAfter(0, 5000, 3600)).toBe(20_000);
+  expect(paceAfter(0, 5000, 0.25)).toBe(20_000);
+});
+
+test('two flushes that come together are not taken for a much higher pace', () => {
+  expect(paceAfter(0, 1000, 0)).toBe(20_000);
+});
+
+test('the pace of a game that slows down halves in ten seconds', () => {
+  expect(paceAfter(20_000, 1, 10)).toBe(10_000);
+  expect(paceAfter(20_000, 1, 40)).toBe(1250);
+});
+
+test('a block that is dealt out within milliseconds is followed by one for seconds', () => {
+  expect(paceOfBlock(0, 2048, 0.05)).toBe(40_960);
+  expect(paceOfBlock(0, 2048, 0.001)).toBe(40_960);
+  expect(paceOfBlock(50_000, 2048, 0.1)).toBe(50_000);
+});
+
+test('a block that lasted for hours does not make the game a busy one', () => {
+  expect(blockSizeFor(paceOfBlock(0, 2048, 3600), 2048, 262_144)).toBe(2048);
+});
+
+/** A game with three blocks of 2,048 outcomes, of which none is booked. */
+function youngQueue(): Queue {
+  const reserve = { minReadyBlocks: 2 } as Queue['supply']['reserve'];
+  const supply = { reserve } as Queue['supply'];
+  const queue = newQueue(
+    { gameId: 1, partnerId: 1 },
+    { cell: 0, token: '1', fence: 1n } as Queue['lease'],
+    supply,
+  );
+  queue.blocks = [0, 1, 2].map((block) => ({ fromIndex: block * 2048, toIndex: (block + 1) * 2048 }));
+  queue.leaseEnd = 3 * 2048;
+  queue.dealtOut = { at: 0, index: 0 };
+  return queue;
+}
+
+test('a block that is dealt out is replaced before the ledger has booked it', () => {
+  const queue = youngQueue();
+  expect(runsLow(queue, queue.supply.reserve!)).toBe(false);
+  learnDealtOut(queue, 2048, 60_000);
+  expect(readyBlocks(queue)).toBe(2);
+  expect(runsLow(queue, queue.supply.reserve!)).toBe(true);
+  expect(queue.nextIndex).toBe(0);
+});
+
+test('a queue that ran dry gets twice the block that it had last, however slow it seems', () => {
+  const queue = youngQueue();
+  learnDealtOut(queue, 3 * 2048, 60_000);
+  expect(readyBlocks(queue)).toBe(0);
+  expect(blockSizeFor(queue.pace, 2048, 262_144)).toBe(4096);
+});
+
+test('what is told late changes nothing', () => {
+  const queue = youngQueue();
+  learnDealtOut(queue, 4096, 1000);
+  const { pace, dealtIndex } = queue;
+  learnDealtOut(queue, 2048, 2000);
+  expect(queue).toMatchObject({ pace, dealtIndex });
+});

@@ -1,0 +1,214 @@
+import { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { Catalog } from '../../../src/engine/catalog/catalog.js';
+import { newEvents } from '../../../src/engine/processEvents.js';
+import { gamesKey } from '../../../src/engine/redis/keys.js';
+import { readGame } from '../../../src/engine/redis/records.js';
+import { connectPostgres } from '../../../src/postgres/client.js';
+import { freshStores } from '../../setup/freshStores.js';
+import type { Client, TestPartner } from '../../support/client.js';
+import { type Cable, proxy } from '../../support/proxy.js';
+import { startService } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import type { TestStores } from '../../support/stores.js';
+import { until } from '../../support/wait.js';
+
+let stores: TestStores;
+let worker: Awaited<ReturnType<typeof startService>>;
+let cable: Cable;
+let front: Awaited<ReturnType<typeof startService>>;
+let client: Client;
+let partner: TestPartner;
+let gameId: number;
+let redis: Redis;
+
+// The worker reaches Redis directly; the front end under test goes through the proxy.
+beforeAll(async () => {
+  stores = await freshStores();
+  worker = await startService(stores);
+  cable = await proxy(stores.redisUrl);
+  const { databaseUrl } = stores;
+  front = await startService(
+    { redisUrl: cable.url, databaseUrl },
+    { ROLES: 'http', SPIN_DEADLINE_MS: '5000' },
+  );
+  client = front;
+  partner = await worker.newPartner();
+  gameId = await worker.newGame(partner.key, parSheet('classic-3-reel'));
+  redis = new Redis(stores.redisUrl, { protocol: 2 });
+  await client.spin(partner.key, spin());
+});
+
+afterEach(async () => {
+  cable.answers = true;
+  cable.onRequest = () => {};
+  await until(
+    async () => (await client.spin(partner.key, spin())).status === 200,
+    'the front end deals again',
+  );
+});
+
+afterAll(async () => {
+  redis.disconnect();
+  await front.stop();
+  await cable.close();
+  await worker.stop();
+  await stores.drop();
+});
+
+const spin = (more: object = {}) => ({ gameId, playerId: 'alice', wagerUsd: 0.25, ...more });
+const dealt = async (): Promise<number> => {
+  const { partners } = (await worker.operator<{ partners: { partnerId: number }[] }>('GET', '/partners'))
+    .body;
+  expect(partners).toHaveLength(1);
+  return readGame((await redis.hgetBuffer(gamesKey(0), String(gameId)))!).nextIndex;
+};
+const isSpinCall = (chunk: Buffer): boolean => chunk.includes('evalsha') || chunk.includes('EVALSHA');
+
+describe('a call that was given up', () => {
+  test('and goes on late goes on with its own bytes: what came after it is dealt once', async () => {
+    // It gives up soon: a connection that brings nothing back for 4 s is given up, too.
+    const held = await proxy(stores.redisUrl);
+    const hasty = await startService(
+      { redisUrl: held.url, databaseUrl: stores.databaseUrl },
+      { ROLES: 'http', SPIN_DEADLINE_MS: '1500' },
+    );
+    onTestFinished(async () => {
+      await hasty.stop();
+      await held.close();
+    });
+    await until(async () => (await hasty.spin(partner.key, spin())).status === 200, 'it deals');
+    // The script is not known any more, so the call is made twice: by its name, and whole.
+    await redis.script('FLUSH');
+    let calls = 0;
+    held.onRequest = (chunk) => {
+      if (isSpinCall(chunk)) calls++;
+    };
+    held.hold();
+    const [first, second] = ['given-up', 'next'].map((playerId) => spin({ playerId }));
+    expect((await hasty.spin(partner.key, first)).body.errorCode).toBe('KS-5002');
+    const answered = hasty.spin(partner.key, second);
+    // Now the second is on its way, too.
+    await until(() => calls === 2, 'both calls are made, and their answers held back');
+    held.release();
+    const { status, text } = await answered;
+    expect(status, text).toBe(200);
+    const spinsOf = async (playerId: string): Promise<unknown> =>
+      (await client.partner('GET', `/players/${playerId}/spins`, partner.key)).body.total ?? 0;
+    // Of the first it was said that nobody knows.
+    expect([0, 1]).toContain(await spinsOf('given-up'));
+    expect(await spinsOf('next')).toBe(1);
+  });
+});
+
+describe('a connection to Redis that is cut', () => {
+  test('after the call was sent: the spin happens once, and its answer comes', async () => {
+    for (let round = 0; round < 10; round++) {
+      const before = await dealt();
+      cable.answers = false;
+      cable.onRequest = (chunk) => {
+        if (!isSpinCall(chunk)) return;
+        cable.onRequest = () => {};
+        // The store has the call or will have it; its answer is lost with the connection.
+        setImmediate(() => {
+          cable.cut();
+          cable.answers = true;
+        });
+      };
+      const answer = await client.spin(partner.key, spin({ requestId: `cut-${round}` }));
+      expect(answer.status).toBe(200);
+      expect(await dealt()).toBe(before + 1);
+      const again = await client.spin(partner.key, spin({ requestId: `cut-${round}` }));
+      expect(again.text).toBe(answer.text);
+      expect(await dealt()).toBe(before + 1);
+    }
+  });
+
+  test('many spins at once: each that was answered happened once', async () => {
+    const before = await dealt();
+    let calls = 0;
+    cable.onRequest = (chunk) => {
+      if (isSpinCall(chunk) && ++calls % 3 === 0) cable.cut();
+    };
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, (_, i) =>
+        client.spin(partner.key, spin({ playerId: `p${i % 7}`, requestId: `many-${i}` })),
+      ),
+    );
+    cable.onRequest = () => {};
+    const unsure = answers.flatMap(({ status }, i) => (status === 200 ? [] : [i]));
+    for (const i of unsure) expect(['KS-4110', 'KS-5002']).toContain(answers[i]!.body.errorCode);
+    for (const i of unsure) {
+      const again = await client.spin(partner.key, spin({ playerId: `p${i % 7}`, requestId: `many-${i}` }));
+      expect(again.status).toBe(200);
+    }
+    expect(await dealt()).toBe(before + 200);
+  });
+});
+
+describe('several batches at once', () => {
+  test('leave while the first one is under way, and each spin happens once', async () => {
+    const before = await dealt();
+    let calls = 0;
+    cable.onRequest = (chunk) => {
+      calls += chunk.toString('latin1').match(/evalsha/gi)?.length ?? 0;
+    };
+    cable.hold();
+    const spins = Array.from({ length: 100 }, (_, i) =>
+      spin({ playerId: `p${i % 7}`, requestId: `held-${i}` }),
+    );
+    const sendAll = (bodies: typeof spins) => bodies.map((body) => client.spin(partner.key, body));
+    const early = sendAll(spins.slice(0, 1));
+    await until(() => calls === 1, 'the first batch has left');
+    const late = sendAll(spins.slice(1));
+    await until(() => calls > 1, 'another batch has left before the first is answered');
+    cable.release();
+    // On a busy machine some may have been given up meanwhile.
+    for (const [i, { status }] of (await Promise.all([...early, ...late])).entries())
+      if (status !== 200) expect((await client.spin(partner.key, spins[i]!)).status).toBe(200);
+    expect(await dealt()).toBe(before + 100);
+  });
+});
+
+describe('a store whose answers do not come', () => {
+  test('what may have happened is KS-4110 with a requestId, KS-5002 without; the same requestId tells later', async () => {
+    const before = await dealt();
+    cable.answers = false;
+    const [named, nameless] = await Promise.all([
+      client.spin(partner.key, spin({ requestId: 'unknown-1' })),
+      client.spin(partner.key, spin({ playerId: 'bob' })),
+    ]);
+    expect([named.status, named.body.errorCode]).toEqual([409, 'KS-4110']);
+    expect([nameless.status, nameless.body.errorCode]).toEqual([503, 'KS-5002']);
+    for (const answer of [named, nameless])
+      expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+    cable.answers = true;
+    // Answers that were swallowed are missing from the stream of this connection.
+    cable.cut();
+    await until(
+      async () => (await client.request('GET', '/readyz')).status === 200,
+      'the front end is ready again',
+    );
+    const later = await client.spin(partner.key, spin({ requestId: 'unknown-1' }));
+    expect(later.status).toBe(200);
+    const effects = (await dealt()) - before;
+    expect(effects).toBe(2);
+  });
+});
+
+test('equal sheets of several partners have one payout table in a batch; another sheet has its own', async () => {
+  const other = await worker.newPartner();
+  const games = [gameId, await worker.newGame(other.key, parSheet('classic-3-reel'))];
+  games.push(await worker.newGame(other.key, parSheet('double-strike')));
+  const sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
+  const catalog = new Catalog(
+    sql,
+    60_000,
+    newEvents(() => {}),
+  );
+  await catalog.refresh();
+  const [first, equal, different] = games.map((id) => catalog.game(id)!.payoutTable);
+  expect(equal).toBe(first);
+  expect(different).not.toEqual(first);
+  await sql.end();
+});

@@ -1,0 +1,111 @@
+/** A clock that has jumped deals nothing: neither that of a front end, nor that of Redis, nor ids from an earlier jump. */
+import type { Redis } from 'ioredis';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { cellKey } from '../../../src/engine/redis/keys.js';
+import { freshStores } from '../../setup/freshStores.js';
+import type { TestPartner } from '../../support/client.js';
+import { rawRedis } from '../../support/redis.js';
+import { startService } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import type { TestStores } from '../../support/stores.js';
+import { until } from '../../support/wait.js';
+
+const MINUTE_MS = 60_000;
+
+let stores: TestStores;
+let service: Awaited<ReturnType<typeof startService>>;
+let redis: Redis;
+let partner: TestPartner;
+let gameId: number;
+/** By how much the front end's clock is ahead of that of Redis. */
+let aheadMs = 0;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  redis = rawRedis(stores.redisUrl);
+  service = await startService(stores, { CELLS: '1' }, { now: () => Date.now() + aheadMs });
+  partner = await service.newPartner();
+  gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+  const ready = async (): Promise<number> => {
+    const { body } = await service.operator<{ queue: { readyBlocks: number } }>('GET', `/games/${gameId}`);
+    return body.queue.readyBlocks;
+  };
+  // From then on only spins change the game's record.
+  await until(async () => (await ready()) === 3, 'all of its blocks are loaded');
+});
+
+beforeEach(() => {
+  aheadMs = 0;
+});
+
+afterAll(async () => {
+  redis?.disconnect();
+  await service?.stop();
+  await stores?.drop();
+});
+
+const spin = () => service.spin(partner.key, { gameId, playerId: 'p', wagerUsd: 0.25 });
+const refusals = async (): Promise<number> => {
+  const text = await (await fetch(`http://127.0.0.1:${service.running.metricsPort}/metrics`)).text();
+  return Number(/^spindle_clock_refusals_total (\d+)$/m.exec(text)?.[1]);
+};
+const newest = async (): Promise<string | undefined> =>
+  (await redis.hgetBuffer(cellKey(0), 'last'))?.toString('hex');
+
+/** Refused, and the cell is as it was. */
+async function expectRefused(): Promise<void> {
+  const before = {
+    last: await newest(),
+    refusals: await refusals(),
+    games: await redis.hgetall('{c0}:games'),
+  };
+  const answer = await spin();
+  expect(answer).toMatchObject({ status: 503, body: { errorCode: 'KS-5002' } });
+  expect(await newest()).toBe(before.last);
+  expect(await redis.hgetall('{c0}:games')).toEqual(before.games);
+  expect(await refusals()).toBeGreaterThan(before.refusals);
+}
+
+test('a difference within the bound changes nothing', async () => {
+  for (const ms of [-8000, 0, 8000]) {
+    aheadMs = ms;
+    expect((await spin()).status).toBe(200);
+  }
+});
+
+test.for([
+  ['Redis is ahead', -MINUTE_MS],
+  ['Redis is behind', MINUTE_MS],
+] as const)('%s by a minute: nothing is dealt or written, and an alarm is raised', async ([, ms]) => {
+  aheadMs = ms;
+  await expectRefused();
+  aheadMs = 0;
+  expect((await spin()).status).toBe(200);
+});
+
+test('entries from an earlier jump: nothing is dealt before their time, whatever the clocks say now', async () => {
+  const last = (await redis.hgetBuffer(cellKey(0), 'last'))!;
+  const jumped = Buffer.from(last);
+  jumped.writeUIntLE(Date.now() + MINUTE_MS, 0, 6);
+  await redis.hset(cellKey(0), 'last', jumped);
+  await expectRefused();
+  await redis.hset(cellKey(0), 'last', last);
+  expect((await spin()).status).toBe(200);
+});
+
+test('the offset of each store is measured, from the middle of the round trip', async () => {
+  aheadMs = 1500;
+  const offsets = async (): Promise<[of: string, seconds: number][]> => {
+    const text = await (await fetch(`http://127.0.0.1:${service.running.metricsPort}/metrics`)).text();
+    return [...text.matchAll(/^spindle_clock_offset_seconds\{of="([^"]+)"\} (\S+)$/gm)].map(
+      ([, of, value]) => [of!, Number(value)],
+    );
+  };
+  // This process is ahead, so the stores are behind; a slow round trip is measured again 10 s later.
+  await until(async () => {
+    const found = await offsets();
+    return found.length === 2 && found.every(([, seconds]) => Math.abs(seconds + 1.5) < 0.2);
+  }, 'both are measured');
+  const redisUrl = new URL(stores.redisUrl);
+  expect((await offsets()).map(([of]) => of).sort()).toEqual(['postgres', `redis:${redisUrl.host}`]);
+});

@@ -1,0 +1,115 @@
+/** ARCHITECTURE.md names the files that a spin, a ticket, a round's action and a request id pass: each runs when one is played. */
+import { readFileSync } from 'node:fs';
+import { type Profiler, Session } from 'node:inspector/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { LUA_DIR, loadScript } from '../../../src/engine/redis/scriptLoader.js';
+import { freshStores } from '../../setup/freshStores.js';
+import type { TestPartner } from '../../support/client.js';
+import { rawRedis } from '../../support/redis.js';
+import { untilReleased } from '../../support/requestSegments.js';
+import { ROOT } from '../../support/root.js';
+import { act, dealUntil, isPlaying, newTable } from '../../support/rounds.js';
+import { startService } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import type { TestStores } from '../../support/stores.js';
+import { until } from '../../support/wait.js';
+
+/** The files of a life, in the order in which they are named. */
+const filesOf = (life: string): string[] => {
+  const page = readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8');
+  const paragraph = page.split(`**${life}**`)[1]?.split('\n\n')[0];
+  return [...(paragraph ?? '').matchAll(/`((?:src|lua)\/[\w/]+\.(?:ts|lua))`/g)].map(([, file]) => file!);
+};
+
+let stores: TestStores;
+let service: Awaited<ReturnType<typeof startService>>;
+let partner: TestPartner;
+const session = new Session();
+
+beforeAll(async () => {
+  stores = await freshStores();
+  session.connect();
+  await session.post('Profiler.enable');
+  await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
+  service = await startService(stores, { CELLS: '1', REQUEST_ID_WINDOW_S: '1' });
+  partner = await service.newPartner();
+});
+
+afterAll(async () => {
+  session.disconnect();
+  await service.stop();
+  await stores.drop();
+});
+
+const named = ({ functions }: Profiler.ScriptCoverage): boolean =>
+  functions.some(({ functionName, ranges }) => functionName !== '' && ranges[0]!.count > 0);
+
+/** The files of the service of which a function ran meanwhile. */
+async function ranIn(play: () => Promise<unknown>): Promise<Set<string>> {
+  await session.post('Profiler.takePreciseCoverage');
+  await play();
+  const { result } = await session.post('Profiler.takePreciseCoverage');
+  const urls = result.filter(named).map(({ url }) => url.split('?')[0]!.replace('file://', ''));
+  return new Set(urls.filter((url) => url.startsWith(ROOT)).map((url) => url.slice(ROOT.length + 1)));
+}
+
+/** The files that an operation is composed of. */
+function composedOf(operation: string): Set<string> {
+  const { source, locate } = loadScript(LUA_DIR, operation);
+  return new Set(source.split('\n').map((_, i) => `lua/${locate(i + 1).split(':')[0]}`));
+}
+
+function expectLife(life: string, ran: ReadonlySet<string>, ...operations: string[]): void {
+  const lua = operations.flatMap((operation) => [...composedOf(operation)]);
+  const files = filesOf(life);
+  expect(files.length).toBeGreaterThan(3);
+  expect(files.filter((file) => !ran.has(file) && !lua.includes(file))).toEqual([]);
+}
+
+const isListed = async (playerId: string): Promise<boolean> =>
+  (await service.partner('GET', `/players/${playerId}/spins`, partner.key)).text.includes('"spinId"');
+
+test('of a spin', async () => {
+  const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+  const request = { gameId, playerId: 'spins', wagerUsd: 0.25, requestId: 'spin' };
+  const ran = await ranIn(async () => {
+    expect((await service.spin(partner.key, request)).status).toBe(200);
+    await until(() => isListed('spins'), 'the spin is booked');
+  });
+  expectLife('A spin', ran, 'deal');
+});
+
+test('of a ticket', async () => {
+  const prizes = [{ prizeName: 'Car', prizeTier: 1, valueUsd: 5, count: 1 }];
+  const raffle = { ticketPriceUsd: 0.5, poolSize: 10, prizes };
+  const gameId = await service.api.newRaffle(partner.partnerId, 'raffle', raffle);
+  const ran = await ranIn(async () => {
+    const request = { gameId, playerId: 'buys', wagerUsd: 0.5, requestId: 'ticket' };
+    expect((await service.spin(partner.key, request)).status).toBe(200);
+  });
+  expectLife('A ticket', ran, 'deal');
+});
+
+test("of a round's action", async () => {
+  const table = await newTable(service, partner.partnerId);
+  const round = await dealUntil(service, partner.key, table, 'plays', isPlaying);
+  const ran = await ranIn(async () => {
+    expect((await act(service, partner.key, round.roundId, 'stand', 1)).status).toBe(200);
+  });
+  expectLife("A round's action", ran, 'roundAct');
+});
+
+test('of a request id', async () => {
+  const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+  const request = { gameId, playerId: 'repeats', wagerUsd: 0.25, requestId: 'again' };
+  const redis = rawRedis(stores.redisUrl);
+  const ran = await ranIn(async () => {
+    const first = await service.spin(partner.key, request);
+    expect(first.status).toBe(200);
+    await untilReleased(redis, 0);
+    expect((await service.spin(partner.key, request)).text).toBe(first.text);
+  });
+  redis.disconnect();
+  expectLife('A request id', ran, 'deal', 'requestSegments');
+});

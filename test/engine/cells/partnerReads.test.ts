@@ -1,0 +1,97 @@
+/** Reads of a partner that has moved, by a process that does not know it yet: what its new cell has is read. */
+import type { Redis } from 'ioredis';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { ERRORS } from '../../../src/domain/errors.js';
+import type { Partner } from '../../../src/domain/game.js';
+import { PartnerReads } from '../../../src/engine/cells/partnerReads.js';
+import { isTurnedAway, writeAway } from '../../../src/engine/redis/cellHead.js';
+import { cellKey, playersKey } from '../../../src/engine/redis/keys.js';
+import { writePlayer } from '../../../src/engine/redis/records.js';
+import { Cleanup } from '../../support/cleanup.js';
+import { partner as somePartner } from '../../support/dealing.js';
+import { type OpenNodes, openNodes, ownRedis, rawRedis } from '../../support/redis.js';
+
+const OLD = 0;
+const NEW = 1;
+const ID = somePartner.partnerId;
+const cleanup = new Cleanup();
+let redis: Redis;
+let nodes: OpenNodes;
+
+beforeAll(async () => {
+  const { url } = await ownRedis(cleanup);
+  redis = rawRedis(url);
+  cleanup.add(() => redis.disconnect());
+  nodes = await openNodes(url);
+  cleanup.add(() => nodes.close());
+});
+beforeEach(() => redis.flushdb());
+afterAll(() => cleanup.run());
+
+const have = (cell: number, balanceMicros: number) =>
+  redis.hset(
+    playersKey(cell),
+    `${ID}:p`,
+    writePlayer({ entryId: 5n, outcomeCode: 0, balanceMicros, entryNumber: 1, firstId: 5n }),
+  );
+const away = (cell: number, backBy?: number) =>
+  redis.hset(
+    cellKey(cell),
+    'away',
+    writeAway([
+      { partnerId: 9, backBy: undefined },
+      { partnerId: ID, backBy },
+    ]),
+  );
+
+/** @param then what the catalog knows each time that it was looked at again */
+function reads(known: Partial<Partner>, ...then: (Partial<Partner> | undefined)[]) {
+  const asked: (number | undefined)[] = [];
+  const partnerReads = new PartnerReads({
+    cell: (cell) => nodes.nodes.cell(cell),
+    partner: () => ({ ...somePartner, cell: OLD, ...known }),
+    refresh: () => Promise.resolve(),
+    whereIs: async ({ cell }) => {
+      asked.push(cell);
+      const next = then.shift();
+      return next && { ...somePartner, ...next };
+    },
+  });
+  return { asked, player: async () => (await partnerReads.player(ID, 'p'))?.balanceMicros };
+}
+
+test('a partner that stays is read once', async () => {
+  await have(OLD, 1);
+  const { asked, player } = reads({});
+  expect([await player(), asked]).toEqual([1, []]);
+});
+
+test('a partner that has left is read where it is', async () => {
+  await Promise.all([have(NEW, 2), away(OLD)]);
+  const { asked, player } = reads({}, { cell: OLD }, { cell: NEW, newestMove: 4 });
+  expect([await player(), asked]).toEqual([2, [OLD, OLD]]);
+});
+
+test('a partner that has left and come back is read by who knows of that move', async () => {
+  await Promise.all([have(OLD, 3), away(OLD, 7)]);
+  const behind = reads({ newestMove: 6 }, { cell: OLD, newestMove: 7 });
+  expect([await behind.player(), behind.asked]).toEqual([3, [OLD]]);
+  const { asked, player } = reads({ newestMove: 7 });
+  expect([await player(), asked]).toEqual([3, []]);
+});
+
+test('a move that lasts is KS-5002', async () => {
+  await Promise.all([have(OLD, 1), away(OLD)]);
+  await expect(reads({}, undefined).player()).rejects.toMatchObject({ entry: ERRORS.unavailable });
+});
+
+test.each([
+  [';', 7, 0, false],
+  [';7;', 7, 9, true],
+  [';17;77;', 7, 0, false],
+  [';17:3;7:3;', 7, 2, true],
+  [';17:3;7:3;', 7, 3, false],
+  [';7:12;', 7, 3, true],
+])('in %s partner %i with move %i: %s', (field, partnerId, knownMove, isAway) => {
+  expect(isTurnedAway(field, partnerId, knownMove)).toBe(isAway);
+});

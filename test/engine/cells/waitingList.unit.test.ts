@@ -1,0 +1,80 @@
+/** Partners of a cell take turns, and one of them can't take the room of the others. */
+import { expect, test } from 'vitest';
+import { WaitingList } from '../../../src/engine/cells/waitingList.js';
+
+interface Command {
+  readonly partner: number;
+  readonly number: number;
+}
+
+const MAX = 1000;
+const BATCH = 100;
+const newList = () => new WaitingList<Command>(MAX, ({ partner }) => partner);
+
+function fill(list: WaitingList<Command>, partner: number, count: number): Command[] {
+  const refused: Command[] = [];
+  for (let number = 0; number < count; number++) {
+    const out = list.add({ partner, number });
+    if (out !== undefined) refused.push(out);
+  }
+  return refused;
+}
+const countOf = (commands: readonly Command[], partner: number): number =>
+  commands.filter((command) => command.partner === partner).length;
+const ascends = (commands: readonly Command[], partner: number): boolean =>
+  commands
+    .filter((each) => each.partner === partner)
+    .every(({ number }, i, all) => i === 0 || number > all[i - 1]!.number);
+
+test('a partner with little waits for no more than one call, however much another has waiting', () => {
+  const list = newList();
+  fill(list, 1, 900);
+  fill(list, 2, 40);
+  const first = list.take(BATCH);
+  expect(first).toHaveLength(BATCH);
+  expect(countOf(first, 2)).toBe(40);
+  expect(ascends(first, 1)).toBe(true);
+  expect(ascends(first, 2)).toBe(true);
+  expect(list.length).toBe(840);
+});
+
+test('partners that all have much waiting get the same share of each call, and of all calls', () => {
+  const list = newList();
+  for (const partner of [1, 2, 3]) fill(list, partner, 300);
+  const taken: Command[] = [];
+  for (let call = 0; call < 6; call++) taken.push(...list.take(BATCH));
+  for (const partner of [1, 2, 3]) {
+    expect(Math.abs(countOf(taken, partner) - 200)).toBeLessThanOrEqual(2);
+    expect(ascends(taken, partner)).toBe(true);
+  }
+});
+
+test('more partners than a call takes: each is served before any is served twice', () => {
+  const list = newList();
+  for (let partner = 0; partner < 2 * BATCH; partner++) fill(list, partner, 2);
+  const served = [...list.take(BATCH), ...list.take(BATCH)].map(({ partner }) => partner);
+  expect(new Set(served).size).toBe(2 * BATCH);
+});
+
+test('a full list: the partner with the most gives way, and no other is refused', () => {
+  const list = newList();
+  expect(fill(list, 1, 1200)).toHaveLength(200);
+  const refused = fill(list, 2, 200);
+  expect(countOf(refused, 2)).toBe(0);
+  expect(countOf(refused, 1)).toBe(200);
+  expect(list.length).toBe(MAX);
+  // Half of the room is nobody's more.
+  expect(countOf(fill(list, 2, 1000), 1)).toBeGreaterThanOrEqual(299);
+  const all: Command[] = [];
+  while (list.length > 0) all.push(...list.take(BATCH));
+  expect(all).toHaveLength(MAX);
+  expect(Math.abs(countOf(all, 1) - countOf(all, 2))).toBeLessThanOrEqual(2);
+  expect(new Set(all).size).toBe(MAX);
+});
+
+test('nothing is lost or taken twice where everything fits into a call', () => {
+  const list = newList();
+  for (const partner of [1, 2]) fill(list, partner, 50);
+  expect(list.take(BATCH)).toHaveLength(BATCH);
+  expect(list.take(BATCH)).toEqual([]);
+});

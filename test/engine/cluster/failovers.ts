@@ -1,0 +1,111 @@
+/** What the service does when a node of its cluster loses its data, dies, or gives its slots to a replica. */
+import { expect, test } from 'vitest';
+import { slotOfCell } from '../../../src/engine/redis/slots.js';
+import { replaceByReplica } from '../../support/cluster.js';
+import { allIsBooked, wereRepaired } from '../../support/failover.js';
+import { until } from '../../support/wait.js';
+import { cellsOf, type Seat, type Stage, spin } from './stage.js';
+
+/** Data or a server are gone. */
+export function lossTests(open: () => Stage): void {
+  test('a node that lost everything is rebuilt, while the others go on', async () => {
+    const stage = open();
+    const [own, others] = await stage.seatsOf(slotOfCell(3));
+    const spun = await stage.spinAll(stage.careful, own, 'before', 5);
+    const meanwhile = stage.keepSpinning(stage.service, others, 'meanwhile');
+    await stage.cluster.ask((await stage.cluster.primaryOf(slotOfCell(3)))!, 'FLUSHALL');
+    await stage.isDealing(own, 'after');
+    await stage.replaysHold(spun);
+    expect((await meanwhile.end()).others).toEqual([]);
+    await stage.allHolds();
+  });
+
+  test('the cells of a killed primary come back with its replica; the others go on without a pause', async () => {
+    const stage = open();
+    const [own, others] = await stage.seatsOf(slotOfCell(0));
+    const requestIds = await stage.spinAll(stage.careful, own, 'released', 5);
+    await stage.areReleased(own);
+    expect(own.length).toBeGreaterThan(0);
+    expect(others.length).toBeGreaterThan(0);
+    const lasting = stage.keepSpinning(stage.careful, own, 'lasting');
+    const elsewhere = stage.keepSpinning(stage.service, others, 'elsewhere');
+    await until(() => lasting.spun.length > 20, 'spins are dealt');
+    const replaced = replaceByReplica(stage.cluster, slotOfCell(0));
+    const away = `Redis does not answer for cells ${own.map(({ cell }) => cell).join(', ')}`;
+    await until(async () => {
+      const { status, body } = await stage.service.request<{ halted: string[] }>('GET', '/readyz');
+      return status === 200 && body.halted.includes(away);
+    }, 'the front end says which cells are away, and is ready for the others');
+    const dealtBefore = elsewhere.spun.length;
+    const old = await replaced;
+    expect(elsewhere.spun.length).toBeGreaterThan(dealtBefore);
+    await stage.isDealing(own, 'promoted');
+    const { spun, others: failed } = await lasting.end();
+    const codes = failed.map(({ body }) => String(body.errorCode));
+    // Nothing was done, it may have been done, or the queue is not filled again yet.
+    expect(codes.filter((code) => !['KS-5002', 'KS-4110', 'KS-4203'].includes(code))).toEqual([]);
+    expect(codes.length).toBeGreaterThan(0);
+    // The newest of them were in no run when the primary was killed.
+    await stage.replaysHold([...requestIds, ...spun]);
+    expect((await elsewhere.end()).others).toEqual([]);
+    await old.start();
+    await stage.allHolds();
+    await wereRepaired(stage.sql, cellsOf(own));
+  });
+}
+
+/** Another server has the slots, in order or not. */
+export function takeOverTests(open: () => Stage): void {
+  test('a replica that takes over in an orderly way loses nothing that was answered', async () => {
+    const stage = open();
+    const slot = slotOfCell(1);
+    const [own] = await stage.seatsOf(slot);
+    const before = await stage.cluster.primaryOf(slot);
+    const playing = stage.keepSpinning(stage.service, own, 'orderly');
+    await until(() => playing.spun.length > 20, 'spins are dealt');
+    const { servers } = stage.cluster;
+    await stage.cluster.ask(servers[servers.indexOf(before!) + 3]!, 'CLUSTER', 'FAILOVER');
+    await until(async () => (await stage.cluster.primaryOf(slot)) !== before, 'the replica has taken over');
+    await stage.isDealing(own, 'taken over');
+    await stage.replaysHold((await playing.end()).spun);
+    await stage.allHolds();
+    await wereRepaired(stage.sql, cellsOf(own));
+  });
+
+  test('a replica that lags behind the ledger is brought up to it when it takes over', async () => {
+    const stage = open();
+    const slot = slotOfCell(2);
+    const [own] = await stage.seatsOf(slot);
+    const primary = (await stage.cluster.primaryOf(slot))!;
+    const replica = await stage.cluster.replicaOf(primary);
+    await replica.freeze();
+    // What the system has taken for the replica would still come to it.
+    await stage.cluster.ask(primary, 'CLIENT', 'KILL', 'TYPE', 'replica');
+    const spun = await stage.spinAll(stage.service, own, 'lacking', 12);
+    const [{ partner }] = own as [Seat];
+    const player = `/partners/${partner.partnerId}/players/p`;
+    const gift = { requestId: 'late gift', amountUsd: 7, reason: 'a gift' };
+    expect((await stage.service.operator('POST', `${player}/adjustments`, gift)).status).toBe(200);
+    await allIsBooked(stage.stores.redisUrl, cellsOf(own));
+    const block = { status: 'BLOCKED', reason: 'to be seen by the replica, too' };
+    expect((await stage.service.operator('PATCH', player, block)).status).toBe(200);
+    await primary.killForGood();
+    replica.thaw();
+    await until(async () => (await stage.cluster.primaryOf(slot)) === replica, 'the replica has taken over');
+    const [blocked, ...others] = own as [Seat, ...Seat[]];
+    await stage.isDealing(others, 'lagging');
+    await until(
+      async () => (await spin(stage.service, blocked, 'blocked')).body.errorCode === 'KS-4115',
+      'is blocked',
+    );
+    await stage.replaysHold(spun);
+    expect((await stage.service.operator('POST', `${player}/adjustments`, gift)).status).toBe(200);
+    const unblock = { status: 'ACTIVE', reason: 'seen' };
+    expect((await stage.service.operator('PATCH', player, unblock)).status).toBe(200);
+    await primary.start();
+    await stage.isDealing(own, 'level again');
+    await stage.allHolds();
+    const written = await wereRepaired(stage.sql, cellsOf(own));
+    for (const { requests } of written) expect(Number(requests)).toBeGreaterThanOrEqual(12);
+  });
+}

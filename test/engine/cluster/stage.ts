@@ -1,0 +1,232 @@
+/** A service on a Redis Cluster with a partner in each cell: what the tests of the cluster play on, and how they spin there. */
+import { join } from 'node:path';
+import postgres from 'postgres';
+import { expect } from 'vitest';
+import { keptPort } from '../../../src/app/embedded/dataDir.js';
+import { requestSegments } from '../../../src/engine/redis/requestSegments.js';
+import { slotOfCell } from '../../../src/engine/redis/slots.js';
+import { freshStores } from '../../setup/freshStores.js';
+import { booksHold } from '../../support/books.js';
+import { makeCertificates, opensslMissing } from '../../support/certificates.js';
+import type { Cleanup } from '../../support/cleanup.js';
+import type { Answer, TestPartner } from '../../support/client.js';
+import { ownCluster, type TestCluster } from '../../support/cluster.js';
+import { auditIsClean } from '../../support/failover.js';
+import { openNodes, rawRedis } from '../../support/redis.js';
+import { REDIS_USERINFO, userRules } from '../../support/redisUser.js';
+import { startService } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import type { StoreUrls } from '../../support/stores.js';
+import { pause, until } from '../../support/wait.js';
+
+type Service = Awaited<ReturnType<typeof startService>>;
+
+export interface Seat {
+  readonly cell: number;
+  readonly partner: TestPartner;
+  readonly gameId: number;
+}
+export interface Spun {
+  readonly seat: Seat;
+  readonly requestId: string;
+  readonly text: string;
+}
+
+export const CELLS = 6;
+const WAGER = 0.25;
+
+interface StageParts {
+  readonly cleanup: Cleanup;
+  readonly cluster: TestCluster;
+  readonly stores: StoreUrls;
+  readonly sql: postgres.Sql<{ bigint: bigint }>;
+  /** Deals and writes the ledger; answers once Redis has a spin. */
+  readonly service: Service;
+  /** Answers once the ledger has a spin: what it has answered is never lost. Where openssl is there it goes over TLS, with few rights. */
+  readonly careful: Service;
+  /** A partner and a game in each cell. */
+  readonly seats: readonly Seat[];
+}
+
+export const cellsOf = (where: readonly Seat[]): number[] => where.map(({ cell }) => cell);
+export const isOk = ({ status }: Answer): boolean => status === 200;
+export const spin = (from: Service, { partner, gameId }: Seat, requestId: string): Promise<Answer> =>
+  from.spin(partner.key, { gameId, playerId: 'p', wagerUsd: WAGER, requestId });
+
+export class Stage implements StageParts {
+  readonly cleanup: Cleanup;
+  readonly cluster: TestCluster;
+  readonly stores: StoreUrls;
+  readonly sql: StageParts['sql'];
+  readonly service: Service;
+  readonly careful: Service;
+  readonly seats: readonly Seat[];
+  /** End what keeps spinning, also where a test fails. */
+  readonly #players: (() => void)[] = [];
+
+  private constructor(parts: StageParts) {
+    this.cleanup = parts.cleanup;
+    this.cluster = parts.cluster;
+    this.stores = parts.stores;
+    this.sql = parts.sql;
+    this.service = parts.service;
+    this.careful = parts.careful;
+    this.seats = parts.seats;
+  }
+
+  static async open(cleanup: Cleanup): Promise<Stage> {
+    const tls = opensslMissing() === undefined ? await tlsSettings(cleanup) : undefined;
+    const cluster = await ownCluster(tls?.settings);
+    cleanup.add(() => cluster.drop());
+    const { databaseUrl, drop } = await freshStores();
+    cleanup.add(drop);
+    const stores = { redisUrl: cluster.url, databaseUrl };
+    const sql = postgres(databaseUrl, { max: 2, types: { bigint: postgres.BigInt }, onnotice: () => {} });
+    cleanup.add(() => sql.end());
+    // Redis holds request ids for so short a time that all tests cross releases.
+    const settings = { CELLS: String(CELLS), SPIN_DEADLINE_MS: '10000', REQUEST_ID_WINDOW_S: '2' };
+    const service = await startService(stores, settings);
+    cleanup.add(() => service.stop());
+    const carefulStores = { ...stores, redisUrl: (await tls?.url(cluster)) ?? stores.redisUrl };
+    const careful = await startService(carefulStores, { ...settings, ROLES: 'http', ACK: 'ledger' });
+    cleanup.add(() => careful.stop());
+    const seats: Seat[] = [];
+    for (let cell = 0; cell < CELLS; cell++) {
+      const partner = await service.newPartner({ openingBalanceUsd: 1000 });
+      seats.push({ cell, partner, gameId: await service.newGame(partner.key, parSheet('classic-3-reel')) });
+    }
+    const areDealing = async (): Promise<boolean> =>
+      (await Promise.all(seats.map((seat) => spin(careful, seat, `first-${seat.cell}`)))).every(isOk);
+    await until(areDealing, 'both front ends deal');
+    return new Stage({ cleanup, cluster, stores, sql, service, careful, seats });
+  }
+
+  /** Spins in each cell, all of which are answered. */
+  async spinAll(from: Service, where: readonly Seat[], name: string, each: number): Promise<Spun[]> {
+    const wanted = where.flatMap((seat) => Array.from({ length: each }, (_, i) => ({ seat, i })));
+    return Promise.all(
+      wanted.map(async ({ seat, i }) => {
+        const requestId = `${name}-${seat.cell}-${i}`;
+        const answer = await spin(from, seat, requestId);
+        expect(answer.status, answer.text).toBe(200);
+        return { seat, requestId, text: answer.text };
+      }),
+    );
+  }
+
+  async replaysHold(spun: readonly Spun[]): Promise<void> {
+    for (const { seat, requestId, text } of spun) {
+      const again = await spin(this.service, seat, requestId);
+      expect([again.text, again.headers.get('idempotent-replayed')]).toEqual([text, 'true']);
+    }
+  }
+
+  /** Waits until Redis holds no request id any more of what the cells have dealt by now: the ledger's runs have them. */
+  async areReleased(where: readonly Seat[]): Promise<void> {
+    const { nodes, close } = await openNodes(this.stores.redisUrl);
+    try {
+      await Promise.all(
+        where.map(async ({ cell }) => {
+          const dealt = await requestSegments(nodes, cell);
+          await until(async () => {
+            const now = await requestSegments(nodes, cell);
+            return now !== undefined && now.releasedId >= dealt!.newestEntryId;
+          }, `the request ids of cell ${cell} are released`);
+        }),
+      );
+    } finally {
+      close();
+    }
+  }
+
+  async isDealing(where: readonly Seat[], name: string): Promise<void> {
+    let tries = 0;
+    await until(async () => {
+      const answers = await Promise.all(where.map((seat) => spin(this.service, seat, `${name}-${tries}`)));
+      tries++;
+      return answers.every(isOk);
+    }, `${name}: all cells deal`);
+  }
+
+  /** Nothing was dealt twice, skipped or lost, and both stores agree. */
+  async allHolds(): Promise<void> {
+    await auditIsClean(this.stores);
+    await booksHold(this.sql);
+  }
+
+  /**
+   * Keeps spinning until it is stopped.
+   * @param restMs after each spin; the more spins, the longer their replays take
+   * @returns what ends it and gives what was answered, by its status.
+   */
+  keepSpinning(from: Service, where: readonly Seat[], name: string, restMs = 0) {
+    let isEnded = false;
+    this.#players.push(() => {
+      isEnded = true;
+    });
+    const spun: Spun[] = [];
+    const others: Answer[] = [];
+    const playing = where.map(async (seat) => {
+      for (let i = 0; !isEnded; i++) {
+        const requestId = `${name}-${seat.cell}-${i}`;
+        const answer = await spin(from, seat, requestId);
+        if (isOk(answer)) {
+          spun.push({ seat, requestId, text: answer.text });
+          if (restMs > 0) await pause(restMs);
+        } else {
+          others.push(answer);
+          // One that is refused at once would only take the processor from those that are not.
+          await pause(50);
+        }
+      }
+    });
+    return {
+      spun,
+      async end() {
+        isEnded = true;
+        await Promise.all(playing);
+        return { spun, others };
+      },
+    };
+  }
+
+  /** The seats of the node that serves a slot, and those of all others. */
+  async seatsOf(slot: number): Promise<[own: Seat[], others: Seat[]]> {
+    const server = await this.cluster.primaryOf(slot);
+    const own: Seat[] = [];
+    const others: Seat[] = [];
+    for (const seat of this.seats)
+      ((await this.cluster.primaryOf(slotOfCell(seat.cell))) === server ? own : others).push(seat);
+    return [own, others];
+  }
+
+  endPlayers(): void {
+    for (const end of this.#players.splice(0)) end();
+  }
+}
+
+/** A second port of each server, for TLS, and the user that docs/production.md describes. */
+async function tlsSettings(cleanup: Cleanup) {
+  const { ca, cert, key, drop } = await makeCertificates(import.meta.filename);
+  cleanup.add(drop);
+  const settings = async (folder: string): Promise<string> => `
+tls-port ${await keptPort(join(folder, 'tls-port'))}
+tls-cluster yes
+tls-replication yes
+tls-auth-clients no
+tls-ca-cert-file ${ca}
+tls-cert-file ${cert}
+tls-key-file ${key}
+user ${userRules().join(' ')}
+`;
+  const url = async (cluster: TestCluster): Promise<string> => {
+    const hosts = cluster.servers.map(async (server) => {
+      const redis = rawRedis(server.url);
+      const [, port] = (await redis.config('GET', 'tls-port')) as string[];
+      redis.disconnect();
+      return `127.0.0.1:${port}`;
+    });
+    return `rediss://${REDIS_USERINFO}@${(await Promise.all(hosts)).join(',')}/0?cacert=${ca}`;
+  };
+  return { settings, url };
+}

@@ -1,0 +1,167 @@
+/** Rules of a communal progressive whose change could not be confirmed: a rebuild or a move never puts them in force. */
+import { Redis } from 'ioredis';
+import postgres from 'postgres';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { COMMUNAL_FUND } from '../../../src/engine/communal/communalFund.js';
+import { requestSegments } from '../../../src/engine/redis/requestSegments.js';
+import { Scripts } from '../../../src/engine/redis/scripts.js';
+import { SPIN_STATUS } from '../../../src/engine/redis/statuses.js';
+import { freshStores } from '../../setup/freshStores.js';
+import { commandOnce } from '../../support/cellCommands.js';
+import type { TestPartner } from '../../support/client.js';
+import { auditFindings, RULES, setUp } from '../../support/communal.js';
+import { movePartner } from '../../support/moves.js';
+import { type Cable, proxy } from '../../support/proxy.js';
+import { openNodes } from '../../support/redis.js';
+import { startService } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import type { TestStores } from '../../support/stores.js';
+import { until } from '../../support/wait.js';
+
+type Service = Awaited<ReturnType<typeof startService>>;
+
+/** Longer than any test waits. */
+const HELD_MS = 600_000;
+const NEW_RULES = { ...RULES, triggerInterval: 25 };
+
+let stores: TestStores;
+let sql: postgres.Sql<{ bigint: bigint }>;
+let redis: Redis;
+let cable: Cable;
+/** Deals and books; `front` reaches Redis through the cable and gives up soon. */
+let service: Service;
+let front: Service;
+let partner: TestPartner;
+let gameId: number;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  sql = postgres(stores.databaseUrl, { max: 1, types: { bigint: postgres.BigInt }, onnotice: () => {} });
+  redis = new Redis(stores.redisUrl, { protocol: 2 });
+  cable = await proxy(stores.redisUrl);
+  service = await startService(stores, { CELLS: '2' });
+  const through = { ...stores, redisUrl: cable.url };
+  front = await startService(through, { CELLS: '2', ROLES: 'http', SPIN_DEADLINE_MS: '1500' });
+});
+afterAll(async () => {
+  redis?.disconnect();
+  await sql?.end();
+  await front?.stop();
+  await cable?.close();
+  await service?.stop();
+  await stores?.drop();
+});
+beforeEach(async () => {
+  partner = await service.newPartner({ openingBalanceUsd: 1000 });
+  gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+  await setUp(service, gameId);
+});
+
+const put = (from: Service) => from.operator('PUT', `/games/${gameId}/communal`, NEW_RULES);
+const shown = async () => (await service.operator('GET', `/games/${gameId}/communal`)).body;
+const versions = async () =>
+  (await sql`SELECT version FROM communal_rules WHERE game_id = ${gameId} ORDER BY version`).map(
+    ({ version }) => version,
+  );
+const withdrawals = async () => [
+  ...(await sql`SELECT before FROM audit_log WHERE subject = ${`game:${gameId}`} AND action = 'communal.set.refused'`),
+];
+const cellOfPartner = async (): Promise<number> =>
+  (await sql`SELECT cell FROM partners WHERE partner_id = ${partner.partnerId}`)[0]!.cell as number;
+
+async function rebuilt(cell: number, lose: () => Promise<unknown>): Promise<void> {
+  const rebuilds = async (): Promise<number> =>
+    (await sql`SELECT 1 FROM recoveries WHERE cell = ${cell} AND finished_at IS NOT NULL`).length;
+  const before = await rebuilds();
+  await lose();
+  await until(async () => (await rebuilds()) > before, 'the cell is rebuilt');
+}
+
+/** Leaves rules on record whose call the network holds. */
+async function leaveUnconfirmed(): Promise<void> {
+  await until(async () => (await front.request('GET', '/readyz')).status === 200, 'the front end is ready');
+  cable.delayMs = () => HELD_MS;
+  const answer = await put(front);
+  expect([answer.status, answer.body.errorCode]).toEqual([500, 'KS-4606']);
+  expect(await versions()).toEqual([1, 2]);
+  expect(await shown()).toMatchObject({ version: 1, triggerInterval: RULES.triggerInterval });
+}
+
+async function expectWithdrawn(): Promise<void> {
+  expect(await shown()).toMatchObject({ version: 1, triggerInterval: RULES.triggerInterval });
+  expect(await versions()).toEqual([1]);
+  expect(await withdrawals()).toEqual([{ before: { version: 2 } }]);
+  cable.delayMs = () => 0;
+  cable.cut();
+  await until(async () => (await put(service)).status === 200, 'the same rules are taken');
+  expect((await shown()).triggerInterval).toBe(NEW_RULES.triggerInterval);
+}
+
+test('a rebuild withdraws rules that were never confirmed, and the audit log says so', async () => {
+  await leaveUnconfirmed();
+  await rebuilt(await cellOfPartner(), () => redis.flushdb());
+  await until(
+    async () => (await service.operator('GET', `/games/${gameId}/communal`)).status === 200,
+    'it is shown',
+  );
+  await expectWithdrawn();
+});
+
+test('a move of the partner withdraws rules that were never confirmed, and the audit log says so', async () => {
+  await leaveUnconfirmed();
+  await movePartner(service, partner.partnerId, 1 - (await cellOfPartner()));
+  await expectWithdrawn();
+});
+
+test('rules that were answered as in force hold after a rebuild, though Redis lost their note', async () => {
+  const cell = await cellOfPartner();
+  await service.stop();
+  const alone = await startService(stores, { CELLS: '2', ROLES: 'http' });
+  await until(async () => (await put(alone)).status === 200, 'the rules are in force');
+  expect(
+    (await sql`SELECT in_force_from FROM communal_rules WHERE game_id = ${gameId} AND version = 2`)[0],
+  ).toEqual({
+    in_force_from: null,
+  });
+  await alone.stop();
+  await rebuilt(cell, async () => {
+    await redis.flushdb();
+    service = await startService(stores, { CELLS: '2' });
+  });
+  await until(async () => (await shown()).version === 2, 'the rules hold');
+  expect(await withdrawals()).toEqual([]);
+});
+
+test('a funding that is not on record is booked from its note, with an entry in the audit log, and halts nothing', async () => {
+  const cell = await cellOfPartner();
+  const open = await openNodes(stores.redisUrl);
+  onTestFinished(() => open.close());
+  const scripts = new Scripts(open.nodes, { outboxMax: { entries: 1000, bytes: 1_000_000 } });
+  const [row] =
+    await sql`SELECT dataset_id || ':' || epoch AS epoch FROM cells, installation WHERE cell = ${cell}`;
+  const call = {
+    cell,
+    newestMove: 1_000_000,
+    epoch: String(row!.epoch),
+    partnerId: partner.partnerId,
+    gameId,
+    fundingId: 1_000_000,
+    requestId: 'forgotten',
+    amountMicros: 5_000_000,
+  };
+  const reach = (await requestSegments(open.nodes, cell))!.releasedId;
+  expect((await commandOnce(scripts, COMMUNAL_FUND, call, reach)).status).toBe(SPIN_STATUS.dealt);
+  await until(async () => (await shown()).budgetUsd === '100005.00', 'the funding is booked');
+  expect((await sql`SELECT halted FROM cells WHERE cell = ${cell}`)[0]).toEqual({ halted: null });
+  const late = await sql`SELECT after FROM audit_log WHERE action = 'communal.fund.late'`;
+  expect([...late]).toEqual([
+    {
+      after: {
+        requestId: 'late:1000000',
+        amountMicros: 5_000_000,
+        reason: 'Took effect after it had been refused',
+      },
+    },
+  ]);
+  expect(await auditFindings(stores)).toEqual([]);
+});

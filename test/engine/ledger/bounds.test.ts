@@ -1,0 +1,397 @@
+/** What the service does at its bounds: outbox, memory, disk, settings of Redis, its death. Whatever was answered holds. */
+import { readdir, rm, statfs, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { cellKey, outboxKey } from '../../../src/engine/redis/keys.js';
+import { readBooked, readOutbox, totalsOfLast } from '../../../src/engine/redis/records.js';
+import type { Client, TestPartner } from '../../support/client.js';
+import { smallDiskMissing } from '../../support/disk.js';
+import { expectWithin } from '../../support/expectWithin.js';
+import { constants, type LoggedService, startLogged } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import { type OwnStores, ownStores, startRedisWith } from '../../support/stores.js';
+import { until } from '../../support/wait.js';
+import { codeOf, Witness } from '../../support/witness.js';
+
+const SETTINGS = { CELLS: '1', SPIN_DEADLINE_MS: '8000' };
+const BATCH_MAX = 128;
+const ONE_BYTE_PER_ENTRY = constants({ outboxBytesPerEntry: 1 });
+const LONG_NAMES = '-'.repeat(100);
+/** A refusal that waits for nothing, on a machine that is busy; what waits takes the deadline. */
+const AT_ONCE_MS = 4000;
+
+const ready = async (service: Client): Promise<boolean> =>
+  (await service.request('GET', '/readyz')).status === 200;
+
+/** A connection of the test's own, also while the server goes and comes. */
+function direct(redisUrl: string): Redis {
+  const redis = new Redis(redisUrl, { protocol: 2, retryStrategy: () => 50 });
+  redis.on('error', () => {});
+  return redis;
+}
+
+const infoOf = async (redis: Redis, field: string): Promise<string> =>
+  new RegExp(`^${field}:(.*)\r?$`, 'm').exec(await redis.info())?.[1]?.trim() ?? '';
+
+let stores: OwnStores;
+let redis: Redis;
+let service: LoggedService;
+let partner: TestPartner;
+let gameId: number;
+let witness: Witness;
+
+/** A service with these settings for the tests of a group, witness for each. */
+function serve(more: NodeJS.ProcessEnv, padding = ''): void {
+  beforeAll(async () => {
+    service = await startLogged(stores, { ...SETTINGS, ...more });
+    partner = await service.newPartner();
+    gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+    // Without Postgres there are no new blocks: those of the start must be enough.
+    await until(async () => {
+      const game = await service.operator<{ queue: { readyBlocks: number } }>('GET', `/games/${gameId}`);
+      return game.body.queue.readyBlocks > 2;
+    }, 'all first blocks are there');
+  });
+  beforeEach(() => {
+    witness = new Witness(stores, partner, gameId, padding);
+    return () => witness.close();
+  });
+  afterEach(async () => {
+    await witness.resolve(service);
+    await witness.flushed(service);
+    const { answers, wrong } = await witness.judge();
+    expect(wrong).toEqual([]);
+    expect(answers['200']).toBeGreaterThan(0);
+  });
+  afterAll(() => service.running.stop());
+}
+
+const counted = (code: string): number => witness.asked.filter((asked) => codeOf(asked) === code).length;
+const refusals = (): number => counted('KS-5002');
+
+describe('at a bound', () => {
+  beforeAll(async () => {
+    stores = await ownStores();
+    redis = direct(stores.redisUrl);
+  });
+
+  afterAll(async () => {
+    redis.disconnect();
+    await stores.drop();
+  });
+
+  const waiting = async (): Promise<{ entries: number; bytes: number }> => {
+    const batches = (await redis.xrangeBuffer(outboxKey(0), '-', '+')) as [Buffer, Buffer[]][];
+    return {
+      entries: batches.reduce((sum, [, fields]) => sum + readOutbox(fields[1]!).length, 0),
+      bytes: batches.reduce((sum, [, fields]) => sum + fields[1]!.length, 0),
+    };
+  };
+
+  describe.each([
+    ['of its entries', { OUTBOX_MAX_ENTRIES: '2000' }, '', 'entries', 2000, 2 * BATCH_MAX],
+    // Two entries a spin, of 61 bytes and its names. By default an entry has room for the longest names.
+    ['of its bytes', ONE_BYTE_PER_ENTRY, LONG_NAMES, 'bytes', 1e6, BATCH_MAX * (2 * 61 + 3 * 130)],
+  ] as const)('%s', (name, settings, padding, unit, bound, oneBatch) => {
+    serve(settings, padding);
+
+    test('Postgres away: spins go on to the bound, replays beyond it; all is booked once it is back', async ({
+      annotate,
+    }) => {
+      await stores.postgres.stop();
+      await witness.keepSpinning(service, 64, () => refusals() >= 64 || counted('KS-4203') > 0);
+      const codes = new Set(witness.asked.map(codeOf));
+      expect(codes).toEqual(new Set(['200', 'KS-5002']));
+      const full = await waiting();
+      expect(full[unit]).toBeGreaterThanOrEqual(bound);
+      expect(full[unit]).toBeLessThan(bound + oneBatch);
+      for (const { answers } of witness.asked.filter((asked) => codeOf(asked) === 'KS-5002')) {
+        expect(answers[0]!.status).toBe(503);
+        expect(Number(answers[0]!.headers.get('retry-after'))).toBeGreaterThan(0);
+      }
+
+      const bound200 = witness.asked.filter(
+        (asked) => codeOf(asked) === '200' && asked.requestId !== undefined,
+      );
+      for (let i = 0; i < bound200.length; i += Math.ceil(bound200.length / 20)) {
+        const again = await witness.retry(service, bound200[i]!);
+        expect([again.status, again.headers.get('idempotent-replayed')]).toEqual([200, 'true']);
+      }
+      const enough = refusals() + 200;
+      const started = performance.now();
+      await witness.keepSpinning(service, 8, () => refusals() >= enough);
+      expectWithin(performance.now() - started, 200 * AT_ONCE_MS);
+      expect(await waiting()).toEqual(full);
+
+      await stores.postgres.start();
+      const back = performance.now();
+      await until(async () => codeOf(await witness.spin(service, true)) === '200', 'spins go on');
+      await annotate(
+        `${name}: spins go on ${Math.round(performance.now() - back)} ms after Postgres is back`,
+      );
+      await witness.flushed(service);
+      expect(await waiting()).toEqual({ entries: 0, bytes: 0 });
+      await until(() => ready(service), 'the service is ready');
+    });
+  });
+
+  describe('memory', () => {
+    serve({}, '-'.repeat(100));
+
+    const usedMemory = async (): Promise<number> => Number(await infoOf(redis, 'used_memory'));
+    const isSettled = async (): Promise<boolean> => {
+      const [last, booked] = await redis.hmgetBuffer(cellKey(0), 'last', 'booked');
+      return totalsOfLast(last!).entries === readBooked(booked!).totals.entries;
+    };
+
+    afterEach(async () => {
+      await redis.config('SET', 'maxmemory', '0');
+    });
+
+    test('used up by what is not booked: refused at once; booking and trimming is enough to go on', async () => {
+      await stores.postgres.stop();
+      await redis.config('SET', 'maxmemory', String((await usedMemory()) + 600_000));
+      await witness.keepSpinning(service, 16, () => refusals() >= 16);
+      expect(new Set(witness.asked.map(codeOf))).toEqual(new Set(['200', 'KS-5002']));
+      // What is in use goes up and down a little with what is under way.
+      let inARow = 0;
+      await until(async () => {
+        const started = performance.now();
+        const isRefused = codeOf(await witness.spin(service, witness.asked.length % 2 === 0)) === 'KS-5002';
+        if (isRefused) expectWithin(performance.now() - started, AT_ONCE_MS);
+        inARow = isRefused ? inARow + 1 : 0;
+        return inARow === 10;
+      }, 'every spin is refused');
+      const last = witness.asked.at(-1)!.answers[0]!;
+      expect(Number(last.headers.get('retry-after'))).toBeGreaterThan(0);
+      const { entries } = await waiting();
+      expect(entries).toBeGreaterThan(100);
+      await stores.postgres.start();
+      await until(async () => codeOf(await witness.spin(service, true)) === '200', 'spins go on');
+      expect(Number(((await redis.config('GET', 'maxmemory')) as string[])[1])).toBeGreaterThan(0);
+      await until(isSettled, 'what is booked is noted');
+    });
+
+    test('used up for good: refused, yet another worker takes over, books and trims; it goes on once there is more', async () => {
+      await stores.postgres.stop();
+      await witness.keepSpinning(service, 8, () => witness.asked.length >= 100);
+      expect(refusals()).toBe(0);
+      expect((await waiting()).entries).toBeGreaterThan(100);
+      // Less than an empty Redis uses.
+      await redis.config('SET', 'maxmemory', '500kb');
+      await witness.keepSpinning(service, 8, () => refusals() >= 20);
+      expect(codeOf(await witness.spin(service, true))).toBe('KS-5002');
+      // It can't hand its cell over: whoever comes waits until the lease has ended, and has to claim the cell.
+      await service.running.stop();
+      await stores.postgres.start();
+      service = await startLogged(stores, SETTINGS);
+      await until(async () => (await waiting()).entries === 0, 'the outbox is trimmed');
+      expect(codeOf(await witness.spin(service, true))).toBe('KS-5002');
+      await redis.config('SET', 'maxmemory', '0');
+      await until(async () => codeOf(await witness.spin(service, true)) === '200', 'spins go on');
+      await until(isSettled, 'what is booked is noted');
+    });
+  });
+
+  describe('settings of Redis that are changed while it runs', () => {
+    serve({});
+    let careless: LoggedService;
+
+    beforeAll(async () => {
+      careless = await startLogged(stores, { ...SETTINGS, ROLES: 'http', ALLOW_VOLATILE_REDIS: '1' });
+    });
+    afterAll(() => careless.running.stop());
+
+    const missing = async (): Promise<string> => (await service.request('GET', '/readyz')).text;
+
+    test.each([
+      ['appendfsync', 'everysec', 'always'],
+      ['appendonly', 'no', 'yes'],
+      ['maxmemory-policy', 'allkeys-lru', 'noeviction'],
+      ['no-appendfsync-on-rewrite', 'yes', 'no'],
+    ])('%s %s: refused until it is %s again', async (name, bad, good) => {
+      expect(codeOf(await witness.spin(service, true))).toBe('200');
+      await redis.config('SET', name, bad);
+      const started = performance.now();
+      await until(async () => codeOf(await witness.spin(service, true)) === 'KS-5002', 'spins are refused');
+      expectWithin(performance.now() - started, 2500);
+      expect(codeOf(await witness.spin(service, false))).toBe('KS-5002');
+      expect(await service.metric('spindle_redis_volatile')).toBe(1);
+      const response = await service.request('GET', '/readyz');
+      expect(response.status).toBe(503);
+      expect(response.text).toContain(`${name} ${bad}`);
+      expect(await missing()).toContain('may lose');
+
+      await until(
+        async () => (await careless.metric('spindle_redis_volatile')) === 1,
+        'the other one sees it, too',
+      );
+      const own = await witness.spin(careless, true);
+      expect(codeOf(own)).toBe('200');
+      expect(await ready(careless)).toBe(true);
+
+      await redis.config('SET', name, good);
+      await until(async () => codeOf(await witness.spin(service, true)) === '200', 'spins go on');
+      expect(await service.metric('spindle_redis_volatile')).toBe(0);
+      await until(() => ready(service), 'the service is ready');
+    });
+
+    test('appendonly yes again: what is answered from then on outlives Redis', async () => {
+      await witness.flushed(service);
+      await redis.config('SET', 'appendonly', 'no');
+      await until(
+        async () => (await service.metric('spindle_redis_volatile')) === 1,
+        'it is seen that nothing is logged',
+      );
+      // The log is written anew, slowly. Until that is done a Redis that starts again loads the log from before.
+      await redis.config('SET', 'rdb-key-save-delay', '2000000');
+      await stores.postgres.freeze();
+      try {
+        await redis.config('SET', 'appendonly', 'yes');
+        const since = performance.now();
+        await witness.keepSpinning(service, 4, () => performance.now() - since > 2500);
+        expect(await infoOf(redis, 'aof_rewrite_in_progress')).toBe('1');
+        const runId = await infoOf(redis, 'run_id');
+        await stores.redis.kill();
+        await until(
+          async () => (await infoOf(redis, 'run_id').catch(() => runId)) !== runId,
+          'another Redis has come up',
+        );
+      } finally {
+        await stores.postgres.thaw();
+      }
+      await until(async () => codeOf(await witness.spin(service, true)) === '200', 'spins go on');
+      await until(() => ready(service), 'the service is ready');
+    });
+  });
+
+  describe('Redis that is started again with other settings', () => {
+    serve({});
+
+    test.each([
+      ['appendonly', 'no'],
+      ['appendfsync', 'everysec'],
+      ['maxmemory-policy', 'allkeys-lru'],
+    ])(
+      '%s %s: not one spin is dealt, and nothing rebuilt, until it is started as before',
+      async (name, value) => {
+        await witness.keepSpinning(service, 4, () => counted('200') >= 20);
+        const dealt = counted('200');
+        await stores.redis.stop();
+        const end = await startRedisWith(stores, [`--${name}`, value]);
+        try {
+          const since = performance.now();
+          await witness.keepSpinning(service, 4, () => performance.now() - since > 2000);
+          expect(counted('200')).toBe(dealt);
+          expect(refusals()).toBeGreaterThan(0);
+          await until(
+            async () => (await service.request('GET', '/readyz')).text.includes(`${name} ${value}`),
+            'the service says what is wrong',
+          );
+        } finally {
+          await end();
+          await stores.redis.start();
+        }
+        await until(async () => codeOf(await witness.spin(service, true)) === '200', 'spins go on');
+        await until(() => ready(service), 'the service is ready');
+        expect(service.lines.filter(({ msg }) => msg === 'cell rebuilt')).toEqual([]);
+      },
+    );
+  });
+
+  describe('Redis that is killed', () => {
+    serve({});
+
+    test('nothing that was answered is lost, and it deals again by itself', async ({ annotate }) => {
+      await until(async () => (await infoOf(redis, 'aof_rewrite_in_progress')) === '0', 'the log is whole');
+      let enough = false;
+      const spinning = witness.keepSpinning(service, 6, () => enough);
+      const gaps: number[] = [];
+      for (let round = 0; round < 3; round++) {
+        const before = counted('200');
+        await until(() => counted('200') > before + 60, 'spins are dealt');
+        const runId = await infoOf(redis, 'run_id');
+        await stores.redis.kill();
+        const killed = performance.now();
+        await until(
+          async () => (await infoOf(redis, 'run_id').catch(() => runId)) !== runId,
+          'another Redis has come up',
+        );
+        await until(async () => codeOf(await witness.spin(service, true)) === '200', 'spins are dealt again');
+        gaps.push(Math.round(performance.now() - killed));
+      }
+      enough = true;
+      await spinning;
+      await annotate(`from kill -9 to the next spin: ${gaps.join(', ')} ms`);
+      expectWithin(Math.max(...gaps), 4000);
+    });
+  });
+});
+
+const noDisk = smallDiskMissing();
+
+describe.skipIf(noDisk !== undefined)(
+  `the disk of Redis is full${noDisk === undefined ? '' : ` (${noDisk})`}`,
+  () => {
+    let stores: OwnStores;
+    let folder: string;
+    let service: LoggedService;
+    let partner: TestPartner;
+    let witness: Witness;
+
+    beforeAll(async () => {
+      stores = await ownStores({ redisDiskMegabytes: 16 });
+      folder = stores.redisFolder;
+      service = await startLogged(stores, SETTINGS);
+      partner = await service.newPartner();
+      witness = new Witness(stores, partner, await service.newGame(partner.key, parSheet('classic-3-reel')));
+    });
+
+    afterAll(async () => {
+      try {
+        await witness.close();
+        await service.running.stop();
+      } finally {
+        await stores.drop();
+      }
+    });
+
+    test('refused while it is full; once there is room all is well by itself, and all that was answered is there', async ({
+      annotate,
+    }) => {
+      await witness.keepSpinning(service, 4, () => witness.asked.length >= 40);
+      const { bavail, bsize } = await statfs(folder);
+      const filler = join(folder, 'filler');
+      await writeFile(filler, Buffer.alloc(bavail * bsize - 96_000));
+      const first = stores.redis.pid();
+      const pids = new Set<number | undefined>();
+      let enough = false;
+      const spinning = witness.keepSpinning(service, 4, () => enough);
+      const counted = (code: string): number =>
+        witness.asked.filter((asked) => codeOf(asked) === code).length;
+      await until(() => {
+        pids.add(stores.redis.pid());
+        return pids.size > 1 && !(pids.size === 2 && pids.has(undefined) && stores.redis.pid() === first);
+      }, 'Redis has ended and comes again');
+      await until(() => counted('KS-5002') > 20, 'spins are refused');
+      const { bavail: left } = await statfs(folder);
+      expect(left * bsize).toBeLessThan(96_000);
+
+      await rm(filler);
+      const freed = performance.now();
+      await until(async () => codeOf(await witness.spin(service, true)) === '200', 'spins go on');
+      const gap = Math.round(performance.now() - freed);
+      enough = true;
+      await spinning;
+      await annotate(`spins go on ${gap} ms after there is room again`);
+      expectWithin(gap, 10_000);
+      await witness.resolve(service);
+      await witness.flushed(service);
+      const { answers, wrong } = await witness.judge();
+      expect(wrong).toEqual([]);
+      expect(answers['200']).toBeGreaterThan(40);
+      expect(await readdir(folder)).not.toContain('filler');
+    });
+  },
+);

@@ -1,0 +1,209 @@
+/** A store away or silent: what each operation answers, what is left in log and metrics, and that all is well after. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Answer, TestPartner } from '../../support/client.js';
+import { expectWithin } from '../../support/expectWithin.js';
+import { deal, newTable } from '../../support/rounds.js';
+import { constants, type LoggedService, startLogged } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import { type OwnStores, ownStores } from '../../support/stores.js';
+import { until } from '../../support/wait.js';
+
+type Json = Record<string, unknown>;
+
+const WAGER = 0.25;
+/** Also of a machine that is busy: what is answered at once takes much less. */
+const DEADLINE_MS = 6000;
+
+const failed = (status: number, errorCode: string) => ({ status, body: { status: 'error', errorCode } });
+
+describe('without a store', () => {
+  let stores: OwnStores;
+  let service: LoggedService;
+  let partner: TestPartner;
+  let gameId: number;
+  let table: number;
+  let parSheetId: number;
+
+  beforeAll(async () => {
+    stores = await ownStores();
+    service = await startLogged(stores, {
+      ...constants({ authFailureLimit: 1_000_000 }),
+      SPIN_DEADLINE_MS: String(DEADLINE_MS),
+    });
+    partner = await service.newPartner();
+    gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+    table = await newTable(service, partner.partnerId);
+    const list = await service.partner<{ parSheets: { parSheetId: number }[] }>(
+      'GET',
+      '/par-sheets',
+      partner.key,
+    );
+    parSheetId = list.body.parSheets[0]!.parSheetId;
+    expect((await spin()).status).toBe(200);
+  });
+
+  afterAll(async () => {
+    await service.running.stop();
+    await stores.drop();
+  });
+
+  const spin = (more: Json = {}) =>
+    service.spin(partner.key, { gameId, playerId: 'p', wagerUsd: WAGER, ...more });
+  const get = (path: string, key = partner.key) => service.partner('GET', path, key);
+  const slug = { slug: 'later', name: 'Later', environment: 'sandbox' };
+  const game = () => ({ parSheetId, displayName: 'Later', configName: 'LATER' });
+  const upload = () => service.partner('POST', '/par-sheets', partner.key, parSheet('penny-sub-cent'));
+
+  const late = <T>(answer: Promise<T>, seconds: number): Promise<T | string> => {
+    let timer: NodeJS.Timeout;
+    const none = new Promise<string>((resolve) => {
+      timer = setTimeout(() => resolve(`no answer in ${seconds} s`), seconds * 1000);
+    });
+    return Promise.race([answer, none]).finally(() => clearTimeout(timer));
+  };
+
+  /** The answer is this error, and it left a log line with its request id and a count. */
+  async function expectFault(ask: () => Promise<Answer>, status: number, code: string): Promise<Answer> {
+    const series = `spindle_errors_total{code="${code}"}`;
+    const before = await service.metric(series);
+    const answer = await ask();
+    expect(answer).toMatchObject(failed(status, code));
+    expect(await service.metric(series)).toBeGreaterThan(before);
+    const requestId = answer.headers.get('x-request-id');
+    expect(requestId).not.toBeNull();
+    expect(
+      service.lines.find((line) => line.requestId === requestId),
+      code,
+    ).toBeDefined();
+    if (status === 503) expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+    return answer;
+  }
+
+  test('Postgres away: each operation says so in its own code, spins with known keys go on, all is well after', async () => {
+    await stores.postgres.stop();
+    const faults = await service.metric('spindle_faults_total{operation="registerGame"}');
+    await expectFault(() => get('/version', `ks_${'A'.repeat(43)}`), 500, 'KS-5004');
+    await expectFault(() => service.partner('POST', '/games', partner.key, game()), 500, 'KS-5005');
+    await expectFault(upload, 500, 'KS-5006');
+    await expectFault(() => service.operator('POST', '/partners', slug), 500, 'KS-5007');
+    await expectFault(
+      () => service.operator('POST', `/partners/${partner.partnerId}/keys`, {}),
+      500,
+      'KS-5008',
+    );
+    await expectFault(() => get('/players/p/spins'), 503, 'KS-5002');
+    await expectFault(() => get('/games'), 503, 'KS-5002');
+    await expectFault(() => spin({ gameId: 2_000_000_000 }), 503, 'KS-5002');
+    expect(await service.metric('spindle_faults_total{operation="registerGame"}')).toBe(faults + 1);
+    const spun = await spin({ requestId: 'meanwhile' });
+    expect(spun.status).toBe(200);
+    expect((await get('/players/p')).body).toMatchObject(spun.body.balance as Json);
+    expect((await service.request('GET', '/readyz')).status).toBe(503);
+
+    await stores.postgres.start();
+    await until(
+      async () => (await service.request('GET', '/readyz')).status === 200,
+      'the service is ready again',
+    );
+    expect((await upload()).status).toBe(201);
+    expect((await service.partner('POST', '/games', partner.key, game())).status).toBe(201);
+    expect((await service.operator('POST', '/partners', slug)).status).toBe(201);
+    expect((await get('/version', `ks_${'A'.repeat(43)}`)).status).toBe(401);
+    await until(async () => (await get(`/spins/${spun.body.spinId}`)).status === 200, 'the spin is booked');
+  });
+
+  test('Redis away: KS-5002 at once, nothing is bound, all is well after', async () => {
+    await stores.redis.stop();
+    const started = performance.now();
+    await expectFault(() => spin({ requestId: 'away' }), 503, 'KS-5002');
+    await expectFault(() => spin(), 503, 'KS-5002');
+    await expectFault(() => get('/players/p'), 503, 'KS-5002');
+    await expectFault(upload, 503, 'KS-5002');
+    expectWithin(performance.now() - started, DEADLINE_MS);
+    await expectFault(() => service.operator('GET', `/games/${gameId}`), 503, 'KS-5002');
+    for (const [name, limit] of [
+      ['x-ratelimit-limit', '1000000000'],
+      ['x-ratelimit-reset', expect.any(String)],
+    ]) {
+      expect((await spin()).headers.get(name)).toEqual(limit);
+    }
+    // A key that is wrong is wrong all the same.
+    expect(await get('/version', 'ks_wrong')).toMatchObject(failed(401, 'KS-4002'));
+    expect((await service.request('GET', '/readyz')).status).toBe(503);
+
+    await stores.redis.start();
+    await until(
+      async () => (await service.request('GET', '/readyz')).status === 200,
+      'the service is ready again',
+    );
+    const spun = await spin({ requestId: 'away' });
+    expect(spun.status).toBe(200);
+    expect(spun.headers.get('idempotent-replayed')).toBeNull();
+    await until(async () => (await get(`/spins/${spun.body.spinId}`)).status === 200, 'the spin is booked');
+  });
+
+  test('Redis silent: a spin that may have happened is KS-4110 with a requestId, and the same requestId tells later', async () => {
+    await stores.redis.freeze();
+    try {
+      const [asked, anonymous] = await Promise.all([spin({ requestId: 'silent' }), spin()]);
+      expect(asked).toMatchObject(failed(409, 'KS-4110'));
+      expect(Number(asked.headers.get('retry-after'))).toBeGreaterThan(0);
+      expect(anonymous).toMatchObject(failed(503, 'KS-5002'));
+    } finally {
+      await stores.redis.thaw();
+    }
+    let again = await spin({ requestId: 'silent' });
+    await until(async () => {
+      if (again.status !== 200) again = await spin({ requestId: 'silent' });
+      return again.status === 200;
+    }, 'the original result is read');
+    expect(again.headers.get('idempotent-replayed')).toBe('true');
+  });
+
+  test('Redis silent: wrong keys and look-ups are answered all the same', async () => {
+    await stores.redis.freeze();
+    try {
+      const [wrong, missing, look] = await Promise.all([
+        late(get('/version', 'ks_wrong'), 60),
+        late(service.request('GET', '/api/partner/v1/version'), 60),
+        late(service.operator('GET', `/games/${gameId}`), 60),
+      ]);
+      expect(look).toMatchObject(failed(503, 'KS-5002'));
+      expect(wrong).toMatchObject(failed(401, 'KS-4002'));
+      expect(missing).toMatchObject(failed(401, 'KS-4001'));
+    } finally {
+      await stores.redis.thaw();
+    }
+    await until(async () => (await spin()).status === 200, 'spins are dealt again');
+  });
+
+  test('Postgres silent: what needs it is answered all the same, within its deadline', async () => {
+    await stores.postgres.freeze();
+    try {
+      const [unknownKey, stored, round, unnamed] = await Promise.all([
+        late(get('/version', 'ks_unknown'), 60),
+        late(upload(), 60),
+        late(deal(service, partner.key, table, 'waits', 'round'), 60),
+        late(deal(service, partner.key, table, 'nameless'), 60),
+      ]);
+      // A round is answered once it is booked: it may be dealt.
+      expect(round).toMatchObject(failed(409, 'KS-4110'));
+      expect(unnamed).toMatchObject(failed(503, 'KS-5002'));
+      expect((await spin()).status).toBe(200);
+      expect(stored).toMatchObject(failed(500, 'KS-5006'));
+      expect(unknownKey).toMatchObject(failed(500, 'KS-5004'));
+    } finally {
+      await stores.postgres.thaw();
+    }
+    await until(
+      async () => (await service.request('GET', '/readyz')).status === 200,
+      'the service is ready again',
+    );
+    let round = await deal(service, partner.key, table, 'waits', 'round');
+    await until(async () => {
+      if (round.status !== 201) round = await deal(service, partner.key, table, 'waits', 'round');
+      return round.status === 201;
+    }, 'the round is told');
+    expect(round.headers.get('idempotent-replayed')).toBe('true');
+  });
+});

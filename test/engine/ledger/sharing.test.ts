@@ -1,0 +1,95 @@
+/** Several workers share the cells, and whoever goes is replaced by all others together. */
+import postgres from 'postgres';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freshStores } from '../../setup/freshStores.js';
+import { booksHold } from '../../support/books.js';
+import { expectWithin } from '../../support/expectWithin.js';
+import type { ServerProcess } from '../../support/serverProcess.js';
+import { environment, spawnService, startService } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import type { TestStores } from '../../support/stores.js';
+import { pause, until } from '../../support/wait.js';
+
+const CELLS = '16';
+
+let stores: TestStores;
+let sql: postgres.Sql<{ bigint: bigint }>;
+let front: Awaited<ReturnType<typeof startService>>;
+const workers: ServerProcess[] = [];
+
+beforeAll(async () => {
+  stores = await freshStores();
+  sql = postgres(stores.databaseUrl, { max: 2, types: { bigint: postgres.BigInt } });
+  front = await startService(stores, { CELLS, ROLES: 'http' });
+});
+
+afterAll(async () => {
+  for (const worker of workers) await worker.end('SIGKILL').catch(() => {});
+  await front.stop();
+  await sql.end();
+  await stores.drop();
+});
+
+/** How many cells each worker holds, most first. */
+const shares = async (): Promise<number[]> => {
+  const rows = await sql<{ cells: number }[]>`
+    SELECT count(*)::int AS cells FROM cells WHERE lease_until >= now() GROUP BY owner ORDER BY cells DESC`;
+  return rows.map(({ cells }) => cells);
+};
+const areShared = (wanted: readonly number[]) =>
+  until(async () => (await shares()).join() === wanted.join(), `the cells are shared ${wanted.join()}`);
+const join = async (): Promise<ServerProcess> => {
+  const worker = await spawnService(environment(stores, { CELLS, ROLES: 'worker', LOG_LEVEL: 'warn' }));
+  workers.push(worker);
+  return worker;
+};
+
+test('cells are shared evenly as workers come, are killed and stop, while spins are booked', async () => {
+  const first = await join();
+  await areShared([16]);
+  const partners = await Promise.all(Array.from({ length: 8 }, () => front.newPartner()));
+  const games = await Promise.all(
+    partners.map(async ({ key }) => ({ key, gameId: await front.newGame(key, parSheet('classic-3-reel')) })),
+  );
+  let isOver = false;
+  let spins = 0;
+  const spinning = games.map(async ({ key, gameId }) => {
+    for (let i = 0; !isOver; i++) {
+      const answer = await front.spin(key, { gameId, playerId: `p${i % 3}`, wagerUsd: 0.25 });
+      if (answer.status === 200) spins++;
+      // As fast as can be would only take the processor from the workers.
+      await pause(10);
+    }
+  });
+  await join();
+  await areShared([8, 8]);
+  await join();
+  await areShared([6, 5, 5]);
+  const since = performance.now();
+  await first.end('SIGKILL');
+  await areShared([8, 8]);
+  expectWithin(performance.now() - since, 5000);
+  await workers[1]!.end('SIGTERM');
+  await areShared([16]);
+  isOver = true;
+  await Promise.all(spinning);
+  expect(spins).toBeGreaterThan(0);
+  const booked = async () => {
+    const [row] = await sql<{ count: number }[]>`SELECT count(*)::int AS count FROM ledger WHERE kind = 1`;
+    return row!.count;
+  };
+  await until(async () => (await booked()) === spins, 'all spins are booked');
+  await booksHold(sql);
+});
+
+test('what another worker is due and does not take is given back, and taken after a while all the same', async () => {
+  const fences = async () => {
+    const rows = await sql<{ fence: bigint }[]>`SELECT fence FROM cells ORDER BY cell`;
+    return rows.map(({ fence }) => fence);
+  };
+  const before = await fences();
+  await sql`INSERT INTO workers (owner, alive_until) VALUES ('idle', now() + interval '1 hour')`;
+  const taken = async () => (await fences()).filter((fence, cell) => fence > before[cell]!).length;
+  await until(async () => (await taken()) === 8, 'half of the cells went through other hands');
+  await areShared([16]);
+});

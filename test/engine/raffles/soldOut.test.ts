@@ -1,0 +1,71 @@
+/** What a ticket is told once the last one is sold, by front ends that have and have not read that the raffle is closed. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freshStores } from '../../setup/freshStores.js';
+import type { TestPartner } from '../../support/client.js';
+import { constants, startService } from '../../support/service.js';
+import type { TestStores } from '../../support/stores.js';
+import { until } from '../../support/wait.js';
+
+type Service = Awaited<ReturnType<typeof startService>>;
+
+let stores: TestStores;
+let service: Service;
+let late: Service;
+let partner: TestPartner;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  service = await startService(stores, { CELLS: '1' });
+  late = await startService(stores, {
+    CELLS: '1',
+    ROLES: 'http',
+    ...constants({ catalogPollMs: 3_600_000 }),
+  });
+  partner = await service.newPartner();
+});
+
+afterAll(async () => {
+  await late?.stop();
+  await service?.stop();
+  await stores?.drop();
+});
+
+async function newRaffle(): Promise<number> {
+  const prizes = [{ prizeName: 'Mug', prizeTier: 1, valueUsd: 1, count: 1 }];
+  const terms = { displayName: 'R', ticketPriceUsd: 0.5, poolSize: 3, prizes };
+  const path = `/partners/${partner.partnerId}/raffles`;
+  const { body, text, status } = await service.operator('POST', path, {
+    ...terms,
+    configName: `R_${raffles++}`,
+  });
+  expect(status, text).toBe(201);
+  const gameId = Number(body.gameConfigId);
+  const state = async () => (await service.operator('GET', `/games/${gameId}`)).body.status;
+  await until(async () => (await state()) === 'ACTIVE', 'the raffle is open');
+  return gameId;
+}
+let raffles = 0;
+
+const buy = async (gameId: number, at: Service, more: object = {}): Promise<unknown> => {
+  const ticket = { gameId, playerId: 'alice', wagerUsd: 0.5, ...more };
+  const { status, body } = await at.spin<{ errorCode?: string }>(partner.key, ticket);
+  return body.errorCode ?? status;
+};
+
+test.each([
+  ['wager', { wagerUsd: 0.25 }, 'KS-4103'],
+  ['player', {}, 'KS-4115'],
+])('it is closed before the %s is wrong', async (_, wrong, denial) => {
+  const gameId = await newRaffle();
+  // Of a player who is blocked, unless the wager is what is wrong.
+  const playerId = `p-${gameId}`;
+  const wrongTicket = 'wagerUsd' in wrong ? wrong : { playerId };
+  expect(await buy(gameId, late)).toBe(200);
+  expect(await buy(gameId, service, { playerId })).toBe(200);
+  const path = `/partners/${partner.partnerId}/players/${playerId}`;
+  const blocked = await service.operator('PATCH', path, { status: 'BLOCKED', reason: 'test' });
+  expect(blocked.status, blocked.text).toBe(200);
+  expect(await buy(gameId, late, wrongTicket)).toBe(denial);
+  expect(await buy(gameId, service)).toBe(200);
+  for (const at of [late, service]) expect(await buy(gameId, at, wrongTicket)).toBe('KS-4218');
+});

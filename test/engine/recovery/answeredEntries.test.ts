@@ -1,0 +1,130 @@
+/** Redis comes back with an older copy of its epoch, and the front ends forget what they answered: nothing that was shown is dealt again. */
+import postgres from 'postgres';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Client, TestPartner } from '../../support/client.js';
+import { openNodes } from '../../support/redis.js';
+import { environment, spawnService, startService } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import { type OwnStores, ownStores } from '../../support/stores.js';
+import { until } from '../../support/wait.js';
+
+const SPINS = 30;
+const ends: (() => Promise<unknown>)[] = [];
+let stores: OwnStores;
+let sql: postgres.Sql<{ bigint: bigint }>;
+let partner: TestPartner;
+let gameId: number;
+
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+
+/** A worker that has loaded blocks and booked ten spins, and is stopped: from now on only Redis has what is dealt. */
+beforeEach(async () => {
+  stores = await ownStores();
+  ends.push(() => stores.drop());
+  sql = postgres(stores.databaseUrl, { max: 2, types: { bigint: postgres.BigInt }, onnotice: () => {} });
+  ends.push(() => sql.end());
+  const both = await startService(stores, { CELLS: '1' });
+  partner = await both.newPartner({ openingBalanceUsd: 50 });
+  gameId = await both.newGame(partner.key, parSheet('classic-3-reel'));
+  await play(both, 'before', 10);
+  await until(async () => (await sql`SELECT 1 FROM ledger WHERE kind = 1`).length === 10, 'all is booked');
+  await both.stop();
+  await stores.copyRedis();
+});
+
+async function play(client: Client, name: string, count: number): Promise<void> {
+  for (let i = 0; i < count; i++) {
+    const body = { gameId, playerId: 'p', wagerUsd: 0.25, requestId: `${name}-${i}` };
+    const answer = await client.spin(partner.key, body);
+    expect(answer.status, answer.text).toBe(200);
+  }
+}
+
+/** A front end; the cell can be dealt from, and what is dealt is booked nowhere. */
+async function frontEnd(): Promise<Awaited<ReturnType<typeof startService>>> {
+  const front = await startService(stores, { ROLES: 'http', CELLS: '1' });
+  ends.push(() => front.stop());
+  return front;
+}
+
+async function putOlderCopyBack(): Promise<void> {
+  await stores.redis.stop();
+  await stores.restoreRedis();
+  await stores.redis.start();
+}
+
+const noted = async (): Promise<bigint> =>
+  (await sql<{ entry_id: bigint }[]>`SELECT entry_id FROM answered_entries`)[0]?.entry_id ?? 0n;
+const firstIndexOf = async (requestId: string): Promise<bigint> =>
+  (await sql<{ at: bigint }[]>`SELECT outcome_index AS at FROM ledger WHERE request_id = ${requestId}`)[0]!
+    .at;
+
+/** What is dealt from now on lies above everything that was leased when the spins were shown. */
+async function expectDealtAbove(client: Client, leased: bigint): Promise<void> {
+  await until(async () => (await client.request('GET', '/readyz')).status === 200, 'the service is ready');
+  // The blocks of a cell that was rebuilt are made anew.
+  const spin = { gameId, playerId: 'p', wagerUsd: 0.25, requestId: 'after-0' };
+  await until(async () => (await client.spin(partner.key, spin)).status === 200, 'a spin is dealt again');
+  const isBooked = async (): Promise<boolean> =>
+    (await sql`SELECT 1 FROM ledger WHERE request_id = 'after-0'`).length === 1;
+  await until(isBooked, 'the new spin is booked');
+  expect(await firstIndexOf('after-0')).toBeGreaterThanOrEqual(leased);
+  const recoveries = await sql`SELECT reason FROM recoveries`;
+  expect([...recoveries]).toEqual([{ reason: expect.stringContaining('entries that were answered') }]);
+}
+
+const leasedNow = async (): Promise<bigint> =>
+  (await sql<{ end: bigint }[]>`SELECT max(to_index) AS end FROM blocks`)[0]!.end;
+
+test.each(['stopped', 'killed'] as const)(
+  'after front ends that were %s the worker rebuilds the cell',
+  async (how) => {
+    const front = await spawnService(environment(stores, { ROLES: 'http', CELLS: '1' }));
+    ends.push(() => front.end('SIGKILL'));
+    await play(front.client, 'shown', SPINS);
+    const leased = await leasedNow();
+    if (how === 'stopped') {
+      await front.end('SIGTERM');
+    } else {
+      // A second may pass: what is killed before is bounded by that.
+      const newest = await newestEntry();
+      await until(async () => (await noted()) >= newest, 'what was answered is noted');
+      await front.end('SIGKILL');
+    }
+    await putOlderCopyBack();
+    const service = await startService(stores, { CELLS: '1' });
+    ends.push(() => service.stop());
+    await expectDealtAbove(service, leased);
+  },
+);
+
+test('a front end that lives has the cell rebuilt, and its lost spins are known by name', async () => {
+  const front = await frontEnd();
+  await play(front, 'shown', SPINS);
+  const leased = await leasedNow();
+  await until(async () => (await noted()) > 0n, 'what was answered is noted');
+  await putOlderCopyBack();
+  // As if it had been answered after the last note.
+  await sql`DELETE FROM answered_entries`;
+  const worker = await startService(stores, { ROLES: 'worker', CELLS: '1' });
+  ends.push(() => worker.stop());
+  await until(async () => {
+    const answer = await front.spin(partner.key, { gameId, playerId: 'p', wagerUsd: 0.25 });
+    return answer.status === 200;
+  }, 'spins are dealt again');
+  await expectDealtAbove(front, leased);
+  const lost = async (): Promise<number> => (await sql`SELECT 1 FROM lost_spins`).length;
+  await until(async () => (await lost()) === SPINS, 'the lost spins are written down');
+});
+
+/** The entry of the last spin that was shown, as Redis has it. */
+async function newestEntry(): Promise<bigint> {
+  const open = await openNodes(stores.redisUrl);
+  try {
+    return await open.nodes.cell(0).newestInOutbox();
+  } finally {
+    open.close();
+  }
+}

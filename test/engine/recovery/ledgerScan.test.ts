@@ -1,0 +1,122 @@
+/** Cells that are rebuilt together read the ledger once, and none of them holds up or ends another's reading. */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { entryCell, firstIdAt } from '../../../src/domain/entryId.js';
+import { LedgerScan } from '../../../src/engine/recovery/ledgerScan.js';
+import { RECOVERED } from '../../../src/engine/recovery/recoveries.store.js';
+import { connectPostgres, type Sql } from '../../../src/postgres/client.js';
+import { freshStores } from '../../setup/freshStores.js';
+import { startService } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import type { TestStores } from '../../support/stores.js';
+import { until } from '../../support/wait.js';
+
+const CELLS = 4;
+const SPINS = 5;
+const FROM = firstIdAt(0);
+
+let stores: TestStores;
+let service: Awaited<ReturnType<typeof startService>>;
+let sql: Sql;
+/** Transactions that were begun: a scan is one. */
+let scans = 0;
+let counted: Sql;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  service = await startService(stores, { CELLS: String(CELLS) });
+  sql = connectPostgres(stores.databaseUrl, { max: 4, name: 'test', onError: () => {} });
+  counted = Object.assign(
+    ((text: TemplateStringsArray, ...values: unknown[]) => sql(text, ...values)) as Sql,
+    {
+      ...sql,
+      begin: <T>(run: Parameters<Sql['begin']>[0], mode?: string) => {
+        scans++;
+        return sql.begin(run, mode) as Promise<T>;
+      },
+    },
+  );
+  const cells = new Set<number>();
+  while (cells.size < CELLS) {
+    const { partnerId, key } = await service.newPartner();
+    const [row] = await sql<{ cell: number }[]>`SELECT cell FROM partners WHERE partner_id = ${partnerId}`;
+    if (cells.has(row!.cell)) continue;
+    cells.add(row!.cell);
+    const gameId = await service.newGame(key, parSheet('classic-3-reel'));
+    for (let i = 0; i < SPINS; i++)
+      expect((await service.spin(key, { gameId, playerId: 'p', wagerUsd: 0.25 })).status).toBe(200);
+  }
+  // An opening and its spins for each player.
+  const rows = async () => (await sql`SELECT 1 FROM ledger`).length;
+  await until(async () => (await rows()) === CELLS * (SPINS + 1), 'all is booked');
+});
+afterAll(async () => {
+  await service?.stop();
+  await sql?.end();
+  await stores?.drop();
+});
+beforeEach(() => {
+  scans = 0;
+});
+
+const all = Array.from({ length: CELLS }, (_, cell) => cell);
+const nothing = async (): Promise<void> => {};
+/** Reads a cell, and gives how many rows came and of which cells. */
+async function read(
+  scan: LedgerScan,
+  cell: number,
+  onRow: () => void = () => {},
+): Promise<[number, number[]]> {
+  const cells = new Set<number>();
+  let rows = 0;
+  await scan.read(
+    cell,
+    FROM,
+    (row) => {
+      cells.add(entryCell(row.big(RECOVERED.id)));
+      rows++;
+      onRow();
+    },
+    nothing,
+  );
+  return [rows, [...cells]];
+}
+
+test('all cells that have begun are read by one scan, each gets its own rows, whoever comes last', async () => {
+  const scan = new LedgerScan(counted);
+  for (const cell of all) scan.begin(cell);
+  const first = all.slice(1).map((cell) => read(scan, cell));
+  expect(scans).toBe(0);
+  const results = await Promise.all([read(scan, 0), ...first]);
+  expect(results).toEqual(all.map((cell) => [SPINS + 1, [cell]]));
+  expect(scans).toBe(1);
+});
+
+test('a cell that turns out to need nothing is not waited for', async () => {
+  const scan = new LedgerScan(counted);
+  for (const cell of all) scan.begin(cell);
+  const reading = read(scan, 2);
+  for (const cell of [0, 1, 3]) scan.end(cell);
+  expect(await reading).toEqual([SPINS + 1, [2]]);
+  expect(scans).toBe(1);
+});
+
+test('a reader that fails ends nobody else’s reading', async () => {
+  const scan = new LedgerScan(counted);
+  for (const cell of all) scan.begin(cell);
+  const fail = (): void => {
+    throw new Error('a row of another form');
+  };
+  const results = await Promise.allSettled(
+    all.map((cell) => read(scan, cell, cell === 1 ? fail : undefined)),
+  );
+  expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'fulfilled']);
+  expect(scans).toBe(1);
+});
+
+test('a cell that has begun and hangs holds the others up for a bounded time', async () => {
+  const scan = new LedgerScan(counted);
+  for (const cell of all) scan.begin(cell);
+  const results = await Promise.all([1, 2, 3].map((cell) => read(scan, cell)));
+  expect(results).toEqual([1, 2, 3].map((cell) => [SPINS + 1, [cell]]));
+  expect(scans).toBe(1);
+});

@@ -1,0 +1,92 @@
+/** Files that several processes write: one that was paused in the middle puts nothing older over what others wrote meanwhile. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync, utimesSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { OtherHistoryError, type Position, PositionFile } from '../../../src/engine/recovery/positionFile.js';
+import { replaceFile } from '../../../src/platform/files.js';
+import { ROOT } from '../../support/root.js';
+import { until } from '../../support/wait.js';
+
+/** Stops itself at its first call of a function: where it has read what is there, or is about to put its file in place. */
+const WRITER = `
+  import fs from 'node:fs/promises';
+  import { syncBuiltinESMExports } from 'node:module';
+  const [, module, path, position, where] = process.argv;
+  const any = await fs.open('/dev/null');
+  const functions = where === 'rename' ? fs : Object.getPrototypeOf(any);
+  const called = functions[where];
+  let stops = 1;
+  functions[where] = function (...given) {
+    if (stops-- > 0) process.kill(process.pid, 'SIGSTOP');
+    return called.apply(this, given);
+  };
+  syncBuiltinESMExports();
+  await any.close();
+  const { PositionFile } = await import(module);
+  await new PositionFile(path).write(() => JSON.parse(position));
+`;
+
+let folder: string;
+let path: string;
+let child: ChildProcess | undefined;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'spindle-paused-'));
+  path = join(folder, 'position.json');
+});
+afterEach(async () => {
+  child?.kill('SIGKILL');
+  await rm(folder, { recursive: true, force: true });
+});
+
+const positionAt = (bookedId: string, more: Partial<Position> = {}): Position => ({
+  id: 'one',
+  dataset: 'd',
+  writtenAt: '2026-11-26T00:00:00.000Z',
+  leases: { 7: Number(bookedId) },
+  postgres: { systemIdentifier: 's', timeline: 1, databaseOid: '1', database: 'd' } as never,
+  cells: { 0: { epoch: '1', bookedId, newestId: bookedId } },
+  ...more,
+});
+const kept = (): Position => JSON.parse(readFileSync(path, 'utf8')) as Position;
+const stateOf = (pid: number): string => /\) (\w)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))![1]!;
+
+test.skipIf(process.platform !== 'linux').each(['writeFile', 'rename'])(
+  'a process that is paused before %s for longer than its lock lasts puts no older position over a newer one',
+  async (where) => {
+    await new PositionFile(path).write(() => positionAt('10'));
+    const module = pathToFileURL(join(ROOT, 'dist/src/engine/recovery/positionFile.js')).href;
+    const args = ['--input-type=module', '-e', WRITER, module, path, JSON.stringify(positionAt('20')), where];
+    child = spawn(process.execPath, args, { stdio: ['ignore', 'inherit', 'inherit'] });
+    const ended = once(child, 'exit');
+    await until(() => stateOf(child!.pid!) === 'T', 'the writer is paused');
+    // Its lock is as old as one that another process takes.
+    const longAgo = Date.now() / 1000 - 60;
+    utimesSync(`${path}.lock`, longAgo, longAgo);
+    await new PositionFile(path).write(() => positionAt('30'));
+    child.kill('SIGCONT');
+    expect(await ended).toEqual([0, null]);
+    expect(kept()).toMatchObject({ cells: { 0: { bookedId: '30' } }, leases: { 7: 30 } });
+    expect(existsSync(`${path}.lock`)).toBe(false);
+  },
+);
+
+test('a position of a history that was replaced after a restore is refused', async () => {
+  const file = new PositionFile(path);
+  await file.write(() => positionAt('10'));
+  await file.write(() => positionAt('5', { id: 'two' }), 'one');
+  await expect(new PositionFile(path).write(() => positionAt('20'))).rejects.toThrow(OtherHistoryError);
+  expect(kept()).toMatchObject({ id: 'two', leases: { 7: 5 } });
+});
+
+test('writers at the same time lose nothing', async () => {
+  const add = (_: unknown, i: number) =>
+    replaceFile(path, (now) => JSON.stringify([...JSON.parse(String(now ?? '[]')), i]));
+  for (let round = 0; round < 5; round++) await Promise.all(Array.from({ length: 3 }, add));
+  expect(kept()).toHaveLength(15);
+});

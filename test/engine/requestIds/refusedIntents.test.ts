@@ -1,0 +1,51 @@
+/** What Redis keeps of intents that were refused: the highest number, and nothing of each. */
+import type { Redis } from 'ioredis';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freshStores } from '../../setup/freshStores.js';
+import { auditFindings } from '../../support/communal.js';
+import { rawRedis } from '../../support/redis.js';
+import { startService } from '../../support/service.js';
+import type { TestStores } from '../../support/stores.js';
+import { until } from '../../support/wait.js';
+
+let stores: TestStores;
+let service: Awaited<ReturnType<typeof startService>>;
+let redis: Redis;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  redis = rawRedis(stores.redisUrl);
+  service = await startService(stores, { CELLS: '1', REQUEST_ID_WINDOW_S: '1' });
+});
+
+afterAll(async () => {
+  redis?.disconnect();
+  await service?.stop();
+  await stores?.drop();
+});
+
+test('adjustments that were refused take one number in Redis, however many there are, and bind nothing', async () => {
+  const { partnerId } = await service.newPartner({ balanceMode: 'enforce', openingBalanceUsd: 0 });
+  const adjust = async (amountUsd: number, requestId: string): Promise<unknown> => {
+    const path = `/partners/${partnerId}/players/p/adjustments`;
+    const { status, body } = await service.operator('POST', path, { amountUsd, reason: 'test', requestId });
+    return body.errorCode ?? status;
+  };
+  const ids = () => redis.keys('{c0}:idem:*');
+  const refusedTo = async () => Number(await redis.hget('{c0}:cell', 'refusedAdjustment'));
+
+  for (let i = 0; i < 20; i++) expect(await adjust(-1, `refused-${i}`)).toBe('KS-4225');
+  expect(await ids()).toEqual([]);
+  const fields = await redis.hlen('{c0}:cell');
+  const before = await refusedTo();
+  expect(await adjust(-1, 'refused-0')).toBe('KS-4225');
+  expect(await refusedTo()).toBeGreaterThan(before);
+  expect(await redis.hlen('{c0}:cell')).toBe(fields);
+
+  // What was refused is free, and the cell goes on.
+  expect(await adjust(1, 'credit')).toBe(200);
+  expect(await adjust(-1, 'refused-0')).toBe(200);
+  expect(await adjust(-1, 'refused-0')).toBe(200);
+  await until(async () => (await ids()).length === 0, 'the request ids are released');
+  expect(await auditFindings(stores)).toEqual([]);
+});

@@ -1,0 +1,151 @@
+/** Neighbouring versions on the same stores: who runs, what is written, and who is refused. */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Redis } from 'ioredis';
+import postgres from 'postgres';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { FORMATS } from '../../../src/domain/formats.js';
+import { readDealtMessage } from '../../../src/engine/redis/announcements.js';
+import { cellKey, gamesKey } from '../../../src/engine/redis/keys.js';
+import { readGame } from '../../../src/engine/redis/records.js';
+import { finishUpgrade, registerProcess } from '../../../src/engine/upgrade/processes.store.js';
+import { connectPostgres, type Sql } from '../../../src/postgres/client.js';
+import { freshStores } from '../../setup/freshStores.js';
+import { rawRedis } from '../../support/redis.js';
+import { ROOT } from '../../support/root.js';
+import { type LoggedService, startLogged, startService } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import type { TestStores } from '../../support/stores.js';
+import { until } from '../../support/wait.js';
+
+const NEXT = FORMATS.newest + 1;
+const NEWER = {
+  processId: '00000000-0000-4000-8000-000000000001',
+  version: '99.0.0',
+  roles: 'worker',
+  host: 'elsewhere',
+  formats: { oldest: FORMATS.newest, newest: NEXT },
+};
+
+let stores: TestStores;
+let redis: Redis;
+let books: postgres.Sql;
+let sql: Sql;
+let service: LoggedService;
+beforeAll(async () => {
+  stores = await freshStores();
+  redis = rawRedis(stores.redisUrl);
+  books = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
+  sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'upgrade test', onError: () => {} });
+  // Only the installation says which format is written.
+  await books`ALTER TABLE installation ALTER COLUMN format SET DEFAULT 0`;
+  service = await startLogged(stores, { CELLS: '1', SPIN_DEADLINE_MS: '2000' });
+});
+afterAll(async () => {
+  await service?.running.stop();
+  await sql.end();
+  await books.end();
+  redis.disconnect();
+  await stores.drop();
+});
+
+const spindle = (...args: string[]) =>
+  promisify(execFile)(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), ...args], {
+    env: { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl },
+  }).then(
+    ({ stdout }) => ({ status: 0, out: stdout }),
+    ({ code, stdout, stderr }) => ({ status: code as number, out: `${stdout}${stderr}` }),
+  );
+const format = async (): Promise<number> => (await books`SELECT format FROM installation`)[0]!.format;
+/** What a cell may hold. */
+const cellFormat = async (): Promise<number> => Number((await redis.hget(cellKey(0), 'format')) ?? 1);
+
+test('a fresh database and its cells are at the newest format', async () => {
+  expect(await format()).toBe(FORMATS.newest);
+  expect(await cellFormat()).toBe(FORMATS.newest);
+});
+
+test('no upgrade of a fresh database is open: the command lists who runs, and there is nothing to finish', async () => {
+  const { status, out } = await spindle('upgrade', 'status', '--json');
+  expect(status).toBe(0);
+  const { version } = JSON.parse((await spindle('version', '--json')).out);
+  expect(JSON.parse(out)).toMatchObject({
+    format: FORMATS.newest,
+    isOpen: false,
+    blockedBy: [],
+    processes: [{ version, roles: 'http,worker', formats: FORMATS }],
+  });
+  expect((await spindle('upgrade', 'finish', '--yes')).status).toBe(0);
+  expect((await spindle('upgrade', 'status')).out).toContain('there is nothing to finish');
+});
+
+test('a message with a further member is understood, and one that lacks a member is left out', () => {
+  expect(readDealtMessage('3 token 7 4096 more')).toEqual({
+    cell: 3,
+    token: 'token',
+    gameId: 7,
+    nextIndex: 4096,
+  });
+  for (const message of ['3 token 7', '3 token  4096', '3 token 7 x', ''])
+    expect(() => readDealtMessage(message)).toThrow(RangeError);
+});
+
+test('an upgrade is not finished while a process runs that does not read the new format', async () => {
+  await registerProcess(sql, NEWER, () => {});
+  const against = await finishUpgrade(sql, 'operator', NEXT);
+  expect(against.map(({ formats }) => formats)).toEqual([FORMATS]);
+  expect(await format()).toBe(FORMATS.newest);
+});
+
+test('a process deals nothing while a format that it does not read is on record, before any cell bears it', async () => {
+  const { key, partnerId } = await service.newPartner();
+  const gameId = await service.newGame(key, parSheet('classic-3-reel'));
+  const spin = () => service.spin(key, { gameId, playerId: 'p', wagerUsd: 0.25 });
+  await until(async () => (await spin()).status === 200, 'the game deals');
+  await books`UPDATE installation SET format = ${NEXT}`;
+  const refused = { errorCode: 'KS-5002' };
+  await until(async () => (await spin()).body.errorCode === 'KS-5002', 'nothing is dealt');
+  // By the queue in Redis: spins that were dealt before may still be on their way to the ledger.
+  const dealt = async () => readGame((await redis.hgetBuffer(gamesKey(0), String(gameId)))!).nextIndex;
+  const before = await dealt();
+  for (let i = 0; i < 3; i++) expect((await spin()).body).toMatchObject(refused);
+  const adjusted = await service.operator('POST', `/partners/${partnerId}/players/p/adjustments`, {
+    amountUsd: 1,
+    reason: 'goodwill',
+    requestId: 'held',
+  });
+  expect(adjusted.body).toMatchObject(refused);
+  expect(await dealt()).toEqual(before);
+  await books`UPDATE installation SET format = ${FORMATS.newest}`;
+  await until(async () => (await spin()).status === 200, 'it deals again');
+});
+
+test('a process that was away while the upgrade was finished deals nothing and says why; the older version is not started, nor its commands', async () => {
+  const { key } = await service.newPartner();
+  const gameId = await service.newGame(key, parSheet('classic-3-reel'));
+  const spin = () => service.spin(key, { gameId, playerId: 'p', wagerUsd: 0.25 });
+  await until(async () => (await spin()).status === 200, 'the game deals');
+  // As if it had been silent for long.
+  await books`UPDATE processes SET seen_at = now() - interval '1 hour' WHERE process_id <> ${NEWER.processId}::uuid`;
+  expect(await finishUpgrade(sql, 'operator', NEXT)).toEqual([]);
+  // As the newer worker does it.
+  await redis.hset(cellKey(0), 'format', NEXT);
+  expect((await spin()).body).toMatchObject({ errorCode: 'KS-5002' });
+  const reason = `This version reads data up to format ${FORMATS.newest}, and these are in format ${NEXT}`;
+  const ready = async () => (await service.request('GET', '/readyz')).text;
+  await until(async () => (await ready()).includes(reason), 'it is not ready');
+  expect(service.lines.map(({ msg }) => msg)).toContain(
+    'this version does not read what is written; it deals nothing',
+  );
+  await expect(startService(stores)).rejects.toThrow(reason);
+  expect((await spindle('audit')).out).toContain(reason);
+  expect((await spindle('upgrade', 'status')).out).toContain('This program is older than what is written');
+  const { body } = await service.operator<{ entries: { action: string }[] }>('GET', '/audit-log?limit=5');
+  expect(body.entries.map(({ action }) => action)).toContain('upgrade.finish');
+  // Back, for those who come after.
+  await books`UPDATE installation SET format = ${FORMATS.newest}`;
+  await redis.hset(cellKey(0), 'format', FORMATS.newest);
+  await until(async () => (await ready()).includes('"ready"'), 'it is ready again');
+  await until(async () => (await spin()).status === 200, 'it deals again');
+});

@@ -1,0 +1,220 @@
+import { describe, expect, test } from 'vitest';
+import { PeriodicService } from '../../../src/platform/runtime/periodicService.js';
+import { closing, HEALTHY, type Service, unhealthy } from '../../../src/platform/runtime/service.js';
+import { ServiceGroup } from '../../../src/platform/runtime/serviceGroup.js';
+
+/** Keeps what is logged. */
+function memoryLog() {
+  const lines: { service?: string; err?: Error; msg: string }[] = [];
+  return {
+    lines,
+    error: (fields: object, msg: string): void => void lines.push({ ...fields, msg }),
+  };
+}
+
+/** Services that write down what is done to them. */
+function recorder() {
+  const done: string[] = [];
+  const service = (name: string, more: Partial<Service> = {}): Service => ({
+    name,
+    start: async () => void done.push(`start ${name}`),
+    stop: async () => void done.push(`stop ${name}`),
+    health: () => HEALTHY,
+    ...more,
+  });
+  return { done, service };
+}
+
+const failing = async (): Promise<never> => {
+  throw new Error('broken');
+};
+const never = (): Promise<void> => new Promise(() => {});
+
+describe('a group of services', () => {
+  test('starts in order and stops in reverse order', async () => {
+    const { done, service } = recorder();
+    const group = new ServiceGroup('group', memoryLog(), [service('a'), service('b')]);
+    await group.start();
+    await group.add(service('c'));
+    await group.stop();
+    expect(done).toEqual(['start a', 'start b', 'start c', 'stop c', 'stop b', 'stop a']);
+  });
+
+  test('logs a stop that fails and stops the others', async () => {
+    const { done, service } = recorder();
+    const log = memoryLog();
+    const group = new ServiceGroup('group', log, [
+      service('a'),
+      service('b', { stop: failing }),
+      service('c'),
+    ]);
+    await group.start();
+    await group.stop();
+    expect(done.slice(3)).toEqual(['stop c', 'stop a']);
+    expect(log.lines).toMatchObject([{ service: 'b', err: { message: 'broken' } }]);
+  });
+
+  test('names what its stop waits for, of a group within what that waits for', async () => {
+    const { service } = recorder();
+    let release = (): void => {};
+    const slow = service('slow', {
+      stop: () =>
+        new Promise((resolve) => {
+          release = resolve;
+        }),
+    });
+    const within = new ServiceGroup('within', memoryLog(), [service('a'), slow]);
+    const group = new ServiceGroup('group', memoryLog(), [service('b'), within]);
+    await group.start();
+    expect(group.waitsFor).toEqual([]);
+    const stopped = group.stop();
+    await new Promise(setImmediate);
+    expect(group.waitsFor).toEqual(['slow']);
+    release();
+    await stopped;
+    expect(group.waitsFor).toEqual([]);
+  });
+
+  test('goes on without a service that does not stop in its time', async () => {
+    const { done, service } = recorder();
+    const log = memoryLog();
+    const hanging = service('b', { stop: never, stopTimeoutMs: 5 });
+    const group = new ServiceGroup('group', log, [service('a'), hanging]);
+    await group.start();
+    await group.stop();
+    expect(done.at(-1)).toBe('stop a');
+    expect(log.lines).toMatchObject([{ service: 'b', err: { name: 'TimeoutError' } }]);
+  });
+
+  test('of which one cannot start stops that one and all before it, and tells why', async () => {
+    const { done, service } = recorder();
+    const group = new ServiceGroup('group', memoryLog(), [
+      service('a'),
+      service('b', { start: failing }),
+      service('c'),
+    ]);
+    await expect(group.start()).rejects.toThrow('broken');
+    expect(done).toEqual(['start a', 'stop b', 'stop a']);
+    await group.stop();
+    expect(done.length).toBe(3);
+  });
+
+  test('within another is stopped as one service, with the time that its services need', async () => {
+    const { done, service } = recorder();
+    const log = memoryLog();
+    const timed = (name: string, stopTimeoutMs: number) => service(name, { stopTimeoutMs });
+    const writers = new ServiceGroup('writers', log, [timed('a', 30), timed('b', 40)]);
+    const jobs = new ServiceGroup('jobs', log, [timed('c', 50), timed('d', 20)], 'together');
+    const both = new ServiceGroup('both', log, [writers, jobs]);
+    expect([writers, jobs, both].map(({ stopTimeoutMs }) => stopTimeoutMs)).toEqual([70, 50, 120]);
+    await both.start();
+    await both.stop();
+    expect(done).toEqual(
+      ['a', 'b', 'c', 'd']
+        .map((name) => `start ${name}`)
+        .concat(['d', 'c', 'b', 'a'].map((name) => `stop ${name}`)),
+    );
+  });
+
+  test('that stops together waits for no service before it stops the next', async () => {
+    const { done, service } = recorder();
+    let release = (): void => {};
+    const slow = service('slow', { stop: () => new Promise((resolve) => (release = resolve)) });
+    const group = new ServiceGroup('group', memoryLog(), [service('a'), slow], 'together');
+    await group.start();
+    const stopped = group.stop();
+    await Promise.resolve();
+    await Promise.resolve();
+    expect(done.at(-1)).toBe('stop a');
+    release();
+    await stopped;
+  });
+
+  test('that is stopped twice stops its services once, and both calls wait for the end', async () => {
+    let closed = 0;
+    const group = new ServiceGroup('group', memoryLog(), [closing('a', () => closed++)]);
+    await group.start();
+    await Promise.all([group.stop(), group.stop()]);
+    expect(closed).toBe(1);
+  });
+
+  test('is as healthy as each of its services, and names those that are not', async () => {
+    const { service } = recorder();
+    let health = HEALTHY;
+    const group = new ServiceGroup('group', memoryLog(), [
+      service('a'),
+      service('b', { health: () => health }),
+    ]);
+    await group.start();
+    expect(group.health()).toEqual(HEALTHY);
+    health = unhealthy('Postgres does not answer');
+    expect(group.health()).toEqual({ isHealthy: false, problem: 'b: Postgres does not answer' });
+  });
+});
+
+/** A periodic service whose turns the test ends. */
+class Turns extends PeriodicService {
+  readonly name = 'turns';
+  readonly failures: unknown[] = [];
+  begun = 0;
+  ends: { done: () => void; fail: (error: Error) => void }[] = [];
+
+  takeOne(): Promise<void> {
+    return this.takeTurn();
+  }
+  protected turn(): Promise<void> {
+    this.begun++;
+    return new Promise((done, fail) => this.ends.push({ done, fail }));
+  }
+  protected onTurnFailed(error: unknown): void {
+    this.failures.push(error);
+  }
+}
+
+const HOURLY = { everyMs: 3_600_000, firstAfterMs: 3_600_000 };
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+describe('a periodic service', () => {
+  test('never takes two turns at a time', async () => {
+    const turns = new Turns(HOURLY);
+    const both = Promise.all([turns.takeOne(), turns.takeOne()]);
+    await settled();
+    expect(turns.begun).toBe(1);
+    turns.ends[0]!.done();
+    await settled();
+    expect(turns.begun).toBe(2);
+    turns.ends[1]!.done();
+    await both;
+  });
+
+  test('is unhealthy from a turn that fails to the next that succeeds', async () => {
+    const turns = new Turns(HOURLY);
+    const failed = turns.takeOne();
+    await settled();
+    turns.ends[0]!.fail(new Error('away'));
+    await failed;
+    expect(turns.failures).toEqual([new Error('away')]);
+    expect(turns.health()).toEqual(unhealthy('away'));
+    const succeeded = turns.takeOne();
+    await settled();
+    turns.ends[1]!.done();
+    await succeeded;
+    expect(turns.health()).toEqual(HEALTHY);
+  });
+
+  test('ends once the turn under way has ended, says nothing of it, and takes no other', async () => {
+    const turns = new Turns({ everyMs: 0, firstAfterMs: 0 });
+    await turns.start();
+    while (turns.begun === 0) await settled();
+    let hasStopped = false;
+    const stopped = turns.stop().then(() => {
+      hasStopped = true;
+    });
+    await settled();
+    expect(hasStopped).toBe(false);
+    turns.ends[0]!.fail(new Error('The connection is closed'));
+    await stopped;
+    await turns.takeOne();
+    expect([turns.begun, turns.failures]).toEqual([1, []]);
+  });
+});

@@ -1,0 +1,277 @@
+/**
+ * The worker is ended by SIGKILL at each step of a block on its way into the log and out of it, while slots, tickets and rounds are
+ * played: a checkpoint that was fetched before a spin covers it. 10,000 of them with `npm run test:scale`.
+ */
+import postgres from 'postgres';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Failpoint } from '../../../src/platform/failpoints.js';
+import { examine } from '../../../verifier/verify.mjs';
+import { freshStores } from '../../setup/freshStores.js';
+import { auditFindings } from '../../support/communal.js';
+import { IS_WHOLE } from '../../support/root.js';
+import { deal, registerTable } from '../../support/rounds.js';
+import { environment, spawnService, startService } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import type { TestStores } from '../../support/stores.js';
+import { until } from '../../support/wait.js';
+
+/** What is dealt in all, and at once behind one checkpoint. */
+const WANTED = IS_WHOLE ? 10_000 : 300;
+const AT_ONCE = 10;
+/** Of proofs that are asked for and verified. */
+const PROVING = 8;
+/** What a game may answer that has nothing to deal yet, or whose worker is dead. */
+const NOT_NOW = ['KS-4203', 'KS-5002', 'KS-5004', 'KS-5012', 'KS-4110'];
+
+/** The times that a worker comes to a step before it dies there: others of the three games are loaded then, or not. */
+const KILLS: readonly Failpoint[] = [
+  'block.leased',
+  'block.appended',
+  'block.signed',
+  'block.published',
+  'block.loaded',
+];
+const TIMES = IS_WHOLE ? [1, 2, 3] : [1];
+
+interface Dealt {
+  /** Of its proof. */
+  readonly path: string;
+  readonly answer: unknown;
+  /** Sheet, prize table or rules. */
+  readonly math: Readonly<Record<string, unknown>>;
+  /** The checkpoint that was fetched before. */
+  readonly seen: string;
+}
+
+interface Kind {
+  /** A new game, which has no outcomes yet. */
+  make(name: string): Promise<number>;
+  /** @returns the answer, and the path of its proof; undefined: nothing was dealt */
+  play(gameId: number, name: string): Promise<Omit<Dealt, 'seen'> | undefined>;
+}
+
+let stores: TestStores;
+let sql: postgres.Sql;
+let front: Awaited<ReturnType<typeof startService>>;
+let partner: { key: string; partnerId: number };
+let sheetId: number;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  sql = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
+  // The first worker begins the log.
+  const first = await worker();
+  front = await startService(stores, { ROLES: 'http' });
+  partner = await front.newPartner({ openingBalanceUsd: 10_000 });
+  sheetId = await front.api.addSheet(partner.key, SHEET);
+  await first.stop();
+});
+afterAll(async () => {
+  await front?.stop();
+  await sql?.end();
+  await stores?.drop();
+});
+
+const worker = () => startService(stores, { ROLES: 'worker' });
+const endLeases = () => sql`UPDATE cells SET lease_until = '-infinity'`;
+
+const checkpoint = async (): Promise<string> => {
+  const { status, text } = await front.request('GET', '/log/checkpoint');
+  expect(status, text).toBe(200);
+  return text;
+};
+const tiles = new Map<string, Promise<Uint8Array>>();
+const readTile = (path: string): Promise<Uint8Array> => {
+  const read = async () => new Uint8Array(await (await fetch(`${front.base}/log/${path}`)).arrayBuffer());
+  if (!tiles.has(path)) tiles.set(path, read());
+  return tiles.get(path)!;
+};
+
+/** What was answered to a spin or deal; undefined: that there is nothing to deal at the moment. */
+const dealtBy = <T>({ status, body, text }: { status: number; body: T; text: string }): T | undefined => {
+  if (status < 300) return body;
+  expect(NOT_NOW, text).toContain((body as { errorCode?: string }).errorCode);
+  return undefined;
+};
+const spun = async (gameId: number, playerId: string, wagerUsd: number, math: Dealt['math']) => {
+  const answer = dealtBy(await front.spin<{ spinId: string }>(partner.key, { gameId, playerId, wagerUsd }));
+  return answer && { answer, math, path: `/api/partner/v1/spins/${answer.spinId}/proof` };
+};
+const SHEET = parSheet('classic-3-reel');
+const TABLE = {
+  ticketPriceUsd: 1,
+  poolSize: 2 * WANTED,
+  prizes: [{ prizeName: 'Mug', prizeTier: 2, valueUsd: 1, count: WANTED }],
+};
+
+const KINDS: Readonly<Record<string, Kind>> = {
+  slot: {
+    make: (name) => front.api.addGame(partner.key, sheetId, name),
+    play: (gameId, name) => spun(gameId, name, 0.25, { sheet: SHEET }),
+  },
+  raffle: {
+    make: (name) => front.api.addRaffle(partner.partnerId, name, TABLE),
+    play: (gameId, name) => spun(gameId, name, 1, { table: TABLE }),
+  },
+  table: {
+    make: () => registerTable(front, partner.partnerId),
+    async play(gameId, name) {
+      const answer = dealtBy(await deal(front, partner.key, gameId, name));
+      if (answer === undefined) return undefined;
+      const path = `/api/play/blackjack/rounds/${answer.roundId}`;
+      const read = await front.request<{ table: { rules: unknown } }>('GET', path, { key: partner.key });
+      return { answer, math: { rules: read.body.table.rules }, path: `${path}/proof` };
+    },
+  },
+};
+
+/**
+ * Plays a game, so many at once behind each checkpoint, until enough are dealt. A new game has nothing to deal at first; its first
+ * block may be loaded between a checkpoint and a spin, so the first one is held against a checkpoint that is fetched after it.
+ */
+async function play({ play: one }: Kind, gameId: number, count: number): Promise<Dealt[]> {
+  const all: Dealt[] = [];
+  await until(async () => {
+    const first = await one(gameId, `p${gameId}`);
+    if (first !== undefined) all.push({ ...first, seen: await checkpoint() });
+    return first !== undefined;
+  }, 'something is dealt');
+  while (all.length < count) {
+    const seen = await checkpoint();
+    const dealt = Array.from({ length: AT_ONCE }, (_, i) => one(gameId, `p${gameId}-${all.length}-${i}`));
+    for (const each of await Promise.all(dealt)) if (each !== undefined) all.push({ ...each, seen });
+  }
+  return all;
+}
+
+/** A worker that kills itself where it comes to a step; then another one. @param slotId whose blocks bring it there */
+async function killAt(step: string, slotId: number) {
+  const doomed = await spawnService(environment(stores, { ROLES: 'worker', FAILPOINT: step })).catch(
+    // It may be dead before it says that it is ready.
+    (error: Error) => {
+      if (!error.message.includes('SIGKILL')) throw error;
+    },
+  );
+  try {
+    await until(async () => {
+      if (doomed === undefined || doomed.child.signalCode !== null) return true;
+      await front.operator('POST', `/games/${slotId}/blocks`, { count: 1 });
+      return false;
+    }, `the worker is dead at ${step}`);
+  } finally {
+    // Where it never came to the step.
+    doomed?.child.kill('SIGKILL');
+  }
+  await endLeases();
+  return worker();
+}
+
+/** That each proof holds, and that the checkpoint from before covers it. @returns what was proven */
+async function proveAll(dealt: readonly Dealt[]) {
+  const [{ vkeys }] = (await sql`SELECT vkeys FROM logs`) as unknown as [{ vkeys: string[] }];
+  const proofs: { gameId: number; outcome?: { nonce: string }; entry: string; salt: string }[] = [];
+  const left = [...dealt];
+  const prove = async (): Promise<void> => {
+    for (let next = left.pop(); next !== undefined; next = left.pop()) {
+      const { path, answer, math, seen } = next;
+      const proof = await front.request<(typeof proofs)[0]>('GET', path, { key: partner.key });
+      expect(proof.status, proof.text).toBe(200);
+      const options = { logKeys: vkeys, ...math, spin: answer, seen: [seen], readTile };
+      const { faults, since } = await examine(proof.body, options);
+      expect(faults, path).toEqual([]);
+      expect(since, `${proof.text}\nnot in\n${seen}`).toBeDefined();
+      proofs.push(proof.body);
+    }
+  };
+  await Promise.all(Array.from({ length: PROVING }, prove));
+  return proofs;
+}
+
+test(
+  'a checkpoint fetched before a spin, ticket or round covers it, wherever the worker is killed',
+  async () => {
+    const count = Math.ceil(WANTED / (KILLS.length * TIMES.length * Object.keys(KINDS).length));
+    const dealt: Dealt[] = [];
+    for (const times of TIMES) {
+      for (const step of KILLS) {
+        const games = new Map<string, number>();
+        for (const [name, kind] of Object.entries(KINDS))
+          games.set(name, await kind.make(`covered-${name}-${step.slice(6)}-${times}`));
+        const [next, ...played] = await Promise.all([
+          killAt(`${step}:${times}`, games.get('slot')!),
+          ...Object.entries(KINDS).map(([name, kind]) => play(kind, games.get(name)!, count)),
+        ]);
+        dealt.push(...played.flat());
+        await next.stop();
+      }
+    }
+    const last = await worker();
+    expect(dealt.length).toBeGreaterThanOrEqual(WANTED);
+    const proofs = await proveAll(dealt);
+    // What is secret of one tells nothing of another.
+    const nonces = proofs.flatMap(({ outcome }) => (outcome === undefined ? [] : [outcome.nonce]));
+    expect(new Set(nonces).size).toBe(nonces.length);
+    const salts = new Map(proofs.map(({ entry, salt }) => [entry, salt]));
+    expect(new Set(salts.values()).size).toBe(salts.size);
+    await last.stop();
+    expect(await auditFindings(stores)).toEqual([]);
+  },
+  IS_WHOLE ? 1_200_000 : undefined,
+);
+
+test('what a worker had leased when it was killed is loaded by no other before its checkpoint, and a raffle not opened', async () => {
+  const slotId = await KINDS.slot!.make('held-slot');
+  const first = await spawnService(environment(stores, { ROLES: 'worker' }));
+  const isOpen = async (): Promise<boolean> => {
+    const [row] = await sql`SELECT 1 FROM raffles WHERE game_id = ${raffleId} AND sealed_at IS NOT NULL`;
+    return row !== undefined;
+  };
+  let raffleId = 0;
+  const leased = async (gameId: number): Promise<number> =>
+    (await sql`SELECT 1 FROM log_entries WHERE game_id = ${gameId} AND kind <= 3`).length;
+  // The next worker reads it at once then, and makes what is asked for: nothing of it waits for a checkpoint that can't come. Nobody
+  // has spun, so no more is made than the reserve.
+  const isFull = async (): Promise<boolean> => {
+    const [row] = await sql<{ is_full: boolean }[]>`
+      SELECT count(*) > max(min_ready_blocks) AND bool_and(coalesce(log_index < (
+        SELECT max(size) FROM log_checkpoints WHERE published_at IS NOT NULL), false)) AS is_full
+      FROM log_entries JOIN games USING (game_id) JOIN partners USING (partner_id) WHERE game_id = ${slotId}`;
+    return row!.is_full;
+  };
+  await until(isFull, 'the reserve of the slot game is in the published log');
+  await sql.begin(async (tx) => {
+    await tx`SELECT 1 FROM logs FOR UPDATE`;
+    raffleId = await KINDS.raffle!.make('held-raffle');
+    await until(async () => (await leased(raffleId)) === 1, 'the pool waits for the log');
+    expect(await isOpen()).toBe(false);
+    first.child.kill('SIGKILL');
+    await first.ended;
+    // What it asked last may still wait for the lock, and would take it once it is free.
+    await tx`
+      SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%UPDATE logs%'`;
+    await tx`SELECT 1`;
+    await endLeases();
+    await front.operator('POST', `/games/${slotId}/blocks`, { count: 1 });
+    const before = await leased(slotId);
+    const second = spawnService(environment(stores, { ROLES: 'worker' }));
+    try {
+      await until(
+        async () => (await leased(slotId)) > before,
+        'the next worker has read what was leased, and makes a block',
+      );
+      expect(await isOpen()).toBe(false);
+      expect(await KINDS.raffle!.play(raffleId, 'early')).toBeUndefined();
+    } finally {
+      (await second).child.kill('SIGKILL');
+    }
+    await endLeases();
+  });
+  const last = await worker();
+  const [ticket] = await play(KINDS.raffle!, raffleId, 1);
+  expect(await isOpen()).toBe(true);
+  const pool = await front.partner<{ status: string }>('GET', `/games/${raffleId}/pool`, partner.key);
+  expect(pool.body.status).toBe('ACTIVE');
+  await proveAll([ticket!]);
+  await last.stop();
+});
