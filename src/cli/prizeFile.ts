@@ -5,9 +5,10 @@
 import { parse as parseJson, type ValueNode } from '@humanwhocodes/momoa';
 import { type CsvError, parse as parseCsv } from 'csv-parse/sync';
 import { Compile } from '#typebox/compile';
-import { PATTERN_MESSAGES, RaffleBody } from '../api/contract/requests.js';
+import { RaffleBody } from '../api/raffles/contract.js';
 import { checkPrizeTable } from '../domain/games/prizeTable.js';
 import { decimalTextToMicros, usdToMicros } from '../domain/money.js';
+import { PATTERN_MESSAGES } from '../domain/schema.js';
 import { schemaFaults } from '../domain/validation.js';
 import { UsageError } from './command.js';
 

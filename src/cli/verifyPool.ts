@@ -2,8 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { type Static, Type } from '#typebox';
 import { Compile } from '#typebox/compile';
-import { PATTERN_MESSAGES, RaffleBody } from '../api/contract/requests.js';
+import { RaffleBody } from '../api/raffles/contract.js';
 import { poolFaults } from '../domain/games/rafflePool.js';
+import { PATTERN_MESSAGES } from '../domain/schema.js';
 import { schemaFaults } from '../domain/validation.js';
 import { lineOf } from '../platform/secretsInLogs.js';
 import { UsageError } from './command.js';

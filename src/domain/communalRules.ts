@@ -1,6 +1,6 @@
 /** Reads what an operator sends as the rules of a communal progressive, with every fault that it has. */
 
-import type { CommunalBody } from '../api/communal/schemas.js';
+import type { CommunalBody } from '../api/communal/contract.js';
 import { type CommunalRules, SPLIT_WHOLE, TIER_AMOUNT_MAX_MICROS } from './communal.js';
 import { ApiError, ERRORS, type Fault } from './errors.js';
 import { jsonUsd } from './exactJson.js';

@@ -120,3 +120,20 @@ export const escapeFormulas = Type.Optional(
       'As CSV only: `true` puts an apostrophe before a text that a spreadsheet would run as a formula. Absent: texts are as they are',
   }),
 );
+
+/** Of a spin, and of what follows from it. */
+export const SandboxMark = Type.Optional(
+  Type.Object(
+    {
+      forced: Type.Boolean({
+        description: 'True: a tester chose the outcome (`POST /sandbox/next-outcome`)',
+      }),
+    },
+    { description: 'Of a sandbox account only, and absent where the outcome was drawn' },
+  ),
+);
+
+/** Of an operation that voids what can't be brought back. */
+export const VoidBody = Type.Object({
+  reason: Type.String({ pattern: REASON_PATTERN, description: 'Kept in the audit log' }),
+});

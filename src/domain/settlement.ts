@@ -9,7 +9,7 @@ import type {
   ReportStatus as ReportStatusSchema,
   SettlementGame,
   SettlementReport,
-} from '../api/settlements/schemas.js';
+} from '../api/settlements/contract.js';
 import type { CsvText } from './csv.js';
 import { ExactNumber, type JsonNumber, jsonInteger, jsonUsd, unmarked, type WithSums } from './exactJson.js';
 import { rtpOf } from './rtp.js';

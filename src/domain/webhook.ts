@@ -1,7 +1,7 @@
 /** Webhooks: event types, the ids and bodies of events, and how an attempt is signed (docs/contract.md §13). */
 import { createHmac, type KeyObject } from 'node:crypto';
 import type { Static } from '#typebox';
-import { EVENT_TYPES, type EVENTS, type GameStatusChanged } from '../api/webhooks/schemas.js';
+import { EVENT_TYPES, type EVENTS, type GameStatusChanged } from '../api/webhooks/contract.js';
 import { exactJson, type WithSums } from './exactJson.js';
 
 export type SubscribedEventType = (typeof EVENT_TYPES)[number];

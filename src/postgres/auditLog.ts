@@ -6,8 +6,9 @@
 
 import { createHash } from 'node:crypto';
 import type { Static } from '#typebox';
-import type * as schemas from '../api/contract/requests.js';
-import type { WithDates } from '../domain/schema.js';
+import type { AuditQuery as AuditQuerySchema } from '../api/overview/contract.js';
+import type { AuditEntry as AuditEntrySchema } from '../api/service/contract.js';
+import type { Page as PageSchema, WithDates } from '../domain/schema.js';
 import type { AuditAction } from '../domain/significantEvents.js';
 import { raw, type Sql, type Transaction } from './client.js';
 
@@ -59,12 +60,10 @@ export async function audit(tx: Transaction, entry: AuditEntry): Promise<void> {
 export const because = (reason: string | undefined): { reason?: string } =>
   reason === undefined ? {} : { reason };
 
-export type AuditRow = WithDates<typeof schemas.AuditEntry, 'at'>;
+export type AuditRow = WithDates<typeof AuditEntrySchema, 'at'>;
 
 /** Of whom, or of what, entries are wanted; a text that is absent matches all. */
-export type AuditFilter = Readonly<
-  Omit<Static<typeof schemas.AuditQuery>, keyof Static<typeof schemas.Page>>
->;
+export type AuditFilter = Readonly<Omit<Static<typeof AuditQuerySchema>, keyof Static<typeof PageSchema>>>;
 
 export class AuditLog {
   readonly #sql: Sql;

@@ -1,6 +1,10 @@
 /** Webhooks: their endpoints, secrets and deliveries, and the removal of what ended long ago. */
 
-import type * as schemas from '../api/contract/requests.js';
+import type {
+  Delivery as DeliverySchema,
+  EndpointHealth as EndpointHealthSchema,
+  Webhook as WebhookSchema,
+} from '../api/webhooks/contract.js';
 import type { WithDates } from '../domain/schema.js';
 import type { SecretBox } from '../domain/secretBox.js';
 import { raw, type Sql, safe } from '../postgres/client.js';
@@ -8,7 +12,7 @@ import { raw, type Sql, safe } from '../postgres/client.js';
 /** A list reaches back over so many deliveries, and counts no further. */
 export const DELIVERIES_LISTED_MAX = 10_000;
 
-export type WebhookRow = WithDates<typeof schemas.Webhook, 'createdAt'>;
+export type WebhookRow = WithDates<typeof WebhookSchema, 'createdAt'>;
 
 interface Row {
   webhook_id: number;
@@ -26,7 +30,7 @@ const fromRow = (row: Row): WebhookRow => ({
   createdAt: row.created_at,
 });
 
-export type EndpointHealth = WithDates<typeof schemas.EndpointHealth, 'failingSince' | 'restsUntil'>;
+export type EndpointHealth = WithDates<typeof EndpointHealthSchema, 'failingSince' | 'restsUntil'>;
 
 export type ListedWebhook = WebhookRow & { readonly health: EndpointHealth };
 
@@ -94,7 +98,7 @@ export async function failingWebhooks(sql: Sql): Promise<{ count: number; longes
   };
 }
 
-export type DeliveryRow = WithDates<typeof schemas.Delivery, 'createdAt' | 'lastAttemptAt' | 'nextAttemptAt'>;
+export type DeliveryRow = WithDates<typeof DeliverySchema, 'createdAt' | 'lastAttemptAt' | 'nextAttemptAt'>;
 
 /** A row of `deliveries` with its event, as it is read. */
 export interface StoredDelivery {

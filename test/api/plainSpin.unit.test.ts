@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { Compile } from 'typebox/compile';
 import { describe, expect, test } from 'vitest';
-import { SpinBody } from '../../src/api/contract/requests.js';
+import { SpinBody } from '../../src/api/spins/contract.js';
 import { readPlainSpin } from '../../src/api/spins/plainSpin.js';
 
 const validator = Compile(SpinBody);

@@ -1,7 +1,7 @@
 import ts from 'typescript';
 import { expect, test } from 'vitest';
 import type { TObject } from '#typebox';
-import * as requests from '../../src/api/contract/requests.js';
+import { NAMED_SCHEMAS } from '../../src/api/contract/schemaReferences.js';
 import { ROOT } from '../support/root.js';
 import { type Source, sources } from './sources.js';
 
@@ -39,7 +39,7 @@ function kindOfType(type: ts.TypeNode): string | undefined {
 /** A type with so many of a schema's members repeats it. */
 const SHARE_MIN = 0.75;
 
-const schemas = Object.entries(requests as unknown as Readonly<Record<string, TObject>>)
+const schemas = (NAMED_SCHEMAS as unknown as readonly (readonly [string, TObject])[])
   .filter(([, { type }]) => type === 'object')
   .map(([name, { properties, required }]) => ({
     name,

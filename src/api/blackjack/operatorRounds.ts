@@ -5,11 +5,11 @@ import { rulesHash } from '../../domain/games/blackjackRules.js';
 import type { RoundRecord } from '../../domain/games/round.js';
 import { checkTable } from '../../domain/games/table.js';
 import { microsToUsdText } from '../../domain/money.js';
-import type { BlackjackBody } from '../contract/requests.js';
 import { gameOf } from '../games/routes.js';
 import { activePartnerOf } from '../server/found.js';
 import { learn, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
+import type { BlackjackBody } from './contract.js';
 import * as contract from './contract.js';
 import { findRound, shownRecord, tableOf } from './routes.js';
 

@@ -7,12 +7,12 @@ import { actionsOf, type RoundRecord, viewRound } from '../../domain/games/round
 import type { BlackjackTable } from '../../domain/games/tableTerms.js';
 import { microsToUsdText } from '../../domain/money.js';
 import type { Acted, DealOrder, Dealt, KnownRound } from '../../engine/blackjack/rounds.js';
-import type { ActionBody, DealBody } from '../contract/requests.js';
 import { knownGame, ownGame } from '../server/found.js';
 import { Replayed, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import { REFUSALS } from '../spins/refusals.js';
 import { isExactly } from '../spins/spin.js';
+import type { ActionBody, DealBody } from './contract.js';
 import * as contract from './contract.js';
 
 /** The table of a round that is on record. */

@@ -5,12 +5,12 @@ import { entryCell } from '../../domain/entryId.js';
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { MAX_MICROS, microsToUsdText } from '../../domain/money.js';
 import type { Funded } from '../../engine/communal/potKeeper.js';
-import { CommunalBody, CommunalFundingBody } from '../contract/requests.js';
 import { check } from '../server/body.js';
 import { assertPot, BOOKED_WITHIN_MS, gameRowOf, knownGame } from '../server/found.js';
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import * as contract from './contract.js';
+import { CommunalBody, CommunalFundingBody } from './contract.js';
 import { eventView, fundingIdOf, potView } from './views.js';
 
 /**

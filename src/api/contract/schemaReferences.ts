@@ -1,25 +1,38 @@
-/** Turns schemas into those of an OpenAPI document: a schema that the domain exports becomes a named component. */
+/** Turns schemas into those of an OpenAPI document: a schema that a contract exports becomes a named component. */
 import type { TSchema } from '#typebox';
+import * as blackjackRules from '../../domain/games/blackjackRules.js';
+import * as prizeTable from '../../domain/games/prizeTable.js';
 import * as par from '../../domain/par.js';
-import * as requests from './requests.js';
+import { Page, SandboxMark, VoidBody } from '../../domain/schema.js';
+import { CONTRACTS } from '../index.js';
+import { GameStatusChanged, EVENTS as SENT_EVENTS } from '../webhooks/contract.js';
 
 /** By type: what webhooks get, and what only the feed has. */
 const EVENTS = Object.entries({
-  ...requests.EVENTS,
-  'game.status_changed': requests.GameStatusChanged,
+  ...SENT_EVENTS,
+  'game.status_changed': GameStatusChanged,
 });
 
-/** The name of a schema in the documents is the name under which the domain exports it; an event's is made of its type. */
+const isSchema = (member: readonly [string, unknown]): member is [string, TSchema] =>
+  typeof member[1] === 'object' && member[1] !== null && '~kind' in member[1];
+
+/** The schemas that have a name: those that a contract exports, and those of the domain that contracts are made of. */
+export const NAMED_SCHEMAS: readonly (readonly [string, TSchema])[] = [
+  ...[par, blackjackRules, prizeTable, ...CONTRACTS].flatMap((each) =>
+    Object.entries<unknown>(each).filter(isSchema),
+  ),
+  ['Page', Page],
+  ['SandboxMark', SandboxMark],
+  ['VoidBody', VoidBody],
+  ...EVENTS.flatMap(([type, schema]): [string, TSchema][] => [
+    [`${pascalCase(type)}Event`, schema],
+    [`${pascalCase(type)}Data`, schema.properties.data],
+  ]),
+];
+
+/** The name of a schema in the documents is the name under which it is exported; an event's is made of its type. */
 const NAMES: ReadonlyMap<unknown, string> = new Map(
-  [
-    ...Object.entries({ ...requests, ...par }).filter(
-      ([, value]) => typeof value === 'object' && '~kind' in value,
-    ),
-    ...EVENTS.flatMap(([type, schema]): [string, TSchema][] => [
-      [`${pascalCase(type)}Event`, schema],
-      [`${pascalCase(type)}Data`, schema.properties.data],
-    ]),
-  ].map(([name, schema]) => [identityOf(schema), name]),
+  NAMED_SCHEMAS.map(([name, schema]) => [identityOf(schema), name]),
 );
 
 /** The same for a schema and for the copy of it that is optional: a choice's alternatives, else the schema itself. */

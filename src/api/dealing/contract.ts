@@ -1,7 +1,24 @@
 /** The switch of all games. */
+import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
+import { choice, nullable, REASON_PATTERN, timestamp } from '../../domain/schema.js';
 import { endpoint } from '../contract/endpoint.js';
-import { DealingBody, DealingResponse } from '../contract/requests.js';
+
+export const DealingState = choice(['ON', 'OFF'], '`OFF`: nothing is dealt');
+
+export const DealingBody = Type.Object({
+  state: DealingState,
+  reason: Type.String({ pattern: REASON_PATTERN, description: 'Kept in the audit log' }),
+});
+
+export const DealingResponse = Type.Object({
+  state: DealingState,
+  reason: nullable(Type.String({ description: 'Of the newest change; null: it was never changed' })),
+  actor: nullable(Type.String({ description: 'Who changed it' })),
+  changedAt: nullable(timestamp()),
+});
+
+export type DealingBody = Static<typeof DealingBody>;
 
 const OFF = {
   state: 'OFF',

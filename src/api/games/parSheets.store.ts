@@ -3,12 +3,12 @@ import type { Static } from '#typebox';
 import type { ParSheet } from '../../domain/par.js';
 import { audit, because } from '../../postgres/auditLog.js';
 import { raw, type Sql } from '../../postgres/client.js';
-import type * as schemas from '../contract/requests.js';
+import type { ParSheetResponse as ParSheetResponseSchema } from './contract.js';
 
 export type ParSheetStatus = 'ACTIVE' | 'RETIRED';
 
 /** What a list shows of a sheet. */
-export type ParSheetSummary = Readonly<Static<typeof schemas.ParSheetResponse>>;
+export type ParSheetSummary = Readonly<Static<typeof ParSheetResponseSchema>>;
 
 export interface ParSheetRow {
   readonly parSheetId: number;

@@ -5,14 +5,15 @@ import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
 import { basicStrategyReturn } from '../../domain/games/basicStrategy.js';
 import { isRegisteredByPartner, kindOfGame } from '../../domain/games/index.js';
 import { microsToUsdText, usdToMicros } from '../../domain/money.js';
+import { ID_MAX } from '../../domain/schema.js';
 import type { BookedGame, GameRow, Registration } from '../../engine/catalog/games.store.js';
 import type { GameRecord } from '../../engine/cells/partnerReads.js';
-import { GameBody, ID_MAX } from '../contract/requests.js';
 import { check, type JsonObject } from '../server/body.js';
 import { gameRowOf, knownGame, pathId } from '../server/found.js';
 import { learn, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import * as contract from './contract.js';
+import { GameBody } from './contract.js';
 
 /** A sum of doubles is no more exact. */
 const PROBABILITY_DIGITS = 12;

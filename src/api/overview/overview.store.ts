@@ -15,7 +15,12 @@ import {
   NEXT_ATTEMPT,
   type StoredDelivery,
 } from '../../webhooks/webhooks.store.js';
-import type * as schemas from '../contract/requests.js';
+import type {
+  Attention as AttentionSchema,
+  OperatorDelivery as OperatorDeliverySchema,
+  Recovery as RecoverySchema,
+  SpinBlock as SpinBlockSchema,
+} from './contract.js';
 
 /** Partners that have a line of their own in the traffic of a day. */
 const BUSIEST = 10;
@@ -36,7 +41,7 @@ export interface DayTraffic {
 }
 
 /** What waits for somebody to look at it. */
-type Attention = Readonly<Static<typeof schemas.Attention>>;
+type Attention = Readonly<Static<typeof AttentionSchema>>;
 
 export interface CellRow {
   readonly cell: number;
@@ -51,10 +56,10 @@ export interface CellRow {
   readonly games: number;
 }
 
-export type RecoveryRow = WithDates<typeof schemas.Recovery, 'startedAt' | 'finishedAt'>;
+export type RecoveryRow = WithDates<typeof RecoverySchema, 'startedAt' | 'finishedAt'>;
 
 export type ListedDelivery = WithDates<
-  typeof schemas.OperatorDelivery,
+  typeof OperatorDeliverySchema,
   'createdAt' | 'lastAttemptAt' | 'nextAttemptAt'
 >;
 
@@ -71,7 +76,7 @@ export interface ListedReport {
 
 export type TrafficDay = Traffic & { readonly day: string };
 
-export type BlockRow = WithDates<typeof schemas.SpinBlock, 'createdAt'>;
+export type BlockRow = WithDates<typeof SpinBlockSchema, 'createdAt'>;
 
 /** What the console shows across aggregates. */
 export class OperatorReads {

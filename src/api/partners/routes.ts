@@ -4,14 +4,15 @@ import { newKey, storedKey } from '../../domain/apiKey.js';
 import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
 import { MAX_MICROS, microsToUsdText } from '../../domain/money.js';
 import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
+import { amountMicros } from '../../domain/schema.js';
 import type { PartnerRow, PartnerSettings } from '../../engine/catalog/partners.store.js';
-import { amountMicros, type PartnerPatch } from '../contract/requests.js';
 import { tellGames } from '../dealing/routes.js';
 import { activePartnerOf, partnerOf, pathId } from '../server/found.js';
 import { learn, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import { listAuditLog } from '../service/contract.js';
 import type { ApiKeyRow } from './apiKeys.store.js';
+import type { PartnerPatch } from './contract.js';
 import * as contract from './contract.js';
 
 /** A player of a sandbox partner begins with this; one of a production partner with nothing (docs/contract.md §5.2). */

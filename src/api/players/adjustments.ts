@@ -6,12 +6,12 @@ import { decimalTextToMicros, MAX_MICROS, microsToUsdText } from '../../domain/m
 import { REFUND_PREFIX } from '../../domain/refund.js';
 import type { Adjusted } from '../../engine/cells/adjuster.js';
 import type { Adjustment } from '../../engine/cells/adjustments.store.js';
-import { type AdjustmentBody, AdjustmentOrder } from '../contract/requests.js';
 import { check, type JsonObject, memberText } from '../server/body.js';
 import { partnerOf } from '../server/found.js';
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import * as contract from './contract.js';
+import { type AdjustmentBody, AdjustmentOrder } from './contract.js';
 
 /** What is asked for, checked. @throws ApiError (KS-4101, KS-4102) with all that is wrong. */
 function orderOf(playerId: string, body: JsonObject, text: string): Omit<Adjustment, 'partnerId'> {

@@ -1,19 +1,132 @@
 /** Players and their balances. */
+import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
+import {
+  choice,
+  nullable,
+  opaque,
+  PATH,
+  Page,
+  pageMembers,
+  REASON_PATTERN,
+  SandboxMark,
+  timestamp,
+  usd,
+} from '../../domain/schema.js';
+import { RoundDealer, RoundHand, RoundInsurance, RoundPhase, RoundStatus } from '../blackjack/contract.js';
+import { CommunityBonus } from '../communal/contract.js';
 import { endpoint } from '../contract/endpoint.js';
 import { RAFFLE_HISTORY, SLOT_HISTORY } from '../contract/examples.js';
 import {
-  AdjustmentBody,
-  AdjustmentResponse,
-  PATH,
-  Page,
-  PlayerResponse,
-  PlayerSpins,
-  PlayerStatusBody,
-  PlayerStatusResponse,
-  Recall,
-  RecallQuery,
-} from '../contract/requests.js';
+  PlayerBalance,
+  PlayerSpin,
+  RafflePresentation,
+  SlotPresentation,
+  SpinOutcome,
+} from '../spins/contract.js';
+
+export const PlayerStatus = Type.Union([Type.Literal('ACTIVE'), Type.Literal('BLOCKED')], {
+  description: 'BLOCKED: its spins are refused',
+});
+
+export const PlayerResponse = Type.Object({
+  userId: Type.String({ description: 'Internal id of the player' }),
+  playerId: Type.String(),
+  createdAt: timestamp(),
+  balanceUsd: usd('Balance now'),
+  status: PlayerStatus,
+});
+
+export const PlayerSpins = Type.Object({
+  spins: Type.Array(PlayerSpin),
+  ...pageMembers,
+});
+
+export const AdjustmentBody = Type.Object({
+  amountUsd: usd('Added to the balance; not 0, at most 6 decimals, negative to take away'),
+  reason: Type.String({ pattern: REASON_PATTERN, description: 'Kept with the adjustment' }),
+  requestId: opaque('Idempotency key; binds for ever'),
+});
+
+/** With what the path says. */
+export const AdjustmentOrder = Type.Object({ playerId: opaque(''), ...AdjustmentBody.properties });
+
+export const AdjustmentResponse = Type.Object({
+  playerId: Type.String(),
+  balanceUsd: usd('Balance of the player after the adjustment'),
+  adjustmentId: Type.String(),
+});
+
+export type AdjustmentBody = Static<typeof AdjustmentBody>;
+
+export const PlayerStatusBody = Type.Object({
+  status: PlayerStatus,
+  reason: Type.String({ pattern: REASON_PATTERN, description: 'Kept in the audit log' }),
+});
+
+/** With what the path says. */
+export const PlayerStatusOrder = Type.Object({ playerId: opaque(''), ...PlayerStatusBody.properties });
+
+export const PlayerStatusResponse = Type.Object({ playerId: Type.String(), status: PlayerStatus });
+
+export type PlayerStatusBody = Static<typeof PlayerStatusBody>;
+
+export const RecallQuery = Type.Object({
+  limit: Type.Integer({ minimum: 1, maximum: 50, default: 10, description: 'Games in the answer' }),
+});
+
+export const RoundPresentation = Type.Object({
+  type: Type.Literal('blackjack'),
+  status: RoundStatus,
+  phase: RoundPhase,
+  hands: Type.Array(RoundHand),
+  dealer: RoundDealer,
+  insurance: nullable(RoundInsurance),
+  actions: Type.Array(Type.String(), { description: 'What the player did, in order' }),
+  autoCompleted: Type.Boolean({ description: 'True where its timeout, or the operator, played it out' }),
+});
+
+export const SharePresentation = Type.Object({
+  type: Type.Literal('communityBonus'),
+  tierName: Type.String(),
+  tierLevel: Type.Integer(),
+  toldBySpinId: nullable(Type.String({ description: 'The spin that told the player; null while none has' })),
+});
+
+export const RecalledPresentation = Type.Union(
+  [SlotPresentation, RafflePresentation, RoundPresentation, SharePresentation],
+  { description: 'What the player saw; `type` tells of what' },
+);
+
+export const RecallKind = choice(['spin', 'ticket', 'round', 'share'], 'What the game was');
+
+export const RecalledGame = Type.Object({
+  kind: RecallKind,
+  gameId: Type.Integer(),
+  displayName: Type.String({ description: 'Name of the game that players see' }),
+  spinId: Type.Optional(Type.String({ description: 'Of a spin or ticket' })),
+  roundId: Type.Optional(Type.String({ description: 'Of a round' })),
+  eventId: Type.Optional(Type.String({ description: 'Of a share: the event that it is of' })),
+  outcome: Type.Optional(nullable(SpinOutcome)),
+  presentation: RecalledPresentation,
+  balance: Type.Optional(nullable(PlayerBalance)),
+  communityBonus: Type.Optional(nullable(CommunityBonus)),
+  sandbox: SandboxMark,
+  requestId: Type.Optional(Type.String({ description: 'As sent' })),
+  outcomeIndex: Type.Optional(
+    nullable(
+      Type.Integer({ description: "Place in the game's sequence of outcomes; null where a tester chose it" }),
+    ),
+  ),
+  wagerUsd: usd('What the player staked; 0 of a share'),
+  payoutUsd: nullable(usd('What came back; null while a round is open')),
+  balanceBeforeUsd: usd('Balance of the player before the game'),
+  balanceAfterUsd: usd('Balance of the player after it; of an open round: after its newest step'),
+  createdAt: timestamp(),
+  endedAt: Type.Optional(nullable(timestamp())),
+});
+
+export const Recall = Type.Object({ games: Type.Array(RecalledGame) });
 
 export const getPlayer = endpoint(
   {

@@ -1,12 +1,12 @@
 /** The operator's blocking of players (docs/contract.md §15.5). */
 
 import { ApiError, ERRORS } from '../../domain/errors.js';
-import { PlayerStatusOrder } from '../contract/requests.js';
 import { check, type JsonObject } from '../server/body.js';
 import { partnerOf, playerOf } from '../server/found.js';
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import * as contract from './contract.js';
+import { PlayerStatusOrder } from './contract.js';
 
 export const playerStatusRoutes = (services: Services): Route[] => [
   route(contract.updatePlayer, async ({ actor, params, body }) => {

@@ -4,20 +4,23 @@ import type { WithDates } from '../../domain/schema.js';
 import { audit } from '../../postgres/auditLog.js';
 import { type Sql, safe, type Transaction } from '../../postgres/client.js';
 import { recordOperatorEmail } from '../../postgres/partnerEvents.js';
-import type * as schemas from '../contract/requests.js';
+import type {
+  ProgramCheck as ProgramCheckSchema,
+  ProgramDifference as ProgramDifferenceSchema,
+} from './contract.js';
 
 /** Held from the look at what was found before to the commit. */
 const CHECK_LOCK = 7_310_045;
 /** The operator has an e-mail of the same differences at most so often. */
 const TOLD_EVERY_HOURS = 24;
 
-export type ProgramDifference = Readonly<Static<typeof schemas.ProgramDifference>>;
+export type ProgramDifference = Readonly<Static<typeof ProgramDifferenceSchema>>;
 
 export type ProgramIdentity = Pick<ProgramCheckRow, 'version' | 'manifest'>;
 
 export type NewProgramCheck = Omit<ProgramCheckRow, 'checkId' | 'at'>;
 
-export type ProgramCheckRow = WithDates<typeof schemas.ProgramCheck, 'at'>;
+export type ProgramCheckRow = WithDates<typeof ProgramCheckSchema, 'at'>;
 
 /**
  * Writes down what a process found. Differences go into the audit log and to the operator; a start with another program than

@@ -5,11 +5,11 @@ import { checkPrizeTable, prizeTableUsd } from '../../domain/games/prizeTable.js
 import { microsToUsdText } from '../../domain/money.js';
 import type { GameRow } from '../../engine/catalog/games.store.js';
 import { Semaphore } from '../../platform/semaphore.js';
-import type { PoolReveal } from '../contract/requests.js';
 import { gameOf } from '../games/routes.js';
 import { activePartnerOf, pathId } from '../server/found.js';
 import { learn, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
+import type { PoolReveal } from './contract.js';
 import * as contract from './contract.js';
 
 /** Of the pools that were asked for last: one of a million tickets is 2.7 MB, and takes that long to read. */

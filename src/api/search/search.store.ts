@@ -4,11 +4,13 @@ import type { Static } from '#typebox';
 import { soughtPrefix } from '../../domain/apiKey.js';
 import type { RoundStatus } from '../../domain/games/round.js';
 import type { ParSheet } from '../../domain/par.js';
+import type { Page as PageSchema } from '../../domain/schema.js';
 import { type TrafficHour, trafficHours } from '../../engine/ledger/trafficHours.store.js';
 import { raw, type Sql, safe } from '../../postgres/client.js';
-import type * as schemas from '../contract/requests.js';
+import type { OperatorParSheet as OperatorParSheetSchema } from '../games/contract.js';
 import { type ParSheetStatus, SUMMARY, type SummaryRow, summaryOf } from '../games/parSheets.store.js';
 import type { TrafficDay } from '../overview/overview.store.js';
+import type { Found as FoundSchema, OperatorRoundsQuery as OperatorRoundsQuerySchema } from './contract.js';
 
 /** Of each kind that a search finds. */
 const FOUND_MAX = 10;
@@ -18,7 +20,7 @@ const PLAYER_PARTNERS_MAX = 50;
 const COUNTED_MAX = 10_000;
 const PROGRESSIVES_MAX = 200;
 
-export type FoundNames = Readonly<Omit<Static<typeof schemas.Found>, 'players' | 'plays'>>;
+export type FoundNames = Readonly<Omit<Static<typeof FoundSchema>, 'players' | 'plays'>>;
 
 export interface ListedRound {
   readonly dealId: bigint;
@@ -32,10 +34,10 @@ export interface ListedRound {
 }
 
 export type RoundsSought = Readonly<
-  Omit<Static<typeof schemas.OperatorRoundsQuery>, keyof Static<typeof schemas.Page>>
+  Omit<Static<typeof OperatorRoundsQuerySchema>, keyof Static<typeof PageSchema>>
 >;
 
-export type ListedSheet = Readonly<Static<typeof schemas.OperatorParSheet>>;
+export type ListedSheet = Readonly<Static<typeof OperatorParSheetSchema>>;
 
 export interface Progressive {
   readonly gameConfigId: number;

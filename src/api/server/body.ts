@@ -3,8 +3,8 @@ import { isUtf8 } from 'node:buffer';
 import type { Static, TSchema } from '#typebox';
 import { Compile, type Validator } from '#typebox/compile';
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
+import { PATTERN_MESSAGES } from '../../domain/schema.js';
 import { type SchemaFaults, schemaFaults } from '../../domain/validation.js';
-import { PATTERN_MESSAGES } from '../contract/requests.js';
 
 export type JsonObject = Record<string, unknown>;
 

@@ -3,9 +3,9 @@ import type { PotRecord } from '../../domain/communal.js';
 import { entryCell, entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
 import type { Game, Partner } from '../../domain/game.js';
+import { ID_MAX } from '../../domain/schema.js';
 import type { GameRow } from '../../engine/catalog/games.store.js';
 import type { PartnerRow } from '../../engine/catalog/partners.store.js';
-import { ID_MAX } from '../contract/requests.js';
 import type { Services } from './services.js';
 
 type Store = Services['store'];

@@ -4,9 +4,9 @@ import { API_VERSIONS, statusOfVersion } from '../../domain/apiVersion.js';
 import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
 import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
 import type { ApiVersionRow } from '../../engine/catalog/apiVersions.store.js';
-import type { DeprecateBody } from '../contract/requests.js';
 import { learn, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
+import type { DeprecateBody } from './contract.js';
 import * as contract from './contract.js';
 
 const versionOf = (version: string, end: ApiVersionRow | undefined, nowMs: number) => ({

@@ -1,16 +1,111 @@
 /** Versions of the API and the audit log. */
+import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
+import { AUDIT_REASON, choice, nullable, PATH, pageMembers, timestamp } from '../../domain/schema.js';
 import { API_VERSION } from '../contract/apis.js';
 import { endpoint } from '../contract/endpoint.js';
-import {
-  ApiVersion,
-  ApiVersionList,
-  AuditLog,
-  AuditQuery,
-  DeprecateBody,
-  PATH,
-  VersionResponse,
-} from '../contract/requests.js';
+import { AuditQuery } from '../overview/contract.js';
+
+export const VersionResponse = Type.Object({
+  version: Type.String(),
+  apiVersion: Type.String(),
+  service: Type.String(),
+  requestIdBindsSeconds: Type.Integer({
+    description: 'For how long the requestId of a spin or deal binds at least, seconds',
+  }),
+  manifest: nullable(
+    Type.String({
+      description:
+        "SHA-256 of the list of the program's files, hexadecimal: the build that answers; null where there is no list",
+    }),
+  ),
+});
+
+export const ErrorDetail = Type.Object({
+  path: Type.String({ description: 'JSON Pointer (RFC 6901) of the faulty member; empty: the whole body' }),
+  message: Type.String(),
+  roundId: Type.Optional(Type.String({ description: `${ERRORS.roundOpen.code}: the round that is open` })),
+  lastActionSeq: Type.Optional(
+    Type.Integer({
+      description: `${ERRORS.roundOpen.code}: the number of its newest action, 0 before the first`,
+    }),
+  ),
+});
+
+export const ErrorResponse = Type.Object({
+  status: Type.Literal('error'),
+  errorCode: Type.String({ pattern: '^KS-[0-9]{4}$' }),
+  message: Type.String(),
+  docUrl: Type.Optional(
+    Type.String({ description: 'Where it is explained, relative to the address of the service' }),
+  ),
+  retryAfter: Type.Optional(Type.Integer({ description: 'Seconds; on 429' })),
+  details: Type.Optional(Type.Array(ErrorDetail)),
+});
+
+export const AuditEntry = Type.Object({
+  auditId: Type.Integer(),
+  at: timestamp(),
+  actor: Type.String(),
+  action: Type.String(),
+  subject: Type.String(),
+  before: Type.Unknown(),
+  after: Type.Unknown(),
+  hash: Type.String({
+    description:
+      'SHA-256 over the hash of the entry before and this entry, hexadecimal: that of the newest stands for the whole log',
+  }),
+});
+
+export const AuditLog = Type.Object({
+  entries: Type.Array(AuditEntry),
+  ...pageMembers,
+});
+
+/** Nothing that could end a header line or the angle brackets of a Link. */
+const MIGRATION_URL_PATTERN = '^https?://[!#-;=?-~]{1,2000}$';
+const VERSION_PATTERN = '^v[1-9][0-9]{0,3}$';
+
+export const DeprecateBody = Type.Object({
+  sunsetAt: Type.String({ description: 'RFC 3339 time from which on the version answers 410' }),
+  deprecatedAt: Type.Optional(Type.String({ description: 'RFC 3339 time, not in the past; now by default' })),
+  successor: Type.Optional(
+    nullable(Type.String({ pattern: VERSION_PATTERN, description: 'Version that takes its place' })),
+  ),
+  migrationUrl: Type.Optional(
+    nullable(Type.String({ pattern: MIGRATION_URL_PATTERN, description: 'A page that says how to move' })),
+  ),
+  reason: Type.Optional(AUDIT_REASON),
+});
+
+export const ApiVersionStatus = choice(['ACTIVE', 'DEPRECATED', 'SUNSET'], 'SUNSET: it answers 410');
+
+const versionMembers = {
+  version: Type.String(),
+  status: ApiVersionStatus,
+  deprecatedAt: nullable(timestamp()),
+  sunsetAt: nullable(timestamp()),
+  successor: nullable(Type.String()),
+  migrationUrl: nullable(Type.String()),
+};
+
+export const ApiVersion = Type.Object(versionMembers);
+
+export const ApiVersionUse = Type.Object({
+  partnerId: Type.Integer(),
+  slug: Type.String(),
+  lastUsedAt: timestamp(),
+  requests24h: Type.Integer({ description: 'Requests of the last 24 hours, counted by whole hours' }),
+});
+
+export const ListedApiVersion = Type.Object({
+  ...versionMembers,
+  partners: Type.Array(ApiVersionUse, { description: 'Partners that have used it, the latest first' }),
+});
+
+export const ApiVersionList = Type.Object({ versions: Type.Array(ListedApiVersion) });
+
+export type DeprecateBody = Static<typeof DeprecateBody>;
 
 const VERSION = {
   version: 'v1',

@@ -1,18 +1,134 @@
 /** Spins. */
+import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
+import {
+  choice,
+  escapeFormulas,
+  ID_MAX,
+  id,
+  nullable,
+  opaque,
+  PATH,
+  SandboxMark,
+  timestamp,
+  usd,
+} from '../../domain/schema.js';
+import { CommunityBonus } from '../communal/contract.js';
 import { SPIN_CSV_EXAMPLE } from '../contract/csv.js';
 import { endpoint } from '../contract/endpoint.js';
 import { RAFFLE_SPIN, SLOT_HISTORY, SLOT_SPIN, TOLD_BONUS } from '../contract/examples.js';
-import {
-  NextOutcomeBody,
-  NextOutcomeResponse,
-  PATH,
-  SpinBody,
-  SpinFeed,
-  SpinFeedQuery,
-  SpinRecord,
-  SpinResponse,
-} from '../contract/requests.js';
+
+export const SpinBody = Type.Object({
+  gameId: id('Game configuration id'),
+  playerId: opaque("The partner's own identifier of the player"),
+  wagerUsd: usd("The game's fixed wager"),
+  requestId: Type.Optional(opaque('Idempotency key; binds for 24 hours at least')),
+});
+
+export const CelebrationTier = choice(
+  ['none', 'small', 'medium', 'large', 'jackpot'],
+  'How loudly the win is shown',
+);
+
+export const ReelSymbol = Type.Object({
+  name: Type.String(),
+  display: Type.String(),
+  isWild: Type.Boolean(),
+});
+
+export const AnimationHints = Type.Object({
+  celebrationTier: CelebrationTier,
+  isNearMiss: Type.Boolean(),
+  isBonusTrigger: Type.Boolean(),
+});
+
+export const SlotPresentation = Type.Object({
+  type: Type.Literal('slot'),
+  comboString: Type.String({ description: 'Symbol displays joined by |' }),
+  reelSymbols: Type.Array(ReelSymbol),
+  reelStops: Type.Array(Type.Integer()),
+  animationHints: AnimationHints,
+});
+
+export const RafflePresentation = Type.Object({
+  type: Type.Literal('raffle'),
+  prizeName: Type.String(),
+  prizeTier: Type.Integer({ minimum: 0, maximum: 6 }),
+  celebrationTier: CelebrationTier,
+});
+
+export const Presentation = Type.Union([SlotPresentation, RafflePresentation], {
+  description: 'What the player sees; `type` tells the kind of game',
+});
+
+export const PlayerBalance = Type.Object({
+  balanceUsd: usd('Balance of the player after wager, payout and the share of a bonus that it fired'),
+});
+
+export const SpinOutcome = Type.Object({
+  prizeTier: Type.Integer({ minimum: 0, maximum: 6, description: '0 = no win' }),
+  payoutUsd: usd('Win, the authoritative financial result'),
+  isBonusTrigger: Type.Boolean(),
+});
+
+const spinMembers = {
+  spinId: Type.String(),
+  outcome: SpinOutcome,
+  presentation: Presentation,
+  balance: PlayerBalance,
+  communityBonus: nullable(CommunityBonus),
+  sandbox: SandboxMark,
+  requestId: Type.Optional(Type.String({ description: 'As sent' })),
+};
+
+export const SpinResponse = Type.Object(spinMembers);
+
+/** Of an item of a history. */
+const historyMembers = {
+  ...spinMembers,
+  createdAt: timestamp(),
+  gameId: Type.Integer(),
+  wagerUsd: usd('What the spin cost'),
+  balanceBeforeUsd: usd('Balance of the player before the spin'),
+  balanceAfterUsd: usd('`balance.balanceUsd`: before − wager + payout + the share of a bonus that it fired'),
+  outcomeIndex: nullable(
+    Type.Integer({ description: "Place in the game's sequence of outcomes; null where a tester chose it" }),
+  ),
+};
+
+export const SpinRecord = Type.Object({ ...historyMembers, playerId: Type.String() });
+
+export const PlayerSpin = Type.Object(historyMembers);
+
+/** The query of the ledger by time. */
+export const SpinFeedQuery = Type.Object({
+  from: Type.Optional(Type.String({ format: 'date-time', description: 'RFC 3339 time: spins from then on' })),
+  to: Type.Optional(Type.String({ format: 'date-time', description: 'RFC 3339 time: spins before' })),
+  gameId: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Spins of this game only' }),
+  ),
+  playerId: Type.Optional(opaque('Spins of this player only')),
+  cursor: Type.Optional(
+    Type.String({ description: 'A `nextCursor`, or the `spinId` of a spin: spins after it' }),
+  ),
+  limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Spins in an answer' }),
+  escapeFormulas,
+});
+
+export const SpinFeed = Type.Object({
+  spins: Type.Array(SpinRecord),
+  nextCursor: nullable(
+    Type.String({ description: 'For `cursor`; null: the ledger has no more of the range' }),
+  ),
+  completeFrom: Type.Optional(
+    Type.String({
+      format: 'date-time',
+      description: 'Spins before it were archived and are no longer kept; absent while none were',
+    }),
+  ),
+});
+
+export type SpinBody = Static<typeof SpinBody>;
 
 export const getSpin = endpoint(
   {
@@ -33,35 +149,6 @@ export const getSpin = endpoint(
     description:
       'Returns the original response of a spin, with its time, game, player, wager, the balances before and after, and its place in the sequence of its game.',
     response: { ...SLOT_HISTORY, playerId: 'alice' },
-  },
-);
-
-export const chooseNextOutcome = endpoint(
-  {
-    method: 'post',
-    path: '/sandbox/next-outcome',
-    operationId: 'chooseNextOutcome',
-    tag: 'Sandbox',
-    summary: "Choose the outcome of a player's next spin of a slot game",
-    scope: 'partner',
-    sandboxOnly: true,
-    body: NextOutcomeBody,
-    status: 200,
-    response: NextOutcomeResponse,
-    hasSums: true,
-    errors: [ERRORS.notFound, ERRORS.fieldMissing, ERRORS.gameNotRegistered, ERRORS.capReached],
-    failure: ERRORS.internal,
-  },
-  {
-    description: `The player's next spin of the game that is not refused shows and pays this combination, with the mark \`"sandbox": {"forced": true}\`. It moves the balance, and is in the ledger, the history and the webhooks; it takes no outcome of the queue and is in no total, RTP or settlement. A choice stands for an hour, and replaces the one before. Accounts in production get ${ERRORS.notFound.code}.`,
-    request: { gameId: 3, playerId: 'alice', combinationIndex: 12 },
-    response: {
-      gameId: 3,
-      playerId: 'alice',
-      combinationIndex: 12,
-      outcome: { prizeTier: 6, payoutUsd: 125.5, isBonusTrigger: false },
-      expiresAt: '2026-11-22T05:14:01.121Z',
-    },
   },
 );
 

@@ -6,7 +6,7 @@
  * numbers in plain decimals of up to 15 characters, texts in printable ASCII without escapes. All else, whether it is
  * wrong or only unusual, is left to JSON.parse and the schema, which agree with this on what it takes.
  */
-import type { SpinBody } from '../contract/requests.js';
+import type { SpinBody } from './contract.js';
 
 const SPACE = 0x20;
 const QUOTE = 0x22;

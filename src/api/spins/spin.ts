@@ -16,13 +16,13 @@ import type { DealtSpin, SpinCommand, SpinResult } from '../../engine/cells/deal
 import type { CellFailure } from '../../engine/cells/operation.js';
 import { secondPass } from '../../engine/requestIds/secondPass.js';
 import { communityBonus } from '../communal/views.js';
-import type { SpinBody } from '../contract/requests.js';
 import type { Access } from '../server/access.js';
 import { memberText } from '../server/body.js';
 import { CountedCommand, ownWindow, windowOf } from '../server/countedCommand.js';
 import type { Exchange } from '../server/exchange.js';
 import { REPLAYED, type Replies, type Window } from '../server/reply.js';
 import type { Services } from '../server/services.js';
+import type { SpinBody } from './contract.js';
 import { REFUSALS } from './refusals.js';
 import { type ReadBody, readBody } from './spinBody.js';
 import { spinResponse } from './spinResponse.js';

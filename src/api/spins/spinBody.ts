@@ -1,9 +1,9 @@
 /** Reads the body of a spin: most of them straight from their bytes, all others by JSON.parse and the schema. */
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
-import { SpinBody } from '../contract/requests.js';
 import { bodyText, check, type JsonObject, parseObject } from '../server/body.js';
 import type { Exchange } from '../server/exchange.js';
 import { readQuery } from '../server/query.js';
+import { SpinBody } from './contract.js';
 import { withIdempotencyKey, withRequestId } from './idempotencyKey.js';
 import { readPlainSpin } from './plainSpin.js';
 

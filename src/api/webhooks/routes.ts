@@ -6,12 +6,12 @@ import type { Partner } from '../../domain/game.js';
 import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
 import { FAULTS_MAX } from '../../domain/validation.js';
 import { webhookSecret } from '../../domain/webhook.js';
-import { EVENT_TYPES, type WebhookBody } from '../contract/requests.js';
 import type { JsonObject } from '../server/body.js';
 import { pathId } from '../server/found.js';
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import * as contract from './contract.js';
+import { EVENT_TYPES, type WebhookBody } from './contract.js';
 
 export const SECRET_BYTES = 32;
 /** What is no id can't be asked for: not all of it is text to the database. */

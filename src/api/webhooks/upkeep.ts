@@ -2,11 +2,11 @@
 import { randomBytes } from 'node:crypto';
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { webhookSecret } from '../../domain/webhook.js';
-import { EVENT_TYPES, TestBody } from '../contract/requests.js';
 import { check, type JsonObject } from '../server/body.js';
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import * as contract from './contract.js';
+import { EVENT_TYPES, TestBody } from './contract.js';
 import { checked, DELIVERY_ID, SECRET_BYTES, webhookIdOf, webhookRefused } from './routes.js';
 
 const PREVIOUS_SECRET_MS = 86_400_000;

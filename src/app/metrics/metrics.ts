@@ -8,7 +8,7 @@
 import { performance } from 'node:perf_hooks';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, type Metric, Registry } from 'prom-client';
 import type { Static } from '#typebox';
-import type { FrontEndProcess } from '../../api/contract/requests.js';
+import type { FrontEndProcess } from '../../api/overview/contract.js';
 import { ERRORS } from '../../domain/errors.js';
 import { FastHistogram } from './fastHistogram.js';
 import { PartnerTraffic } from './partnerTraffic.js';

@@ -1,6 +1,6 @@
 /** Days of the ledger: what there is of each, what an archive is made of, and the record of archives (docs/archive.md). */
 
-import type * as schemas from '../../api/contract/requests.js';
+import type { LedgerDay as LedgerDaySchema } from '../../api/ledgerDays/contract.js';
 import { entryCellSql, firstIdAt } from '../../domain/entryId.js';
 import { LARGE_WIN_MEMBERS } from '../../domain/ledgerColumns.js';
 import type { ArchiveFile, DayState, EntryTotal } from '../../domain/ledgerDay.js';
@@ -12,7 +12,7 @@ import { audit } from '../../postgres/auditLog.js';
 import { raw, type Sql, safe, type Transaction } from '../../postgres/client.js';
 import { type CopyRow, readRows } from '../../postgres/copy.js';
 
-export type LedgerDay = Omit<WithDates<typeof schemas.LedgerDay, 'archivedAt' | 'droppedAt'>, 'isDroppable'>;
+export type LedgerDay = Omit<WithDates<typeof LedgerDaySchema, 'archivedAt' | 'droppedAt'>, 'isDroppable'>;
 
 /** Entry ids of a day: from (with) and to (without). */
 export const idsOfDay = (day: string): { from: bigint; to: bigint } => ({

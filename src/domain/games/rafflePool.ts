@@ -13,7 +13,7 @@
  */
 import { createCipheriv, createHash } from 'node:crypto';
 import type { Static } from '#typebox';
-import type { PoolReveal } from '../../api/raffles/schemas.js';
+import type { PoolReveal } from '../../api/raffles/contract.js';
 import { unpackOutcomes } from '../outcome.js';
 import {
   checkPrizeTable,

@@ -1,6 +1,6 @@
 /** Versions of the partner API: announcements of their end, reminders of it, and which partners still use them. */
 
-import type * as schemas from '../../api/contract/requests.js';
+import type { ApiVersionUse as ApiVersionUseSchema } from '../../api/service/contract.js';
 import { type ApiVersionEnd, announcementFaults, SUNSET_REMINDER_DAYS } from '../../domain/apiVersion.js';
 import type { Fault } from '../../domain/errors.js';
 import type { WithDates } from '../../domain/schema.js';
@@ -81,7 +81,7 @@ async function notifyPartners(tx: Transaction, ends: readonly ApiVersionRow[], n
   );
 }
 
-export type ApiVersionUseRow = WithDates<typeof schemas.ApiVersionUse, 'lastUsedAt'> & {
+export type ApiVersionUseRow = WithDates<typeof ApiVersionUseSchema, 'lastUsedAt'> & {
   readonly version: string;
 };
 

@@ -3,7 +3,7 @@
  * the hash of the key that it was begun with. A name is never given to a second operator.
  */
 
-import type * as schemas from '../../api/contract/requests.js';
+import type { Operator as OperatorSchema } from '../../api/operators/contract.js';
 import type { StoredKey } from '../../domain/apiKey.js';
 import type { OperatorKey, Role } from '../../domain/operator.js';
 import type { WithDates } from '../../domain/schema.js';
@@ -14,7 +14,7 @@ import type { Sql, Transaction } from '../../postgres/client.js';
 const OPERATORS_MAX = 1000;
 
 export type OperatorRow = Omit<
-  WithDates<typeof schemas.Operator, 'createdAt' | 'issuedAt' | 'expiresAt' | 'revokedAt'>,
+  WithDates<typeof OperatorSchema, 'createdAt' | 'issuedAt' | 'expiresAt' | 'revokedAt'>,
   'status'
 >;
 

@@ -1,11 +1,11 @@
 /** Significant events: the entries of the audit log, and large wins, by time (docs/reports.md). */
-import type * as schemas from '../../api/contract/requests.js';
+import type { SignificantEvent as SignificantEventSchema } from '../../api/reports/contract.js';
 import type { WithDates } from '../../domain/schema.js';
 import { LARGE_WIN, type Severity, severityOf, typesOf } from '../../domain/significantEvents.js';
 import type { NewEvent } from '../../domain/webhook.js';
 import { raw, type Sql, type Transaction, textArrayOf } from '../../postgres/client.js';
 
-export type SignificantEvent = WithDates<typeof schemas.SignificantEvent, 'at'>;
+export type SignificantEvent = WithDates<typeof SignificantEventSchema, 'at'>;
 
 export interface EventsWanted {
   readonly from: Date | undefined;

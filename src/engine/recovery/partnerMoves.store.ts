@@ -1,6 +1,6 @@
 /** Moves of partners from cell to cell: requested by an operator, carried out by the worker of the old cell, on record for good. */
 
-import type * as schemas from '../../api/contract/requests.js';
+import type { PartnerMove as PartnerMoveSchema } from '../../api/partners/contract.js';
 import { entryTimeMs } from '../../domain/entryId.js';
 import type { MoveStep } from '../../domain/moveStep.js';
 import type { WithDates } from '../../domain/schema.js';
@@ -16,7 +16,7 @@ import {
 } from '../cells/cells.store.js';
 
 /** `switchedAt` is null while the old cell deals for the partner, `finishedAt` while something of the move is left to do, also after it failed. */
-export type PartnerMove = WithDates<typeof schemas.PartnerMove, 'requestedAt' | 'switchedAt' | 'finishedAt'>;
+export type PartnerMove = WithDates<typeof PartnerMoveSchema, 'requestedAt' | 'switchedAt' | 'finishedAt'>;
 
 interface Row {
   move_id: number;

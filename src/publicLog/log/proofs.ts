@@ -3,7 +3,7 @@
  * away holds: each path is held against the root that the entry or the checkpoint names.
  */
 import type { Static } from '#typebox';
-import type { ProvenOutcome } from '../../api/contract/requests.js';
+import type { ProvenOutcome } from '../../api/proofs/contract.js';
 import { type BlackjackRules, rulesHash } from '../../domain/games/blackjackRules.js';
 import { SHOE_SEED_BYTES, shoeCommitment } from '../../domain/games/shoe.js';
 import { unpackOutcomes } from '../../domain/outcome.js';

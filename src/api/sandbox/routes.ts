@@ -4,10 +4,10 @@ import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { parseExactJson } from '../../domain/exactJson.js';
 import type { Partner } from '../../domain/game.js';
 import { FORCED_MAX } from '../../engine/cells/forceOutcome.js';
-import type { NextOutcomeBody } from '../contract/requests.js';
 import { ownGame } from '../server/found.js';
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
+import type { NextOutcomeBody } from './contract.js';
 import * as contract from './contract.js';
 
 async function chooseNext(services: Services, partner: Partner, body: NextOutcomeBody) {

@@ -1,0 +1,58 @@
+/** The sandbox: outcomes that testers choose. */
+import { type Static, Type } from '#typebox';
+import { ERRORS } from '../../domain/errors.js';
+import { id, opaque, timestamp } from '../../domain/schema.js';
+import { endpoint } from '../contract/endpoint.js';
+import { SpinOutcome } from '../spins/contract.js';
+
+/** An outcome code has 16 bits. */
+const COMBINATION_INDEX_MAX = 65_535;
+
+const nextOutcomeMembers = {
+  gameId: id('Game configuration id of a slot game'),
+  playerId: opaque("The partner's own identifier of the player"),
+  combinationIndex: Type.Integer({
+    minimum: 0,
+    maximum: COMBINATION_INDEX_MAX,
+    description: "Place of the combination in the PAR sheet's `combinations`, from 0",
+  }),
+};
+
+export const NextOutcomeBody = Type.Object(nextOutcomeMembers);
+
+export type NextOutcomeBody = Static<typeof NextOutcomeBody>;
+
+export const NextOutcomeResponse = Type.Object({
+  ...NextOutcomeBody.properties,
+  outcome: SpinOutcome,
+  expiresAt: timestamp(),
+});
+
+export const chooseNextOutcome = endpoint(
+  {
+    method: 'post',
+    path: '/sandbox/next-outcome',
+    operationId: 'chooseNextOutcome',
+    tag: 'Sandbox',
+    summary: "Choose the outcome of a player's next spin of a slot game",
+    scope: 'partner',
+    sandboxOnly: true,
+    body: NextOutcomeBody,
+    status: 200,
+    response: NextOutcomeResponse,
+    hasSums: true,
+    errors: [ERRORS.notFound, ERRORS.fieldMissing, ERRORS.gameNotRegistered, ERRORS.capReached],
+    failure: ERRORS.internal,
+  },
+  {
+    description: `The player's next spin of the game that is not refused shows and pays this combination, with the mark \`"sandbox": {"forced": true}\`. It moves the balance, and is in the ledger, the history and the webhooks; it takes no outcome of the queue and is in no total, RTP or settlement. A choice stands for an hour, and replaces the one before. Accounts in production get ${ERRORS.notFound.code}.`,
+    request: { gameId: 3, playerId: 'alice', combinationIndex: 12 },
+    response: {
+      gameId: 3,
+      playerId: 'alice',
+      combinationIndex: 12,
+      outcome: { prizeTier: 6, payoutUsd: 125.5, isBonusTrigger: false },
+      expiresAt: '2026-11-22T05:14:01.121Z',
+    },
+  },
+);
