@@ -1,6 +1,8 @@
 /** All operations of all APIs; a file for each resource. */
 
+import * as auditLog from './auditLog/contract.js';
 import * as blackjack from './blackjack/contract.js';
+import * as cells from './cells/contract.js';
 import * as communal from './communal/contract.js';
 import type { Endpoint } from './contract/endpoint.js';
 import * as dealing from './dealing/contract.js';
@@ -17,13 +19,16 @@ import * as reports from './reports/contract.js';
 import * as returns from './returns/contract.js';
 import * as sandbox from './sandbox/contract.js';
 import * as search from './search/contract.js';
-import * as service from './service/contract.js';
 import * as settlements from './settlements/contract.js';
 import * as spins from './spins/contract.js';
+import * as traffic from './traffic/contract.js';
+import * as versions from './versions/contract.js';
 import * as webhooks from './webhooks/contract.js';
 
 export const CONTRACTS = [
+  auditLog,
   blackjack,
+  cells,
   communal,
   dealing,
   games,
@@ -39,9 +44,10 @@ export const CONTRACTS = [
   returns,
   sandbox,
   search,
-  service,
   settlements,
   spins,
+  traffic,
+  versions,
   webhooks,
 ];
 

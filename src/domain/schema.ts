@@ -137,3 +137,10 @@ export const SandboxMark = Type.Optional(
 export const VoidBody = Type.Object({
   reason: Type.String({ pattern: REASON_PATTERN, description: 'Kept in the audit log' }),
 });
+
+/** Of a query that may ask for one partner. */
+export const partnerFilter = {
+  partnerId: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Those of this partner only' }),
+  ),
+};

@@ -6,8 +6,10 @@
 
 import { createHash } from 'node:crypto';
 import type { Static } from '#typebox';
-import type { AuditQuery as AuditQuerySchema } from '../api/overview/contract.js';
-import type { AuditEntry as AuditEntrySchema } from '../api/service/contract.js';
+import type {
+  AuditEntry as AuditEntrySchema,
+  AuditQuery as AuditQuerySchema,
+} from '../api/auditLog/contract.js';
 import type { Page as PageSchema, WithDates } from '../domain/schema.js';
 import type { AuditAction } from '../domain/significantEvents.js';
 import { raw, type Sql, type Transaction } from './client.js';

@@ -1,10 +1,10 @@
 /** What a body may cost the event loop, which all partners share. */
 import { describe, expect, test } from 'vitest';
 import { BODY_LIMIT } from '../../src/api/contract/apis.js';
+import { allRoutes } from '../../src/api/routes.js';
 import { bodyText, check, type JsonObject, parseObject } from '../../src/api/server/body.js';
 import type { Caller } from '../../src/api/server/operatorAccess.js';
 import type { Route } from '../../src/api/server/route.js';
-import { allRoutes } from '../../src/api/server/routes.js';
 import type { Services } from '../../src/api/server/services.js';
 import { ApiError } from '../../src/domain/errors.js';
 import type { Partner } from '../../src/domain/game.js';

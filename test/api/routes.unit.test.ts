@@ -1,7 +1,7 @@
 /** The handlers are those of the contract. */
 import { expect, test } from 'vitest';
 import { ENDPOINTS } from '../../src/api/index.js';
-import { allRoutes } from '../../src/api/server/routes.js';
+import { allRoutes } from '../../src/api/routes.js';
 import type { Services } from '../../src/api/server/services.js';
 import { spin } from '../../src/api/spins/contract.js';
 

@@ -1,7 +1,7 @@
 /** A flush between two reads of `GET /spins`: what leaves the outbox meanwhile must not be missed. */
 import { expect, test } from 'vitest';
 import type { Services } from '../../src/api/server/services.js';
-import { spinFeedRoutes } from '../../src/api/spins/feed.js';
+import { spinRoutes } from '../../src/api/spins/routes.js';
 
 test.each([0, 1])('a page is not the last one where read %i let a flush through', async (flushAfterRead) => {
   // One entry was acknowledged. It is in the outbox, and then in the ledger.
@@ -33,7 +33,7 @@ test.each([0, 1])('a page is not the last one where read %i let a flush through'
     catalog: { game: () => undefined },
     spinIds: { encodeOne: String },
   } as unknown as Services;
-  const [route] = spinFeedRoutes(services);
+  const [route] = spinRoutes(services);
   const request = { partner: { partnerId: 1, cell: 0 }, query: { limit: 10 } };
   const page = await route?.handle(request as never);
   expect(page).toMatchObject({ nextCursor: '6' });

@@ -7,17 +7,19 @@ import { ROUND_STATUSES } from '../../domain/games/round.js';
 import {
   CONFIG_NAME_PATTERN,
   choice,
+  ID_MAX,
   id,
   nullable,
   opaque,
   PATH,
   Page,
   pageMembers,
+  partnerFilter,
   timestamp,
   usd,
   VoidBody,
 } from '../../domain/schema.js';
-import { endpoint } from '../contract/endpoint.js';
+import { endpoint, operatorRead } from '../contract/endpoint.js';
 import { GameResponse } from '../games/contract.js';
 import { ReasonQuery } from '../partners/contract.js';
 import { PlayerBalance } from '../spins/contract.js';
@@ -446,5 +448,63 @@ export const closeRound = endpoint(
     description:
       'Plays an open round out as its timeout does: insurance is declined, every hand stands, the dealer draws.',
     response: { ...RECORD, lastActionSeq: 0, autoCompleted: true, actions: ['timeout'] },
+  },
+);
+export const gameId = Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Those of this game only' });
+export const OperatorRoundsQuery = Type.Object({
+  ...Page.properties,
+  ...partnerFilter,
+  gameId: Type.Optional(gameId),
+  status: Type.Optional(
+    Type.String({ pattern: `^(${ROUND_STATUSES.join('|')})$`, description: 'OPEN, SETTLED or VOIDED' }),
+  ),
+});
+export const OperatorRound = Type.Object({
+  roundId: Type.String(),
+  partnerId: Type.Integer(),
+  gameId: Type.Integer(),
+  gameName: Type.String({ description: 'As players see it' }),
+  playerId: Type.String(),
+  status: RoundStatus,
+  createdAt: timestamp(),
+  wageredUsd: usd('All stakes, insurance included'),
+  payoutUsd: nullable(usd('All that comes back; null before the round has ended')),
+});
+export const OperatorRounds = Type.Object({
+  rounds: Type.Array(OperatorRound),
+  ...pageMembers,
+});
+export const listAllRounds = endpoint(
+  {
+    ...operatorRead,
+    path: '/rounds',
+    operationId: 'listAllRounds',
+    tag: 'Rounds',
+    summary: 'Blackjack rounds of all partners, or of one, the newest first',
+    query: OperatorRoundsQuery,
+    response: OperatorRounds,
+    hasSums: true,
+    errors: [],
+  },
+  {
+    description: '`total` counts to 10,000, and pages reach as far. `showRound` has the cards.',
+    response: {
+      rounds: [
+        {
+          roundId: '3f0c1f5ab3d94dd0a6a1c9d1b0e0f4c2',
+          partnerId: 2,
+          gameId: 5,
+          gameName: 'Acme Blackjack',
+          playerId: 'alice',
+          status: 'SETTLED',
+          createdAt: '2026-11-22T04:13:57.812Z',
+          wageredUsd: 5,
+          payoutUsd: 10,
+        },
+      ],
+      page: 1,
+      limit: 20,
+      total: 1,
+    },
   },
 );

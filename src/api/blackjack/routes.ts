@@ -1,18 +1,22 @@
 /** Blackjack rounds: dealt, played and read by a partner (docs/blackjack.md). */
 
 import { entryTimeMs } from '../../domain/entryId.js';
-import { ApiError, ERRORS, type ErrorEntry } from '../../domain/errors.js';
+import { ApiError, ERRORS, type ErrorEntry, invalid } from '../../domain/errors.js';
+import { jsonUsd } from '../../domain/exactJson.js';
 import type { Game, Partner } from '../../domain/game.js';
+import { rulesHash } from '../../domain/games/blackjackRules.js';
 import { actionsOf, type RoundRecord, viewRound } from '../../domain/games/round.js';
+import { checkTable } from '../../domain/games/table.js';
 import type { BlackjackTable } from '../../domain/games/tableTerms.js';
 import { microsToUsdText } from '../../domain/money.js';
 import type { Acted, DealOrder, Dealt, KnownRound } from '../../engine/blackjack/rounds.js';
-import { knownGame, ownGame } from '../server/found.js';
-import { Replayed, type Route, route } from '../server/route.js';
+import { gameOf } from '../games/routes.js';
+import { activePartnerOf, knownGame, ownGame } from '../server/found.js';
+import { learn, Replayed, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import { REFUSALS } from '../spins/refusals.js';
 import { isExactly } from '../spins/spin.js';
-import type { ActionBody, DealBody } from './contract.js';
+import type { ActionBody, BlackjackBody, DealBody } from './contract.js';
 import * as contract from './contract.js';
 
 /** The table of a round that is on record. */
@@ -150,7 +154,7 @@ const playRoutes = (services: Services): Route[] => [
   route(contract.actInRound, ({ partner, body }) => act(services, partner, body)),
 ];
 
-export const roundRoutes = (services: Services): Route[] => [
+export const blackjackRoutes = (services: Services): Route[] => [
   ...playRoutes(services),
   route(contract.getRound, async ({ partner, params }) =>
     shownRecord(services, await findRound(services, params.roundId, partner.partnerId)),
@@ -162,4 +166,95 @@ export const roundRoutes = (services: Services): Route[] => [
     const records = await Promise.all(rounds.map((record) => shownRecord(services, record)));
     return { rounds: records, page, limit, total };
   }),
+  ...operatorRoutes(services),
+  listAllRounds(services),
 ];
+
+const ROUND_TIMEOUT_DEFAULT_S = 86_400;
+
+async function makeTable(services: Services, actor: string, id: string, body: BlackjackBody) {
+  const { displayName, configName, wagerUsd, rules, roundTimeoutS = ROUND_TIMEOUT_DEFAULT_S } = body;
+  const given = rules as Readonly<Record<string, unknown>>;
+  const checked = checkTable({ wagerUsd, rules: given, roundTimeoutSeconds: roundTimeoutS });
+  if ('faults' in checked) throw invalid(checked.faults);
+  const partner = await activePartnerOf(services.store, id);
+  const { terms } = checked;
+  const row = await services.store.rounds.createTable(actor, {
+    partnerId: partner.partnerId,
+    configName,
+    displayName,
+    terms,
+  });
+  if (row === 'name-taken') throw new ApiError(ERRORS.configNameTaken);
+  await learn(services.catalog);
+  return {
+    ...gameOf(row, terms.wagerMicros),
+    partnerId: row.partnerId,
+    wagerUsd: Number(microsToUsdText(terms.wagerMicros)),
+    rules: terms.rules,
+    rulesHash: rulesHash(terms.rules).toString('hex'),
+    roundTimeoutS,
+  };
+}
+
+/** Ends an open round. It is in the audit log before it is done: no end is ever without its entry. */
+async function endRound(
+  services: Services,
+  actor: string,
+  roundId: string,
+  how: 'timeout' | 'void',
+  reason?: string,
+): Promise<RoundRecord> {
+  const record = await findRound(services, roundId);
+  if (record.status !== 'OPEN') throw new ApiError(ERRORS.actionIllegal);
+  const table = await tableOf(services, record.gameId);
+  const partner = services.catalog.partner(record.partnerId);
+  if (partner === undefined) throw new Error(`Partner ${record.partnerId} is not in the catalog`);
+  const action = how === 'void' ? 'round.void' : 'round.close';
+  const details = {
+    player: `${record.partnerId}:${record.playerId}`,
+    ...(reason === undefined ? {} : { reason }),
+  };
+  await services.store.auditLog.recordRound(actor, action, roundId, details);
+  const ended = await services.blackjack.rounds.end(table, partner, record, how);
+  if (typeof ended !== 'string') return ended.record;
+  await services.store.auditLog.recordRound(actor, `${action}.refused`, roundId, {
+    ...details,
+    refusal: ended,
+  });
+  if (ended === 'illegal') throw new ApiError(ERRORS.actionIllegal);
+  throw new ApiError(ended === 'unknown' ? ERRORS.spinInProgress : ERRORS.unavailable);
+}
+
+const operatorRoutes = (services: Services): Route[] => [
+  route(contract.createBlackjackGame, ({ actor, params, body }) =>
+    makeTable(services, actor, params.id, body),
+  ),
+  route(contract.showRound, async ({ params }) =>
+    shownRecord(services, await findRound(services, params.roundId)),
+  ),
+  route(contract.voidRound, async ({ actor, params, body }) =>
+    shownRecord(services, await endRound(services, actor, params.roundId, 'void', body.reason)),
+  ),
+  route(contract.closeRound, async ({ actor, params, query }) =>
+    shownRecord(services, await endRound(services, actor, params.roundId, 'timeout', query.reason)),
+  ),
+];
+
+const listAllRounds = ({ store, spinIds }: Services): Route =>
+  route(contract.listAllRounds, async ({ query }) => {
+    const { page = 1, limit, ...of } = query;
+    const { rounds, total } = await store.finds.rounds(of, page, limit);
+    return {
+      rounds: rounds.map(({ dealId, wageredMicros, payoutMicros, ...round }) => ({
+        ...round,
+        roundId: spinIds.encodeOne(dealId, round.partnerId),
+        createdAt: new Date(entryTimeMs(dealId)),
+        wageredUsd: jsonUsd(wageredMicros),
+        payoutUsd: payoutMicros === null ? null : jsonUsd(payoutMicros),
+      })),
+      page,
+      limit,
+      total,
+    };
+  });

@@ -3,9 +3,9 @@
 import { CELL_MAX, entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { jsonInteger } from '../../domain/exactJson.js';
-import * as contract from '../overview/contract.js';
 import { learn, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
+import * as contract from './contract.js';
 
 const listCells = (services: Services): Route =>
   route(contract.listCells, async () => {

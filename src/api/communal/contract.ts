@@ -12,8 +12,9 @@ import {
   pageMembers,
   REASON_PATTERN,
   timestamp,
+  usd,
 } from '../../domain/schema.js';
-import { endpoint } from '../contract/endpoint.js';
+import { endpoint, operatorRead } from '../contract/endpoint.js';
 import { TOLD_BONUS } from '../contract/examples.js';
 
 /** Amounts here are texts: a pot is divided to the micro-dollar, and a reader should not go through a float for that. */
@@ -397,6 +398,44 @@ export const listCommunalPayouts = endpoint(
       page: 1,
       limit: 20,
       total: 1,
+    },
+  },
+);
+export const ListedProgressive = Type.Object({
+  gameConfigId: Type.Integer(),
+  partnerId: Type.Integer(),
+  displayName: Type.String(),
+  isEnabled: Type.Boolean(),
+  budgetUsd: usd('What it can pay, as it is booked'),
+  paidUsd: usd('What it has paid, as it is booked'),
+});
+export const Progressives = Type.Object({
+  progressives: Type.Array(ListedProgressive, { description: 'The newest 200' }),
+});
+export const listProgressives = endpoint(
+  {
+    ...operatorRead,
+    path: '/progressives',
+    operationId: 'listProgressives',
+    tag: 'Communal progressive',
+    summary: 'Games that have a communal progressive',
+    response: Progressives,
+    hasSums: true,
+    errors: [],
+  },
+  {
+    description: 'The newest 200, with what is booked. `getCommunalPot` has where one stands now.',
+    response: {
+      progressives: [
+        {
+          gameConfigId: 3,
+          partnerId: 2,
+          displayName: 'Acme Sevens',
+          isEnabled: true,
+          budgetUsd: 940.5,
+          paidUsd: 59.5,
+        },
+      ],
     },
   },
 );

@@ -1,15 +1,30 @@
 /** The partner's side of communal progressives: what to show players (docs/contract.md §17). */
 
 import { communalStatus, progressPct } from '../../domain/communal.js';
-import { usdText } from '../../domain/communalRules.js';
-import { entryTimeMs } from '../../domain/entryId.js';
-import { ApiError, ERRORS } from '../../domain/errors.js';
+import { micros as microsOf, readRules, usdText } from '../../domain/communalRules.js';
+import { entryCell, entryTimeMs } from '../../domain/entryId.js';
+import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
+import { jsonUsd } from '../../domain/exactJson.js';
 import type { Game, Partner } from '../../domain/game.js';
-import { assertPot, booked, ownGame, pathId, playerOf, potOf } from '../server/found.js';
+import { MAX_MICROS, microsToUsdText } from '../../domain/money.js';
+import type { Funded } from '../../engine/communal/potKeeper.js';
+import { check } from '../server/body.js';
+import {
+  assertPot,
+  BOOKED_WITHIN_MS,
+  booked,
+  gameRowOf,
+  knownGame,
+  ownGame,
+  pathId,
+  playerOf,
+  potOf,
+} from '../server/found.js';
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import * as contract from './contract.js';
-import { eventIdOf, eventView, potView } from './views.js';
+import { CommunalBody, CommunalFundingBody } from './contract.js';
+import { eventIdOf, eventView, fundingIdOf, potView } from './views.js';
 
 /** @throws ApiError (KS-4006) where the game is not the partner's. */
 async function gameOfPath({ catalog }: Services, partner: Partner, id: string): Promise<Game> {
@@ -78,7 +93,121 @@ const listCommunityBonuses = (services: Services): Route =>
     return { bonuses, page, limit, total };
   });
 
-export const partnerCommunalRoutes = (services: Services): Route[] =>
-  [getCommunal, getCommunalProgress, listCommunalEvents, listCommunityBonuses].map((route) =>
-    route(services),
-  );
+/**
+ * The pot as it is booked: what Redis has now would not fit what is booked as paid. What was done before is waited for; a ledger that
+ * is far behind is answered as it is.
+ * @throws ApiError KS-4601 where none is configured, KS-5002 where its first rules are not booked.
+ */
+async function bookedPotOf(services: Services, gameId: number, partnerId: number) {
+  const { store, cells } = services;
+  const { cell } = await store.partners.ledgerReach(partnerId);
+  const newestId = await cells.reads.newestInOutbox(cell);
+  await services.cells.confirmations.cameTo(entryCell(newestId), newestId, BOOKED_WITHIN_MS);
+  const pot = await store.communal.bookedPot(gameId);
+  if (pot !== undefined) return pot;
+  await assertPot(store, gameId);
+  throw new ApiError(ERRORS.unavailable);
+}
+
+function fundingRefusal(funded: Exclude<Funded, object>): ApiError {
+  switch (funded) {
+    case 'reused':
+      return new ApiError(ERRORS.requestIdReused);
+    case 'short':
+      return new ApiError(ERRORS.progressiveExhausted, {
+        details: [{ path: '/amountUsd', message: 'is more than there is in the budget' }],
+      });
+    case 'overflow': {
+      const message = `the budget would be above ${microsToUsdText(MAX_MICROS)}`;
+      return invalid([{ path: '/amountUsd', message }]);
+    }
+    case 'unconfirmed':
+      return new ApiError(ERRORS.progressiveFailed);
+  }
+}
+
+const setCommunal = (services: Services): Route =>
+  route(contract.setCommunal, async ({ actor, params, body }) => {
+    const row = await gameRowOf(services.store, params.id);
+    if (row.gameType !== 'slot') throw new ApiError(ERRORS.gameTypeUnsupported);
+    check(CommunalBody, body);
+    const rules = readRules(body);
+    const { gameId, partnerId } = row;
+    const { wagerMicros } = await knownGame(services.catalog, gameId);
+    const state = await services.cells.pots.set(actor, { gameId, partnerId }, rules, {
+      resetsProgress: body.resetProgress === true,
+      reason: body.reason,
+    });
+    if (state === undefined) throw new ApiError(ERRORS.progressiveFailed);
+    return potView({ ...state, rules }, wagerMicros);
+  });
+
+const getCommunalPot = (services: Services): Route =>
+  route(contract.getCommunalPot, async ({ params }) => {
+    const { gameId, partnerId } = await gameRowOf(services.store, params.id);
+    const { wagerMicros } = await knownGame(services.catalog, gameId);
+    const pot = await bookedPotOf(services, gameId, partnerId);
+    return {
+      ...potView(pot, wagerMicros),
+      progress: pot.progress,
+      budgetUsd: usdText(pot.budgetMicros),
+      paidUsd: usdText(pot.paidMicros),
+    };
+  });
+
+const fundCommunal = (services: Services): Route =>
+  route(contract.fundCommunal, async ({ actor, params, body }) => {
+    const { gameId, partnerId } = await gameRowOf(services.store, params.id);
+    check(CommunalFundingBody, body);
+    const { amountUsd, reason, requestId } = body;
+    const amountMicros = microsOf(amountUsd);
+    if (amountMicros === undefined || amountMicros === 0) {
+      const most = microsToUsdText(MAX_MICROS);
+      const message = `must be a decimal text other than 0 within -${most} and ${most}, with at most 6 decimals`;
+      throw invalid([{ path: '/amountUsd', message }]);
+    }
+    await assertPot(services.store, gameId);
+    const wanted = { gameId, requestId, amountMicros, reason };
+    const funded = await services.cells.pots.fund(actor, partnerId, wanted);
+    if (typeof funded === 'string') throw fundingRefusal(funded);
+    const fundingId = fundingIdOf(services.spinIds, funded.fundingId, partnerId);
+    return { fundingId, budgetUsd: usdText(funded.budgetMicros) };
+  });
+
+const listCommunalPayouts = (services: Services): Route =>
+  route(contract.listCommunalPayouts, async ({ params, query }) => {
+    const { gameId, partnerId } = await gameRowOf(services.store, params.id);
+    await assertPot(services.store, gameId);
+    const { page = 1, limit } = query;
+    const { events, total } = await services.store.communal.eventPage(gameId, page, limit);
+    const shown = events.map((event) => ({
+      ...eventView(services.spinIds, partnerId, event),
+      shares: event.shares.map(({ playerId, amountMicros }) => ({
+        playerId,
+        amountUsd: usdText(amountMicros),
+      })),
+    }));
+    return { events: shown, page, limit, total };
+  });
+
+const listProgressives = ({ store }: Services): Route =>
+  route(contract.listProgressives, async () => ({
+    progressives: (await store.finds.progressives()).map(({ budgetMicros, paidMicros, ...progressive }) => ({
+      ...progressive,
+      budgetUsd: jsonUsd(budgetMicros),
+      paidUsd: jsonUsd(paidMicros),
+    })),
+  }));
+
+export const communalRoutes = (services: Services): Route[] =>
+  [
+    getCommunal,
+    getCommunalProgress,
+    listCommunalEvents,
+    listCommunityBonuses,
+    setCommunal,
+    getCommunalPot,
+    fundCommunal,
+    listCommunalPayouts,
+    listProgressives,
+  ].map((route) => route(services));

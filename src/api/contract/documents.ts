@@ -3,13 +3,13 @@ import type { TSchema } from '#typebox';
 import { ERRORS, type ErrorEntry } from '../../domain/errors.js';
 import { PATH } from '../../domain/schema.js';
 import { ENDPOINTS } from '../index.js';
-import { ErrorResponse } from '../service/contract.js';
 import { EVENTS } from '../webhooks/contract.js';
 import { API_VERSION, BASES, BODY_LIMIT, type Scope, TAGS } from './apis.js';
 import { CSV_TYPE } from './csv.js';
 import { EVENT_REFERENCES } from './deliveredEvents.js';
 import type { Endpoint } from './endpoint.js';
 import { bodyTooLargeExample, errorExamples } from './errorExamples.js';
+import { ErrorResponse } from './errorResponse.js';
 import { SchemaReferences, sorted } from './schemaReferences.js';
 
 const METHODS: readonly Endpoint['method'][] = ['get', 'post', 'put', 'patch', 'delete'];

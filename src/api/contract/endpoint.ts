@@ -3,7 +3,7 @@
  * are checked by it, and the documents are made of it; src/http has a handler for each.
  */
 import type { TSchema } from '#typebox';
-import type { ErrorEntry } from '../../domain/errors.js';
+import { ERRORS, type ErrorEntry } from '../../domain/errors.js';
 import type { Role } from '../../domain/operator.js';
 import type { Scope, TAGS } from './apis.js';
 
@@ -68,3 +68,11 @@ export const endpoint = <const Of extends Operation, const By extends Shown>(
   operation: Of,
   shown: By,
 ): Of & { readonly shown: By } => ({ ...operation, shown });
+
+/** What an operator's reading operation has, unless it says otherwise. */
+export const operatorRead = {
+  method: 'get',
+  scope: 'operator',
+  status: 200,
+  failure: ERRORS.internal,
+} as const;

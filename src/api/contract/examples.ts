@@ -83,3 +83,17 @@ export const LISTED_WEBHOOK = {
     restsUntil: '2026-11-22T07:45:12.220Z',
   },
 };
+
+export const TRAFFIC = { spins: 48_210, wageredUsd: 12_052.5, paidOutUsd: 11_390.25 };
+
+export const STATEMENT_ENTRY = {
+  entryId: '7412907446960128010',
+  kind: 'spin',
+  createdAt: '2026-11-22T04:13:57.812Z',
+  gameId: 3,
+  wagerUsd: 0.25,
+  creditUsd: 0.5,
+  balanceUsd: 1000.25,
+  requestId: 'first-spin',
+  spinId: '3f0c1f5ab3d94dd0a6a1c9d1b0e0f4c2',
+};

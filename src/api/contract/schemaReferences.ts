@@ -6,6 +6,7 @@ import * as par from '../../domain/par.js';
 import { Page, SandboxMark, VoidBody } from '../../domain/schema.js';
 import { CONTRACTS } from '../index.js';
 import { GameStatusChanged, EVENTS as SENT_EVENTS } from '../webhooks/contract.js';
+import * as errorResponse from './errorResponse.js';
 
 /** By type: what webhooks get, and what only the feed has. */
 const EVENTS = Object.entries({
@@ -18,7 +19,7 @@ const isSchema = (member: readonly [string, unknown]): member is [string, TSchem
 
 /** The schemas that have a name: those that a contract exports, and those of the domain that contracts are made of. */
 export const NAMED_SCHEMAS: readonly (readonly [string, TSchema])[] = [
-  ...[par, blackjackRules, prizeTable, ...CONTRACTS].flatMap((each) =>
+  ...[par, blackjackRules, prizeTable, errorResponse, ...CONTRACTS].flatMap((each) =>
     Object.entries<unknown>(each).filter(isSchema),
   ),
   ['Page', Page],

@@ -12,11 +12,16 @@ import {
   nullable,
   opaque,
   PATH,
+  Page,
+  pageMembers,
+  partnerFilter,
   usd,
   VoidBody,
 } from '../../domain/schema.js';
-import { endpoint } from '../contract/endpoint.js';
+import { endpoint, operatorRead } from '../contract/endpoint.js';
+import { TRAFFIC } from '../contract/examples.js';
 import { SHEET_BODY } from '../contract/sheetExample.js';
+import { GameDay } from '../traffic/contract.js';
 
 export const GameBody = Type.Object({
   parSheetId: id('The PAR sheet, which must be active'),
@@ -400,5 +405,101 @@ export const updateParSheet = endpoint(
     description: 'No further game can be registered on a retired sheet. Games that use it go on.',
     request: { status: 'RETIRED' },
     response: { ...SHEET, partnerId: 2, status: 'RETIRED' },
+  },
+);
+export const GamesQuery = Type.Object({ ...Page.properties, ...partnerFilter });
+export const OperatorGameList = Type.Object({ games: Type.Array(OperatorGame), ...pageMembers });
+export const GameDaysQuery = Type.Object({
+  limit: Type.Integer({ minimum: 1, maximum: 400, default: 90, description: 'Days in the answer' }),
+});
+export const GameDays = Type.Object({ days: Type.Array(GameDay) });
+export const listAllGames = endpoint(
+  {
+    method: 'get',
+    path: '/games',
+    operationId: 'listAllGames',
+    tag: 'Games',
+    summary: 'Games with their queues and totals, newest first',
+    scope: 'operator',
+    query: GamesQuery,
+    status: 200,
+    response: OperatorGameList,
+    hasSums: true,
+    errors: [],
+    failure: ERRORS.internal,
+  },
+  {
+    description: 'Games of all partners, or of one with `partnerId`. `total` counts all of them.',
+    response: { games: [getGame.shown.response], page: 1, limit: 20, total: 1 },
+  },
+);
+export const listGameDays = endpoint(
+  {
+    method: 'get',
+    path: '/games/{id}/days',
+    params: { id: PATH.gameId },
+    operationId: 'listGameDays',
+    tag: 'Games',
+    summary: 'What a game took and paid by UTC day, newest first',
+    scope: 'operator',
+    query: GameDaysQuery,
+    status: 200,
+    response: GameDays,
+    hasSums: true,
+    errors: [ERRORS.gameNotFound],
+    failure: ERRORS.internal,
+  },
+  {
+    description: 'Days without a spin are left out. Their sums are the totals of the game.',
+    response: { days: [{ day: '2026-11-22', ...TRAFFIC }] },
+  },
+);
+export const ParSheetsQuery = Type.Object({ ...Page.properties, ...partnerFilter });
+export const OperatorParSheets = Type.Object({ parSheets: Type.Array(OperatorParSheet), ...pageMembers });
+export const OperatorParSheetDetail = Type.Object({
+  ...OperatorParSheet.properties,
+  sheet: ParSheetBody,
+});
+export const LISTED_SHEET = {
+  parSheetId: 2,
+  partnerId: 2,
+  status: 'ACTIVE',
+  gameTitle: 'Coin Flip',
+  numReels: 1,
+  certifiedRtp: 0.9,
+  symbolCount: 2,
+  tierCount: 2,
+  combinationCount: 2,
+};
+export const listAllParSheets = endpoint(
+  {
+    ...operatorRead,
+    path: '/par-sheets',
+    operationId: 'listAllParSheets',
+    tag: 'PAR sheets',
+    summary: 'PAR sheets of all partners, or of one, the newest first',
+    query: ParSheetsQuery,
+    response: OperatorParSheets,
+    errors: [],
+  },
+  {
+    description: 'Retired sheets, too.',
+    response: { parSheets: [LISTED_SHEET], page: 1, limit: 20, total: 1 },
+  },
+);
+export const getAnyParSheet = endpoint(
+  {
+    ...operatorRead,
+    path: '/par-sheets/{id}',
+    params: { id: PATH.parSheetId },
+    operationId: 'getAnyParSheet',
+    tag: 'PAR sheets',
+    summary: 'A PAR sheet as it was uploaded',
+    response: OperatorParSheetDetail,
+    errors: [ERRORS.parSheetNotFound],
+  },
+  {
+    description: 'With all tiers and combinations.',
+    response: { ...LISTED_SHEET, sheet: SHEET_BODY },
   },
 );

@@ -5,6 +5,7 @@ import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
 import { basicStrategyReturn } from '../../domain/games/basicStrategy.js';
 import { isRegisteredByPartner, kindOfGame } from '../../domain/games/index.js';
 import { microsToUsdText, usdToMicros } from '../../domain/money.js';
+import { checkParSheet } from '../../domain/par.js';
 import { ID_MAX } from '../../domain/schema.js';
 import type { BookedGame, GameRow, Registration } from '../../engine/catalog/games.store.js';
 import type { GameRecord } from '../../engine/cells/partnerReads.js';
@@ -12,6 +13,8 @@ import { check, type JsonObject } from '../server/body.js';
 import { gameRowOf, knownGame, pathId } from '../server/found.js';
 import { learn, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
+import type { Store } from '../server/store.js';
+import { trafficOf } from '../traffic/routes.js';
 import * as contract from './contract.js';
 import { GameBody } from './contract.js';
 
@@ -173,4 +176,61 @@ export const gameRoutes = (services: Services): Route[] => [
     await services.store.games.requestBlocks(actor, row.gameId, count);
     return { gameConfigId: row.gameId, requested: count };
   }),
+  ...parSheetRoutes(services.store),
+  listAllGames(services),
+  listGameDays(services),
+  listAllParSheets(services),
+  getAnyParSheet(services),
 ];
+
+const parSheetRoutes = (store: Store): Route[] => [
+  route(contract.uploadParSheet, async ({ partner, body }) => {
+    const checked = checkParSheet(body);
+    if ('faults' in checked) throw new ApiError(ERRORS.invalidParSheet, { details: checked.faults });
+    const stored = await store.parSheets.store(partner.partnerId, checked.sheet);
+    if (stored === undefined) throw new ApiError(ERRORS.capReached);
+    return stored;
+  }),
+  route(contract.listParSheets, async ({ partner }) => {
+    return { parSheets: await store.parSheets.listActive(partner.partnerId) };
+  }),
+  route(contract.updateParSheet, async ({ actor, params, body }) => {
+    const parSheetId = pathId(params.id);
+    const row =
+      parSheetId === undefined
+        ? undefined
+        : await store.parSheets.setStatus(actor, parSheetId, 'RETIRED', body.reason);
+    if (row === undefined) throw new ApiError(ERRORS.parSheetNotFound);
+    return row;
+  }),
+];
+
+const listAllGames = (services: Services): Route =>
+  route(contract.listAllGames, async ({ query }) => {
+    const { page = 1, limit } = query;
+    const { games, total } = await services.store.games.page(query.partnerId, page, limit);
+    return { games: await Promise.all(games.map((row) => operatorGame(services, row))), page, limit, total };
+  });
+
+const listGameDays = ({ store }: Services): Route =>
+  route(contract.listGameDays, async ({ params, query }) => {
+    const row = await gameRowOf(store, params.id);
+    const days = await store.overview.gameDays(row.gameId, query.limit);
+    return {
+      days: days.map((each) => ({ day: each.day, ...trafficOf(each) })),
+    };
+  });
+
+const listAllParSheets = ({ store }: Services): Route =>
+  route(contract.listAllParSheets, async ({ query }) => {
+    const { page = 1, limit, partnerId } = query;
+    return { ...(await store.finds.parSheets(partnerId, page, limit)), page, limit };
+  });
+
+const getAnyParSheet = ({ store }: Services): Route =>
+  route(contract.getAnyParSheet, async ({ params }) => {
+    const parSheetId = pathId(params.id);
+    const found = parSheetId === undefined ? undefined : await store.finds.parSheet(parSheetId);
+    if (found === undefined) throw new ApiError(ERRORS.parSheetNotFound);
+    return found;
+  });

@@ -110,7 +110,7 @@ const sessionRoutes = ({ store, sessions }: Services): Route[] => [
   }),
 ];
 
-export const operatorsRoutes = (services: Services): Route[] => [
+export const operatorRoutes = (services: Services): Route[] => [
   createOperator(services),
   listOperators(services),
   rotateKey(services),

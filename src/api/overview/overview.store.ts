@@ -15,12 +15,10 @@ import {
   NEXT_ATTEMPT,
   type StoredDelivery,
 } from '../../webhooks/webhooks.store.js';
-import type {
-  Attention as AttentionSchema,
-  OperatorDelivery as OperatorDeliverySchema,
-  Recovery as RecoverySchema,
-  SpinBlock as SpinBlockSchema,
-} from './contract.js';
+import type { Recovery as RecoverySchema } from '../cells/contract.js';
+import type { SpinBlock as SpinBlockSchema } from '../spins/contract.js';
+import type { OperatorDelivery as OperatorDeliverySchema } from '../webhooks/contract.js';
+import type { Attention as AttentionSchema } from './contract.js';
 
 /** Partners that have a line of their own in the traffic of a day. */
 const BUSIEST = 10;

@@ -1,19 +1,11 @@
 /** What an operator looks at first: traffic, errors, and what waits for somebody. */
 import { randomUUID } from 'node:crypto';
-import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
+import { trafficOf } from '../traffic/routes.js';
 import * as contract from './contract.js';
-import type { Traffic } from './overview.store.js';
 
 const PROCESS_ID = randomUUID();
-
-/** Plays and money as answers show them. */
-export const trafficOf = ({ spins, wageredMicros, paidMicros }: Traffic) => ({
-  spins: jsonInteger(spins),
-  wageredUsd: jsonUsd(wageredMicros),
-  paidOutUsd: jsonUsd(paidMicros),
-});
 
 const getOverview = ({ store, process }: Services): Route =>
   route(contract.getOverview, async () => {

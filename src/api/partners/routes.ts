@@ -6,11 +6,12 @@ import { MAX_MICROS, microsToUsdText } from '../../domain/money.js';
 import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
 import { amountMicros } from '../../domain/schema.js';
 import type { PartnerRow, PartnerSettings } from '../../engine/catalog/partners.store.js';
+import type { NotMoved } from '../../engine/recovery/partnerMoves.store.js';
 import { tellGames } from '../dealing/routes.js';
 import { activePartnerOf, partnerOf, pathId } from '../server/found.js';
 import { learn, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
-import { listAuditLog } from '../service/contract.js';
+import type { Store } from '../server/store.js';
 import type { ApiKeyRow } from './apiKeys.store.js';
 import type { PartnerPatch } from './contract.js';
 import * as contract from './contract.js';
@@ -205,9 +206,32 @@ export const partnerRoutes = (services: Services): Route[] => {
       await learn(catalog);
       return undefined;
     }),
-    route(listAuditLog, async ({ query }) => {
-      const { page = 1, limit, ...filter } = query;
-      return { ...(await store.auditLog.page(page, limit, filter)), page, limit };
-    }),
+    ...moveRoutes(store),
   ];
 };
+
+const FAULTS: Readonly<Record<Exclude<NotMoved, 'noSuchPartner'>, string>> = {
+  noSuchCell: 'must be a cell of this installation',
+  cellDrains: 'must not be draining',
+  there: 'must be another cell than that of the partner',
+  moving: 'must wait until the move that is under way has ended',
+};
+
+const moveRoutes = (store: Pick<Store, 'moves' | 'partners'>): Route[] => [
+  route(contract.movePartner, async ({ actor, params, body }) => {
+    const { cell, reason } = body;
+    const partnerId = pathId(params.id);
+    const move =
+      partnerId === undefined ? 'noSuchPartner' : await store.moves.request(actor, partnerId, cell, reason);
+    if (move === 'noSuchPartner') throw new ApiError(ERRORS.partnerNotFound);
+    if (typeof move === 'string') {
+      const details = [{ path: '/cell', message: FAULTS[move] }];
+      throw invalid(details);
+    }
+    return move;
+  }),
+  route(contract.listMoves, async ({ params }) => {
+    const { partnerId } = await partnerOf(store, params.id);
+    return { moves: await store.moves.ofPartner(partnerId) };
+  }),
+];

@@ -16,13 +16,14 @@ import {
 import { RoundDealer, RoundHand, RoundInsurance, RoundPhase, RoundStatus } from '../blackjack/contract.js';
 import { CommunityBonus } from '../communal/contract.js';
 import { endpoint } from '../contract/endpoint.js';
-import { RAFFLE_HISTORY, SLOT_HISTORY } from '../contract/examples.js';
+import { RAFFLE_HISTORY, SLOT_HISTORY, STATEMENT_ENTRY } from '../contract/examples.js';
 import {
   PlayerBalance,
   PlayerSpin,
   RafflePresentation,
   SlotPresentation,
   SpinOutcome,
+  StatementEntry,
 } from '../spins/contract.js';
 
 export const PlayerStatus = Type.Union([Type.Literal('ACTIVE'), Type.Literal('BLOCKED')], {
@@ -278,5 +279,48 @@ export const updatePlayer = endpoint(
     description: `A blocked player's spins are refused with ${ERRORS.playerBlocked.code}; a repeated \`requestId\` still gets its original answer. The change is in the audit log.`,
     request: { status: 'BLOCKED', reason: 'Self-exclusion' },
     response: { playerId: 'alice', status: 'BLOCKED' },
+  },
+);
+export const StatementQuery = Type.Object({
+  cursor: Type.Optional(Type.String({ description: 'The `nextCursor` of the answer before' })),
+  limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Entries in an answer' }),
+});
+export const Statement = Type.Object({
+  partnerId: Type.Integer(),
+  playerId: Type.String(),
+  status: PlayerStatus,
+  balanceUsd: usd('Balance now'),
+  createdAt: timestamp(),
+  entries: Type.Array(StatementEntry),
+  nextCursor: nullable(Type.String({ description: 'For `cursor`; null: there are no more' })),
+});
+export const getStatement = endpoint(
+  {
+    method: 'get',
+    path: '/partners/{id}/players/{playerId}/statement',
+    params: { id: PATH.partnerId, playerId: PATH.playerId },
+    operationId: 'getStatement',
+    tag: 'Players',
+    summary: 'A player with every entry of its ledger, newest first',
+    scope: 'operator',
+    query: StatementQuery,
+    status: 200,
+    response: Statement,
+    hasSums: true,
+    errors: [ERRORS.partnerNotFound, ERRORS.playerNotFound, ERRORS.unavailable],
+    failure: ERRORS.internal,
+  },
+  {
+    description:
+      'Every entry, of whatever kind: spins, the opening, adjustments, shares of a communal progressive, steps of rounds. The balance after each is the one before it, less the wager, plus the credit.',
+    response: {
+      partnerId: 2,
+      playerId: 'alice',
+      status: 'ACTIVE',
+      balanceUsd: 1000.25,
+      createdAt: '2026-11-22T04:13:57.812Z',
+      entries: [STATEMENT_ENTRY],
+      nextCursor: null,
+    },
   },
 );

@@ -10,9 +10,9 @@ import { eventIdOf } from '../communal/views.js';
 import { booked, knownGame, playerOf } from '../server/found.js';
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
+import { balanceBefore, isShownAsSpin, spinRecords } from '../spins/records.js';
 import * as contract from './contract.js';
 import type { RecalledShare } from './recall.store.js';
-import { balanceBefore, isShownAsSpin, spinRecords } from './routes.js';
 
 /** Entries of one walk, and walks of one request: a game has few entries, however many adjustments lie between. */
 const WALK_ENTRIES = 128;

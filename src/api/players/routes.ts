@@ -1,83 +1,27 @@
 /** Players and their spins, read from Redis (now) and the ledger (what was booked). */
+
 import { createHmac } from 'node:crypto';
-import { entryTimeMs, firstIdAt } from '../../domain/entryId.js';
-import { ApiError, ERRORS } from '../../domain/errors.js';
-import { jsonUsd, parseExactJson } from '../../domain/exactJson.js';
+import { firstIdAt } from '../../domain/entryId.js';
+import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
+import { jsonUsd } from '../../domain/exactJson.js';
 import type { Partner } from '../../domain/game.js';
-import type { LedgerEntry } from '../../domain/ledgerColumns.js';
-import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
-import { type SpinTail, tailOfEntry } from '../../domain/spinTail.js';
+import { decimalTextToMicros, MAX_MICROS, microsToUsdText } from '../../domain/money.js';
+import { REFUND_PREFIX } from '../../domain/refund.js';
+import type { Adjusted } from '../../engine/cells/adjuster.js';
+import type { Adjustment } from '../../engine/cells/adjustments.store.js';
 import type { PlayerRecord } from '../../engine/cells/partnerReads.js';
-import { communityBonus } from '../communal/views.js';
-import { booked, knownGame, noSpin, playerOf } from '../server/found.js';
-import { type Route, route } from '../server/route.js';
+import { check, type JsonObject, memberText } from '../server/body.js';
+import { booked, isDropped, partnerOf, playerOf } from '../server/found.js';
+import { cursorOf, type Route, route, wrongCursor } from '../server/route.js';
 import type { Services } from '../server/services.js';
-import type { Store } from '../server/store.js';
-import { getSpin } from '../spins/contract.js';
-import { spinResponse } from '../spins/spinResponse.js';
+import { spinRecords, statementEntry } from '../spins/records.js';
 import * as contract from './contract.js';
+import { type AdjustmentBody, AdjustmentOrder, PlayerStatusOrder } from './contract.js';
+import { recallRoutes } from './recall.js';
 
 /** The internal id of a player: the same for good, and it tells nothing of the partner's own identifier. */
 function userIdOf(key: Buffer, partnerId: number, playerId: string): string {
   return `usr_${createHmac('sha256', key).update(`${partnerId}:${playerId}`).digest('base64url').slice(0, 22)}`;
-}
-
-export const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kind].history === 'spin';
-
-/** What a booked spin is to its reader, in whichever form it is shown. */
-export interface ShownSpin {
-  readonly entry: LedgerEntry;
-  readonly tail: SpinTail;
-  readonly balanceBeforeMicros: number;
-  /** As it was answered: after wager, payout and the share of a bonus that it fired. */
-  readonly balanceMicros: number;
-  /** Its place in its game's sequence; null where a tester chose the outcome. */
-  readonly outcomeIndex: number | null;
-}
-
-/** The player's balance before an entry. */
-export const balanceBefore = ({ balanceMicros, creditMicros, wagerMicros }: LedgerEntry): number =>
-  balanceMicros - creditMicros + wagerMicros;
-
-/** The spins among some entries, in their order. */
-export async function shownSpins(store: Store, entries: readonly LedgerEntry[]): Promise<ShownSpin[]> {
-  const shownOf = async (entry: LedgerEntry): Promise<ShownSpin> => {
-    const notice = await store.communal.noticeOfSpin(entry.id);
-    // The share of who fired was credited by an entry of its own, and answered with the spin.
-    const balanceMicros = entry.balanceMicros + (notice?.isTrigger === true ? notice.shareMicros : 0);
-    const balanceBeforeMicros = balanceBefore(entry);
-    const outcomeIndex = ENTRY_KINDS[entry.kind].advancesGameIndex ? entry.outcomeIndex : null;
-    const tail = tailOfEntry(entry, notice);
-    return { entry, tail, balanceBeforeMicros, balanceMicros, outcomeIndex };
-  };
-  return Promise.all(entries.filter(isShownAsSpin).map(shownOf));
-}
-
-/** The spins among some entries as their responses were, in their order. */
-export async function spinRecords(
-  services: Services,
-  { partnerId }: Partner,
-  entries: readonly LedgerEntry[],
-) {
-  const { spinIds, store } = services;
-  const recordOf = async (shown: ShownSpin) => {
-    const { entry, tail, balanceMicros } = shown;
-    const game = await knownGame(services.catalog, entry.gameId);
-    const spinId = spinIds.encodeOne(entry.id, partnerId);
-    const fragment = game.fragments[entry.outcomeCode]!;
-    const bonus = tail.notice && JSON.stringify(communityBonus(spinIds, partnerId, tail.notice));
-    const response = spinResponse(spinId, fragment, balanceMicros, entry.requestId, tail, bonus);
-    return {
-      ...(parseExactJson(response.toString()) as object),
-      createdAt: new Date(entryTimeMs(entry.id)).toISOString(),
-      gameId: entry.gameId,
-      wagerUsd: jsonUsd(BigInt(entry.wagerMicros)),
-      balanceBeforeUsd: jsonUsd(BigInt(shown.balanceBeforeMicros)),
-      balanceAfterUsd: jsonUsd(BigInt(balanceMicros)),
-      outcomeIndex: shown.outcomeIndex,
-    };
-  };
-  return Promise.all((await shownSpins(store, entries)).map(recordOf));
 }
 
 const playerResponse = (playerIdKey: Buffer, partner: Partner, playerId: string, player: PlayerRecord) => ({
@@ -111,14 +55,131 @@ export const playerRoutes = (services: Services): Route[] => {
       const { spins, total } = await store.history.spinPage(of, (page - 1) * limit, limit);
       return { spins: await spinRecords(services, partner, spins), page, limit, total };
     }),
-    route(getSpin, async ({ partner, params }) => {
-      const meant = services.spinIds.decode(params.spinId);
-      if (meant === undefined || meant.partnerId !== partner.partnerId) throw new ApiError(ERRORS.notFound);
-      await booked(services.cells, meant.entryId);
-      const entry = await store.ledger.find(meant.entryId);
-      if (entry === undefined || !isShownAsSpin(entry)) throw await noSpin(store, meant.entryId);
-      const [record] = await spinRecords(services, partner, [entry]);
-      return { ...record, playerId: entry.playerId };
-    }),
+    ...statusRoutes(services),
+    ...adjustmentRoutes(services),
+    ...recallRoutes(services),
+    getStatement(services),
   ];
 };
+
+const statusRoutes = (services: Services): Route[] => [
+  route(contract.updatePlayer, async ({ actor, params, body }) => {
+    const { playerId } = params;
+    const order: JsonObject = { ...body, playerId };
+    check(PlayerStatusOrder, order);
+    const { status, reason } = order;
+    const { partnerId } = await partnerOf(services.store, params.id);
+    await playerOf(services.cells, partnerId, playerId);
+    const change = { partnerId, playerId, status, reason };
+    const outcome = await services.cells.playerStatuses.change(actor, change);
+    if (outcome === 'unavailable') throw new ApiError(ERRORS.unavailable);
+    if (outcome === 'unknownPlayer') throw new ApiError(ERRORS.playerNotFound);
+    return { playerId, status };
+  }),
+];
+
+/** What is asked for, checked. @throws ApiError (KS-4101, KS-4102) with all that is wrong. */
+function orderOf(playerId: string, body: JsonObject, text: string): Omit<Adjustment, 'partnerId'> {
+  let refusal: ApiError | undefined;
+  let order: AdjustmentBody | undefined;
+  try {
+    const asked: JsonObject = { ...body, playerId };
+    check(AdjustmentOrder, asked);
+    order = asked;
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    refusal = error;
+  }
+  const faults: Fault[] = [...(refusal?.details ?? [])];
+  let amountMicros: number | undefined;
+  if (Number.isFinite(body.amountUsd)) {
+    // Its text: amounts of more than 15 digits are not all told apart by a double.
+    amountMicros = decimalTextToMicros(memberText(text, 'amountUsd') ?? '');
+    const path = '/amountUsd';
+    if (amountMicros === 0) faults.push({ path, message: 'must not be 0' });
+    if (amountMicros === undefined) {
+      const most = microsToUsdText(MAX_MICROS);
+      faults.push({ path, message: `must be within -${most} and ${most}, with at most 6 decimals` });
+    }
+  }
+  if (typeof body.requestId === 'string' && body.requestId.startsWith(REFUND_PREFIX))
+    faults.push({
+      path: '/requestId',
+      message: `must not begin with «${REFUND_PREFIX}», as the service's own refunds do`,
+    });
+  if (order === undefined || faults.length > 0) {
+    throw new ApiError(refusal?.entry ?? ERRORS.validationFailed, { details: faults });
+  }
+  const { reason, requestId } = order;
+  return { playerId, requestId, amountMicros: amountMicros!, reason };
+}
+
+function refusalOf(adjusted: Exclude<Adjusted, object>): ApiError {
+  switch (adjusted) {
+    case 'reused':
+      return new ApiError(ERRORS.requestIdReused);
+    case 'insufficient':
+      return new ApiError(ERRORS.insufficientBalance);
+    case 'overflow': {
+      const most = microsToUsdText(MAX_MICROS);
+      const message = `the balance would not be within -${most} and ${most}`;
+      return invalid([{ path: '/amountUsd', message }]);
+    }
+    case 'refused':
+      return new ApiError(ERRORS.unavailable);
+    case 'unknown':
+      return new ApiError(ERRORS.spinInProgress);
+  }
+}
+
+const adjustmentRoutes = (services: Services): Route[] => [
+  route(contract.adjustBalance, async ({ actor, params, body, text }) => {
+    const order = orderOf(params.playerId, body, text);
+    const partner = await partnerOf(services.store, params.id);
+    const { partnerId } = partner;
+    const adjusted = await services.cells.adjuster.adjust(
+      actor,
+      { partnerId, ...order },
+      {
+        openingBalanceMicros: partner.openingBalanceMicros,
+        enforcesBalance: partner.balanceMode === 'enforce',
+      },
+    );
+    if (typeof adjusted === 'string') throw refusalOf(adjusted);
+    return {
+      playerId: order.playerId,
+      balanceUsd: jsonUsd(BigInt(adjusted.balanceMicros)),
+      adjustmentId: services.spinIds.encodeOne(adjusted.entryId, partnerId),
+    };
+  }),
+];
+
+const ENTRY_ID = /^[1-9]\d{0,18}$/;
+/** Of a signed 64-bit integer. */
+const ENTRY_ID_MAX = 2n ** 63n - 1n;
+
+const getStatement = (services: Services): Route =>
+  route(contract.getStatement, async (request) => {
+    const playerId = request.params.playerId;
+    const cursor = cursorOf(request.query, ENTRY_ID);
+    if (cursor !== undefined && BigInt(cursor) > ENTRY_ID_MAX) throw wrongCursor();
+    const limit = request.query.limit;
+    const partner = await partnerOf(services.store, request.params.id);
+    const { partnerId } = partner;
+    const player = await playerOf(services.cells, partnerId, playerId);
+    await booked(services.cells, player.newestEntryId);
+    const from = cursor === undefined ? player.newestEntryId : BigInt(cursor);
+    const entries = await services.store.history.statement({ partnerId, playerId }, from, limit);
+    const next = entries.at(-1)?.previousId ?? 0n;
+    const isLast =
+      entries.length < limit || next === 0n || (await isDropped(services.store.ledgerDays, next));
+    return {
+      partnerId,
+      playerId,
+      status: player.status,
+      balanceUsd: jsonUsd(BigInt(player.balanceMicros)),
+      createdAt: new Date(player.createdAtMs),
+      entries: entries.map((entry) => statementEntry(services, entry)),
+      nextCursor: isLast ? null : String(next),
+    };
+  });

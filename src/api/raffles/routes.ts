@@ -1,6 +1,8 @@
 /** Raffles: made by the operator; their pools, which anybody can check once they are sold out (docs/contract.md §10). */
+
 import type { Static } from '#typebox';
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
+import { jsonUsd } from '../../domain/exactJson.js';
 import { checkPrizeTable, prizeTableUsd } from '../../domain/games/prizeTable.js';
 import { microsToUsdText } from '../../domain/money.js';
 import type { GameRow } from '../../engine/catalog/games.store.js';
@@ -89,5 +91,29 @@ export const raffleRoutes = (services: Services, reveal = revealer(services)): R
     if (row === undefined || row.partnerId !== partner.partnerId)
       throw new ApiError(ERRORS.gameNotRegistered);
     return poolOf(row, reveal);
+  }),
+  ...voidRoutes(services),
+];
+
+const voidRoutes = (services: Services): Route[] => [
+  route(contract.voidRaffle, async ({ actor, params, body }) => {
+    const gameId = pathId(params.id);
+    const voided =
+      gameId === undefined ? 'unknown' : await services.store.raffles.void(actor, gameId, body.reason);
+    if (voided === 'unknown') throw new ApiError(ERRORS.gameNotFound);
+    if (voided === 'no-raffle') throw new ApiError(ERRORS.gameTypeUnsupported);
+    if (voided === 'closed') throw new ApiError(ERRORS.raffleClosed);
+    await learn(services.catalog);
+    const { tickets, refunded, failed, refundedMicros, isDone } = voided;
+    return {
+      gameConfigId: voided.gameId,
+      status: 'CLOSED',
+      statusReason: 'VOIDED',
+      tickets,
+      refunded,
+      failed,
+      refundedUsd: jsonUsd(refundedMicros),
+      isDone,
+    };
   }),
 ];

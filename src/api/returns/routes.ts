@@ -90,7 +90,7 @@ function reviewIdOf({ id }: { readonly id: string }): number {
   return reviewId;
 }
 
-export const rtpRoutes = (services: Services): Route[] => [
+export const returnRoutes = (services: Services): Route[] => [
   route(contract.getGameRtp, async ({ partner, params, query }) => {
     const gameId = pathId(params.id);
     const row = gameId === undefined ? undefined : await services.store.games.find(gameId);

@@ -1,13 +1,8 @@
 /** A search over everything, and lists that operators find things by. */
 
-import { entryTimeMs } from '../../domain/entryId.js';
-import { ApiError, ERRORS } from '../../domain/errors.js';
-import { jsonUsd } from '../../domain/exactJson.js';
-import { trafficOf } from '../overview/routes.js';
-import { isShownAsSpin } from '../players/routes.js';
-import { pathId } from '../server/found.js';
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
+import { isShownAsSpin } from '../spins/records.js';
 import * as contract from './contract.js';
 
 const PLAYERS_FOUND_MAX = 10;
@@ -52,69 +47,4 @@ const search = (services: Services): Route =>
     return { ...names, players, plays };
   });
 
-const listAllRounds = ({ store, spinIds }: Services): Route =>
-  route(contract.listAllRounds, async ({ query }) => {
-    const { page = 1, limit, ...of } = query;
-    const { rounds, total } = await store.finds.rounds(of, page, limit);
-    return {
-      rounds: rounds.map(({ dealId, wageredMicros, payoutMicros, ...round }) => ({
-        ...round,
-        roundId: spinIds.encodeOne(dealId, round.partnerId),
-        createdAt: new Date(entryTimeMs(dealId)),
-        wageredUsd: jsonUsd(wageredMicros),
-        payoutUsd: payoutMicros === null ? null : jsonUsd(payoutMicros),
-      })),
-      page,
-      limit,
-      total,
-    };
-  });
-
-const listAllParSheets = ({ store }: Services): Route =>
-  route(contract.listAllParSheets, async ({ query }) => {
-    const { page = 1, limit, partnerId } = query;
-    return { ...(await store.finds.parSheets(partnerId, page, limit)), page, limit };
-  });
-
-const getAnyParSheet = ({ store }: Services): Route =>
-  route(contract.getAnyParSheet, async ({ params }) => {
-    const parSheetId = pathId(params.id);
-    const found = parSheetId === undefined ? undefined : await store.finds.parSheet(parSheetId);
-    if (found === undefined) throw new ApiError(ERRORS.parSheetNotFound);
-    return found;
-  });
-
-const listProgressives = ({ store }: Services): Route =>
-  route(contract.listProgressives, async () => ({
-    progressives: (await store.finds.progressives()).map(({ budgetMicros, paidMicros, ...progressive }) => ({
-      ...progressive,
-      budgetUsd: jsonUsd(budgetMicros),
-      paidUsd: jsonUsd(paidMicros),
-    })),
-  }));
-
-const listTraffic = ({ store }: Services): Route =>
-  route(contract.listTraffic, async ({ query }) => ({
-    days: (await store.finds.trafficDays(query.days, query.partnerId)).map((each) => ({
-      day: each.day,
-      ...trafficOf(each),
-    })),
-  }));
-
-const listTrafficHours = ({ store }: Services): Route =>
-  route(contract.listTrafficHours, async ({ query }) => ({
-    hours: (await store.finds.trafficHours(query.hours, query.partnerId)).map((each) => ({
-      hour: each.hour,
-      ...trafficOf(each),
-    })),
-  }));
-
-export const findRoutes = (services: Services): Route[] => [
-  search(services),
-  listAllRounds(services),
-  listAllParSheets(services),
-  getAnyParSheet(services),
-  listProgressives(services),
-  listTraffic(services),
-  listTrafficHours(services),
-];
+export const searchRoutes = (services: Services): Route[] => [search(services)];

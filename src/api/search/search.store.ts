@@ -7,10 +7,11 @@ import type { ParSheet } from '../../domain/par.js';
 import type { Page as PageSchema } from '../../domain/schema.js';
 import { type TrafficHour, trafficHours } from '../../engine/ledger/trafficHours.store.js';
 import { raw, type Sql, safe } from '../../postgres/client.js';
+import type { OperatorRoundsQuery as OperatorRoundsQuerySchema } from '../blackjack/contract.js';
 import type { OperatorParSheet as OperatorParSheetSchema } from '../games/contract.js';
 import { type ParSheetStatus, SUMMARY, type SummaryRow, summaryOf } from '../games/parSheets.store.js';
 import type { TrafficDay } from '../overview/overview.store.js';
-import type { Found as FoundSchema, OperatorRoundsQuery as OperatorRoundsQuerySchema } from './contract.js';
+import type { Found as FoundSchema } from './contract.js';
 
 /** Of each kind that a search finds. */
 const FOUND_MAX = 10;

@@ -338,3 +338,59 @@ export const getPartnerSettlement = endpoint(
   },
   { ...getSettlement.shown, description: 'As its partner reads it; `revision` asks for an earlier one.' },
 );
+export const SettlementsQuery = Type.Object({
+  ...Page.properties,
+  status: Type.Optional(
+    Type.String({
+      pattern: '^(PENDING|GENERATED|ACKNOWLEDGED|DISPUTED)$',
+      description: '`PENDING`, `GENERATED`, `ACKNOWLEDGED` or `DISPUTED`; absent: all',
+    }),
+  ),
+});
+export const ListedSettlement = Type.Object({
+  partnerId: Type.Integer(),
+  slug: Type.String(),
+  reportDate: Type.String({ description: 'UTC day, YYYY-MM-DD' }),
+  revision: Type.Integer(),
+  reportStatus: ReportStatus,
+  totalSpins: Type.Integer(),
+  ggrUsd: usd('Gross gaming revenue: wagered − paid out'),
+  disputeReason: nullable(Type.String()),
+});
+export const OperatorSettlements = Type.Object({ reports: Type.Array(ListedSettlement), ...pageMembers });
+export const listAllSettlements = endpoint(
+  {
+    method: 'get',
+    path: '/settlements',
+    operationId: 'listAllSettlements',
+    tag: 'Settlements',
+    summary: 'The newest revision of the settlement reports of all partners, newest day first',
+    scope: 'operator',
+    query: SettlementsQuery,
+    status: 200,
+    response: OperatorSettlements,
+    hasSums: true,
+    errors: [],
+    failure: ERRORS.internal,
+  },
+  {
+    description: 'A report that is disputed waits for a new revision, which `makeSettlement` makes.',
+    response: {
+      reports: [
+        {
+          partnerId: 2,
+          slug: 'acme',
+          reportDate: '2026-11-21',
+          revision: 1,
+          reportStatus: 'DISPUTED',
+          totalSpins: 48210,
+          ggrUsd: 662.25,
+          disputeReason: 'Two spins too many',
+        },
+      ],
+      page: 1,
+      limit: 20,
+      total: 1,
+    },
+  },
+);

@@ -3,7 +3,8 @@
 import type { Judgement, StoredReport } from '../../books/settlement/settlements.store.js';
 import { csvTexts } from '../../domain/csv.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
-import { breakdownCsv, isDay } from '../../domain/settlement.js';
+import { ExactNumber, jsonInteger } from '../../domain/exactJson.js';
+import { breakdownCsv, isDay, type ReportStatus } from '../../domain/settlement.js';
 import { pathId } from '../server/found.js';
 import { type Route, type RouteRequest, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
@@ -29,7 +30,8 @@ function dateOf({ params: { date } }: { readonly params: { readonly date: string
   return date;
 }
 
-export const settlementRoutes = ({ store, settlements }: Services): Route[] => {
+export const settlementRoutes = (services: Services): Route[] => {
+  const { store, settlements } = services;
   /** A report may be judged once: the code says what it is (KS-4302 acknowledged, KS-4303 disputed). */
   const judge = async (request: JudgingRequest, judgement: Judgement) => {
     const { partner, query } = request;
@@ -71,5 +73,23 @@ export const settlementRoutes = ({ store, settlements }: Services): Route[] => {
         await settlements.makeNow(pathId(request.params.id), date, request.actor, request.query.reason),
       );
     }),
+    listAllSettlements(services),
   ];
 };
+
+const listAllSettlements = ({ store }: Services): Route =>
+  route(contract.listAllSettlements, async ({ query }) => {
+    const { page = 1, limit } = query;
+    const { reports, total } = await store.overview.reports(
+      query.status as ReportStatus | undefined,
+      page,
+      limit,
+    );
+    const items = reports.map(({ status, totalSpins, ggrUsd, ...report }) => ({
+      ...report,
+      reportStatus: status,
+      totalSpins: jsonInteger(totalSpins),
+      ggrUsd: new ExactNumber(ggrUsd),
+    }));
+    return { reports: items, page, limit, total };
+  });

@@ -16,7 +16,7 @@ import {
 import { CommunityBonus } from '../communal/contract.js';
 import { SPIN_CSV_EXAMPLE } from '../contract/csv.js';
 import { endpoint } from '../contract/endpoint.js';
-import { RAFFLE_SPIN, SLOT_HISTORY, SLOT_SPIN, TOLD_BONUS } from '../contract/examples.js';
+import { RAFFLE_SPIN, SLOT_HISTORY, SLOT_SPIN, STATEMENT_ENTRY, TOLD_BONUS } from '../contract/examples.js';
 
 export const SpinBody = Type.Object({
   gameId: id('Game configuration id'),
@@ -224,6 +224,75 @@ export const spin = endpoint(
       bonus: { ...SLOT_SPIN, balance: { balanceUsd: 1002.25 }, communityBonus: TOLD_BONUS },
       raffle: RAFFLE_SPIN,
       forced: { ...SLOT_SPIN, sandbox: { forced: true } },
+    },
+  },
+);
+export const StatementEntry = Type.Object({
+  entryId: Type.String(),
+  kind: Type.String({ description: 'Such as spin, opening, adjustment' }),
+  createdAt: timestamp(),
+  gameId: nullable(Type.Integer()),
+  wagerUsd: usd('Taken from the player'),
+  creditUsd: usd('Given to the player'),
+  balanceUsd: usd('Balance after it'),
+  requestId: nullable(Type.String()),
+  spinId: nullable(Type.String({ description: 'Of a spin' })),
+});
+export const SpinBlock = Type.Object({
+  fromIndex: Type.Integer(),
+  toIndex: Type.Integer({ description: 'The index after its last' }),
+  commitment: Type.String({ description: 'Written down before its first outcome was dealt' }),
+  createdAt: timestamp(),
+});
+export const LedgerRecord = Type.Object({
+  ...StatementEntry.properties,
+  cell: Type.Integer(),
+  previousEntryId: Type.String({ description: "The player's entry before" }),
+  outcomeIndex: nullable(
+    Type.Integer({ description: "Place in the game's sequence of outcomes; null: a forced spin has none" }),
+  ),
+  outcomeCode: Type.Integer({ description: "Number of the outcome in the game's mathematics" }),
+});
+export const OperatorSpin = Type.Object({
+  partnerId: Type.Integer(),
+  spin: SpinRecord,
+  entry: LedgerRecord,
+  block: nullable(SpinBlock),
+});
+export const showSpin = endpoint(
+  {
+    method: 'get',
+    path: '/spins/{spinId}',
+    params: { spinId: PATH.spinId },
+    operationId: 'showSpin',
+    tag: 'Spins',
+    summary: "A spin of any partner's: its answer, its ledger entry, the block it was sealed in",
+    scope: 'operator',
+    status: 200,
+    response: OperatorSpin,
+    hasSums: true,
+    errors: [ERRORS.notFound, ERRORS.unavailable],
+    failure: ERRORS.internal,
+  },
+  {
+    description:
+      'Also shows the place of the outcome in its game, and the commitment to the block that had it: written down before the first outcome of the block was dealt.',
+    response: {
+      partnerId: 2,
+      spin: getSpin.shown.response,
+      entry: {
+        ...STATEMENT_ENTRY,
+        cell: 4,
+        previousEntryId: '7412907446960128009',
+        outcomeIndex: 0,
+        outcomeCode: 1,
+      },
+      block: {
+        fromIndex: 0,
+        toIndex: 2048,
+        commitment: 'c52d486e3cfaf7bd8c98764f22378544f585fed376706fccfe80cbb891459928',
+        createdAt: '2026-11-22T04:13:57.210Z',
+      },
     },
   },
 );

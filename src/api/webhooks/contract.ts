@@ -7,6 +7,7 @@ import {
   PATH,
   Page,
   pageMembers,
+  partnerFilter,
   SandboxMark,
   timestamp,
   usd,
@@ -495,4 +496,64 @@ export const listPartnerWebhooks = endpoint(
     errors: [...listWebhooks.errors, ERRORS.partnerNotFound],
   },
   { ...listWebhooks.shown, description: 'As their partner reads them.' },
+);
+export const DeliveriesQuery = Type.Object({
+  ...Page.properties,
+  ...partnerFilter,
+  status: Type.Optional(
+    Type.String({
+      pattern: '^(pending|delivered|failed)$',
+      description: '`pending`, `delivered` or `failed`; absent: `failed`',
+    }),
+  ),
+});
+export const OperatorDelivery = Type.Object({
+  ...Delivery.properties,
+  partnerId: Type.Integer(),
+  webhookId: Type.Integer(),
+  url: Type.String(),
+  body: Type.String({ description: 'What is sent, as version 1 of the API has it' }),
+  lastError: nullable(Type.String({ description: 'Why the last attempt failed' })),
+});
+export const OperatorDeliveries = Type.Object({ deliveries: Type.Array(OperatorDelivery), ...pageMembers });
+export const listAllDeliveries = endpoint(
+  {
+    method: 'get',
+    path: '/deliveries',
+    operationId: 'listAllDeliveries',
+    tag: 'Webhooks',
+    summary: 'Deliveries of all partners by status, with what is sent and why it failed',
+    scope: 'operator',
+    query: DeliveriesQuery,
+    status: 200,
+    response: OperatorDeliveries,
+    errors: [],
+    failure: ERRORS.internal,
+  },
+  {
+    description: 'The newest attempts first; the list reaches back over 10,000 deliveries.',
+    response: {
+      deliveries: [
+        {
+          id: 'dlv_019abcde0123456789abcdef01234567',
+          partnerId: 2,
+          webhookId: 1,
+          url: 'https://games.acme.example/hooks',
+          event: 'spin.large_win',
+          status: 'failed',
+          attempts: 5,
+          maxAttempts: 5,
+          createdAt: '2026-11-22T04:14:01.783Z',
+          lastAttemptAt: '2026-11-22T05:35:01.783Z',
+          nextAttemptAt: null,
+          responseStatus: 503,
+          body: '{"id":"evt_1","event":"spin.large_win"}',
+          lastError: 'HTTP 503',
+        },
+      ],
+      page: 1,
+      limit: 20,
+      total: 1,
+    },
+  },
 );

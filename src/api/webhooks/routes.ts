@@ -1,4 +1,5 @@
 /** Webhooks: registration, list, deletion and delivery history (docs/contract.md §13.4); the operator sends again. */
+
 import { randomBytes } from 'node:crypto';
 import type { Judgement } from '../../domain/destination.js';
 import { ApiError, ERRORS, type ErrorEntry, type Fault, invalid } from '../../domain/errors.js';
@@ -6,12 +7,14 @@ import type { Partner } from '../../domain/game.js';
 import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
 import { FAULTS_MAX } from '../../domain/validation.js';
 import { webhookSecret } from '../../domain/webhook.js';
-import type { JsonObject } from '../server/body.js';
+import type { DeliveryRow } from '../../webhooks/webhooks.store.js';
+import { check, type JsonObject } from '../server/body.js';
 import { pathId } from '../server/found.js';
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
+import type { Store } from '../server/store.js';
 import * as contract from './contract.js';
-import { EVENT_TYPES, type WebhookBody } from './contract.js';
+import { EVENT_TYPES, TestBody, type WebhookBody } from './contract.js';
 
 export const SECRET_BYTES = 32;
 /** What is no id can't be asked for: not all of it is text to the database. */
@@ -119,5 +122,100 @@ export const webhookRoutes = (services: Services): Route[] => {
       if (result === 'webhook-deleted') throw new ApiError(ERRORS.webhookNotFound);
       return { resent: 1 };
     }),
+    ...changingRoutes(services),
+    ...sendingRoutes(services),
+    ...eventRoutes(services),
+    listAllDeliveries(services),
   ];
 };
+
+const PREVIOUS_SECRET_MS = 86_400_000;
+
+const changingRoutes = (services: Services): Route[] => [
+  route(contract.updateWebhook, async ({ partner, params, body }) => {
+    const id = await webhookIdOf(services, partner, params.id);
+    const { url, events } = await checked(
+      body,
+      (text) => services.webhooks.judgeUrl(text, partner.environment),
+      [],
+    );
+    const { isActive } = body;
+    if (isActive !== undefined && typeof isActive !== 'boolean') {
+      throw invalid([{ path: '/isActive', message: 'must be a boolean' }]);
+    }
+    const row = await services.store.webhooks.update(id, { url, events, isActive });
+    // It may have been deleted in between.
+    if (row === undefined) throw webhookRefused('missing');
+    return row;
+  }),
+  route(contract.rotateWebhookSecret, async ({ partner, params }) => {
+    const id = await webhookIdOf(services, partner, params.id);
+    const secret = webhookSecret(randomBytes(SECRET_BYTES));
+    const until = new Date(services.process.now() + PREVIOUS_SECRET_MS);
+    if (!(await services.store.webhooks.rotateSecret(id, services.webhooks.sealSecret(secret), until)))
+      throw webhookRefused('missing');
+    return { id, secret, previousSecretExpiresAt: until.toISOString() };
+  }),
+];
+
+/** @throws ApiError: KS-4107 where the type is none that a webhook can subscribe to, else what the schema finds */
+function eventOf(body: JsonObject): (typeof EVENT_TYPES)[number] {
+  const event = EVENT_TYPES.find((type) => type === body.event);
+  if (event !== undefined) return event;
+  if (typeof body.event !== 'string') check(TestBody, body);
+  const details = [{ path: '/event', message: `must be one of ${EVENT_TYPES.join(', ')}` }];
+  throw new ApiError(ERRORS.invalidWebhookEvents, { details });
+}
+
+const sendingRoutes = (services: Services): Route[] => [
+  route(contract.testWebhook, async ({ partner, params, body }) => {
+    const event = eventOf(body);
+    const id = await webhookIdOf(services, partner, params.id);
+    const sent = await services.store.events.recordTest(
+      partner.partnerId,
+      id,
+      event,
+      new Date(services.process.now()),
+    );
+    if (sent === undefined) {
+      throw invalid([{ path: '', message: 'The webhook is inactive' }]);
+    }
+    services.webhooks.recorded(1);
+    return sent;
+  }),
+  route(contract.resendOwnDelivery, async ({ partner, params }) => {
+    const id = await webhookIdOf(services, partner, params.id);
+    const deliveryId = params.deliveryId;
+    const isResent =
+      DELIVERY_ID.test(deliveryId) && (await services.store.deliveries.resendOfWebhook(id, deliveryId));
+    if (!isResent) throw new ApiError(ERRORS.notFound);
+    services.webhooks.recorded(1);
+    return { resent: 1 };
+  }),
+];
+
+const EVENT_ID = /^evt_[0-9a-f]{32}$/;
+
+const eventRoutes = ({ store }: { readonly store: Store }): Route[] => [
+  route(contract.listEvents, async ({ partner, query }) => {
+    const { after } = query;
+    const limit = query.limit;
+    const page =
+      after === undefined || EVENT_ID.test(after)
+        ? await store.events.feed(partner.partnerId, after, limit)
+        : undefined;
+    if (page === undefined) {
+      throw invalid([{ path: '/after', message: 'must be the id of an event of the last 30 days' }]);
+    }
+    return page;
+  }),
+];
+
+const listAllDeliveries = ({ store }: Services): Route =>
+  route(contract.listAllDeliveries, async ({ query }) => {
+    const { page = 1, limit } = query;
+    const status = (query.status ?? 'failed') as DeliveryRow['status'];
+    const of = { status, partnerId: query.partnerId ?? null };
+    const { deliveries, total } = await store.overview.deliveries(of, page, limit);
+    return { deliveries, page, limit, total };
+  });

@@ -1,6 +1,6 @@
 /** Versions of the partner API: announcements of their end, reminders of it, and which partners still use them. */
 
-import type { ApiVersionUse as ApiVersionUseSchema } from '../../api/service/contract.js';
+import type { ApiVersionUse as ApiVersionUseSchema } from '../../api/versions/contract.js';
 import { type ApiVersionEnd, announcementFaults, SUNSET_REMINDER_DAYS } from '../../domain/apiVersion.js';
 import type { Fault } from '../../domain/errors.js';
 import type { WithDates } from '../../domain/schema.js';

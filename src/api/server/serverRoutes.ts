@@ -1,104 +1,24 @@
-/** The one table of routes, and how it becomes what the server listens for. */
-
+/** What the server listens for: the operations of the APIs, the documents, health, and 404 for everything else. */
 import type { ErrorEntry } from '../../domain/errors.js';
 import type { SpinCommand } from '../../engine/cells/deal.js';
-import { blackjackRoutes } from '../blackjack/operatorRounds.js';
-import { roundRoutes } from '../blackjack/routes.js';
-import { cellRoutes } from '../cells/routes.js';
-import { operatorCommunalRoutes } from '../communal/operatorCommunal.js';
-import { partnerCommunalRoutes } from '../communal/routes.js';
-import { API_VERSION, BASES, BODY_LIMIT, PARTNER_VERSION, type Scope } from '../contract/apis.js';
+import { BASES, BODY_LIMIT, type Scope } from '../contract/apis.js';
 import { openApiDocuments } from '../contract/documents.js';
 import type { Endpoint } from '../contract/endpoint.js';
-import { dealingRoutes } from '../dealing/routes.js';
-import { parSheetRoutes } from '../games/parSheets.js';
-import { gameRoutes } from '../games/routes.js';
-import { ledgerDayRoutes } from '../ledgerDays/routes.js';
-import { operatorsRoutes } from '../operators/routes.js';
-import { operatorReadRoutes } from '../overview/reads.js';
-import { overviewRoutes } from '../overview/routes.js';
-import { partnerMoveRoutes } from '../partners/moves.js';
-import { partnerRoutes } from '../partners/routes.js';
-import { adjustmentRoutes } from '../players/adjustments.js';
-import { recallRoutes } from '../players/recall.js';
-import { playerRoutes } from '../players/routes.js';
-import { playerStatusRoutes } from '../players/status.js';
-import { programCheckRoutes } from '../programChecks/routes.js';
-import { proofRoutes } from '../proofs/routes.js';
-import { raffleRoutes } from '../raffles/routes.js';
-import { raffleVoidRoutes } from '../raffles/voids.js';
-import { reportRoutes } from '../reports/routes.js';
-import { rtpRoutes } from '../returns/routes.js';
-import { sandboxRoutes } from '../sandbox/routes.js';
-import { findRoutes } from '../search/routes.js';
-import { apiVersionRoutes } from '../service/apiVersions.js';
-import { getVersion } from '../service/contract.js';
-import { settlementRoutes } from '../settlements/routes.js';
+import { allRoutes } from '../routes.js';
 import { spin } from '../spins/contract.js';
-import { spinFeedRoutes } from '../spins/feed.js';
 import { SpinEndpoint } from '../spins/spin.js';
-import { eventRoutes } from '../webhooks/events.js';
-import { webhookRoutes } from '../webhooks/routes.js';
-import { webhookUpkeepRoutes } from '../webhooks/upkeep.js';
 import type { Access } from './access.js';
 import { consoleRoutes, docsRoutes } from './docs.js';
 import type { Exchange } from './exchange.js';
 import type { Handle, ServerRoute } from './listener.js';
 import { publicLogRoutes } from './logTileRoutes.js';
 import { notFoundRoutes } from './notFound.js';
-import { partnerViewRoutes } from './partnerViews.js';
 import { INSTALLATION_HEADER } from './portHolder.js';
 import { PublicWindow } from './publicWindow.js';
 import type { Replies } from './reply.js';
-import { type Route, route } from './route.js';
+import type { Route } from './route.js';
 import { serve } from './serve.js';
 import type { Services } from './services.js';
-
-/** All routes of the APIs but the spin, which has a path of its own. */
-export function allRoutes(services: Services, brand: string): Route[] {
-  const routes: Route[] = [
-    ...parSheetRoutes(services.store),
-    ...gameRoutes(services),
-    ...reportRoutes(services),
-    ...rtpRoutes(services),
-    ...proofRoutes(services),
-    ...raffleRoutes(services),
-    ...raffleVoidRoutes(services),
-    ...roundRoutes(services),
-    ...blackjackRoutes(services),
-    ...partnerCommunalRoutes(services),
-    ...operatorCommunalRoutes(services),
-    ...playerRoutes(services),
-    ...recallRoutes(services),
-    ...spinFeedRoutes(services),
-    ...sandboxRoutes(services),
-    ...settlementRoutes(services),
-    ...webhookRoutes(services),
-    ...webhookUpkeepRoutes(services),
-    ...eventRoutes(services),
-    ...partnerRoutes(services),
-    ...partnerMoveRoutes(services.store),
-    ...operatorsRoutes(services),
-    ...overviewRoutes(services),
-    ...dealingRoutes(services),
-    ...cellRoutes(services),
-    ...findRoutes(services),
-    ...operatorReadRoutes(services),
-    ...ledgerDayRoutes(services),
-    ...programCheckRoutes(services),
-    ...adjustmentRoutes(services),
-    ...apiVersionRoutes(services),
-    ...playerStatusRoutes(services),
-    route(getVersion, () => ({
-      version: API_VERSION,
-      apiVersion: PARTNER_VERSION,
-      service: brand.toLowerCase(),
-      requestIdBindsSeconds: services.spins.requestIdBindsSeconds(),
-      manifest: services.process.manifest(),
-    })),
-  ];
-  return [...routes, ...partnerViewRoutes(routes, services.store)];
-}
 
 /** What the server listens for: the table, the documents, health, and 404 for everything else. */
 export function serverRoutes(

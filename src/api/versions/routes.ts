@@ -4,6 +4,7 @@ import { API_VERSIONS, statusOfVersion } from '../../domain/apiVersion.js';
 import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
 import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
 import type { ApiVersionRow } from '../../engine/catalog/apiVersions.store.js';
+import { API_VERSION, PARTNER_VERSION } from '../contract/apis.js';
 import { learn, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import type { DeprecateBody } from './contract.js';
@@ -36,7 +37,15 @@ function announcementOf({ sunsetAt, deprecatedAt, successor, migrationUrl }: Dep
   return announcement;
 }
 
-export const apiVersionRoutes = (services: Services): Route[] => [
+/** @param brand name of the service */
+export const versionRoutes = (services: Services, brand: string): Route[] => [
+  route(contract.getVersion, () => ({
+    version: API_VERSION,
+    apiVersion: PARTNER_VERSION,
+    service: brand.toLowerCase(),
+    requestIdBindsSeconds: services.spins.requestIdBindsSeconds(),
+    manifest: services.process.manifest(),
+  })),
   route(contract.listApiVersions, async () => {
     const nowMs = services.process.now();
     const [ends, uses] = await Promise.all([

@@ -1,18 +1,19 @@
 /** The partner's own ledger by time: in pages, or all of a range as CSV (docs/contract.md §11). */
 
 import { type CsvText, csvTexts } from '../../domain/csv.js';
-import { firstIdAt } from '../../domain/entryId.js';
+import { entryCell, firstIdAt } from '../../domain/entryId.js';
 import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
 import { type Partner, prizeTierOf } from '../../domain/game.js';
 import type { LedgerEntry } from '../../domain/ledgerColumns.js';
+import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
 import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
 import { Semaphore } from '../../platform/semaphore.js';
 import { SPIN_CSV_HEAD, spinCsvRow } from '../contract/csv.js';
-import { shownSpins, spinRecords } from '../players/routes.js';
-import { booked, knownGame } from '../server/found.js';
+import { booked, knownGame, noSpin } from '../server/found.js';
 import { type Route, type RouteRequest, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import * as contract from './contract.js';
+import { isShownAsSpin, shownSpins, spinRecords, statementEntry } from './records.js';
 import type { SpinRange, SpinsFound } from './spinHistory.store.js';
 
 /** The largest id that the ledger can have. */
@@ -158,7 +159,18 @@ async function csvOf(
   return text;
 }
 
-export const spinFeedRoutes = (services: Services): Route[] => {
+const getSpin = (services: Services): Route =>
+  route(contract.getSpin, async ({ partner, params }) => {
+    const meant = services.spinIds.decode(params.spinId);
+    if (meant === undefined || meant.partnerId !== partner.partnerId) throw new ApiError(ERRORS.notFound);
+    await booked(services.cells, meant.entryId);
+    const entry = await services.store.ledger.find(meant.entryId);
+    if (entry === undefined || !isShownAsSpin(entry)) throw await noSpin(services.store, meant.entryId);
+    const [record] = await spinRecords(services, partner, [entry]);
+    return { ...record, playerId: entry.playerId };
+  });
+
+const feedRoutes = (services: Services): Route[] => {
   const exports = new Exports();
   return [
     route(
@@ -188,3 +200,40 @@ export const spinFeedRoutes = (services: Services): Route[] => {
     ),
   ];
 };
+
+const showSpin = (services: Services): Route =>
+  route(contract.showSpin, async ({ params }) => {
+    const { store, spinIds } = services;
+    const meant = spinIds.decode(params.spinId);
+    const partner = meant === undefined ? undefined : await store.partners.find(meant.partnerId);
+    if (meant === undefined || partner === undefined) throw new ApiError(ERRORS.notFound);
+    await booked(services.cells, meant.entryId);
+    const entry = await store.ledger.find(meant.entryId);
+    if (entry === undefined || entry.partnerId !== partner.partnerId || !isShownAsSpin(entry))
+      throw await noSpin(store, meant.entryId);
+    // A forced spin took no outcome of the game's sequence, and stands in none of its blocks.
+    const hasPlace = ENTRY_KINDS[entry.kind].advancesGameIndex;
+    const [[record], block] = await Promise.all([
+      spinRecords(services, partner, [entry]),
+      hasPlace ? store.overview.blockOf(entry.gameId, entry.outcomeIndex) : undefined,
+    ]);
+    return {
+      partnerId: partner.partnerId,
+      spin: { ...record, playerId: entry.playerId },
+      entry: {
+        ...statementEntry(services, entry),
+        cell: entryCell(entry.id),
+        previousEntryId: String(entry.previousId),
+        outcomeIndex: hasPlace ? entry.outcomeIndex : null,
+        outcomeCode: entry.outcomeCode,
+      },
+      block: block ?? null,
+    };
+  });
+
+/** All but the spin itself, whose requests SpinEndpoint takes. */
+export const spinRoutes = (services: Services): Route[] => [
+  ...feedRoutes(services),
+  getSpin(services),
+  showSpin(services),
+];

@@ -1,10 +1,9 @@
 /** Versions of the API and the audit log. */
 import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
-import { AUDIT_REASON, choice, nullable, PATH, pageMembers, timestamp } from '../../domain/schema.js';
+import { AUDIT_REASON, choice, nullable, PATH, timestamp } from '../../domain/schema.js';
 import { API_VERSION } from '../contract/apis.js';
 import { endpoint } from '../contract/endpoint.js';
-import { AuditQuery } from '../overview/contract.js';
 
 export const VersionResponse = Type.Object({
   version: Type.String(),
@@ -19,47 +18,6 @@ export const VersionResponse = Type.Object({
         "SHA-256 of the list of the program's files, hexadecimal: the build that answers; null where there is no list",
     }),
   ),
-});
-
-export const ErrorDetail = Type.Object({
-  path: Type.String({ description: 'JSON Pointer (RFC 6901) of the faulty member; empty: the whole body' }),
-  message: Type.String(),
-  roundId: Type.Optional(Type.String({ description: `${ERRORS.roundOpen.code}: the round that is open` })),
-  lastActionSeq: Type.Optional(
-    Type.Integer({
-      description: `${ERRORS.roundOpen.code}: the number of its newest action, 0 before the first`,
-    }),
-  ),
-});
-
-export const ErrorResponse = Type.Object({
-  status: Type.Literal('error'),
-  errorCode: Type.String({ pattern: '^KS-[0-9]{4}$' }),
-  message: Type.String(),
-  docUrl: Type.Optional(
-    Type.String({ description: 'Where it is explained, relative to the address of the service' }),
-  ),
-  retryAfter: Type.Optional(Type.Integer({ description: 'Seconds; on 429' })),
-  details: Type.Optional(Type.Array(ErrorDetail)),
-});
-
-export const AuditEntry = Type.Object({
-  auditId: Type.Integer(),
-  at: timestamp(),
-  actor: Type.String(),
-  action: Type.String(),
-  subject: Type.String(),
-  before: Type.Unknown(),
-  after: Type.Unknown(),
-  hash: Type.String({
-    description:
-      'SHA-256 over the hash of the entry before and this entry, hexadecimal: that of the newest stands for the whole log',
-  }),
-});
-
-export const AuditLog = Type.Object({
-  entries: Type.Array(AuditEntry),
-  ...pageMembers,
 });
 
 /** Nothing that could end a header line or the angle brackets of a Link. */
@@ -165,42 +123,6 @@ export const deprecateApiVersion = endpoint(
       migrationUrl: 'https://docs.acme.example/v2',
     },
     response: VERSION,
-  },
-);
-
-export const listAuditLog = endpoint(
-  {
-    method: 'get',
-    path: '/audit-log',
-    operationId: 'listAuditLog',
-    tag: 'Audit log',
-    summary: 'What was changed, by whom, newest first',
-    scope: 'operator',
-    query: AuditQuery,
-    status: 200,
-    response: AuditLog,
-    errors: [],
-    failure: ERRORS.internal,
-  },
-  {
-    description: 'Lists the changes with who, when, what, before and after, the newest first.',
-    response: {
-      entries: [
-        {
-          auditId: 22,
-          at: '2026-11-22T04:14:04.600Z',
-          actor: 'operator',
-          action: 'key.revoke',
-          subject: 'key:2',
-          before: { revokedAt: null },
-          after: { revokedAt: '2026-11-22T04:14:04.600Z' },
-          hash: '2c624232cc1e2fd2b0a5d3f6ff6e1d3b0a24f4ba5f3a5a1c7d9e8f0b6a7c8d9e',
-        },
-      ],
-      page: 1,
-      limit: 20,
-      total: 22,
-    },
   },
 );
 

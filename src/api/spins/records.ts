@@ -1,0 +1,86 @@
+/** part */
+import { entryTimeMs } from '../../domain/entryId.js';
+import { jsonUsd, parseExactJson } from '../../domain/exactJson.js';
+import type { Partner } from '../../domain/game.js';
+import type { LedgerEntry } from '../../domain/ledgerColumns.js';
+import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
+import { type SpinTail, tailOfEntry } from '../../domain/spinTail.js';
+import { communityBonus } from '../communal/views.js';
+import { knownGame } from '../server/found.js';
+import type { Services } from '../server/services.js';
+import type { Store } from '../server/store.js';
+import { spinResponse } from './spinResponse.js';
+
+export const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kind].history === 'spin';
+/** What a booked spin is to its reader, in whichever form it is shown. */
+
+export interface ShownSpin {
+  readonly entry: LedgerEntry;
+  readonly tail: SpinTail;
+  readonly balanceBeforeMicros: number;
+  /** As it was answered: after wager, payout and the share of a bonus that it fired. */
+  readonly balanceMicros: number;
+  /** Its place in its game's sequence; null where a tester chose the outcome. */
+  readonly outcomeIndex: number | null;
+}
+/** The player's balance before an entry. */
+
+export const balanceBefore = ({ balanceMicros, creditMicros, wagerMicros }: LedgerEntry): number =>
+  balanceMicros - creditMicros + wagerMicros;
+/** The spins among some entries, in their order. */
+
+export async function shownSpins(store: Store, entries: readonly LedgerEntry[]): Promise<ShownSpin[]> {
+  const shownOf = async (entry: LedgerEntry): Promise<ShownSpin> => {
+    const notice = await store.communal.noticeOfSpin(entry.id);
+    // The share of who fired was credited by an entry of its own, and answered with the spin.
+    const balanceMicros = entry.balanceMicros + (notice?.isTrigger === true ? notice.shareMicros : 0);
+    const balanceBeforeMicros = balanceBefore(entry);
+    const outcomeIndex = ENTRY_KINDS[entry.kind].advancesGameIndex ? entry.outcomeIndex : null;
+    const tail = tailOfEntry(entry, notice);
+    return { entry, tail, balanceBeforeMicros, balanceMicros, outcomeIndex };
+  };
+  return Promise.all(entries.filter(isShownAsSpin).map(shownOf));
+}
+/** The spins among some entries as their responses were, in their order. */
+
+export async function spinRecords(
+  services: Services,
+  { partnerId }: Partner,
+  entries: readonly LedgerEntry[],
+) {
+  const { spinIds, store } = services;
+  const recordOf = async (shown: ShownSpin) => {
+    const { entry, tail, balanceMicros } = shown;
+    const game = await knownGame(services.catalog, entry.gameId);
+    const spinId = spinIds.encodeOne(entry.id, partnerId);
+    const fragment = game.fragments[entry.outcomeCode]!;
+    const bonus = tail.notice && JSON.stringify(communityBonus(spinIds, partnerId, tail.notice));
+    const response = spinResponse(spinId, fragment, balanceMicros, entry.requestId, tail, bonus);
+    return {
+      ...(parseExactJson(response.toString()) as object),
+      createdAt: new Date(entryTimeMs(entry.id)).toISOString(),
+      gameId: entry.gameId,
+      wagerUsd: jsonUsd(BigInt(entry.wagerMicros)),
+      balanceBeforeUsd: jsonUsd(BigInt(shown.balanceBeforeMicros)),
+      balanceAfterUsd: jsonUsd(BigInt(balanceMicros)),
+      outcomeIndex: shown.outcomeIndex,
+    };
+  };
+  return Promise.all((await shownSpins(store, entries)).map(recordOf));
+}
+
+/** An entry of the ledger as a line of a statement. */
+export function statementEntry({ spinIds }: Services, entry: LedgerEntry) {
+  const isSpin = isShownAsSpin(entry);
+  return {
+    entryId: String(entry.id),
+    kind: entry.kind,
+    createdAt: new Date(entryTimeMs(entry.id)),
+    gameId: entry.gameId === 0 ? null : entry.gameId,
+    wagerUsd: jsonUsd(BigInt(entry.wagerMicros)),
+    creditUsd: jsonUsd(BigInt(entry.creditMicros)),
+    balanceUsd: jsonUsd(BigInt(entry.balanceMicros)),
+    requestId: entry.requestId,
+    spinId: isSpin ? spinIds.encodeOne(entry.id, entry.partnerId) : null,
+  };
+}

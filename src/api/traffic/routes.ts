@@ -1,0 +1,35 @@
+/** part */
+
+import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
+import type { Traffic } from '../overview/overview.store.js';
+import { type Route, route } from '../server/route.js';
+import type { Services } from '../server/services.js';
+import * as contract from './contract.js';
+
+/** Plays and money as answers show them. */
+export const trafficOf = ({ spins, wageredMicros, paidMicros }: Traffic) => ({
+  spins: jsonInteger(spins),
+  wageredUsd: jsonUsd(wageredMicros),
+  paidOutUsd: jsonUsd(paidMicros),
+});
+
+const listTraffic = ({ store }: Services): Route =>
+  route(contract.listTraffic, async ({ query }) => ({
+    days: (await store.finds.trafficDays(query.days, query.partnerId)).map((each) => ({
+      day: each.day,
+      ...trafficOf(each),
+    })),
+  }));
+
+const listTrafficHours = ({ store }: Services): Route =>
+  route(contract.listTrafficHours, async ({ query }) => ({
+    hours: (await store.finds.trafficHours(query.hours, query.partnerId)).map((each) => ({
+      hour: each.hour,
+      ...trafficOf(each),
+    })),
+  }));
+
+export const trafficRoutes = (services: Services): Route[] => [
+  listTraffic(services),
+  listTrafficHours(services),
+];
