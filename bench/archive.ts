@@ -19,7 +19,8 @@ import { archiveTotals, checkArchives } from '../src/books/archive/readArchive.j
 import { audit } from '../src/books/audit/audit.js';
 import { verifySettlements } from '../src/books/settlement/verify.js';
 import { recover } from '../src/cli/recover.js';
-import { connectPostgres, type Sql } from '../src/postgres/client.js';
+import { connectPostgres } from '../src/postgres/connect.js';
+import { type Sql } from '../src/postgres/connection.js';
 import { type Cleanup, runToEnd } from '../test/support/cleanup.js';
 import { docCode } from '../test/support/docBlocks.js';
 import { openNodes, rawRedis } from '../test/support/redis.js';

@@ -3,7 +3,7 @@ import { constants, setPriority } from 'node:os';
 import { resourceUsage } from 'node:process';
 import { archiveDay } from '../src/books/archive/archiveDay.js';
 import { dropDay } from '../src/books/archive/dropDay.js';
-import { connectPostgres } from '../src/postgres/client.js';
+import { connectPostgres } from '../src/postgres/connect.js';
 
 export interface StepOrder {
   readonly command: 'archive' | 'drop';

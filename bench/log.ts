@@ -7,7 +7,7 @@ import postgres from 'postgres';
 import type { ParSheet } from '../src/domain/par.js';
 import { checkpointText } from '../src/domain/publicLog/checkpoints.js';
 import { signatureLine, signerOf } from '../src/domain/publicLog/notes.js';
-import { connectPostgres } from '../src/postgres/client.js';
+import { connectPostgres } from '../src/postgres/connect.js';
 import { appendWaiting } from '../src/publicLog/log/logAppend.store.js';
 import { storeCheckpoint } from '../src/publicLog/log/publicLog.store.js';
 import type { Api, TestPartner } from '../test/support/api.js';

@@ -2,7 +2,7 @@
 import { hostname } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
-import { openStore } from './api/server/store.js';
+import { openStore } from './api/api.store.js';
 import { ClockOffsets } from './app/clockOffsets.js';
 import type { Config } from './app/config.js';
 import { SetupError } from './app/embedded/index.js';

@@ -2,7 +2,8 @@
 
 import type { RedisNodes } from '../engine/redis/nodes.js';
 import { PeriodicService } from '../platform/runtime/periodicService.js';
-import { databaseTimeMs, type Sql } from '../postgres/client.js';
+import { databaseTimeMs } from '../postgres/clock.js';
+import type { Sql } from '../postgres/connection.js';
 
 const TURN_MS = 10_000;
 

@@ -1,7 +1,7 @@
 /** What a first start on embedded stores makes, so that the service can be tried at once: a sandbox partner and its games. */
 
+import type { Store } from '../api/api.store.js';
 import { initialSettings } from '../api/partners/routes.js';
-import type { Store } from '../api/server/store.js';
 import { storedKey } from '../domain/apiKey.js';
 import { DEMO_SHEET } from '../domain/demoSheet.js';
 import { RAFFLE as RAFFLE_KIND } from '../domain/games/raffle.js';

@@ -9,14 +9,8 @@ import { closing } from '../platform/runtime/service.js';
 import type { ServiceGroup } from '../platform/runtime/serviceGroup.js';
 import { addressOf, lineOf } from '../platform/secretsInLogs.js';
 import { STORES_FILE } from '../platform/storesFile.js';
-import {
-  connectPostgres,
-  POSTGRES_MAJOR_MIN,
-  type PoolOptions,
-  type PostgresPools,
-  readServer,
-  type Sql,
-} from '../postgres/client.js';
+import { connectPostgres, POSTGRES_MAJOR_MIN, type PoolOptions, readServer } from '../postgres/connect.js';
+import type { PostgresPools, Sql } from '../postgres/connection.js';
 import type { PostgresDurability } from '../postgres/durability.js';
 import { PostgresDurabilityWatch } from '../postgres/durabilityWatch.js';
 import type { Config } from './config.js';

@@ -6,7 +6,7 @@ import { FormatError } from '../domain/formats.js';
 import { installation } from '../engine/recovery/installation.store.js';
 import type { RedisNodes } from '../engine/redis/nodes.js';
 import { openNodes } from '../engine/redis/openNodes.js';
-import { connectPostgres } from '../postgres/client.js';
+import { connectPostgres } from '../postgres/connect.js';
 import { type StoreUrls, whole } from './command.js';
 import { Progress } from './progress.js';
 

@@ -46,6 +46,7 @@ interface Listed {
   readonly status: string;
   readonly logIndex: number;
 }
+
 interface BlocksPage {
   readonly labelKey: string | null;
   readonly blocks: readonly Listed[];

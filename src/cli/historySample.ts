@@ -33,17 +33,20 @@ interface Play {
   /** What it is compared with. */
   readonly answer: object;
 }
+
 interface Spin {
   readonly spinId: string;
   readonly createdAt: string;
   readonly outcomeIndex: number | null;
 }
+
 interface Round {
   readonly roundId: string;
   readonly gameId: number;
   readonly shoe: { readonly index: number };
   readonly table: { readonly rules: unknown };
 }
+
 interface Proof {
   readonly spinId?: string;
   readonly roundId?: string;

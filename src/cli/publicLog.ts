@@ -21,7 +21,8 @@ import { giveCopyUp, missingCopies } from '../engine/recovery/outsideCopies.stor
 import type { RedisNodes } from '../engine/redis/nodes.js';
 import { openNodes } from '../engine/redis/openNodes.js';
 import { lineOf } from '../platform/secretsInLogs.js';
-import { connectPostgres, type Sql } from '../postgres/client.js';
+import { connectPostgres } from '../postgres/connect.js';
+import type { Sql } from '../postgres/connection.js';
 import { readEvidence } from '../publicLog/log/evidenceWatch.js';
 import { haltOnEvidence, hashOfOrigin } from '../publicLog/log/forkEvidence.js';
 import {

@@ -22,7 +22,8 @@ import type { RedisNodes } from '../engine/redis/nodes.js';
 import { openNodes } from '../engine/redis/openNodes.js';
 import { lineOf } from '../platform/secretsInLogs.js';
 import { Semaphore } from '../platform/semaphore.js';
-import { connectPostgres, type Sql } from '../postgres/client.js';
+import { connectPostgres } from '../postgres/connect.js';
+import type { Sql } from '../postgres/connection.js';
 import { type StoreUrls, UsageError, whole } from './command.js';
 
 export interface RecoverOptions {

@@ -1,7 +1,7 @@
 /** `spindle settlement verify`: recomputes the reports from the ledger and prints what differs (src/books/settlement/verify.ts). */
 
 import { type Difference, type Verification, verifySettlements } from '../books/settlement/verify.js';
-import { connectPostgres } from '../postgres/client.js';
+import { connectPostgres } from '../postgres/connect.js';
 import { NotFoundError, type StoreUrls, whole } from './command.js';
 import { Progress } from './progress.js';
 

@@ -7,7 +7,8 @@ import { lostSpins } from '../engine/cells/answered.store.js';
 import { cellOfGame, cellOfPartner } from '../engine/cells/cells.store.js';
 import type { RedisNodes } from '../engine/redis/nodes.js';
 import { openNodes } from '../engine/redis/openNodes.js';
-import { connectPostgres, type Sql } from '../postgres/client.js';
+import { connectPostgres } from '../postgres/connect.js';
+import type { Sql } from '../postgres/connection.js';
 import { type Line, NotFoundError, type StoreUrls, UsageError, whole } from './command.js';
 
 const LIMIT = 20;

@@ -6,7 +6,8 @@ import {
   type RunningProcess,
   runningProcesses,
 } from '../engine/upgrade/processes.store.js';
-import { connectPostgres, type Sql } from '../postgres/client.js';
+import { connectPostgres } from '../postgres/connect.js';
+import type { Sql } from '../postgres/connection.js';
 import type { StoreUrls } from './command.js';
 import { type Column, table } from './output.js';
 

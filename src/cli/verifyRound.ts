@@ -7,7 +7,7 @@ import { SpinIds } from '../domain/spinId.js';
 import { schemaFaults } from '../domain/validation.js';
 import { installation } from '../engine/recovery/installation.store.js';
 import { lineOf } from '../platform/secretsInLogs.js';
-import { connectPostgres } from '../postgres/client.js';
+import { connectPostgres } from '../postgres/connect.js';
 import { type StoreUrls, UsageError } from './command.js';
 import { printable } from './output.js';
 

@@ -1,5 +1,6 @@
 /** Keys of partners (`ks_…`) and operators (`kso_…`): made once, and what the service keeps of them. */
 import { createHash, randomBytes } from 'node:crypto';
+import { choice } from './schema.js';
 
 /** Of the 43 random characters: 36 of 256 bits, so that what is left can't be guessed. */
 const SHOWN_CHARACTERS = 6;
@@ -32,3 +33,5 @@ export function soughtPrefix(text: string): string | undefined {
   const kind = /^kso?_/.exec(text)?.[0];
   return kind === undefined ? undefined : text.slice(0, kind.length + SHOWN_CHARACTERS);
 }
+
+export const KeyStatus = choice(['active', 'revoked', 'expired']);

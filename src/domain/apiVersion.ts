@@ -1,5 +1,8 @@
 /** The life of a version of the partner API: announced end, notice, and what every answer says of it (docs/contract.md §16). */
+
+import { Type } from '#typebox';
 import type { Fault } from './errors.js';
+import { timestamp } from './schema.js';
 
 /** The versions that are served; `/api/partner/<version>`. */
 export const API_VERSIONS = ['v1'] as const;
@@ -94,3 +97,10 @@ export function announcementFaults(
   if (successor === version) faults.push({ path: '/successor', message: 'must be another version' });
   return faults;
 }
+
+export const ApiVersionUse = Type.Object({
+  partnerId: Type.Integer(),
+  slug: Type.String(),
+  lastUsedAt: timestamp(),
+  requests24h: Type.Integer({ description: 'Requests of the last 24 hours, counted by whole hours' }),
+});

@@ -1,10 +1,12 @@
 /** Reads what an operator sends as the rules of a communal progressive, with every fault that it has. */
 
-import type { CommunalBody } from '../api/communal/contract.js';
-import { type CommunalRules, SPLIT_WHOLE, TIER_AMOUNT_MAX_MICROS } from './communal.js';
+import type { Static } from '#typebox';
+import { Type } from '#typebox';
+import { type CommunalRules, SPLIT_WHOLE, TIER_AMOUNT_MAX_MICROS, TIERS_MAX } from './communal.js';
 import { ApiError, ERRORS, type Fault } from './errors.js';
 import { jsonUsd } from './exactJson.js';
 import { decimalTextToMicros, microsToUsdText } from './money.js';
+import { AUDIT_REASON, amountText, choice, opaque } from './schema.js';
 
 const DECIMAL = /^\d{1,16}(\.\d{1,6})?$/;
 
@@ -101,3 +103,44 @@ export const rulesView = (rules: CommunalRules) => ({
   emptyCommunity: rules.emptyCommunity,
   onShortBudget: rules.onShortBudget,
 });
+
+export const EmptyCommunity = choice(
+  ['TO_TRIGGER', 'RETURN_TO_BUDGET'],
+  "Who gets the community's part where nobody is in it",
+);
+
+export const OnShortBudget = choice(
+  ['SKIP', 'PAY_REMAINING'],
+  'What an event does that the budget cannot pay in full',
+);
+
+export const CommunalTier = Type.Object({
+  tierLevel: Type.Integer({ minimum: 1, maximum: 10, description: '1 … n, in order' }),
+  tierName: opaque('Shown to players'),
+  triggerAtSpins: Type.Integer({
+    minimum: 10,
+    maximum: 1000000000,
+    description: 'Fires at each multiple; rises with the level, a multiple of `triggerInterval`',
+  }),
+  amountUsd: amountText('What an event pays: above 0, at most 1,000,000, with at most 6 decimals'),
+});
+
+export const rules = {
+  enabled: Type.Boolean({ description: 'Nothing is counted while it is false' }),
+  triggerInterval: Type.Integer({ minimum: 10, maximum: 1000000, description: 'Spins' }),
+  triggerSplitPct: Type.Number({ minimum: 0, maximum: 100, description: 'Part of the player who fires' }),
+  communitySplitPct: Type.Number({ minimum: 0, maximum: 100, description: 'Part of the community' }),
+  tiers: Type.Array(CommunalTier, { minItems: 1, maxItems: TIERS_MAX }),
+};
+
+export const CommunalBody = Type.Object({
+  ...rules,
+  windowMinutes: Type.Optional(Type.Integer({ minimum: 1, maximum: 10080, default: 60 })),
+  communitySize: Type.Optional(Type.Integer({ minimum: 0, maximum: 200, default: 100 })),
+  emptyCommunity: Type.Optional(EmptyCommunity),
+  onShortBudget: Type.Optional(OnShortBudget),
+  resetProgress: Type.Optional(Type.Boolean({ default: false, description: 'The counter begins anew' })),
+  reason: Type.Optional(AUDIT_REASON),
+});
+
+export type CommunalBody = Static<typeof CommunalBody>;

@@ -28,6 +28,7 @@ export interface Layout<M extends Members> {
   /** A buffer of its own. */
   make(values: ValuesOf<M>): Buffer;
 }
+
 /** What a record of a layout says. */
 export type RecordOf<L> = L extends Layout<infer M> ? ValuesOf<M> : never;
 
@@ -69,6 +70,7 @@ const unsigned = (bytes: 1 | 2 | 4 | 6, lua: string): Member<number> => ({
     buffer.writeUIntLE(value, at, bytes);
   },
 });
+
 export const u8 = unsigned(1, 'B');
 export const u16 = unsigned(2, 'I2');
 export const u32 = unsigned(4, 'I4');
@@ -103,6 +105,7 @@ const idAs = (lua: string, type: string): Member<bigint> => ({
     buffer.writeBigUInt64LE(value, at);
   },
 });
+
 /** The id of a ledger entry: two numbers to Lua, low and high, because a double holds no 64 bits. */
 export const id = idAs('I4I4', 'u64');
 /** The same, which a script carries as it is. */
@@ -133,6 +136,7 @@ const length = (of: Member<number>, lua: string): Member<number> => ({
   lua,
   type: `${of.type} and as many bytes`,
 });
+
 /** The length of a text that follows, one more value to Lua's struct library: the last member of a layout. */
 export const text8 = length(u8, 'Bc0');
 export const text16 = length(u16, 'I2c0');

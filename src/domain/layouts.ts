@@ -125,6 +125,7 @@ export const ENTRY_HEAD = layout({
   gameId: u32,
   wagerMicros: money,
 });
+
 export const ENTRY_BODY = layout({
   outcomeIndex: u48,
   /** What the player got: the payout of a spin, the amount of an opening or (of either sign) of an adjustment. */
@@ -135,6 +136,7 @@ export const ENTRY_BODY = layout({
   /** 1 for the player's opening, then 2, 3, … for its spins; an adjustment has that of the entry before it. */
   entryNumber: u32,
 });
+
 /** Bytes of `<partner id>:<playerId>`, and of the requestId. */
 export const ENTRY_TEXT = layout({ playerLength: u16, requestLength: u16 });
 export const ENTRY = layout({ ...ENTRY_HEAD.members, ...ENTRY_BODY.members, ...ENTRY_TEXT.members });
@@ -154,6 +156,7 @@ export const BATCH = layout({
   listsAt: u32,
   spinsAt: u32,
 });
+
 export const BATCH_PARTNER = layout({
   spinLimit: u32,
   apiLimit: u32,
@@ -165,6 +168,7 @@ export const BATCH_PARTNER = layout({
   newestMove: u32,
   digitsOfId: text8,
 });
+
 export const PARTNER_FLAGS = { enforcesBalance: 1, isSandbox: 2 } as const;
 export const BATCH_GAME = layout({
   gameId: u32,
@@ -179,6 +183,7 @@ export const BATCH_GAME = layout({
   spins: u16,
   digitsOfId: text8,
 });
+
 /** Places count from 1, and 0 is none. It ends as a ledger entry does: ENTRY_TEXT, player, requestId. */
 export const BATCH_SPIN = layout({
   kind: u8,
@@ -190,6 +195,7 @@ export const BATCH_SPIN = layout({
   fingerprint: bytes(FINGERPRINT_BYTES),
   ...ENTRY_TEXT.members,
 });
+
 /** What a member of a batch asks for. `dealCounted`: a deal that has counted against its window before. */
 export const BATCH_KIND = { deal: 1, countSpin: 2, countApi: 3, dealCounted: 4 } as const;
 /** `<partner id>:<playerId>` */
@@ -226,6 +232,7 @@ export const ROUND_DEAL_REPLY = layout({
   steps: u16,
   newestId: id,
 });
+
 export const ROUND_ACT_REPLY = layout({
   timeMs: u48,
   status: u8,
@@ -256,6 +263,7 @@ export const POT_RULES = layout({
   communitySize: u8,
   tiers: u8,
 });
+
 /** `returnsToBudget`: the part of an empty community; `paysRemaining`: what a short budget has left. */
 export const RULE_FLAGS = { enabled: 1, returnsToBudget: 2, paysRemaining: 4 } as const;
 export const TIER = layout({ triggerAtSpins: u32, amountMicros: money, tierName: text16 });
@@ -270,6 +278,7 @@ export const BONUS_NOTICE = layout({
   paidMicros: money,
   shareMicros: money,
 });
+
 /** A share that waits for its player: bytes of the rest, entry of the share; BONUS_NOTICE and the name of the tier follow. */
 export const WAITING_SHARE = layout({ length: u16, entryId: id });
 /** In the place of a requestId of the entry of a share; 1: its player fired the event. */
@@ -285,6 +294,7 @@ export const STATE_NOTE = layout({
   budgetBeforeMicros: money,
   budgetMicros: money,
 });
+
 /** An event; the name of the tier follows. */
 export const EVENT_NOTE = layout({
   type: u8,
@@ -297,6 +307,7 @@ export const EVENT_NOTE = layout({
   paidMicros: money,
   winners: u8,
 });
+
 /** A spin has notified its player of a share. */
 export const NOTIFIED_NOTE = layout({ type: u8, shareId: packedId, spinId: id });
 export const NOTE_TYPE = { state: 1, event: 2, notified: 3 } as const;

@@ -1,5 +1,9 @@
 /** Operators: whoever runs the service, each under a name and with a role (docs/contract.md §15.7). */
 
+import { Type } from '#typebox';
+import { KeyStatus } from './apiKey.js';
+import { choice, KEY_PREFIX, nullable, timestamp } from './schema.js';
+
 /** From the one that may do everything to the one that may only read. */
 export const ROLES = ['admin', 'operator', 'auditor'] as const;
 export type Role = (typeof ROLES)[number];
@@ -25,3 +29,19 @@ export const isReservedName = (name: string): boolean => RESERVED_NAMES.includes
 /** Whether a role may do what a route asks for. */
 export const isPermitted = (role: Role, needed: Role): boolean =>
   ROLES.indexOf(role) <= ROLES.indexOf(needed);
+
+export const OperatorRole = choice(
+  ROLES,
+  'auditor: reads; operator: changes everything but operators; admin: operators too',
+);
+
+export const Operator = Type.Object({
+  name: Type.String(),
+  role: OperatorRole,
+  prefix: KEY_PREFIX,
+  status: KeyStatus,
+  createdAt: timestamp(),
+  issuedAt: Type.String({ format: 'date-time', description: 'When the key was issued that is in force' }),
+  expiresAt: nullable(timestamp()),
+  revokedAt: nullable(timestamp()),
+});

@@ -3,6 +3,9 @@
  * (docs/reports.md, "Significant events").
  */
 
+import { Type } from '#typebox';
+import { choice, nullable, timestamp } from './schema.js';
+
 export type Severity = 'INFO' | 'WARNING' | 'CRITICAL';
 
 export const SIGNIFICANT_EVENTS = {
@@ -87,3 +90,16 @@ export const severityOf = (type: string): Severity =>
 /** The actions of a severity. */
 export const typesOf = (severity: Severity): AuditAction[] =>
   (Object.keys(SIGNIFICANT_EVENTS) as AuditAction[]).filter((type) => SIGNIFICANT_EVENTS[type] === severity);
+export const EventSeverity = choice(['INFO', 'WARNING', 'CRITICAL']);
+export const SignificantEvent = Type.Object({
+  eventId: Type.String(),
+  at: timestamp(),
+  type: Type.String({ description: 'The action of the audit log, or `spin.large_win`' }),
+  severity: EventSeverity,
+  actor: Type.String({ description: 'Who did it; `worker`: nobody' }),
+  subject: Type.String({ description: 'What it was done to, such as `game:7`' }),
+  partnerId: nullable(Type.Integer({ description: 'Whose the subject is; null: nobody’s' })),
+  data: Type.Unknown({
+    description: 'Of an action `before` and `after`; of a large win what its webhook says',
+  }),
+});

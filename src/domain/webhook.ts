@@ -1,8 +1,10 @@
 /** Webhooks: event types, the ids and bodies of events, and how an attempt is signed (docs/contract.md §13). */
 import { createHmac, type KeyObject } from 'node:crypto';
 import type { Static } from '#typebox';
-import { EVENT_TYPES, type EVENTS, type GameStatusChanged } from '../api/webhooks/contract.js';
+import { Type } from '#typebox';
 import { exactJson, type WithSums } from './exactJson.js';
+import { choice, nullable, timestamp } from './schema.js';
+import { EVENT_TYPES, type EVENTS, type GameStatusChanged } from './webhookEvents.js';
 
 export type SubscribedEventType = (typeof EVENT_TYPES)[number];
 export type EventType = keyof EventData;
@@ -167,3 +169,57 @@ export function attemptHeaders(
       .join(' '),
   };
 }
+
+export const webhookMembers = {
+  id: Type.Integer(),
+  url: Type.String(),
+  events: Type.Array(Type.String()),
+  isActive: Type.Boolean(),
+  createdAt: timestamp(),
+};
+
+export const Webhook = Type.Object(webhookMembers);
+export const EndpointState = choice(
+  ['ok', 'failing', 'inactive'],
+  'failing: the newest attempt failed; inactive: nothing is sent',
+);
+
+export const EndpointHealth = Type.Object(
+  {
+    state: EndpointState,
+    reason: nullable(Type.String({ description: 'Why it is not ok' })),
+    failingSince: nullable(
+      Type.String({ format: 'date-time', description: 'Every attempt since then has failed' }),
+    ),
+    pending: Type.Integer({ description: 'Deliveries that wait, counted up to 10,000' }),
+    restsUntil: nullable(
+      Type.String({
+        format: 'date-time',
+        description: 'No attempt begins before; null: nothing holds it back',
+      }),
+    ),
+  },
+  { description: "How the webhook's receiver does" },
+);
+
+export const DeliveryStatus = choice(
+  ['pending', 'delivered', 'failed'],
+  'pending: it is tried again; failed: no attempts are left',
+);
+
+export const Delivery = Type.Object({
+  id: Type.String(),
+  event: Type.String(),
+  status: DeliveryStatus,
+  attempts: Type.Integer({ description: 'Attempts whose result is known' }),
+  maxAttempts: Type.Integer(),
+  createdAt: timestamp(),
+  lastAttemptAt: nullable(timestamp()),
+  nextAttemptAt: nullable(
+    Type.String({
+      format: 'date-time',
+      description: 'No sooner; null: it has ended, or its webhook is inactive',
+    }),
+  ),
+  responseStatus: nullable(Type.Integer({ description: 'Of the last attempt; null: no answer' })),
+});

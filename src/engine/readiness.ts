@@ -1,9 +1,9 @@
 /** Whether this process can serve, and what stands against it: the answer of GET /readyz. */
 
-import type { Store } from '../api/server/store.js';
 import { withTimeout } from '../platform/runtime/withTimeout.js';
 import { type PostgresDurability, VolatilePostgresError } from '../postgres/durability.js';
 import type { Catalog } from './catalog/catalog.js';
+import type { EngineStore } from './engine.store.js';
 import { type Clocks, skewedNodes } from './redis/clocks.js';
 import type { RedisNodes } from './redis/nodes.js';
 import type { ProcessRegistry } from './upgrade/processRegistry.js';
@@ -39,7 +39,7 @@ export const unservedVolatile = (
 /** What is looked at. */
 export interface ReadinessParts {
   readonly nodes: RedisNodes;
-  readonly store: Store;
+  readonly store: EngineStore;
   readonly catalog: Catalog;
   readonly clocks: Clocks;
   readonly registry: Pick<ProcessRegistry, 'problem'>;

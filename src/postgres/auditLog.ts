@@ -6,13 +6,11 @@
 
 import { createHash } from 'node:crypto';
 import type { Static } from '#typebox';
-import type {
-  AuditEntry as AuditEntrySchema,
-  AuditQuery as AuditQuerySchema,
-} from '../api/auditLog/contract.js';
+import type { AuditEntry as AuditEntrySchema, AuditQuery as AuditQuerySchema } from '../domain/auditEntry.js';
 import type { Page as PageSchema, WithDates } from '../domain/schema.js';
 import type { AuditAction } from '../domain/significantEvents.js';
-import { raw, type Sql, type Transaction } from './client.js';
+import type { Sql, Transaction } from './connection.js';
+import { raw } from './statements.js';
 
 const CHANGE_LOCK = 7_310_001;
 

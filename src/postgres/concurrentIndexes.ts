@@ -12,6 +12,7 @@ const INDEXES: Readonly<Record<string, string>> = {
   // Few rounds are open or voided, of many that were settled.
   rounds_unsettled: "rounds (status, deal_id) WHERE status <> 'SETTLED'",
 };
+
 /** No two processes make them at a time. */
 const INDEX_LOCK = 7_310_018;
 /** One that takes longer, such as behind a transaction of hours, is given up and made at the next start. */

@@ -1,7 +1,8 @@
 /** Watches whether Postgres may lose what it has committed. */
 import { PeriodicService } from '../platform/runtime/periodicService.js';
-import { raw, type Sql } from './client.js';
+import type { Sql } from './connection.js';
 import { type DurableSettings, type PostgresDurability, SETTINGS_SQL } from './durability.js';
+import { raw } from './statements.js';
 
 /** A server that was started again is looked at by the connections made to it. */
 const TURN_MS = 5000;

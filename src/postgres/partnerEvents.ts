@@ -13,7 +13,8 @@ import {
   SENT_TO_ALL,
   type SubscribedEventType,
 } from '../domain/webhook.js';
-import { arrayOf, type Sql, type Transaction } from './client.js';
+import type { Sql, Transaction } from './connection.js';
+import { arrayOf } from './statements.js';
 
 /** Attempts of a delivery, and of each time that it is sent again (docs/contract.md §13.2). */
 export const ATTEMPTS_MAX = 5;

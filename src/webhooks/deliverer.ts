@@ -20,7 +20,7 @@ import type { EventEmitter } from '../engine/processEvents.js';
 import { WOKEN_MS } from '../platform/runtime/periodicService.js';
 import { HEALTHY, type Health, type Service, unhealthy } from '../platform/runtime/service.js';
 import { withTimeout } from '../platform/runtime/withTimeout.js';
-import type { Sql } from '../postgres/client.js';
+import type { Sql } from '../postgres/connection.js';
 import {
   type AttemptResult,
   claimDue,

@@ -5,8 +5,9 @@
 import type { Environment } from '../domain/game.js';
 import type { NewEvent } from '../domain/webhook.js';
 import { audit } from '../postgres/auditLog.js';
-import { arrayOf, raw, type Sql, type Transaction } from '../postgres/client.js';
+import type { Sql, Transaction } from '../postgres/connection.js';
 import { ATTEMPTS_MAX, recordEvents } from '../postgres/partnerEvents.js';
+import { arrayOf, raw } from '../postgres/statements.js';
 
 /** Days for which a webhook may fail. */
 const FAILING_DAYS_MAX = 5;

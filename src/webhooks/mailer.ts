@@ -8,7 +8,7 @@ import { EMAIL_PATTERN } from '../domain/schema.js';
 import type { EventEmitter } from '../engine/processEvents.js';
 import { IDLE, PeriodicService, WOKEN_MS } from '../platform/runtime/periodicService.js';
 import { withTimeout } from '../platform/runtime/withTimeout.js';
-import type { Sql } from '../postgres/client.js';
+import type { Sql } from '../postgres/connection.js';
 import { recordAttempts } from './deliveries.store.js';
 import { claimEmails, type DueEmail, leaveEmailsUnsent } from './notices.store.js';
 

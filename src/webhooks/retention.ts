@@ -1,7 +1,7 @@
 /** Keeps the history of webhook deliveries as long as it is wanted, and no longer. */
 import type { EventEmitter } from '../engine/processEvents.js';
 import { PeriodicService } from '../platform/runtime/periodicService.js';
-import type { Sql } from '../postgres/client.js';
+import type { Sql } from '../postgres/connection.js';
 import { removeEndedDeliveries } from './webhooks.store.js';
 
 const TURN_MS = 600_000;

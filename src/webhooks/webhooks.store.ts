@@ -1,13 +1,14 @@
 /** Webhooks: their endpoints, secrets and deliveries, and the removal of what ended long ago. */
 
+import type { WithDates } from '../domain/schema.js';
+import type { SecretBox } from '../domain/secretBox.js';
 import type {
   Delivery as DeliverySchema,
   EndpointHealth as EndpointHealthSchema,
   Webhook as WebhookSchema,
-} from '../api/webhooks/contract.js';
-import type { WithDates } from '../domain/schema.js';
-import type { SecretBox } from '../domain/secretBox.js';
-import { raw, type Sql, safe } from '../postgres/client.js';
+} from '../domain/webhook.js';
+import type { Sql } from '../postgres/connection.js';
+import { raw, safe } from '../postgres/statements.js';
 
 /** A list reaches back over so many deliveries, and counts no further. */
 export const DELIVERIES_LISTED_MAX = 10_000;

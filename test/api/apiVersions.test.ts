@@ -2,7 +2,7 @@
 import postgres from 'postgres';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { remindOfSunsets } from '../../src/engine/catalog/apiVersions.store.js';
-import { connectPostgres } from '../../src/postgres/client.js';
+import { connectPostgres } from '../../src/postgres/connect.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { Answer, Client } from '../support/client.js';
 import { expectWithin } from '../support/expectWithin.js';

@@ -3,7 +3,7 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Spindle } from '../../clients/typescript/src/index.js';
 import { verifySettlements } from '../../src/books/settlement/verify.js';
-import { connectPostgres } from '../../src/postgres/client.js';
+import { connectPostgres } from '../../src/postgres/connect.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestPartner } from '../support/client.js';
 import { auditFindings, type Bonus, micros, setUp } from '../support/communal.js';

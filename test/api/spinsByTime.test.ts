@@ -9,7 +9,7 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { firstIdAt } from '../../src/domain/entryId.js';
 import { ensurePartition } from '../../src/engine/ledger/ledger.store.js';
-import { connectPostgres } from '../../src/postgres/client.js';
+import { connectPostgres } from '../../src/postgres/connect.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestPartner } from '../support/client.js';
 import { csvRecords } from '../support/csv.js';

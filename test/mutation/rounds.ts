@@ -1,7 +1,8 @@
 /** Faults put into the rounds of copies of the build, one at a time: the audit, or whoever reads an answer, must find each. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { audit } from '../../src/books/audit/audit.js';
-import { connectPostgres, type Sql } from '../../src/postgres/client.js';
+import { connectPostgres } from '../../src/postgres/connect.js';
+import type { Sql } from '../../src/postgres/connection.js';
 import { freshStores } from '../setup/freshStores.js';
 import { type OpenNodes, openNodes } from '../support/redis.js';
 import { ROOT } from '../support/root.js';

@@ -1,7 +1,9 @@
 /** What Postgres undoes for no fault of the statement is said to be away: the caller may try again. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { connectPostgres, isPostgresAway, type Sql } from '../../src/postgres/client.js';
+import { connectPostgres } from '../../src/postgres/connect.js';
+import type { Sql } from '../../src/postgres/connection.js';
+import { isPostgresAway } from '../../src/postgres/failures.js';
 import { freshStores } from '../setup/freshStores.js';
 import { Cleanup } from '../support/cleanup.js';
 import { until } from '../support/wait.js';

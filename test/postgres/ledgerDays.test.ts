@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { idsOfDay, LedgerDays } from '../../src/books/archive/ledgerDays.store.js';
 import { ensurePartition } from '../../src/engine/ledger/ledger.store.js';
-import { connectPostgres, type Sql } from '../../src/postgres/client.js';
+import { connectPostgres } from '../../src/postgres/connect.js';
+import type { Sql } from '../../src/postgres/connection.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestStores } from '../support/stores.js';
 

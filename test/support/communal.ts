@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { audit } from '../../src/books/audit/audit.js';
 import type { AuditReport } from '../../src/books/audit/report.js';
-import { connectPostgres } from '../../src/postgres/client.js';
+import { connectPostgres } from '../../src/postgres/connect.js';
 import type { Answer, Client, TestPartner } from './client.js';
 import { openNodes } from './redis.js';
 import type { StoreUrls } from './stores.js';

@@ -6,7 +6,7 @@ import { audit } from '../../src/books/audit/audit.js';
 import { DEFAULT_RULES } from '../../src/domain/games/blackjackRules.js';
 import { cardText } from '../../src/domain/games/cards.js';
 import { shuffleShoe } from '../../src/domain/games/shoe.js';
-import { connectPostgres } from '../../src/postgres/client.js';
+import { connectPostgres } from '../../src/postgres/connect.js';
 import { booksHold } from './books.js';
 import type { Answer, Client } from './client.js';
 import { openNodes } from './redis.js';

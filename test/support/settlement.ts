@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type postgres from 'postgres';
-import { openStore } from '../../src/api/server/store.js';
+import { openStore } from '../../src/api/api.store.js';
 import { RtpJudging } from '../../src/books/returns/rtpJudging.js';
 import { SettlementJob } from '../../src/books/settlement/job.js';
 import { Settlements } from '../../src/books/settlement/settlements.js';
@@ -10,7 +10,7 @@ import type { OnReport } from '../../src/books/settlement/settlements.store.js';
 import { firstIdAt } from '../../src/domain/entryId.js';
 import { type Events, newEvents } from '../../src/engine/processEvents.js';
 import { cellKey } from '../../src/engine/redis/keys.js';
-import { connectPostgres } from '../../src/postgres/client.js';
+import { connectPostgres } from '../../src/postgres/connect.js';
 import type { Client, TestPartner } from './client.js';
 import { openNodes } from './redis.js';
 import { parSheet } from './sheets.js';

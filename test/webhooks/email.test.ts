@@ -4,7 +4,7 @@ import postgres from 'postgres';
 import { SMTPServer } from 'smtp-server';
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../../src/app/embedded/index.js';
-import { connectPostgres } from '../../src/postgres/client.js';
+import { connectPostgres } from '../../src/postgres/connect.js';
 import { recordEvents } from '../../src/postgres/partnerEvents.js';
 import { noticeExpiringKeys, noticeOverdueSettlement } from '../../src/webhooks/notices.store.js';
 import { removeEndedDeliveries } from '../../src/webhooks/webhooks.store.js';

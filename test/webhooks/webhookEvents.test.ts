@@ -3,10 +3,12 @@ import { Ajv2020, type AnySchemaObject } from 'ajv/dist/2020.js';
 import autocannon from 'autocannon';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { reserveFell, reserveIsBack } from '../../src/engine/blocks/reserve.store.js';
 import { cellLeases } from '../../src/engine/cells/cells.store.js';
-import { connectPostgres, type Sql } from '../../src/postgres/client.js';
+import { connectPostgres } from '../../src/postgres/connect.js';
+import type { Sql } from '../../src/postgres/connection.js';
 import { recordEvents } from '../../src/postgres/partnerEvents.js';
-import { noticeExpiringKeys, reserveFell, reserveIsBack } from '../../src/webhooks/notices.store.js';
+import { noticeExpiringKeys } from '../../src/webhooks/notices.store.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { Client, TestPartner } from '../support/client.js';
 import {

@@ -2,7 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { connectPostgres, type Sql } from '../../src/postgres/client.js';
+import { connectPostgres } from '../../src/postgres/connect.js';
+import type { Sql } from '../../src/postgres/connection.js';
 import { removeEndedDeliveries } from '../../src/webhooks/webhooks.store.js';
 import { freshStores } from '../setup/freshStores.js';
 import { type Receiver, type Reply, register, startReceiver } from '../support/receiver.js';

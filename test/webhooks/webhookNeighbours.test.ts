@@ -1,7 +1,8 @@
 /** Webhooks on one host take turns: what one of them does, dead or busy, holds up none of the others. */
 import { expect, onTestFinished, test } from 'vitest';
 import type { Constants } from '../../src/app/constants.js';
-import { connectPostgres, type Sql } from '../../src/postgres/client.js';
+import { connectPostgres } from '../../src/postgres/connect.js';
+import type { Sql } from '../../src/postgres/connection.js';
 import { recordEvents } from '../../src/postgres/partnerEvents.js';
 import { claimDue } from '../../src/webhooks/deliveries.store.js';
 import { freshStores } from '../setup/freshStores.js';

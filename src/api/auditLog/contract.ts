@@ -1,33 +1,14 @@
+/** The audit log: what operators and the system did. */
 import { Type } from '#typebox';
+import { AuditEntry, AuditQuery } from '../../domain/auditEntry.js';
 import { ERRORS } from '../../domain/errors.js';
-import { Page, pageMembers, timestamp } from '../../domain/schema.js';
+import { pageMembers } from '../../domain/schema.js';
 import { endpoint } from '../contract/endpoint.js';
-export const TEXT = { maxLength: 200 };
-export const AuditQuery = Type.Object({
-  ...Page.properties,
-  actor: Type.Optional(Type.String({ ...TEXT, description: 'Changes by this operator' })),
-  action: Type.Optional(
-    Type.String({ ...TEXT, description: 'Actions that begin so, such as `partner.` or `key.issue`' }),
-  ),
-  subject: Type.Optional(Type.String({ ...TEXT, description: 'Subjects that begin so, such as `game:7`' })),
-});
-export const AuditEntry = Type.Object({
-  auditId: Type.Integer(),
-  at: timestamp(),
-  actor: Type.String(),
-  action: Type.String(),
-  subject: Type.String(),
-  before: Type.Unknown(),
-  after: Type.Unknown(),
-  hash: Type.String({
-    description:
-      'SHA-256 over the hash of the entry before and this entry, hexadecimal: that of the newest stands for the whole log',
-  }),
-});
 export const AuditLog = Type.Object({
   entries: Type.Array(AuditEntry),
   ...pageMembers,
 });
+
 export const listAuditLog = endpoint(
   {
     method: 'get',

@@ -204,6 +204,7 @@ const OPEN_ROUND = {
   balance: { balanceUsd: 999.75 },
   requestId: '0197d2c4-b7d2-7f3e-8a41-6c7d8e9f0a1b',
 };
+
 /** The same once the player has stood. */
 const SETTLED_ROUND = {
   ...OPEN_ROUND,
@@ -218,12 +219,14 @@ const SETTLED_ROUND = {
   shoe: { ...OPEN_ROUND.shoe, seed: '9500f2343ec56803b519fdf3f644cf78e145ceccfe68e00a8be905911faee514' },
   balance: { balanceUsd: 1000.25 },
 };
+
 const RECORD = {
   ...SETTLED_ROUND,
   actions: ['stand'],
   table: { wagerUsd: 0.25, rules: DEFAULT_RULES },
   createdAt: '2026-11-22T04:19:37.417Z',
 };
+
 const ofRound = {
   params: { roundId: PATH.roundId },
   tag: 'Rounds',
@@ -450,6 +453,7 @@ export const closeRound = endpoint(
     response: { ...RECORD, lastActionSeq: 0, autoCompleted: true, actions: ['timeout'] },
   },
 );
+
 export const gameId = Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Those of this game only' });
 export const OperatorRoundsQuery = Type.Object({
   ...Page.properties,
@@ -459,6 +463,7 @@ export const OperatorRoundsQuery = Type.Object({
     Type.String({ pattern: `^(${ROUND_STATUSES.join('|')})$`, description: 'OPEN, SETTLED or VOIDED' }),
   ),
 });
+
 export const OperatorRound = Type.Object({
   roundId: Type.String(),
   partnerId: Type.Integer(),
@@ -470,10 +475,12 @@ export const OperatorRound = Type.Object({
   wageredUsd: usd('All stakes, insurance included'),
   payoutUsd: nullable(usd('All that comes back; null before the round has ended')),
 });
+
 export const OperatorRounds = Type.Object({
   rounds: Type.Array(OperatorRound),
   ...pageMembers,
 });
+
 export const listAllRounds = endpoint(
   {
     ...operatorRead,

@@ -1,5 +1,4 @@
-/** Blackjack rounds: dealt, played and read by a partner (docs/blackjack.md). */
-
+/** Blackjack: rounds that a partner deals, plays and reads (docs/blackjack.md); tables and rounds of all for operators. */
 import { entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS, type ErrorEntry, invalid } from '../../domain/errors.js';
 import { jsonUsd } from '../../domain/exactJson.js';

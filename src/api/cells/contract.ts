@@ -1,3 +1,4 @@
+/** Cells, Redis servers and recoveries. */
 import { type Static, Type } from '#typebox';
 import { CELL_MAX } from '../../domain/entryId.js';
 import { ERRORS } from '../../domain/errors.js';
@@ -25,10 +26,12 @@ import { endpoint } from '../contract/endpoint.js';
 export const CellsBody = Type.Object({
   count: Type.Integer({ minimum: 1, maximum: CELL_MAX, description: 'How many cells to add' }),
 });
+
 export type CellsBody = Static<typeof CellsBody>;
 export const CellsAdded = Type.Object({
   added: Type.Array(Type.Integer(), { description: 'Numbers of the new cells' }),
 });
+
 export const CellPatch = Type.Object({
   isDraining: Type.Boolean({ description: 'true: it takes no new partners; false: it does again' }),
   reason: Type.Optional(AUDIT_REASON),
@@ -41,6 +44,7 @@ export const RedisServer = Type.Object({
   memoryBytes: nullable(Type.Integer()),
   maxMemoryBytes: nullable(Type.Integer({ description: '0: no bound but that of the machine' })),
 });
+
 export const Recovery = Type.Object({
   cell: Type.Integer(),
   epoch: Type.Integer(),
@@ -50,11 +54,13 @@ export const Recovery = Type.Object({
   startedAt: timestamp(),
   finishedAt: nullable(timestamp()),
 });
+
 export const Cells = Type.Object({
   cells: Type.Array(OperatorCell),
   redis: Type.Array(RedisServer),
   recoveries: Type.Array(Recovery, { description: 'The newest 50, newest first' }),
 });
+
 export const listCells = endpoint(
   {
     method: 'get',
@@ -103,6 +109,7 @@ export const listCells = endpoint(
     },
   },
 );
+
 export const addCells = endpoint(
   {
     method: 'post',
@@ -124,6 +131,7 @@ export const addCells = endpoint(
     response: { added: [4, 5, 6, 7] },
   },
 );
+
 export const setDraining = endpoint(
   {
     method: 'patch',

@@ -1,7 +1,6 @@
-/** The partner's side of communal progressives: what to show players (docs/contract.md §17). */
-
+/** Communal progressives: what partners show players; rules, funding, state and events for operators (docs/contract.md §17). */
 import { communalStatus, progressPct } from '../../domain/communal.js';
-import { micros as microsOf, readRules, usdText } from '../../domain/communalRules.js';
+import { CommunalBody, micros as microsOf, readRules, usdText } from '../../domain/communalRules.js';
 import { entryCell, entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { jsonUsd } from '../../domain/exactJson.js';
@@ -23,7 +22,7 @@ import {
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import * as contract from './contract.js';
-import { CommunalBody, CommunalFundingBody } from './contract.js';
+import { CommunalFundingBody } from './contract.js';
 import { eventIdOf, eventView, fundingIdOf, potView } from './views.js';
 
 /** @throws ApiError (KS-4006) where the game is not the partner's. */

@@ -34,6 +34,7 @@ const SPIN_COLUMNS: Readonly<Record<string, SpinColumn>> = {
   sandbox: ({ tail }) => (tail.isForced ? 'forced' : ''),
   outcomeIndex: ({ outcomeIndex }) => outcomeIndex ?? '',
 };
+
 const SPIN_COLUMN_VALUES = Object.values(SPIN_COLUMNS);
 
 export const SPIN_CSV_HEAD = `${Object.keys(SPIN_COLUMNS).join()}\r\n`;

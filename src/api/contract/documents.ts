@@ -2,8 +2,8 @@
 import type { TSchema } from '#typebox';
 import { ERRORS, type ErrorEntry } from '../../domain/errors.js';
 import { PATH } from '../../domain/schema.js';
+import { EVENTS } from '../../domain/webhookEvents.js';
 import { ENDPOINTS } from '../index.js';
-import { EVENTS } from '../webhooks/contract.js';
 import { API_VERSION, BASES, BODY_LIMIT, type Scope, TAGS } from './apis.js';
 import { CSV_TYPE } from './csv.js';
 import { EVENT_REFERENCES } from './deliveredEvents.js';

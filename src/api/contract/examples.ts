@@ -19,6 +19,7 @@ export const SLOT_SPIN = {
   communityBonus: null,
   requestId: '0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e',
 };
+
 /** A ticket of the raffle of the examples. */
 export const RAFFLE_SPIN = {
   spinId: '06b9feb83947c76c18c42e8c8071e3ce',
@@ -44,6 +45,7 @@ export const SLOT_HISTORY = {
   balanceAfterUsd: 1000.25,
   outcomeIndex: 1041,
 };
+
 export const RAFFLE_HISTORY = {
   ...RAFFLE_SPIN,
   createdAt: '2026-11-22T04:14:01.140Z',

@@ -1,11 +1,25 @@
 /** Turns schemas into those of an OpenAPI document: a schema that a contract exports becomes a named component. */
 import type { TSchema } from '#typebox';
+import * as apiKey from '../../domain/apiKey.js';
+import * as apiVersion from '../../domain/apiVersion.js';
+import * as auditEntry from '../../domain/auditEntry.js';
+import * as communalRules from '../../domain/communalRules.js';
 import * as blackjackRules from '../../domain/games/blackjackRules.js';
 import * as prizeTable from '../../domain/games/prizeTable.js';
+import * as rafflePool from '../../domain/games/rafflePool.js';
+import * as ledgerDay from '../../domain/ledgerDay.js';
+import * as operator from '../../domain/operator.js';
 import * as par from '../../domain/par.js';
+import * as partnerMove from '../../domain/partnerMove.js';
+import * as programCheck from '../../domain/programCheck.js';
+import * as leaves from '../../domain/publicLog/leaves.js';
 import { Page, SandboxMark, VoidBody } from '../../domain/schema.js';
+import * as settlement from '../../domain/settlement.js';
+import * as significantEvents from '../../domain/significantEvents.js';
+import * as webhook from '../../domain/webhook.js';
+import * as webhookEvents from '../../domain/webhookEvents.js';
+import { GameStatusChanged, EVENTS as SENT_EVENTS } from '../../domain/webhookEvents.js';
 import { CONTRACTS } from '../index.js';
-import { GameStatusChanged, EVENTS as SENT_EVENTS } from '../webhooks/contract.js';
 import * as errorResponse from './errorResponse.js';
 
 /** By type: what webhooks get, and what only the feed has. */
@@ -14,12 +28,33 @@ const EVENTS = Object.entries({
   'game.status_changed': GameStatusChanged,
 });
 
+/** The files of the domain that have schemas beside the rules for them. */
+const DOMAIN = [
+  apiKey,
+  leaves,
+  apiVersion,
+  auditEntry,
+  blackjackRules,
+  communalRules,
+  ledgerDay,
+  operator,
+  par,
+  partnerMove,
+  prizeTable,
+  programCheck,
+  rafflePool,
+  settlement,
+  significantEvents,
+  webhook,
+  webhookEvents,
+];
+
 const isSchema = (member: readonly [string, unknown]): member is [string, TSchema] =>
   typeof member[1] === 'object' && member[1] !== null && '~kind' in member[1];
 
 /** The schemas that have a name: those that a contract exports, and those of the domain that contracts are made of. */
 export const NAMED_SCHEMAS: readonly (readonly [string, TSchema])[] = [
-  ...[par, blackjackRules, prizeTable, errorResponse, ...CONTRACTS].flatMap((each) =>
+  ...[...DOMAIN, errorResponse, ...CONTRACTS].flatMap((each) =>
     Object.entries<unknown>(each).filter(isSchema),
   ),
   ['Page', Page],

@@ -175,6 +175,7 @@ const SLOT_GAME = {
   maxWagerUsd: 0.25,
   wagerIncrementUsd: 0.25,
 };
+
 const RAFFLE_GAME = {
   gameConfigId: 4,
   displayName: 'Spring Raffle',
@@ -188,6 +189,7 @@ const RAFFLE_GAME = {
   poolSize: 1000,
   poolCommitment: 'c52d486e3cfaf7bd8c98764f22378544f585fed376706fccfe80cbb891459928',
 };
+
 const SHEET = {
   parSheetId: 2,
   gameTitle: 'Coin Flip',
@@ -197,6 +199,7 @@ const SHEET = {
   tierCount: 2,
   combinationCount: 2,
 };
+
 const OPERATOR_GAME = {
   ...SLOT_GAME,
   partnerId: 2,
@@ -204,6 +207,7 @@ const OPERATOR_GAME = {
   queue: { readyBlocks: 3, outcomesReady: 6143, consumed: 1 },
   totals: { spins: 1, wageredUsd: 0.25, paidOutUsd: 0.5, actualRtp: 2 },
 };
+
 export const registerGame = endpoint(
   {
     method: 'post',
@@ -407,11 +411,13 @@ export const updateParSheet = endpoint(
     response: { ...SHEET, partnerId: 2, status: 'RETIRED' },
   },
 );
+
 export const GamesQuery = Type.Object({ ...Page.properties, ...partnerFilter });
 export const OperatorGameList = Type.Object({ games: Type.Array(OperatorGame), ...pageMembers });
 export const GameDaysQuery = Type.Object({
   limit: Type.Integer({ minimum: 1, maximum: 400, default: 90, description: 'Days in the answer' }),
 });
+
 export const GameDays = Type.Object({ days: Type.Array(GameDay) });
 export const listAllGames = endpoint(
   {
@@ -433,6 +439,7 @@ export const listAllGames = endpoint(
     response: { games: [getGame.shown.response], page: 1, limit: 20, total: 1 },
   },
 );
+
 export const listGameDays = endpoint(
   {
     method: 'get',
@@ -454,12 +461,14 @@ export const listGameDays = endpoint(
     response: { days: [{ day: '2026-11-22', ...TRAFFIC }] },
   },
 );
+
 export const ParSheetsQuery = Type.Object({ ...Page.properties, ...partnerFilter });
 export const OperatorParSheets = Type.Object({ parSheets: Type.Array(OperatorParSheet), ...pageMembers });
 export const OperatorParSheetDetail = Type.Object({
   ...OperatorParSheet.properties,
   sheet: ParSheetBody,
 });
+
 export const LISTED_SHEET = {
   parSheetId: 2,
   partnerId: 2,
@@ -471,6 +480,7 @@ export const LISTED_SHEET = {
   tierCount: 2,
   combinationCount: 2,
 };
+
 export const listAllParSheets = endpoint(
   {
     ...operatorRead,
@@ -487,6 +497,7 @@ export const listAllParSheets = endpoint(
     response: { parSheets: [LISTED_SHEET], page: 1, limit: 20, total: 1 },
   },
 );
+
 export const getAnyParSheet = endpoint(
   {
     ...operatorRead,

@@ -2,7 +2,8 @@
 import type { Static } from '#typebox';
 import type { ParSheet } from '../../domain/par.js';
 import { audit, because } from '../../postgres/auditLog.js';
-import { raw, type Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
+import { raw } from '../../postgres/statements.js';
 import type { ParSheetResponse as ParSheetResponseSchema } from './contract.js';
 
 export type ParSheetStatus = 'ACTIVE' | 'RETIRED';

@@ -1,5 +1,4 @@
-/** Games: registration and list (docs/contract.md §7), and the operator's view of one. */
-
+/** PAR sheets and games: uploaded, registered and listed by partners (docs/contract.md §7); stopped, rotated and read by operators. */
 import { ApiError, ERRORS, type ErrorEntry, type Fault, invalid } from '../../domain/errors.js';
 import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
 import { basicStrategyReturn } from '../../domain/games/basicStrategy.js';
@@ -9,11 +8,11 @@ import { checkParSheet } from '../../domain/par.js';
 import { ID_MAX } from '../../domain/schema.js';
 import type { BookedGame, GameRow, Registration } from '../../engine/catalog/games.store.js';
 import type { GameRecord } from '../../engine/cells/partnerReads.js';
+import type { Store } from '../api.store.js';
 import { check, type JsonObject } from '../server/body.js';
 import { gameRowOf, knownGame, pathId } from '../server/found.js';
 import { learn, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
-import type { Store } from '../server/store.js';
 import { trafficOf } from '../traffic/routes.js';
 import * as contract from './contract.js';
 import { GameBody } from './contract.js';

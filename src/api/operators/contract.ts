@@ -1,23 +1,10 @@
 /** Operators with their keys, and sessions of the console. */
 import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
-import { ROLES } from '../../domain/operator.js';
-import {
-  AUDIT_REASON,
-  choice,
-  KEY_PREFIX,
-  nullable,
-  OPERATOR_NAME_PATTERN,
-  PATH,
-  timestamp,
-} from '../../domain/schema.js';
+import { Operator, OperatorRole } from '../../domain/operator.js';
+import { AUDIT_REASON, nullable, OPERATOR_NAME_PATTERN, PATH, timestamp } from '../../domain/schema.js';
 import { endpoint } from '../contract/endpoint.js';
-import { KeyStatus, ReasonQuery } from '../partners/contract.js';
-
-export const OperatorRole = choice(
-  ROLES,
-  'auditor: reads; operator: changes everything but operators; admin: operators too',
-);
+import { ReasonQuery } from '../partners/contract.js';
 
 const EXPIRES_AT = nullable(Type.String({ description: 'RFC 3339 time in the future; null: never' }));
 
@@ -33,17 +20,6 @@ export const OperatorBody = Type.Object({
 export const OperatorKeyBody = Type.Object({
   expiresAt: Type.Optional(EXPIRES_AT),
   reason: Type.Optional(AUDIT_REASON),
-});
-
-export const Operator = Type.Object({
-  name: Type.String(),
-  role: OperatorRole,
-  prefix: KEY_PREFIX,
-  status: KeyStatus,
-  createdAt: timestamp(),
-  issuedAt: Type.String({ format: 'date-time', description: 'When the key was issued that is in force' }),
-  expiresAt: nullable(timestamp()),
-  revokedAt: nullable(timestamp()),
 });
 
 export const IssuedOperator = Type.Object({
@@ -86,6 +62,7 @@ const SESSION = {
   csrfToken: 'A'.repeat(43),
   expiresAt: '2026-11-22T15:30:12.408Z',
 };
+
 const ofSession = {
   path: '/session',
   tag: 'Operators',

@@ -1,5 +1,5 @@
-/** What operators read beyond one partner, and cells. */
-import { Type } from '#typebox';
+/** What an operator looks at first: traffic, errors, and what waits for somebody. */
+import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import { nullable, timestamp } from '../../domain/schema.js';
 import { endpoint } from '../contract/endpoint.js';
@@ -140,3 +140,6 @@ export const getOverview = endpoint(
     },
   },
 );
+
+/** What an operator is shown of a process. */
+export type ProcessFigures = Readonly<Omit<Static<typeof FrontEndProcess>, 'id'>>;

@@ -4,7 +4,9 @@ import type { Static } from '#typebox';
 import { IS_ANSWERED } from '../../books/settlement/settlements.store.js';
 import type { WithDates } from '../../domain/schema.js';
 import type { ReportStatus } from '../../domain/settlement.js';
-import { raw, type Sql, safe } from '../../postgres/client.js';
+import type { Traffic } from '../../engine/ledger/trafficHours.store.js';
+import type { Sql } from '../../postgres/connection.js';
+import { raw, safe } from '../../postgres/statements.js';
 import { missingWitnesses } from '../../publicLog/log/witnesses.store.js';
 import {
   DELIVERIES_LISTED_MAX,
@@ -25,12 +27,6 @@ const BUSIEST = 10;
 /** A list counts no further. */
 const COUNTED_MAX = 10_000;
 const RECOVERIES_LISTED = 50;
-
-export interface Traffic {
-  readonly spins: bigint;
-  readonly wageredMicros: bigint;
-  readonly paidMicros: bigint;
-}
 
 export interface DayTraffic {
   readonly all: Traffic & { readonly partners: number };

@@ -1,7 +1,7 @@
 /** API keys: only their SHA-256 and how they begin is stored (docs/contract.md §3). */
 import type { StoredKey } from '../../domain/apiKey.js';
 import { audit, because, withChange } from '../../postgres/auditLog.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 
 export interface ApiKeyRow {
   keyId: number;

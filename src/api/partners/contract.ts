@@ -1,7 +1,9 @@
 /** Partners, their API keys and their moves. */
 import { type Static, Type } from '#typebox';
+import { KeyStatus } from '../../domain/apiKey.js';
 import { CELL_MAX } from '../../domain/entryId.js';
 import { ERRORS } from '../../domain/errors.js';
+import { PartnerMove } from '../../domain/partnerMove.js';
 import {
   AUDIT_REASON,
   choice,
@@ -21,6 +23,7 @@ const RATE_LIMIT = { minimum: 1, maximum: 1_000_000_000 };
 export const BalanceMode = Type.Union([Type.Literal('track'), Type.Literal('enforce')], {
   description: 'enforce: a wager above the balance is refused; track: the balance is only recorded',
 });
+
 const cap = (description: string) => Type.Integer({ minimum: 0, maximum: 100_000, description });
 
 const settings = {
@@ -78,17 +81,6 @@ export const MoveBody = Type.Object({
   reason: Type.Optional(AUDIT_REASON),
 });
 
-export const PartnerMove = Type.Object({
-  moveId: Type.Integer(),
-  partnerId: Type.Integer(),
-  fromCell: Type.Integer({ description: 'The cell that it leaves' }),
-  toCell: Type.Integer({ description: 'The cell that it moves to' }),
-  requestedAt: timestamp(),
-  switchedAt: nullable(timestamp()),
-  finishedAt: nullable(timestamp()),
-  failure: nullable(Type.String({ description: 'Why it was given up; null: it was not' })),
-});
-
 export const PartnerMoves = Type.Object({
   moves: Type.Array(PartnerMove, { description: 'The newest 20, newest first' }),
 });
@@ -118,8 +110,6 @@ export const IssuedKey = Type.Object({
 });
 
 export const ReasonQuery = Type.Object({ reason: Type.Optional(AUDIT_REASON) });
-
-export const KeyStatus = choice(['active', 'revoked', 'expired']);
 
 export const ApiKey = Type.Object({
   ...keyMembers,
@@ -158,6 +148,7 @@ const PARTNER = {
   maxWebhooks: 50,
   contactEmail: 'games@acme.example',
 };
+
 const MOVE = {
   moveId: 1,
   partnerId: 2,
@@ -168,6 +159,7 @@ const MOVE = {
   finishedAt: null,
   failure: null,
 };
+
 const KEY = {
   keyId: 2,
   name: 'back end',
@@ -175,6 +167,7 @@ const KEY = {
   createdAt: '2026-11-22T04:13:56.480Z',
   expiresAt: '2027-12-31T00:00:00.000Z',
 };
+
 export const movePartner = endpoint(
   {
     method: 'post',

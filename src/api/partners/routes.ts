@@ -1,5 +1,4 @@
-/** The operator's partners and keys, and the audit log (the operator's API). */
-
+/** Partners, their API keys, and their moves to other cells. */
 import { newKey, storedKey } from '../../domain/apiKey.js';
 import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
 import { MAX_MICROS, microsToUsdText } from '../../domain/money.js';
@@ -7,11 +6,11 @@ import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
 import { amountMicros } from '../../domain/schema.js';
 import type { PartnerRow, PartnerSettings } from '../../engine/catalog/partners.store.js';
 import type { NotMoved } from '../../engine/recovery/partnerMoves.store.js';
+import type { Store } from '../api.store.js';
 import { tellGames } from '../dealing/routes.js';
 import { activePartnerOf, partnerOf, pathId } from '../server/found.js';
 import { learn, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
-import type { Store } from '../server/store.js';
 import type { ApiKeyRow } from './apiKeys.store.js';
 import type { PartnerPatch } from './contract.js';
 import * as contract from './contract.js';

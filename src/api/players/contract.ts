@@ -281,10 +281,12 @@ export const updatePlayer = endpoint(
     response: { playerId: 'alice', status: 'BLOCKED' },
   },
 );
+
 export const StatementQuery = Type.Object({
   cursor: Type.Optional(Type.String({ description: 'The `nextCursor` of the answer before' })),
   limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Entries in an answer' }),
 });
+
 export const Statement = Type.Object({
   partnerId: Type.Integer(),
   playerId: Type.String(),
@@ -294,6 +296,7 @@ export const Statement = Type.Object({
   entries: Type.Array(StatementEntry),
   nextCursor: nullable(Type.String({ description: 'For `cursor`; null: there are no more' })),
 });
+
 export const getStatement = endpoint(
   {
     method: 'get',

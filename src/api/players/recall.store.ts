@@ -1,5 +1,7 @@
 /** What a recall of a player's games shows beside their ledger entries (docs/contract.md §11): shares of bonuses, names of games. */
-import { arrayOf, type Sql } from '../../postgres/client.js';
+
+import type { Sql } from '../../postgres/connection.js';
+import { arrayOf } from '../../postgres/statements.js';
 
 export interface RecalledShare {
   readonly eventId: bigint;

@@ -1,5 +1,4 @@
-/** Players and their spins, read from Redis (now) and the ledger (what was booked). */
-
+/** Players, their spins and statements, read from Redis (now) and the ledger (what was booked); adjustments and blocks. */
 import { createHmac } from 'node:crypto';
 import { firstIdAt } from '../../domain/entryId.js';
 import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';

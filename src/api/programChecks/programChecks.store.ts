@@ -1,20 +1,15 @@
 /** What processes found of their own files, for ever, and what follows from it: audit log, public log, e-mail (docs/operations.md). */
-import type { Static } from '#typebox';
+import type { ProgramCheck as ProgramCheckSchema, ProgramDifference } from '../../domain/programCheck.js';
 import type { WithDates } from '../../domain/schema.js';
 import { audit } from '../../postgres/auditLog.js';
-import { type Sql, safe, type Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
 import { recordOperatorEmail } from '../../postgres/partnerEvents.js';
-import type {
-  ProgramCheck as ProgramCheckSchema,
-  ProgramDifference as ProgramDifferenceSchema,
-} from './contract.js';
+import { safe } from '../../postgres/statements.js';
 
 /** Held from the look at what was found before to the commit. */
 const CHECK_LOCK = 7_310_045;
 /** The operator has an e-mail of the same differences at most so often. */
 const TOLD_EVERY_HOURS = 24;
-
-export type ProgramDifference = Readonly<Static<typeof ProgramDifferenceSchema>>;
 
 export type ProgramIdentity = Pick<ProgramCheckRow, 'version' | 'manifest'>;
 

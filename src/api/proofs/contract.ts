@@ -1,11 +1,9 @@
 /** Proofs of what was dealt, and what is logged of each game (docs/proofs.md). */
 import { Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
-import { choice, nullable, PATH, timestamp } from '../../domain/schema.js';
+import { ProvenOutcome } from '../../domain/publicLog/leaves.js';
+import { choice, hex, nullable, PATH, timestamp } from '../../domain/schema.js';
 import { endpoint } from '../contract/endpoint.js';
-
-const hex = (description: string, bytes = 32) =>
-  Type.String({ description: `${description}; ${bytes} bytes, lowercase hexadecimal` });
 
 const logged = {
   entry: Type.String({
@@ -19,19 +17,12 @@ const logged = {
     description: 'A C2SP tlog-proof: the path of the record, and the newest published checkpoint',
   }),
 };
+
 const path = Type.Array(Type.String(), {
   description:
     "Path of the leaf in the block's tree, its sibling first; 32 bytes each, lowercase hexadecimal",
 });
 
-export const ProvenOutcome = Type.Object({
-  index: Type.Integer({ description: 'Place among all outcomes of the game' }),
-  code: Type.Integer({
-    description:
-      'Place of the combination in the PAR sheet, from 0; of a ticket 0 for none, n for the n-th prize',
-  }),
-  nonce: hex('What hides the outcome until it is shown'),
-});
 export const ProvenShoe = Type.Object({
   index: Type.Integer({ description: 'Place among all shoes of the table' }),
   commitment: hex("The shoe's commitment"),
@@ -73,6 +64,7 @@ const blockMembers = {
   loggedAt: timestamp(),
   late: Type.Boolean({ description: 'Some of it may have been dealt before it was logged' }),
 };
+
 export const LoggedBlock = Type.Object(blockMembers);
 
 export const LoggedBlocks = Type.Object({
@@ -110,6 +102,7 @@ export const BlocksQuery = Type.Object({
   after: Type.Optional(Type.Integer({ minimum: 0, description: 'Only entries of a higher number' })),
   limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Entries in one answer' }),
 });
+
 export const BlockQuery = Type.Object({
   outcomes: Type.Optional(
     Type.String({
@@ -131,6 +124,7 @@ const LOGGED = {
   tlogProof:
     'c2sp.org/tlog-proof@v1\nindex 1\n…\n\nspindle.example/log\n3\nao7au5zs0StYzsJNQiYCKrhx5S/3/p0UhY+HMXlWlT4=\n\n— spindle.example/log UUW5e1Tx…\n',
 };
+
 const ITEM = {
   number: 1,
   type: 'block',

@@ -2,6 +2,7 @@
 import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import { PrizeTableUsd } from '../../domain/games/prizeTable.js';
+import { PoolPrize, PoolReveal } from '../../domain/games/rafflePool.js';
 import {
   CONFIG_NAME_PATTERN,
   nullable,
@@ -42,24 +43,6 @@ export const RaffleVoidResponse = Type.Object({
   refundedUsd: usd('Sum of the refunds'),
   isDone: Type.Boolean({ description: 'No ticket is under way, and each is refunded or failed' }),
 });
-
-export const PoolPrize = Type.Object({
-  prizeName: Type.String(),
-  prizeTier: Type.Integer(),
-  valueUsd: Type.Number(),
-  count: Type.Integer(),
-});
-
-export const PoolReveal = Type.Object(
-  {
-    seed: Type.String({ description: 'Hexadecimal, 32 bytes: the key of the shuffle' }),
-    nonce: Type.String({ description: 'Hexadecimal, 32 bytes' }),
-    order: Type.String({
-      description: 'Base64: the ticket codes as they were dealt, 16 bits each, little endian',
-    }),
-  },
-  { description: 'Null until the last ticket is sold, or the raffle is voided and its last ticket booked' },
-);
 
 export const PoolResponse = Type.Object({
   gameConfigId: Type.Integer(),

@@ -1,9 +1,9 @@
-/** Raffles: made by the operator; their pools, which anybody can check once they are sold out (docs/contract.md §10). */
-
+/** Raffles: made and voided by the operator; their pools, which anybody can check once they are sold out (docs/contract.md §10). */
 import type { Static } from '#typebox';
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { jsonUsd } from '../../domain/exactJson.js';
 import { checkPrizeTable, prizeTableUsd } from '../../domain/games/prizeTable.js';
+import type { PoolReveal } from '../../domain/games/rafflePool.js';
 import { microsToUsdText } from '../../domain/money.js';
 import type { GameRow } from '../../engine/catalog/games.store.js';
 import { Semaphore } from '../../platform/semaphore.js';
@@ -11,7 +11,6 @@ import { gameOf } from '../games/routes.js';
 import { activePartnerOf, pathId } from '../server/found.js';
 import { learn, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
-import type { PoolReveal } from './contract.js';
 import * as contract from './contract.js';
 
 /** Of the pools that were asked for last: one of a million tickets is 2.7 MB, and takes that long to read. */

@@ -3,18 +3,21 @@ import { Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import { GAME_TYPES } from '../../domain/games/kindOfGame.js';
 import { choice, escapeFormulas, extensible, ID_MAX, nullable, timestamp, usd } from '../../domain/schema.js';
+import { SignificantEvent } from '../../domain/significantEvents.js';
 import { endpoint } from '../contract/endpoint.js';
 
 const day = (description: string) => Type.String({ description: `${description}, YYYY-MM-DD` });
 const partnerId = Type.Optional(
   Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Of this partner only' }),
 );
+
 const cursor = Type.Optional(
   Type.String({
     maxLength: 64,
     description: 'The `nextCursor` of the page before; absent: from the first on',
   }),
 );
+
 const nextCursor = nullable(Type.String({ description: 'Where the next page begins; null: there is none' }));
 const open = {
   openRounds: Type.Integer({ description: 'Blackjack rounds that are open where the report ends' }),
@@ -38,6 +41,7 @@ export const PartnerReportQuery = Type.Object({
   cursor,
   escapeFormulas,
 });
+
 export const GamesReportQuery = Type.Object({ ...PartnerReportQuery.properties, partnerId });
 
 const figures = {
@@ -48,6 +52,7 @@ const figures = {
   communityBonusUsd: usd('Shares of communal progressives; not in `ggrUsd`'),
   actualRtp: nullable(Type.Number({ description: 'Paid over wagered; 6 decimals; null: nothing wagered' })),
 };
+
 const ofOutcomes = {
   voidedOutcomes: Type.Integer({ description: 'Outcomes that were sealed, and given up in the interval' }),
   ...open,
@@ -111,8 +116,6 @@ export const LiabilityReport = Type.Object({
   totals: LiabilityTotals,
 });
 
-export const EventSeverity = choice(['INFO', 'WARNING', 'CRITICAL']);
-
 const time = (description: string) => Type.Optional(Type.String({ maxLength: 64, description }));
 
 export const EventsReportQuery = Type.Object({
@@ -133,19 +136,6 @@ export const EventsReportQuery = Type.Object({
   escapeFormulas,
 });
 
-export const SignificantEvent = Type.Object({
-  eventId: Type.String(),
-  at: timestamp(),
-  type: Type.String({ description: 'The action of the audit log, or `spin.large_win`' }),
-  severity: EventSeverity,
-  actor: Type.String({ description: 'Who did it; `worker`: nobody' }),
-  subject: Type.String({ description: 'What it was done to, such as `game:7`' }),
-  partnerId: nullable(Type.Integer({ description: 'Whose the subject is; null: nobody’s' })),
-  data: Type.Unknown({
-    description: 'Of an action `before` and `after`; of a large win what its webhook says',
-  }),
-});
-
 export const EventsReport = Type.Object({
   events: Type.Array(SignificantEvent, { description: 'Oldest first' }),
   nextCursor,
@@ -159,6 +149,7 @@ const FIGURES = {
   communityBonusUsd: 120.5,
   actualRtp: 0.9272,
 };
+
 const OF_OUTCOMES = { voidedOutcomes: 0, openRounds: 0, openWageredUsd: 0 };
 const GAMES = {
   report: 'games',
@@ -185,6 +176,7 @@ const GAMES = {
   totals: { ...FIGURES, ...OF_OUTCOMES },
   nextCursor: null,
 };
+
 /** The same rows as CSV: numbers as they are, texts quoted (RFC 4180). */
 function csvOf(rows: readonly object[]): string {
   const field = (value: unknown): string => {

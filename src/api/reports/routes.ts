@@ -49,11 +49,13 @@ const sumsOf = (sums: Sums) => ({
   communityBonusUsd: jsonUsd(sums.communityBonusMicros),
   actualRtp: rtpOf(sums.wageredMicros, sums.paidMicros),
 });
+
 const outcomesOf = (sums: Sums) => ({
   voidedOutcomes: jsonInteger(sums.voidedOutcomes),
   openRounds: jsonInteger(sums.openRounds),
   openWageredUsd: jsonUsd(sums.openWageredMicros),
 });
+
 const gameOf = (row: GameReportRow) => ({
   partnerId: row.partnerId,
   gameConfigId: row.gameId,
@@ -74,6 +76,7 @@ function csvLines(rows: readonly object[], csvText: CsvText): string {
   };
   return rows.map((row) => `${Object.values(row).map(field).join(',')}\r\n`).join('');
 }
+
 const headOf = (row: object): string => `${Object.keys(row).join(',')}\r\n`;
 
 async function gamesReport(

@@ -21,16 +21,20 @@ export const RtpWindowName = choice(
   RTP_WINDOWS,
   'ROLLING_30: the 30 UTC days up to the judged one; LIFE: from the first spin on',
 );
+
 export const RtpStateName = choice(
   RTP_STATES,
   'ALERT: beyond what chance does; REVIEW, WATCH: outside the band of 99, of 95 %; TOO_FEW: too few spins for a band; NOT_JUDGED: no slot, or no spins',
 );
+
 const z = nullable(
   Type.Number({ description: 'Deviation of the return in standard deviations; 4 decimals; null: none' }),
 );
+
 const nats = nullable(
   Type.Number({ description: 'How unlikely a deviation as large is: at most 2·exp(−nats); 4 decimals' }),
 );
+
 const paidMembers = {
   spins: Type.Integer(),
   wageredUsd: usd('Sum of the wagers'),
@@ -148,6 +152,7 @@ const RTP = {
     },
   ],
 };
+
 const NOTE = { at: '2026-11-22T09:12:30.125Z', by: 'operator:anna', text: 'One jackpot accounts for it' };
 const REVIEW = {
   reviewId: 12,

@@ -1,5 +1,4 @@
-/** A search over everything, and lists that operators find things by. */
-
+/** The operator's search over partners, games, players, spins, rounds and keys. */
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import { isShownAsSpin } from '../spins/records.js';

@@ -2,8 +2,8 @@
 
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import { withTimeout } from '../../platform/runtime/withTimeout.js';
+import type { Store } from '../api.store.js';
 import type { ServedVersion } from './servedVersion.js';
-import type { Store } from './store.js';
 
 const WRITE_EVERY_MS = 10_000;
 const WRITE_AT_STOP_MS = 500;

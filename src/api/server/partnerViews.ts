@@ -1,11 +1,12 @@
 /** What a partner reads of itself, for operators: the partner's own operation, asked in its name. */
+
+import type { Store } from '../api.store.js';
 import type { Endpoint } from '../contract/endpoint.js';
 import { recallGames, recallPlayerGames } from '../players/contract.js';
 import { getPartnerSettlement, getSettlement } from '../settlements/contract.js';
 import { listPartnerWebhooks, listWebhooks } from '../webhooks/contract.js';
 import { partnerOf } from './found.js';
 import type { Route } from './route.js';
-import type { Store } from './store.js';
 
 const VIEWS: readonly { readonly of: Endpoint; readonly view: Endpoint }[] = [
   { of: getSettlement, view: getPartnerSettlement },

@@ -1,6 +1,5 @@
 /** What the handlers ask of the rest of the program, by what it is about. */
 
-import type { ProcessFigures } from '../../app/metrics/metrics.js';
 import type { Settlements } from '../../books/settlement/settlements.js';
 import type { Judgement } from '../../domain/destination.js';
 import type { ErrorEntry } from '../../domain/errors.js';
@@ -22,9 +21,10 @@ import type { rotate } from '../../engine/cells/rotate.js';
 import type { PotKeeper } from '../../engine/communal/potKeeper.js';
 import type { Found } from '../../engine/requestIds/secondPass.js';
 import type { DrawAgain, Proofs } from '../../publicLog/log/proofs.js';
+import type { Store } from '../api.store.js';
+import type { ProcessFigures } from '../overview/contract.js';
 import type { Exchange } from './exchange.js';
 import type { SessionTokens } from './sessionTokens.js';
-import type { Store } from './store.js';
 
 /** Partners and games as this process knows them. */
 export interface KnownCatalog {

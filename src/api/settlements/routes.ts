@@ -1,5 +1,4 @@
-/** Settlement reports: the partner reads, acknowledges and disputes them; the operator has them made (docs/contract.md §12). */
-
+/** Settlement reports: the partner reads, acknowledges and disputes them; the operator has them made and lists all (docs/contract.md §12). */
 import type { Judgement, StoredReport } from '../../books/settlement/settlements.store.js';
 import { csvTexts } from '../../domain/csv.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';

@@ -227,6 +227,7 @@ export const spin = endpoint(
     },
   },
 );
+
 export const StatementEntry = Type.Object({
   entryId: Type.String(),
   kind: Type.String({ description: 'Such as spin, opening, adjustment' }),
@@ -238,12 +239,14 @@ export const StatementEntry = Type.Object({
   requestId: nullable(Type.String()),
   spinId: nullable(Type.String({ description: 'Of a spin' })),
 });
+
 export const SpinBlock = Type.Object({
   fromIndex: Type.Integer(),
   toIndex: Type.Integer({ description: 'The index after its last' }),
   commitment: Type.String({ description: 'Written down before its first outcome was dealt' }),
   createdAt: timestamp(),
 });
+
 export const LedgerRecord = Type.Object({
   ...StatementEntry.properties,
   cell: Type.Integer(),
@@ -253,12 +256,14 @@ export const LedgerRecord = Type.Object({
   ),
   outcomeCode: Type.Integer({ description: "Number of the outcome in the game's mathematics" }),
 });
+
 export const OperatorSpin = Type.Object({
   partnerId: Type.Integer(),
   spin: SpinRecord,
   entry: LedgerRecord,
   block: nullable(SpinBlock),
 });
+
 export const showSpin = endpoint(
   {
     method: 'get',

@@ -1,19 +1,18 @@
-/** part */
+/** Spins and ledger entries as answers show them. */
 import { entryTimeMs } from '../../domain/entryId.js';
 import { jsonUsd, parseExactJson } from '../../domain/exactJson.js';
 import type { Partner } from '../../domain/game.js';
 import type { LedgerEntry } from '../../domain/ledgerColumns.js';
 import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
 import { type SpinTail, tailOfEntry } from '../../domain/spinTail.js';
+import type { Store } from '../api.store.js';
 import { communityBonus } from '../communal/views.js';
 import { knownGame } from '../server/found.js';
 import type { Services } from '../server/services.js';
-import type { Store } from '../server/store.js';
 import { spinResponse } from './spinResponse.js';
 
 export const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kind].history === 'spin';
 /** What a booked spin is to its reader, in whichever form it is shown. */
-
 export interface ShownSpin {
   readonly entry: LedgerEntry;
   readonly tail: SpinTail;
@@ -23,12 +22,11 @@ export interface ShownSpin {
   /** Its place in its game's sequence; null where a tester chose the outcome. */
   readonly outcomeIndex: number | null;
 }
-/** The player's balance before an entry. */
 
+/** The player's balance before an entry. */
 export const balanceBefore = ({ balanceMicros, creditMicros, wagerMicros }: LedgerEntry): number =>
   balanceMicros - creditMicros + wagerMicros;
 /** The spins among some entries, in their order. */
-
 export async function shownSpins(store: Store, entries: readonly LedgerEntry[]): Promise<ShownSpin[]> {
   const shownOf = async (entry: LedgerEntry): Promise<ShownSpin> => {
     const notice = await store.communal.noticeOfSpin(entry.id);
@@ -41,8 +39,8 @@ export async function shownSpins(store: Store, entries: readonly LedgerEntry[]):
   };
   return Promise.all(entries.filter(isShownAsSpin).map(shownOf));
 }
-/** The spins among some entries as their responses were, in their order. */
 
+/** The spins among some entries as their responses were, in their order. */
 export async function spinRecords(
   services: Services,
   { partnerId }: Partner,

@@ -1,5 +1,4 @@
-/** The partner's own ledger by time: in pages, or all of a range as CSV (docs/contract.md §11). */
-
+/** A partner's spins by id and by time, in pages or all of a range as CSV (docs/contract.md §11); any spin for operators. */
 import { type CsvText, csvTexts } from '../../domain/csv.js';
 import { entryCell, firstIdAt } from '../../domain/entryId.js';
 import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';

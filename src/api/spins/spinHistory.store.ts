@@ -11,7 +11,8 @@ import { DAY_MS, dayOf, startOf } from '../../domain/settlement.js';
 import { type LedgerReach, ledgerReach } from '../../engine/catalog/partners.store.js';
 import { findEntry } from '../../engine/ledger/ledgerEntries.store.js';
 import { allColumnsSql, entryOfRow } from '../../engine/ledger/ledgerRow.store.js';
-import { raw, type Sql, safe } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
+import { raw, safe } from '../../postgres/statements.js';
 
 /** Of the ledger as `l`. */
 const LEDGER_COLUMNS = raw(allColumnsSql('l'));

@@ -1,3 +1,4 @@
+/** Plays and money by day and by hour. */
 import { Type } from '#typebox';
 export const trafficMembers = {
   spins: Type.Integer(),
@@ -11,6 +12,7 @@ export const GameDay = Type.Object({
   day: Type.String({ description: 'UTC day, YYYY-MM-DD' }),
   ...trafficMembers,
 });
+
 export const TrafficQuery = Type.Object({
   days: Type.Integer({ minimum: 1, maximum: 400, default: 14, description: 'Up to and with today' }),
   ...partnerFilter,
@@ -19,6 +21,7 @@ export const TrafficQuery = Type.Object({
 export const TrafficDays = Type.Object({
   days: Type.Array(GameDay, { description: 'Oldest first; a day without a play is there with zeros' }),
 });
+
 export const TrafficHoursQuery = Type.Object({
   hours: Type.Integer({
     minimum: 1,
@@ -28,15 +31,18 @@ export const TrafficHoursQuery = Type.Object({
   }),
   ...partnerFilter,
 });
+
 export const TrafficHour = Type.Object({
   hour: Type.String({ format: 'date-time', description: 'When it begins' }),
   ...trafficMembers,
 });
+
 export const TrafficHours = Type.Object({
   hours: Type.Array(TrafficHour, {
     description: 'Oldest first, from the first hour that is kept; an hour without a play is there with zeros',
   }),
 });
+
 export const listTraffic = endpoint(
   {
     ...operatorRead,
@@ -54,6 +60,7 @@ export const listTraffic = endpoint(
     response: { days: [{ day: '2026-11-22', spins: 48210, wageredUsd: 12052.5, paidOutUsd: 11390.25 }] },
   },
 );
+
 export const listTrafficHours = endpoint(
   {
     ...operatorRead,

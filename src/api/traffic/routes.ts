@@ -1,7 +1,6 @@
-/** part */
-
+/** Plays and money by day and by hour, of all partners or of one. */
 import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
-import type { Traffic } from '../overview/overview.store.js';
+import type { Traffic } from '../../engine/ledger/trafficHours.store.js';
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import * as contract from './contract.js';

@@ -1,5 +1,6 @@
-/** Versions of the API and the audit log. */
+/** Versions of the partner API, and the build that answers. */
 import { type Static, Type } from '#typebox';
+import { ApiVersionUse } from '../../domain/apiVersion.js';
 import { ERRORS } from '../../domain/errors.js';
 import { AUDIT_REASON, choice, nullable, PATH, timestamp } from '../../domain/schema.js';
 import { API_VERSION } from '../contract/apis.js';
@@ -49,13 +50,6 @@ const versionMembers = {
 
 export const ApiVersion = Type.Object(versionMembers);
 
-export const ApiVersionUse = Type.Object({
-  partnerId: Type.Integer(),
-  slug: Type.String(),
-  lastUsedAt: timestamp(),
-  requests24h: Type.Integer({ description: 'Requests of the last 24 hours, counted by whole hours' }),
-});
-
 export const ListedApiVersion = Type.Object({
   ...versionMembers,
   partners: Type.Array(ApiVersionUse, { description: 'Partners that have used it, the latest first' }),
@@ -73,6 +67,7 @@ const VERSION = {
   successor: 'v2',
   migrationUrl: 'https://docs.acme.example/v2',
 };
+
 export const listApiVersions = endpoint(
   {
     method: 'get',

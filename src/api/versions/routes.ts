@@ -1,5 +1,4 @@
-/** Versions of the partner API: announcing their end, and who still uses them (docs/contract.md §16). */
-
+/** Versions of the partner API: announcing their end, who still uses them (docs/contract.md §16), and the build that answers. */
 import { API_VERSIONS, statusOfVersion } from '../../domain/apiVersion.js';
 import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
 import { NO_TIME, timeOf } from '../../domain/rfc3339.js';

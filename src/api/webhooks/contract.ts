@@ -1,42 +1,18 @@
 /** Webhooks, deliveries and the feed of events. */
 import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
-import {
-  choice,
-  nullable,
-  PATH,
-  Page,
-  pageMembers,
-  partnerFilter,
-  SandboxMark,
-  timestamp,
-  usd,
-} from '../../domain/schema.js';
+import { choice, nullable, PATH, Page, pageMembers, partnerFilter, timestamp } from '../../domain/schema.js';
+import { Delivery, EndpointHealth, Webhook, webhookMembers } from '../../domain/webhook.js';
+import { EVENT_TYPES, EVENTS, GameStatusChanged } from '../../domain/webhookEvents.js';
 import { EVENT_REFERENCES } from '../contract/deliveredEvents.js';
 import { endpoint } from '../contract/endpoint.js';
 import { LISTED_WEBHOOK, WEBHOOK } from '../contract/examples.js';
-
-/** What a webhook can subscribe to. */
-export const EVENT_TYPES = [
-  'spin.large_win',
-  'settlement.report_ready',
-  'block.low_reserve',
-  'api_key.expiring',
-] as const;
 
 export const WebhookEvent = choice(EVENT_TYPES);
 
 const WEBHOOK_URL = Type.String({
   description: 'A public https address; in the sandbox also http://localhost on any port',
 });
-
-const webhookMembers = {
-  id: Type.Integer(),
-  url: Type.String(),
-  events: Type.Array(Type.String()),
-  isActive: Type.Boolean(),
-  createdAt: timestamp(),
-};
 
 export const WebhookBody = Type.Object({
   url: WEBHOOK_URL,
@@ -49,8 +25,6 @@ export const WebhookRegistered = Type.Object({
   ...webhookMembers,
   secret: Type.String({ description: 'Signs the deliveries; shown this once' }),
 });
-
-export const Webhook = Type.Object(webhookMembers);
 
 export const WebhookPatch = Type.Partial(
   Type.Object({ ...WebhookBody.properties, isActive: Type.Boolean() }),
@@ -71,129 +45,19 @@ export const EventFeedQuery = Type.Object({
   limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Events in an answer' }),
 });
 
-export const EndpointState = choice(
-  ['ok', 'failing', 'inactive'],
-  'failing: the newest attempt failed; inactive: nothing is sent',
-);
-
-export const EndpointHealth = Type.Object(
-  {
-    state: EndpointState,
-    reason: nullable(Type.String({ description: 'Why it is not ok' })),
-    failingSince: nullable(
-      Type.String({ format: 'date-time', description: 'Every attempt since then has failed' }),
-    ),
-    pending: Type.Integer({ description: 'Deliveries that wait, counted up to 10,000' }),
-    restsUntil: nullable(
-      Type.String({
-        format: 'date-time',
-        description: 'No attempt begins before; null: nothing holds it back',
-      }),
-    ),
-  },
-  { description: "How the webhook's receiver does" },
-);
-
 export const listedWebhookMembers = { ...webhookMembers, health: EndpointHealth };
 
 export const ListedWebhook = Type.Object(listedWebhookMembers);
 
 export const WebhookList = Type.Object({ webhooks: Type.Array(ListedWebhook) });
 
-export const DeliveryStatus = choice(
-  ['pending', 'delivered', 'failed'],
-  'pending: it is tried again; failed: no attempts are left',
-);
-
-export const Delivery = Type.Object({
-  id: Type.String(),
-  event: Type.String(),
-  status: DeliveryStatus,
-  attempts: Type.Integer({ description: 'Attempts whose result is known' }),
-  maxAttempts: Type.Integer(),
-  createdAt: timestamp(),
-  lastAttemptAt: nullable(timestamp()),
-  nextAttemptAt: nullable(
-    Type.String({
-      format: 'date-time',
-      description: 'No sooner; null: it has ended, or its webhook is inactive',
-    }),
-  ),
-  responseStatus: nullable(Type.Integer({ description: 'Of the last attempt; null: no answer' })),
-});
-
 export const DeliveryPage = Type.Object({
   deliveries: Type.Array(Delivery),
   ...pageMembers,
 });
 
-const eventOf = <Data extends Type.TProperties>(event: string, data: Data) =>
-  Type.Object({
-    id: Type.String({ description: 'The same in every attempt, and for every webhook' }),
-    event: Type.Literal(event),
-    createdAt: timestamp(),
-    partnerId: Type.Integer(),
-    data: Type.Object(data),
-    test: Type.Optional(Type.Boolean({ description: 'True where `POST /webhooks/{id}/test` made it' })),
-  });
-
-/** What is sent to webhooks, by event type. */
-export const EVENTS = {
-  'spin.large_win': eventOf('spin.large_win', {
-    spinId: Type.String({ description: 'Of a spin; of a blackjack round, its roundId' }),
-    roundId: Type.Optional(Type.String({ description: 'Of a blackjack round' })),
-    gameId: Type.Integer(),
-    playerId: Type.String(),
-    payoutUsd: usd("Above the partner's threshold"),
-    prizeTier: Type.Integer({ minimum: 0, maximum: 6, description: '0 of a blackjack round' }),
-    requestId: Type.Optional(Type.String()),
-    sandbox: SandboxMark,
-  }),
-  'settlement.report_ready': eventOf('settlement.report_ready', {
-    reportDate: Type.String({ description: 'YYYY-MM-DD' }),
-    revision: Type.Integer(),
-    integrityHash: Type.String(),
-    totalSpins: Type.Integer(),
-    ggrUsd: usd('Wagered less paid out'),
-  }),
-  'block.low_reserve': eventOf('block.low_reserve', {
-    gameId: Type.Integer(),
-    readyBlocks: Type.Integer({ minimum: 0 }),
-    minReadyBlocks: Type.Integer({ minimum: 1 }),
-  }),
-  'api_key.expiring': eventOf('api_key.expiring', {
-    keyId: Type.Integer(),
-    name: nullable(Type.String()),
-    expiresAt: timestamp(),
-    daysLeft: Type.Integer({ description: '30, 7 or 1' }),
-  }),
-  'api.version.deprecated': eventOf('api.version.deprecated', {
-    version: Type.String(),
-    deprecatedAt: timestamp(),
-    sunsetAt: timestamp(),
-    successor: nullable(Type.String()),
-    migrationUrl: nullable(Type.String()),
-  }),
-} satisfies Record<(typeof EVENT_TYPES)[number] | 'api.version.deprecated', Type.TSchema>;
-
 export const Event = Type.Union(Object.values(EVENTS), {
   description: 'What is sent to webhooks; `event` tells which',
-});
-
-export const StatusOfGame = choice(
-  ['ACTIVE', 'SUSPENDED', 'CLOSED', 'DEALING_OFF'],
-  '`DEALING_OFF`: a switch of the operator is off',
-);
-export const GameStatusReason = choice(
-  ['OPERATOR', 'RESTORED', 'VOIDED', 'SOLD_OUT', 'SWITCH', 'PARTNER_SWITCH'],
-  'Why it stops or goes on; more may come',
-);
-
-/** Of the feed only: no webhook gets it. */
-export const GameStatusChanged = eventOf('game.status_changed', {
-  gameId: Type.Integer(),
-  status: StatusOfGame,
-  reason: GameStatusReason,
 });
 
 export const FeedEvent = Type.Union([...Object.values(EVENTS), GameStatusChanged], {
@@ -497,6 +361,7 @@ export const listPartnerWebhooks = endpoint(
   },
   { ...listWebhooks.shown, description: 'As their partner reads them.' },
 );
+
 export const DeliveriesQuery = Type.Object({
   ...Page.properties,
   ...partnerFilter,
@@ -507,6 +372,7 @@ export const DeliveriesQuery = Type.Object({
     }),
   ),
 });
+
 export const OperatorDelivery = Type.Object({
   ...Delivery.properties,
   partnerId: Type.Integer(),
@@ -515,6 +381,7 @@ export const OperatorDelivery = Type.Object({
   body: Type.String({ description: 'What is sent, as version 1 of the API has it' }),
   lastError: nullable(Type.String({ description: 'Why the last attempt failed' })),
 });
+
 export const OperatorDeliveries = Type.Object({ deliveries: Type.Array(OperatorDelivery), ...pageMembers });
 export const listAllDeliveries = endpoint(
   {

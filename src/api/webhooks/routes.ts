@@ -1,5 +1,4 @@
-/** Webhooks: registration, list, deletion and delivery history (docs/contract.md §13.4); the operator sends again. */
-
+/** Webhooks, their deliveries (docs/contract.md §13.4) and the feed of events; the operator sends again. */
 import { randomBytes } from 'node:crypto';
 import type { Judgement } from '../../domain/destination.js';
 import { ApiError, ERRORS, type ErrorEntry, type Fault, invalid } from '../../domain/errors.js';
@@ -7,14 +6,15 @@ import type { Partner } from '../../domain/game.js';
 import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
 import { FAULTS_MAX } from '../../domain/validation.js';
 import { webhookSecret } from '../../domain/webhook.js';
+import { EVENT_TYPES } from '../../domain/webhookEvents.js';
 import type { DeliveryRow } from '../../webhooks/webhooks.store.js';
+import type { Store } from '../api.store.js';
 import { check, type JsonObject } from '../server/body.js';
 import { pathId } from '../server/found.js';
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
-import type { Store } from '../server/store.js';
 import * as contract from './contract.js';
-import { EVENT_TYPES, TestBody, type WebhookBody } from './contract.js';
+import { TestBody, type WebhookBody } from './contract.js';
 
 export const SECRET_BYTES = 32;
 /** What is no id can't be asked for: not all of it is text to the database. */

@@ -2,7 +2,7 @@
 
 import { type BookedPot, bookedPots } from '../../engine/communal/communal.store.js';
 import type { Ownership } from '../../engine/ledger/ownership.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import type { Metrics } from './metrics.js';
 import { singleFlight } from './scraped.js';
 

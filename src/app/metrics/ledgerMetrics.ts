@@ -1,5 +1,5 @@
 /** What a worker says of the days of the ledger and of the disk of Postgres. */
-import type { LedgerStorage } from '../../engine/ledger/storage.js';
+import type { LedgerStorage } from '../../books/archive/ledgerStorage.js';
 import type { Metrics } from './metrics.js';
 import type { Sample } from './scraped.js';
 

@@ -7,15 +7,11 @@
  */
 import { performance } from 'node:perf_hooks';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, type Metric, Registry } from 'prom-client';
-import type { Static } from '#typebox';
-import type { FrontEndProcess } from '../../api/overview/contract.js';
+import type { ProcessFigures } from '../../api/overview/contract.js';
 import { ERRORS } from '../../domain/errors.js';
 import { FastHistogram } from './fastHistogram.js';
 import { PartnerTraffic } from './partnerTraffic.js';
 import { inTime, type Sample, Scraped, type Series } from './scraped.js';
-
-/** What an operator is shown of a process. */
-export type ProcessFigures = Readonly<Omit<Static<typeof FrontEndProcess>, 'id'>>;
 
 export const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 const LAG_BUCKETS = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2.5, 5, 15, 60, 300, 1800];

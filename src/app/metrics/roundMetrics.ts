@@ -2,7 +2,7 @@
 import { readStep } from '../../domain/games/round.js';
 import { openRoundCounts, type RoundEntry } from '../../engine/blackjack/rounds.store.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import type { Metrics } from './metrics.js';
 
 export interface RoundMetricsParts {

@@ -3,7 +3,7 @@
 import { openReviews } from '../../books/returns/rtp.store.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
 import type { RedisUse } from '../../engine/redis/use.js';
-import type { PostgresPools, Sql } from '../../postgres/client.js';
+import type { PostgresPools, Sql } from '../../postgres/connection.js';
 import { pendingDeliveries } from '../../webhooks/deliveries.store.js';
 import type { Metrics } from './metrics.js';
 import { singleFlight } from './scraped.js';

@@ -3,7 +3,7 @@ import type { Piscina } from 'piscina';
 import type { Catalog } from '../../engine/catalog/catalog.js';
 import type { UnservedCells } from '../../engine/ledger/unservedCells.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import { type CellMetricsParts, registerCellMetrics } from './cellMetrics.js';
 import { registerCommunalMetrics } from './communalMetrics.js';
 import { type GameMetricsParts, registerGameMetrics } from './gameMetrics.js';

@@ -7,7 +7,7 @@ import type { AuditAction } from '../../domain/significantEvents.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import { audit } from '../../postgres/auditLog.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 
 const LOOK_EVERY_MS = 5000;
 const TOLD_EVERY_MS = 60_000;

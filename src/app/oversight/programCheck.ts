@@ -5,16 +5,13 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import { MANIFEST, type ProgramFound, type ProgramPart } from '../../../workers/checkProgram.js';
-import {
-  type ProgramDifference,
-  type ProgramIdentity,
-  recordProgramCheck,
-} from '../../api/programChecks/programChecks.store.js';
+import { type ProgramIdentity, recordProgramCheck } from '../../api/programChecks/programChecks.store.js';
+import type { ProgramDifference } from '../../domain/programCheck.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
 import { nextMoment } from '../../platform/runtime/cron.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 
 const LOOK_EVERY_MS = 5000;
 const DIFFERENCES_MAX = 100;

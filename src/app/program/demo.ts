@@ -1,6 +1,6 @@
 /** Makes the demo partner and its games at a start that is for trying the service out. */
 import { join } from 'node:path';
-import type { Store } from '../../api/server/store.js';
+import type { Store } from '../../api/api.store.js';
 import { newKey } from '../../domain/apiKey.js';
 import type { Catalog } from '../../engine/catalog/catalog.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';

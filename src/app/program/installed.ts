@@ -11,7 +11,7 @@ import {
 } from '../../engine/blocks/blockSeals.store.js';
 import { type Installation, install, installation } from '../../engine/recovery/installation.store.js';
 import { setBindingSeconds } from '../../engine/requestIds/requestRunReads.store.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import { sealSigner } from '../../publicLog/log/publicLog.store.js';
 import { sealSecrets } from '../../webhooks/webhooks.store.js';
 import type { Config } from '../config.js';

@@ -8,7 +8,7 @@
 import type { SecretBox } from '../../domain/secretBox.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import { SetupError } from '../embedded/index.js';
 import { noteSealingKeys, type OtherSealer, type SealingKeys } from './sealingKeys.store.js';
 

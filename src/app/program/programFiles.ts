@@ -7,7 +7,7 @@ import { openThreads } from '../../engine/blocks/threads.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
 import type { ServiceGroup } from '../../platform/runtime/serviceGroup.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import type { Config } from '../config.js';
 import { PROGRAM_CHECK_CRON } from '../constants.js';
 import { SetupError } from '../embedded/index.js';

@@ -1,7 +1,7 @@
 /** With which keys the running processes seal blocks and secrets: what a replacement of a key goes by. */
 
 import { GONE_AFTER_S } from '../../engine/upgrade/processes.store.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 
 /** Ids of keys; undefined: nothing is sealed. */
 export interface SealingKeys {

@@ -1,7 +1,7 @@
 /** What a request must know of its game beside the catalog: when it is answered, when it is sold out. */
 
+import type { Store } from '../../api/api.store.js';
 import type { SpinServices } from '../../api/server/services.js';
-import type { Store } from '../../api/server/store.js';
 import { entryTimeMs } from '../../domain/entryId.js';
 import type { Game } from '../../domain/game.js';
 import { waitsForLedger } from '../../domain/games/index.js';

@@ -1,6 +1,6 @@
 /** What main.ts has made before the roles start, and hands to each. */
 import type { Logger } from 'pino';
-import type { Store } from '../../api/server/store.js';
+import type { Store } from '../../api/api.store.js';
 import type { SecretBox } from '../../domain/secretBox.js';
 import type { Catalog } from '../../engine/catalog/catalog.js';
 import type { Staleness } from '../../engine/catalog/staleness.js';
@@ -11,7 +11,7 @@ import type { RedisNodes } from '../../engine/redis/nodes.js';
 import type { Scripts } from '../../engine/redis/scripts.js';
 import type { ProcessRegistry } from '../../engine/upgrade/processRegistry.js';
 import type { ServiceGroup } from '../../platform/runtime/serviceGroup.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import type { PostgresDurability } from '../../postgres/durability.js';
 import type { Resolve } from '../../webhooks/destination.js';
 import type { Config } from '../config.js';

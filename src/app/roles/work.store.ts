@@ -1,5 +1,7 @@
 /** What there is for a worker to do, of all that other processes may leave to it: one statement, which is asked all the time. */
-import { arrayOf, type Sql } from '../../postgres/client.js';
+
+import type { Sql } from '../../postgres/connection.js';
+import { arrayOf } from '../../postgres/statements.js';
 import { NEXT_DUE_MS } from '../../webhooks/deliveries.store.js';
 
 export interface Work {

@@ -8,7 +8,7 @@ import type { EventEmitter } from '../../engine/processEvents.js';
 import type { RaffleVoids } from '../../engine/raffles/raffleVoids.js';
 import type { PartnerMoves } from '../../engine/recovery/partnerMoves.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import type { LogCopies } from '../../publicLog/log/logCopies.js';
 import type { PublicLog } from '../../publicLog/log/logWriter.js';
 import type { Deliverer } from '../../webhooks/deliverer.js';

@@ -26,7 +26,8 @@ import {
 import { dayOf, overAfterMs } from '../../domain/settlement.js';
 import { makePrivateFolder, openPrivate } from '../../platform/files.js';
 import { DutyCycle } from '../../platform/runtime/dutyCycle.js';
-import { databaseTimeMs, type Sql } from '../../postgres/client.js';
+import { databaseTimeMs } from '../../postgres/clock.js';
+import type { Sql } from '../../postgres/connection.js';
 import { COLUMNS } from './columns.js';
 import { DayRefused, makeWay, refuseOtherDataset } from './earlierArchive.js';
 import { type DaySource, idsOfDay, recordArchive, withDay } from './ledgerDays.store.js';

@@ -13,7 +13,7 @@ import { fileName } from '../../domain/ledgerDay.js';
 import { usdToMicros } from '../../domain/money.js';
 import { dayOf } from '../../domain/settlement.js';
 import { Rounds } from '../../engine/blackjack/rounds.store.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import { type Group, readGroups } from './parquetFile.js';
 import { checkArchives } from './readArchive.js';
 

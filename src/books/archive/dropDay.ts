@@ -1,6 +1,6 @@
 /** Drops a day of the ledger, where its archive is whole and is the one on record. */
 import { dayOf } from '../../domain/settlement.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import { archivedManifests } from './ledgerDays.store.js';
 import { type DropStep, dropDay as dropFromLedger, whyNotDrop } from './ledgerDrop.store.js';
 import { type ArchiveCheck, type ArchiveFault, type ArchiveProgress, checkArchives } from './readArchive.js';

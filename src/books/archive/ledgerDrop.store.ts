@@ -10,7 +10,9 @@ import { allColumnsSql } from '../../engine/ledger/ledgerRow.store.js';
 import { checkpointCell } from '../../engine/recovery/recoveries.store.js';
 import { bindingTimes } from '../../engine/requestIds/requestRunReads.store.js';
 import { audit } from '../../postgres/auditLog.js';
-import { boundLocks, raw, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
+import { boundLocks } from '../../postgres/limits.js';
+import { raw, safe } from '../../postgres/statements.js';
 import { movePots } from '../audit/communalBoundary.store.js';
 import { idsOfDay, partitionOf } from './ledgerDays.store.js';
 

@@ -17,7 +17,7 @@ import { type MoveReads, openMoveReads } from '../../engine/recovery/partnerMove
 import { openRedisAuditReads, type RedisAuditReads } from '../../engine/redis/auditReads.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
 import { auditChain } from '../../postgres/auditLog.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import type { CopyRow } from '../../postgres/copy.js';
 import { STRAY } from './auditColumns.js';
 import { type AuditReads, type Facts, openAuditReads, type Snapshot } from './auditReads.store.js';

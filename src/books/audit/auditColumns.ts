@@ -1,6 +1,7 @@
 /** The fields of the rows that the audit reads of Postgres, by their places, and the columns that they are of. */
 import { AUDITED_KINDS, auditedCodesSql } from '../../domain/auditedKinds.js';
 import { allColumnsSql, fieldsOf, LEDGER_FIELDS } from '../../engine/ledger/ledgerRow.store.js';
+import type { BoundIds } from '../../engine/requestIds/requestRunReads.store.js';
 
 /** The event that an entry fired, the share that it is, and the share that it notified of. */
 const COMMUNAL_COLUMNS = {
@@ -34,6 +35,7 @@ export const LEDGER = {
     Object.keys(LEDGER_FIELDS).length,
   ),
 };
+
 const COMMUNAL_JOINS = `LEFT JOIN communal_events e ON e.event_id = l.entry_id
   LEFT JOIN communal_shares s ON s.entry_id = l.entry_id LEFT JOIN communal_shares t ON t.told_by = l.entry_id`;
 
@@ -62,16 +64,6 @@ export const BLOCK_COLUMNS =
   'game_id, from_index, to_index, nonce, seed, commitment, outcomes, tree, exhausted_at, sealed';
 /** Fields of the rows of `Snapshot.strayTickets`; `ofLedger` is 1 for a ticket, 0 for a requestId of none. */
 export const STRAY = { entryId: 0, gameId: 1, requestId: 2, ofLedger: 3 } as const;
-
-/** Request ids that bind, as ids of their entries. */
-export interface BoundIds {
-  /** From `fromId` on, before `beforeId`. */
-  readonly ranges: readonly { readonly cell: number; readonly fromId: bigint; readonly beforeId: bigint }[];
-  /** No entry before it has one that binds or is in a run. */
-  readonly oldestId: bigint;
-  /** No entry before it is kept: what runs have of earlier ones can't be compared. */
-  readonly keptFromId: bigint;
-}
 
 /**
  * Request ids that bind and that the runs lack, or that runs have and the ledger has not, or twice, or where no look-up finds them.

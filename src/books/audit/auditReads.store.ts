@@ -9,8 +9,9 @@ import { openColumn, openNullable } from '../../engine/blocks/blockSeals.store.j
 import { allColumnsSql, ledgerRowOf } from '../../engine/ledger/ledgerRow.store.js';
 import { type FormerCells, formerCells } from '../../engine/recovery/partnerMoves.store.js';
 import { bindingTimes, boundIds } from '../../engine/requestIds/requestRunReads.store.js';
-import { arrayOf, raw, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
 import { type CopyRow, orGone, readRows } from '../../postgres/copy.js';
+import { arrayOf, raw, safe } from '../../postgres/statements.js';
 import { BLOCK_COLUMNS, ledgerSql, STRAY_TICKETS, strayRequests } from './auditColumns.js';
 import { BOUNDARY_PLAYERS, type BoundaryFacts, boundaryFacts, KEPT_ENTRIES } from './boundaryReads.store.js';
 import { type CommunalFacts, communalFacts, strayCommunal } from './communalAuditReads.store.js';

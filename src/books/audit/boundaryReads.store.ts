@@ -2,7 +2,8 @@
 import { membersReadBy } from '../../domain/ledgerColumns.js';
 import type { EntryTotal, Manifest } from '../../domain/ledgerDay.js';
 import { columnsSql, fieldsOf } from '../../engine/ledger/ledgerRow.store.js';
-import { safe, type Transaction } from '../../postgres/client.js';
+import type { Transaction } from '../../postgres/connection.js';
+import { safe } from '../../postgres/statements.js';
 import { idsOfDay } from '../archive/ledgerDays.store.js';
 import { type BoundaryPot, boundaryPots } from './communalBoundary.store.js';
 

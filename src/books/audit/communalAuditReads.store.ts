@@ -3,7 +3,8 @@ import { AUDITED_KINDS } from '../../domain/auditedKinds.js';
 import type { BonusNotice, CommunalRules } from '../../domain/communal.js';
 import { entryCellSql } from '../../domain/entryId.js';
 import { noticesOfSpins } from '../../engine/communal/communal.store.js';
-import { arrayOf, raw, type Sql, type Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
+import { arrayOf, raw } from '../../postgres/statements.js';
 
 export interface CommunalFacts {
   readonly rules: readonly {

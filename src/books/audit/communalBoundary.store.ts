@@ -6,7 +6,8 @@
 import { RECENCY_MAX } from '../../domain/communal.js';
 import { entryCodesSql } from '../../domain/ledgerEntry.js';
 import { keepNewestPlayers } from '../../engine/communal/communalRecovery.store.js';
-import { raw, type Transaction } from '../../postgres/client.js';
+import type { Transaction } from '../../postgres/connection.js';
+import { raw } from '../../postgres/statements.js';
 
 const SPIN = raw(entryCodesSql(({ kind }) => kind === 'spin'));
 const SHARE = raw(entryCodesSql(({ kind }) => kind === 'communalShare'));

@@ -15,6 +15,7 @@ interface Paid {
   readonly shares: bigint;
   readonly micros: bigint;
 }
+
 const NOTHING: Paid = { shares: 0n, micros: 0n };
 const noPause = async (): Promise<void> => {};
 

@@ -140,6 +140,7 @@ const ofGames = (table: string): DayShape => ({
   counted: 'spins',
   creditedColumn: 'paid_micros',
 });
+
 const OPENINGS: DayShape = {
   table: 'opening_days',
   isOfGames: false,
@@ -147,6 +148,7 @@ const OPENINGS: DayShape = {
   counted: 'openings',
   creditedColumn: 'opened_micros',
 };
+
 const ADJUSTMENTS: DayShape = {
   table: 'adjustment_days',
   isOfGames: false,

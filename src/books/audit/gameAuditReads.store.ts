@@ -3,7 +3,8 @@
 import { auditedCodesSql } from '../../domain/auditedKinds.js';
 import type { BlackjackRules } from '../../domain/games/blackjackRules.js';
 import { openRounds } from '../../engine/blackjack/rounds.store.js';
-import { raw, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
+import { raw, safe } from '../../postgres/statements.js';
 
 /** A raffle's prize table, its amounts as the decimal text that was certified. */
 export interface AuditedRaffle {

@@ -1,5 +1,7 @@
 /** What the audit reads of the public log, within its snapshot. */
-import { arrayOf, type Sql } from '../../postgres/client.js';
+
+import type { Sql } from '../../postgres/connection.js';
+import { arrayOf } from '../../postgres/statements.js';
 
 /** Fields of the rows of `logs`, of which the one in force is the last. */
 export const LOGS = { logId: 0, origin: 1, vkeys: 2, size: 3, root: 4 } as const;
@@ -63,6 +65,7 @@ export const logReads = <Read>(all: (select: string) => Read) => ({
   named: all(NAMED_SELECT),
   entries: all(ENTRIES_SELECT),
 });
+
 export type LogReads<Read> = ReturnType<typeof logReads<Read>>;
 
 /** Those of some blocks whose entries lie in no published checkpoint, as places in the list. Blocks of earlier versions are left out. */

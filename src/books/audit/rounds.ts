@@ -34,6 +34,7 @@ const KIND = {
   action: AUDITED_KINDS.roundAction.code,
   void: AUDITED_KINDS.roundVoid.code,
 };
+
 const VOID = 15;
 const ENDED = 0x8000;
 

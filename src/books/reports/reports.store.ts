@@ -9,7 +9,8 @@ import type { GameStatus, GameType } from '../../domain/games/kindOfGame.js';
 import type { PrizeTableUsd } from '../../domain/games/prizeTable.js';
 import { DAY_MS, startOf } from '../../domain/settlement.js';
 import { FIRST_DAY, unsettledDays } from '../../engine/ledger/settledDays.store.js';
-import { raw, type Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
+import { raw } from '../../postgres/statements.js';
 
 /** The largest id that the ledger can have. */
 const ID_END = 2n ** 63n - 1n;

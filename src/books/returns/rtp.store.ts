@@ -6,7 +6,8 @@ import type { ParSheet } from '../../domain/par.js';
 import { type Judged, judgeRtp, type RtpState, type RtpWindow, type SheetMoments } from '../../domain/rtp.js';
 import { sheetsOf } from '../../engine/catalog/catalog.store.js';
 import { audit } from '../../postgres/auditLog.js';
-import { arrayOf, raw, type Sql, safe, type Transaction, textArrayOf } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
+import { arrayOf, raw, safe, textArrayOf } from '../../postgres/statements.js';
 
 /** Judges are one at a time: of several workers one judges, and the others find nothing left. */
 const JUDGE_LOCK = 7_310_035;

@@ -1,7 +1,7 @@
 /** Judges the return of each game, day after day, as far as settlement reports are complete (docs/reports.md). */
 
-import type { Store } from '../../api/server/store.js';
 import { type SheetMoments, sheetMoments } from '../../domain/rtp.js';
+import type { BooksStore } from '../books.store.js';
 
 /** Sheets whose moments are remembered; beyond it all are worked out again. */
 const SHEETS_MAX = 20_000;
@@ -9,10 +9,10 @@ const SHEETS_MAX = 20_000;
 const SHEETS_AT_ONCE = 100;
 
 export class RtpJudging {
-  readonly #store: Pick<Store, 'rtp'>;
+  readonly #store: Pick<BooksStore, 'rtp'>;
   readonly #moments = new Map<number, SheetMoments>();
 
-  constructor(store: Pick<Store, 'rtp'>) {
+  constructor(store: Pick<BooksStore, 'rtp'>) {
     this.#store = store;
   }
 

@@ -4,7 +4,8 @@ import { entryOfCode } from '../../domain/ledgerEntry.js';
 import type { OpenRounds, ReportStatus } from '../../domain/settlement.js';
 import { openRoundsAt } from '../../engine/blackjack/rounds.store.js';
 import { FIRST_DAY } from '../../engine/ledger/settledDays.store.js';
-import { raw, type Sql, type Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
+import { raw } from '../../postgres/statements.js';
 
 /** A report's place in the chain. */
 export interface Link {
@@ -38,6 +39,7 @@ export interface GameSums {
   readonly paidMicros: bigint;
   readonly communityBonusMicros: bigint;
 }
+
 export const NO_GAME_SUMS: GameSums = {
   spins: 0n,
   wageredMicros: 0n,

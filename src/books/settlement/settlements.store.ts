@@ -25,8 +25,9 @@ import { openRoundsAt } from '../../engine/blackjack/rounds.store.js';
 import { REACH } from '../../engine/catalog/partners.store.js';
 import { FIRST_DAY, type UnsettledDay, unsettledDays } from '../../engine/ledger/settledDays.store.js';
 import { audit, because } from '../../postgres/auditLog.js';
-import { raw, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
 import { recordEvents } from '../../postgres/partnerEvents.js';
+import { raw, safe } from '../../postgres/statements.js';
 import { namedCheckpoint } from '../../publicLog/log/publicLog.store.js';
 
 const PARTNER_LOCK = 7_310_005;

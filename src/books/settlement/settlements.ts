@@ -7,19 +7,20 @@
  * differ: Redis may step back, or be replaced by one that is behind.
  */
 
-import type { Store } from '../../api/server/store.js';
 import { firstIdAt } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { DAY_MS, dayOf, overAfterMs, shiftDay, startOf } from '../../domain/settlement.js';
 import type { LedgerReach } from '../../engine/catalog/partners.store.js';
+import type { EngineStore } from '../../engine/engine.store.js';
 import type { UnsettledDay } from '../../engine/ledger/settledDays.store.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import type { Clocks } from '../../engine/redis/clocks.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
+import type { BooksStore } from '../books.store.js';
 import type { OnReport, StoredReport, WantedReport } from './settlements.store.js';
 
 export interface SettlementOptions {
-  readonly store: Store;
+  readonly store: Pick<BooksStore, 'settlements'> & Pick<EngineStore, 'cells' | 'partners'>;
   readonly nodes: Pick<RedisNodes, 'cell'>;
   readonly now?: () => Date;
   readonly clocks: Pick<Clocks, 'skewMaxMs'>;

@@ -17,7 +17,7 @@ import {
   seal,
   startOf,
 } from '../../domain/settlement.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import {
   archivedSums,
   type LedgerSums,

@@ -22,6 +22,7 @@ export const BlackjackRules = Type.Object({
   insurance: Type.Boolean({ description: 'true where absent' }),
   lateSurrender: Type.Boolean({ description: 'false where absent' }),
 });
+
 export type BlackjackRules = Readonly<Static<typeof BlackjackRules>>;
 
 export const DEFAULT_RULES: BlackjackRules = {

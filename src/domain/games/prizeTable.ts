@@ -55,6 +55,7 @@ export const PrizeTableUsd = Type.Object({
     description: 'The certified prize table; its counts sum to poolSize at the most, no-win tickets fill up',
   }),
 });
+
 export type PrizeTableUsd = Readonly<Static<typeof PrizeTableUsd>>;
 
 /** Reads a table whose members are of their types and in their ranges; gives all that is wrong with its numbers. */

@@ -13,7 +13,7 @@
  */
 import { createCipheriv, createHash } from 'node:crypto';
 import type { Static } from '#typebox';
-import type { PoolReveal } from '../../api/raffles/contract.js';
+import { Type } from '#typebox';
 import { unpackOutcomes } from '../outcome.js';
 import {
   checkPrizeTable,
@@ -154,3 +154,21 @@ export function poolFaults(pool: RevealedPool): string[] {
   }
   return faults;
 }
+
+export const PoolPrize = Type.Object({
+  prizeName: Type.String(),
+  prizeTier: Type.Integer(),
+  valueUsd: Type.Number(),
+  count: Type.Integer(),
+});
+
+export const PoolReveal = Type.Object(
+  {
+    seed: Type.String({ description: 'Hexadecimal, 32 bytes: the key of the shuffle' }),
+    nonce: Type.String({ description: 'Hexadecimal, 32 bytes' }),
+    order: Type.String({
+      description: 'Base64: the ticket codes as they were dealt, 16 bits each, little endian',
+    }),
+  },
+  { description: 'Null until the last ticket is sold, or the raffle is voided and its last ticket booked' },
+);

@@ -20,6 +20,7 @@ export const EndedRound = Type.Object({
   rulesHash: hex32(),
   shoe: Type.Object({ index: Type.Integer({ minimum: 0 }), commitment: hex32(), seed: hex32() }),
 });
+
 export type EndedRound = Static<typeof EndedRound>;
 
 /** The members that the proof gives anew. */

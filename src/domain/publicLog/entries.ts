@@ -18,6 +18,7 @@ interface Common {
   /** 32 bytes, hexadecimal. */
   readonly labelKeyHash: string;
 }
+
 interface SealedBlock extends Common {
   readonly fromIndex: number;
   readonly count: number;
@@ -29,6 +30,7 @@ interface SealedBlock extends Common {
   /** Some of it may have been dealt before it was logged. */
   readonly late: boolean;
 }
+
 export type Entry =
   | (SealedBlock & { readonly type: 'block'; readonly secretHash: string })
   | (SealedBlock & { readonly type: 'pool'; readonly secretHash: string; readonly commitment: string })

@@ -9,6 +9,7 @@ export interface StoredTile {
   readonly index: number;
   readonly bytes: Buffer;
 }
+
 /** Which level holds records. */
 export const BUNDLES = -1;
 

@@ -1,5 +1,7 @@
 /** The leaves of a sealed block's tree: what is committed to of each outcome, ticket or shoe before it can be dealt. */
 import { createCipheriv } from 'node:crypto';
+import { Type } from '#typebox';
+import { hex } from '../schema.js';
 import { sha256 } from './tree.js';
 
 const OUTCOME = 'SPDLout1';
@@ -61,3 +63,11 @@ export function leafNonces(key: Buffer, count: number, first = 0): Buffer {
 
 /** What an entry says of a block's nonce and seed, 32 bytes each, until they are revealed. */
 export const secretHash = (nonce: Buffer, seed: Buffer): Buffer => sha256(SECRET, nonce, seed);
+export const ProvenOutcome = Type.Object({
+  index: Type.Integer({ description: 'Place among all outcomes of the game' }),
+  code: Type.Integer({
+    description:
+      'Place of the combination in the PAR sheet, from 0; of a ticket 0 for none, n for the n-th prize',
+  }),
+  nonce: hex('What hides the outcome until it is shown'),
+});

@@ -27,15 +27,18 @@ export interface Verifier {
   readonly algorithm: Algorithm;
   readonly publicKey: Buffer;
 }
+
 export interface Signer extends Verifier {
   readonly seed: Buffer;
 }
+
 export interface SignatureLine {
   readonly name: string;
   readonly keyId: string;
   /** Without the key's id. */
   readonly signature: Buffer;
 }
+
 export interface Note {
   /** Ends with a line's end. */
   readonly text: string;

@@ -14,10 +14,12 @@ export interface Witness extends Verifier {
   /** Of the file, from 1 on. */
   readonly line: number;
 }
+
 interface Group {
   readonly threshold: number;
   readonly members: readonly string[];
 }
+
 interface PolicyLog extends Verifier {
   readonly url: string | undefined;
 }

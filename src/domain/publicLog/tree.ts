@@ -13,6 +13,7 @@ export const sha256 = (...parts: readonly (Buffer | string)[]): Buffer => {
   const bytes = parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part));
   return Buffer.from(hash('sha256', Buffer.concat(bytes), 'binary'), 'latin1');
 };
+
 export const leafHash = (data: Buffer): Buffer => sha256(LEAF, data);
 export const nodeHash = (left: Buffer, right: Buffer): Buffer => sha256(NODE, left, right);
 /** The root of no leaves. */

@@ -10,7 +10,6 @@
  * has had: that is what two callers at once are distinguished by, and a worker's timeout from a player's action.
  */
 
-import type { Store } from '../../api/server/store.js';
 import type { Game, Partner } from '../../domain/game.js';
 import { type Action, IllegalActionError, type Move, type Round } from '../../domain/games/blackjack.js';
 import {
@@ -25,6 +24,7 @@ import {
 import type { BlackjackTable } from '../../domain/games/tableTerms.js';
 import type { CellClient, Outcome } from '../cells/cellClient.js';
 import { type Refusal, refusalOf } from '../cells/refusals.js';
+import type { EngineStore } from '../engine.store.js';
 import { SPIN_STATUS } from '../redis/statuses.js';
 import type { RequestIds } from '../requestIds/requestIds.js';
 import { secondPass } from '../requestIds/secondPass.js';
@@ -32,7 +32,7 @@ import { ROUND_ACT, type RoundActReply, type RoundDealReply, roundDealOperation 
 import type { Shoes } from './shoes.js';
 
 export interface RoundsOptions {
-  readonly store: Pick<Store, 'rounds'>;
+  readonly store: Pick<EngineStore, 'rounds'>;
   readonly cells: Pick<CellClient, 'execute'>;
   readonly shoes: Shoes;
   /** An answer waits until the ledger has what was booked; a caller that answers nobody does not. */

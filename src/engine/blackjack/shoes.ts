@@ -1,7 +1,7 @@
 /** The seeds of shoes, read from Postgres by block and kept for a while: many rounds of a table are dealt from one block. */
 
-import type { Store } from '../../api/server/store.js';
 import { SHOE_SEED_BYTES } from '../../domain/games/shoe.js';
+import type { EngineStore } from '../engine.store.js';
 
 /** Blocks kept: 8 KB each at an idle table, 256 KB at the busiest. */
 const BLOCKS_KEPT = 256;
@@ -14,11 +14,11 @@ interface Block {
 }
 
 export class Shoes {
-  readonly #store: Pick<Store, 'rounds'>;
+  readonly #store: Pick<EngineStore, 'rounds'>;
   /** The one that was asked for last stands last. */
   #blocks: Block[] = [];
 
-  constructor(store: Pick<Store, 'rounds'>) {
+  constructor(store: Pick<EngineStore, 'rounds'>) {
     this.#store = store;
   }
 

@@ -10,7 +10,7 @@
  */
 import { createCipheriv, randomBytes } from 'node:crypto';
 import { SecretBox, UnknownKeyError } from '../../domain/secretBox.js';
-import type { Sql, Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
 import type { CopyRow } from '../../postgres/copy.js';
 
 const COLUMNS = { seed: 1, nonce: 2, outcomes: 3 } as const;

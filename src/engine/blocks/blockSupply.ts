@@ -4,7 +4,7 @@
  */
 import type { Piscina } from 'piscina';
 import type { ParSheet } from '../../domain/par.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import { sheetsOf } from '../catalog/catalog.store.js';
 import type { Reserve } from './reserve.js';
 import { blockSizeFor, type MadeBlock, type OutcomeSupply, type QueueState, runsLow } from './supply.js';

@@ -1,7 +1,8 @@
 /** Sealed outcome blocks: the lease of every index that Redis may serve. */
 
 import { withChange } from '../../postgres/auditLog.js';
-import { arrayOf, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
+import { arrayOf, safe } from '../../postgres/statements.js';
 import { assertOwner, FencedError } from '../cells/cells.store.js';
 import { openNullable, sealBlock } from './blockSeals.store.js';
 

@@ -3,7 +3,7 @@
  * loads the same blocks again once the game is active: nothing is drawn anew, skipped or dealt twice (lua/freeBlocks.lua).
  */
 
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import type { CellLease } from '../cells/cells.store.js';
 import type { CellStore } from '../redis/cellStore.js';
 import { openBlocks } from './blocks.store.js';

@@ -12,7 +12,7 @@ import type { Piscina } from 'piscina';
 import type { OnFailpoint } from '../../platform/failpoints.js';
 import { ending } from '../../platform/runtime/ending.js';
 import { HEALTHY, type Health, type Service, unhealthy } from '../../platform/runtime/service.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import type { CellLease } from '../cells/cells.store.js';
 import type { Consumption } from '../processEvents.js';
 import type { DealtAnnouncement } from '../redis/announcements.js';

@@ -1,7 +1,7 @@
 /** Removes the outcomes of blocks that were exhausted long ago. Any number of workers may. */
 
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import type { EventEmitter } from '../processEvents.js';
 import { markExhausted, removeOutcomes } from './spentOutcomes.store.js';
 

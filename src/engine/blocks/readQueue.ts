@@ -1,6 +1,6 @@
 /** Reads a queue from both stores: what is leased and not loaded is logged and loaded then. */
 
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import type { CellStore } from '../redis/cellStore.js';
 import { bookedBlocks, leaseEnds, openBlocks } from './blocks.store.js';
 import type { Queue } from './queue.js';

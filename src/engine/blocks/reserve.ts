@@ -1,9 +1,9 @@
 /** The reserve of a game: when its ready blocks fall below the minimum, and when they are back, Postgres notes it once. */
 
-import type { Sql } from '../../postgres/client.js';
-import { reserveFell, reserveIsBack } from '../../webhooks/notices.store.js';
+import type { Sql } from '../../postgres/connection.js';
 import type { CellLease } from '../cells/cells.store.js';
 import type { EventEmitter } from '../processEvents.js';
+import { reserveFell, reserveIsBack } from './reserve.store.js';
 
 export interface ReserveGame {
   readonly gameId: number;

@@ -7,7 +7,8 @@
  */
 import { ENTRY_KINDS } from '../../domain/publicLog/openings.js';
 import { audit } from '../../postgres/auditLog.js';
-import { raw, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
+import { raw, safe } from '../../postgres/statements.js';
 import { NEWEST_MOVE } from '../cells/cells.store.js';
 import { leaseEnds } from './blocks.store.js';
 

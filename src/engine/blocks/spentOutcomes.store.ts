@@ -1,5 +1,5 @@
 /** Outcomes of blocks that are exhausted: kept for some days, then removed. The PAR sheet and the seed give them again (workers/drawBlock.ts). */
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 
 /** Rows of a statement: each is short, and no worker waits for another. */
 const MARKED_AT_ONCE = 500;

@@ -2,7 +2,7 @@
 import type { Piscina } from 'piscina';
 import { kindOfGame } from '../../domain/games/index.js';
 import type { GameSource, GameStatus, GameType, Supply } from '../../domain/games/kindOfGame.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import { ShoeSupply } from '../blackjack/shoeSupply.js';
 import type { CellLease } from '../cells/cells.store.js';
 import type { EventEmitter } from '../processEvents.js';

@@ -1,13 +1,14 @@
 /** Versions of the partner API: announcements of their end, reminders of it, and which partners still use them. */
 
-import type { ApiVersionUse as ApiVersionUseSchema } from '../../api/versions/contract.js';
+import type { ApiVersionUse as ApiVersionUseSchema } from '../../domain/apiVersion.js';
 import { type ApiVersionEnd, announcementFaults, SUNSET_REMINDER_DAYS } from '../../domain/apiVersion.js';
 import type { Fault } from '../../domain/errors.js';
 import type { WithDates } from '../../domain/schema.js';
 import type { NewEvent } from '../../domain/webhook.js';
 import { audit, because, withChange } from '../../postgres/auditLog.js';
-import { arrayOf, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
 import { recordEvents } from '../../postgres/partnerEvents.js';
+import { arrayOf, safe } from '../../postgres/statements.js';
 
 export interface ApiVersionRow extends ApiVersionEnd {
   readonly version: string;

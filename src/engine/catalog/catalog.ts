@@ -17,7 +17,7 @@ import type { OperatorKey } from '../../domain/operator.js';
 import type { ParSheet } from '../../domain/par.js';
 import { type OutcomeStatistics, payoutTable, type RenderedSheet } from '../../domain/presentation.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import type { EventEmitter } from '../processEvents.js';
 import {
   type CatalogGame,

@@ -5,8 +5,9 @@
  */
 import type { GameStatusReason } from '../../domain/webhook.js';
 import { audit, withChange } from '../../postgres/auditLog.js';
-import { raw, type Sql, type Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
 import { recordEvents } from '../../postgres/partnerEvents.js';
+import { raw } from '../../postgres/statements.js';
 
 export interface DealingSwitch {
   readonly isOn: boolean;

@@ -3,7 +3,9 @@ import { kindOfGame } from '../../domain/games/index.js';
 import type { GameStatus, GameType, PoolFacts } from '../../domain/games/kindOfGame.js';
 import type { PrizeTableUsd } from '../../domain/games/prizeTable.js';
 import { audit, because, withChange } from '../../postgres/auditLog.js';
-import { arrayOf, isUniqueViolation, raw, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
+import { isUniqueViolation } from '../../postgres/failures.js';
+import { arrayOf, raw, safe } from '../../postgres/statements.js';
 import { noteGameStatus } from './dealing.store.js';
 
 /** Requested and not made yet, at the most. */

@@ -3,12 +3,11 @@
  * the hash of the key that it was begun with. A name is never given to a second operator.
  */
 
-import type { Operator as OperatorSchema } from '../../api/operators/contract.js';
 import type { StoredKey } from '../../domain/apiKey.js';
-import type { OperatorKey, Role } from '../../domain/operator.js';
+import type { OperatorKey, Operator as OperatorSchema, Role } from '../../domain/operator.js';
 import type { WithDates } from '../../domain/schema.js';
 import { audit, because, withChange } from '../../postgres/auditLog.js';
-import type { Sql, Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
 
 /** Names that there may ever be: the front ends hold all of them in memory. */
 const OPERATORS_MAX = 1000;

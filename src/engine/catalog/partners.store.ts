@@ -1,7 +1,9 @@
 /** Partners, their settings, and how far the ledger of each is complete. */
 import type { BalanceMode, Environment, FormerCell } from '../../domain/game.js';
 import { audit, because, withChange } from '../../postgres/auditLog.js';
-import { isUniqueViolation, raw, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
+import { isUniqueViolation } from '../../postgres/failures.js';
+import { raw, safe } from '../../postgres/statements.js';
 import { drainingOf, NEWEST_MOVE_TEXT, TOKEN } from '../cells/cells.store.js';
 import { notePartnerSwitch } from './dealing.store.js';
 

@@ -1,6 +1,6 @@
 /** Adjusts a player's balance, once for each requestId, for ever (intents.ts). */
 
-import type { Store } from '../../api/server/store.js';
+import type { EngineStore } from '../engine.store.js';
 import { SPIN_STATUS } from '../redis/statuses.js';
 import { ADJUST } from './adjust.js';
 import type { Adjustment, Intent } from './adjustments.store.js';
@@ -16,12 +16,13 @@ interface Done {
   readonly entryId: bigint;
   readonly balanceMicros: number;
 }
+
 /** The balance would be below zero, or beyond what a balance may be. */
 type Refusal = 'insufficient' | 'overflow';
 export type Adjusted = IntentAnswer<Done, Refusal>;
 
 export interface AdjusterOptions extends IntentOptions {
-  readonly store: Pick<Store, 'adjustments' | 'ledger'>;
+  readonly store: Pick<EngineStore, 'adjustments' | 'ledger'>;
 }
 
 const REFUSALS: IntendedRequest<Intent, Done, Refusal>['refusals'] = {

@@ -5,7 +5,8 @@
  */
 
 import { audit } from '../../postgres/auditLog.js';
-import { arrayOf, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
+import { arrayOf, safe } from '../../postgres/statements.js';
 import { livesIn, NEWEST_MOVE } from './cells.store.js';
 
 export interface Adjustment {

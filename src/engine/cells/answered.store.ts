@@ -5,7 +5,8 @@
  */
 
 import { audit } from '../../postgres/auditLog.js';
-import { arrayOf, type Sql, safe, textArrayOf } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
+import { arrayOf, safe, textArrayOf } from '../../postgres/statements.js';
 import { findObstacles, type Obstacles } from '../recovery/obstacles.store.js';
 import type { CellLease } from './cells.store.js';
 

@@ -4,9 +4,9 @@
  * started again since (recovery/handshake.ts).
  */
 
-import type { Store } from '../../api/server/store.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import { withTimeout } from '../../platform/runtime/withTimeout.js';
+import type { EngineStore } from '../engine.store.js';
 import type { EventEmitter } from '../processEvents.js';
 import type { AnsweredEntry } from './answered.store.js';
 import type { AnsweredIds } from './answeredIds.js';
@@ -16,7 +16,7 @@ const STOPPED_WITHIN_MS = 2000;
 
 export interface AnsweredMarksOptions {
   readonly answered: AnsweredIds;
-  readonly store: Pick<Store, 'answered'>;
+  readonly store: Pick<EngineStore, 'answered'>;
   readonly events: EventEmitter;
 }
 

@@ -7,9 +7,9 @@
  *                    └──the cell begins another epoch──> looked up in the ledger ──> forgotten, or written down as lost
  */
 
-import type { Store } from '../../api/server/store.js';
 import { entryCell } from '../../domain/entryId.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
+import type { EngineStore } from '../engine.store.js';
 import type { EventEmitter } from '../processEvents.js';
 import { AnsweredChunk, CHUNK_BYTES } from './answeredChunk.js';
 import type { SpinRequest, SpinResult } from './deal.js';
@@ -31,7 +31,7 @@ interface Cell {
 export interface AnsweredSpinsOptions {
   /** Dataset and number of the epoch that a cell is at. */
   readonly epochOf: (cell: number) => string | undefined;
-  readonly store: { readonly answered: Pick<Store['answered'], 'recordLost'> };
+  readonly store: { readonly answered: Pick<EngineStore['answered'], 'recordLost'> };
   readonly events: EventEmitter;
 }
 

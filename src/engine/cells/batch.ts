@@ -307,6 +307,7 @@ function denyOf({ isDenied, mayBeBound, hasOtherWager }: BatchItem): number {
   if (isDenied) return DENY.refused;
   return hasOtherWager ? DENY.otherWager : DENY.not;
 }
+
 /** The script looks at the game's record for it. */
 const isOfGame = (deny: number): boolean => deny === DENY.not || deny === DENY.otherWager;
 

@@ -6,7 +6,8 @@
 
 import { CELL_MAX } from '../../domain/entryId.js';
 import { audit, because, nextChange, withChange } from '../../postgres/auditLog.js';
-import { arrayOf, raw, type Sql, type Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
+import { arrayOf, raw } from '../../postgres/statements.js';
 import { OBSTACLES, type Obstacles, type ObstaclesRow, obstaclesOf } from '../recovery/obstacles.store.js';
 
 export interface CellLease {
@@ -143,7 +144,7 @@ export async function releaseCell(sql: Sql, lease: { cell: number; fence: bigint
     UPDATE cells SET lease_until = '-infinity', owner = NULL WHERE cell = ${lease.cell} AND fence = ${lease.fence}`;
 }
 
-/** Longer than a statement_timeout lets any statement run that does not wait for its client (client.ts), seconds. */
+/** Longer than a statement_timeout lets any statement run that does not wait for its client (connect.ts), seconds. */
 const STALLED_SECONDS = 10;
 
 /**

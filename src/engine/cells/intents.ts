@@ -66,6 +66,7 @@ export interface IntentsOptions {
   readonly deadlineMs: number;
   readonly onError: (error: unknown, cell: number) => void;
 }
+
 /** What those who have intents carried out need besides. */
 export interface IntentOptions extends IntentsOptions {
   readonly cells: Pick<CellClient, 'execute'>;

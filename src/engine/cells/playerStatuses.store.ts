@@ -1,7 +1,7 @@
 /** The players that an operator has blocked, or has let play again: the source of what Redis has in their records. */
 import type { PlayerStatus } from '../../domain/playerStatus.js';
 import { audit } from '../../postgres/auditLog.js';
-import type { Sql, Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
 import { inScope, NEWEST_MOVE, type Scope } from './cells.store.js';
 
 export interface PlayerStatusChange {

@@ -5,14 +5,14 @@
  * the newest status on record to Redis; so does a rebuild.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Store } from '../../api/server/store.js';
+import type { EngineStore } from '../engine.store.js';
 import { SPIN_STATUS } from '../redis/statuses.js';
 import type { CellClient } from './cellClient.js';
 import type { PlayerStatusChange, PlayerStatusOnRecord } from './playerStatuses.store.js';
 import { SET_PLAYER_STATUS } from './setPlayerStatus.js';
 
 export interface PlayerStatusesOptions {
-  readonly store: Pick<Store, 'playerStatuses'>;
+  readonly store: Pick<EngineStore, 'playerStatuses'>;
   readonly cells: Pick<CellClient, 'execute'>;
   /** How long the stores are tried, all tries included. */
   readonly deadlineMs: number;

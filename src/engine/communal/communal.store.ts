@@ -5,8 +5,9 @@
 
 import type { BonusNotice, CommunalRules, CommunalState } from '../../domain/communal.js';
 import { audit, because } from '../../postgres/auditLog.js';
-import { arrayOf, raw, type Sql, safe } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import { SharedLookUps } from '../../postgres/sharedLookUps.js';
+import { arrayOf, raw, safe } from '../../postgres/statements.js';
 import { CLOCKS_MS } from '../cells/adjustments.store.js';
 import { gameLivesIn, NEWEST_MOVE } from '../cells/cells.store.js';
 

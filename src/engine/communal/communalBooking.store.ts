@@ -3,7 +3,8 @@
  * what was notified. A counter or budget that does not go on where the books stand stops the cell.
  */
 import { audit } from '../../postgres/auditLog.js';
-import { arrayOf, safe, type Transaction, textArrayOf } from '../../postgres/client.js';
+import type { Transaction } from '../../postgres/connection.js';
+import { arrayOf, safe, textArrayOf } from '../../postgres/statements.js';
 
 /** What a call changed of a pot. */
 export interface PotChange {

@@ -2,7 +2,8 @@
 import { type CommunalRules, RECENCY_MAX } from '../../domain/communal.js';
 import { entryCellSql } from '../../domain/entryId.js';
 import { audit } from '../../postgres/auditLog.js';
-import { arrayOf, raw, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
+import { arrayOf, raw, safe } from '../../postgres/statements.js';
 import { inScope, type Scope } from '../cells/cells.store.js';
 
 /** A pot as it is booked, under the newest rules that are on record. */

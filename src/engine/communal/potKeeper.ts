@@ -3,9 +3,9 @@
  * happens once for each requestId, for ever (intents.ts).
  */
 
-import type { Store } from '../../api/server/store.js';
 import type { CommunalRules, PotState } from '../../domain/communal.js';
 import { type IntendedRequest, type IntentOptions, Intents } from '../cells/intents.js';
+import type { EngineStore } from '../engine.store.js';
 import { SPIN_STATUS } from '../redis/statuses.js';
 import type { Funding, FundingIntent } from './communal.store.js';
 import { COMMUNAL_FUND } from './communalFund.js';
@@ -20,7 +20,7 @@ type Refusal = 'short' | 'overflow';
 export type Funded = Done | Refusal | 'reused' | 'unconfirmed';
 
 export interface PotKeeperOptions extends IntentOptions {
-  readonly store: Pick<Store, 'communal'>;
+  readonly store: Pick<EngineStore, 'communal'>;
 }
 
 const REFUSALS: IntendedRequest<FundingIntent, Done, Refusal>['refusals'] = {

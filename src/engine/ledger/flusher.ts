@@ -15,7 +15,8 @@
 import type { NewEvent } from '../../domain/webhook.js';
 import type { OnFailpoint } from '../../platform/failpoints.js';
 import { HEALTHY, type Health, type Service, unhealthy } from '../../platform/runtime/service.js';
-import { isDataFault, isPostgresAway, isUniqueViolation, type Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
+import { isDataFault, isPostgresAway, isUniqueViolation } from '../../postgres/failures.js';
 import { type CellLease, FencedError, haltCell } from '../cells/cells.store.js';
 import { PotError } from '../communal/communalBooking.store.js';
 import type { EventEmitter } from '../processEvents.js';

@@ -6,8 +6,10 @@
 import type { GameType } from '../../domain/games/kindOfGame.js';
 import type { NewEvent } from '../../domain/webhook.js';
 import { nextChange } from '../../postgres/auditLog.js';
-import { arrayOf, lockingWithin, raw, type Sql, type Transaction, together } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
+import { lockingWithin } from '../../postgres/limits.js';
 import { recordEvents } from '../../postgres/partnerEvents.js';
+import { arrayOf, raw, together } from '../../postgres/statements.js';
 import { bookRounds, type RoundEntry } from '../blackjack/rounds.store.js';
 import {
   type AdjustmentDay,

@@ -1,7 +1,8 @@
 /** Entries of the ledger, read back by what names them: an id, a ticket's or an adjustment's request id. */
 import type { EntryRow, LedgerEntry } from '../../domain/ledgerColumns.js';
-import { arrayOf, raw, type Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import { SharedLookUps } from '../../postgres/sharedLookUps.js';
+import { arrayOf, raw } from '../../postgres/statements.js';
 import { allColumnsSql, entryOfRow } from './ledgerRow.store.js';
 
 const COLUMNS = raw(allColumnsSql());

@@ -9,8 +9,8 @@ import {
   type LedgerRow,
 } from '../../domain/ledgerColumns.js';
 import { entryOfCode } from '../../domain/ledgerEntry.js';
-import { safe } from '../../postgres/client.js';
 import type { CopyRow } from '../../postgres/copy.js';
+import { safe } from '../../postgres/statements.js';
 
 /** Some columns for a SELECT. @param alias of the table, where another one of the statement has columns of the same names */
 export const columnsSql = (members: readonly LedgerMember[], alias = ''): string =>

@@ -14,7 +14,7 @@
 import { randomUUID } from 'node:crypto';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import { TimeoutError, withTimeout } from '../../platform/runtime/withTimeout.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import {
   acquireCells,
   type CellLease,

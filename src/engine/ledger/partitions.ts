@@ -1,7 +1,7 @@
 /** The partitions of the ledger, one for each UTC day: made days ahead, so that no flush waits for a lock of the ledger. */
 import { firstIdAt } from '../../domain/entryId.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import type { EventEmitter } from '../processEvents.js';
 import { ensurePartition, partitionDays } from './ledger.store.js';
 

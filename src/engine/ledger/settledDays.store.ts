@@ -1,5 +1,7 @@
 /** Which days of which partners are settled: have a complete report that no incomplete one has overtaken. */
-import { raw, type Sql } from '../../postgres/client.js';
+
+import type { Sql } from '../../postgres/connection.js';
+import { raw } from '../../postgres/statements.js';
 
 /** The day it was made, or that of its first spin where the clocks of the two stores differ around midnight. */
 export const FIRST_DAY = raw(`least(

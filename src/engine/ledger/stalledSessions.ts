@@ -4,7 +4,7 @@
  */
 
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import { endStalledSessions } from '../cells/cells.store.js';
 import type { EventEmitter } from '../processEvents.js';
 

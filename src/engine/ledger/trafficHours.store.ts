@@ -3,8 +3,7 @@
  * So it costs flushes nothing, and is right to within the time between two turns; what is booked late counts where it is booked.
  */
 
-import type { Traffic } from '../../api/overview/overview.store.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 
 const KEPT_DAYS = 35;
 /** No two processes count at a time: each would count the same growth. */
@@ -68,4 +67,10 @@ export async function trafficHours(
     wageredMicros: wagered,
     paidMicros: paid,
   }));
+}
+
+export interface Traffic {
+  readonly spins: bigint;
+  readonly wageredMicros: bigint;
+  readonly paidMicros: bigint;
 }

@@ -1,7 +1,7 @@
 /** Counts what is played by hour, for the charts of the console. */
 
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import type { EventEmitter } from '../processEvents.js';
 import { countTrafficHours } from './trafficHours.store.js';
 

@@ -1,7 +1,7 @@
 /** Finite supply: the pool of a raffle is the one block of its game, sealed once and open for sale when it is loaded. */
 import type { Piscina } from 'piscina';
 import type { PrizeTableUsd } from '../../domain/games/prizeTable.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import type { MadeBlock, OutcomeSupply, QueueState } from '../blocks/supply.js';
 import { openRaffle } from './raffles.store.js';
 

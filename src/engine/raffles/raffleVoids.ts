@@ -12,7 +12,7 @@ import { refundRequestId } from '../../domain/refund.js';
 import type { SpinIds } from '../../domain/spinId.js';
 import type { OnFailpoint } from '../../platform/failpoints.js';
 import { IDLE } from '../../platform/runtime/periodicService.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import type { Adjuster } from '../cells/adjuster.js';
 import { bookedIdOf, type CellLease } from '../cells/cells.store.js';
 import { OwnedWork } from '../cells/ownedWork.js';

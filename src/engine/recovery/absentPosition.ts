@@ -1,7 +1,7 @@
 /** A worker without POSITION_FILE deals nothing while Postgres has a position file on record: it might have shown an older state. */
 
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import type { EventEmitter } from '../processEvents.js';
 import { missingCopy } from './outsideCopies.store.js';
 

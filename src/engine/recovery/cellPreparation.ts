@@ -2,7 +2,7 @@
 
 import type { OnFailpoint } from '../../platform/failpoints.js';
 import { Semaphore } from '../../platform/semaphore.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import type { CellLease } from '../cells/cells.store.js';
 import { Ownership } from '../ledger/ownership.js';
 import type { EventEmitter } from '../processEvents.js';

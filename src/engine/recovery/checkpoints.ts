@@ -1,7 +1,7 @@
 /** Keeps the checkpoints of the players near the ledger, so that a rebuild has little to read. */
 
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import type { EventEmitter } from '../processEvents.js';
 import { checkpointPlayers } from './recoveries.store.js';
 

@@ -2,7 +2,8 @@
  * The clocks while a cell is prepared. What is written then goes on from the clock of Redis: under one that is ahead the cell could not
  * be dealt from until the right time has come to it. So nothing is prepared while clocks differ.
  */
-import { databaseTimeMs, type Sql } from '../../postgres/client.js';
+import { databaseTimeMs } from '../../postgres/clock.js';
+import type { Sql } from '../../postgres/connection.js';
 import { aheadMs, type Clocks, skewText } from '../redis/clocks.js';
 import type { RedisNode } from '../redis/node.js';
 

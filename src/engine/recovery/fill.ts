@@ -3,7 +3,7 @@
  * progressives. Each part can be repeated.
  */
 import { openSteps } from '../../domain/games/round.js';
-import type { Sql, Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
 import { openRounds } from '../blackjack/rounds.store.js';
 import type { Scope } from '../cells/cells.store.js';
 import { playerStatuses } from '../cells/playerStatuses.store.js';

@@ -11,7 +11,7 @@
  * A cell that can't be dealt from has no epoch in Redis that any front end could present, so the scripts refuse.
  */
 import { isSameEntry } from '../../domain/ledgerEntry.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import { answeredUnder } from '../cells/answered.store.js';
 import type { CellLease } from '../cells/cells.store.js';
 import { findEntry } from '../ledger/ledgerEntries.store.js';

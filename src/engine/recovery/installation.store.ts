@@ -1,7 +1,7 @@
 /** What holds for the life of a database: its identity, its secrets, how partners are spread. */
 import { randomBytes } from 'node:crypto';
 import { assertReads, FORMATS } from '../../domain/formats.js';
-import type { Sql, Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
 
 export interface Installation {
   readonly datasetId: string;

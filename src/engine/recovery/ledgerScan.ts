@@ -5,7 +5,7 @@
  *   rebuild of a cell ──begin()──> … ──read(from)──┼── all that have begun wait ──> one scan ──> each gets its rows
  */
 import { entryCell } from '../../domain/entryId.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import type { CopyRow } from '../../postgres/copy.js';
 import { RECOVERED, readEntriesFrom } from './recoveries.store.js';
 

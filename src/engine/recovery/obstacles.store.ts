@@ -1,5 +1,7 @@
 /** What stands against dealing from cells, in Postgres. */
-import { raw, type Sql } from '../../postgres/client.js';
+
+import type { Sql } from '../../postgres/connection.js';
+import { raw } from '../../postgres/statements.js';
 import { HOLD_SQL } from './positions.store.js';
 
 export interface Obstacles {

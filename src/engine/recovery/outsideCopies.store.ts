@@ -3,7 +3,7 @@
  * recognises by them that it is of an older state, so a worker that does not find one deals nothing until an operator decides.
  */
 import { audit } from '../../postgres/auditLog.js';
-import type { Sql, Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
 
 /** The setting that names the copy's place. */
 export type CopySetting = 'POSITION_FILE' | 'LOG_COPY_DIR';

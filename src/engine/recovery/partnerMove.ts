@@ -14,9 +14,11 @@
  */
 import { setTimeout as pause, setImmediate as turnOfLoop } from 'node:timers/promises';
 import { entryTimeMs } from '../../domain/entryId.js';
-import type { MoveStep } from '../../domain/moveStep.js';
+import type { MoveStep } from '../../domain/partnerMove.js';
 import type { OnFailpoint } from '../../platform/failpoints.js';
-import { isPostgresAway, lockingWithin, type Sql, type Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
+import { isPostgresAway } from '../../postgres/failures.js';
+import { lockingWithin } from '../../postgres/limits.js';
 import { openBlocks } from '../blocks/blocks.store.js';
 import { gamesOfPartner } from '../catalog/games.store.js';
 import { bookedIdOf, type CellLease, FencedError } from '../cells/cells.store.js';

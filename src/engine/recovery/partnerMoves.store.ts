@@ -1,11 +1,12 @@
 /** Moves of partners from cell to cell: requested by an operator, carried out by the worker of the old cell, on record for good. */
 
-import type { PartnerMove as PartnerMoveSchema } from '../../api/partners/contract.js';
 import { entryTimeMs } from '../../domain/entryId.js';
-import type { MoveStep } from '../../domain/moveStep.js';
+import type { MoveStep, PartnerMove as PartnerMoveSchema } from '../../domain/partnerMove.js';
 import type { WithDates } from '../../domain/schema.js';
 import { audit, because, nextChange, withChange } from '../../postgres/auditLog.js';
-import { arrayOf, boundLocks, type Sql, type Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
+import { boundLocks } from '../../postgres/limits.js';
+import { arrayOf } from '../../postgres/statements.js';
 import {
   assertOwner,
   type CellLease,

@@ -11,7 +11,7 @@
 import { randomUUID } from 'node:crypto';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import { withTimeout } from '../../platform/runtime/withTimeout.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import { cellLeases } from '../cells/cells.store.js';
 import type { EventEmitter } from '../processEvents.js';
 import type { RedisNodes } from '../redis/nodes.js';

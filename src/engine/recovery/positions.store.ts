@@ -5,7 +5,8 @@
 
 import { SpinIds } from '../../domain/spinId.js';
 import { audit, nextChange } from '../../postgres/auditLog.js';
-import { arrayOf, raw, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
+import { arrayOf, raw, safe } from '../../postgres/statements.js';
 import { noteGameStatus } from '../catalog/dealing.store.js';
 import { installation } from './installation.store.js';
 import { forgetCopy } from './outsideCopies.store.js';

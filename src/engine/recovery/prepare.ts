@@ -4,7 +4,7 @@
  */
 
 import type { Semaphore } from '../../platform/semaphore.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import { clearLacking } from '../cells/answered.store.js';
 import { type CellLease, raiseFence } from '../cells/cells.store.js';
 import type { EventEmitter } from '../processEvents.js';

@@ -16,7 +16,7 @@ import { REQUEST_KEY_BYTES, writeRequestKey } from '../../domain/requestKey.js';
 import { tailOfEntry, writeTail } from '../../domain/spinTail.js';
 import type { OnFailpoint } from '../../platform/failpoints.js';
 import type { Semaphore } from '../../platform/semaphore.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import type { CopyRow } from '../../postgres/copy.js';
 import { writeFingerprint } from '../cells/batch.js';
 import type { CellLease } from '../cells/cells.store.js';

@@ -1,6 +1,6 @@
 /** What a cell holds of one partner: copied, turned away and removed when the partner moves to another cell. */
 import { makeEntryId } from '../../domain/entryId.js';
-import type { MoveStep } from '../../domain/moveStep.js';
+import type { MoveStep } from '../../domain/partnerMove.js';
 import { fenceText } from './cellHead.js';
 import type { CellOwner, CellStore } from './cellStore.js';
 import { CLIENT } from './client.js';

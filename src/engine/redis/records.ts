@@ -48,6 +48,7 @@ export const readBooked = (buffer: Buffer): Booked => {
   const { id, ...totals } = BOOKED.read(buffer);
   return { id, totals };
 };
+
 export const writeBooked = ({ id, totals }: Booked): Buffer => BOOKED.make({ id, ...totals });
 
 /** What is not known to be in the ledger, by the fields `last` and `booked` of a cell's hash. */

@@ -13,6 +13,7 @@ export class GapError extends Error {
     this.queueEnd = queueEnd;
   }
 }
+
 /** The connection took nothing: the call never left this process. */
 export class NotSentError extends Error {}
 /** The node does not hold the cell, or not now: another one does, or the cluster serves it nowhere at the moment. Nothing was done. */

@@ -12,7 +12,6 @@
  * (BEHIND); the filters are read and the same call is made again, with its ids asked anew.
  */
 
-import type { Store } from '../../api/server/store.js';
 import type { BindingTimes } from '../../domain/bindingTimes.js';
 import { entryCell, entryTimeMs } from '../../domain/entryId.js';
 import type { FormerCell, Partner } from '../../domain/game.js';
@@ -22,6 +21,7 @@ import { RequestFilter } from '../../domain/requestFilter.js';
 import { REQUEST_KEY_BYTES, writeRequestKey } from '../../domain/requestKey.js';
 import { findInBlock, HASH_BYTES } from '../../domain/requestRun.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
+import type { EngineStore } from '../engine.store.js';
 import { coarsestBytes, FilterMemoryError, plannedFolds } from './filterMemory.js';
 import { LookUps } from './lookUps.js';
 import type { FilterReading, RunsRead } from './requestRunReads.store.js';
@@ -30,9 +30,9 @@ import type { Found } from './secondPass.js';
 
 export interface RequestIdsOptions {
   /** For the filters. */
-  readonly runs: Pick<Store, 'requestRuns'>;
+  readonly runs: Pick<EngineStore, 'requestRuns'>;
   /** For what partners ask: its connections are others. */
-  readonly store: Pick<Store, 'requestRuns' | 'ledger'>;
+  readonly store: Pick<EngineStore, 'requestRuns' | 'ledger'>;
   /** Of all filters. Past it they are made coarser: more ids ask the ledger, and none is forgotten (filterMemory.ts). */
   readonly filterBytesMax: number;
   /** The newest version of the runs that the catalog knows. */
@@ -68,6 +68,7 @@ const NOTHING: CellFilters = {
   version: 0,
   runs: [],
 };
+
 /** Runs may be merged or dropped while one of them is read. */
 const TRIES = 5;
 

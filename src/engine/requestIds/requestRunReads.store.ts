@@ -3,11 +3,11 @@
  * (domain/bindingTimes.ts).
  */
 import { createHash } from 'node:crypto';
-import type { BoundIds } from '../../books/audit/auditColumns.js';
 import { type BindingTime, BindingTimes } from '../../domain/bindingTimes.js';
 import { firstIdAt } from '../../domain/entryId.js';
-import { arrayOf, raw, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
 import { type CopyRow, readRows } from '../../postgres/copy.js';
+import { arrayOf, raw, safe } from '../../postgres/statements.js';
 import { FencedError } from '../cells/cells.store.js';
 import {
   FILTER_PIECE_BYTES,
@@ -210,3 +210,12 @@ export async function boundIds(
 
 const fenced = (cell: number, fence: bigint): FencedError =>
   new FencedError(`Cell ${cell} is no longer written by fence ${fence}`);
+/** Request ids that bind, as ids of their entries. */
+export interface BoundIds {
+  /** From `fromId` on, before `beforeId`. */
+  readonly ranges: readonly { readonly cell: number; readonly fromId: bigint; readonly beforeId: bigint }[];
+  /** No entry before it has one that binds or is in a run. */
+  readonly oldestId: bigint;
+  /** No entry before it is kept: what runs have of earlier ones can't be compared. */
+  readonly keptFromId: bigint;
+}

@@ -9,8 +9,9 @@ import { filterBytes } from '../../domain/requestFilter.js';
 import { keyWord, requestKey } from '../../domain/requestKey.js';
 import { PAIR_WORDS, RequestPairs } from '../../domain/requestPairs.js';
 import { PAIRS_A_BLOCK, type RequestBlock, RunWriter } from '../../domain/requestRun.js';
-import { arrayOf, raw, type Sql, safe, type Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
 import { CopyRows, readRows } from '../../postgres/copy.js';
+import { arrayOf, raw, safe } from '../../postgres/statements.js';
 import { FencedError } from '../cells/cells.store.js';
 import { columnsSql, fieldsOf } from '../ledger/ledgerRow.store.js';
 

@@ -14,7 +14,7 @@ import { entryTimeMs } from '../../domain/entryId.js';
 import type { OnFailpoint } from '../../platform/failpoints.js';
 import { DutyCycle } from '../../platform/runtime/dutyCycle.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import { type CellLease, FencedError } from '../cells/cells.store.js';
 import type { EventEmitter } from '../processEvents.js';
 import type { RedisNodes } from '../redis/nodes.js';

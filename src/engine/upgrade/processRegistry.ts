@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { assertReads, FORMATS, FormatError } from '../../domain/formats.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import type { EventEmitter } from '../processEvents.js';
 import {
   finishUpgrade,

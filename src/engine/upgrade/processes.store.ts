@@ -1,7 +1,7 @@
 /** The processes that run, and the format that they write: what an upgrade beside live traffic goes by. */
 import type { Formats } from '../../domain/formats.js';
 import { audit } from '../../postgres/auditLog.js';
-import type { Sql, Transaction } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
 
 /** What a process says of itself. */
 export interface ProcessFacts {

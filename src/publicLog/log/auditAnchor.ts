@@ -3,7 +3,7 @@ import { dayOf, startOf } from '../../domain/settlement.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import { nextMoment } from '../../platform/runtime/cron.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import { noteAuditHead } from './publicLog.store.js';
 
 const TURN_MS = 600_000;

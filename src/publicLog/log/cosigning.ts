@@ -11,7 +11,7 @@ import { hashInTile, tilesRead, tileWith } from '../../domain/publicLog/tiles.js
 import { consistencyPath } from '../../domain/publicLog/tree.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import { witnessNote } from './forkEvidence.js';
 import { logState } from './publicLog.store.js';
 import { readTiles } from './publicLogReads.store.js';

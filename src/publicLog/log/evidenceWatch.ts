@@ -13,7 +13,7 @@ import { LOG_COMMANDS } from '../../engine/recovery/positions.store.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
 import { readIfThere } from '../../platform/files.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import { haltOnEvidence, hashOfOrigin, witnessNote } from './forkEvidence.js';
 import { logState } from './publicLog.store.js';
 

@@ -4,7 +4,7 @@ import { parseCheckpoint } from '../../domain/publicLog/checkpoints.js';
 import { NoteError, parseNote, parseVkey, signersOf, type Verifier } from '../../domain/publicLog/notes.js';
 import { hashInTile, tilesRead, tileWith } from '../../domain/publicLog/tiles.js';
 import { rootOf } from '../../domain/publicLog/tree.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import { type Evidence, haltLog } from './logHalts.store.js';
 import { type LogState, logState } from './publicLog.store.js';
 import { readTiles } from './publicLogReads.store.js';

@@ -6,7 +6,8 @@ import { randomBytes } from 'node:crypto';
 import { entryCommitment, labelOf, privateRecord, publicRecord } from '../../domain/publicLog/entries.js';
 import { BUNDLES, grow, type StoredTile } from '../../domain/publicLog/growth.js';
 import { type Opening, openedText } from '../../domain/publicLog/openings.js';
-import { arrayOf, raw, type Sql, textArrayOf } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
+import { arrayOf, raw, textArrayOf } from '../../postgres/statements.js';
 import {
   HaltedError,
   LOG_COLUMNS,

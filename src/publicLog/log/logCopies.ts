@@ -25,7 +25,7 @@ import {
   writeDurably,
 } from '../../platform/files.js';
 import { IDLE, PeriodicService, WOKEN_MS } from '../../platform/runtime/periodicService.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import { checkpointOf } from './evidenceWatch.js';
 import { hashOfOrigin } from './forkEvidence.js';
 import { checkpointAfter, logOrigins, logState } from './publicLog.store.js';

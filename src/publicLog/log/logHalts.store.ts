@@ -1,6 +1,6 @@
 /** Why the public log is not appended to any more: kept with the log, so that every worker and every later start knows of it. */
 import { audit } from '../../postgres/auditLog.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import type { LogState } from './publicLog.store.js';
 
 /** A note with the log's signature of a tree that is not the log's. */

@@ -8,7 +8,8 @@ import { grow } from '../../domain/publicLog/growth.js';
 import { parseVkey } from '../../domain/publicLog/notes.js';
 import { ENTRY_KINDS } from '../../domain/publicLog/openings.js';
 import { audit } from '../../postgres/auditLog.js';
-import { arrayOf, type Sql, safe, type Transaction, textArrayOf } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
+import { arrayOf, safe, textArrayOf } from '../../postgres/statements.js';
 import { type LogState, lockedLog, tilesAt, writeTiles } from './publicLog.store.js';
 
 const PRIVATE = 1;

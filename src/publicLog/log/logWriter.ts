@@ -13,7 +13,7 @@ import type { EventEmitter } from '../../engine/processEvents.js';
 import type { OnFailpoint } from '../../platform/failpoints.js';
 import { IDLE, PeriodicService, WOKEN_MS } from '../../platform/runtime/periodicService.js';
 import { type Health, unhealthy } from '../../platform/runtime/service.js';
-import type { Sql } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
 import { APPENDED_AT_ONCE, appendWaiting } from './logAppend.store.js';
 import { type LogState, logProgress, pruneCheckpoints, storeCheckpoint } from './publicLog.store.js';
 
@@ -45,6 +45,7 @@ interface Waiter {
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
+
 /** Its entries are appended: it waits until a tree of this size is published. */
 interface Held extends Waiter {
   readonly size: number;

@@ -3,7 +3,6 @@
  * away holds: each path is held against the root that the entry or the checkpoint names.
  */
 import type { Static } from '#typebox';
-import type { ProvenOutcome } from '../../api/proofs/contract.js';
 import { type BlackjackRules, rulesHash } from '../../domain/games/blackjackRules.js';
 import { SHOE_SEED_BYTES, shoeCommitment } from '../../domain/games/shoe.js';
 import { unpackOutcomes } from '../../domain/outcome.js';
@@ -16,6 +15,7 @@ import {
 } from '../../domain/publicLog/blockTree.js';
 import { tlogProofText } from '../../domain/publicLog/checkpoints.js';
 import { entryCommitment, labelOf, privateRecord } from '../../domain/publicLog/entries.js';
+import type { ProvenOutcome } from '../../domain/publicLog/leaves.js';
 import { leafKeyOf, leafNonces, outcomeLeafData, shoeLeafData } from '../../domain/publicLog/leaves.js';
 import { openedText } from '../../domain/publicLog/openings.js';
 import { HASH_BYTES, leafHash, rootByInclusion } from '../../domain/publicLog/tree.js';

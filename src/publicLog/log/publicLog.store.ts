@@ -5,7 +5,8 @@ import { noteText, parseNote } from '../../domain/publicLog/notes.js';
 import { entryTypeOf, type Opening } from '../../domain/publicLog/openings.js';
 import { type SecretBox, UnknownKeyError } from '../../domain/secretBox.js';
 import { openNullable } from '../../engine/blocks/blockSeals.store.js';
-import { arrayOf, raw, type Sql, safe, type Transaction, textArrayOf } from '../../postgres/client.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
+import { arrayOf, raw, safe, textArrayOf } from '../../postgres/statements.js';
 
 /** Records that a copy of the log grows by at once. */
 const COPIED_AT_ONCE = 65_536;
@@ -37,6 +38,7 @@ export interface LogRow {
   halt_note: string | null;
   is_held: boolean;
 }
+
 export const LOG_COLUMNS = 'log_id, origin, vkeys, signer, size, root, halt, halt_note, is_held';
 export const stateOf = (row: LogRow): LogState => ({
   logId: row.log_id,

@@ -2,7 +2,8 @@
 import { GROUP_LEAVES, type KeptParts, keptFor } from '../../domain/publicLog/blockTree.js';
 import type { Opening } from '../../domain/publicLog/openings.js';
 import { openColumn } from '../../engine/blocks/blockSeals.store.js';
-import { arrayOf, raw, type Sql, safe } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
+import { arrayOf, raw, safe } from '../../postgres/statements.js';
 import { type OpeningRow, openingOf } from './publicLog.store.js';
 
 export interface Published {
@@ -56,6 +57,7 @@ type EntryRow = OpeningRow & {
   logged_at: Date;
   salt: Buffer;
 };
+
 /** Of an entry `e`, its game `g` and, where it is one, its block `b`. */
 const ENTRY_COLUMNS = `e.game_id, e.number, e.kind, e.from_index, e.to_index, e.at, e.is_late, e.reason, e.log_id, e.log_index, e.logged_at,
   e.salt, g.label_key, g.math_hash, CASE WHEN e.kind < 3 THEN b.seed END AS seed, b.nonce,

@@ -1,7 +1,8 @@
 /** What the workers share of the witnesses of the public log: whose turn it is to ask them, and what they answered. */
 import { vkeyOf } from '../../domain/publicLog/notes.js';
 import { Policy } from '../../domain/publicLog/policy.js';
-import { type Sql, safe, textArrayOf } from '../../postgres/client.js';
+import type { Sql } from '../../postgres/connection.js';
+import { safe, textArrayOf } from '../../postgres/statements.js';
 
 /** What is known of a witness. */
 export interface WitnessState {

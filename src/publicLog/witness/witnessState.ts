@@ -5,7 +5,6 @@
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { lockDataDir } from '../../app/embedded/index.js';
 import { type Checkpoint, parseCheckpoint } from '../../domain/publicLog/checkpoints.js';
 import {
   cosignatureLine,
@@ -16,6 +15,7 @@ import {
   type Signer,
   type Verifier,
 } from '../../domain/publicLog/notes.js';
+import { lockDataDir } from '../../platform/dataDirLock.js';
 import { readIfThere, writeDurably } from '../../platform/files.js';
 
 /** Files of evidence of one log: a pair proves it. */

@@ -1,7 +1,8 @@
 /** Reports over intervals, liability, significant events (docs/reports.md), against the ledger itself. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { completeTo } from '../../../src/domain/reports.js';
-import { connectPostgres, type Sql } from '../../../src/postgres/client.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
+import type { Sql } from '../../../src/postgres/connection.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { type Client, OPERATOR_KEY } from '../../support/client.js';
 import { startService } from '../../support/service.js';

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { findWork } from '../../../src/app/roles/work.store.js';
 import { WorkWatch } from '../../../src/app/roles/workWatch.js';
 import { newEvents } from '../../../src/engine/processEvents.js';
-import { connectPostgres } from '../../../src/postgres/client.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { Cleanup } from '../../support/cleanup.js';
 import { startService } from '../../support/service.js';

@@ -19,7 +19,8 @@ import { ARCHIVE_FILES, fileName, MANIFEST, manifestText, sha256 } from '../../.
 import { SpinIds } from '../../../src/domain/spinId.js';
 import { installation } from '../../../src/engine/recovery/installation.store.js';
 import { writeRun } from '../../../src/engine/requestIds/requestRuns.store.js';
-import { connectPostgres, type Sql } from '../../../src/postgres/client.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
+import type { Sql } from '../../../src/postgres/connection.js';
 import { freshStores } from '../../setup/freshStores.js';
 import type { Client } from '../../support/client.js';
 import { docCode } from '../../support/docBlocks.js';

@@ -17,7 +17,7 @@ import {
   writeBooked,
 } from '../../../src/engine/redis/records.js';
 import { readSegments, writeSegments } from '../../../src/engine/redis/segmentRecords.js';
-import { connectPostgres } from '../../../src/postgres/client.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';
 import type { Client } from '../../support/client.js';
 import { load, portOf, spinRequest } from '../../support/load.js';

@@ -2,7 +2,8 @@
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { auditChain } from '../../../src/postgres/auditLog.js';
-import { connectPostgres, type Sql } from '../../../src/postgres/client.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
+import type { Sql } from '../../../src/postgres/connection.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { startService } from '../../support/service.js';
 import type { TestStores } from '../../support/stores.js';

@@ -3,7 +3,8 @@ import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { verifySettlements } from '../../../src/books/settlement/verify.js';
-import { connectPostgres, type Sql } from '../../../src/postgres/client.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
+import type { Sql } from '../../../src/postgres/connection.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { startService } from '../../support/service.js';
 import {

@@ -8,7 +8,7 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { type Verification, verifySettlements } from '../../../src/books/settlement/verify.js';
 import type { Report } from '../../../src/domain/settlement.js';
-import { connectPostgres } from '../../../src/postgres/client.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { ROOT } from '../../support/root.js';
 import { startService } from '../../support/service.js';

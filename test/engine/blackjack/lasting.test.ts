@@ -7,7 +7,7 @@ import { verifyRound } from '../../../src/cli/verifyRound.js';
 import { DEFAULT_RULES } from '../../../src/domain/games/blackjackRules.js';
 import { cardText } from '../../../src/domain/games/cards.js';
 import { shuffleShoe } from '../../../src/domain/games/shoe.js';
-import { connectPostgres } from '../../../src/postgres/client.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';
 import type { Answer, TestPartner } from '../../support/client.js';
 import { startReceiver } from '../../support/receiver.js';

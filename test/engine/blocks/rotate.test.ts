@@ -7,7 +7,7 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ENTRY_KINDS } from '../../../src/domain/publicLog/openings.js';
 import { Rotations } from '../../../src/engine/blocks/rotations.store.js';
-import { connectPostgres } from '../../../src/postgres/client.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { rawRedis } from '../../support/redis.js';
 import { ROOT } from '../../support/root.js';

@@ -4,7 +4,7 @@ import { Catalog } from '../../../src/engine/catalog/catalog.js';
 import { newEvents } from '../../../src/engine/processEvents.js';
 import { gamesKey } from '../../../src/engine/redis/keys.js';
 import { readGame } from '../../../src/engine/redis/records.js';
-import { connectPostgres } from '../../../src/postgres/client.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';
 import type { Client, TestPartner } from '../../support/client.js';
 import { type Cable, proxy } from '../../support/proxy.js';

@@ -1,11 +1,11 @@
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { openStore } from '../../../src/api/server/store.js';
+import { openStore } from '../../../src/api/api.store.js';
 import { audit } from '../../../src/books/audit/audit.js';
 import { REQUEST_KEY_BYTES, writeRequestKey } from '../../../src/domain/requestKey.js';
 import { RequestIds } from '../../../src/engine/requestIds/requestIds.js';
-import { connectPostgres } from '../../../src/postgres/client.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';
 import type { Client, TestPartner } from '../../support/client.js';
 import { each, load, portOf, spinRequest } from '../../support/load.js';

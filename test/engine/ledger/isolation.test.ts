@@ -1,10 +1,10 @@
 /** What one partner asks of the ledger holds up nobody else: neither the flushes nor the spins and look-ups of another. */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { openStore } from '../../../src/api/server/store.js';
+import { openStore } from '../../../src/api/api.store.js';
 import { firstIdAt } from '../../../src/domain/entryId.js';
 import { Confirmations } from '../../../src/engine/cells/confirmations.js';
-import { connectPostgres } from '../../../src/postgres/client.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';
 import type { TestPartner } from '../../support/client.js';
 import { proxy } from '../../support/proxy.js';

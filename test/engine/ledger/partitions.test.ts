@@ -5,7 +5,8 @@ import { entriesDown, SpinHistory, type SpinsFound } from '../../../src/api/spin
 import { firstIdAt } from '../../../src/domain/entryId.js';
 import { ensurePartition } from '../../../src/engine/ledger/ledger.store.js';
 import { Ledger } from '../../../src/engine/ledger/ledgerEntries.store.js';
-import { connectPostgres, type Sql } from '../../../src/postgres/client.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
+import type { Sql } from '../../../src/postgres/connection.js';
 import { freshStores } from '../../setup/freshStores.js';
 import type { TestPartner } from '../../support/client.js';
 import { IS_WHOLE } from '../../support/root.js';

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { firstIdAt } from '../../../src/domain/entryId.js';
 import { ensurePartition } from '../../../src/engine/ledger/ledger.store.js';
 import { PartitionMaker } from '../../../src/engine/ledger/partitions.js';
-import { connectPostgres } from '../../../src/postgres/client.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { Cleanup } from '../../support/cleanup.js';
 import { startLogged } from '../../support/service.js';

@@ -1,7 +1,7 @@
 /** Postgres keeps what is acknowledged, whatever its settings: sessions bring their own, and others are refused. */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { connectPostgres } from '../../../src/postgres/client.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
 import { booksHold } from '../../support/books.js';
 import { Cleanup } from '../../support/cleanup.js';
 import { auditFindings } from '../../support/communal.js';

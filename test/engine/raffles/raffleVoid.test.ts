@@ -7,7 +7,7 @@ import { tellGameStatuses } from '../../../src/engine/catalog/dealing.store.js';
 import { cellKey, gamesKey, outboxKey } from '../../../src/engine/redis/keys.js';
 import { readGame } from '../../../src/engine/redis/records.js';
 import { FAILPOINTS, type Failpoint } from '../../../src/platform/failpoints.js';
-import { connectPostgres } from '../../../src/postgres/client.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
 import { examineBlock } from '../../../verifier/verify.mjs';
 import { freshStores } from '../../setup/freshStores.js';
 import { booksHold } from '../../support/books.js';

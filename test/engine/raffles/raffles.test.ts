@@ -2,14 +2,14 @@
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { openStore } from '../../../src/api/api.store.js';
 import { raffleRoutes } from '../../../src/api/raffles/routes.js';
 import type { RouteRequest } from '../../../src/api/server/route.js';
 import type { Services } from '../../../src/api/server/services.js';
-import { openStore } from '../../../src/api/server/store.js';
 import { audit } from '../../../src/books/audit/audit.js';
 import { poolFaults, type RevealedPool } from '../../../src/domain/games/rafflePool.js';
 import { cellKey } from '../../../src/engine/redis/keys.js';
-import { connectPostgres } from '../../../src/postgres/client.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { booksHold } from '../../support/books.js';
 import type { Answer, TestPartner } from '../../support/client.js';

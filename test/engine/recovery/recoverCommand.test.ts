@@ -7,7 +7,7 @@ import postgres from 'postgres';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { recover as recoverStores } from '../../../src/cli/recover.js';
 import { cellKey } from '../../../src/engine/redis/keys.js';
-import { connectPostgres } from '../../../src/postgres/client.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { openNodes } from '../../support/redis.js';
 import { ROOT } from '../../support/root.js';

@@ -6,7 +6,7 @@ import postgres from 'postgres';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { checkpointPlayers } from '../../../src/engine/recovery/recoveries.store.js';
 import { cellKey, gamesKey } from '../../../src/engine/redis/keys.js';
-import { connectPostgres } from '../../../src/postgres/client.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { booksHold } from '../../support/books.js';
 import type { Answer, TestPartner } from '../../support/client.js';

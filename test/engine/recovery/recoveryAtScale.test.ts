@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { firstIdAt } from '../../../src/domain/entryId.js';
 import { ensurePartition } from '../../../src/engine/ledger/ledger.store.js';
 import { slotOfCell } from '../../../src/engine/redis/slots.js';
-import { connectPostgres } from '../../../src/postgres/client.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
 import { appendWaiting } from '../../../src/publicLog/log/logAppend.store.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { booksHold } from '../../support/books.js';

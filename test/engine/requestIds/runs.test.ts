@@ -14,7 +14,8 @@ import {
   runsReachOf,
   writeRun,
 } from '../../../src/engine/requestIds/requestRuns.store.js';
-import { connectPostgres, type Sql } from '../../../src/postgres/client.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
+import type { Sql } from '../../../src/postgres/connection.js';
 import { freshStores } from '../../setup/freshStores.js';
 import type { TestStores } from '../../support/stores.js';
 

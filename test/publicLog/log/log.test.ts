@@ -8,7 +8,7 @@ import { LabelScan } from '../../../src/domain/publicLog/entries.js';
 import { parseNote } from '../../../src/domain/publicLog/notes.js';
 import { recordsOf, tilePath } from '../../../src/domain/publicLog/tiles.js';
 import { leafHash, MemoryTree } from '../../../src/domain/publicLog/tree.js';
-import { connectPostgres } from '../../../src/postgres/client.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
 import { noteAuditHead } from '../../../src/publicLog/log/publicLog.store.js';
 import { examine, verify } from '../../../verifier/verify.mjs';
 import { freshStores } from '../../setup/freshStores.js';

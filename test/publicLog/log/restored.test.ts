@@ -10,7 +10,7 @@ import { Policy } from '../../../src/domain/publicLog/policy.js';
 import { newTiles, recordsOf, tilePath } from '../../../src/domain/publicLog/tiles.js';
 import { leafHash, MemoryTree } from '../../../src/domain/publicLog/tree.js';
 import { giveCopyUp } from '../../../src/engine/recovery/outsideCopies.store.js';
-import { connectPostgres } from '../../../src/postgres/client.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
 import { hashOfOrigin } from '../../../src/publicLog/log/forkEvidence.js';
 import { serveWitness } from '../../../src/publicLog/witness/serving.js';
 import { WitnessState } from '../../../src/publicLog/witness/witnessState.js';

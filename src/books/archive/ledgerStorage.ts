@@ -1,10 +1,10 @@
 /** Looks now and then at what the ledger takes: days by state, bytes, the newest archive, and how much room Postgres has left. */
 import { statfs } from 'node:fs/promises';
-import { databaseBytes, LedgerDays } from '../../books/archive/ledgerDays.store.js';
 import { DAY_MS, dayOf, startOf } from '../../domain/settlement.js';
+import type { EventEmitter } from '../../engine/processEvents.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
-import type { Sql } from '../../postgres/client.js';
-import type { EventEmitter } from '../processEvents.js';
+import type { Sql } from '../../postgres/connection.js';
+import { databaseBytes, LedgerDays } from './ledgerDays.store.js';
 
 const TURN_MS = 300_000;
 

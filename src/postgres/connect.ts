@@ -7,51 +7,17 @@
 import type { Duplex } from 'node:stream';
 import { type ClientBase, DatabaseError, Pool, type PoolClient, type QueryConfig, types } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
+import type { Run, Sql, Transaction } from './connection.js';
 import { connectionOptionsOf } from './connectionOptions.js';
 import { CopyIn } from './copy.js';
 import { type PostgresDurability, VolatilePostgresError } from './durability.js';
+import { isConflict, isPostgresAway } from './failures.js';
 import { type FoundSettings, POOLED_SQL, SESSION_SQL, TRANSACTION_SQL } from './sessionSettings.js';
-
-/** Runs one statement and gives its rows. 8-byte integers and whole `numeric`s (sums) are read as BigInt; {@link safe} makes numbers of them. */
-type Run = <Rows extends readonly object[]>(
-  text: TemplateStringsArray,
-  ...values: unknown[]
-) => Promise<Rows>;
-
-export interface Transaction extends Run {
-  /** Runs COPY … FROM STDIN with these bytes. */
-  copy(statement: string, bytes: Buffer): Promise<void>;
-  /** From here on the statements of the transaction may take as long as they take. */
-  patiently(): Promise<void>;
-  /** Runs COPY … TO STDOUT and gives its bytes piece by piece, as fast as they are taken. It may take no longer than any other statement. */
-  read(statement: string): AsyncIterable<Buffer>;
-}
-
-export interface Sql extends Run {
-  /** The same of a statement that is run often and costs more to plan than to run: each connection parses it once, where that can be. */
-  readonly prepared: Run;
-  /** Runs the writes in one transaction, on a connection of its own; whatever they throw undoes it. */
-  begin<T>(run: (tx: Transaction) => Promise<T>, mode?: string): Promise<T>;
-  /** Connections in the pool, and how many of them do nothing. */
-  readonly pool: { readonly total: number; readonly idle: number; readonly waiting: number };
-  end(): Promise<void>;
-}
-
-/** The connections to Postgres: requests that take all of theirs hold up no flush, no lease and no rebuild. */
-export interface PostgresPools {
-  /** What partners and operators ask. */
-  readonly requests: Sql;
-  /** Leases, rebuilds, and what this process reads for itself. */
-  readonly background: Sql;
-  /** Flushes: pipelined. */
-  readonly ledger: Sql;
-}
+import { Raw } from './statements.js';
 
 /** The oldest server that the schema is tested for. */
 export const POSTGRES_MAJOR_MIN = 15;
 
-/** SQLSTATE of a unique constraint that refused a row. */
-const UNIQUE_VIOLATION = '23505';
 const CONNECT_WITHIN_MS = 3000;
 /** A statement that is not answered by then fails, and its connection is given up. */
 const ANSWER_WITHIN_MS = 8000;
@@ -61,13 +27,6 @@ const IDLE_IN_TRANSACTION_MS = 2500;
 const CONFLICT_TRIES = 3;
 /** The longest that a timer can be set to. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
-
-class Raw {
-  constructor(readonly text: string) {}
-}
-
-/** A part of a statement that is text, such as a list of columns. Never for what a caller sent. */
-export const raw = (text: string): unknown => new Raw(text);
 
 export interface PoolOptions {
   readonly max: number;
@@ -166,27 +125,6 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
   });
 }
 
-/**
- * The same connections for what must not wait behind others: no statement waits for a lock beyond a moment.
- * @param leftMs how long it may, asked where a transaction begins; one that waits for several locks calls {@link boundLocks} again
- */
-export function lockingWithin(sql: Sql, leftMs: () => number): Sql {
-  const begin: Sql['begin'] = (run, mode) =>
-    sql.begin(async (tx) => {
-      await boundLocks(tx, leftMs());
-      return run(tx);
-    }, mode);
-  const alone: Run = (text, ...values) => begin((tx) => tx(text, ...values));
-  return Object.assign(alone, { prepared: alone, begin, pool: sql.pool, end: () => sql.end() });
-}
-
-/** From here on each statement of the transaction waits no longer for a lock. @throws where no time is left */
-export async function boundLocks(tx: Transaction, leftMs: number): Promise<void> {
-  // 0 would be no bound.
-  if (leftMs < 1) throw new Error('No time is left to wait for locks');
-  await tx`SELECT set_config('lock_timeout', ${String(Math.floor(leftMs))}, true)`;
-}
-
 /** The names of prepared statements, by their texts: as many as there are such statements in the program. */
 const STATEMENT_NAMES = new Map<string, string>();
 
@@ -219,21 +157,6 @@ function runOn(
     } as QueryConfig);
     return result.rows as never;
   };
-}
-
-/**
- * Waits for statements that were sent together.
- * @throws the error of the first of them that failed; those after it failed for that alone
- */
-export async function together<const Running extends readonly Promise<unknown>[]>(
-  running: Running,
-): Promise<{ -readonly [At in keyof Running]: Awaited<Running[At]> }> {
-  const settled = await Promise.allSettled(running);
-  const values = settled.map((each) => {
-    if (each.status === 'rejected') throw each.reason;
-    return each.value;
-  });
-  return values as { -readonly [At in keyof Running]: Awaited<Running[At]> };
 }
 
 async function transaction<T>(
@@ -319,61 +242,4 @@ export async function readServer(sql: Sql): Promise<{ major: number; hasTimeouts
     major: Math.floor(Number(row!.version) / 10_000),
     hasTimeouts: row!.statement !== '0' && row!.idle !== '0',
   };
-}
-
-/** Numbers, or texts without special characters, as an array literal; to be cast where it is used. */
-export const arrayOf = (values: readonly (number | bigint | string)[]): string => `{${values.join(',')}}`;
-
-/** The same of texts that may have any character. */
-export const textArrayOf = (values: readonly string[]): string =>
-  `{${values.map((value) => `"${value.replace(/[\\"]/g, '\\$&')}"`).join(',')}}`;
-
-/** SQLSTATE serialization_failure and deadlock_detected: the transaction was undone for another one, and may run again. */
-const isConflict = (error: unknown): boolean =>
-  error instanceof DatabaseError && (error.code === '40001' || error.code === '40P01');
-
-export function isUniqueViolation(error: unknown): boolean {
-  return error instanceof DatabaseError && error.code === UNIQUE_VIOLATION;
-}
-
-/** Of the driver and of sockets: what says that the server does not answer. */
-const AWAY =
-  /Connection terminated|not queryable|timeout exceeded|Query read timeout|ECONN|ETIMEDOUT|EPIPE|EHOSTUNREACH|ENOTFOUND/;
-/**
- * SQLSTATE: connection exceptions, a session that ended because this process was slower than IDLE_IN_TRANSACTION_MS, a
- * transaction that others made impossible (a deadlock), insufficient resources, a server that stops or starts, a statement
- * that took too long.
- */
-const AWAY_STATE = /^(08|25P03|40|53|57)/;
-
-/** Postgres does not answer now, whatever is asked. */
-export function isPostgresAway(error: unknown): boolean {
-  if (error instanceof VolatilePostgresError) return true;
-  if (error instanceof DatabaseError) return AWAY_STATE.test(error.code ?? '');
-  const { code, message } = error as { code?: unknown; message?: unknown };
-  return AWAY.test(`${code} ${message}`);
-}
-
-/** SQLSTATE classes 22 (data exception) and 23 (integrity constraint violation). */
-const DATA_FAULT = /^2[23]/;
-
-/**
- * A statement failed for what it was given, and would fail again: the store is there. PostgreSQL documentation, appendix A.
- * A RangeError is the same of this program: a value that is not what it can be.
- */
-export const isDataFault = (error: unknown): boolean =>
-  error instanceof RangeError || (error instanceof DatabaseError && DATA_FAULT.test(error.code ?? ''));
-
-/** A database integer as a JS number. @throws RangeError where a double can't hold it exactly. */
-export function safe(value: bigint): number {
-  const number = Number(value);
-  if (!Number.isSafeInteger(number)) throw new RangeError(`${value} is not a safe integer`);
-  return number;
-}
-
-/** Milliseconds since the epoch. */
-export async function databaseTimeMs(sql: Sql): Promise<number> {
-  const [row] = await sql<{ ms: number }[]>`
-    SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS ms`;
-  return row!.ms;
 }

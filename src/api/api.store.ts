@@ -1,0 +1,39 @@
+/**
+ * The aggregates of the database that handlers read and write. They are opened once for requests and once for what the process does by
+ * itself (src/main.ts), and each part gets the one that its work is to run on.
+ */
+import { openBooksStore } from '../books/books.store.js';
+import { openEngineStore } from '../engine/engine.store.js';
+import { AuditLog } from '../postgres/auditLog.js';
+import type { Sql } from '../postgres/connection.js';
+import { Events } from '../postgres/partnerEvents.js';
+import { PublicLogReads } from '../publicLog/log/publicLogReads.store.js';
+import { Deliveries } from '../webhooks/deliveries.store.js';
+import { Webhooks } from '../webhooks/webhooks.store.js';
+import { ParSheets } from './games/parSheets.store.js';
+import { OperatorReads } from './overview/overview.store.js';
+import { ApiKeys } from './partners/apiKeys.store.js';
+import { Recall } from './players/recall.store.js';
+import { ProgramChecks } from './programChecks/programChecks.store.js';
+import { OperatorFinds } from './search/search.store.js';
+import { SpinHistory } from './spins/spinHistory.store.js';
+
+export type Store = ReturnType<typeof openStore>;
+
+/** Every method rejects where the database does not answer within its deadline (src/postgres/connect.ts). */
+export const openStore = (sql: Sql) => ({
+  ...openEngineStore(sql),
+  ...openBooksStore(sql),
+  apiKeys: new ApiKeys(sql),
+  auditLog: new AuditLog(sql),
+  deliveries: new Deliveries(sql),
+  events: new Events(sql),
+  finds: new OperatorFinds(sql),
+  overview: new OperatorReads(sql),
+  parSheets: new ParSheets(sql),
+  history: new SpinHistory(sql),
+  programChecks: new ProgramChecks(sql),
+  publicLog: new PublicLogReads(sql),
+  recall: new Recall(sql),
+  webhooks: new Webhooks(sql),
+});

@@ -1,0 +1,16 @@
+/** The books in Postgres, each aggregate an object over one pool. */
+import type { Sql } from '../postgres/connection.js';
+import { LedgerDays } from './archive/ledgerDays.store.js';
+import { Reports } from './reports/reports.store.js';
+import { Rtp } from './returns/rtp.store.js';
+import { Settlements } from './settlement/settlements.store.js';
+
+export type BooksStore = ReturnType<typeof openBooksStore>;
+
+/** Every method rejects where the database does not answer within its deadline (src/postgres/connect.ts). */
+export const openBooksStore = (sql: Sql) => ({
+  ledgerDays: new LedgerDays(sql),
+  reports: new Reports(sql),
+  rtp: new Rtp(sql),
+  settlements: new Settlements(sql),
+});

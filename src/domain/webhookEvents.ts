@@ -1,0 +1,73 @@
+/** The events that webhooks and the feed of events have, as schemas (docs/contract.md §13). */
+import { Type } from '#typebox';
+import { choice, nullable, SandboxMark, timestamp, usd } from './schema.js';
+/** What a webhook can subscribe to. */
+export const EVENT_TYPES = [
+  'spin.large_win',
+  'settlement.report_ready',
+  'block.low_reserve',
+  'api_key.expiring',
+] as const;
+export const eventOf = <Data extends Type.TProperties>(event: string, data: Data) =>
+  Type.Object({
+    id: Type.String({ description: 'The same in every attempt, and for every webhook' }),
+    event: Type.Literal(event),
+    createdAt: timestamp(),
+    partnerId: Type.Integer(),
+    data: Type.Object(data),
+    test: Type.Optional(Type.Boolean({ description: 'True where `POST /webhooks/{id}/test` made it' })),
+  });
+/** What is sent to webhooks, by event type. */
+export const EVENTS = {
+  'spin.large_win': eventOf('spin.large_win', {
+    spinId: Type.String({ description: 'Of a spin; of a blackjack round, its roundId' }),
+    roundId: Type.Optional(Type.String({ description: 'Of a blackjack round' })),
+    gameId: Type.Integer(),
+    playerId: Type.String(),
+    payoutUsd: usd("Above the partner's threshold"),
+    prizeTier: Type.Integer({ minimum: 0, maximum: 6, description: '0 of a blackjack round' }),
+    requestId: Type.Optional(Type.String()),
+    sandbox: SandboxMark,
+  }),
+  'settlement.report_ready': eventOf('settlement.report_ready', {
+    reportDate: Type.String({ description: 'YYYY-MM-DD' }),
+    revision: Type.Integer(),
+    integrityHash: Type.String(),
+    totalSpins: Type.Integer(),
+    ggrUsd: usd('Wagered less paid out'),
+  }),
+  'block.low_reserve': eventOf('block.low_reserve', {
+    gameId: Type.Integer(),
+    readyBlocks: Type.Integer({ minimum: 0 }),
+    minReadyBlocks: Type.Integer({ minimum: 1 }),
+  }),
+  'api_key.expiring': eventOf('api_key.expiring', {
+    keyId: Type.Integer(),
+    name: nullable(Type.String()),
+    expiresAt: timestamp(),
+    daysLeft: Type.Integer({ description: '30, 7 or 1' }),
+  }),
+  'api.version.deprecated': eventOf('api.version.deprecated', {
+    version: Type.String(),
+    deprecatedAt: timestamp(),
+    sunsetAt: timestamp(),
+    successor: nullable(Type.String()),
+    migrationUrl: nullable(Type.String()),
+  }),
+} satisfies Record<(typeof EVENT_TYPES)[number] | 'api.version.deprecated', Type.TSchema>;
+export const StatusOfGame = choice(
+  ['ACTIVE', 'SUSPENDED', 'CLOSED', 'DEALING_OFF'],
+  '`DEALING_OFF`: a switch of the operator is off',
+);
+
+export const GameStatusReason = choice(
+  ['OPERATOR', 'RESTORED', 'VOIDED', 'SOLD_OUT', 'SWITCH', 'PARTNER_SWITCH'],
+  'Why it stops or goes on; more may come',
+);
+
+/** Of the feed only: no webhook gets it. */
+export const GameStatusChanged = eventOf('game.status_changed', {
+  gameId: Type.Integer(),
+  status: StatusOfGame,
+  reason: GameStatusReason,
+});

@@ -1,0 +1,44 @@
+/** What the engine keeps in Postgres, each aggregate an object over one pool. What needs a lease or a transaction takes its connections as an argument, and is not part of this. */
+import type { Sql } from '../postgres/connection.js';
+import { Rounds } from './blackjack/rounds.store.js';
+import { Rotations } from './blocks/rotations.store.js';
+import { ApiVersions } from './catalog/apiVersions.store.js';
+import { Dealing } from './catalog/dealing.store.js';
+import { Games } from './catalog/games.store.js';
+import { Operators } from './catalog/operators.store.js';
+import { Partners } from './catalog/partners.store.js';
+import { Adjustments } from './cells/adjustments.store.js';
+import { Answered } from './cells/answered.store.js';
+import { Cells } from './cells/cells.store.js';
+import { PlayerStatuses } from './cells/playerStatuses.store.js';
+import { Communal } from './communal/communal.store.js';
+import { Ledger } from './ledger/ledgerEntries.store.js';
+import { SignificantEvents } from './ledger/significantEvents.store.js';
+import { Raffles } from './raffles/raffles.store.js';
+import { PartnerMoves } from './recovery/partnerMoves.store.js';
+import { Recoveries } from './recovery/recoveries.store.js';
+import { RequestRuns } from './requestIds/requestRunReads.store.js';
+
+export type EngineStore = ReturnType<typeof openEngineStore>;
+
+/** Every method rejects where the database does not answer within its deadline (src/postgres/connect.ts). */
+export const openEngineStore = (sql: Sql) => ({
+  adjustments: new Adjustments(sql),
+  answered: new Answered(sql),
+  apiVersions: new ApiVersions(sql),
+  cells: new Cells(sql),
+  communal: new Communal(sql),
+  dealing: new Dealing(sql),
+  games: new Games(sql),
+  ledger: new Ledger(sql),
+  operators: new Operators(sql),
+  partners: new Partners(sql),
+  moves: new PartnerMoves(sql),
+  playerStatuses: new PlayerStatuses(sql),
+  raffles: new Raffles(sql),
+  recoveries: new Recoveries(sql),
+  requestRuns: new RequestRuns(sql),
+  rotations: new Rotations(sql),
+  rounds: new Rounds(sql),
+  significantEvents: new SignificantEvents(sql),
+});
