@@ -1,6 +1,7 @@
 /** `spindle settlement verify`: recomputes the reports from the ledger and prints what differs (src/books/settlement/verify.ts). */
 
 import { type Difference, type Verification, verifySettlements } from '../books/settlement/verify.js';
+import { isPartner } from '../engine/catalog/partners.store.js';
 import { connectPostgres } from '../postgres/connect.js';
 import { NotFoundError, type StoreUrls, whole } from './command.js';
 import { Progress } from './progress.js';
@@ -19,8 +20,7 @@ export async function verifyReports(
   const progress = new Progress(process.stderr);
   try {
     if (partnerId !== undefined) {
-      const found = await sql`SELECT 1 FROM partners WHERE partner_id = ${String(partnerId)}::bigint`;
-      if (found.length === 0) throw new NotFoundError(`There is no partner ${partnerId}`);
+      if (!(await isPartner(sql, partnerId))) throw new NotFoundError(`There is no partner ${partnerId}`);
     }
     const { archive } = options;
     const verification = await verifySettlements(sql, partnerId, {

@@ -5,6 +5,7 @@ import { microsToUsdText } from '../domain/money.js';
 import { SpinIds } from '../domain/spinId.js';
 import { lostSpins } from '../engine/cells/answered.store.js';
 import { cellOfGame, cellOfPartner } from '../engine/cells/cells.store.js';
+import { spinIdKey } from '../engine/recovery/installation.store.js';
 import type { RedisNodes } from '../engine/redis/nodes.js';
 import { openNodes } from '../engine/redis/openNodes.js';
 import { connectPostgres } from '../postgres/connect.js';
@@ -93,10 +94,7 @@ const plain = (line: Line): string =>
 
 /** Acknowledged spins that are neither in Redis nor in the ledger, newest first. */
 async function lost(sql: Sql, limit: number): Promise<Line[]> {
-  const { spin_id_key: key } = (
-    await sql<{ spin_id_key: Buffer }[]>`SELECT spin_id_key FROM installation`
-  )[0]!;
-  const spinIds = new SpinIds(key);
+  const spinIds = new SpinIds(await spinIdKey(sql));
   return (await lostSpins(sql, limit)).map((spin) => ({
     spinId: spinIds.encodeOne(spin.entryId, spin.partnerId),
     partnerId: spin.partnerId,

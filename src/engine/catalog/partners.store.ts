@@ -144,6 +144,12 @@ export interface LedgerReach {
   readonly timeMs: number;
 }
 
+/** Whether there is a partner with this id. */
+export async function isPartner(sql: Sql, partnerId: number): Promise<boolean> {
+  const rows = await sql`SELECT 1 FROM partners WHERE partner_id = ${String(partnerId)}::bigint`;
+  return rows.length > 0;
+}
+
 export class Partners {
   readonly #sql: Sql;
 

@@ -243,6 +243,16 @@ export async function cellLeases(sql: Sql): Promise<CellLease[]> {
   return rows.map(fromRow);
 }
 
+/** The fence under which a cell is written, and the id of its newest committed entry. Undefined where there is no such cell. */
+export async function writtenOf(
+  sql: Sql,
+  cell: number,
+): Promise<{ fence: bigint; cursor: bigint } | undefined> {
+  const [row] = await sql<{ fence: bigint; cursor: bigint }[]>`
+    SELECT fence, cursor_id AS cursor FROM cells WHERE cell = ${cell}`;
+  return row;
+}
+
 /** Id of the newest booked ledger entry of a cell. */
 export async function bookedIdOf(sql: Sql, cell: number): Promise<bigint> {
   const [row] = await sql<{ cursor_id: bigint }[]>`SELECT cursor_id FROM cells WHERE cell = ${cell}`;

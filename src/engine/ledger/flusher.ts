@@ -17,7 +17,7 @@ import type { OnFailpoint } from '../../platform/failpoints.js';
 import { HEALTHY, type Health, type Service, unhealthy } from '../../platform/runtime/service.js';
 import type { Sql } from '../../postgres/connection.js';
 import { isDataFault, isPostgresAway, isUniqueViolation } from '../../postgres/failures.js';
-import { type CellLease, FencedError, haltCell } from '../cells/cells.store.js';
+import { type CellLease, FencedError, haltCell, writtenOf } from '../cells/cells.store.js';
 import { PotError } from '../communal/communalBooking.store.js';
 import type { EventEmitter } from '../processEvents.js';
 import type { RedisNode } from '../redis/node.js';
@@ -358,10 +358,9 @@ export class Flusher implements Service {
 
   async #readAgain(owned: OwnedCell, cause: unknown): Promise<void> {
     const { cell, fence } = owned.lease;
-    const [row] = await this.#sql<{ fence: bigint; cursor_id: bigint }[]>`
-      SELECT fence, cursor_id FROM cells WHERE cell = ${cell}`;
-    if (row !== undefined && row.fence === fence && row.cursor_id > owned.cursor) {
-      owned.cursor = row.cursor_id;
+    const written = await writtenOf(this.#sql, cell);
+    if (written !== undefined && written.fence === fence && written.cursor > owned.cursor) {
+      owned.cursor = written.cursor;
       owned.untrimmed = true;
       this.#options.events.emit('CursorAdvanced', { lease: owned.lease, cursor: owned.cursor });
       this.#options.events.emit('CommitFoundLater', { cell });

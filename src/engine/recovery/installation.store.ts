@@ -53,3 +53,10 @@ export async function installation(sql: Sql | Transaction): Promise<Installation
     format: row.format,
   };
 }
+
+/** 16 bytes: key of the spin ids, whatever the format of the database. @throws Error where the service was never started on it. */
+export async function spinIdKey(sql: Sql): Promise<Buffer> {
+  const [row] = await sql<{ spin_id_key: Buffer }[]>`SELECT spin_id_key FROM installation`;
+  if (row === undefined) throw new Error('The service was never started on this database');
+  return row.spin_id_key;
+}
