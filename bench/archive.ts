@@ -20,7 +20,7 @@ import { audit } from '../src/books/audit/audit.js';
 import { verifySettlements } from '../src/books/settlement/verify.js';
 import { recover } from '../src/cli/recover.js';
 import { connectPostgres } from '../src/postgres/connect.js';
-import { type Sql } from '../src/postgres/connection.js';
+import type { Sql } from '../src/postgres/connection.js';
 import { type Cleanup, runToEnd } from '../test/support/cleanup.js';
 import { docCode } from '../test/support/docBlocks.js';
 import { openNodes, rawRedis } from '../test/support/redis.js';

@@ -3,7 +3,7 @@ import { DatabaseError } from 'pg';
 import { VolatilePostgresError } from './durability.js';
 
 /** SQLSTATE of a unique constraint that refused a row. */
-export const UNIQUE_VIOLATION = '23505';
+const UNIQUE_VIOLATION = '23505';
 /** SQLSTATE serialization_failure and deadlock_detected: the transaction was undone for another one, and may run again. */
 export const isConflict = (error: unknown): boolean =>
   error instanceof DatabaseError && (error.code === '40001' || error.code === '40P01');
@@ -12,14 +12,14 @@ export function isUniqueViolation(error: unknown): boolean {
 }
 
 /** Of the driver and of sockets: what says that the server does not answer. */
-export const AWAY =
+const AWAY =
   /Connection terminated|not queryable|timeout exceeded|Query read timeout|ECONN|ETIMEDOUT|EPIPE|EHOSTUNREACH|ENOTFOUND/;
 /**
  * SQLSTATE: connection exceptions, a session that ended because this process was slower than IDLE_IN_TRANSACTION_MS, a
  * transaction that others made impossible (a deadlock), insufficient resources, a server that stops or starts, a statement
  * that took too long.
  */
-export const AWAY_STATE = /^(08|25P03|40|53|57)/;
+const AWAY_STATE = /^(08|25P03|40|53|57)/;
 /** Postgres does not answer now, whatever is asked. */
 export function isPostgresAway(error: unknown): boolean {
   if (error instanceof VolatilePostgresError) return true;
@@ -29,7 +29,7 @@ export function isPostgresAway(error: unknown): boolean {
 }
 
 /** SQLSTATE classes 22 (data exception) and 23 (integrity constraint violation). */
-export const DATA_FAULT = /^2[23]/;
+const DATA_FAULT = /^2[23]/;
 /**
  * A statement failed for what it was given, and would fail again: the store is there. PostgreSQL documentation, appendix A.
  * A RangeError is the same of this program: a value that is not what it can be.

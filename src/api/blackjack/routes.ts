@@ -42,7 +42,7 @@ const roundIdOf = (services: Services, { entryIds, partnerId }: RoundRecord): st
   services.spinIds.encodeOne(entryIds[0]!, partnerId);
 
 /** What a partner sees of a round that is on record. */
-export async function shownRecord(services: Services, record: RoundRecord) {
+async function shownRecord(services: Services, record: RoundRecord) {
   const table = await tableOf(services, record.gameId);
   const seed = await services.blackjack.shoes.seedOf(record.gameId, record.shoeIndex);
   return {

@@ -71,7 +71,7 @@ function queueOf({ nextIndex, blocks }: BookedGame, record: GameRecord | undefin
 }
 
 /** A game as operators see it. */
-export async function operatorGame(services: Services, row: GameRow) {
+async function operatorGame(services: Services, row: GameRow) {
   const { wagerMicros } = await knownGame(services.catalog, row.gameId);
   const statistics = services.catalog.statistics(row.gameId);
   // The ledger is the older of the two, and read first: the queue is what it was then.

@@ -16,11 +16,11 @@ import type { Services } from '../server/services.js';
 import * as contract from './contract.js';
 import { TestBody, type WebhookBody } from './contract.js';
 
-export const SECRET_BYTES = 32;
+const SECRET_BYTES = 32;
 /** What is no id can't be asked for: not all of it is text to the database. */
-export const DELIVERY_ID = /^dlv_[0-9a-f]{32}$/;
+const DELIVERY_ID = /^dlv_[0-9a-f]{32}$/;
 
-export const webhookRefused = (state: 'missing' | 'foreign'): ApiError =>
+const webhookRefused = (state: 'missing' | 'foreign'): ApiError =>
   new ApiError(state === 'foreign' ? ERRORS.webhookForeign : ERRORS.webhookNotFound);
 
 /** What is wrong with the event types of a registration: all of it, as far as an answer tells it. */
@@ -43,7 +43,7 @@ function eventFaults(events: unknown): Fault[] {
  * @throws ApiError with up to {@link FAULTS_MAX} faults in `details`; its code is that of the first of: a field that is missing
  *   (KS-4102), the URL (KS-4106, KS-4217), the event types (KS-4107).
  */
-export async function checked(
+async function checked(
   body: JsonObject,
   judge: (url: string) => Promise<Judgement>,
   required: readonly string[],
@@ -71,11 +71,7 @@ export async function checked(
 }
 
 /** Of the webhook that a path names. @throws ApiError where the partner has no such webhook */
-export async function webhookIdOf(
-  { store }: Services,
-  { partnerId }: Partner,
-  text: string,
-): Promise<number> {
+async function webhookIdOf({ store }: Services, { partnerId }: Partner, text: string): Promise<number> {
   const id = pathId(text);
   const state = id === undefined ? 'missing' : await store.webhooks.state(partnerId, id);
   if (id === undefined || state !== 'found') throw webhookRefused(state === 'foreign' ? state : 'missing');
