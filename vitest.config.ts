@@ -144,7 +144,7 @@ export default defineConfig({
           ...shared,
           ...onStores,
           name: 'node-http',
-          include: ['test/http/{wire,framing,incomingBodies,strangers,helpfulErrors}.test.ts'],
+          include: ['test/api/{wire,framing,incomingBodies,strangers,helpfulErrors}.test.ts'],
           env: { HTTP_SERVER: 'node' },
         },
       },

@@ -106,7 +106,7 @@ async function handOver(service: Service, sql: Sql, ids: number): Promise<void> 
   }
 }
 
-/** A run of a cell, of entries after the first id up to the second, as postgres/requestRuns.ts has it. */
+/** A run of a cell, of entries after the first id up to the second, as requestRuns.store.ts has it. */
 async function writeRun(
   tx: Transaction,
   cell: number,

@@ -27,9 +27,9 @@ export interface Block {
   readonly outcomes: Uint8Array;
   /** The root of the tree over its leaves. */
   readonly commitment: Uint8Array;
-  /** What is kept of that tree (domain/transparency/blockTree.ts). */
+  /** What is kept of that tree (blockTree.ts). */
   readonly tree: Uint8Array;
-  /** Of the sheet (domain/transparency/mathHash.ts). */
+  /** Of the sheet (mathHash.ts). */
   readonly mathHash: Uint8Array;
   /** How often the block has each combination. */
   readonly counts: number[];

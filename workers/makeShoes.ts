@@ -24,7 +24,7 @@ export interface Shoes {
   readonly outcomes: Uint8Array;
   /** Of all shoes' commitments. */
   readonly commitment: Uint8Array;
-  /** What is kept of the tree over the shoes (domain/transparency/blockTree.ts). */
+  /** What is kept of the tree over the shoes (blockTree.ts). */
   readonly tree: Uint8Array;
   /** Of the rules. */
   readonly mathHash: Uint8Array;

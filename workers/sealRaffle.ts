@@ -24,9 +24,9 @@ export interface Pool {
   /** Packed, 2 bytes a ticket. */
   readonly outcomes: Uint8Array;
   readonly commitment: Uint8Array;
-  /** What is kept of the tree over its tickets (domain/transparency/blockTree.ts). */
+  /** What is kept of the tree over its tickets (blockTree.ts). */
   readonly tree: Uint8Array;
-  /** Of the prize table (domain/transparency/mathHash.ts). */
+  /** Of the prize table (mathHash.ts). */
   readonly mathHash: Uint8Array;
   readonly elapsedMs: number;
 }

@@ -1,5 +1,5 @@
 /**
- * The ledger's row, declared once. Made of it: the COPY of a flush and the readers of rows (postgres/ledgerRow.ts), the archive's
+ * The ledger's row, declared once. Made of it: the COPY of a flush and the readers of rows (ledgerRow.store.ts), the archive's
  * Parquet file (archive/columns.ts), and what the audit, histories, a rebuild of Redis and a dropped day's kept entries select.
  * A test compares it with the tables of Postgres.
  *

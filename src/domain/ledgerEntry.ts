@@ -1,6 +1,6 @@
 /**
  * What a ledger entry is: its kinds, and what follows from the kind of an entry. Each rule about kinds stands here once;
- * the bytes of an entry are in layouts.ts (outbox) and postgres/ledgerRow.ts (row).
+ * the bytes of an entry are in layouts.ts (outbox) and ledgerRow.store.ts (row).
  */
 
 export type EntryKind =

@@ -15,7 +15,7 @@ export const FAILPOINTS = [
   // A block (blocks/keeper.ts).
   'block.made',
   'block.leased',
-  // Its entry in the public log (transparency/publicLog.ts).
+  // Its entry in the public log (logWriter.ts).
   'block.appended',
   'block.signed',
   'block.published',
@@ -39,7 +39,7 @@ export const FAILPOINTS = [
   'move.opened',
   'move.removed',
   'move.finished',
-  // The void of a raffle (cells/raffleVoids.ts).
+  // The void of a raffle (raffles/raffleVoids.ts).
   'void.ended',
   'void.closed',
   'void.adjusted',

@@ -12,7 +12,7 @@
  * however many they are. A result is kept until it is written down.
  *
  * A host gets a bounded number of attempts in a minute, whoever's webhooks lead to it, and half of them from one partner; its
- * webhooks take turns. One that only fails gets a single attempt now and then until it succeeds (postgres/deliveries.ts). So
+ * webhooks take turns. One that only fails gets a single attempt now and then until it succeeds (deliveries.store.ts). So
  * nobody can be flooded through this service, and neither a partner nor a dead webhook takes a host from its neighbours.
  */
 import { setImmediate } from 'node:timers/promises';

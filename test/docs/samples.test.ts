@@ -59,7 +59,7 @@ const NOT_RUN: readonly (readonly [page: string, language: string, count: number
     6,
     'fragments without their surroundings; test/client makes these calls',
   ],
-  ['docs/blackjack.md', 'sh', 2, 'rounds of an example; test/blackjack plays them'],
+  ['docs/blackjack.md', 'sh', 2, 'rounds of an example; test/engine/blackjack plays them'],
   ['docs/compliance.md', 'sh', 2, "pipes gigabytes into another program's tests"],
   [
     'docs/containers.md',
@@ -74,7 +74,7 @@ const NOT_RUN: readonly (readonly [page: string, language: string, count: number
     'starts the service of this folder; test/cli makes a partner and plays a raffle and rounds',
   ],
   ['docs/par-sheets.md', 'sh', 1, CURL],
-  ['docs/proofs.md', 'sh', 5, 'test/transparency and test/cli verify these proofs by module and command'],
+  ['docs/proofs.md', 'sh', 5, 'test/publicLog and test/cli verify these proofs by module and command'],
   [
     'docs/quick-start.md',
     'sh',

@@ -30,7 +30,7 @@ export const CLUSTER_MUTATIONS: readonly ClusterMutation[] = [
     name: 'one replica less than there are is enough',
     faults: [
       built(
-        'redis/replicatedCalls.js',
+        'engine/redis/replicatedCalls.js',
         'Number(acknowledged) >= wanted',
         'Number(acknowledged) >= wanted - 1',
       ),
@@ -39,14 +39,14 @@ export const CLUSTER_MUTATIONS: readonly ClusterMutation[] = [
   },
   {
     name: 'the replication id does not count',
-    faults: [built('redis/serverIdentity.js', ' && replicationId === replicationIdNow', '')],
+    faults: [built('engine/redis/serverIdentity.js', ' && replicationId === replicationIdNow', '')],
     breaks: 'a primary that was a replica in between is repaired',
   },
   {
     name: 'ASK is followed',
     faults: [
       built(
-        'redis/node.js',
+        'engine/redis/node.js',
         "if (!messageOf(error).startsWith('NOSCRIPT'))",
         `${FOLLOW_ASK}if (!messageOf(error).startsWith('NOSCRIPT'))`,
       ),
@@ -61,8 +61,12 @@ export const CLUSTER_MUTATIONS: readonly ClusterMutation[] = [
   {
     name: 'the client library sends again what was not answered, and an error is taken for refused',
     faults: [
-      built('redis/client.js', 'autoResendUnfulfilledCommands: false', 'autoResendUnfulfilledCommands: true'),
-      built('redis/client.js', 'maxRetriesPerRequest: 0', 'maxRetriesPerRequest: null'),
+      built(
+        'engine/redis/client.js',
+        'autoResendUnfulfilledCommands: false',
+        'autoResendUnfulfilledCommands: true',
+      ),
+      built('engine/redis/client.js', 'maxRetriesPerRequest: 0', 'maxRetriesPerRequest: null'),
     ],
     breaks: 'an error after a lost answer leaves the spin in doubt',
   },
@@ -70,7 +74,7 @@ export const CLUSTER_MUTATIONS: readonly ClusterMutation[] = [
     name: 'an error of a second try is taken for refused',
     faults: [
       built(
-        'cells/cellQueue.js',
+        'engine/cells/cellQueue.js',
         'if (error instanceof RefusedError && !mayHaveRun)',
         'if (error instanceof RefusedError)',
       ),

@@ -51,7 +51,11 @@ export const COMMUNAL_MUTATIONS: readonly Mutation[] = [
     name: 'a winner who was told is told again',
     faults: [
       communal('local left = sub(tail, at + 2 + length)', 'local left = sub(tail, at)'),
-      built('postgres/communalBooking.js', 'if (rows.length !== notified.length)', 'if (rows.length < 0)'),
+      built(
+        'engine/communal/communalBooking.store.js',
+        'if (rows.length !== notified.length)',
+        'if (rows.length < 0)',
+      ),
     ],
     found: ['communal'],
   },
@@ -64,7 +68,7 @@ export const COMMUNAL_MUTATIONS: readonly Mutation[] = [
     name: 'a budget forgets what it paid',
     faults: [
       communal('pot.budget = pot.budget - paid', ''),
-      built('postgres/communalBooking.js', 'if (paid !== 0n)', 'if (paid < 0n)'),
+      built('engine/communal/communalBooking.store.js', 'if (paid !== 0n)', 'if (paid < 0n)'),
     ],
     found: ['communal'],
   },
@@ -86,13 +90,15 @@ export const COMMUNAL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'a rebuild forgets whom a share is to be told',
-    faults: [built('recovery/fill.js', 'untold.get(field) ?? [], mayHaveListed);', '[], mayHaveListed);')],
+    faults: [
+      built('engine/recovery/fill.js', 'untold.get(field) ?? [], mayHaveListed);', '[], mayHaveListed);'),
+    ],
     found: ['communal'],
     isWiped: true,
   },
   {
     name: 'a rebuild begins a counter anew',
-    faults: [built('recovery/fill.js', 'filler.pot(pot)', 'filler.pot({ ...pot, progress: 0 })')],
+    faults: [built('engine/recovery/fill.js', 'filler.pot(pot)', 'filler.pot({ ...pot, progress: 0 })')],
     found: ['communal'],
     isWiped: true,
   },

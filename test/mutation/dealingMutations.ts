@@ -11,7 +11,7 @@ export const DEALING_MUTATIONS: readonly Mutation[] = [
     name: 'the cursor skips what it did not book',
     faults: [
       built(
-        'ledger/portion.js',
+        'engine/ledger/portion.js',
         'for (const batch of batches) {',
         'for (const batch of batches.slice(-1)) {',
       ),
@@ -23,11 +23,15 @@ export const DEALING_MUTATIONS: readonly Mutation[] = [
     name: 'the cursor skips, and the ledger does not mind a gap',
     faults: [
       built(
-        'ledger/portion.js',
+        'engine/ledger/portion.js',
         'for (const batch of batches) {',
         'for (const batch of batches.slice(-1)) {',
       ),
-      built('postgres/ledger.js', 'WHERE u.from_index = coalesce(', 'WHERE u.from_index >= coalesce('),
+      built(
+        'engine/ledger/ledger.store.js',
+        'WHERE u.from_index = coalesce(',
+        'WHERE u.from_index >= coalesce(',
+      ),
     ],
     found: ['indices', 'balances'],
   },
@@ -55,8 +59,12 @@ export const DEALING_MUTATIONS: readonly Mutation[] = [
         'nextIndex[game] = index + 1\n',
         'nextIndex[game] = index == 99 and 0 or index + 1\n',
       ),
-      built('postgres/ledger.js', 'WHERE u.from_index = coalesce(', 'WHERE u.from_index >= 0 * coalesce('),
-      built('ledger/transcoder.js', 'if (index !== progress.toIndex) {', 'if (index < 0) {'),
+      built(
+        'engine/ledger/ledger.store.js',
+        'WHERE u.from_index = coalesce(',
+        'WHERE u.from_index >= 0 * coalesce(',
+      ),
+      built('engine/ledger/transcoder.js', 'if (index !== progress.toIndex) {', 'if (index < 0) {'),
     ],
     found: ['indices'],
   },
@@ -74,7 +82,11 @@ export const DEALING_MUTATIONS: readonly Mutation[] = [
   {
     name: 'a block is loaded otherwise than it was sealed',
     faults: [
-      built('blocks/keeper.js', 'block.outcomes.byteLength);', 'block.outcomes.byteLength).reverse();'),
+      built(
+        'engine/blocks/keeper.js',
+        'block.outcomes.byteLength);',
+        'block.outcomes.byteLength).reverse();',
+      ),
     ],
     found: ['blocks'],
   },
@@ -93,7 +105,7 @@ export const DEALING_MUTATIONS: readonly Mutation[] = [
     name: 'the totals of a day miss a payout',
     faults: [
       built(
-        'ledger/transcoder.js',
+        'engine/ledger/transcoder.js',
         'sum.credited += credit;',
         'if (sum.count !== 5) sum.credited += credit;',
       ),
@@ -115,7 +127,7 @@ export const DEALING_MUTATIONS: readonly Mutation[] = [
     name: 'a ticket is not noted',
     faults: [
       built(
-        'postgres/ledger.js',
+        'engine/ledger/ledger.store.js',
         '({ ticketsOf }) => ticketsOf(raffles)',
         '({ ticketsOf }) => ticketsOf(raffles).slice(1)',
       ),
@@ -126,7 +138,7 @@ export const DEALING_MUTATIONS: readonly Mutation[] = [
     name: 'a rebuild forgets the requestIds',
     faults: [
       built(
-        'recovery/rebuild.js',
+        'engine/recovery/rebuild.js',
         'filler.request(FIRST_SEGMENT, key, Buffer.concat([bound, tailOf(row, entryId)]));',
         '',
       ),
@@ -136,7 +148,7 @@ export const DEALING_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'a rebuild takes a balance from the wrong entry',
-    faults: [built('recovery/rebuild.js', 'known.entryId < entryId', 'known.entryId > entryId')],
+    faults: [built('engine/recovery/rebuild.js', 'known.entryId < entryId', 'known.entryId > entryId')],
     found: ['balances'],
     isWiped: true,
   },
@@ -144,7 +156,7 @@ export const DEALING_MUTATIONS: readonly Mutation[] = [
     name: 'a rebuild gives up outcomes without a word',
     faults: [
       built(
-        'postgres/recoveries.js',
+        'engine/recovery/recoveries.store.js',
         'const voided = voids.reduce(',
         'await tx`DELETE FROM voids`; const voided = voids.reduce(',
       ),
@@ -202,11 +214,11 @@ export const FOUND_BY_THE_MODEL: readonly { name: string; fault: Fault }[] = [
   },
   {
     name: 'a forced spin counts in the RTP of its game',
-    fault: built('ledger/transcoder.js', "entry.counterpart === 'sandbox'", 'false'),
+    fault: built('engine/ledger/transcoder.js', "entry.counterpart === 'sandbox'", 'false'),
   },
   {
     name: 'a forced outcome is served to production',
-    fault: built('http/serve.js', 'route.sandboxOnly === true &&', 'false &&'),
+    fault: built('api/server/serve.js', 'route.sandboxOnly === true &&', 'false &&'),
   },
   {
     name: 'a forced spin advances the index',

@@ -14,7 +14,7 @@ export const MOVE_MUTATIONS: readonly Mutation[] = [
   {
     name: 'request ids stay behind in the cell that a partner has left',
     faults: [
-      built('requestIds/requestIds.js', 'if (formerCells === undefined)', 'if (formerCells !== null)'),
+      built('engine/requestIds/requestIds.js', 'if (formerCells === undefined)', 'if (formerCells !== null)'),
     ],
     found: ['requests'],
     isMoved: true,

@@ -6,7 +6,7 @@ export const RELEASE_MUTATIONS: readonly Mutation[] = [
     name: 'a run lacks a requestId',
     faults: [
       built(
-        'ledger/transcoder.js',
+        'engine/ledger/transcoder.js',
         'this.requestIds.add(keys.',
         'if (this.entries % 9 !== 4) this.requestIds.add(keys.',
       ),
@@ -18,7 +18,7 @@ export const RELEASE_MUTATIONS: readonly Mutation[] = [
     name: 'a run has a wrong hash',
     faults: [
       built(
-        'ledger/transcoder.js',
+        'engine/ledger/transcoder.js',
         'keys.readUInt32BE(this.#keyAt + 4)',
         'keys.readUInt32BE(this.#keyAt + (this.entries % 9 === 4 ? 8 : 4))',
       ),
@@ -41,7 +41,11 @@ export const RELEASE_MUTATIONS: readonly Mutation[] = [
   {
     name: 'a run is not searched',
     faults: [
-      built('requestIds/requestIds.js', 'const hit = runs.filter(', 'const hit = runs.slice(1).filter('),
+      built(
+        'engine/requestIds/requestIds.js',
+        'const hit = runs.filter(',
+        'const hit = runs.slice(1).filter(',
+      ),
     ],
     found: ['requests'],
     isReleased: true,
@@ -49,7 +53,11 @@ export const RELEASE_MUTATIONS: readonly Mutation[] = [
   {
     name: 'a requestId is sought in the wrong block of a run',
     faults: [
-      built('postgres/requestRunReads.js', 'ORDER BY first_hash DESC LIMIT 1', 'ORDER BY first_hash LIMIT 1'),
+      built(
+        'engine/requestIds/requestRunReads.store.js',
+        'ORDER BY first_hash DESC LIMIT 1',
+        'ORDER BY first_hash LIMIT 1',
+      ),
     ],
     found: ['requests'],
     isReleased: true,
@@ -62,9 +70,9 @@ export const RELEASE_MUTATIONS: readonly Mutation[] = [
         'unpackStruct(ENTRY_ID_FORMAT, segments, SEGMENTS_BYTES + 1)',
         'unpackStruct(ENTRY_ID_FORMAT, segments)',
       ),
-      built('requestIds/segmentRelease.js', 'oldest > aged', 'false'),
+      built('engine/requestIds/segmentRelease.js', 'oldest > aged', 'false'),
       built(
-        'requestIds/segmentRelease.js',
+        'engine/requestIds/segmentRelease.js',
         'const step = await writeRun(',
         'if (due.length > 0) return { ids: 0, isMore: false }; const step = await writeRun(',
       ),
@@ -74,7 +82,9 @@ export const RELEASE_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'a run of request ids is dropped before its time',
-    faults: [built('requestIds/segmentRelease.js', 'times.untilMsOf(spanOf(run)) > bindingMs', 'false')],
+    faults: [
+      built('engine/requestIds/segmentRelease.js', 'times.untilMsOf(spanOf(run)) > bindingMs', 'false'),
+    ],
     found: ['requests'],
     isReleased: true,
   },
@@ -82,7 +92,7 @@ export const RELEASE_MUTATIONS: readonly Mutation[] = [
     name: 'a requestId that Redis holds no more binds no more',
     faults: [
       built(
-        'requestIds/requestIds.js',
+        'engine/requestIds/requestIds.js',
         'this.#times.untilMs(entryTimeMs(entryId)) > ',
         'entryTimeMs(entryId) > ',
       ),

@@ -82,7 +82,7 @@ const READS: readonly SuiteMutation[] = [
   },
   {
     name: 'a forced spin is shown with a place among the sealed outcomes',
-    faults: [source('api/overview/reads', 'ENTRY_KINDS[entry.kind].advancesGameIndex', 'true')],
+    faults: [source('api/spins/routes', 'ENTRY_KINDS[entry.kind].advancesGameIndex', 'true')],
     foundBy: test(READERS, 'a forced spin is marked, and has no place among the sealed outcomes'),
   },
   {
@@ -218,7 +218,7 @@ const STORES: readonly SuiteMutation[] = [
   },
   ...['the row of the partner', 'the number of changes', 'the checkpoints of players'].map((what) => ({
     name: `a move waits for a lock of ${what} as long as a statement may`,
-    faults: [source('postgres/client', 'String(Math.floor(leftMs))', "'600000'")],
+    faults: [source('postgres/limits', 'String(Math.floor(leftMs))', "'600000'")],
     foundBy: MOVE_LOCKS(what),
   })),
   {

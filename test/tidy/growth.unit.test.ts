@@ -34,7 +34,7 @@ function tables(): string[] {
 function keys(): string[] {
   const found = new Set<string>();
   const functions = /^export const \w+Key = [^;]*;/gm;
-  for (const [text] of read('src', 'redis', 'keys.ts').matchAll(functions)) {
+  for (const [text] of read('src', 'engine', 'redis', 'keys.ts').matchAll(functions)) {
     const [, key] = /[`'](\{c\$\{cell\}\}:\w+|\{\w+\}|\w+:\w+)/.exec(text)!;
     found.add(key!.replace(/^\{c[^:]*/, '{cN}'));
   }

@@ -2,6 +2,7 @@ import ts from 'typescript';
 import { expect, test } from 'vitest';
 import type { TObject } from '#typebox';
 import { NAMED_SCHEMAS } from '../../src/api/contract/schemaReferences.js';
+import * as par from '../../src/domain/par.js';
 import { ROOT } from '../support/root.js';
 import { type Source, sources } from './sources.js';
 
@@ -40,7 +41,8 @@ function kindOfType(type: ts.TypeNode): string | undefined {
 const SHARE_MIN = 0.75;
 
 const schemas = (NAMED_SCHEMAS as unknown as readonly (readonly [string, TObject])[])
-  .filter(([, { type }]) => type === 'object')
+  // A draft of a PAR sheet (parDraft.ts) has on purpose what of a sheet is of the right type.
+  .filter(([name, { type }]) => type === 'object' && !(name in par))
   .map(([name, { properties, required }]) => ({
     name,
     members: new Map(

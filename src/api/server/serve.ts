@@ -1,4 +1,4 @@
-/** How a route runs: access, window, body, handler, answer. The spin has a path of its own (partner/spin.ts). */
+/** How a route runs: access, window, body, handler, answer. The spin has a path of its own (spin.ts). */
 
 import { ApiError, ERRORS, type ErrorEntry } from '../../domain/errors.js';
 import type { Partner } from '../../domain/game.js';

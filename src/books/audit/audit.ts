@@ -162,7 +162,7 @@ async function movesEnded(
   }
 }
 
-/** What is noted of the games of each kind beside the ledger (postgres/ledger.ts), against the ledger. */
+/** What is noted of the games of each kind beside the ledger (ledger.store.ts), against the ledger. */
 const NOTES: { readonly [T in GameType]: (snapshot: Snapshot, findings: Findings) => Promise<void> } = {
   slot: (snapshot, findings) =>
     snapshot.strayCommunal(

@@ -57,7 +57,7 @@ export const BLOCKS = {
   outcomes: 6,
   tree: 7,
   exhaustedAt: 8,
-  /** What the three before `tree` and the commitment are sealed with: openFields of blockSeals.ts opens them. */
+  /** What the three before `tree` and the commitment are sealed with: openFields of blockSeals.store.ts opens them. */
   sealed: 9,
 } as const;
 export const BLOCK_COLUMNS =

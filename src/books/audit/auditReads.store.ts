@@ -116,17 +116,17 @@ export interface Snapshot {
   readonly droppedPots: DroppedPotReads<ReadAll>;
   /** All blocks by game and index; fields as in `BLOCKS`. */
   readonly blocks: ReadAll;
-  /** The public log (logAuditReads.ts). */
+  /** The public log (logAuditReads.store.ts). */
   readonly log: LogReads<ReadAll>;
   /** Entries whose postings do not sum to zero, or are not two: id, sum of micro-USD as text, number of postings. */
   readonly unbalancedPostings: ReadAll;
   /** Tickets of raffles whose requestId does not stand for them, and requestIds that stand for none; as in `STRAY`. */
   readonly strayTickets: ReadAll;
   readonly strayRequests: ReadAll;
-  /** All rounds; fields as ROUNDS of gameAuditReads.ts has them. */
+  /** All rounds; fields as ROUNDS of gameAuditReads.store.ts has them. */
   readonly rounds: ReadAll;
   readonly strayRoundEntries: ReadAll;
-  /** What names an entry that the ledger does not have (communalAuditReads.ts). */
+  /** What names an entry that the ledger does not have (communalAuditReads.store.ts). */
   readonly strayCommunal: ReadAll;
 }
 

@@ -1,4 +1,4 @@
-/** What the audit reads of the boundary: the books as they stood where the oldest kept day of the ledger begins (ledgerDrop.ts). */
+/** What the audit reads of the boundary: the books as they stood where the oldest kept day of the ledger begins (ledgerDrop.store.ts). */
 import { membersReadBy } from '../../domain/ledgerColumns.js';
 import type { EntryTotal, Manifest } from '../../domain/ledgerDay.js';
 import { columnsSql, fieldsOf } from '../../engine/ledger/ledgerRow.store.js';

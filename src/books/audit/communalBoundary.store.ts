@@ -1,5 +1,5 @@
 /**
- * Communal progressives as they stand where the oldest kept day of the ledger begins: what a drop leaves of them (ledgerDrop.ts), and
+ * Communal progressives as they stand where the oldest kept day of the ledger begins: what a drop leaves of them (ledgerDrop.store.ts), and
  * what the audit goes on from. Rules, fundings, events and shares are kept for ever; counters, budgets and who spun last follow from
  * spins that are dropped.
  */

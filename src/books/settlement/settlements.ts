@@ -2,7 +2,7 @@
  * Makes settlement reports: when a day is complete, which days are due, what an operator may ask for.
  *
  * A report is made of the ledger alone, so the one question is whether all of a day is in it. It is where the partner's ledger is
- * complete beyond the day (postgres/partners.ts); or where Redis, being the one that the partner's cell was prepared for, has
+ * complete beyond the day (partners.store.ts); or where Redis, being the one that the partner's cell was prepared for, has
  * passed the day's end and holds nothing of that day that is not booked. Either way the day must be over by all clocks, which may
  * differ: Redis may step back, or be replaced by one that is behind.
  */

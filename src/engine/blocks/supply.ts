@@ -8,7 +8,7 @@ export interface MadeBlock {
   /** Packed, 2 bytes an outcome. */
   readonly outcomes: Uint8Array;
   readonly commitment: Uint8Array;
-  /** What is kept of the tree over its leaves (domain/transparency/blockTree.ts). */
+  /** What is kept of the tree over its leaves (blockTree.ts). */
   readonly tree: Uint8Array;
   /** Of what decides the outcomes: sheet, prize table or rules. */
   readonly mathHash: Uint8Array;

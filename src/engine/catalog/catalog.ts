@@ -217,7 +217,7 @@ export class Catalog extends PeriodicService {
     return this.#newestRestriction;
   }
 
-  /** Another one each time that there are other runs of request ids (postgres/requestRuns.ts). */
+  /** Another one each time that there are other runs of request ids (requestRuns.store.ts). */
   get runsVersion(): string {
     return this.#runs;
   }

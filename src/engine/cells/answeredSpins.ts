@@ -1,7 +1,7 @@
 /**
  * The spins that this process has answered and that are not known to be in the ledger. Where a primary dies for good, its replica may
  * lack the newest of them: once the cell has begun another epoch, nothing of the epoch before can be booked any more, and what the
- * ledger lacks then is lost. It is written down (postgres/answered.ts).
+ * ledger lacks then is lost. It is written down (answered.store.ts).
  *
  *   answered ──> remembered ──booked──> forgotten
  *                    └──the cell begins another epoch──> looked up in the ledger ──> forgotten, or written down as lost

@@ -1,6 +1,6 @@
 /**
  * The operation `rotate`: voids what is sealed of a slot game and not dealt (lua/rotate.lua). On record in Postgres first
- * (postgres/rotations.ts), which says up to where the game is sealed; then in Redis, whose note brings it to the ledger. Ended in
+ * (rotations.store.ts), which says up to where the game is sealed; then in Redis, whose note brings it to the ledger. Ended in
  * between, the worker that is to lease the game's next block carries it out: the void is logged before that block.
  */
 import { setTimeout as pause } from 'node:timers/promises';

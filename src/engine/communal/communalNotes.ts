@@ -1,4 +1,4 @@
-/** Gathers from the outbox what a flush books of communal progressives (postgres/communalBooking.ts). */
+/** Gathers from the outbox what a flush books of communal progressives (communalBooking.store.ts). */
 import { readId, readSafeInt64 } from '../../domain/layout.js';
 import { SHARE_TEXT } from '../../domain/layouts.js';
 import { readNote } from '../redis/communalRecords.js';

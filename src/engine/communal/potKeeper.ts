@@ -42,7 +42,7 @@ export class PotKeeper {
 
   /**
    * Puts rules in force. Rules that Redis refused are withdrawn. Those of which nothing is known stay on record: they come in
-   * force with a call that is still under way, or a rebuild or move of the cell withdraws them (postgres/communalRecovery.ts).
+   * force with a call that is still under way, or a rebuild or move of the cell withdraws them (communalRecovery.store.ts).
    * @returns where the pot stands; undefined where the store could not confirm it.
    * @throws what Postgres throws, where nothing was done yet.
    */

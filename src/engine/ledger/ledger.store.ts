@@ -1,7 +1,7 @@
 /**
  * The ledger: written by COPY in one transaction with the cursors of the cells, and read back by entry id.
  * Each entry names the one before. Openings and spins are numbered 1, 2, 3, …; an adjustment has the number of the entry before it.
- * Only each 64th has an index entry, so that booking a spin costs one index; a page of history starts there (playerHistory.ts).
+ * Only each 64th has an index entry, so that booking a spin costs one index; a page of history starts there (spinHistory.store.ts).
  */
 import type { GameType } from '../../domain/games/kindOfGame.js';
 import type { NewEvent } from '../../domain/webhook.js';
@@ -37,7 +37,7 @@ export interface FlushedGameDay {
 /** What a flush books of one cell. */
 export interface CellFlush {
   readonly cursor: CursorMove;
-  /** Of a CopyWriter (ledgerRow.ts). */
+  /** Of a CopyWriter (ledgerRow.store.ts). */
   readonly rows: Buffer;
   readonly totals: FlushTotals;
   /** The tickets among the entries, of these raffles. */

@@ -1,6 +1,6 @@
 /**
  * Turns outbox records into ledger rows and sums, byte by byte: no text, no number and no object is made of what is only
- * carried from the one to the other. Both sides' layouts are theirs (redis/records.ts, postgres/ledgerRow.ts).
+ * carried from the one to the other. Both sides' layouts are theirs (redis/records.ts, ledgerRow.store.ts).
  */
 import { readId, readSafeInt64 } from '../../domain/layout.js';
 import { ENTRY, ROTATION } from '../../domain/layouts.js';

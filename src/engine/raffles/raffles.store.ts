@@ -78,7 +78,7 @@ export interface PoolRow {
 }
 
 /**
- * How far the refunds of a voided raffle are. A refund is an adjustment (adjustments.ts) whose requestId names the raffle and the
+ * How far the refunds of a voided raffle are. A refund is an adjustment (adjustments.store.ts) whose requestId names the raffle and the
  * ticket, so a ticket has at most one.
  *
  *   voided (no ticket can be sold) ──> closed (the ledger has every sold ticket) ──> refunded piece by piece ──> done

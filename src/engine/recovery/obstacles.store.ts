@@ -5,9 +5,9 @@ import { raw } from '../../postgres/statements.js';
 import { HOLD_SQL } from './positions.store.js';
 
 export interface Obstacles {
-  /** Why nothing is dealt until an operator has run a command (postgres/positions.ts); undefined: nothing stands against it. */
+  /** Why nothing is dealt until an operator has run a command (positions.store.ts); undefined: nothing stands against it. */
   readonly hold: string | undefined;
-  /** Copies outside both stores that a worker did not find at its start: it deals nothing (postgres/outsideCopies.ts). */
+  /** Copies outside both stores that a worker did not find at its start: it deals nothing (outsideCopies.store.ts). */
   readonly missingCopies: string | undefined;
   /** Cells that lacked what was answered under their epoch, and were not prepared since. */
   readonly lacking: readonly number[];

@@ -66,7 +66,7 @@ export async function holdForRestore(sql: Sql, positionId: string, reason: strin
 export const LOG_COMMANDS =
   'run `spindle log import --from DIR|URL`, or `spindle log begin` where no copy of the log is left';
 
-/** Why nothing is dealt until an operator has run a command, as one text: of the public log (logHalts.ts), then of the position file. */
+/** Why nothing is dealt until an operator has run a command, as one text: of the public log (logHalts.store.ts), then of the position file. */
 export const HOLD_SQL = `nullif(concat_ws('; then: ',
   (SELECT 'log: ' || halt || ': ${LOG_COMMANDS}' FROM logs WHERE is_held AND log_id = (SELECT max(log_id) FROM logs)),
   (SELECT reason FROM restored_positions WHERE accepted_at IS NULL ORDER BY found_at LIMIT 1)), '')`;

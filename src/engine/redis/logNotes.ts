@@ -1,6 +1,6 @@
 /**
  * The newest published notes of the public log, outside the cells: a Postgres that was restored to an older state, or emptied, learns
- * of them what it has signed (transparency/evidenceWatch.ts).
+ * of them what it has signed (evidenceWatch.ts).
  */
 import type { RedisClient } from './client.js';
 

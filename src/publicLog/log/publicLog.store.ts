@@ -1,4 +1,4 @@
-/** The public log as it is written (docs/proofs.md), by whichever worker: its state, tiles and checkpoints. Appends are in logAppend.ts. */
+/** The public log as it is written (docs/proofs.md), by whichever worker: its state, tiles and checkpoints. Appends are in logAppend.store.ts. */
 
 import { grow, openTiles, type StoredTile } from '../../domain/publicLog/growth.js';
 import { noteText, parseNote } from '../../domain/publicLog/notes.js';
@@ -20,7 +20,7 @@ export interface LogState {
   readonly signer: string | null;
   readonly size: number;
   readonly root: Buffer;
-  /** Why nothing is appended to it any more, and the note that shows it (logHalts.ts); null: it is. */
+  /** Why nothing is appended to it any more, and the note that shows it (logHalts.store.ts); null: it is. */
   readonly halt: string | null;
   readonly haltNote: string | null;
   /** Nothing is dealt either. */

@@ -23,7 +23,7 @@ export function moveTests(open: () => Stage): void {
       await isSpinning(`in cell ${cell}`);
     }
     const { spun, others: failed } = await playing.end();
-    // That a move refuses nothing is held in test/cells; here it may be slow, but never wrong.
+    // That a move refuses nothing is held in test/engine/cells; here it may be slow, but never wrong.
     const codes = failed.map(({ body }) => String(body.errorCode));
     expect(codes.filter((code) => !['KS-5002', 'KS-4110', 'KS-4203'].includes(code))).toEqual([]);
     await stage.replaysHold(spun);
