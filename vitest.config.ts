@@ -10,20 +10,20 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const FAULTS = `
   books/archive/communalDrop
   history/history
-  cells/{acknowledgement,bindingTimes,cuts,moreCells,moveLocks,stoppedFrontEnd}
+  engine/cells/{acknowledgement,bindingTimes,cuts,moreCells,moveLocks,stoppedFrontEnd}
   client/killed
   engine/cluster/cluster
   engine/communal/communalKills
   console/{console,operations,oversight}
   docs/pages
-  embedded/{shutdown,signals,start}
-  http/{refusals,revocation,storeAway}
-  ledger/{bounds,outages,postgresDurability,sharing,stalledFlush}
+  app/embedded/{shutdown,signals,start}
+  api/server/{refusals,revocation,storeAway}
+  engine/ledger/{bounds,outages,postgresDurability,sharing,stalledFlush}
   model/{everything,model}
   engine/blackjack/roundKills
-  recovery/*
+  engine/recovery/*
   takeover/takeover
-  transparency/{covered,verifyPage,witnesses}
+  publicLog/log/{covered,verifyPage,witnesses}
   engine/upgrade/upgrade
   webhooks/webhookCrash
 `
@@ -144,7 +144,7 @@ export default defineConfig({
           ...shared,
           ...onStores,
           name: 'node-http',
-          include: ['test/api/{wire,framing,incomingBodies,strangers,helpfulErrors}.test.ts'],
+          include: ['test/api/server/{wire,framing,incomingBodies,strangers,helpfulErrors}.test.ts'],
           env: { HTTP_SERVER: 'node' },
         },
       },

@@ -18,7 +18,7 @@ const BLOCKED_OWED = test(
   'engine/cells/playerStatus',
   'a blocked player who is still to be told of more shares than its record holds is neither spun nor dealt for',
 );
-const READERS = 'api/readers';
+const READERS = 'api/spins/readers';
 const AFTER_MOVE = test(
   READERS,
   'after a move to an idle cell every reader has all that was made before, and what comes then',
@@ -103,7 +103,7 @@ const GUARDS: readonly SuiteMutation[] = [
         "if (takesRequestId(route.body) && !route.path.endsWith('/deal'))",
       ),
     ],
-    foundBy: test('api/helpfulErrors', `${REPEATED} may be in the header, and is done once`),
+    foundBy: test('api/server/helpfulErrors', `${REPEATED} may be in the header, and is done once`),
   },
   {
     name: 'a misspelt requestId is taken for none',
@@ -115,7 +115,7 @@ const GUARDS: readonly SuiteMutation[] = [
       ),
     ],
     foundBy: test(
-      'api/helpfulErrors',
+      'api/server/helpfulErrors',
       `${REPEATED} is told its name where it is misspelt, and nothing is done`,
     ),
   },
@@ -411,7 +411,7 @@ const WEBHOOKS: readonly SuiteMutation[] = [
       source('api/overview/overview.store', "next_attempt_at < now() - interval '5 minutes'", 'false'),
     ],
     foundBy: test(
-      'api/operatorReads',
+      'api/overview/operatorReads',
       'a webhook that fails is named to its partner, to the operator and in what needs attention',
     ),
   },

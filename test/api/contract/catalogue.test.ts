@@ -1,0 +1,334 @@
+/** The OpenAPI documents that are served are the files of the contract, and real answers are as documented. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Ajv2020, type AnySchema } from 'ajv/dist/2020.js';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { API_VERSION, BASES } from '../../../src/api/contract/apis.js';
+import { ERRORS } from '../../../src/domain/errors.js';
+import { freshStores } from '../../setup/freshStores.js';
+import { type Answer, type Client, OPERATOR_KEY, type TestPartner } from '../../support/client.js';
+import { ROOT } from '../../support/root.js';
+import { constants, startService } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import type { TestStores } from '../../support/stores.js';
+
+interface Operation {
+  operationId: string;
+  parameters: { name: string; in: string; required?: boolean; schema: AnySchema }[];
+  requestBody?: { content: Record<string, { schema: AnySchema }> };
+  responses: Record<string, Response | { $ref: string }>;
+}
+interface Response {
+  description: string;
+  headers: Record<string, unknown>;
+  content?: Record<string, { schema: AnySchema }>;
+}
+interface Document {
+  openapi: string;
+  info: { title: string; version: string };
+  servers: { url: string }[];
+  paths: Record<string, Record<string, Operation>>;
+  components: {
+    responses: Record<string, Response>;
+    schemas: Record<string, AnySchema>;
+    securitySchemes: Record<string, unknown>;
+  };
+}
+type Scope = keyof typeof BASES;
+const SCOPES = Object.keys(BASES) as Scope[];
+
+const byCode = new Map(Object.values(ERRORS).map((entry) => [entry.code as string, entry]));
+
+let stores: TestStores;
+let client: Client & { stop(): Promise<void> };
+let partner: TestPartner;
+const documents = {} as Record<Scope, Document>;
+const ajv = new Ajv2020({ strict: false, allErrors: true });
+ajv.addFormat('date-time', { validate: (text: string) => new Date(text).toISOString() === text });
+
+beforeAll(async () => {
+  stores = await freshStores();
+  client = await startService(stores, constants({ authFailureLimit: 1_000_000 }));
+  partner = await client.newPartner();
+  for (const scope of SCOPES) {
+    const answer = await client.request<Document>('GET', `${BASES[scope]}/openapi.json`);
+    expect(answer.status).toBe(200);
+    documents[scope] = answer.body;
+    ajv.addSchema(answer.body as unknown as AnySchema, scope);
+  }
+});
+
+afterAll(async () => {
+  await client.stop();
+  await stores.drop();
+});
+
+interface Located {
+  path: string;
+  method: string;
+  operation: Operation;
+}
+const operationsOf = (scope: Scope): Located[] =>
+  Object.entries(documents[scope].paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+  );
+
+/** Where a response of a document stands, and what it is: a reference is followed. */
+function found(scope: Scope, pointer: string): { pointer: string; response: Response } | undefined {
+  const value = at(documents[scope], pointer) as Response | { $ref: string } | undefined;
+  if (value === undefined) return undefined;
+  return '$ref' in value ? found(scope, value.$ref.slice(1)) : { pointer, response: value };
+}
+
+/** The path of names in a document as a JSON Pointer. */
+const pointerOf = (names: readonly string[]): string =>
+  `/${names.map((name) => name.replaceAll('~', '~0').replaceAll('/', '~1')).join('/')}`;
+
+/** The codes that an operation can answer with, with the statuses under which they stand. */
+function codesOf(scope: Scope, { path, method, operation }: Located): Map<string, number[]> {
+  const codes = new Map<string, number[]>();
+  for (const status of Object.keys(operation.responses)) {
+    const { response } = found(scope, pointerOf(['paths', path, method, 'responses', status]))!;
+    for (const [code] of response.description.matchAll(/KS-\d{4}/g)) {
+      codes.set(code, [...(codes.get(code) ?? []), Number(status)]);
+    }
+  }
+  return codes;
+}
+
+/** A value by its JSON Pointer; undefined where there is none. */
+const at = (value: unknown, pointer: string): unknown =>
+  pointer
+    .split('/')
+    .slice(1)
+    .reduce<unknown>(
+      (part, name) =>
+        (part as Record<string, unknown> | undefined)?.[name.replaceAll('~1', '/').replaceAll('~0', '~')],
+      value,
+    );
+
+/** Validates an answer against what the document says of it. */
+function expectDocumented(scope: Scope, method: string, path: string, answer: Answer): void {
+  const what = `${method} ${path} ${answer.status} ${answer.text}`;
+  const documented = found(scope, pointerOf(['paths', path, method, 'responses', String(answer.status)]));
+  expect(documented, what).toBeDefined();
+  const { pointer, response } = documented!;
+  for (const name of Object.keys(response.headers)) {
+    if (!/^(Retry-After|Idempotent-Replayed|Deprecation|Sunset|Link)$/.test(name))
+      expect(answer.headers.get(name), what).not.toBeNull();
+  }
+  if (response.content === undefined) {
+    expect(answer.text).toBe('');
+    return;
+  }
+  expect(answer.headers.get('content-type')).toBe('application/json');
+  if (answer.status >= 400) expect(response.description, what).toContain(answer.body.errorCode);
+  const $ref = `${scope}#${encodeURI(`${pointer}/content/application~1json/schema`)}`;
+  expect(ajv.validate({ $ref }, answer.body), `${what} ${ajv.errorsText()}`).toBe(true);
+}
+
+describe.each(SCOPES)('the OpenAPI document of the %s API', (scope) => {
+  test('is the file of the contract', () => {
+    const file = readFileSync(join(ROOT, 'openapi', `${scope}.v1.json`), 'utf8');
+    expect(documents[scope]).toEqual(JSON.parse(file));
+  });
+
+  test('is OpenAPI 3.1 whose references resolve and whose schemas compile', () => {
+    const document = documents[scope];
+    expect(document.openapi).toMatch(/^3\.1\.\d+$/);
+    expect(document.info).toMatchObject({ title: expect.any(String), version: API_VERSION });
+    expect(document.servers).toEqual([{ url: BASES[scope] }]);
+    for (const [, pointer] of JSON.stringify(document).matchAll(/"\$ref":"#([^"]*)"/g)) {
+      expect(at(document, pointer!), pointer).toBeDefined();
+    }
+    const compiled = new Set<string>();
+    for (const { operation } of operationsOf(scope)) {
+      const { parameters, requestBody, responses } = operation;
+      const inline = Object.values(responses).filter((each): each is Response => !('$ref' in each));
+      const shared = Object.values(document.components.responses);
+      const bodies = [requestBody, ...inline, ...shared].flatMap((part) =>
+        Object.values(part?.content ?? {}),
+      );
+      for (const schema of [...bodies, ...parameters].map((part) => part.schema)) {
+        // Shown inside a document, `#` is the document.
+        const text = JSON.stringify(schema).replaceAll('"$ref":"#', `"$ref":"${scope}#`);
+        if (compiled.has(text)) continue;
+        compiled.add(text);
+        expect(() => ajv.compile(JSON.parse(text)), operation.operationId).not.toThrow();
+      }
+    }
+  });
+
+  test('declares every part of a path, and each operation has a name of its own', () => {
+    const ids = operationsOf(scope).map(({ operation }) => operation.operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const { path, operation } of operationsOf(scope)) {
+      const inPath = operation.parameters.filter((parameter) => parameter.in === 'path');
+      expect(inPath.every((parameter) => parameter.required)).toBe(true);
+      expect(inPath.map(({ name }) => name)).toEqual(
+        [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name),
+      );
+    }
+  });
+
+  test('gives each code under its status of the catalogue, KS-4101 under 413 too where there is a body', () => {
+    for (const located of operationsOf(scope)) {
+      const { operation } = located;
+      for (const [code, statuses] of codesOf(scope, located)) {
+        const entry = byCode.get(code);
+        expect(entry?.reserved, code).toBeUndefined();
+        const also413 = code === ERRORS.validationFailed.code && operation.requestBody !== undefined;
+        expect(statuses, `${operation.operationId} ${code}`).toEqual(also413 ? [400, 413] : [entry?.status]);
+      }
+    }
+  });
+});
+
+test('real answers of every operation, right and wrong, are as documented', async () => {
+  const { key, partnerId } = partner;
+  const ask = async (scope: Scope, method: string, template: string, path: string, body?: unknown) => {
+    const answer = await client.request<Record<string, never>>(method.toUpperCase(), BASES[scope] + path, {
+      key: scope === 'operator' ? OPERATOR_KEY : key,
+      body,
+    });
+    expectDocumented(scope, method, template, answer as Answer);
+    return answer.body;
+  };
+  const gameId = await client.newGame(key, parSheet('classic-3-reel'));
+  const sheet = await ask('partner', 'post', '/par-sheets', '/par-sheets', parSheet('double-strike'));
+  const game = { parSheetId: sheet.parSheetId, displayName: 'D', configName: 'D' };
+  await ask('partner', 'post', '/par-sheets', '/par-sheets', {});
+  await ask('partner', 'post', '/par-sheets', '/par-sheets', 'x'.repeat(10_241));
+  await ask('partner', 'get', '/par-sheets', '/par-sheets');
+  for (const body of [game, game, {}, { ...game, minWagerUsd: 7 }, { ...game, parSheetId: 2e9 }]) {
+    await ask('partner', 'post', '/games', '/games', body);
+  }
+  await ask('partner', 'get', '/games', '/games');
+  const spin = { gameId, playerId: 'p', wagerUsd: 0.25, requestId: 'r' };
+  const spun = await ask('partner', 'post', '/spin', '/spin', spin);
+  for (const body of [
+    spin,
+    { ...spin, playerId: 'q' },
+    { ...spin, gameId: 2e9, requestId: 's' },
+    {},
+    'x'.repeat(4097),
+  ]) {
+    await ask('partner', 'post', '/spin', '/spin', body);
+  }
+  for (const player of ['p', 'nobody', '%ff']) {
+    await ask('partner', 'get', '/players/{playerId}', `/players/${player}`);
+    await ask('partner', 'get', '/players/{playerId}/spins', `/players/${player}/spins`);
+  }
+  await ask('partner', 'get', '/players/{playerId}/spins', '/players/p/spins?page=0');
+  for (const id of [spun.spinId, 'x', '%']) await ask('partner', 'get', '/spins/{spinId}', `/spins/${id}`);
+  const webhook = { url: 'http://localhost:1/', events: ['spin.large_win'] };
+  const { id } = await ask('partner', 'post', '/webhooks', '/webhooks', webhook);
+  for (const body of [
+    {},
+    { ...webhook, url: 'x' },
+    { ...webhook, url: 'https://127.1/' },
+    { ...webhook, events: [] },
+  ]) {
+    await ask('partner', 'post', '/webhooks', '/webhooks', body);
+  }
+  await ask('partner', 'get', '/webhooks', '/webhooks');
+  for (const path of [`/webhooks/${id}`, '/webhooks/x', '/webhooks/%ff']) {
+    await ask('partner', 'get', '/webhooks/{id}/deliveries', `${path}/deliveries`);
+    await ask('partner', 'delete', '/webhooks/{id}', path);
+  }
+  await ask('partner', 'get', '/version', '/version');
+  const today = new Date().toISOString().slice(0, 10);
+  const ofDay = '/partners/{id}/settlements/{date}';
+  for (const [id, date] of [
+    [partnerId, today],
+    [partnerId, '2001-01-01'],
+    [partnerId, '2026-02-30'],
+    [2_000_000_000, today],
+    ['%', today],
+  ]) {
+    await ask('operator', 'post', ofDay, `/partners/${id}/settlements/${date}`);
+  }
+  for (const date of [today, '2001-01-01', '2026-02-30', '%']) {
+    const path = '/settlements/{date}';
+    await ask('partner', 'get', path, `/settlements/${date}`);
+    for (const body of [{ reason: 'r' }, { reason: 'r' }, {}, { reason: '' }, 'x'.repeat(65_537)]) {
+      await ask('partner', 'post', `${path}/dispute`, `/settlements/${date}/dispute`, body);
+    }
+    await ask('partner', 'get', path, `/settlements/${date}`);
+    for (const revision of [0, 1, 9]) {
+      const query = `/acknowledge?revision=${revision}`;
+      await ask('partner', 'post', `${path}/acknowledge`, `/settlements/${date}${query}`);
+    }
+  }
+  const settle = () => ask('operator', 'post', ofDay, `/partners/${partnerId}/settlements/${today}`);
+  await settle();
+  for (let time = 0; time < 2; time++) {
+    await ask('partner', 'post', '/settlements/{date}/acknowledge', `/settlements/${today}/acknowledge`);
+  }
+  await settle();
+  await ask('partner', 'get', '/settlements', '/settlements');
+  await ask('partner', 'get', '/settlements', '/settlements?limit=0');
+
+  const slug = { slug: 'documented', name: 'D', environment: 'sandbox' };
+  for (const body of [slug, slug, {}, []]) await ask('operator', 'post', '/partners', '/partners', body);
+  await ask('operator', 'get', '/partners', '/partners');
+  for (const id of [partnerId, 2_000_000_000, '%']) {
+    await ask('operator', 'get', '/partners/{id}', `/partners/${id}`);
+    await ask('operator', 'patch', '/partners/{id}', `/partners/${id}`, { fundingUsd: null });
+    await ask('operator', 'get', '/partners/{id}/keys', `/partners/${id}/keys`);
+    const issued = await ask('operator', 'post', '/partners/{id}/keys', `/partners/${id}/keys`, {
+      name: 'n',
+    });
+    await ask(
+      'operator',
+      'delete',
+      '/partners/{id}/keys/{keyId}',
+      `/partners/${id}/keys/${issued.keyId ?? 1}`,
+    );
+  }
+  for (const id of [gameId, 2_000_000_000, '%']) {
+    await ask('operator', 'get', '/games/{id}', `/games/${id}`);
+    await ask('operator', 'patch', '/games/{id}', `/games/${id}`, { status: 'SUSPENDED' });
+    await ask('operator', 'post', '/games/{id}/blocks', `/games/${id}/blocks`, { count: 1 });
+  }
+  for (const id of [sheet.parSheetId, 2_000_000_000, '%']) {
+    await ask('operator', 'patch', '/par-sheets/{id}', `/par-sheets/${id}`, { status: 'RETIRED' });
+  }
+  const adjustment = { amountUsd: -1, reason: 'r', requestId: 'r' };
+  const adjustments = '/partners/{id}/players/{playerId}/adjustments';
+  await ask('operator', 'patch', '/partners/{id}', `/partners/${partnerId}`, { balanceMode: 'enforce' });
+  for (const [id, body] of [
+    [partnerId, adjustment],
+    [partnerId, { ...adjustment, reason: 's' }],
+    [partnerId, { ...adjustment, amountUsd: -1e6, requestId: 's' }],
+    [partnerId, {}],
+    [partnerId, { ...adjustment, amountUsd: 0 }],
+    [partnerId, 'x'.repeat(65_537)],
+    [2_000_000_000, adjustment],
+    ['%', adjustment],
+  ]) {
+    await ask('operator', 'post', adjustments, `/partners/${id}/players/p/adjustments`, body);
+  }
+  const status = { status: 'BLOCKED', reason: 'r' };
+  for (const [of, body] of [
+    [`${partnerId}/players/nobody`, status],
+    [`${partnerId}/players/p`, {}],
+    [`2000000000/players/p`, status],
+    [`${partnerId}/players/p`, status],
+  ])
+    await ask('operator', 'patch', '/partners/{id}/players/{playerId}', `/partners/${of}`, body);
+  await ask('partner', 'post', '/spin', '/spin', { ...spin, requestId: 'blocked' });
+  for (const since of ['2026-01-01T00:00:00Z', 'yesterday', 7]) {
+    await ask('operator', 'post', '/webhooks/resend', '/webhooks/resend', { since });
+  }
+  for (const delivery of ['dlv_1', '%ff']) {
+    await ask('operator', 'post', '/deliveries/{id}/resend', `/deliveries/${delivery}/resend`);
+  }
+  await ask('operator', 'get', '/audit-log', '/audit-log');
+  await ask('operator', 'get', '/audit-log', '/audit-log?limit=0');
+  for (const scope of SCOPES) {
+    const path = { partner: '/version', operator: '/partners', play: '/rounds' }[scope];
+    const refused = await client.request('GET', BASES[scope] + path, { key: 'ks_wrong' });
+    expectDocumented(scope, 'get', path, refused);
+  }
+});

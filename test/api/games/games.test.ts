@@ -1,0 +1,49 @@
+/** The list of games: what each kind shows of its mathematics. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freshStores } from '../../setup/freshStores.js';
+import type { Client } from '../../support/client.js';
+import { newTable } from '../../support/rounds.js';
+import { startService } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import type { TestStores } from '../../support/stores.js';
+
+let stores: TestStores;
+let service: Client & { stop(): Promise<void> };
+
+beforeAll(async () => {
+  stores = await freshStores();
+  service = await startService(stores, { CELLS: '1' });
+});
+afterAll(async () => {
+  await service?.stop();
+  await stores?.drop();
+});
+
+test('the list has the return of each kind of game', async () => {
+  const { key, partnerId } = await service.newPartner();
+  const slotId = await service.newGame(key, parSheet('classic-3-reel'));
+  const tableId = await newTable(service, partnerId);
+  const raffle = await service.operator<{ gameConfigId: number }>('POST', `/partners/${partnerId}/raffles`, {
+    displayName: 'R',
+    configName: 'LISTED',
+    ticketPriceUsd: 2,
+    poolSize: 1000,
+    prizes: [
+      { prizeName: 'Car', prizeTier: 6, valueUsd: 1000, count: 1 },
+      { prizeName: 'Cup', prizeTier: 2, valueUsd: 10, count: 60 },
+    ],
+  });
+  const { body } = await service.partner<{ games: Record<string, unknown>[] }>('GET', '/games', key);
+  const shown = new Map(
+    body.games.map(({ gameConfigId, certifiedRtp, hitFrequency, topPrizeUsd, basicStrategyRtp }) => [
+      gameConfigId,
+      { certifiedRtp, hitFrequency, topPrizeUsd, basicStrategyRtp },
+    ]),
+  );
+  expect(shown.get(slotId)).toEqual({ certifiedRtp: 0.925, hitFrequency: 0.3, topPrizeUsd: 9.625 });
+  // 1,000 + 60 × 10 of 2,000.
+  expect(shown.get(raffle.body.gameConfigId)).toEqual({ certifiedRtp: 0.8, topPrizeUsd: 1000 });
+  // The published house edge of the default rules, by the stakes of a round: 1 − 0.0046 ÷ 1.1273.
+  expect(shown.get(tableId)?.basicStrategyRtp).toBeCloseTo(0.99592, 5);
+  expect(shown.get(tableId)?.certifiedRtp).toBeUndefined();
+});

@@ -1,0 +1,388 @@
+/** Named operators with roles, and sessions of the console (docs/contract.md §15.7). */
+import { Redis } from 'ioredis';
+import postgres from 'postgres';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { ENDPOINTS } from '../../../src/api/index.js';
+import { authFailuresKey } from '../../../src/engine/redis/keys.js';
+import { freshStores } from '../../setup/freshStores.js';
+import { type Answer, type Client, OPERATOR_KEY } from '../../support/client.js';
+import { constants, startService } from '../../support/service.js';
+import { storeClock } from '../../support/storeClock.js';
+import type { TestStores } from '../../support/stores.js';
+import { until } from '../../support/wait.js';
+
+const BASE = '/api/operator/v1';
+const NEVER_ISSUED = `kso_${'A'.repeat(43)}`;
+
+interface Made {
+  name: string;
+  role: string;
+  apiKey: string;
+  status: string;
+}
+interface Session {
+  operator: string;
+  role: string;
+  csrfToken: string;
+  expiresAt: string;
+}
+
+let stores: TestStores;
+let redis: Redis;
+let client: Client & { stop(): Promise<void> };
+/** Another front end on the same stores. */
+let other: Client & { stop(): Promise<void> };
+
+beforeAll(async () => {
+  stores = await freshStores();
+  redis = new Redis(stores.redisUrl);
+  const patient = constants({ authFailureLimit: 1_000_000 });
+  client = await startService(stores, patient);
+  other = await startService(stores, { ...patient, ROLES: 'http' });
+});
+
+afterAll(async () => {
+  await other.stop();
+  await client.stop();
+  redis.disconnect();
+  await stores.drop();
+});
+
+// The answer to the fourth wrong key of a minute, and to those after it, waits.
+beforeEach(async () => {
+  await redis.del(authFailuresKey('127.0.0.1'));
+});
+
+const ask = <T = Record<string, unknown>>(
+  key: string,
+  method: string,
+  path: string,
+  body?: unknown,
+  from: Client = client,
+): Promise<Answer<T>> => from.request<T>(method, BASE + path, { key, body });
+
+async function made(name: string, role: string, more: object = {}): Promise<Made> {
+  const answer = await client.operator<Made & Record<string, unknown>>('POST', '/operators', {
+    name,
+    role,
+    ...more,
+  });
+  expect(answer).toMatchObject({ status: 201, body: { name, role, status: 'active' } });
+  return answer.body;
+}
+
+const failed = (status: number, errorCode: string) => ({ status, body: { errorCode } });
+
+/** Begins a session. @returns its cookie as a browser sends it, the whole header and the answer */
+async function signIn(key: string, headers: Record<string, string> = {}, from = client) {
+  const answer = await from.request<Session>('POST', `${BASE}/session`, { key, headers });
+  expect(answer.status).toBe(201);
+  const header = answer.headers.get('set-cookie') ?? '';
+  return { cookie: header.split(';')[0]!, header, session: answer.body };
+}
+
+const withCookie = (
+  cookie: string,
+  method: string,
+  path: string,
+  { csrfToken, body, from = client }: { csrfToken?: string; body?: unknown; from?: Client } = {},
+): Promise<Answer> =>
+  from.request(method, BASE + path, {
+    headers: { Cookie: cookie, ...(csrfToken === undefined ? {} : { 'X-CSRF-Token': csrfToken }) },
+    body,
+  });
+
+const partnerBody = (slug: string) => ({ slug, name: slug, environment: 'sandbox' });
+
+describe('an operator', () => {
+  test('changes things under its own name in the audit log, from any front end at once', async () => {
+    const { apiKey } = await made('jane.doe@example.com', 'operator');
+    const created = await ask(apiKey, 'POST', '/partners', partnerBody('of-jane'), other);
+    expect(created.status).toBe(201);
+    const { body } = await client.operator<{ entries: Record<string, unknown>[] }>('GET', '/audit-log');
+    expect(body.entries[0]).toMatchObject({
+      actor: 'jane.doe@example.com',
+      action: 'partner.create',
+      subject: `partner:${created.body.partnerId}`,
+    });
+    expect(body.entries[1]).toMatchObject({
+      actor: 'operator',
+      action: 'operator.create',
+      subject: 'operator:jane.doe@example.com',
+    });
+  });
+
+  test('has a key of which only the SHA-256 is kept, and which opens nothing of a partner', async () => {
+    const { apiKey } = await made('stored', 'admin');
+    const sql = postgres(stores.databaseUrl);
+    try {
+      const rows = await sql`SELECT to_json(o)::text AS text FROM operators o`;
+      const log = await sql`SELECT to_json(a)::text AS text FROM audit_log a`;
+      const list = await client.operator('GET', '/operators');
+      expect(JSON.stringify([rows, log]) + list.text).not.toContain(apiKey.slice(4));
+    } finally {
+      await sql.end();
+    }
+    expect(await client.partner('GET', '/version', apiKey)).toMatchObject(failed(401, 'KS-4002'));
+  });
+
+  test('does what its role permits: an auditor reads, only an admin manages operators', async () => {
+    const auditor = await made('audrey', 'auditor');
+    const operator = await made('oscar', 'operator');
+    const admin = await made('ada', 'admin');
+    for (const { apiKey } of [auditor, operator, admin]) {
+      for (const path of ['/partners', '/operators', '/audit-log', '/api-versions'])
+        expect((await ask(apiKey, 'GET', path)).status, path).toBe(200);
+    }
+    const refused = await ask<{ details: unknown }>(auditor.apiKey, 'POST', '/partners', partnerBody('x'));
+    expect(refused).toMatchObject(failed(403, 'KS-4116'));
+    expect(refused.body.details).toEqual([
+      { path: '', message: 'takes the role operator; audrey is auditor' },
+    ]);
+    const newOperator = { name: 'mallory', role: 'admin' };
+    for (const { apiKey } of [auditor, operator]) {
+      for (const [method, path, body] of [
+        ['POST', '/operators', newOperator],
+        ['POST', '/operators/ada/rotate', {}],
+        ['DELETE', '/operators/ada'],
+      ] as const)
+        expect(await ask(apiKey, method, path, body), path).toMatchObject(failed(403, 'KS-4116'));
+    }
+    expect((await ask(operator.apiKey, 'POST', '/partners', partnerBody('of-oscar'))).status).toBe(201);
+    expect(
+      (await ask(admin.apiKey, 'POST', '/operators', { name: 'made-by-ada', role: 'auditor' })).status,
+    ).toBe(201);
+    const { body } = await client.operator<{ operators: Made[] }>('GET', '/operators');
+    expect(body.operators.map(({ name }) => name)).not.toContain('mallory');
+    expect(body.operators).toContainEqual(
+      expect.objectContaining({ name: 'audrey', role: 'auditor', status: 'active' }),
+    );
+  });
+
+  test('may read all and change nothing as an auditor: every operation that changes something is KS-4116', async () => {
+    const { apiKey } = await made('reader', 'auditor');
+    const { body } = await client.request<{ paths: Record<string, Record<string, unknown>> }>(
+      'GET',
+      `${BASE}/openapi.json`,
+    );
+    const changes = Object.entries(body.paths).flatMap(([path, methods]) =>
+      Object.keys(methods)
+        .filter((method) => method !== 'get' && path !== '/session')
+        .map((method) => [method.toUpperCase(), path.replace(/\{\w+\}/g, '1')] as const),
+    );
+    expect(changes.length).toBeGreaterThan(20);
+    const reads = Object.entries(body.paths).flatMap(([path, methods]) =>
+      'get' in methods ? [path.replace(/\{date\}/g, '2026-01-01').replace(/\{\w+\}/g, '1')] : [],
+    );
+    // The documents are what the routes are served from: none can be left out of either.
+    expect(changes.length + reads.length).toBe(
+      ENDPOINTS.filter(
+        ({ scope, path, method }) => scope === 'operator' && (path !== '/session' || method === 'get'),
+      ).length,
+    );
+    for (const path of reads) {
+      const { status } = await ask(apiKey, 'GET', path);
+      expect([200, 400, 404], `GET ${path}: ${status}`).toContain(status);
+    }
+    for (const [method, path] of changes)
+      expect(await ask(apiKey, method, path, {}), `${method} ${path}`).toMatchObject(failed(403, 'KS-4116'));
+    const done = async (): Promise<string[]> => {
+      const { body: log } = await client.operator<{ entries: { action: string }[] }>(
+        'GET',
+        '/audit-log?actor=reader',
+      );
+      return log.entries.map(({ action }) => action);
+    };
+    await until(async () => (await done()).length > 0, 'the refusals are in the audit log');
+    expect(new Set(await done())).toEqual(new Set(['operator.refused']));
+  });
+
+  test('whose key is revoked is KS-4003 on every front end, for ever', async () => {
+    const { apiKey } = await made('gone', 'operator');
+    expect((await ask(apiKey, 'GET', '/partners', undefined, other)).status).toBe(200);
+    expect((await client.operator('DELETE', '/operators/gone')).status).toBe(204);
+    await until(
+      async () => (await ask(apiKey, 'GET', '/partners', undefined, other)).status === 401,
+      'the other front end refuses the key',
+    );
+    for (const from of [client, other])
+      expect(await ask(apiKey, 'GET', '/partners', undefined, from)).toMatchObject(failed(401, 'KS-4003'));
+    expect((await client.operator('DELETE', '/operators/gone')).status).toBe(204);
+    expect(await client.operator('POST', '/operators/gone/rotate', {})).toMatchObject(failed(404, 'KS-4212'));
+    const again = await client.operator('POST', '/operators', { name: 'gone', role: 'operator' });
+    expect(again).toMatchObject(failed(400, 'KS-4101'));
+  });
+
+  test('whose key is rotated goes on with the new one only', async () => {
+    const before = await made('rota', 'operator');
+    expect((await ask(before.apiKey, 'GET', '/partners', undefined, other)).status).toBe(200);
+    const rotated = await client.operator<Made>('POST', '/operators/rota/rotate', {});
+    expect(rotated).toMatchObject({ status: 200, body: { name: 'rota', role: 'operator' } });
+    expect((await ask(rotated.body.apiKey, 'GET', '/partners', undefined, other)).status).toBe(200);
+    await until(
+      async () => (await ask(before.apiKey, 'GET', '/partners', undefined, other)).status === 401,
+      'the other front end refuses the key before',
+    );
+    expect(await ask(before.apiKey, 'GET', '/partners')).toMatchObject(failed(401, 'KS-4002'));
+  });
+
+  test('whose key expires is KS-4004 from then on', async () => {
+    const expiresAt = new Date(Date.now() + 3000).toISOString();
+    const { apiKey } = await made('briefly', 'operator', { expiresAt });
+    await until(async () => (await ask(apiKey, 'GET', '/partners')).status === 401, 'the key is refused');
+    expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(expiresAt));
+    expect(await ask(apiKey, 'GET', '/partners')).toMatchObject(failed(401, 'KS-4004'));
+  });
+
+  test.each([
+    [{ name: 'operator', role: 'admin' }, '/name'],
+    [{ name: 'worker', role: 'admin' }, '/name'],
+    [{ name: 'a b', role: 'admin' }, '/name'],
+    [{ name: 'x'.repeat(65), role: 'admin' }, '/name'],
+    [{ name: 'fine', role: 'root' }, '/role'],
+    [{ name: 'fine', role: 'admin', expiresAt: '2020-01-01T00:00:00Z' }, '/expiresAt'],
+  ])('is not made of %j', async (body, path) => {
+    const answer = await client.operator<{ details: { path: string }[] }>('POST', '/operators', body);
+    expect(answer).toMatchObject(failed(400, 'KS-4101'));
+    expect(answer.body.details[0]?.path).toBe(path);
+  });
+
+  test('that nobody knows is KS-4212', async () => {
+    expect(await client.operator('DELETE', '/operators/nobody')).toMatchObject(failed(404, 'KS-4212'));
+    expect(await ask(NEVER_ISSUED, 'GET', '/partners')).toMatchObject(failed(401, 'KS-4002'));
+  });
+});
+
+describe('a session of the console', () => {
+  test('has a cookie that scripts and other sites do not get, Secure where the page came over TLS', async () => {
+    const { header, session } = await signIn(OPERATOR_KEY, { Origin: 'http://127.0.0.1:8080' });
+    expect(header).toMatch(
+      /^spindle_session=[\w-]{43}; Path=\/api\/operator\/v1; Max-Age=28800; HttpOnly; SameSite=Strict$/,
+    );
+    expect(session).toMatchObject({ operator: 'operator', role: 'admin' });
+    expect(Date.parse(session.expiresAt)).toBeGreaterThan(Date.now() + 28_000_000);
+    const overTls = await signIn(OPERATOR_KEY, { Origin: 'https://console.example' });
+    expect(overTls.header).toMatch(/; SameSite=Strict; Secure$/);
+  });
+
+  test('reads without, and changes only with its CSRF token, on every front end', async () => {
+    const { cookie, session } = await signIn((await made('sam', 'operator')).apiKey);
+    const { csrfToken } = session;
+    expect(await withCookie(cookie, 'GET', '/session', { from: other })).toMatchObject({
+      status: 200,
+      body: { operator: 'sam', role: 'operator', csrfToken },
+    });
+    const body = partnerBody('of-sam');
+    for (const wrong of [undefined, '', 'x', session.csrfToken.slice(1)]) {
+      const refused = await withCookie(cookie, 'POST', '/partners', {
+        body,
+        ...(wrong === undefined ? {} : { csrfToken: wrong }),
+      });
+      expect(refused).toMatchObject(failed(403, 'KS-4116'));
+    }
+    expect((await withCookie(cookie, 'POST', '/partners', { csrfToken, body, from: other })).status).toBe(
+      201,
+    );
+    const { body: log } = await client.operator<{ entries: Record<string, unknown>[] }>('GET', '/audit-log');
+    expect(log.entries[0]).toMatchObject({ actor: 'sam', action: 'partner.create' });
+  });
+
+  test('does what the role of its operator permits', async () => {
+    const { cookie, session } = await signIn((await made('ulrike', 'auditor')).apiKey);
+    const { csrfToken } = session;
+    expect((await withCookie(cookie, 'GET', '/partners')).status).toBe(200);
+    expect(
+      await withCookie(cookie, 'POST', '/partners', { csrfToken, body: partnerBody('no') }),
+    ).toMatchObject(failed(403, 'KS-4116'));
+  });
+
+  test('is over after signing out, a revocation or a rotation', async () => {
+    const { apiKey } = await made('tina', 'operator');
+    const first = await signIn(apiKey);
+    const second = await signIn(apiKey);
+    const { csrfToken } = first.session;
+    const out = await withCookie(first.cookie, 'DELETE', '/session', { csrfToken });
+    expect(out.status).toBe(204);
+    expect(out.headers.get('set-cookie')).toMatch(/^spindle_session=; .*Max-Age=0;/);
+    expect(await withCookie(first.cookie, 'GET', '/partners')).toMatchObject(failed(401, 'KS-4002'));
+    expect((await withCookie(second.cookie, 'GET', '/partners')).status).toBe(200);
+    const rotated = await client.operator<Made>('POST', '/operators/tina/rotate', {});
+    expect(await withCookie(second.cookie, 'GET', '/partners')).toMatchObject(failed(401, 'KS-4002'));
+    const third = await signIn(rotated.body.apiKey);
+    await client.operator('DELETE', '/operators/tina');
+    expect((await withCookie(third.cookie, 'GET', '/partners')).status).toBe(401);
+    await until(
+      async () => (await withCookie(third.cookie, 'GET', '/partners', { from: other })).status === 401,
+      'the other front end refuses the session',
+    );
+  });
+
+  test('begins with a key only: its cookie renews nothing, and signing out leaves no other', async () => {
+    const { apiKey } = await made('renewing', 'operator');
+    const { cookie, session } = await signIn(apiKey);
+    const { csrfToken } = session;
+    for (const from of [client, other])
+      expect(await withCookie(cookie, 'POST', '/session', { csrfToken, from })).toMatchObject(
+        failed(401, 'KS-4001'),
+      );
+    expect(await withCookie(cookie, 'GET', '/session')).toMatchObject({
+      status: 200,
+      body: { expiresAt: session.expiresAt },
+    });
+    expect((await withCookie(cookie, 'DELETE', '/session', { csrfToken })).status).toBe(204);
+    const sql = postgres(stores.databaseUrl);
+    try {
+      const left = await sql`
+        SELECT 1 FROM operator_sessions JOIN operators USING (key_hash) WHERE operators.name = 'renewing'`;
+      expect(left).toHaveLength(0);
+    } finally {
+      await sql.end();
+    }
+  });
+
+  test('ends no later than its key', async () => {
+    const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
+    const { apiKey } = await made('short', 'operator', { expiresAt });
+    expect((await signIn(apiKey)).session.expiresAt).toBe(expiresAt);
+  });
+
+  test('is one of at most ten of its key: one more ends the oldest', async () => {
+    const { apiKey } = await made('many', 'operator');
+    const cookies: string[] = [];
+    for (let i = 0; i < 11; i++) cookies.push((await signIn(apiKey)).cookie);
+    const statuses: number[] = [];
+    for (const cookie of cookies) statuses.push((await withCookie(cookie, 'GET', '/session')).status);
+    expect(statuses).toEqual([401, ...Array(10).fill(200)]);
+  });
+
+  test('is over once its time has passed, and is forgotten at the next sign-in', async () => {
+    const { apiKey } = await made('late', 'operator');
+    const { cookie } = await signIn(apiKey);
+    const sql = postgres(stores.databaseUrl);
+    try {
+      await sql`UPDATE operator_sessions SET expires_at = now() - interval '1 second'`;
+      expect((await withCookie(cookie, 'GET', '/session')).status).toBe(401);
+      await signIn(apiKey);
+      const [row] = await sql`SELECT count(*)::int AS total FROM operator_sessions`;
+      expect(row?.total).toBe(1);
+    } finally {
+      await sql.end();
+    }
+  });
+
+  test('that was made up counts as a failed authentication', async () => {
+    const cookie = `spindle_session=${'A'.repeat(43)}`;
+    const clock = storeClock(stores.redisUrl);
+    // Both in one minute.
+    await clock.room(10);
+    clock.close();
+    const remaining: number[] = [];
+    for (let i = 0; i < 2; i++) {
+      const answer = await withCookie(cookie, 'GET', '/partners');
+      expect(answer).toMatchObject(failed(401, 'KS-4002'));
+      expect(answer.headers.get('ratelimit-policy')).toMatch(/^"auth";/);
+      remaining.push(Number(answer.headers.get('x-ratelimit-remaining')));
+    }
+    expect(remaining[1]).toBe(remaining[0]! - 1);
+  });
+});

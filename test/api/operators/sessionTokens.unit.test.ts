@@ -1,0 +1,32 @@
+/** Tokens of the console's sessions, told from made-up ones without a look at the store. */
+import { expect, test } from 'vitest';
+import { SessionTokens } from '../../../src/api/server/sessionTokens.js';
+
+const tokens = new SessionTokens('ks_first');
+
+test('a token is the service’s own, in every process with the same operator key, and no two are alike', () => {
+  const made = Array.from({ length: 100 }, () => tokens.make());
+  expect(new Set(made).size).toBe(100);
+  for (const token of made) {
+    expect(token).toMatch(/^[\w-]{43}$/);
+    expect(new SessionTokens('ks_first').isOwn(token)).toBe(true);
+  }
+});
+
+test('one that was made up, changed anywhere, or made with another key is not', () => {
+  const token = tokens.make();
+  const bytes = Buffer.from(token, 'base64url');
+  for (let at = 0; at < bytes.length; at++) {
+    const changed = Buffer.from(bytes);
+    changed[at]! ^= 1;
+    expect(tokens.isOwn(changed.toString('base64url'))).toBe(false);
+  }
+  for (const other of [
+    '',
+    'A'.repeat(43),
+    `${token}AA`,
+    token.slice(0, 40),
+    new SessionTokens('ks_other').make(),
+  ])
+    expect(tokens.isOwn(other)).toBe(false);
+});

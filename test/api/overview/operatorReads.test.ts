@@ -1,0 +1,277 @@
+/** What operators read beyond one partner: overview, cells, games, statements, spins, deliveries, reports, the audit log by filter. */
+import postgres from 'postgres';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { freshStores } from '../../setup/freshStores.js';
+import type { Answer, Client, TestPartner } from '../../support/client.js';
+import { startService } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import type { TestStores } from '../../support/stores.js';
+import { until } from '../../support/wait.js';
+
+type Body = Record<string, never> & Record<string, unknown>;
+
+let stores: TestStores;
+let client: Client & { stop(): Promise<void> };
+let partner: TestPartner;
+let other: TestPartner;
+let gameId: number;
+const SPINS = 25;
+const spins: Record<string, unknown>[] = [];
+
+const get = async <T = Body>(path: string): Promise<T> => {
+  const answer = await client.operator<T & Record<string, unknown>>('GET', path);
+  expect(answer.status, `${path} ${answer.text}`).toBe(200);
+  return answer.body;
+};
+const refused = async (path: string): Promise<[number, unknown]> => {
+  const { status, body }: Answer = await client.operator('GET', path);
+  return [status, body.errorCode];
+};
+
+beforeAll(async () => {
+  stores = await freshStores();
+  client = await startService(stores);
+  partner = await client.newPartner();
+  other = await client.newPartner();
+  gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
+  for (let i = 0; i < SPINS; i++) {
+    const body = { gameId, playerId: 'alice', wagerUsd: 0.25, requestId: `r-${i}` };
+    const { status, body: spin } = await client.spin(partner.key, body);
+    expect(status).toBe(200);
+    spins.push(spin);
+  }
+  const adjusted = await client.operator('POST', `/partners/${partner.partnerId}/players/alice/adjustments`, {
+    amountUsd: 5,
+    reason: 'goodwill',
+    requestId: 'a-1',
+  });
+  expect(adjusted.status).toBe(200);
+});
+
+afterAll(async () => {
+  await client.stop();
+  await stores.drop();
+});
+
+test('the overview shows the traffic of today, the busiest partners and the errors of the process', async () => {
+  await client.spin(partner.key, { gameId: 2_000_000_000, playerId: 'alice', wagerUsd: 0.25 });
+  await until(
+    async () => (await get<{ today: { spins: number } }>('/overview')).today.spins === SPINS,
+    'booked',
+  );
+  const body = await get('/overview');
+  const paidOutUsd = spins.reduce((sum, spin) => sum + Number((spin.outcome as Body).payoutUsd ?? 0), 0);
+  expect(body.today).toMatchObject({ spins: SPINS, wageredUsd: SPINS * 0.25, partners: 1 });
+  expect((body.today as unknown as { paidOutUsd: number }).paidOutUsd).toBeCloseTo(paidOutUsd, 6);
+  expect(body.busiest).toMatchObject([{ partnerId: partner.partnerId, spins: SPINS }]);
+  expect(body.attention).toEqual({
+    failedDeliveries: 0,
+    lateDeliveries: 0,
+    failingWebhooks: 0,
+    disputedReports: 0,
+    haltedCells: 0,
+    openRecoveries: 0,
+    openReviews: 0,
+    suspendedGames: 0,
+    stoppedPartners: 0,
+    expiringKeys: 0,
+    missingWitnesses: [],
+    dealing: 'ON',
+  });
+  expect(body.process).toMatchObject({ spins: SPINS });
+  const { errors, spinSeconds } = body.process as unknown as {
+    errors: unknown[];
+    spinSeconds: { leSeconds: number | null; count: number }[];
+  };
+  expect(errors).toContainEqual({ operation: 'spin', errorCode: 'KS-4006', count: 1 });
+  expect(spinSeconds.at(-1)).toEqual({ leSeconds: null, count: SPINS + 1 });
+  const [first] = (body.process as unknown as { partners: Record<string, number>[] }).partners;
+  expect(first).toMatchObject({ partnerId: partner.partnerId, errors: 1 });
+  expect(first!.requests).toBeGreaterThan(SPINS);
+});
+
+test('cells are shown with the worker that books them, and Redis with its memory', async () => {
+  const body = await get<{ cells: Body[]; redis: Body[]; recoveries: Body[] }>('/cells');
+  expect(body.cells).toHaveLength(4);
+  const address = new URL(stores.redisUrl).host;
+  for (const cell of body.cells) {
+    expect(cell).toMatchObject({ owner: expect.any(String), halted: null, isDraining: false });
+    expect(cell).toMatchObject({ node: address, slot: null, outboxEntries: expect.any(Number) });
+  }
+  expect(body.cells.reduce((sum, cell) => sum + Number(cell.games), 0)).toBe(1);
+  expect(body.cells.reduce((sum, cell) => sum + Number(cell.partners), 0)).toBe(2);
+  expect(body.redis).toMatchObject([{ isReady: true, memoryBytes: expect.any(Number) }]);
+  expect(body.recoveries).toBeInstanceOf(Array);
+});
+
+test('games are listed for all and for one partner, with what they let expect, and by day', async () => {
+  const all = await get<{ games: Body[]; total: number }>('/games');
+  expect(all).toMatchObject({ total: 1, games: [{ gameConfigId: gameId, partnerId: partner.partnerId }] });
+  expect(all.games[0]).toMatchObject({
+    expected: { rtp: expect.any(Number), variancePerSpin: expect.any(Number) },
+    totals: { spins: SPINS },
+  });
+  expect(await get(`/games?partnerId=${other.partnerId}`)).toMatchObject({ games: [], total: 0 });
+  expect(await get(`/games/${gameId}/days`)).toMatchObject({
+    days: [{ day: new Date().toISOString().slice(0, 10), spins: SPINS, wageredUsd: SPINS * 0.25 }],
+  });
+  expect(await refused('/games/999/days')).toEqual([404, 'KS-4201']);
+});
+
+test("a statement has every entry of a player's, each balance made of the one before, page by page", async () => {
+  type Entry = Record<'kind' | 'requestId' | 'spinId', string | null> &
+    Record<'wagerUsd' | 'creditUsd' | 'balanceUsd', number>;
+  const path = `/partners/${partner.partnerId}/players/alice/statement`;
+  const entries: Entry[] = [];
+  let cursor: string | null = null;
+  do {
+    const page: { entries: Entry[]; nextCursor: string | null; balanceUsd: number } = await get(
+      `${path}?limit=10${cursor === null ? '' : `&cursor=${cursor}`}`,
+    );
+    entries.push(...page.entries);
+    cursor = page.nextCursor;
+    expect(page.balanceUsd).toBe(entries[0]!.balanceUsd);
+  } while (cursor !== null);
+  expect(entries.map(({ kind }) => kind)).toEqual(['adjustment', ...Array(SPINS).fill('spin'), 'opening']);
+  expect(entries.slice(1, -1).map(({ spinId }) => spinId)).toEqual(
+    spins.map(({ spinId }) => spinId).reverse(),
+  );
+  expect(entries[0]).toMatchObject({ creditUsd: 5, requestId: 'a-1', spinId: null });
+  for (let i = 0; i < entries.length - 1; i++) {
+    const { balanceUsd, wagerUsd, creditUsd } = entries[i]!;
+    expect(balanceUsd).toBeCloseTo(entries[i + 1]!.balanceUsd - wagerUsd + creditUsd, 6);
+  }
+  expect(await refused(`/partners/${partner.partnerId}/players/nobody/statement`)).toEqual([404, 'KS-4204']);
+  expect(await refused(`/partners/999/players/alice/statement`)).toEqual([404, 'KS-4209']);
+  expect(await refused(`${path}?cursor=x`)).toEqual([400, 'KS-4101']);
+});
+
+test('a spin is shown with its answer, its entry, and the sealed block that it came from', async () => {
+  const { spinId, outcome } = spins[7]!;
+  expect(await get(`/spins/${spinId}`)).toMatchObject({
+    partnerId: partner.partnerId,
+    spin: { spinId, outcome, playerId: 'alice', gameId },
+    entry: { kind: 'spin', requestId: 'r-7', outcomeIndex: 7, wagerUsd: 0.25 },
+    block: { fromIndex: 0, commitment: expect.stringMatching(/^[0-9a-f]{64}$/) },
+  });
+  expect(await refused(`/spins/${'0'.repeat(32)}`)).toEqual([404, 'KS-4215']);
+});
+
+test('deliveries are listed by status and partner, with their bodies and why they failed', async () => {
+  const sql = postgres(stores.databaseUrl);
+  try {
+    const registered = await client.partner('POST', '/webhooks', partner.key, {
+      url: 'http://localhost:9/',
+      events: ['spin.large_win'],
+    });
+    const tested = await client.partner('POST', `/webhooks/${registered.body.id}/test`, partner.key, {
+      event: 'spin.large_win',
+    });
+    expect(tested.status).toBe(202);
+    const failedAt = await sql`
+      UPDATE deliveries SET status = 'failed', next_attempt_at = NULL, last_attempt_at = now(), last_error = 'refused'
+      RETURNING delivery_id`;
+    expect(failedAt).toHaveLength(1);
+  } finally {
+    await sql.end();
+  }
+  const { deliveries, total } = await get<{ deliveries: Body[]; total: number }>('/deliveries');
+  expect(total).toBe(1);
+  expect(deliveries[0]).toMatchObject({
+    partnerId: partner.partnerId,
+    status: 'failed',
+    lastError: 'refused',
+    url: 'http://localhost:9/',
+    body: expect.stringContaining('spin.large_win'),
+  });
+  expect(await get(`/deliveries?partnerId=${other.partnerId}`)).toMatchObject({ total: 0 });
+  expect(await get('/deliveries?status=delivered')).toMatchObject({ total: 0 });
+  expect(await refused('/deliveries?status=lost')).toEqual([400, 'KS-4101']);
+  expect((await get<{ attention: Body }>('/overview')).attention).toMatchObject({ failedDeliveries: 1 });
+  expect(await get(`/partners/${partner.partnerId}/webhooks`)).toMatchObject({
+    webhooks: [{ url: 'http://localhost:9/' }],
+  });
+});
+
+test('a webhook that fails is named to its partner, to the operator and in what needs attention', async () => {
+  const sql = postgres(stores.databaseUrl);
+  onTestFinished(() => sql.end());
+  const owner = other;
+  const body = { url: 'http://localhost:9/', events: ['spin.large_win'] };
+  const { id } = (await client.partner<{ id: number }>('POST', '/webhooks', owner.key, body)).body;
+  for (let sent = 0; sent < 3; sent++) {
+    expect(
+      (await client.partner('POST', `/webhooks/${id}/test`, owner.key, { event: body.events[0] })).status,
+    ).toBe(202);
+  }
+  type Listed = { webhooks: { health: Body }[] };
+  const own = async () =>
+    (await client.partner<Listed>('GET', '/webhooks', owner.key)).body.webhooks[0]!.health;
+  await until(async () => (await own()).state === 'failing', 'its attempts fail');
+  const health = { state: 'failing', pending: 3, restsUntil: null };
+  expect(await own()).toMatchObject({ ...health, reason: expect.stringContaining('ECONNREFUSED') });
+  expect((await get<Listed>(`/partners/${owner.partnerId}/webhooks`)).webhooks[0]!.health).toEqual(
+    await own(),
+  );
+  // A failure that is tried again in a minute needs nobody.
+  expect((await get<{ attention: Body }>('/overview')).attention).toMatchObject({ failingWebhooks: 0 });
+  await sql`UPDATE webhooks SET failing_since = now() - interval '33 minutes' WHERE webhook_id = ${id}`;
+  await sql`
+    UPDATE deliveries SET next_attempt_at = now() - interval '33 minutes', leased_until = now() + interval '1 hour'
+    WHERE webhook_id = ${id}`;
+  const overview = await get<{ attention: Body; failingWebhooks: Body[] }>('/overview');
+  expect(overview.attention).toMatchObject({ failingWebhooks: 1, lateDeliveries: 3 });
+  expect(overview.failingWebhooks).toMatchObject([
+    {
+      partnerId: owner.partnerId,
+      id,
+      url: body.url,
+      health: { ...health, failingSince: expect.any(String) },
+    },
+  ]);
+  // One that its partner set inactive waits for the partner, not for the operator.
+  await client.partner('PATCH', `/webhooks/${id}`, owner.key, { isActive: false });
+  expect(await own()).toMatchObject({ state: 'inactive', reason: 'set inactive', pending: 3 });
+  expect(await get('/overview')).toMatchObject({
+    attention: { failingWebhooks: 0, lateDeliveries: 0 },
+    failingWebhooks: [],
+  });
+});
+
+test('settlement reports of all partners are listed by status, and read with their revisions', async () => {
+  const day = new Date().toISOString().slice(0, 10);
+  const make = (query = '') =>
+    client.operator('POST', `/partners/${partner.partnerId}/settlements/${day}${query}`);
+  expect((await make()).status).toBe(201);
+  const reason = 'one spin too many';
+  expect((await client.partner('POST', `/settlements/${day}/dispute`, partner.key, { reason })).status).toBe(
+    200,
+  );
+  const expected = { partnerId: partner.partnerId, reportDate: day, revision: 1, disputeReason: reason };
+  expect(await get('/settlements?status=DISPUTED')).toMatchObject({ total: 1, reports: [expected] });
+  expect((await get<{ attention: Body }>('/overview')).attention).toMatchObject({ disputedReports: 1 });
+  expect((await make()).status).toBe(201);
+  expect(await get('/settlements?status=DISPUTED')).toMatchObject({ total: 1, reports: [expected] });
+  expect((await make('?reason=counted')).status).toBe(201);
+  expect(await get('/settlements?status=DISPUTED')).toMatchObject({ total: 0 });
+  expect((await get<{ attention: Body }>('/overview')).attention).toMatchObject({ disputedReports: 0 });
+  expect(await get('/settlements')).toMatchObject({
+    total: 1,
+    reports: [{ revision: 3, totalSpins: SPINS }],
+  });
+  const path = `/partners/${partner.partnerId}/settlements/${day}`;
+  expect(await get(`${path}?revision=1`)).toMatchObject({ revision: 1, reportStatus: 'DISPUTED' });
+  expect(await get(path)).toMatchObject({ revision: 3, reportDate: day });
+  expect(await refused(`/partners/999/settlements/${day}`)).toEqual([404, 'KS-4209']);
+});
+
+test('the audit log is filtered by who, what and on what', async () => {
+  const entries = async (query: string) =>
+    (await get<{ entries: { action: string; subject: string }[] }>(`/audit-log?limit=100&${query}`)).entries;
+  const issued = await entries('action=key.');
+  expect(issued.length).toBe(2);
+  expect(issued.every(({ action }) => action === 'key.issue')).toBe(true);
+  const ofPartner = await entries(`subject=partner:${partner.partnerId}&actor=operator`);
+  expect(ofPartner.map(({ action }) => action)).toEqual(['partner.create']);
+  expect(await entries('actor=nobody')).toEqual([]);
+});

@@ -1,0 +1,381 @@
+/** The operator's API: partners and their settings, keys, games, blocks, PAR sheets, and the audit log of it all. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freshStores } from '../../setup/freshStores.js';
+import { type Answer, type Client, OPERATOR_KEY } from '../../support/client.js';
+import { expectWithin } from '../../support/expectWithin.js';
+import { constants, startService } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import type { TestStores } from '../../support/stores.js';
+import { until } from '../../support/wait.js';
+
+type Json = Record<string, unknown>;
+interface AuditEntry {
+  auditId: number;
+  at: string;
+  actor: string;
+  action: string;
+  subject: string;
+  before: Json | null;
+  after: Json | null;
+}
+
+let stores: TestStores;
+let client: Client & { stop(): Promise<void> };
+/** Another front end on the same stores. */
+let other: Client & { stop(): Promise<void> };
+
+beforeAll(async () => {
+  stores = await freshStores();
+  const patient = constants({ authFailureLimit: 1_000_000 });
+  client = await startService(stores, patient);
+  other = await startService(stores, { ...patient, ROLES: 'http' });
+});
+
+afterAll(async () => {
+  await other.stop();
+  await client.stop();
+  await stores.drop();
+});
+
+const failed = (status: number, errorCode: string) => ({ status, body: { status: 'error', errorCode } });
+const pathsOf = (answer: Answer): string[] =>
+  ((answer.body.details as { path: string }[] | undefined) ?? []).map((fault) => fault.path).sort();
+const newPartner = (slug: string, more: Json = {}) =>
+  client.operator('POST', '/partners', { slug, name: 'Acme', environment: 'sandbox', ...more });
+
+/** What the log says of a subject, oldest first. */
+async function audited(subject: string): Promise<AuditEntry[]> {
+  const { body } = await client.operator<{ entries: AuditEntry[] }>('GET', '/audit-log?limit=100');
+  return body.entries.filter((entry) => entry.subject === subject).reverse();
+}
+
+const SETTINGS = {
+  spinRateLimit: 1,
+  apiRateLimit: 1_000_000_000,
+  openingBalanceUsd: 12.345678,
+  balanceMode: 'enforce',
+  fundingUsd: 0.000001,
+  largeWinThresholdUsd: 0,
+  minReadyBlocks: 100,
+  contactEmail: 'ops@example.com',
+};
+const DEFAULTS = {
+  spinRateLimit: 300,
+  apiRateLimit: 600,
+  balanceMode: 'track',
+  fundingUsd: null,
+  largeWinThresholdUsd: 100,
+  minReadyBlocks: 2,
+  contactEmail: null,
+};
+
+describe('a partner', () => {
+  test('begins with the documented settings, by its environment', async () => {
+    const sandbox = await newPartner('defaults-sandbox');
+    expect(sandbox).toMatchObject({
+      status: 201,
+      body: { slug: 'defaults-sandbox', name: 'Acme', isActive: true, openingBalanceUsd: 1000, ...DEFAULTS },
+    });
+    const production = await newPartner('defaults-production', { environment: 'production' });
+    expect(production.body).toMatchObject({ environment: 'production', openingBalanceUsd: 0, ...DEFAULTS });
+  });
+
+  test('is made with every setting, read, listed and changed', async () => {
+    const made = await newPartner('all-settings', SETTINGS);
+    expect(made).toMatchObject({ status: 201, body: SETTINGS });
+    const id = made.body.partnerId;
+    expect((await client.operator('GET', `/partners/${id}`)).body).toEqual(made.body);
+    const list = await client.operator<{ partners: Json[] }>('GET', '/partners');
+    expect(list.body.partners).toContainEqual(made.body);
+    for (const change of [
+      { spinRateLimit: 7 },
+      { apiRateLimit: 8 },
+      { openingBalanceUsd: 0 },
+      { balanceMode: 'track' },
+      { fundingUsd: null },
+      { fundingUsd: 9_000_000_000 },
+      { largeWinThresholdUsd: 0.01 },
+      { minReadyBlocks: 1 },
+      { contactEmail: null },
+      { name: 'Ünïcode 🎰' },
+      { isActive: false },
+      {},
+    ]) {
+      const before = (await client.operator('GET', `/partners/${id}`)).body;
+      const changed = await client.operator('PATCH', `/partners/${id}`, change);
+      expect(changed, JSON.stringify(change)).toMatchObject({ status: 200, body: { ...before, ...change } });
+      expect((await client.operator('GET', `/partners/${id}`)).body).toEqual(changed.body);
+    }
+  });
+
+  test('keeps slug and environment for life', async () => {
+    const { body } = await newPartner('for-life');
+    await client.operator('PATCH', `/partners/${body.partnerId}`, { slug: 'new', environment: 'production' });
+    expect((await client.operator('GET', `/partners/${body.partnerId}`)).body).toEqual(body);
+  });
+
+  test('with a slug that is taken is KS-4211', async () => {
+    await newPartner('taken');
+    expect(await newPartner('taken')).toMatchObject(failed(409, 'KS-4211'));
+  });
+
+  test('that is not there is KS-4209, for each operation', async () => {
+    for (const id of ['2000000000', '0', '-1', '1e3', 'x', '%20', '99999999999999999999']) {
+      for (const [method, path, body] of [
+        ['GET', '', undefined],
+        ['PATCH', '', {}],
+        ['POST', '/keys', {}],
+        ['GET', '/keys', undefined],
+        ['DELETE', '/keys/1', undefined],
+      ] as const) {
+        const answer = await client.operator(method, `/partners/${id}${path}`, body);
+        expect(answer, `${method} ${id}${path}`).toMatchObject(failed(404, 'KS-4209'));
+      }
+    }
+  });
+
+  test('without required fields is KS-4102, and every other fault is named beside them', async () => {
+    const answer = await client.operator('POST', '/partners', { spinRateLimit: 0, contactEmail: 'nobody' });
+    expect(answer).toMatchObject(failed(400, 'KS-4102'));
+    expect(pathsOf(answer)).toEqual(['/contactEmail', '/environment', '/name', '/slug', '/spinRateLimit']);
+  });
+
+  test('with faults in every field is KS-4101 with all of them', async () => {
+    const wrong = {
+      slug: 'Upper Case',
+      name: 'line\nbreak',
+      environment: 'staging',
+      spinRateLimit: 0,
+      apiRateLimit: 1.5,
+      openingBalanceUsd: -1,
+      balanceMode: 'none',
+      fundingUsd: '5',
+      largeWinThresholdUsd: null,
+      minReadyBlocks: 101,
+      contactEmail: '@',
+    };
+    const answer = await client.operator('POST', '/partners', wrong);
+    expect(answer).toMatchObject(failed(400, 'KS-4101'));
+    expect(pathsOf(answer)).toEqual(
+      Object.keys(wrong)
+        .map((name) => `/${name}`)
+        .sort(),
+    );
+    const { slug: _, environment: __, ...patch } = { ...wrong, isActive: 'no' };
+    const { body } = await newPartner('faulty-patch');
+    const patched = await client.operator('PATCH', `/partners/${body.partnerId}`, patch);
+    expect(patched).toMatchObject(failed(400, 'KS-4101'));
+    expect(pathsOf(patched)).toEqual(
+      Object.keys(patch)
+        .map((name) => `/${name}`)
+        .sort(),
+    );
+    expect((await client.operator('GET', `/partners/${body.partnerId}`)).body).toEqual(body);
+  });
+
+  test('takes no amount that is finer than a micro-USD or beyond what is counted', async () => {
+    const amounts = { openingBalanceUsd: 0.0000001, fundingUsd: 1e300, largeWinThresholdUsd: 9_000_000_001 };
+    const answer = await newPartner('too-fine', amounts);
+    expect(answer).toMatchObject(failed(400, 'KS-4101'));
+    expect(pathsOf(answer)).toEqual(
+      Object.keys(amounts)
+        .map((name) => `/${name}`)
+        .sort(),
+    );
+  });
+
+  test.each([
+    '[]',
+    'null',
+    '7',
+    '{',
+    '',
+    '\ufeff{}',
+    Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]),
+  ])('takes no body but a JSON object: %j is KS-4101', async (body) => {
+    const answer = await client.request('POST', '/api/operator/v1/partners', { key: OPERATOR_KEY, body });
+    expect(answer).toMatchObject(failed(400, 'KS-4101'));
+  });
+});
+
+describe('games', () => {
+  const queueOf = async (gameId: number) =>
+    (await client.operator<{ queue: Record<string, number> }>('GET', `/games/${gameId}`)).body.queue;
+
+  test('that are not there are KS-4201', async () => {
+    for (const id of [2_000_000_000, 0, 'x']) {
+      expect(await client.operator('GET', `/games/${id}`)).toMatchObject(failed(404, 'KS-4201'));
+      const patch = await client.operator('PATCH', `/games/${id}`, { status: 'ACTIVE' });
+      expect(patch).toMatchObject(failed(404, 'KS-4201'));
+      const blocks = await client.operator('POST', `/games/${id}/blocks`, { count: 1 });
+      expect(blocks).toMatchObject(failed(404, 'KS-4201'));
+    }
+  });
+
+  test('that are suspended refuse spins on every front end within a second, until they are active again', async () => {
+    const { key, partnerId } = await client.newPartner();
+    const gameId = await client.newGame(key, parSheet('classic-3-reel'));
+    const spin = (from: Client) => from.spin(key, { gameId, playerId: 'p', wagerUsd: 0.25 });
+    const within = async (status: number, started = performance.now()) => {
+      await until(async () => (await spin(other)).status === status, `the other front end answers ${status}`);
+      expectWithin(performance.now() - started, 1000);
+    };
+    await within(200);
+    const suspended = await client.operator('PATCH', `/games/${gameId}`, { status: 'SUSPENDED' });
+    expect(suspended).toMatchObject({
+      status: 200,
+      body: { gameConfigId: gameId, partnerId, status: 'SUSPENDED' },
+    });
+    expect(await spin(client)).toMatchObject(failed(400, 'KS-4202'));
+    await within(400);
+    expect(await spin(other)).toMatchObject(failed(400, 'KS-4202'));
+    const list = await client.partner<{ games: Json[] }>('GET', '/games', key);
+    expect(list.body.games).toMatchObject([{ gameConfigId: gameId, status: 'SUSPENDED' }]);
+    expect((await client.operator('PATCH', `/games/${gameId}`, { status: 'ACTIVE' })).status).toBe(200);
+    expect((await spin(client)).status).toBe(200);
+    await within(200);
+  });
+
+  test('show their queue and, once booked, their totals', async () => {
+    const { key } = await client.newPartner();
+    const gameId = await client.newGame(key, parSheet('classic-3-reel'));
+    const fresh = await client.operator('GET', `/games/${gameId}`);
+    expect(fresh.body).toMatchObject({ queue: { consumed: 0 }, totals: { spins: 0, actualRtp: null } });
+    let paidOutUsd = 0;
+    for (let i = 0; i < 4; i++) {
+      const spun = await client.spin<{ outcome: { payoutUsd: number } }>(key, {
+        gameId,
+        playerId: 'p',
+        wagerUsd: 0.25,
+      });
+      paidOutUsd += spun.body.outcome.payoutUsd;
+    }
+    const totals = { spins: 4, wageredUsd: 1, paidOutUsd, actualRtp: paidOutUsd };
+    await until(async () => {
+      const { body } = await client.operator<{ totals: Json }>('GET', `/games/${gameId}`);
+      return JSON.stringify(body.totals) === JSON.stringify(totals);
+    }, 'the totals are those of the four spins');
+    expect((await queueOf(gameId)).consumed).toBe(4);
+  });
+
+  test('get blocks beyond what demand calls for', async () => {
+    const { key } = await client.newPartner({ minReadyBlocks: 1 });
+    const gameId = await client.newGame(key, parSheet('penny-sub-cent'));
+    await until(
+      async () => (await queueOf(gameId)).readyBlocks === 2,
+      'the queue is as full as demand calls for',
+    );
+    const accepted = await client.operator('POST', `/games/${gameId}/blocks`, { count: 3 });
+    expect(accepted).toMatchObject({ status: 202, body: { gameConfigId: gameId, requested: 3 } });
+    await until(async () => (await queueOf(gameId)).readyBlocks === 5, 'three more blocks are ready');
+    for (const count of [0, 101, 1.5, '2', null]) {
+      const refused = await client.operator('POST', `/games/${gameId}/blocks`, { count });
+      expect(refused, JSON.stringify(count)).toMatchObject(failed(400, 'KS-4101'));
+    }
+    expect(await client.operator('POST', `/games/${gameId}/blocks`, {})).toMatchObject(
+      failed(400, 'KS-4102'),
+    );
+  });
+});
+
+describe('a PAR sheet that is retired', () => {
+  test('gets no further game (KS-4208), leaves the list, and its games go on', async () => {
+    const { key } = await client.newPartner();
+    const gameId = await client.newGame(key, parSheet('classic-3-reel'));
+    const list = () => client.partner<{ parSheets: { parSheetId: number }[] }>('GET', '/par-sheets', key);
+    const parSheetId = (await list()).body.parSheets[0]!.parSheetId;
+    const retired = await client.operator('PATCH', `/par-sheets/${parSheetId}`, { status: 'RETIRED' });
+    expect(retired).toMatchObject({ status: 200, body: { parSheetId, status: 'RETIRED' } });
+    const register = await client.partner('POST', '/games', key, {
+      parSheetId,
+      displayName: 'G',
+      configName: 'G',
+    });
+    expect(register).toMatchObject(failed(400, 'KS-4208'));
+    expect((await list()).body.parSheets).toEqual([]);
+    expect((await client.spin(key, { gameId, playerId: 'p', wagerUsd: 0.25 })).status).toBe(200);
+    const active = await client.operator('PATCH', `/par-sheets/${parSheetId}`, { status: 'ACTIVE' });
+    expect(active).toMatchObject(failed(400, 'KS-4101'));
+  });
+
+  test('must be there (KS-4205)', async () => {
+    for (const id of [2_000_000_000, 0, 'x']) {
+      const answer = await client.operator('PATCH', `/par-sheets/${id}`, { status: 'RETIRED' });
+      expect(answer).toMatchObject(failed(404, 'KS-4205'));
+    }
+  });
+});
+
+describe('the audit log', () => {
+  test('has who, when, what, before and after of every change', async () => {
+    const from = Date.now() - 1000;
+    const { key, partnerId } = await client.newPartner();
+    await client.operator('PATCH', `/partners/${partnerId}`, { spinRateLimit: 5, isActive: false });
+    await client.operator('PATCH', `/partners/${partnerId}`, { isActive: true });
+    const gameId = await client.newGame(key, parSheet('penny-sub-cent'));
+    await client.operator('PATCH', `/games/${gameId}`, { status: 'SUSPENDED' });
+    await client.operator('POST', `/games/${gameId}/blocks`, { count: 2 });
+    const sheets = await client.partner<{ parSheets: { parSheetId: number }[] }>('GET', '/par-sheets', key);
+    const { parSheetId } = sheets.body.parSheets[0]!;
+    await client.operator('PATCH', `/par-sheets/${parSheetId}`, { status: 'RETIRED' });
+    const keys = await client.operator<{ keys: { keyId: number }[] }>('GET', `/partners/${partnerId}/keys`);
+    const { keyId } = keys.body.keys[0]!;
+    await client.operator('DELETE', `/partners/${partnerId}/keys/${keyId}`);
+
+    const partner = await audited(`partner:${partnerId}`);
+    expect(partner).toMatchObject([
+      { action: 'partner.create', before: null, after: { partnerId, isActive: true } },
+      {
+        action: 'partner.update',
+        before: { spinRateLimit: 1_000_000_000, isActive: true },
+        after: { spinRateLimit: 5, isActive: false },
+      },
+      { action: 'partner.update', before: { isActive: false }, after: { isActive: true } },
+    ]);
+    const game = await audited(`game:${gameId}`);
+    expect(game).toMatchObject([
+      { action: 'game.update', before: { status: 'ACTIVE' }, after: { status: 'SUSPENDED' } },
+      { action: 'game.blocks', before: { blocksRequested: 0 }, after: { blocksRequested: 2 } },
+    ]);
+    const sheet = await audited(`par-sheet:${parSheetId}`);
+    expect(sheet).toMatchObject([
+      { action: 'par-sheet.update', before: { status: 'ACTIVE' }, after: { status: 'RETIRED' } },
+    ]);
+    const keyEntries = await audited(`key:${keyId}`);
+    expect(keyEntries).toMatchObject([
+      { action: 'key.issue', before: null, after: { keyId, partnerId } },
+      { action: 'key.revoke', before: { revokedAt: null }, after: { revokedAt: expect.any(String) } },
+    ]);
+    for (const entry of [...partner, ...game, ...sheet, ...keyEntries]) {
+      expect(entry.actor).toBe('operator');
+      expect(Date.parse(entry.at)).toBeGreaterThan(from);
+      expect(Date.parse(entry.at)).toBeLessThanOrEqual(Date.now() + 1000);
+    }
+  });
+
+  test('has nothing of what was refused', async () => {
+    const total = async () =>
+      (await client.operator<{ total: number }>('GET', '/audit-log?limit=1')).body.total;
+    const before = await total();
+    await newPartner('taken-again');
+    await newPartner('taken-again');
+    await client.operator('PATCH', '/partners/2000000000', { isActive: false });
+    await client.operator('PATCH', '/games/2000000000', { status: 'SUSPENDED' });
+    expect(await total()).toBe(before + 1);
+  });
+
+  test('is read in pages, newest first, and a page that is none is KS-4101', async () => {
+    const first = await client.operator<{ entries: AuditEntry[] }>('GET', '/audit-log?page=1&limit=4');
+    const second = await client.operator<{ entries: AuditEntry[] }>('GET', '/audit-log?page=2&limit=2');
+    expect(first.body).toMatchObject({ page: 1, limit: 4 });
+    expect(second.body.entries).toEqual(first.body.entries.slice(2));
+    const ids = first.body.entries.map((entry) => entry.auditId);
+    expect(ids).toEqual([...ids].sort((a, b) => b - a));
+    for (const query of ['page=0', 'limit=0', 'limit=101', 'page=x', 'page=-1', 'page=1.5', 'limit=']) {
+      const refused = await client.operator('GET', `/audit-log?${query}`);
+      expect(refused, query).toMatchObject(failed(400, 'KS-4101'));
+      expect(pathsOf(refused)).toEqual([`/${query.split('=')[0]}`]);
+    }
+    expect(pathsOf(await client.operator('GET', '/audit-log?page=0&limit=0'))).toEqual(['/limit', '/page']);
+  });
+});

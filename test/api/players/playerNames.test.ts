@@ -1,0 +1,118 @@
+/** Players whose names a path can't carry, or only encoded: they play, and everybody can look at them, block and pay them. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Spindle } from '../../../clients/typescript/src/index.js';
+import { namedPlayer } from '../../../clients/typescript/src/playerNames.js';
+import { operatorClient } from '../../../src/api/client/client.js';
+import { freshStores } from '../../setup/freshStores.js';
+import { OPERATOR_KEY, type TestPartner } from '../../support/client.js';
+import { startService } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import type { TestStores } from '../../support/stores.js';
+
+const NAMES = [
+  ...[
+    '.',
+    '..',
+    '...',
+    '%2e',
+    '%2E%2E',
+    '%252e',
+    '.%2e',
+    '../..',
+    './',
+    '/',
+    '//',
+    '/../',
+    '%2F',
+    '_',
+    '__',
+    '-',
+  ],
+  ...[' ', '\u00a0', '\u200b', '\u3000', '+', '%', '?', '#', '?playerId=x', ';', ':', '*', '\\', 'null', '0'],
+];
+
+let stores: TestStores;
+let service: Awaited<ReturnType<typeof startService>>;
+let partner: TestPartner;
+let spindle: Spindle;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  service = await startService(stores);
+  partner = await service.newPartner();
+  const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+  spindle = new Spindle({ baseUrl: service.base, apiKey: partner.key });
+  for (const playerId of NAMES) await spindle.spin({ gameId, playerId, wagerUsd: 0.25 });
+});
+afterAll(async () => {
+  await service.stop();
+  await stores.drop();
+});
+
+/** Asks with `fetch`, which tidies paths as browsers do. */
+async function fetched(method: string, path: string, playerId: string, body?: object) {
+  const { inPath, inQuery } = namedPlayer(playerId);
+  const query = new URLSearchParams(inQuery as Record<string, string>);
+  const url = `${service.base}/api/operator/v1/partners/${partner.partnerId}/players/${encodeURIComponent(inPath.playerId)}${path}?${query}`;
+  const headers = { 'X-API-Key': OPERATOR_KEY, 'Content-Type': 'application/json' };
+  const answer = await fetch(url, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+  return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
+}
+
+describe.each(NAMES.map((name) => [JSON.stringify(name), name]))('a player named %s', (_shown, playerId) => {
+  test('is found by every call of the TypeScript client', async () => {
+    expect(await spindle.getPlayer(playerId)).toMatchObject({ playerId, status: 'ACTIVE' });
+    const spins = [];
+    for await (const spin of spindle.playerSpins(playerId)) spins.push(spin);
+    expect(spins).toHaveLength(1);
+    expect(await spindle.recall(playerId)).toHaveLength(1);
+    for await (const bonus of spindle.communal.bonuses(playerId)) expect.unreachable(bonus.eventId);
+  });
+
+  test('is read, blocked, unblocked and paid by an operator through anything that tidies paths', async () => {
+    expect(await fetched('GET', '/statement', playerId)).toMatchObject({ status: 200, body: { playerId } });
+    expect((await fetched('GET', '/recall', playerId)).body.games).toHaveLength(1);
+    for (const status of ['BLOCKED', 'ACTIVE']) {
+      const order = { status, reason: 'test' };
+      expect(await fetched('PATCH', '', playerId, order)).toMatchObject({
+        status: 200,
+        body: { playerId, status },
+      });
+      expect(await spindle.getPlayer(playerId)).toMatchObject({ playerId, status });
+    }
+    const order = { amountUsd: 1, reason: 'test', requestId: `pay ${playerId}` };
+    expect(await fetched('POST', '/adjustments', playerId, order)).toMatchObject({
+      status: 200,
+      body: { playerId },
+    });
+  });
+
+  test('is found by its own name in the path where nothing tidies it', async () => {
+    const path = { id: partner.partnerId, playerId };
+    const { data } = await operatorClient(service.base, OPERATOR_KEY).GET(
+      '/partners/{id}/players/{playerId}/statement',
+      { params: { path } },
+    );
+    expect(data).toMatchObject({ playerId });
+  });
+});
+
+test('a query names a player only where the path leaves its place, and once', async () => {
+  const ask = (path: string) => service.partner('GET', path, partner.key);
+  expect(await ask('/players/_?playerId=..')).toMatchObject({ status: 200, body: { playerId: '..' } });
+  expect(await ask('/players/_?playerId=_')).toMatchObject({ status: 200, body: { playerId: '_' } });
+  expect(await ask('/players/_')).toMatchObject({ status: 200, body: { playerId: '_' } });
+  for (const wrong of [
+    '/players/alice?playerId=..',
+    '/players/_?playerId=a&playerId=b',
+    '/players/_?playerId=%00',
+  ])
+    expect(await ask(wrong)).toMatchObject({
+      status: 400,
+      body: { errorCode: 'KS-4101', details: [{ path: '/playerId' }] },
+    });
+  expect(await ask('/players/_?playerId=nobody')).toMatchObject({
+    status: 404,
+    body: { errorCode: 'KS-4204' },
+  });
+});

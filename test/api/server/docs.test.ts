@@ -1,0 +1,218 @@
+/** The pages of /docs as the build made them: served compressed and safely, with links that lead somewhere, within a bound. */
+import { request } from 'node:http';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { PublicWindow } from '../../../src/api/server/publicWindow.js';
+import { ERRORS } from '../../../src/domain/errors.js';
+import { Finder } from '../../../tools/docs/page/find.js';
+import type { SearchIndex } from '../../../tools/docs/searchIndex.js';
+import { freshStores } from '../../setup/freshStores.js';
+import { expectWithin } from '../../support/expectWithin.js';
+import { startService } from '../../support/service.js';
+import type { TestStores } from '../../support/stores.js';
+
+const FIRST_BYTE_MS_MAX = 50;
+
+interface Page {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly bytes: Buffer;
+  readonly firstByteMs: number;
+}
+
+let stores: TestStores;
+let service: Awaited<ReturnType<typeof startService>>;
+/** Every page that the first links to, by its path. */
+const pages = new Map<string, string>();
+
+/** Asks with exactly these headers: no client decodes the answer. */
+function get(path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Page> {
+  return new Promise((resolve, reject) => {
+    const sentMs = performance.now();
+    const sending = request(service.base + path, { method, headers }, (response) => {
+      const firstByteMs = performance.now() - sentMs;
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('end', () =>
+        resolve({
+          status: response.statusCode!,
+          headers: response.headers as Page['headers'],
+          bytes: Buffer.concat(chunks),
+          firstByteMs,
+        }),
+      );
+    });
+    sending.on('error', reject).end();
+  });
+}
+
+beforeAll(async () => {
+  stores = await freshStores();
+  service = await startService(stores, { CELLS: '1' });
+  const first = (await get('/docs')).bytes.toString();
+  pages.set('/docs', first);
+  for (const [, path] of first.matchAll(/href="(\/docs\/[\w-]+)"/g)) {
+    if (!pages.has(path!)) pages.set(path!, (await get(path!)).bytes.toString());
+  }
+});
+afterAll(async () => {
+  await service.stop();
+  await stores.drop();
+});
+
+test('/ leads to the pages, which say what a partner needs', async () => {
+  expect(await get('/')).toMatchObject({ status: 302, headers: { location: '/docs' } });
+  expect([...pages.keys()]).toEqual(
+    expect.arrayContaining(
+      [
+        ...['quick-start', 'par-sheets', 'client', 'api', 'play-api', 'errors', 'contract', 'changelog'],
+        ...['requests', 'webhooks', 'raffles', 'operators'],
+      ].map((slug) => `/docs/${slug}`),
+    ),
+  );
+});
+
+test('every page comes within 50 ms, compressed where the client takes that, and with nothing from elsewhere', async () => {
+  expect(pages.get('/docs/api')).toContain('href="/api/partner/v1/openapi.json"');
+  for (const path of [...pages.keys(), '/docs/style.css', '/docs/page.js', '/docs/search.json']) {
+    const plain = await get(path);
+    const br = await get(path, { 'Accept-Encoding': 'gzip, br;q=1.0' });
+    const gzip = await get(path, { 'Accept-Encoding': 'br;q=0, gzip' });
+    expect([plain.status, br.headers['content-encoding'], gzip.headers['content-encoding']]).toEqual([
+      200,
+      'br',
+      'gzip',
+    ]);
+    expect(brotliDecompressSync(br.bytes).equals(plain.bytes)).toBe(true);
+    expect(gunzipSync(gzip.bytes).equals(plain.bytes)).toBe(true);
+    expect(plain.headers['content-encoding']).toBeUndefined();
+    expect(plain.headers['content-security-policy']).toMatch(/^default-src 'none';(?!.*unsafe)/);
+    expect(plain.headers['x-content-type-options']).toBe('nosniff');
+    expectWithin(Math.min(plain.firstByteMs, br.firstByteMs, gzip.firstByteMs), FIRST_BYTE_MS_MAX);
+    expect((await get(path, {}, 'HEAD')).bytes.length).toBe(0);
+  }
+  for (const html of pages.values()) {
+    // The script of the site, and nothing else that runs.
+    expect(html.match(/<script[^>]*>/g)).toEqual(['<script src="/docs/page.js" defer>']);
+    expect(html).not.toMatch(/\son\w+=|<style|\sstyle="|<(link|img)[^>]*(href|src)="(?!\/docs\/|data:,)/);
+  }
+});
+
+test('what a partner reads asks for no repository and no machine of its own', () => {
+  const ofOperators = ['/docs/operators', '/docs/operator-api'];
+  for (const [path, html] of pages) {
+    if (ofOperators.includes(path)) continue;
+    expect(html, path).not.toMatch(/npm ci|npm start|\.data\/|127\.0\.0\.1:8080|test\/par-sheets|npm pack/);
+  }
+});
+
+test('the search has an index of at most 200 KB, with every page and every error code', async () => {
+  const { bytes } = await get('/docs/search.json');
+  expect(bytes.length).toBeLessThan(200_000);
+  const index = JSON.parse(bytes.toString()) as SearchIndex;
+  expect(index.pages.map(([address]) => address).sort()).toEqual([...pages.keys()].sort());
+  const finder = new Finder(index);
+  for (const [asked, href] of [
+    ['KS-4103', '/docs/errors#KS-4103'],
+    ['deal round', '/docs/play-api#dealRound'],
+    ['par sheet', '/docs/par-sheets#par-sheets'],
+    ['order of checks', '/docs/contract#82-order-of-checks'],
+    ['chooseNextOutcome', '/docs/api#chooseNextOutcome'],
+  ] as const) {
+    expect(
+      finder.find(asked).map((each) => each.href),
+      asked,
+    ).toContain(href);
+  }
+  expect(finder.find('zzzzzz')).toEqual([]);
+  for (const { code } of Object.values(ERRORS))
+    expect(finder.find(code)[0]!.href).toBe(`/docs/errors#${code}`);
+});
+
+test('the example of a PAR sheet is given out, and is taken as it is', async () => {
+  const { key } = await service.newPartner();
+  const sheet = await get('/docs/examples/par-sheet.json');
+  const answer = await service.partner('POST', '/par-sheets', key, JSON.parse(sheet.bytes.toString()));
+  expect(answer).toMatchObject({ status: 201, body: { gameTitle: 'Lucky Cherry', certifiedRtp: 0.925 } });
+});
+
+test('every link leads to a page and an anchor that exist, and no anchor is there twice', () => {
+  const idsOf = new Map<string, Set<string>>();
+  for (const [path, html] of pages) {
+    const ids = [...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id!);
+    expect(
+      ids.filter((id, place) => ids.indexOf(id) !== place),
+      path,
+    ).toEqual([]);
+    idsOf.set(path, new Set(ids));
+  }
+  for (const [from, html] of pages) {
+    for (const [, path, anchor] of html.matchAll(/<a[^>]* href="(\/docs[\w/-]*)?(?:#([^"]+))?"/g)) {
+      const ids = idsOf.get(path ?? from);
+      expect(ids, `${from} → ${path}`).toBeDefined();
+      if (anchor !== undefined) expect(ids!.has(anchor), `${from} → ${path ?? from}#${anchor}`).toBe(true);
+    }
+  }
+});
+
+test('every image of a page is given out', async () => {
+  const images = [...pages.values()].flatMap((html) =>
+    [...html.matchAll(/<img[^>]* src="(\/docs\/[^"]+)"/g)].map(([, path]) => path!),
+  );
+  expect(images.length).toBeGreaterThan(0);
+  for (const path of new Set(images)) {
+    const { status, headers, bytes } = await get(path);
+    expect(status, path).toBe(200);
+    expect(String(headers['content-type']), path).toMatch(/^image\//);
+    expect(bytes.length, path).toBeGreaterThan(0);
+  }
+});
+
+describe('the reference', () => {
+  test('has each operation, and the errors page an anchor for each code', async () => {
+    for (const scope of ['partner', 'operator']) {
+      const { body } = await service.request<{
+        paths: Record<string, Record<string, { operationId: string }>>;
+      }>('GET', `/api/${scope}/v1/openapi.json`);
+      const page = pages.get(scope === 'partner' ? '/docs/api' : '/docs/operator-api')!;
+      for (const { operationId } of Object.values(body.paths).flatMap((methods) => Object.values(methods))) {
+        expect(page).toContain(`id="${operationId}"`);
+      }
+    }
+    for (const { code } of Object.values(ERRORS)) expect(pages.get('/docs/errors')).toContain(`id="${code}"`);
+  });
+});
+
+test('a client without a key is bounded, without a cost to others', () => {
+  let nowMs = 0;
+  const window = PublicWindow.ofPages(() => nowMs);
+  const admitted = (address: string): number =>
+    Array.from({ length: 700 }, () => window.admits(address)).filter(Boolean).length;
+  expect(admitted('192.0.2.1')).toBe(600);
+  expect(admitted('192.0.2.2')).toBe(600);
+  for (let i = 0; i < 20_000; i++) window.admits(`2a01:4f8:7:${i.toString(16)}::/64`);
+  expect(window.admits('2a01:4f8:7:ffff::/64'), 'the network that floods').toBe(false);
+  expect(admitted('198.51.100.1')).toBe(600);
+  expect(admitted('2a01:4f8:8:1::/64')).toBe(600);
+  nowMs = 60_000;
+  expect(window.admits('192.0.2.1')).toBe(true);
+});
+
+test('the console is one small page of its own, which runs no script but its own and asks nobody else', async () => {
+  const first = await get('/console');
+  expect(first.status).toBe(200);
+  expect(first.headers['content-security-policy']).toMatch(
+    /^default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self';.* frame-ancestors 'none'$/,
+  );
+  const html = first.bytes.toString();
+  expect(html).not.toMatch(/<script(?![^>]* src="\/console\/)|<style|\son\w+=|https?:/);
+  let total = 0;
+  for (const [, path] of html.matchAll(/(?:src|href)="(\/console\/[^"]+)"/g)) {
+    const part = await get(path!, { 'Accept-Encoding': 'gzip' });
+    expect([part.status, part.headers['content-encoding']], path).toEqual([200, 'gzip']);
+    total += part.bytes.length;
+  }
+  expect(total).toBeGreaterThan(10_000);
+  expect(total).toBeLessThan(150_000);
+  expect((await get('/console/')).headers.location).toBe('/console');
+});

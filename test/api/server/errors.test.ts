@@ -1,0 +1,394 @@
+/** Every error of the catalogue that the partner API can give, over HTTP on real stores; keys and limits have files of their own. */
+import autocannon from 'autocannon';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freshStores } from '../../setup/freshStores.js';
+import type { Answer, Client, TestPartner } from '../../support/client.js';
+import { chunked, raw } from '../../support/rawRequest.js';
+import { constants, startService } from '../../support/service.js';
+import { PAR_FAULTS, parSheet, spoiled } from '../../support/sheets.js';
+import type { TestStores } from '../../support/stores.js';
+import { until } from '../../support/wait.js';
+
+type Service = Client & { stop(): Promise<void> };
+type Json = Record<string, unknown>;
+
+const BASE = '/api/partner/v1';
+const WAGER = 0.25;
+
+const failed = (status: number, errorCode: string) => ({ status, body: { status: 'error', errorCode } });
+const pathsOf = (answer: Answer): string[] =>
+  ((answer.body.details as { path: string }[] | undefined) ?? []).map((fault) => fault.path).sort();
+
+describe('on stores that answer', () => {
+  let stores: TestStores;
+  let client: Service;
+  let worker: Service;
+  let partner: TestPartner;
+  let gameId: number;
+  let stranger: TestPartner;
+
+  beforeAll(async () => {
+    stores = await freshStores();
+    const patient = constants({ authFailureLimit: 1_000_000 });
+    worker = await startService(stores, { ...patient, ROLES: 'worker' });
+    client = await startService(stores, { ...patient, ROLES: 'http' });
+    partner = await client.newPartner();
+    gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
+    stranger = await client.newPartner();
+  });
+
+  afterAll(async () => {
+    await client.stop();
+    await worker.stop();
+    await stores.drop();
+  });
+
+  const body = (more: Json = {}) => ({ gameId, playerId: 'p', wagerUsd: WAGER, ...more });
+  const spin = (more: Json = {}, key = partner.key) => client.spin(key, body(more));
+  const setGame = (status: string) => client.operator('PATCH', `/games/${gameId}`, { status });
+  const settle = (settings: Json, { partnerId } = partner) =>
+    client.operator('PATCH', `/partners/${partnerId}`, settings);
+
+  describe('a spin', () => {
+    test('of a game that is unknown or another partner’s is KS-4006', async () => {
+      for (const id of [2_000_000_000, Number.MAX_SAFE_INTEGER]) {
+        expect(await spin({ gameId: id })).toMatchObject(failed(403, 'KS-4006'));
+      }
+      expect(await spin({}, stranger.key)).toMatchObject(failed(403, 'KS-4006'));
+    });
+
+    test('without required fields is KS-4102, with each of them named', async () => {
+      for (const names of [['gameId'], ['playerId'], ['wagerUsd'], ['gameId', 'playerId', 'wagerUsd']]) {
+        const sent: Json = body();
+        for (const name of names) delete sent[name];
+        const answer = await client.spin(partner.key, sent);
+        expect(answer).toMatchObject(failed(400, 'KS-4102'));
+        expect(pathsOf(answer)).toEqual(names.map((name) => `/${name}`));
+      }
+    });
+
+    test.each<[string, unknown[]]>([
+      ['gameId', ['1', 1.5, 0, -1, null, true, [], {}, 2 ** 53]],
+      ['playerId', ['', 7, null, [], {}, 'a\u0000b', '\ud800', 'x'.repeat(129), '\u0085']],
+      ['wagerUsd', ['0.25', null, true, [], {}]],
+      ['requestId', ['', 7, null, [], {}, 'a\nb', '\udfff', '🎰'.repeat(129)]],
+    ])('with a %s of the wrong type or out of range is KS-4101', async (name, values) => {
+      for (const value of values) {
+        const answer = await spin({ [name]: value });
+        expect(answer, JSON.stringify(value)).toMatchObject(failed(400, 'KS-4101'));
+        expect(new Set(pathsOf(answer))).toEqual(new Set([`/${name}`]));
+      }
+    });
+
+    test('with several faults names them all', async () => {
+      const several = await client.spin(partner.key, {
+        gameId: 'x',
+        playerId: '',
+        wagerUsd: {},
+        requestId: 1,
+      });
+      expect(several).toMatchObject(failed(400, 'KS-4101'));
+      expect(pathsOf(several)).toEqual(['/gameId', '/playerId', '/requestId', '/wagerUsd']);
+    });
+
+    test.each([0.2500001, 0, -0.25, 0.2499999999999999, 25, 1e300, 1e-300])(
+      'of %d USD on a game of 0.25 USD is KS-4103',
+      async (wagerUsd) => expect(await spin({ wagerUsd })).toMatchObject(failed(400, 'KS-4103')),
+    );
+
+    test('with a requestId of another request is KS-4111', async () => {
+      const requestId = 'conflict';
+      expect((await spin({ requestId })).status).toBe(200);
+      for (const more of [
+        { playerId: 'q' },
+        { wagerUsd: 1 },
+        { wagerUsd: 1e-9 },
+        { gameId: 2_000_000_000 },
+      ]) {
+        expect(await spin({ requestId, ...more })).toMatchObject(failed(409, 'KS-4111'));
+      }
+      // The same number modulo 2^32 is another game, whatever the wager.
+      const alias = await spin({ requestId, gameId: gameId + 2 ** 32, wagerUsd: 1e-9 });
+      expect(alias).toMatchObject(failed(409, 'KS-4111'));
+    });
+
+    test('above the balance is KS-4225 where balances are enforced, and nothing happens', async () => {
+      const poor = await client.newPartner({ balanceMode: 'enforce', openingBalanceUsd: WAGER - 0.01 });
+      const game = await client.newGame(poor.key, parSheet('classic-3-reel'));
+      const sent = { gameId: game, playerId: 'p', wagerUsd: WAGER, requestId: 'r' };
+      expect(await client.spin(poor.key, sent)).toMatchObject(failed(400, 'KS-4225'));
+      const player = await client.partner('GET', '/players/p', poor.key);
+      expect(player).toMatchObject(failed(404, 'KS-4204'));
+      await settle({ openingBalanceUsd: WAGER }, poor);
+      expect((await client.spin(poor.key, sent)).status).toBe(200);
+    });
+
+    test('that the funding may not cover is KS-5011: below the largest payout, whatever the outcome', async () => {
+      const funded = await client.newPartner({ fundingUsd: 9.624999 });
+      const game = await client.newGame(funded.key, parSheet('classic-3-reel'));
+      const sent = { gameId: game, playerId: 'p', wagerUsd: WAGER, requestId: 'r' };
+      const refused = await client.spin(funded.key, sent);
+      expect(refused).toMatchObject(failed(503, 'KS-5011'));
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+      await settle({ fundingUsd: 9.625 }, funded);
+      expect((await client.spin(funded.key, sent)).status).toBe(200);
+    });
+
+    test('whose balance would be beyond what is counted is KS-5003, and the wager is not deducted', async () => {
+      const rich = await client.newPartner({ openingBalanceUsd: 9_000_000_000 });
+      const game = await client.newGame(rich.key, parSheet('classic-3-reel'));
+      const sent = { gameId: game, playerId: 'p', wagerUsd: WAGER };
+      expect(await client.spin(rich.key, sent)).toMatchObject(failed(500, 'KS-5003'));
+      expect(await client.partner('GET', '/players/p', rich.key)).toMatchObject(failed(404, 'KS-4204'));
+    });
+  });
+
+  describe('the order of checks on a spin', () => {
+    test('is key, body, requestId, game, wager, funding', async () => {
+      const large = JSON.stringify(body({ more: 'x'.repeat(4096) }));
+      expect(await client.spin('ks_wrong', large)).toMatchObject(failed(401, 'KS-4002'));
+      expect(await client.spin(partner.key, large)).toMatchObject(failed(413, 'KS-4101'));
+      expect((await spin({ requestId: 'order' })).status).toBe(200);
+      expect(await spin({ requestId: 'order', playerId: 7 })).toMatchObject(failed(400, 'KS-4101'));
+      await setGame('SUSPENDED');
+      await settle({ fundingUsd: 0 });
+      try {
+        expect(await spin({ requestId: 'order', wagerUsd: 7 })).toMatchObject(failed(409, 'KS-4111'));
+        expect(await spin({ wagerUsd: 7 })).toMatchObject(failed(400, 'KS-4202'));
+        expect(await spin({ gameId: 2_000_000_000, wagerUsd: 7 })).toMatchObject(failed(403, 'KS-4006'));
+        await setGame('ACTIVE');
+        expect(await spin({ wagerUsd: 7 })).toMatchObject(failed(400, 'KS-4103'));
+        expect(await spin()).toMatchObject(failed(503, 'KS-5011'));
+      } finally {
+        await setGame('ACTIVE');
+        await settle({ fundingUsd: null });
+      }
+    });
+
+    test('lets a replay answer though the game was suspended and the funding withdrawn since', async () => {
+      const first = await spin({ requestId: 'since' });
+      await setGame('SUSPENDED');
+      await settle({ fundingUsd: 0 });
+      const again = await spin({ requestId: 'since' });
+      await settle({ fundingUsd: null });
+      await setGame('ACTIVE');
+      expect(again.status).toBe(200);
+      expect(again.text).toBe(first.text);
+      expect(again.headers.get('idempotent-replayed')).toBe('true');
+    });
+
+    test('leaves a requestId unbound by every spin that did not happen', async () => {
+      const requestId = 'unbound';
+      expect((await spin({ requestId, wagerUsd: 7 })).status).toBe(400);
+      expect((await spin({ requestId, gameId: 2_000_000_000 })).status).toBe(403);
+      expect((await spin({ requestId, playerId: '' })).status).toBe(400);
+      await setGame('SUSPENDED');
+      expect((await spin({ requestId, playerId: 'q' })).status).toBe(400);
+      await setGame('ACTIVE');
+      await settle({ fundingUsd: 1 });
+      expect((await spin({ requestId, playerId: 'r' })).status).toBe(503);
+      await settle({ fundingUsd: null });
+      const happened = await spin({ requestId });
+      expect(happened.status).toBe(200);
+      expect(happened.headers.get('idempotent-replayed')).toBeNull();
+    });
+  });
+
+  describe('a PAR sheet', () => {
+    const upload = (sheet: unknown) => client.partner('POST', '/par-sheets', partner.key, sheet);
+
+    test.each(PAR_FAULTS)('where %s is KS-4104', async (_what, path, spoil) => {
+      const answer = await upload(spoiled(spoil));
+      expect(answer).toMatchObject(failed(400, 'KS-4104'));
+      expect(pathsOf(answer)).toContain(path);
+    });
+
+    test('with several faults is told all of them', async () => {
+      const answer = await upload({ gameTitle: 7, numReels: 'x', symbols: {}, tiers: [{}] });
+      expect(answer).toMatchObject(failed(400, 'KS-4104'));
+      expect(pathsOf(answer)).toEqual(
+        expect.arrayContaining(['/combinations', '/gameTitle', '/numReels', '/symbols', '/tiers/0/tierId']),
+      );
+    });
+
+    test('of more than 10,240 bytes is 413 KS-4101, announced or in chunks; one of 10,240 is stored', async () => {
+      const sheet = JSON.stringify(parSheet('classic-3-reel'));
+      const head = [`POST ${BASE}/par-sheets HTTP/1.1`, `X-API-Key: ${partner.key}`];
+      for (const [size, status] of [
+        [10_240, 201],
+        [10_241, 413],
+        [200_000, 413],
+      ] as const) {
+        const text = sheet + ' '.repeat(size - sheet.length);
+        for (const answer of [
+          await raw(client.base, [...head, `Content-Length: ${size}`], text),
+          await raw(client.base, [...head, 'Transfer-Encoding: chunked'], chunked(text)),
+        ]) {
+          expect(answer.status, `${size} bytes`).toBe(status);
+          if (status === 413) expect(JSON.parse(answer.body)).toMatchObject({ errorCode: 'KS-4101' });
+        }
+      }
+    });
+  });
+
+  describe('a registration', () => {
+    const register = async (more: Json, key = partner.key) => {
+      const sheets = await client.partner<{ parSheets: { parSheetId: number }[] }>(
+        'GET',
+        '/par-sheets',
+        partner.key,
+      );
+      const { parSheetId } = sheets.body.parSheets[0]!;
+      return client.partner('POST', '/games', key, {
+        parSheetId,
+        displayName: 'G',
+        configName: 'G',
+        ...more,
+      });
+    };
+
+    test('on a sheet that is unknown or another partner’s is KS-4205', async () => {
+      expect(await register({ parSheetId: 2_000_000_000 })).toMatchObject(failed(404, 'KS-4205'));
+      expect(await register({}, stranger.key)).toMatchObject(failed(404, 'KS-4205'));
+    });
+
+    test('on a sheet number that no database holds is KS-4205', async () => {
+      expect(await register({ parSheetId: 2 ** 31 })).toMatchObject(failed(404, 'KS-4205'));
+      expect(await register({ parSheetId: Number.MAX_SAFE_INTEGER })).toMatchObject(failed(404, 'KS-4205'));
+    });
+
+    test('of another game type is KS-4216', async () => {
+      for (const gameType of ['raffle', 'scratch_card', '', 7, null]) {
+        expect(await register({ gameType })).toMatchObject(failed(400, 'KS-4216'));
+      }
+    });
+
+    test('with a wager band that is not the denomination is KS-4103', async () => {
+      const answer = await register({ minWagerUsd: 0.1, maxWagerUsd: 0.25, wagerIncrementUsd: 1 });
+      expect(answer).toMatchObject(failed(400, 'KS-4103'));
+      expect(pathsOf(answer)).toEqual(['/minWagerUsd', '/wagerIncrementUsd']);
+    });
+
+    test('with a configName that the partner has already is KS-4108', async () => {
+      expect((await register({ configName: 'TAKEN', gameType: 'slot', minWagerUsd: 0.25 })).status).toBe(201);
+      expect(await register({ configName: 'TAKEN' })).toMatchObject(failed(409, 'KS-4108'));
+    });
+
+    test('with faulty fields is KS-4101, without required ones KS-4102', async () => {
+      const wrong = {
+        parSheetId: '1',
+        displayName: '',
+        configName: 'lower',
+        minWagerUsd: '1',
+        maxWagerUsd: null,
+      };
+      const answer = await register(wrong);
+      expect(answer).toMatchObject(failed(400, 'KS-4101'));
+      expect(pathsOf(answer)).toEqual(
+        Object.keys(wrong)
+          .map((name) => `/${name}`)
+          .sort(),
+      );
+      const empty = await client.partner('POST', '/games', partner.key, {});
+      expect(empty).toMatchObject(failed(400, 'KS-4102'));
+      expect(pathsOf(empty)).toEqual(['/configName', '/displayName', '/parSheetId']);
+      for (const text of ['', '[]', '{"a":', 'null']) {
+        const refused = await client.partner('POST', '/games', partner.key, text);
+        expect(refused).toMatchObject(failed(400, 'KS-4101'));
+      }
+    });
+  });
+
+  test('a player or a spin that the partner does not have is KS-4204 or KS-4215', async () => {
+    const spun = await spin({ playerId: 'a/b %ü' });
+    const own = encodeURIComponent('a/b %ü');
+    expect((await client.partner('GET', `/players/${own}`, partner.key)).status).toBe(200);
+    for (const [path, code] of [
+      [`/players/${own}`, 'KS-4204'],
+      [`/players/${own}/spins`, 'KS-4204'],
+      [`/spins/${spun.body.spinId}`, 'KS-4215'],
+    ] as const) {
+      expect(await client.partner('GET', path, stranger.key)).toMatchObject(failed(404, code));
+    }
+    for (const id of ['0'.repeat(32), 'f'.repeat(32), 'x', '%20']) {
+      expect(await client.partner('GET', `/spins/${id}`, partner.key)).toMatchObject(failed(404, 'KS-4215'));
+    }
+    for (const path of ['/players/%ff', '/players/%', '/players/%ed%a0%80/spins', '/spins/%c3']) {
+      expect(await client.partner('GET', path, partner.key)).toMatchObject(failed(400, 'KS-4101'));
+    }
+    for (const query of ['page=0', 'limit=101', 'page=x']) {
+      const refused = await client.partner('GET', `/players/${own}/spins?${query}`, partner.key);
+      expect(refused).toMatchObject(failed(400, 'KS-4101'));
+    }
+  });
+
+  test('an unknown path or method is KS-4215, after the key', async () => {
+    for (const [method, path] of [
+      ['GET', `${BASE}/`],
+      ['GET', `${BASE}/nowhere/at/all`],
+      ['GET', `${BASE}/spin`],
+      ['PUT', `${BASE}/games`],
+      ['DELETE', `${BASE}/par-sheets`],
+      ['OPTIONS', `${BASE}/version`],
+      ['POST', `${BASE}/version`],
+    ] as const) {
+      const { key } = partner;
+      expect(await client.request(method, path, { key }), `${method} ${path}`).toMatchObject(
+        failed(404, 'KS-4215'),
+      );
+      expect(await client.request(method, path)).toMatchObject(failed(401, 'KS-4001'));
+    }
+    expect(await client.request('GET', '/elsewhere')).toMatchObject(failed(404, 'KS-4215'));
+    expect(await client.operator('PUT', '/partners')).toMatchObject(failed(404, 'KS-4215'));
+    const head = await raw(client.base, [`HEAD ${BASE}/version HTTP/1.1`, `X-API-Key: ${partner.key}`]);
+    expect(head).toMatchObject({ status: 404, body: '' });
+    expect(Number(head.headers.get('content-length'))).toBeGreaterThan(0);
+  });
+
+  // The last: the worker is taken away and comes back.
+  test('an empty queue is KS-4203, a game without a first block KS-5012, and both are over once blocks come', async () => {
+    const { key } = await client.newPartner({ minReadyBlocks: 1 });
+    const drained = await client.newGame(key, parSheet('classic-3-reel'));
+    const outcomesReady = async () =>
+      (await client.operator<{ queue: { outcomesReady: number } }>('GET', `/games/${drained}`)).body.queue
+        .outcomesReady;
+    await until(async () => (await outcomesReady()) === 4096, 'the queue is as full as demand calls for');
+    await worker.stop();
+    const url = `${client.base}${BASE}/spin`;
+    const headers = { 'X-API-Key': key };
+    const sent = { gameId: drained, playerId: 'p', wagerUsd: WAGER };
+    const run = await autocannon({
+      url,
+      method: 'POST',
+      headers,
+      body: JSON.stringify(sent),
+      amount: 4096,
+      connections: 16,
+    });
+    expect(run['2xx']).toBe(4096);
+    const exhausted = await client.spin(key, { ...sent, requestId: 'r' });
+    expect(exhausted).toMatchObject(failed(503, 'KS-4203'));
+    expect(Number(exhausted.headers.get('retry-after'))).toBeGreaterThan(0);
+
+    const next = await client.newPartner({ fundingUsd: 0 });
+    const uploaded = await client.partner('POST', '/par-sheets', next.key, parSheet('classic-3-reel'));
+    const made = await client.partner('POST', '/games', next.key, {
+      parSheetId: uploaded.body.parSheetId,
+      displayName: 'New',
+      configName: 'NEW',
+    });
+    const fresh = { ...sent, gameId: made.body.gameConfigId, requestId: 'n' };
+    const early = await client.spin(next.key, fresh);
+    expect(early, 'funding comes before the queue').toMatchObject(failed(503, 'KS-5011'));
+    await settle({ fundingUsd: null }, next);
+    expect(await client.spin(next.key, fresh)).toMatchObject(failed(503, 'KS-5012'));
+
+    worker = await startService(stores, { ROLES: 'worker' });
+    for (const [of, again] of [
+      [key, { ...sent, requestId: 'r' }],
+      [next.key, fresh],
+    ] as const) {
+      await until(async () => (await client.spin(of, again)).status === 200, 'the same spin is dealt');
+    }
+  });
+});

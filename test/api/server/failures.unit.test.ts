@@ -1,0 +1,42 @@
+/** Failed authentications: what one client, or one network of many addresses, may use of what there is. */
+import { expect, test } from 'vitest';
+import { type CountFailure, Failures } from '../../../src/api/server/failures.js';
+import { until } from '../../support/wait.js';
+
+/** A store that counts as lua/countFailure.lua does. */
+function counting() {
+  const counts = new Map<string, number>();
+  const count: CountFailure = async (client, limit) => {
+    const next = Math.min(limit + 1, (counts.get(client) ?? 0) + 1);
+    counts.set(client, next);
+    return { count: next, timeMs: 0 };
+  };
+  return { counts, count };
+}
+
+test('an IPv6 network of many /64s has a bounded number of counts in the store, and nobody else shares one', async () => {
+  const { counts, count } = counting();
+  const failures = new Failures(count, 60, () => 0);
+  await failures.count('192.0.2.1', false);
+  for (let place = 0; place < 40_000; place++)
+    await failures.count(`2001:db8:7:${place.toString(16)}::/64`, false);
+  expect(counts.size).toBeLessThan(10_100);
+  const flooding = await failures.count('2001:db8:7:ffff::/64', false);
+  expect(flooding).toMatchObject({ client: '2001:db8:7::/48', isOver: true });
+  for (const honest of ['192.0.2.1', '192.0.2.2', '2001:db8:8:1::/64'])
+    expect(await failures.count(honest, false)).toMatchObject({ client: honest, isOver: false });
+});
+
+test('the waiting answers of one client leave another its place', async () => {
+  const failures = new Failures(async () => ({ count: 5, timeMs: 0 }), 60);
+  let isRefused = 0;
+  const flood = Array.from({ length: 2000 }, () =>
+    failures.count('192.0.2.1', true).then(({ isOver }) => {
+      if (isOver) isRefused++;
+    }),
+  );
+  await until(() => isRefused === 1984, 'all but sixteen are refused at once');
+  expect(await failures.count('192.0.2.2', true)).toMatchObject({ isOver: false });
+  await Promise.all(flood);
+  expect(await failures.count('192.0.2.1', true)).toMatchObject({ isOver: false });
+});

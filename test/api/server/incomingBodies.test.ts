@@ -1,0 +1,183 @@
+/** Bodies that do not come whole: what is kept of them, for whom, and how much. */
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { freshStores } from '../../setup/freshStores.js';
+import type { TestPartner } from '../../support/client.js';
+import { plainRequest, portOf, postRequest, SPIN_PATH, spinRequest, Wire } from '../../support/load.js';
+import type { ServerProcess } from '../../support/serverProcess.js';
+import { environment, spawnService } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import type { TestStores } from '../../support/stores.js';
+import { until } from '../../support/wait.js';
+
+const MB = 1_048_576;
+/** Of the buffers of one partner's bodies: 4 MiB, of 64 KiB each. */
+const BODIES_OF_A_PARTNER = 64;
+
+let stores: TestStores;
+let service: ServerProcess;
+let partner: TestPartner;
+let gameId: number;
+let port: number;
+const wires: Wire[] = [];
+const sockets: Socket[] = [];
+
+beforeAll(async () => {
+  stores = await freshStores();
+  service = await spawnService(environment(stores, { CELLS: '1', TRUST_PROXY: '1' }));
+  partner = await service.client.newPartner();
+  gameId = await service.client.newGame(partner.key, parSheet('classic-3-reel'));
+  port = portOf(service.base!);
+});
+afterEach(() => {
+  for (const wire of wires.splice(0)) wire.close();
+  for (const socket of sockets.splice(0)) socket.destroy();
+});
+afterAll(async () => {
+  await service.stop();
+  await stores.drop();
+});
+
+async function open(): Promise<Wire> {
+  const wire = await Wire.open(port);
+  wires.push(wire);
+  return wire;
+}
+
+/** A connection whose answers are thrown away. */
+async function openUnread(): Promise<Socket> {
+  const socket = connect({ port, host: '127.0.0.1' });
+  sockets.push(socket);
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  return socket.resume();
+}
+
+let strangers = 0;
+/** The header line of a client that no window of failures knows. */
+const stranger = (): string => `X-Forwarded-For: 2001:db8:${(++strangers).toString(16)}::1\r\n`;
+
+const CHUNKED = 'Transfer-Encoding: chunked\r\n';
+const head = (path: string, key: string, lines = CHUNKED): string =>
+  `POST ${path} HTTP/1.1\r\nHost: localhost\r\n${key === '' ? '' : `X-API-Key: ${key}\r\n`}${lines}\r\n`;
+const spinBody = (): string => JSON.stringify({ gameId, playerId: 'bodies', wagerUsd: 0.25 });
+const codeOf = (text: string) => (JSON.parse(text) as { errorCode?: string }).errorCode;
+const residentBytes = (): number =>
+  Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'))?.[1]) * 1024;
+
+/** What was sent before is read once later requests are answered. */
+async function allRead(): Promise<void> {
+  const wire = await open();
+  for (let turn = 0; turn < 3; turn++) await wire.ask(plainRequest('GET', '/healthz', ''));
+}
+
+describe('a request without a right key', () => {
+  const paths = [SPIN_PATH, '/api/partner/v1/games', '/api/play/blackjack/deal', '/api/operator/v1/partners'];
+  const keys = [
+    ['without a key', '', 'KS-4001'],
+    ['with a wrong key', 'ks_wrong', 'KS-4002'],
+  ] as const;
+  const cases = paths.flatMap((path) => keys.map((key) => [path, ...key] as const));
+
+  test.each(cases)('is answered before its body ends, and closed (%s %s)', async (path, _what, key, code) => {
+    const framings = [`${CHUNKED}\r\n`, `${CHUNKED}\r\n1\r\n{\r\n`, 'Content-Length: 500\r\n\r\n{'];
+    const answered = framings.map(async (rest) => {
+      const wire = await open();
+      const answer = await wire.ask(head(path, key, stranger()).slice(0, -2) + rest);
+      await wire.ended;
+      return [answer.status, codeOf(answer.text), answer.headers.get('connection')];
+    });
+    for (const answer of answered) expect(await answer).toEqual([401, code, 'close']);
+  });
+
+  test('keeps its connection where the body comes whole, in whatever pieces', async () => {
+    const wire = await open();
+    for (const key of ['', 'ks_wrong']) {
+      const answer = wire.answer();
+      await wire.send(head(SPIN_PATH, key, stranger() + CHUNKED));
+      for (const letter of spinBody()) await wire.send(`1\r\n${letter}\r\n`);
+      await wire.send('0\r\n\r\n');
+      expect((await answer).status).toBe(401);
+    }
+    expect((await wire.ask(spinRequest(partner.key, spinBody()))).status).toBe(200);
+  });
+
+  test('occupies no memory, whatever the number of its chunks', async () => {
+    const chunks = Buffer.from('1\r\na\r\n'.repeat(80_000));
+    /** @returns the most that the process occupied meanwhile, bytes */
+    const attack = async (connections: number): Promise<number> => {
+      const attackers = await Promise.all(
+        Array.from({ length: connections }, async (_, place) => {
+          const socket = await openUnread();
+          const key = place % 2 === 0 ? '' : 'ks_wrong';
+          socket.write(head('/api/partner/v1/games', key, stranger() + CHUNKED));
+          socket.write(chunks);
+          return socket;
+        }),
+      );
+      let most = 0;
+      await until(() => {
+        most = Math.max(most, residentBytes());
+        return attackers.every((socket) => socket.closed);
+      }, 'all are closed');
+      return most;
+    };
+    // The heap of a new process grows with whatever it does first.
+    const before = await attack(20);
+    expect((await attack(100)) - before).toBeLessThan(48 * MB);
+  });
+});
+
+describe('a body with a right key', () => {
+  test('occupies one buffer, whatever the number of its chunks', async () => {
+    const before = residentBytes();
+    const body = spinBody().padEnd(4000);
+    const chunks = [...body].map((letter) => `1\r\n${letter}\r\n`).join('');
+    const slow = await Promise.all(Array.from({ length: 200 }, open));
+    const answers = slow.map((wire) => wire.answer());
+    await Promise.all(slow.map((wire) => wire.send(head(SPIN_PATH, partner.key) + chunks)));
+    await allRead();
+    expect(residentBytes() - before).toBeLessThan(48 * MB);
+    await Promise.all(slow.map((wire) => wire.send('0\r\n\r\n')));
+    for (const answer of answers) expect((await answer).status).toBe(200);
+  });
+
+  test('gets KS-5002 where its partner has as many under way as it may, and another partner is served', async () => {
+    const other = await service.client.newPartner();
+    const path = '/api/partner/v1/games';
+    const begin = async (key: string): Promise<Wire> => {
+      const wire = await open();
+      await wire.send(head(path, key, 'Content-Length: 2\r\n'));
+      await wire.send('{');
+      await allRead();
+      return wire;
+    };
+    const finish = async (wire: Wire): Promise<readonly [number, string | undefined]> => {
+      const { status, text } = await wire.ask('}');
+      return [status, codeOf(text)];
+    };
+    const held = await Promise.all(Array.from({ length: BODIES_OF_A_PARTNER }, () => begin(partner.key)));
+    expect(await finish(await begin(partner.key))).toEqual([503, 'KS-5002']);
+    expect(await finish(await begin(other.key))).toEqual([400, 'KS-4102']);
+    // A body that comes in one piece needs no buffer.
+    expect((await (await open()).ask(postRequest(path, partner.key, '{}'))).status).toBe(400);
+    expect(await finish(held[0]!)).toEqual([400, 'KS-4102']);
+    held[1]!.reset();
+    await until(async () => (await finish(await begin(partner.key)))[0] === 400, 'there is room again');
+  });
+});
+
+test('a body that is passed over is cut where its pieces are too many', async () => {
+  for (const [path, key] of [
+    ['/nowhere', ''],
+    [SPIN_PATH, partner.key],
+  ] as const) {
+    const wire = await open();
+    await wire.send(head(path, key));
+    const chunks = '1\r\na\r\n'.repeat(2000);
+    for (let sent = 0; sent < 100 && !wire.hasEnded; sent++) await wire.send(chunks);
+    await wire.ended;
+  }
+});

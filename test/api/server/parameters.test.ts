@@ -1,0 +1,102 @@
+/** What every operation does with parameters that it does not know, or that are wrong. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ENDPOINTS } from '../../../src/api/index.js';
+import { fuzzParameters } from '../../fuzz/parameters.js';
+import { freshStores } from '../../setup/freshStores.js';
+import { OPERATOR_KEY, type TestPartner } from '../../support/client.js';
+import { startService } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import type { TestStores } from '../../support/stores.js';
+
+/** The command `npm run test:fuzz` sends all. */
+const SHARE = 0.1;
+
+let stores: TestStores;
+let service: Awaited<ReturnType<typeof startService>>;
+let partner: TestPartner;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  service = await startService(stores, { CELLS: '2' });
+  partner = await service.newPartner();
+});
+afterAll(async () => {
+  await service?.stop();
+  await stores?.drop();
+});
+
+const faultsOf = async (path: string, method = 'GET', body?: unknown) => {
+  const answer = await service.partner<{ errorCode: string; details: { path: string; message: string }[] }>(
+    method,
+    path,
+    partner.key,
+    body,
+  );
+  return [
+    answer.status,
+    answer.body.errorCode,
+    ...(answer.body.details ?? []).map(({ path, message }) => `${path} ${message}`),
+  ];
+};
+
+test('refuses query parameters that an operation does not know, with the names that it knows', async () => {
+  const known = 'known are from, to, gameId, playerId, cursor, limit, escapeFormulas';
+  expect(await faultsOf('/spins?page=2')).toEqual([
+    400,
+    'KS-4101',
+    `/page is no query parameter of this operation: ${known}`,
+  ]);
+  expect(await faultsOf('/spins?player=alice&limit=0')).toEqual([
+    400,
+    'KS-4101',
+    `/player is no query parameter of this operation: ${known}`,
+    '/limit must be >= 1',
+  ]);
+  expect(await faultsOf('/games?limit=5')).toEqual([
+    400,
+    'KS-4101',
+    '/limit is no query parameter of this operation: this operation has none',
+  ]);
+});
+
+test('refuses a query that is not percent-encoded UTF-8, a parameter that is given twice, and control characters', async () => {
+  expect(await faultsOf('/spins?playerId=%zz')).toEqual([
+    400,
+    'KS-4101',
+    '/playerId is not percent-encoded UTF-8',
+  ]);
+  expect(await faultsOf('/spins?limit=5&limit=6')).toEqual([400, 'KS-4101', '/limit is given twice']);
+  expect(await faultsOf('/spins?playerId=a%00b')).toEqual([
+    400,
+    'KS-4101',
+    '/playerId must have no control characters',
+  ]);
+});
+
+test('refuses a spin whose requestId is in the query, and deals nothing', async () => {
+  const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+  const body = { gameId, playerId: 'queried', wagerUsd: 0.25 };
+  expect(await faultsOf('/spin?requestId=r', 'POST', body)).toEqual([
+    400,
+    'KS-4101',
+    '/requestId is no query parameter of this operation: this operation has none',
+  ]);
+  expect((await service.partner('GET', '/players/queried', partner.key)).status).toBe(404);
+});
+
+test('pages of every list have 1 to 100 items, and 20 unless asked otherwise', () => {
+  const lists = ENDPOINTS.flatMap(({ operationId, query }) => {
+    const properties = (query as { properties?: Record<string, object> } | undefined)?.properties ?? {};
+    const isPaged = ['page', 'cursor', 'after'].some((name) => name in properties);
+    return isPaged && 'limit' in properties ? [{ operationId, limit: properties.limit }] : [];
+  });
+  expect(lists.length).toBeGreaterThan(10);
+  for (const { operationId, limit } of lists)
+    expect(limit, operationId).toMatchObject({ minimum: 1, maximum: 100, default: 20 });
+});
+
+test('answers hostile values of a tenth of all parameters and members without a fault of its own', async () => {
+  const { faults, requests } = await fuzzParameters(service, OPERATOR_KEY, SHARE);
+  expect(faults).toEqual([]);
+  expect(requests).toBeGreaterThan(500);
+});

@@ -1,0 +1,53 @@
+/** Answers that no cache may keep: those of operators, and those that show a key or a secret. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freshStores } from '../../setup/freshStores.js';
+import { OPERATOR_KEY, type TestPartner } from '../../support/client.js';
+import { startService } from '../../support/service.js';
+import type { TestStores } from '../../support/stores.js';
+
+let stores: TestStores;
+let service: Awaited<ReturnType<typeof startService>>;
+let partner: TestPartner;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  service = await startService(stores);
+  partner = await service.newPartner({ environment: 'sandbox' });
+});
+afterAll(async () => {
+  await service.stop();
+  await stores.drop();
+});
+
+const OPERATOR = '/api/operator/v1';
+const PARTNER = '/api/partner/v1';
+const HOOK = { url: 'http://localhost:1/hook', events: ['spin.large_win'] };
+
+/** Status, Cache-Control and X-Content-Type-Options. */
+async function kept(method: string, path: string, key: string | undefined, body?: object) {
+  const text = body === undefined ? {} : { body: JSON.stringify(body) };
+  const { status, headers } = await service.request(method, path, { ...(key && { key }), ...text });
+  return [status, headers.get('cache-control'), headers.get('x-content-type-options')];
+}
+
+test('answers of operators are kept by nobody, errors included', async () => {
+  const id = partner.partnerId;
+  for (const [status, method, path, key, body] of [
+    [200, 'GET', `${OPERATOR}/partners`, OPERATOR_KEY],
+    [201, 'POST', `${OPERATOR}/partners/${id}/keys`, OPERATOR_KEY, {}],
+    [400, 'POST', `${OPERATOR}/partners`, OPERATOR_KEY, {}],
+    [401, 'GET', `${OPERATOR}/partners`, undefined],
+    [404, 'GET', `${OPERATOR}/nothing`, OPERATOR_KEY],
+    [404, 'GET', OPERATOR, OPERATOR_KEY],
+  ] as const)
+    expect(await kept(method, path, key, body), path).toEqual([status, 'no-store', 'nosniff']);
+});
+
+test('answers that show a signing secret are kept by nobody', async () => {
+  const registered = await kept('POST', `${PARTNER}/webhooks`, partner.key, HOOK);
+  expect(registered).toEqual([201, 'no-store', 'nosniff']);
+  const { body } = await service.request('GET', `${PARTNER}/webhooks`, { key: partner.key });
+  const { id } = (body as { webhooks: { id: number }[] }).webhooks[0]!;
+  const rotated = await kept('POST', `${PARTNER}/webhooks/${id}/rotate-secret`, partner.key);
+  expect(rotated).toEqual([200, 'no-store', 'nosniff']);
+});

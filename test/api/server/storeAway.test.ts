@@ -1,0 +1,114 @@
+/** What is answered while a store is away: what is known, KS-5002 with a time to come back, and no promise. */
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { OPERATOR_KEY, type TestPartner } from '../../support/client.js';
+import { rawRedis } from '../../support/redis.js';
+import { untilReleased } from '../../support/requestSegments.js';
+import { startService } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import { type OwnStores, ownStores } from '../../support/stores.js';
+import { until } from '../../support/wait.js';
+
+let stores: OwnStores;
+let service: Awaited<ReturnType<typeof startService>>;
+let partner: TestPartner;
+let gameId: number;
+
+beforeAll(async () => {
+  stores = await ownStores();
+  service = await startService(stores, { SPIN_DEADLINE_MS: '2500' });
+  partner = await service.newPartner();
+  gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+});
+// A store that was away is back, and the service has found it.
+afterEach(() => until(async () => (await service.request('GET', '/readyz')).status === 200, 'all is well'));
+afterAll(async () => {
+  await service?.stop();
+  await stores?.drop();
+});
+
+const spin = (game: number, requestId: string) =>
+  service.spin(partner.key, { gameId: game, playerId: 'p', wagerUsd: 0.25, requestId });
+
+test('without Postgres a bound requestId comes before an unknown game, and nothing is KS-5001', async () => {
+  const first = await spin(gameId, 'bound');
+  expect(first.status).toBe(200);
+  await stores.postgres.stop();
+  const replay = await spin(gameId, 'bound');
+  expect(replay).toMatchObject({ status: 200, text: first.text });
+  expect(await spin(999_999, 'bound')).toMatchObject({ status: 409, body: { errorCode: 'KS-4111' } });
+  const unknown = await spin(999_999, 'free');
+  expect(unknown).toMatchObject({ status: 503, body: { errorCode: 'KS-5002' } });
+  expect(unknown.headers.get('retry-after')).toBeTruthy();
+  const choice = { gameId: 999_999, playerId: 'p', combinationIndex: 0 };
+  const chosen = await service.partner('POST', '/sandbox/next-outcome', partner.key, choice);
+  expect(chosen).toMatchObject({ status: 503, body: { errorCode: 'KS-5002' } });
+  for (const path of ['/par-sheets', '/games', '/webhooks', '/settlements']) {
+    const answer = await service.partner('GET', path, partner.key);
+    expect(answer, path).toMatchObject({ status: 503, body: { errorCode: 'KS-5002' } });
+    expect(answer.headers.get('retry-after'), path).toBeTruthy();
+  }
+  const operator = await service.request('GET', '/api/operator/v1/audit-log', { key: OPERATOR_KEY });
+  expect(operator).toMatchObject({ status: 503, body: { errorCode: 'KS-5002' } });
+  await stores.postgres.start();
+});
+
+test('without Postgres a requestId that the ledger may have is KS-5002, and a fresh one is dealt', async () => {
+  await service.stop();
+  service = await startService(stores, { REQUEST_ID_WINDOW_S: '1' });
+  const redis = rawRedis(stores.redisUrl);
+  const send = (requestId: string) => spin(gameId, requestId);
+  try {
+    await until(async () => (await send('old')).status === 200, 'the first spin is dealt');
+    const first = await send('old');
+    for (const key of await redis.keys('{c*}:outbox'))
+      await untilReleased(redis, Number(/\d+/.exec(key)![0]));
+    // Its filters reach what is released by now.
+    await until(async () => (await send('probe')).status === 200, 'the front end has read the filters');
+    await stores.postgres.stop();
+    for (let i = 0; i < 3; i++)
+      expect(await send('old')).toMatchObject({ status: 503, body: { errorCode: 'KS-5002' } });
+    for (let i = 0; i < 5; i++)
+      await until(async () => (await send(`fresh-${i}`)).status === 200, 'a fresh spin is dealt');
+    await stores.postgres.start();
+    await until(async () => (await send('old')).text === first.text, 'the ledger is asked again');
+  } finally {
+    redis.disconnect();
+  }
+}, 120_000);
+
+test('without Redis the window headers promise nothing', async () => {
+  await stores.redis.stop();
+  const answer = await spin(gameId, 'r');
+  expect(answer.status).toBe(503);
+  expect(Number(answer.headers.get('x-ratelimit-limit'))).toBeGreaterThan(0);
+  expect(answer.headers.get('x-ratelimit-remaining')).toBe('0');
+  await stores.redis.start();
+});
+
+test('a worker says on its metrics port whether it is ready, and what is missing', async () => {
+  const worker = await startService(stores, { ROLES: 'worker' });
+  const ready = () => fetch(`http://127.0.0.1:${worker.running.metricsPort}/readyz`);
+  try {
+    await until(async () => (await ready()).status === 200, 'the worker is ready');
+    await stores.postgres.stop();
+    await until(async () => (await ready()).status === 503, 'the worker is not ready');
+    expect(await (await ready()).text()).toContain('Postgres does not answer');
+    await stores.postgres.start();
+  } finally {
+    await worker.stop();
+  }
+});
+
+test('a gameType of any wrong type is KS-4216', async () => {
+  const parSheetId = await service.api.addSheet(partner.key, parSheet('classic-3-reel'));
+  for (const gameType of [1, null, {}, ['slot'], true, 'raffle', '']) {
+    const body = { parSheetId, displayName: 'g', configName: 'G', gameType };
+    expect(
+      await service.partner('POST', '/games', partner.key, body),
+      JSON.stringify(gameType),
+    ).toMatchObject({
+      status: 400,
+      body: { errorCode: 'KS-4216' },
+    });
+  }
+});

@@ -1,0 +1,312 @@
+/** Every reader of the ledger says the same of the same: histories, the ledger by time, CSV, statements, reports, totals; of all kinds of entries, before and after a move. */
+import postgres from 'postgres';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Spindle } from '../../../clients/typescript/src/index.js';
+import { verifySettlements } from '../../../src/books/settlement/verify.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
+import { freshStores } from '../../setup/freshStores.js';
+import type { TestPartner } from '../../support/client.js';
+import { auditFindings, type Bonus, micros, setUp } from '../../support/communal.js';
+import { csvRecords } from '../../support/csv.js';
+import { movePartner } from '../../support/moves.js';
+import { dealUntil, newTable, playOut } from '../../support/rounds.js';
+import { startService } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import type { TestStores } from '../../support/stores.js';
+import { until } from '../../support/wait.js';
+
+const FUNDED = 100_000_000n;
+const RULES = {
+  enabled: true,
+  triggerInterval: 10,
+  triggerSplitPct: 40,
+  communitySplitPct: 60,
+  tiers: [
+    { tierLevel: 1, tierName: 'Mini', triggerAtSpins: 10, amountUsd: '0.50' },
+    { tierLevel: 2, tierName: 'Grand', triggerAtSpins: 1000, amountUsd: '5.00' },
+  ],
+};
+/** Ids that a spreadsheet would run. */
+const PLAYERS = ['=1+1', '+2', '-3 "quoted"', '@4', 'alice'];
+
+interface Spin {
+  readonly spinId: string;
+  readonly createdAt: string;
+  readonly gameId: number;
+  readonly playerId?: string;
+  readonly requestId?: string;
+  readonly wagerUsd: number;
+  /** Null of a forced one. */
+  readonly outcomeIndex: number | null;
+  readonly outcome: { readonly payoutUsd: number; readonly prizeTier: number };
+  readonly presentation: { readonly type: 'slot' | 'raffle' };
+  readonly balance: { readonly balanceUsd: number };
+  readonly communityBonus: Bonus | null;
+  readonly sandbox?: { readonly forced: true };
+}
+interface Page {
+  readonly spins: readonly Spin[];
+  readonly total: number;
+  readonly nextCursor: string | null;
+}
+interface Operated {
+  readonly queue: { readonly consumed: number; readonly outcomesReady: number; readonly readyBlocks: number };
+  readonly totals: { readonly spins: number };
+}
+interface Pot {
+  readonly progress: number;
+  readonly budgetUsd: string;
+  readonly paidUsd: string;
+}
+
+let stores: TestStores;
+let service: Awaited<ReturnType<typeof startService>>;
+let partner: TestPartner;
+let slot: number;
+let raffle: number;
+/** As they were answered. */
+const answered = new Map<string, Spin>();
+let forcedId: string;
+
+const get = async <Body>(path: string): Promise<Body> => {
+  const answer = await service.partner<Body>('GET', path, partner.key);
+  expect(answer.status, answer.text).toBe(200);
+  return answer.body;
+};
+const shown = async <Body>(path: string): Promise<Body> => {
+  const answer = await service.operator<Body>('GET', path);
+  expect(answer.status, answer.text).toBe(200);
+  return answer.body;
+};
+
+async function spin(playerId: string, gameId = slot, requestId?: string): Promise<Spin> {
+  const wagerUsd = gameId === raffle ? 1 : 0.25;
+  const answer = await service.spin<Spin>(partner.key, { gameId, playerId, wagerUsd, requestId });
+  expect(answer.status, answer.text).toBe(200);
+  answered.set(answer.body.spinId, answer.body);
+  return answer.body;
+}
+
+beforeAll(async () => {
+  stores = await freshStores();
+  service = await startService(stores, { CELLS: '2' });
+  partner = await service.newPartner({ openingBalanceUsd: 1000, cell: 0 });
+  slot = await service.newGame(partner.key, parSheet('classic-3-reel'));
+  raffle = await service.api.newRaffle(partner.partnerId, 'cup', {
+    ticketPriceUsd: 1,
+    poolSize: 20,
+    prizes: [{ prizeName: 'Cup', prizeTier: 1, valueUsd: 5, count: 2 }],
+  });
+  const table = await newTable(service, partner.partnerId);
+  await setUp(service, slot, RULES, '100.00');
+  const path = `/partners/${partner.partnerId}/players`;
+  for (let i = 0; i < 60; i++)
+    await spin(PLAYERS[i % PLAYERS.length]!, slot, i % 3 === 0 ? `=${i}` : undefined);
+  for (const playerId of PLAYERS) {
+    await spin(playerId, raffle, `@${playerId}`);
+    const body = { amountUsd: 1.5, reason: 'gift', requestId: `-${playerId}` };
+    const to = `${path}/${encodeURIComponent(playerId)}/adjustments`;
+    expect((await service.operator('POST', to, body)).status).toBe(200);
+  }
+  const choice = { gameId: slot, playerId: 'alice', combinationIndex: 13 };
+  expect((await service.partner('POST', '/sandbox/next-outcome', partner.key, choice)).status).toBe(200);
+  forcedId = (await spin('alice')).spinId;
+  await playOut(service, partner.key, await dealUntil(service, partner.key, table, 'alice', () => true));
+  for (let i = 0; i < 25; i++) await spin(PLAYERS[i % 2]!, slot);
+}, 120_000);
+afterAll(async () => {
+  await service?.stop();
+  await stores?.drop();
+});
+
+/** The whole ledger by time. */
+async function feed(filter = ''): Promise<Spin[]> {
+  const spins: Spin[] = [];
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const after = cursor === '' ? '' : `&cursor=${cursor}`;
+    const page: Page = await get<Page>(`/spins?limit=7${filter}${after}`);
+    spins.push(...page.spins);
+    cursor = page.nextCursor;
+  }
+  return spins;
+}
+
+/** Rows of CSV, with the fields as they stand there unquoted (RFC 4180). */
+async function csv(filter = ''): Promise<Record<string, string>[]> {
+  const answer = await service.request('GET', `/api/partner/v1/spins?limit=20${filter}`, {
+    key: partner.key,
+    headers: { Accept: 'text/csv' },
+  });
+  expect(answer.status, answer.text).toBe(200);
+  return csvRecords(answer.text);
+}
+
+const rowOf = (each: Spin) => ({
+  spinId: each.spinId,
+  createdAt: each.createdAt,
+  gameId: `${each.gameId}`,
+  playerId: each.playerId,
+  requestId: each.requestId ?? '',
+  wagerUsd: `${each.wagerUsd}`,
+  payoutUsd: `${each.outcome.payoutUsd}`,
+  prizeTier: `${each.outcome.prizeTier}`,
+  balanceUsd: `${each.balance.balanceUsd}`,
+  sandbox: each.sandbox === undefined ? '' : 'forced',
+  outcomeIndex: `${each.outcomeIndex ?? ''}`,
+});
+
+const day = new Date().toISOString().slice(0, 10);
+
+test('a row of CSV says of each kind of spin what its JSON says, and that is what was answered', async () => {
+  const spins = await feed();
+  expect(spins.map(({ spinId }) => spinId).sort()).toEqual([...answered.keys()].sort());
+  const kinds = new Set(
+    spins.map(({ presentation, communityBonus, sandbox }) =>
+      [presentation.type, communityBonus?.isTriggerPlayer, sandbox?.forced].join(),
+    ),
+  );
+  expect([...kinds]).toEqual(
+    expect.arrayContaining(['raffle,,', 'slot,,', 'slot,,true', 'slot,false,', 'slot,true,']),
+  );
+  for (const each of spins) expect(each).toMatchObject(answered.get(each.spinId)!);
+  expect(await csv()).toEqual(spins.map(rowOf));
+  for (const each of spins.filter(({ communityBonus }) => communityBonus !== null).slice(0, 4))
+    expect(await get<Spin>(`/spins/${each.spinId}`)).toEqual(each);
+});
+
+test('CSV shows ids as they are, and with an apostrophe where that is asked for', async () => {
+  const rows = await csv('&escapeFormulas=true');
+  expect(new Set(rows.map((row) => row.playerId))).toEqual(
+    new Set(PLAYERS.map((playerId) => (playerId === 'alice' ? playerId : `'${playerId}`))),
+  );
+  expect(rows.map((row) => row.requestId!.replace(/^'/, ''))).toEqual(
+    (await csv('&escapeFormulas=false')).map((row) => row.requestId),
+  );
+  for (const filter of ['&escapeFormulas=yes', '&escapeFormulas=']) {
+    const refused = await service.partner('GET', `/spins?limit=1${filter}`, partner.key);
+    expect([refused.status, refused.body.errorCode]).toEqual([400, 'KS-4101']);
+  }
+});
+
+test("a player's history has its spins and tickets, page by page, and its shares are a list of their own", async () => {
+  const client = new Spindle({ baseUrl: service.base, apiKey: partner.key });
+  for (const playerId of PLAYERS) {
+    const path = `/players/${encodeURIComponent(playerId)}`;
+    const own = (await feed(`&playerId=${encodeURIComponent(playerId)}`)).reverse();
+    for (const limit of [1, 4, 100]) {
+      const pages: Spin[] = [];
+      for (let page = 1; pages.length < own.length; page++) {
+        const { spins, total } = await get<Page>(`${path}/spins?page=${page}&limit=${limit}`);
+        expect(total).toBe(own.length);
+        expect(spins).toHaveLength(Math.min(limit, own.length - pages.length));
+        pages.push(...spins);
+      }
+      expect(pages).toEqual(own.map(({ playerId: _, ...rest }) => rest));
+      const { spins } = await get<Page>(
+        `${path}/spins?page=${Math.ceil(own.length / limit) + 1}&limit=${limit}`,
+      );
+      expect(spins).toEqual([]);
+    }
+    const listed: string[] = [];
+    for await (const { spinId } of client.playerSpins(playerId)) listed.push(spinId);
+    expect(listed).toEqual(own.map(({ spinId }) => spinId));
+    const { bonuses, total } = await get<{ bonuses: unknown[]; total: number }>(
+      `${path}/community-bonuses?limit=100`,
+    );
+    expect(total).toBe(bonuses.length);
+    const statement = await shown<{ entries: { kind: string; spinId: string | null }[] }>(
+      `/partners/${partner.partnerId}${path}/statement?limit=100`,
+    );
+    const { entries } = statement;
+    expect(entries.filter(({ kind }) => kind === 'communalShare')).toHaveLength(total);
+    expect(entries.flatMap(({ spinId }) => spinId ?? [])).toEqual(own.map(({ spinId }) => spinId));
+  }
+});
+
+test('a forced spin is marked, and has no place among the sealed outcomes', async () => {
+  const found = await shown<Record<string, unknown>>(`/spins/${forcedId}`);
+  expect(found).toMatchObject({
+    spin: { spinId: forcedId, sandbox: { forced: true } },
+    entry: { kind: 'forcedSpin', outcomeIndex: null },
+    block: null,
+  });
+  const drawn = [...answered.values()].find(({ sandbox }) => sandbox === undefined)!;
+  expect(await shown(`/spins/${drawn.spinId}`)).toMatchObject({
+    spin: { spinId: drawn.spinId },
+    entry: { kind: 'spin', outcomeIndex: expect.any(Number) },
+    block: { commitment: expect.any(String) },
+  });
+});
+
+test('one answer shows one moment, while spins are made: budget and paid, queue and totals', async () => {
+  let isOver = false;
+  const playing = Promise.all(
+    PLAYERS.map(async (playerId) => {
+      while (!isOver) await spin(playerId);
+    }),
+  );
+  try {
+    let before = 0;
+    const firstProgress = (await shown<Pot>(`/games/${slot}/communal`)).progress;
+    await until(async () => {
+      const pot = await shown<Pot>(`/games/${slot}/communal`);
+      expect(micros(pot.budgetUsd) + micros(pot.paidUsd)).toBe(FUNDED);
+      const { queue, totals } = await shown<Operated>(`/games/${slot}`);
+      expect(queue.consumed).toBe(totals.spins);
+      expect(queue.readyBlocks).toBeGreaterThan(0);
+      expect(totals.spins).toBeGreaterThanOrEqual(before);
+      before = totals.spins;
+      return pot.progress > firstProgress + 100;
+    }, '100 spins are counted');
+  } finally {
+    isOver = true;
+    await playing;
+  }
+  const { tiers } = await get<{ tiers: { progressPct: number | null }[] }>(
+    `/games/${slot}/communal/progress`,
+  );
+  const { progress } = await shown<Pot>(`/games/${slot}/communal`);
+  expect(tiers.map(({ progressPct }) => progressPct)).toEqual([
+    null,
+    Math.floor((progress % 1000) / 100) * 10,
+  ]);
+});
+
+test('after a move to an idle cell every reader has all that was made before, and what comes then', async () => {
+  const all = async () => ({
+    feed: await feed(),
+    csv: await csv(),
+    history: await get<Page>('/players/alice/spins?limit=100'),
+    spin: await get<Spin>(`/spins/${forcedId}`),
+    statement: await shown<{ entries: unknown[] }>(
+      `/partners/${partner.partnerId}/players/alice/statement?limit=100`,
+    ),
+    game: (await shown<Operated>(`/games/${slot}`)).totals,
+    pot: await shown<Pot>(`/games/${slot}/communal`),
+  });
+  const before = await all();
+  await movePartner(service, partner.partnerId, 1);
+  expect(await all()).toEqual(before);
+  const made = await service.operator<{ reportStatus: string; ledgerTo: string; totalSpins: number }>(
+    'POST',
+    `/partners/${partner.partnerId}/settlements/${day}`,
+  );
+  expect([made.status, made.body.reportStatus]).toEqual([201, 'PENDING']);
+  const sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
+  const books = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
+  try {
+    expect((await verifySettlements(sql, partner.partnerId)).differences).toEqual([]);
+    const [{ newest }] = (await books`
+      SELECT max(entry_id)::text AS newest FROM ledger WHERE partner_id = ${partner.partnerId}`) as never as [
+      { newest: string },
+    ];
+    expect(BigInt(made.body.ledgerTo)).toBeGreaterThan(BigInt(newest));
+  } finally {
+    await Promise.all([sql.end(), books.end()]);
+  }
+  const next = await spin('alice');
+  expect((await feed()).at(-1)!.spinId).toBe(next.spinId);
+  expect((await csv()).at(-1)!.spinId).toBe(next.spinId);
+  expect(await get<Spin>(`/spins/${next.spinId}`)).toMatchObject(next);
+  await until(async () => (await auditFindings(stores)).length === 0, 'the audit is clean');
+});

@@ -1,0 +1,405 @@
+/**
+ * The ledger by time: pages and CSV of many spins over many days, while more are made. A million of them and the memory that an export
+ * takes with `npm run test:scale`; a fiftieth of it beside all other tests.
+ */
+import { readFileSync } from 'node:fs';
+import { get } from 'node:http';
+import autocannon from 'autocannon';
+import postgres from 'postgres';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { firstIdAt } from '../../../src/domain/entryId.js';
+import { ensurePartition } from '../../../src/engine/ledger/ledger.store.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
+import { freshStores } from '../../setup/freshStores.js';
+import type { TestPartner } from '../../support/client.js';
+import { csvRecords } from '../../support/csv.js';
+import { IS_WHOLE } from '../../support/root.js';
+import type { ServerProcess } from '../../support/serverProcess.js';
+import { environment, spawnService } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import type { TestStores } from '../../support/stores.js';
+import { pause, until } from '../../support/wait.js';
+
+const ROWS = IS_WHOLE ? 1_000_000 : 8000;
+const MADE_MEANWHILE = IS_WHOLE ? 5000 : 200;
+const DAYS = 30;
+const DAY_MS = 86_400_000;
+const PLAYERS = 100;
+const WAGER = 0.25;
+const MEMORY_MAX_BYTES = 50 * 1024 * 1024;
+
+let stores: TestStores;
+let books: postgres.Sql;
+let service: ServerProcess;
+let partner: TestPartner;
+let other: TestPartner;
+let games: number[];
+/** UTC midnight before the first spin. */
+const firstMs = Math.floor(Date.now() / DAY_MS) * DAY_MS - DAYS * DAY_MS;
+const iso = (ms: number): string => new Date(ms).toISOString();
+
+interface Spin {
+  spinId: string;
+  createdAt: string;
+  gameId: number;
+  playerId: string;
+  requestId?: string;
+  outcomeIndex: number | null;
+  balance: { balanceUsd: number };
+  outcome: { payoutUsd: number; prizeTier: number };
+}
+interface SpinPage {
+  spins: Spin[];
+  nextCursor: string | null;
+}
+
+beforeAll(async () => {
+  stores = await freshStores();
+  books = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
+  service = await spawnService(environment(stores));
+  [partner, other] = [await service.client.newPartner(), await service.client.newPartner()];
+  games = [
+    await service.client.newGame(partner.key, parSheet('classic-3-reel')),
+    await service.client.newGame(partner.key, parSheet('double-strike')),
+  ];
+  await fillLedger();
+}, 300_000);
+afterAll(async () => {
+  await service?.end();
+  await books?.end();
+  await stores?.drop();
+});
+
+/** Spin i is of player i mod PLAYERS and game i mod 2; each third row of the ledger is another partner's. */
+async function fillLedger(): Promise<void> {
+  const sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
+  for (let ms = firstMs; ms < firstMs + DAYS * DAY_MS; ms += DAY_MS)
+    await ensurePartition(sql, iso(ms).slice(0, 10), { from: firstIdAt(ms), to: firstIdAt(ms + DAY_MS) });
+  await sql.end();
+  const id = (i: string) =>
+    `(((${firstMs}::bigint + ${i}::bigint * ${Math.floor((DAYS * DAY_MS) / ROWS)}) << 22) + (i % 3))`;
+  await books.unsafe(`
+    INSERT INTO ledger
+    SELECT ${id('i')}, CASE WHEN i < ${PLAYERS} THEN 0 ELSE ${id(`(i - ${PLAYERS})`)} END, 250000, 0, 5000000, i,
+      ${partner.partnerId}, CASE i % 2 WHEN 0 THEN ${games[0]} ELSE ${games[1]} END, i / ${PLAYERS} + 2, 0, 1,
+      'old-' || i % ${PLAYERS}, CASE i % 5 WHEN 0 THEN '=r"' || i END
+    FROM generate_series(0, ${ROWS - 1}) AS i`);
+  await books.unsafe(`
+    INSERT INTO ledger
+    SELECT ${id('i')} + 100, 0, 250000, 0, 5000000, i, ${other.partnerId}, ${games[0]}, i + 2, 0, 1, 'theirs', NULL
+    FROM generate_series(0, ${ROWS - 1}, 2) AS i`);
+  await books`
+    INSERT INTO game_days SELECT game_id, to_timestamp((entry_id >> 22) / 1000.0)::date, partner_id, count(*), sum(wager_micros), 0
+    FROM ledger WHERE partner_id = ${partner.partnerId} GROUP BY 1, 2, 3`;
+  await books`ANALYZE ledger`;
+}
+
+const ask = async (query: Record<string, string | number>, key = partner.key): Promise<SpinPage> => {
+  const parameters = new URLSearchParams(
+    Object.entries(query).map(([name, value]): [string, string] => [name, `${value}`]),
+  );
+  const answer = await service.client.partner<SpinPage>('GET', `/spins?${parameters}`, key);
+  expect(answer.status, answer.text).toBe(200);
+  return answer.body;
+};
+
+/** All spins of a range, page by page. */
+async function all(query: Record<string, string | number>, limit = 100): Promise<Spin[]> {
+  const spins: Spin[] = [];
+  for (let cursor: string | undefined; ; ) {
+    const page: SpinPage = await ask({ ...query, limit, ...(cursor === undefined ? {} : { cursor }) });
+    spins.push(...page.spins);
+    if (page.nextCursor === null) return spins;
+    cursor = page.nextCursor;
+  }
+}
+
+const idsOf = (spins: readonly Spin[]): string[] => spins.map(({ spinId }) => spinId);
+
+const load = (amount: number) =>
+  autocannon({
+    url: `${service.client.base}/api/partner/v1/spin`,
+    method: 'POST',
+    headers: { 'X-API-Key': partner.key },
+    body: JSON.stringify({ gameId: games[0], playerId: 'new', wagerUsd: WAGER }),
+    amount,
+    connections: 4,
+    ...(IS_WHOLE ? { overallRate: 100 } : {}),
+  });
+
+test(`${ROWS.toLocaleString('en')} spins are paged each once while ${MADE_MEANWHILE} more are made, which come after them`, async () => {
+  const started = performance.now();
+  const making = load(MADE_MEANWHILE);
+  const ids = new Set<string>();
+  let old = 0;
+  let pages = 0;
+  let slowestMs = 0;
+  let lastAt = '';
+  let cursor: string | undefined;
+  const read = async (): Promise<void> => {
+    for (;;) {
+      const before = performance.now();
+      const page = await ask({ limit: 100, ...(cursor === undefined ? {} : { cursor }) });
+      slowestMs = Math.max(slowestMs, performance.now() - before);
+      pages++;
+      for (const { spinId, createdAt, playerId } of page.spins) {
+        expect(ids.has(spinId)).toBe(false);
+        ids.add(spinId);
+        if (playerId.startsWith('old-')) old++;
+        expect(createdAt >= lastAt).toBe(true);
+        lastAt = createdAt;
+      }
+      cursor = page.nextCursor ?? page.spins.at(-1)?.spinId ?? cursor;
+      if (page.nextCursor === null) return;
+    }
+  };
+  await read();
+  const seconds = (performance.now() - started) / 1000;
+  expect(old).toBe(ROWS);
+  expect((await making)['2xx']).toBe(MADE_MEANWHILE);
+  // Whoever asks after the answer to a spin sees the spin.
+  await read();
+  expect(ids.size).toBe(ROWS + MADE_MEANWHILE);
+  console.log(`${pages} pages in ${seconds.toFixed(1)} s, the slowest ${slowestMs.toFixed(0)} ms`);
+}, 600_000);
+
+describe('filters', () => {
+  const day = 10;
+  const [fromMs, toMs] = [firstMs + day * DAY_MS, firstMs + (day + 1) * DAY_MS];
+  const range = { from: iso(fromMs), to: iso(toMs) };
+
+  test('a range has its first moment and not its last, in any offset', async () => {
+    const spins = await all(range);
+    expect(spins.length).toBe(ROWS / DAYS - ((ROWS / DAYS) % 1) + (spins.length > ROWS / DAYS ? 1 : 0));
+    expect(spins.every(({ createdAt }) => createdAt >= range.from && createdAt < range.to)).toBe(true);
+    const first = spins[0]!.createdAt;
+    expect((await ask({ from: first, to: first })).spins).toEqual([]);
+    expect((await ask({ from: first, limit: 1 })).spins).toEqual([spins[0]]);
+    const shifted = `${iso(fromMs + 7_200_000).slice(0, -1)}+02:00`;
+    expect((await ask({ from: shifted, limit: 1 })).spins).toEqual([spins[0]]);
+  });
+
+  test('of a game, of a player, and of both are what the whole range has of them', async () => {
+    const spins = await all(range);
+    const ofGame = spins.filter(({ gameId }) => gameId === games[1]);
+    const ofPlayer = spins.filter(({ playerId }) => playerId === 'old-7');
+    expect(ofGame.length).toBeGreaterThan(0);
+    expect(await all({ ...range, gameId: games[1]! }, 7)).toEqual(ofGame);
+    expect(await all({ ...range, gameId: 2_147_483_647 })).toEqual([]);
+    expect(await all({ ...range, playerId: 'nobody' })).toEqual([]);
+    // Those of SQL have no player in Redis: one that spins now is looked up along its entries.
+    expect(ofPlayer.length).toBeGreaterThan(0);
+    const mine = (await all({ from: iso(firstMs + DAYS * DAY_MS) })).filter(
+      ({ playerId }) => playerId === 'new',
+    );
+    expect(mine.length).toBe(MADE_MEANWHILE);
+    expect(idsOf(await all({ playerId: 'new' }, 33))).toEqual(idsOf(mine));
+    const middle = mine[100]!;
+    const rest = await all({ playerId: 'new', from: middle.createdAt, gameId: games[0]! });
+    expect(idsOf(rest)).toEqual(idsOf(mine.filter(({ createdAt }) => createdAt >= middle.createdAt)));
+    expect(await all({ playerId: 'new', gameId: games[1]! })).toEqual([]);
+    expect(await all({ playerId: 'new', to: range.to })).toEqual([]);
+  });
+
+  test('a spin is as it was answered, and another account sees none of it', async () => {
+    const answer = await service.client.spin<Spin>(partner.key, {
+      gameId: games[0],
+      playerId: 'Ünï "🎰"',
+      wagerUsd: WAGER,
+      requestId: 'r',
+    });
+    const { spins } = await ask({ playerId: 'Ünï "🎰"' });
+    expect(spins).toEqual([
+      {
+        ...answer.body,
+        createdAt: spins[0]!.createdAt,
+        gameId: games[0],
+        playerId: 'Ünï "🎰"',
+        wagerUsd: WAGER,
+        balanceBeforeUsd: expect.any(Number),
+        outcomeIndex: expect.any(Number),
+        balanceAfterUsd: answer.body.balance.balanceUsd,
+      },
+    ]);
+    expect(await ask({ from: iso(firstMs + DAYS * DAY_MS) }, other.key)).toEqual({
+      spins: [],
+      nextCursor: null,
+    });
+    const stolen = await service.client.partner('GET', `/spins?cursor=${answer.body.spinId}`, other.key);
+    expect(stolen).toMatchObject({
+      status: 400,
+      body: { errorCode: 'KS-4101', details: [{ path: '/cursor' }] },
+    });
+  });
+
+  test.each([
+    ['from=yesterday', '/from'],
+    ['from=2026-02-30T00:00:00Z', '/from'],
+    ['from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z', '/to'],
+    ['cursor=x', '/cursor'],
+    ['cursor=00000000000000000000000000000000', '/cursor'],
+    ['limit=0', '/limit'],
+    ['limit=101', '/limit'],
+    ['gameId=0', '/gameId'],
+    ['gameId=x', '/gameId'],
+    ['playerId=', '/playerId'],
+  ])('%s is KS-4101, as JSON and as CSV', async (query, path) => {
+    for (const accept of ['application/json', 'text/csv']) {
+      const answer = await service.client.request('GET', `/api/partner/v1/spins?${query}`, {
+        key: partner.key,
+        headers: { Accept: accept },
+      });
+      expect(answer).toMatchObject({ status: 400, body: { errorCode: 'KS-4101' } });
+      expect((answer.body.details as { path: string }[]).map((fault) => fault.path)).toContain(path);
+    }
+  });
+});
+
+/** Resident bytes of the service. */
+const memory = (): number =>
+  Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'))![1]) * 1024;
+
+/** Reads an export; the first bytes are left for a while in the connection. */
+async function exportOf(
+  query: string,
+  waitMs: number,
+): Promise<{ lines: number; first: string[]; peak: number }> {
+  const response = await new Promise<import('node:http').IncomingMessage>((resolve, reject) => {
+    get(
+      `${service.client.base}/api/partner/v1/spins?${query}`,
+      { headers: { 'X-API-Key': partner.key, Accept: 'text/csv' }, agent: false },
+      resolve,
+    ).on('error', reject);
+  });
+  expect(response.statusCode).toBe(200);
+  expect(response.headers['content-type']).toBe('text/csv; charset=utf-8; header=present');
+  let peak = memory();
+  // It must not gather in the service what the client does not take.
+  await pause(waitMs);
+  peak = Math.max(peak, memory());
+  let lines = 0;
+  let rest = '';
+  const first: string[] = [];
+  for await (const chunk of response.setEncoding('utf8')) {
+    const parts = (rest + chunk).split('\r\n');
+    rest = parts.pop()!;
+    lines += parts.length;
+    if (first.length < 200) first.push(...parts);
+    peak = Math.max(peak, memory());
+  }
+  expect(rest).toBe('');
+  return { lines, first, peak };
+}
+
+describe('as CSV', () => {
+  const range = `to=${iso(firstMs + DAYS * DAY_MS)}`;
+
+  test('all of a range comes in one answer, row by row as its pages have it', async () => {
+    const before = memory();
+    const { lines, first, peak } = await exportOf(range, IS_WHOLE ? 5000 : 200);
+    expect(lines).toBe(ROWS + 1);
+    const { spins } = await ask({ limit: 100 });
+    const records = csvRecords(first.map((line) => `${line}\r\n`).join(''));
+    spins.forEach((spin, i) => {
+      const { payoutUsd, prizeTier } = spin.outcome;
+      expect(records[i]).toMatchObject({
+        spinId: spin.spinId,
+        createdAt: spin.createdAt,
+        gameId: `${spin.gameId}`,
+        playerId: spin.playerId,
+        requestId: spin.requestId ?? '',
+        wagerUsd: '0.25',
+        payoutUsd: '0',
+        prizeTier: `${prizeTier}`,
+        balanceUsd: '5',
+        sandbox: '',
+        outcomeIndex: `${spin.outcomeIndex}`,
+      });
+      expect(payoutUsd >= 0).toBe(true);
+    });
+    console.log(`${ROWS} rows of CSV: ${((peak - before) / 1048576).toFixed(1)} MB more memory`);
+    if (IS_WHOLE) expect(peak - before).toBeLessThan(MEMORY_MAX_BYTES);
+  }, 300_000);
+
+  test('a fifth of an account at a time is refused, and the four go on', async () => {
+    const headers = { Accept: 'text/csv' };
+    const path = `/api/partner/v1/spins?${range}`;
+    const asked = await books.begin(async (sql) => {
+      // Each waits for the days of its range until this ends.
+      await sql`LOCK TABLE game_days IN ACCESS EXCLUSIVE MODE`;
+      const five = Array.from({ length: 5 }, () =>
+        service.client.request('GET', path, { key: partner.key, headers }),
+      );
+      const first = await Promise.race(five);
+      expect(first).toMatchObject({ status: 429, body: { errorCode: 'KS-4292' } });
+      return { five };
+    });
+    const statuses = (await Promise.all(asked.five)).map(({ status }) => status);
+    expect(statuses.sort()).toEqual([200, 200, 200, 200, 429]);
+  });
+
+  test('a day that is dropped meanwhile ends it: no row is left out unseen', async () => {
+    const headers = { Accept: 'text/csv' };
+    const asked = await books.begin(async (sql) => {
+      await sql`LOCK TABLE game_days IN ACCESS EXCLUSIVE MODE`;
+      const answer = service.client.request('GET', `/api/partner/v1/spins?${range}`, {
+        key: partner.key,
+        headers,
+      });
+      await until(async () => {
+        const waiting = await sql`
+          SELECT 1 FROM pg_locks WHERE relation = 'game_days'::regclass AND NOT granted`;
+        return waiting.length > 0;
+      }, 'the export waits');
+      await sql`
+        INSERT INTO ledger_days (day, entries, archive_bytes, manifest, manifest_hash, dropped_at)
+        VALUES (${iso(firstMs).slice(0, 10)}, 0, 0, '', repeat('0', 64), now())`;
+      return { answer };
+    });
+    expect((await asked.answer).status).toBe(500);
+    await books`DELETE FROM ledger_days`;
+    expect((await exportOf(range, 0)).lines).toBe(ROWS + 1);
+  });
+
+  test('an account has four at a time, and a client that goes away gives its place back', async () => {
+    const open = () =>
+      service.client.request('GET', `/api/partner/v1/spins?${range}&playerId=x`, {
+        key: partner.key,
+        headers: { Accept: 'text/csv' },
+      });
+    expect((await open()).text.split('\r\n')).toHaveLength(2);
+    const held = await Promise.all(
+      Array.from(
+        { length: 4 },
+        () =>
+          new Promise<import('node:http').IncomingMessage>((resolve) => {
+            const headers = { 'X-API-Key': partner.key, Accept: 'text/csv' };
+            get(`${service.client.base}/api/partner/v1/spins?${range}`, { headers, agent: false }, resolve);
+          }),
+      ),
+    );
+    for (const response of held) response.pause();
+    for (const response of held) response.destroy();
+    await until(async () => (await open()).status === 200, 'there is room again');
+  });
+});
+
+test('GET /games tells the certified return, the hit frequency and the top prize of slots', async () => {
+  const { body } = await service.client.partner<{ games: Record<string, unknown>[] }>(
+    'GET',
+    '/games',
+    partner.key,
+  );
+  const sheet = parSheet('classic-3-reel') as {
+    certifiedRtp: number;
+    denominationUsd: number;
+    combinations: { comboProbability: number; payMultiplier: number }[];
+  };
+  const winning = sheet.combinations.filter(({ payMultiplier }) => payMultiplier > 0);
+  const hits = winning.reduce((sum, { comboProbability }) => sum + comboProbability, 0);
+  expect(body.games[0]).toMatchObject({
+    certifiedRtp: sheet.certifiedRtp,
+    topPrizeUsd: Math.max(...winning.map(({ payMultiplier }) => payMultiplier)) * sheet.denominationUsd,
+  });
+  expect(body.games[0]!.hitFrequency).toBeCloseTo(hits, 6);
+});

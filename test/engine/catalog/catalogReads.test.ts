@@ -1,0 +1,77 @@
+/** The catalog reads what changed once, also where a number of a change belongs to nothing, and misses nothing that is committed later. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Catalog } from '../../../src/engine/catalog/catalog.js';
+import { newEvents } from '../../../src/engine/processEvents.js';
+import { nextChange } from '../../../src/postgres/auditLog.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
+import type { Sql } from '../../../src/postgres/connection.js';
+import { freshStores } from '../../setup/freshStores.js';
+import { startService } from '../../support/service.js';
+import type { TestStores } from '../../support/stores.js';
+
+const NEVER_MS = 3_600_000;
+
+let stores: TestStores;
+let service: Awaited<ReturnType<typeof startService>>;
+let sql: Sql;
+let catalog: Catalog;
+/** Reads of everything that changed. */
+let reads = 0;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  service = await startService(stores);
+  sql = connectPostgres(stores.databaseUrl, { max: 4, name: 'catalog', onError: () => {} });
+  const counting = Object.assign((...query: Parameters<Sql>) => sql(...query), sql, {
+    begin: (...transaction: Parameters<Sql['begin']>) => {
+      reads++;
+      return sql.begin(...transaction);
+    },
+  }) as Sql;
+  catalog = new Catalog(
+    counting,
+    NEVER_MS,
+    newEvents(() => {}),
+  );
+  await catalog.start();
+});
+
+afterAll(async () => {
+  await catalog?.stop();
+  await sql?.end();
+  await service?.stop();
+  await stores?.drop();
+});
+
+async function readsOf(refreshes: number): Promise<number> {
+  const before = reads;
+  for (let i = 0; i < refreshes; i++) await catalog.refresh();
+  return reads - before;
+}
+
+const undone = new Error('undone');
+
+test('a change that was undone is looked for once', async () => {
+  await expect(
+    sql.begin(async (tx) => {
+      await nextChange(tx);
+      throw undone;
+    }),
+  ).rejects.toBe(undone);
+  expect(await readsOf(1)).toBe(1);
+  expect(await readsOf(5)).toBe(0);
+});
+
+test('a change that is under way is looked for until it is committed, and known then', async () => {
+  const { partnerId } = await service.newPartner();
+  await catalog.refresh();
+  await sql.begin(async (tx) => {
+    const changed = await nextChange(tx);
+    await tx`UPDATE partners SET is_active = false, changed = ${changed} WHERE partner_id = ${partnerId}`;
+    expect(await readsOf(3)).toBe(3);
+    expect(catalog.partner(partnerId)?.isActive).toBe(true);
+  });
+  expect(await readsOf(1)).toBe(1);
+  expect(catalog.partner(partnerId)?.isActive).toBe(false);
+  expect(await readsOf(5)).toBe(0);
+});
