@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Game, Partner } from '../../src/domain/game.js';
 import { SLOT } from '../../src/domain/games/slot.js';
 import { CORE } from '../../src/domain/layouts.js';
-import { BatchEncoder, type BatchItem, KIND } from '../../src/engine/cells/batch.js';
+import { BatchEncoder, type BatchItem, KIND, type SpinItem } from '../../src/engine/cells/batch.js';
 import { BatchReply } from '../../src/engine/cells/batchReply.js';
 import type { Scripts } from '../../src/engine/redis/scripts.js';
 import { ROOT } from './root.js';
@@ -47,7 +47,7 @@ export const game: Game = {
   fragments: [],
 };
 
-export const item = (more: Partial<BatchItem> = {}): BatchItem => ({
+export const item = (more: Partial<SpinItem> = {}): SpinItem => ({
   kind: KIND.deal,
   isDenied: false,
   mayBeBound: false,

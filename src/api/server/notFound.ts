@@ -2,14 +2,14 @@
 
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
 import { KIND } from '../../engine/cells/batch.js';
-import type { SpinCommand } from '../../engine/cells/deal.js';
 import { BASES } from '../contract/apis.js';
 import type { Access } from './access.js';
-import { CountedCommand } from './countedCommand.js';
+import { CountedRequest } from './countedRequest.js';
 import type { Exchange, RequestHead } from './exchange.js';
 import type { Handle, ServerRoute } from './listener.js';
 import type { Replies } from './reply.js';
 import { Router } from './router.js';
+import type { Services } from './services.js';
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
 
@@ -19,9 +19,9 @@ const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
  */
 export function notFoundRoutes(
   routes: readonly ServerRoute[],
-  services: { access: Access; replies: Replies; submit(command: SpinCommand): void },
+  services: { access: Access; replies: Replies; path: Services['path'] },
 ): ServerRoute[] {
-  const { access, replies, submit } = services;
+  const { access, replies, path } = services;
   const router = new Router(routes);
   const faultsOf = ({ method, path }: RequestHead): Fault[] => {
     const known = METHODS.filter((each) => router.find(each, path) !== undefined);
@@ -41,7 +41,7 @@ export function notFoundRoutes(
   const refuseCounted: Handle = (exchange) =>
     access.partner(exchange, (partner) => {
       const notFound = new ApiError(ERRORS.notFound, { details: faultsOf(exchange.head) });
-      submit(new CountedCommand(exchange, partner, replies, KIND.countApi, notFound));
+      path.submit(new CountedRequest(exchange, partner, replies, KIND.countApi, notFound));
     });
   // The base itself, without a slash, is below it, too.
   const below = (base: string, handle: Handle): ServerRoute[] => [

@@ -4,11 +4,10 @@ import { ApiError, ERRORS, type ErrorEntry } from '../../domain/errors.js';
 import type { Partner } from '../../domain/game.js';
 import type { Role } from '../../domain/operator.js';
 import { KIND } from '../../engine/cells/batch.js';
-import type { SpinCommand } from '../../engine/cells/deal.js';
 import { BASES } from '../contract/apis.js';
 import { CSV_TYPE, prefersCsv } from '../contract/csv.js';
 import type { Access } from './access.js';
-import { CountedCommand } from './countedCommand.js';
+import { CountedRequest } from './countedRequest.js';
 import type { Exchange } from './exchange.js';
 import type { Handle } from './listener.js';
 import type { Caller as OperatorCaller } from './operatorAccess.js';
@@ -16,6 +15,7 @@ import { readRequest } from './readRequest.js';
 import { REPLAYED, type Replies, type Window } from './reply.js';
 import { Replayed, type Route, type RouteRequest, WithHeaders } from './route.js';
 import { serializerOf } from './serializers.js';
+import type { Services } from './services.js';
 
 type Caller = Pick<RouteRequest, 'partner' | 'actor' | 'operator'>;
 
@@ -27,7 +27,8 @@ const roleFor = ({ role, method }: Pick<Route, 'role' | 'method'>): Role =>
   role ?? (method === 'get' ? 'auditor' : 'operator');
 
 export interface RouteServices {
-  submit(command: SpinCommand): void;
+  /** Where requests are counted against the windows of their partners. */
+  readonly path: Services['path'];
   onFault(exchange: Exchange, route: Route, error: unknown, entry: ErrorEntry): void;
   /** The error says that a store does not answer, and nothing of this program. */
   isStoreAway(error: unknown): boolean;
@@ -88,7 +89,7 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
         exchange.keepBody();
         const counted = (window: Window): void =>
           void run(exchange, { partner, actor: '', operator: NO_OPERATOR }, window);
-        services.submit(new CountedCommand(exchange, partner, replies, kind, counted));
+        services.path.submit(new CountedRequest(exchange, partner, replies, kind, counted));
       }),
     );
   };

@@ -1,6 +1,5 @@
 /** What the server listens for: the operations of the APIs, the documents, health, and 404 for everything else. */
 import type { ErrorEntry } from '../../domain/errors.js';
-import type { SpinCommand } from '../../engine/cells/deal.js';
 import { BASES, BODY_LIMIT, type Scope } from '../contract/apis.js';
 import { openApiDocuments } from '../contract/documents.js';
 import type { Endpoint } from '../contract/endpoint.js';
@@ -36,7 +35,7 @@ export function serverRoutes(
   const routes = [spin, ...allRoutes(services, options.brand)];
   const spinEndpoint = new SpinEndpoint(access, replies, services);
   const routeServices = {
-    submit: (job: SpinCommand) => services.spins.submit(job),
+    path: services.path,
     isStoreAway: services.process.isStoreAway,
     onFault: (exchange: Exchange, route: Route, error: unknown, entry: ErrorEntry) =>
       services.process.onFault(exchange, route.operationId, error, entry),
@@ -61,8 +60,7 @@ export function serverRoutes(
     ...publicLogRoutes(services, options.verifyDir, { access, replies, window: PublicWindow.ofLog() }),
     ...consoleRoutes(options.consoleDir, { access, replies, window: PublicWindow.ofPages() }),
   ];
-  const submit = (command: SpinCommand): void => services.spins.submit(command);
-  const all = [...found, ...notFoundRoutes(found, { access, replies, submit })];
+  const all = [...found, ...notFoundRoutes(found, { access, replies, path: services.path })];
   return all.map((each) => ({ ...each, handle: keptByNobody(isOperators(each), each.handle) }));
 }
 

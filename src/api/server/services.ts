@@ -4,22 +4,20 @@ import type { Settlements } from '../../books/settlement/settlements.js';
 import type { Judgement } from '../../domain/destination.js';
 import type { ErrorEntry } from '../../domain/errors.js';
 import type { Environment, Game, Partner } from '../../domain/game.js';
-import type { EntryKind } from '../../domain/ledgerEntry.js';
 import type { OutcomeStatistics } from '../../domain/presentation.js';
 import type { SpinIds } from '../../domain/spinId.js';
-import type { SpinTail } from '../../domain/spinTail.js';
 import type { Rounds } from '../../engine/blackjack/rounds.js';
 import type { Shoes } from '../../engine/blackjack/shoes.js';
 import type { Adjuster } from '../../engine/cells/adjuster.js';
 import type { CellViews } from '../../engine/cells/cellViews.js';
 import type { Confirmations } from '../../engine/cells/confirmations.js';
-import type { SpinCommand } from '../../engine/cells/deal.js';
 import type { ForcedOutcome } from '../../engine/cells/forceOutcome.js';
 import type { PartnerReads } from '../../engine/cells/partnerReads.js';
 import type { PlayerStatuses } from '../../engine/cells/playerStatuses.js';
 import type { rotate } from '../../engine/cells/rotate.js';
+import type { SpinPath } from '../../engine/cells/spinPath.js';
+import type { SpinRules } from '../../engine/cells/spinRules.js';
 import type { PotKeeper } from '../../engine/communal/potKeeper.js';
-import type { Found } from '../../engine/requestIds/secondPass.js';
 import type { DrawAgain, Proofs } from '../../publicLog/log/proofs.js';
 import type { Store } from '../api.store.js';
 import type { ProcessFigures } from '../overview/contract.js';
@@ -36,41 +34,10 @@ export interface KnownCatalog {
   refresh(): Promise<void>;
 }
 
-/** What the ledger has of a requestId that Redis binds no more: a spin, or round, as it was dealt. */
-interface BoundEntry {
-  readonly kind: EntryKind;
-  readonly gameId: number;
-  readonly playerId: string;
-  readonly spinId: string;
-  readonly outcomeCode: number;
-  /** Micro-USD after it. */
-  readonly balanceMicros: number;
-  readonly tail: SpinTail;
-}
-
-/** How spins and tickets are dealt. */
-export interface SpinServices {
-  /** Has a request of a partner dealt or counted. */
-  submit(command: SpinCommand): void;
-  /** Why nothing may be dealt for a partner now, whatever the game: a switch, or that this can't be known. Undefined: it may. */
-  stopOf(partner: Partner): ErrorEntry | undefined;
-  /** A spin of the game is answered only once the ledger has it. */
-  waitsForLedger(game: Game | undefined): boolean;
-  /** A ticket of the raffle may have been sold under a requestId that neither Redis nor its filters know any more. */
-  mayForget(game: Game): boolean;
-  /** What the ledger has of a requestId that Redis does not bind. Rejects where that can't be known now. */
-  findBound(partner: Partner, requestId: string, game: Game | undefined): Promise<Found<BoundEntry>>;
-  /** All tickets of a raffle are dealt. True once the last one is booked; false where that does not come to be known. */
-  isSoldOut(game: Game): Promise<boolean>;
-  /**
-   * The partner as it is once a spin should be sent again that its cell turned away, since it moves; undefined: refuse the spin.
-   * @param since when it was turned away first, as performance.now() counts
-   */
-  whereIs(known: Partner, since: number): Promise<Partner | undefined>;
-  /** Called with every spin that was dealt. @param payoutMicros micro-USD; undefined: a tester chose the outcome */
-  onDealt(game: Game, payoutMicros: number | undefined): void;
-  /** For how long the request id of a spin or deal binds that is dealt now. */
-  requestIdBindsSeconds(): number;
+/** Counts spins and money for the metrics (src/app/metrics/metrics.ts). */
+export interface DealtCounter {
+  /** @param payoutMicros micro-USD; undefined: a tester chose the outcome */
+  dealt(wagerMicros: number, payoutMicros: number | undefined): void;
 }
 
 /** What is read of the cells, and done in them beside dealing. */
@@ -124,7 +91,11 @@ export interface Services {
   readonly spinIds: SpinIds;
   /** Key of the user ids, 32 bytes. */
   readonly playerIdKey: Buffer;
-  readonly spins: SpinServices;
+  /** How spins and tickets are dealt, and requests counted. */
+  readonly path: Pick<SpinPath, 'submit'>;
+  readonly spins: SpinRules;
+  /** What was dealt, as it is counted. */
+  readonly metrics: DealtCounter;
   readonly blackjack: { readonly rounds: Rounds; readonly shoes: Shoes };
   readonly drawAgain: DrawAgain;
   readonly proofs: Proofs;

@@ -18,7 +18,7 @@ import { secondPass } from '../../engine/requestIds/secondPass.js';
 import { communityBonus } from '../communal/views.js';
 import type { Access } from '../server/access.js';
 import { memberText } from '../server/body.js';
-import { CountedCommand, ownWindow, windowOf } from '../server/countedCommand.js';
+import { CountedRequest, ownWindow, windowOf } from '../server/countedRequest.js';
 import type { Exchange } from '../server/exchange.js';
 import { REPLAYED, type Replies, type Window } from '../server/reply.js';
 import type { Services } from '../server/services.js';
@@ -45,7 +45,7 @@ export class SpinEndpoint {
   #read(exchange: Exchange, partner: Partner): void {
     const read = readBody(exchange);
     if (read instanceof ApiError) {
-      this.#services.spins.submit(new CountedCommand(exchange, partner, this.#replies, KIND.countSpin, read));
+      this.#services.path.submit(new CountedRequest(exchange, partner, this.#replies, KIND.countSpin, read));
       return;
     }
     const { gameId } = read.body;
@@ -84,7 +84,7 @@ export class SpinEndpoint {
     else if (!isWager) denial = ERRORS.wagerMismatch;
     const services = this.#services;
     const spin = { exchange, partner, game, body, denial, isWager };
-    services.spins.submit(new DealCommand(this.#replies, services, spin, KIND.deal));
+    services.path.submit(new DealCommand(this.#replies, services, spin, KIND.deal));
   }
 }
 
@@ -133,7 +133,7 @@ export function isExactly(micros: number, wagerUsd: number, text: string | undef
 class DealCommand implements SpinCommand {
   readonly cell: number;
   readonly newestMove: number | undefined;
-  readonly kind: number;
+  readonly kind: SpinCommand['kind'];
   readonly waitsForLedger: boolean;
   readonly mayBeBound: boolean;
   readonly hasOtherWager: boolean;
@@ -152,7 +152,13 @@ class DealCommand implements SpinCommand {
   #denial: ErrorEntry | undefined;
 
   /** @param clearedAt the ledger was asked, and has not the requestId, as of this version of the filters */
-  constructor(replies: Replies, services: Services, spin: JudgedSpin, kind: number, clearedAt?: number) {
+  constructor(
+    replies: Replies,
+    services: Services,
+    spin: JudgedSpin,
+    kind: SpinCommand['kind'],
+    clearedAt?: number,
+  ) {
     const { exchange, partner, game, body, isWager } = spin;
     this.#exchange = exchange;
     this.#replies = replies;
@@ -202,7 +208,7 @@ class DealCommand implements SpinCommand {
     const window = windowOf(this.partner, true, result);
     switch (result.kind) {
       case 'dealt':
-        this.#services.spins.onDealt(this.game!, this.#answer(result, window, ''));
+        this.#services.metrics.dealt(this.game!.wagerMicros, this.#answer(result, window, ''));
         return;
       case 'replayed':
         // What the outcome looks like is not known here while the game can't be looked up.
@@ -252,7 +258,7 @@ class DealCommand implements SpinCommand {
       if (partner === undefined) this.fail({ kind: 'refused', mayHaveRun: false });
       else {
         const spin = { ...this.#spin, partner, awaySince };
-        services.spins.submit(new DealCommand(this.#replies, services, spin, this.kind));
+        services.path.submit(new DealCommand(this.#replies, services, spin, this.kind));
       }
     });
   }
@@ -274,7 +280,7 @@ class DealCommand implements SpinCommand {
             return;
           }
           case 'again':
-            services.spins.submit(
+            services.path.submit(
               new DealCommand(this.#replies, services, this.#spin, KIND.dealCounted, pass.clearedAt),
             );
             return;

@@ -1,20 +1,21 @@
 /** How the front end reaches the cells: commands, the wait for the ledger behind them, and the adjustments made of them. */
 
-import type { CellServices, SpinServices } from '../../api/server/services.js';
-import { ERRORS } from '../../domain/errors.js';
+import type { CellServices } from '../../api/server/services.js';
 import type { SpinIds } from '../../domain/spinId.js';
 import { Adjuster } from '../../engine/cells/adjuster.js';
 import { AnsweredIds } from '../../engine/cells/answeredIds.js';
 import { AnsweredMarks } from '../../engine/cells/answeredMarks.js';
 import { AnsweredSpins } from '../../engine/cells/answeredSpins.js';
-import { CellClient, type CellClientOptions } from '../../engine/cells/cellClient.js';
+import { CellClient } from '../../engine/cells/cellClient.js';
 import { Confirmations } from '../../engine/cells/confirmations.js';
-import { dealOperation, limitedResult, type SpinCommand } from '../../engine/cells/deal.js';
+import { DEAL, dealOperation } from '../../engine/cells/deal.js';
 import { ExhaustedWindows } from '../../engine/cells/exhaustedWindows.js';
 import { forceOutcome } from '../../engine/cells/forceOutcome.js';
 import { MovedPartners } from '../../engine/cells/movedPartners.js';
 import { PlayerStatuses } from '../../engine/cells/playerStatuses.js';
 import { rotate } from '../../engine/cells/rotate.js';
+import { type CallObserver, type ReplicatedScripts, SpinPath } from '../../engine/cells/spinPath.js';
+import { SpinRules } from '../../engine/cells/spinRules.js';
 import { PotKeeper } from '../../engine/communal/potKeeper.js';
 import { ClockError, LacksError } from '../../engine/redis/scriptErrors.js';
 import { FilterMemoryError, filterMegabytesByDefault } from '../../engine/requestIds/filterMemory.js';
@@ -31,9 +32,8 @@ const BATCH_MAX = 128;
 
 export interface Dealing {
   readonly cells: CellClient;
-  /** Has a request of a partner dealt or counted; one whose window is exhausted, or whose key may be revoked since, is refused at once. */
-  readonly submit: (command: SpinCommand) => void;
-  readonly stopOf: SpinServices['stopOf'];
+  readonly path: SpinPath;
+  readonly rules: SpinRules;
   /** What requests of operators and testers have done. */
   readonly operating: Pick<CellServices, 'adjuster' | 'playerStatuses' | 'pots' | 'forceOutcome' | 'rotate'>;
   readonly confirmations: Confirmations;
@@ -132,11 +132,7 @@ function strangeMessages(log: RoleParts['log']): (error: Error) => void {
 }
 
 /** ACK=replica: calls that are waited for at the replicas, and counted. */
-function openReplication({
-  nodes,
-  scripts,
-  metrics,
-}: RoleParts): NonNullable<CellClientOptions['replication']> {
+function openReplication({ nodes, scripts, metrics }: RoleParts): ReplicatedScripts {
   const counts = { acknowledged: 0, late: 0 };
   metrics.counters(
     'spindle_replica_waits_total',
@@ -149,7 +145,7 @@ function openReplication({
     () => nodes.all.reduce((sum, { volatileReplicas }) => sum + volatileReplicas.length, 0),
   );
   return {
-    call: async (operation, call) => {
+    replicated: async (operation, call) => {
       const reply = await scripts.replicated(operation, call);
       counts[reply.isReplicated ? 'acknowledged' : 'late']++;
       return reply;
@@ -158,89 +154,76 @@ function openReplication({
   };
 }
 
-/** @param isVolatile the Redis of a cell may lose what it acknowledges, and is not served from for that. */
-export async function openDealing(
-  parts: RoleParts,
-  spinIds: SpinIds,
-  isVolatile: (cell: number) => boolean,
-): Promise<Dealing> {
-  const { config, log, nodes, scripts, catalog, metrics, registry } = parts;
-  const answered = await openAnswered(parts);
-  const confirmations = await openConfirmations(parts, answered);
-  const requestIds = await openRequestIds(parts);
-  const exhausted = new ExhaustedWindows();
-  const deal = dealOperation(
-    ...([spinIds, BATCH_MAX, exhausted, requestIds] as const),
-    answered && ((...call) => answered.spins.remember(...call)),
-  );
-  const cells = new CellClient({
-    call: (operation, call) => scripts.command(operation, call),
-    ...(answered === undefined ? {} : { answered: answered.ids }),
-    ...(config.ACK === 'replica' ? { replication: openReplication(parts) } : {}),
-    pipelined: (calls) => nodes.pipelined(calls),
-    isReady: (cell) => nodes.of(cell).isReady,
-    whenReady: (cell, timeoutMs) => nodes.whenReady(cell, timeoutMs),
-    maySend: (cell) => registry.problem === undefined && !isVolatile(cell),
-    epochOf: (cell) => catalog.epochOf(cell),
-    nodeOf: (cell) => nodes.of(cell),
-    serverOf: (cell) => nodes.of(cell).serverId,
-    confirmations,
-    deadlineMs: config.SPIN_DEADLINE_MS,
-    waitingMax: WAITING_MAX,
+/** Metrics and log lines of the calls. */
+function openObserver({ metrics, events, log }: RoleParts, answered: Answered | undefined): CallObserver {
+  return {
     onCall: (operation, size, seconds) => {
-      if (operation === deal.name) metrics.batch(size, seconds);
+      if (operation === DEAL) metrics.batch(size, seconds);
     },
     onError: (error, cell, size) => {
       if (error instanceof ClockError) {
-        parts.events.emit('ClockRefused', { cell, skewMs: error.skewMs });
+        events.emit('ClockRefused', { cell, skewMs: error.skewMs });
         return;
       }
       if (error instanceof LacksError) answered?.marks.lacks(cell);
       metrics.storeErrors.inc({ store: 'redis' });
       log.warn({ err: error, cell, size }, 'a command to a cell failed');
     },
-    // A rebuilt cell has another epoch: the sooner it is known here, the sooner the cell deals again.
-    onEpoch: () => void catalog.refresh().catch(() => {}),
+  };
+}
+
+/**
+ * Connects the stations of a spin's life, in their order (src/engine/cells/spinPath.ts).
+ * @param isVolatile the Redis of a cell may lose what it acknowledges, and is not served from for that.
+ */
+export async function openDealing(
+  parts: RoleParts,
+  spinIds: SpinIds,
+  isVolatile: (cell: number) => boolean,
+): Promise<Dealing> {
+  const { config, nodes, scripts, catalog, registry, staleness, store } = parts;
+  const deadlineMs = config.SPIN_DEADLINE_MS;
+  const answered = await openAnswered(parts);
+  const confirmations = await openConfirmations(parts, answered);
+  const requestIds = await openRequestIds(parts);
+  const cells = new CellClient({
+    permission: { maySend: (cell) => registry.problem === undefined && !isVolatile(cell) },
+    epochs: catalog,
+    servers: nodes,
     requestIds,
+    scripts,
+    ...(config.ACK === 'replica' ? { replication: openReplication(parts) } : {}),
+    ...(answered === undefined ? {} : { answered: answered.ids }),
+    confirmations,
+    observer: openObserver(parts, answered),
+    limits: { deadlineMs, waitingMax: WAITING_MAX },
   });
   nodes.onChanged(() => cells.regroup());
-  const submitNow = (command: SpinCommand): void => {
-    const refusedAtMs = exhausted.refusedAt(command.partner, command.kind);
-    if (refusedAtMs === undefined) cells.submit(deal, command);
-    else command.resolve(limitedResult(refusedAtMs));
-  };
-  const submit = unlessBehind(parts.staleness, submitNow);
-  const operating = openOperating(parts, cells, confirmations);
+  const exhausted = new ExhaustedWindows();
+  const deal = dealOperation(spinIds, BATCH_MAX, exhausted, requestIds, answered?.spins);
+  const path = new SpinPath(staleness, exhausted, cells, deal);
   const moved = new MovedPartners({
     partner: (partnerId) => catalog.partner(partnerId),
     refresh: () => catalog.refresh(),
     refreshIds: () => requestIds.refresh(),
-    deadlineMs: config.SPIN_DEADLINE_MS,
+    deadlineMs,
   });
-  return { cells, submit, stopOf: stopOf(parts), operating, confirmations, requestIds, moved };
+  const rules = new SpinRules({
+    catalog,
+    freshness: staleness,
+    faults: [parts.program, registry],
+    store,
+    spinIds,
+    nodes,
+    confirmations,
+    moved,
+    requestIds,
+    ack: config.ACK,
+    deadlineMs,
+  });
+  const operating = openOperating(parts, cells, confirmations);
+  return { cells, path, rules, operating, confirmations, requestIds, moved };
 }
-
-/** What is known of partners and keys may be old: the key may be revoked since. Who stood still looks once before it refuses. */
-function unlessBehind(staleness: RoleParts['staleness'], submit: Dealing['submit']): Dealing['submit'] {
-  const submitNow = (command: SpinCommand): void => {
-    if (staleness.isBehind) command.fail({ kind: 'refused', mayHaveRun: false });
-    else submit(command);
-  };
-  return (command) => {
-    if (!staleness.isBehind) submit(command);
-    else if (staleness.isBlind) void staleness.looked().then(() => submitNow(command));
-    else command.fail({ kind: 'refused', mayHaveRun: false });
-  };
-}
-
-/** A switch is off, the program is not as it was built or does not read what is written, or what is known of partners and games is old. */
-const stopOf =
-  ({ catalog, program, registry, staleness }: RoleParts): Dealing['stopOf'] =>
-  ({ partnerId }) => {
-    if (!catalog.dealsFor(partnerId)) return ERRORS.dealingOff;
-    const problem = program.problem ?? registry.problem;
-    return problem !== undefined || staleness.isBehind ? ERRORS.unavailable : undefined;
-  };
 
 /** What requests of operators and testers have done in the cells. */
 function openOperating(

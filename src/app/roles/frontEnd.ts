@@ -36,7 +36,6 @@ import { judgeRegistration } from '../../webhooks/destination.js';
 import { SetupError } from '../embedded/index.js';
 import { registerFrontEndMetrics } from '../metrics/frontEndMetrics.js';
 import { openDealing } from './dealing.js';
-import { gameRules } from './gameRules.js';
 import type { RoleParts } from './parts.js';
 import { openRedrawing } from './redrawing.js';
 import { playedRounds } from './rounds.js';
@@ -75,7 +74,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
   const unserved = (): Volatile => unservedVolatile(config, nodes, parts.postgresDurability);
   const spinIds = new SpinIds(installed.spinIdKey);
   const dealing = await openDealing(parts, spinIds, (cell) => isVolatile(parts, cell));
-  const { cells, submit, stopOf, operating, confirmations, requestIds, moved } = dealing;
+  const { cells, path, rules, operating, confirmations, requestIds, moved } = dealing;
   const version = await serveVersion(parts);
 
   const requestLog = new RequestLog(log, metrics);
@@ -87,22 +86,9 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     catalog,
     spinIds,
     playerIdKey: installed.playerIdKey,
-    spins: {
-      ...gameRules({
-        catalog,
-        store,
-        spinIds,
-        nodes,
-        confirmations,
-        requestIds,
-        ack: config.ACK,
-        deadlineMs: config.SPIN_DEADLINE_MS,
-      }),
-      submit,
-      stopOf,
-      whereIs: (partner, since) => moved.where(partner, since),
-      onDealt: (game, payoutMicros) => metrics.dealt(game.wagerMicros, payoutMicros),
-    },
+    path,
+    spins: rules,
+    metrics,
     drawAgain,
     proofs: new Proofs(store.publicLog, drawAgain),
     blackjack: playedRounds(parts, cells, requestIds),

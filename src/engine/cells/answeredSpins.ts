@@ -12,7 +12,8 @@ import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import type { EngineStore } from '../engine.store.js';
 import type { EventEmitter } from '../processEvents.js';
 import { AnsweredChunk, CHUNK_BYTES } from './answeredChunk.js';
-import type { SpinRequest, SpinResult } from './deal.js';
+import { isSpinItem } from './batch.js';
+import type { DealRequest, SpinResult } from './deal.js';
 import type { CellReplies } from './operation.js';
 
 const TURN_MS = 500;
@@ -51,7 +52,7 @@ export class AnsweredSpins extends PeriodicService {
   remember(
     cell: number,
     epoch: string,
-    requests: readonly SpinRequest[],
+    requests: readonly DealRequest[],
     { replies, entryId, newestPlace }: CellReplies<SpinResult>,
   ): void {
     const newestId = newestPlace === undefined ? 0n : entryId(newestPlace);
@@ -59,7 +60,7 @@ export class AnsweredSpins extends PeriodicService {
     for (let i = 0; i < requests.length; i++) {
       const request = requests[i]!;
       const reply = replies[i];
-      if (request.waitsForLedger || reply === undefined) continue;
+      if (reply === undefined || !isSpinItem(request) || request.waitsForLedger) continue;
       if (reply.kind !== 'dealt' && reply.kind !== 'replayed') continue;
       const isDealt = reply.kind === 'dealt';
       const id = entryId(i);

@@ -18,9 +18,16 @@ import { Named, Places } from './named.js';
 
 export const KIND = BATCH_KIND;
 
-/** What the codec needs to know of a waiting request. */
-export interface BatchItem {
-  readonly kind: number;
+/** A request that counts against a window of its partner, and does nothing else. */
+export interface CountItem {
+  readonly kind: typeof KIND.countSpin | typeof KIND.countApi;
+  readonly partner: Partner;
+}
+
+/** A spin or ticket, as the batch has it. */
+export interface SpinItem {
+  /** `dealCounted`: it has counted against its window before. */
+  readonly kind: typeof KIND.deal | typeof KIND.dealCounted;
   /** Nothing may be dealt for it, unless the requestId is bound. Asked once each time that a batch is written. */
   readonly isDenied: boolean;
   /** The wager is not that of the raffle: nothing may be dealt, and that the raffle is sold out comes first. */
@@ -38,6 +45,11 @@ export interface BatchItem {
   /** The ledger was asked, and has not the requestId, as of this version of the filters. */
   readonly clearedAt?: number | undefined;
 }
+
+export type BatchItem = SpinItem | CountItem;
+
+export const isSpinItem = (item: BatchItem): item is SpinItem =>
+  item.kind === KIND.deal || item.kind === KIND.dealCounted;
 
 /** What is known of the request ids that Redis holds no more (requestIds/requestIds.ts). */
 export interface RequestIdFilters {
@@ -155,7 +167,7 @@ export class BatchEncoder {
     let tableBytes = 0;
     for (let i = 0; i < items.length; i++) {
       const item = items[i]!;
-      const { partner, game } = item;
+      const { partner } = item;
       let places = partnerPlaces.get(partner.partnerId);
       if (places === undefined) {
         places = {
@@ -171,9 +183,14 @@ export class BatchEncoder {
         partners[places.place] = partner;
       }
       this.#placesOfPartners[i] = places.place;
+      if (!isSpinItem(item)) {
+        this.#denials[i] = DENY.not;
+        continue;
+      }
+      const { game } = item;
       const deny = denyOf(item);
       this.#denials[i] = deny;
-      if (!isOfGame(deny) || !isDealKind(item) || game === undefined) continue;
+      if (!isOfGame(deny) || game === undefined) continue;
       const known = gamePlaces.get(game.gameId);
       if (known === undefined) {
         gamePlaces.set(game.gameId, { place: gamePlaces.size + 1, game, spins: 1 });
@@ -211,7 +228,7 @@ export class BatchEncoder {
     buffer[at + SPIN.kind] = item.kind;
     buffer[at + SPIN.deny] = deny;
     writeUInt16(buffer, places.place + 1, at + SPIN.partner);
-    if (!isDealKind(item)) {
+    if (!isSpinItem(item)) {
       buffer.fill(0, at + SPIN.game, at + SPIN_BYTES);
       return at + SPIN_BYTES;
     }
@@ -257,7 +274,7 @@ export class BatchEncoder {
   }
 
   /** Names the requestId of an item once, and asks whether the ledger may have it. @returns its place */
-  #request({ partner }: BatchItem, places: PartnerPlaces, requestId: string): number {
+  #request({ partner }: SpinItem, places: PartnerPlaces, requestId: string): number {
     const known = places.requests.get(requestId);
     if (known !== undefined) return known;
     const requests = this.#requests;
@@ -270,7 +287,7 @@ export class BatchEncoder {
     return place;
   }
 
-  #isCleared({ clearedAt, partner }: BatchItem): boolean {
+  #isCleared({ clearedAt, partner }: SpinItem): boolean {
     return clearedAt !== undefined && clearedAt === this.#requestIds?.versionOf(partner.cell);
   }
 }
@@ -301,8 +318,7 @@ function writeIdText(buffer: Buffer, id: number, at: number): number {
   return at + 1 + length;
 }
 
-const isDealKind = ({ kind }: BatchItem): boolean => kind === KIND.deal || kind === KIND.dealCounted;
-function denyOf({ isDenied, mayBeBound, hasOtherWager }: BatchItem): number {
+function denyOf({ isDenied, mayBeBound, hasOtherWager }: SpinItem): number {
   if (mayBeBound) return DENY.mayBeBound;
   if (isDenied) return DENY.refused;
   return hasOtherWager ? DENY.otherWager : DENY.not;

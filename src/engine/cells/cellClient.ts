@@ -5,16 +5,12 @@
  * No timer delays a command: it goes at the end of the event loop's next turn, and all cells' calls leave in one write.
  */
 import { randomBytes } from 'node:crypto';
-import { CellQueue, type CellQueueOptions, type Held } from './cellQueue.js';
+import { CellQueue, type Held } from './cellQueue.js';
 import type { CellCommand, CellFailure, CellOperation, CellRequest } from './operation.js';
 import { QueueGroup } from './queueGroup.js';
+import type { CellStations } from './spinPath.js';
 
 export type Outcome<Reply> = { readonly kind: 'reply'; readonly reply: Reply } | CellFailure;
-
-export interface CellClientOptions extends CellQueueOptions {
-  /** What is called in there goes to the store in one write. */
-  readonly pipelined: (calls: () => void) => void;
-}
 
 interface AnyQueue {
   readonly held: Held;
@@ -23,15 +19,15 @@ interface AnyQueue {
 type AnyOperation = CellOperation<never, unknown>;
 
 export class CellClient {
-  readonly #options: CellClientOptions;
+  readonly #stations: CellStations;
   readonly #clientName = randomBytes(9).toString('base64url');
   readonly #queues = new Map<AnyOperation, Map<number, AnyQueue>>();
   readonly #groups = new Map<AnyOperation, Map<object, QueueGroup>>();
   /** With something to send, since the last turn. */
   #scheduled: QueueGroup[] = [];
 
-  constructor(options: CellClientOptions) {
-    this.#options = options;
+  constructor(stations: CellStations) {
+    this.#stations = stations;
   }
 
   /** Runs a command. Never rejects. */
@@ -63,7 +59,7 @@ export class CellClient {
       queue = new CellQueue<Request & CellCommand<Reply>, Reply>(
         command.cell,
         operation,
-        this.#options,
+        this.#stations,
         this.#clientName,
         this.#group(operation, command.cell),
       );
@@ -78,11 +74,11 @@ export class CellClient {
       groups = new Map();
       this.#groups.set(operation, groups);
     }
-    const node = this.#options.nodeOf(cell);
-    let group = groups.get(node);
+    const server = this.#stations.servers.of(cell);
+    let group = groups.get(server);
     if (group === undefined) {
       group = new QueueGroup(operation, this.#schedule);
-      groups.set(node, group);
+      groups.set(server, group);
     }
     return group;
   }
@@ -97,7 +93,7 @@ export class CellClient {
 
   readonly #schedule = (group: QueueGroup, isFull: boolean): void => {
     if (isFull) {
-      this.#options.pipelined(() => group.flush());
+      this.#stations.servers.pipelined(() => group.flush());
       return;
     }
     this.#scheduled.push(group);
@@ -110,7 +106,7 @@ export class CellClient {
   readonly #flush = (): void => {
     const groups = this.#scheduled;
     this.#scheduled = [];
-    this.#options.pipelined(() => {
+    this.#stations.servers.pipelined(() => {
       for (const group of groups) group.flush();
     });
   };

@@ -18,8 +18,6 @@ import { withTimeout } from '../../platform/runtime/withTimeout.js';
 import type { ReplicatedReply } from '../redis/replicatedCalls.js';
 import { BehindError, EpochError, NotSentError, RefusedError, StaleError } from '../redis/scriptErrors.js';
 import type { CellCall } from '../redis/scripts.js';
-import type { AnsweredIds } from './answeredIds.js';
-import type { Confirmations } from './confirmations.js';
 import type {
   CellArgument,
   CellCodec,
@@ -31,6 +29,7 @@ import type {
   Origin,
 } from './operation.js';
 import type { GroupedQueue, QueueGroup } from './queueGroup.js';
+import type { CellStations } from './spinPath.js';
 import { WaitingList } from './waitingList.js';
 
 const RETRY_MS = 20;
@@ -43,42 +42,6 @@ interface Slot<Request, Reply> {
   readonly operationField: string;
   operations: bigint;
   codec: CellCodec<Request, Reply>;
-}
-
-export interface CellQueueOptions {
-  /** Calls lua/<operation>.lua. */
-  readonly call: (operation: string, call: CellCall) => Promise<Buffer>;
-  /** Absent: what the store has is answered. Otherwise calls it, and what its replicas don't have waits for the ledger. */
-  readonly replication?: {
-    readonly call: (operation: string, call: CellCall) => Promise<ReplicatedReply>;
-    /** The replicas of the cell's store have acknowledged the newest call. */
-    readonly isCurrent: (cell: number) => boolean;
-  };
-  /** What this process has answered. */
-  readonly answered?: AnsweredIds;
-  /** The cell's store can be reached now. */
-  readonly isReady: (cell: number) => boolean;
-  /** Resolves once the store can be reached, or after the milliseconds. */
-  readonly whenReady: (cell: number, timeoutMs: number) => Promise<void>;
-  /** The cell's store keeps what it acknowledges, and this process reads the format that is written. */
-  readonly maySend: (cell: number) => boolean;
-  /** The epoch of a cell; undefined while it is not known. */
-  readonly epochOf: (cell: number) => string | undefined;
-  /** The node that a cell is on: the same object for all of its cells. */
-  readonly nodeOf: (cell: number) => object;
-  /** Which run of the cell's server is reached now. */
-  readonly serverOf: (cell: number) => string | undefined;
-  readonly confirmations: Pick<Confirmations, 'confirmed' | 'isStalled'>;
-  /** How long an answer of the store is waited for, all tries included. */
-  readonly deadlineMs: number;
-  /** Commands that may wait for one operation of a cell; more are refused. */
-  readonly waitingMax: number;
-  readonly onCall: (operation: string, size: number, seconds: number) => void;
-  readonly onError: (error: unknown, cell: number, size: number) => void;
-  /** The cell is at another epoch than this process believes. */
-  readonly onEpoch: (cell: number) => void;
-  /** What a codec asks of the request ids that Redis holds no more; absent: no operation of this process binds any. */
-  readonly requestIds?: { reachOf(cell: number): Buffer; refresh(): Promise<void> };
 }
 
 /** Commands by where they are: for a call, in one, or done and waiting for the ledger. */
@@ -100,7 +63,7 @@ function withoutGone<Command extends CellCommand<never>>(commands: Command[]): C
 export class CellQueue<Command extends CellCommand<Reply>, Reply> implements GroupedQueue {
   readonly #cell: number;
   readonly #operation: CellOperation<Command, Reply>;
-  readonly #options: CellQueueOptions;
+  readonly #stations: CellStations;
   #group: QueueGroup;
   readonly #waiting: WaitingList<Command>;
   readonly #free: Slot<Command, Reply>[];
@@ -116,16 +79,16 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
   constructor(
     cell: number,
     operation: CellOperation<Command, Reply>,
-    options: CellQueueOptions,
+    stations: CellStations,
     clientName: string,
     group: QueueGroup,
   ) {
     this.#cell = cell;
     this.#operation = operation;
-    this.#options = options;
+    this.#stations = stations;
     this.#group = group;
     group.add(this);
-    this.#waiting = new WaitingList(options.waitingMax, operation.partnerOf);
+    this.#waiting = new WaitingList(stations.limits.waitingMax, operation.partnerOf);
     this.#free = Array.from({ length: operation.slots }, (_, i) => ({
       operationField: operation.isStored ? `op:${clientName}.${operation.name}${i === 0 ? '' : `.${i}`}` : '',
       operations: 0n,
@@ -149,7 +112,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
   }
 
   submit(command: Command): void {
-    const { confirmations, replication } = this.#options;
+    const { confirmations, replication } = this.#stations;
     const mayWait = command.waitsForLedger || replication?.isCurrent(this.#cell) === false;
     const isStalled = mayWait && confirmations.isStalled(this.#cell);
     const refused = isStalled ? command : this.#waiting.add(command);
@@ -182,7 +145,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
       this.#run(slot, commands)
         .catch((error: unknown) => {
           // A defect of ours, in writing the call or reading its reply: it may have been done.
-          this.#options.onError(error, this.#cell, commands.length);
+          this.#stations.observer.onError(error, this.#cell, commands.length);
           for (const command of commands) command.fail(UNKNOWN);
         })
         .finally(() => {
@@ -196,18 +159,19 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
   }
 
   async #run(slot: Slot<Command, Reply>, commands: Command[]): Promise<void> {
-    const { epochOf, isReady, maySend, serverOf, onCall } = this.#options;
+    const { epochs, servers, permission, observer } = this.#stations;
     const started = performance.now();
-    const epoch = commands[0]!.epoch ?? epochOf(this.#cell);
+    const epoch = commands[0]!.epoch ?? epochs.epochOf(this.#cell);
+    const server = servers.of(this.#cell);
     if (
       epoch === undefined ||
-      !maySend(this.#cell) ||
-      (!isReady(this.#cell) && !this.#operation.waitsForStore)
+      !permission.maySend(this.#cell) ||
+      (!server.isReady && !this.#operation.waitsForStore)
     ) {
       for (const command of commands) command.fail(REFUSED);
       return;
     }
-    const origin = { epoch, serverId: serverOf(this.#cell) };
+    const origin = { epoch, serverId: server.serverId };
     const answer = await this.#call(slot, commands, epoch, started);
     if (!('reply' in answer)) {
       // A call that was given up may still be under way, and send what its buffer holds.
@@ -215,7 +179,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
       for (const command of commands) command.fail(answer);
       return;
     }
-    onCall(this.#operation.name, commands.length, (performance.now() - started) / 1000);
+    observer.onCall(this.#operation.name, commands.length, (performance.now() - started) / 1000);
     this.#resolve(commands, slot.codec.decode(answer.reply, commands), origin, answer.isReplicated);
   }
 
@@ -226,9 +190,9 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     epoch: string,
     started: number,
   ): Promise<ReplicatedReply | CellFailure> {
-    const { isReady, whenReady, maySend, epochOf, deadlineMs, onError, onEpoch } = this.#options;
+    const { servers, permission, epochs, limits, observer } = this.#stations;
     const [first] = commands as [Command];
-    const deadline = first.deadline ?? started + deadlineMs;
+    const deadline = first.deadline ?? started + limits.deadlineMs;
     const head = {
       cell: this.#cell,
       epoch,
@@ -241,20 +205,21 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     let mayHaveRun = false;
     for (let tries = 0; ; tries++) {
       const leftMs = deadline - performance.now();
-      if (leftMs <= 0 || !maySend(this.#cell)) return mayHaveRun ? UNKNOWN : REFUSED;
+      if (leftMs <= 0 || !permission.maySend(this.#cell)) return mayHaveRun ? UNKNOWN : REFUSED;
       try {
         // What may be dealt is judged anew: the store may have been away for as long as a call is waited for.
         if (tries > 0) request = this.#encodeAgain(slot, commands, head);
-        if (isReady(this.#cell)) return await this.#try(request, leftMs, tries === 0);
-        await whenReady(this.#cell, leftMs);
+        if (servers.of(this.#cell).isReady) return await this.#try(request, leftMs, tries === 0);
+        await servers.whenReady(this.#cell, leftMs);
       } catch (error) {
-        onError(error, this.#cell, commands.length);
+        observer.onError(error, this.#cell, commands.length);
         // These say that this try did nothing; of an earlier try they say nothing.
         if (error instanceof RefusedError && !mayHaveRun) return REFUSED;
         if (error instanceof EpochError) {
-          onEpoch(this.#cell);
+          // A rebuilt cell has another epoch: the sooner it is known here, the sooner the cell deals again.
+          void epochs.refresh().catch(() => {});
           // Where a try may have run the cell may come back to this epoch, with the reply: a server that was started again.
-          const isOver = !mayHaveRun || first.epoch !== undefined || epochOf(this.#cell) !== epoch;
+          const isOver = !mayHaveRun || first.epoch !== undefined || epochs.epochOf(this.#cell) !== epoch;
           if (isOver) return { kind: 'epochMoved', mayHaveRun };
         }
         if (!SAYS_NOT_DONE.some((type) => error instanceof type)) mayHaveRun = true;
@@ -274,7 +239,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
   /** The arguments, and how far the filters reach that they were asked of: in one turn of the loop. */
   #encode(slot: Slot<Command, Reply>, commands: Command[]): { args: CellArgument[]; reach: Buffer } {
     const [{ runsReachId }] = commands as [Command];
-    let reach = this.#options.requestIds?.reachOf(this.#cell) ?? NO_ID;
+    let reach = this.#stations.requestIds?.reachOf(this.#cell) ?? NO_ID;
     if (runsReachId !== undefined) {
       reach = Buffer.alloc(8);
       reach.writeBigUInt64LE(runsReachId);
@@ -291,22 +256,23 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
 
   /** Reads the filters of the request ids that were released since. What fails is tried again with the call. */
   async #catchUp(timeoutMs: number): Promise<void> {
-    const { requestIds, onError } = this.#options;
+    const { requestIds, observer } = this.#stations;
     if (requestIds === undefined) return;
     await withTimeout(requestIds.refresh(), timeoutMs).catch((error: unknown) =>
-      onError(error, this.#cell, 1),
+      observer.onError(error, this.#cell, 1),
     );
   }
 
   async #try(request: CellCall, timeoutMs: number, isFirst: boolean): Promise<ReplicatedReply> {
-    const { call, replication } = this.#options;
+    const { scripts, replication } = this.#stations;
     const { name } = this.#operation;
     // The cell may come to another node meanwhile.
     const group = this.#group;
     if (isFirst) group.firstTries++;
     try {
-      if (replication !== undefined) return await withTimeout(replication.call(name, request), timeoutMs);
-      return { reply: await withTimeout(call(name, request), timeoutMs), isReplicated: true };
+      if (replication !== undefined)
+        return await withTimeout(replication.replicated(name, request), timeoutMs);
+      return { reply: await withTimeout(scripts.command(name, request), timeoutMs), isReplicated: true };
     } finally {
       if (isFirst) {
         group.firstTries--;
@@ -316,7 +282,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
   }
 
   #answered(epoch: string): { readonly answered?: Buffer } {
-    const answered = this.#options.answered?.newest(this.#cell, epoch);
+    const answered = this.#stations.answered?.newest(this.#cell, epoch);
     return answered === undefined ? {} : { answered };
   }
 
@@ -353,7 +319,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     if (parked.length === 0) return;
     // The next call goes out meanwhile.
     this.#parked += parked.length;
-    this.#options.confirmations
+    this.#stations.confirmations
       .confirmed(this.#cell, origin, newestId, (row) => answer.isEntry?.(newestPlace, row) ?? true)
       .catch(() => false)
       .then((isConfirmed) => {
@@ -372,7 +338,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     parked: number[],
   ): void {
     const place = newestPlace ?? replies.length - 1;
-    const { answered } = this.#options;
+    const { answered } = this.#stations;
     if (answered === undefined || parked.includes(place) || replies[place] === undefined) return;
     const id = entryId(place);
     // What a partner brought from another cell says nothing of this one.
@@ -384,7 +350,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
       command.resolve(reply);
     } catch (error) {
       // A defect in answering one command must not leave the rest of the batch without answers.
-      this.#options.onError(error, this.#cell, 1);
+      this.#stations.observer.onError(error, this.#cell, 1);
       command.fail(UNKNOWN);
     }
   }

@@ -5,7 +5,14 @@ import { CORE } from '../../domain/layouts.js';
 import type { SpinIds } from '../../domain/spinId.js';
 import { readTail, type SpinTail } from '../../domain/spinTail.js';
 import { SPIN_STATUS } from '../redis/statuses.js';
-import { BatchEncoder, type BatchItem, KIND, type RequestIdFilters } from './batch.js';
+import {
+  BatchEncoder,
+  type CountItem,
+  isSpinItem,
+  KIND,
+  type RequestIdFilters,
+  type SpinItem,
+} from './batch.js';
 import { BatchReply } from './batchReply.js';
 import type { ExhaustedWindows } from './exhaustedWindows.js';
 import type { CellCodec, CellCommand, CellOperation, CellReplies, CellRequest } from './operation.js';
@@ -44,9 +51,29 @@ interface UndealtSpin extends Counted {
 /** What became of one request of a batch. */
 export type SpinResult = DealtSpin | RefusedSpin | UndealtSpin;
 
-export interface SpinRequest extends BatchItem, CellRequest {}
+export interface SpinRequest extends SpinItem, CellRequest {}
+/** It counts, and that is all: no game, player or request id. */
+export interface CountRequest extends CountItem, CellRequest {}
+export type DealRequest = SpinRequest | CountRequest;
+
 export interface SpinCommand extends SpinRequest, CellCommand<SpinResult> {}
-export type DealOperation = CellOperation<SpinRequest, SpinResult>;
+export interface CountCommand extends CountRequest, CellCommand<SpinResult> {}
+export type DealCommand = SpinCommand | CountCommand;
+
+export type DealOperation = CellOperation<DealRequest, SpinResult>;
+
+/** Who remembers what was answered (answeredSpins.ts). */
+export interface AnswersKept {
+  remember(
+    cell: number,
+    epoch: string,
+    requests: readonly DealRequest[],
+    replies: CellReplies<SpinResult>,
+  ): void;
+}
+
+/** lua/deal.lua */
+export const DEAL = 'deal';
 
 /** Batches of a cell that are under way at once, and how many spins the next one waits for meanwhile: docs/adr/0003 has the measurements. */
 const SLOTS = 8;
@@ -56,16 +83,16 @@ const OVERLAP_MIN = 64;
  * @param batchMax requests in one call at the most
  * @param exhausted called with each window that a request found exhausted
  * @param requestIds absent: Redis holds all request ids that there are
- * @param onReplies called with a call's replies before they are answered
+ * @param answered gets a call's replies before they are answered; absent: nobody remembers them
  */
 export const dealOperation = (
   spinIds: SpinIds,
   batchMax: number,
   exhausted: ExhaustedWindows,
   requestIds?: RequestIdFilters,
-  onReplies?: DealOperation['onReplies'],
+  answered?: AnswersKept,
 ): DealOperation => ({
-  name: 'deal',
+  name: DEAL,
   batchMax,
   slots: SLOTS,
   overlapMin: Math.min(OVERLAP_MIN, batchMax),
@@ -73,7 +100,7 @@ export const dealOperation = (
   waitsForStore: false,
   partnerOf: ({ partner }) => partner.partnerId,
   codec: () => new DealCodec(spinIds, exhausted, requestIds),
-  ...(onReplies === undefined ? {} : { onReplies }),
+  onReplies: (cell, epoch, requests, replies) => answered?.remember(cell, epoch, requests, replies),
 });
 
 const hasCore = (status: number): boolean => status === SPIN_STATUS.dealt || status === SPIN_STATUS.replay;
@@ -92,7 +119,7 @@ function undealt(status: number, remaining: number, timeMs: number): SpinResult 
     : { kind, remaining, timeMs };
 }
 
-class DealCodec implements CellCodec<SpinRequest, SpinResult> {
+class DealCodec implements CellCodec<DealRequest, SpinResult> {
   readonly #spinIds: SpinIds;
   readonly #encoder: BatchEncoder;
   #partners: Partner[] = [];
@@ -106,13 +133,13 @@ class DealCodec implements CellCodec<SpinRequest, SpinResult> {
     this.#exhausted = exhausted;
   }
 
-  encode(requests: readonly SpinRequest[]): Buffer[] {
+  encode(requests: readonly DealRequest[]): Buffer[] {
     this.#partners = [];
     this.#encodedAt = performance.now();
     return [this.#encoder.encode(requests, this.#partners)];
   }
 
-  decode(answer: Buffer, requests: readonly SpinRequest[]): CellReplies<SpinResult> {
+  decode(answer: Buffer, requests: readonly DealRequest[]): CellReplies<SpinResult> {
     const partners = this.#partners;
     const reply = new BatchReply(answer, partners.length, requests.length);
     const { timeMs } = reply;
@@ -160,16 +187,21 @@ class DealCodec implements CellCodec<SpinRequest, SpinResult> {
       replies,
       entryId,
       newestPlace,
-      isEntry: (i, { partnerId, playerId, gameId, outcomeCode }) =>
-        partnerId === requests[i]!.partner.partnerId &&
-        playerId === requests[i]!.playerId &&
-        gameId === requests[i]!.gameId &&
-        outcomeCode === answer.readUInt16LE(reply.coreAt(i) + CORE.at.outcomeCode),
+      isEntry: (i, row) => {
+        const request = requests[i]!;
+        return (
+          isSpinItem(request) &&
+          row.partnerId === request.partner.partnerId &&
+          row.playerId === request.playerId &&
+          row.gameId === request.gameId &&
+          row.outcomeCode === answer.readUInt16LE(reply.coreAt(i) + CORE.at.outcomeCode)
+        );
+      },
     };
   }
 
   /** The spin ids of the whole batch, enciphered in one call: 32 characters each. */
-  #enciphered(requests: readonly SpinRequest[], reply: BatchReply): string {
+  #enciphered(requests: readonly DealRequest[], reply: BatchReply): string {
     const bytes = requests.length * 16;
     if (this.#idBlocks.length < bytes) this.#idBlocks = Buffer.alloc(bytes);
     const blocks = this.#idBlocks;

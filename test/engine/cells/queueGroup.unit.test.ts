@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
-import { CellQueue, type CellQueueOptions } from '../../../src/engine/cells/cellQueue.js';
+import { CellQueue } from '../../../src/engine/cells/cellQueue.js';
 import type { CellCommand, CellOperation } from '../../../src/engine/cells/operation.js';
 import { QueueGroup } from '../../../src/engine/cells/queueGroup.js';
+import type { CellStations } from '../../../src/engine/cells/spinPath.js';
 
 const OVERLAP_MIN = 16;
 const BATCH_MAX = 40;
@@ -14,7 +15,7 @@ const OPERATION = {
   overlapMin: OVERLAP_MIN,
   partnerOf: () => 1,
 } as unknown as CellOperation<CellCommand<never>, never>;
-const OPTIONS = { waitingMax: 100 } as CellQueueOptions;
+const STATIONS = { limits: { waitingMax: 100 } } as CellStations;
 
 /** A group of two queues that only write down what they are told. */
 function group() {
@@ -115,7 +116,7 @@ test('a queue whose cell comes to another node takes its commands to the group o
   before.made.firstTries = 1;
   after.made.firstTries = 1;
   const nodes = { of: before.made };
-  const queue = new CellQueue(0, OPERATION, OPTIONS, 'client', nodes.of);
+  const queue = new CellQueue(0, OPERATION, STATIONS, 'client', nodes.of);
   const command = {
     cell: 0,
     newestMove: undefined,

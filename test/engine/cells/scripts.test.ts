@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { TOTALS } from '../../../src/domain/layouts.js';
 // Every test here runs the operations with a watch on their calls: a read after a write fails the test.
-import { type BatchItem, KIND } from '../../../src/engine/cells/batch.js';
+import { type BatchItem, type CountItem, KIND } from '../../../src/engine/cells/batch.js';
 import { CellFiller } from '../../../src/engine/redis/cellFiller.js';
 import type { CellStore } from '../../../src/engine/redis/cellStore.js';
 import {
@@ -267,7 +267,7 @@ describe('the spin script', () => {
 
   test('windows count spins and other requests apart, and nothing over the limit', async () => {
     const limited = { ...partner, spinRateLimit: 3, apiRateLimit: 2 };
-    const count = (kind: number) => item({ kind, partner: limited, game: undefined });
+    const count = (kind: CountItem['kind']): CountItem => ({ kind, partner: limited });
     const { statuses, reply } = await run([
       ...Array.from({ length: 4 }, () => count(KIND.countSpin)),
       ...Array.from({ length: 3 }, () => count(KIND.countApi)),

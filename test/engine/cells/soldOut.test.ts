@@ -1,6 +1,6 @@
 /** What the script says of a raffle without a ticket left. */
 import { expect, test } from 'vitest';
-import type { BatchItem } from '../../../src/engine/cells/batch.js';
+import type { SpinItem } from '../../../src/engine/cells/batch.js';
 import { SPIN_STATUS } from '../../../src/engine/redis/statuses.js';
 import { game, item, partner } from '../../support/dealing.js';
 import { openedCell } from './openedCell.js';
@@ -9,7 +9,7 @@ const opened = openedCell();
 
 test('that a raffle is sold out comes before what its wager or its player says, and after what else denies', async () => {
   const raffle = { ...game, poolSize: 1 };
-  const ticket = (more: Partial<BatchItem> = {}) => item({ game: raffle, playerId: 'bob', ...more });
+  const ticket = (more: Partial<SpinItem> = {}) => item({ game: raffle, playerId: 'bob', ...more });
   await opened.load(0, 1);
   const { statuses } = await opened.run([
     ticket({ hasOtherWager: true }),

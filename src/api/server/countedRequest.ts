@@ -3,24 +3,17 @@
 import { type ApiError, ERRORS } from '../../domain/errors.js';
 import type { Partner } from '../../domain/game.js';
 import { KIND } from '../../engine/cells/batch.js';
-import type { SpinCommand, SpinResult } from '../../engine/cells/deal.js';
+import type { CountCommand, SpinResult } from '../../engine/cells/deal.js';
 import type { CellFailure } from '../../engine/cells/operation.js';
 import type { Exchange } from './exchange.js';
 import type { Replies, Window } from './reply.js';
 
-/** A request that counts against a window and does nothing else in Redis. */
-export class CountedCommand implements SpinCommand {
+/** A request on its way to be counted: it does nothing else in Redis. */
+export class CountedRequest implements CountCommand {
   readonly waitsForLedger = false;
-  readonly isDenied = false;
-  readonly mayBeBound = false;
-  readonly game = undefined;
-  readonly gameId = 0;
-  readonly playerId = '';
-  readonly requestId = undefined;
-  readonly mayEqual = false;
   readonly cell: number;
   readonly newestMove: number | undefined;
-  readonly kind: number;
+  readonly kind: CountCommand['kind'];
   readonly partner: Partner;
   readonly #exchange: Exchange;
   readonly #replies: Replies;
@@ -31,7 +24,7 @@ export class CountedCommand implements SpinCommand {
     exchange: Exchange,
     partner: Partner,
     replies: Replies,
-    kind: number,
+    kind: CountCommand['kind'],
     then: ApiError | ((window: Window) => void),
   ) {
     this.#exchange = exchange;
