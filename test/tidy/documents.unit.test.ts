@@ -1,5 +1,5 @@
 /** The documentation says what the code says: settings, paths, links, and the sections that comments point to. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Environment, PRODUCTION_RANGES, SETTING_GROUPS } from '../../src/app/settings.js';
@@ -11,6 +11,11 @@ const filesIn = (folder: string, ending: RegExp): string[] =>
     .filter((file) => ending.test(file))
     .map((file) => join(folder, file));
 
+/** The rooms of the sources: the folders of src. */
+const rooms = readdirSync(join(ROOT, 'src')).filter((name) =>
+  statSync(join(ROOT, 'src', name)).isDirectory(),
+);
+
 const pages = [
   ...readdirSync(ROOT).filter((file) => file.endsWith('.md')),
   ...filesIn('docs', /\.md$/),
@@ -19,6 +24,7 @@ const pages = [
   'test/README.md',
   'clients/typescript/README.md',
   'clients/typescript/API_CHANGELOG.md',
+  ...rooms.map((name) => `src/${name}/README.md`),
 ];
 
 /** The anchor that GitHub gives a heading. */
@@ -52,6 +58,39 @@ describe('names', () => {
       ...read(page).matchAll(/`((?:src|lua|workers|test|bench|grafana|docs|openapi)\/[\w./-]*)`/g),
     ].map(([, path]) => path!);
     expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  });
+});
+
+describe('README.md of a room of src', () => {
+  const LINES_MAX = 15;
+
+  test.each(rooms)(`introduces %s in at most ${LINES_MAX} lines`, (name) => {
+    const lines = read(`src/${name}/README.md`).trimEnd().split('\n');
+    expect(lines[0]).toBe(`# ${name}`);
+    expect(lines.length).toBeLessThanOrEqual(LINES_MAX);
+    for (const part of ['**May import** ', '**Start reading** at `src/', '**Tests:** `test/'])
+      expect(lines.filter((line) => line.startsWith(part))).toHaveLength(1);
+  });
+
+  test.each(rooms)('names files and folders of %s that exist', (name) => {
+    // Paths begin at the root, at src, or in the room.
+    const exists = (path: string): boolean =>
+      ['', 'src', join('src', name)].some((from) => existsSync(join(ROOT, from, path)));
+    const named = [...read(`src/${name}/README.md`).matchAll(/`(\w[\w.-]*[/.][\w./-]*)`/g)].map(
+      ([, path]) => path!,
+    );
+    expect(named.length).toBeGreaterThan(0);
+    expect(named.filter((path) => !exists(path))).toEqual([]);
+  });
+
+  test.each(rooms)('names each folder of %s; the resources of the API need no line', (name) => {
+    const folders = readdirSync(join(ROOT, 'src', name), { withFileTypes: true })
+      .filter(
+        (entry) => entry.isDirectory() && !existsSync(join(ROOT, 'src', name, entry.name, 'contract.ts')),
+      )
+      .map((entry) => `\`${entry.name}/\``);
+    const text = read(`src/${name}/README.md`);
+    expect(folders.filter((folder) => !text.includes(folder))).toEqual([]);
   });
 });
 
