@@ -37,7 +37,7 @@ COPY --from=build /spindle/dist dist
 # Of what is in this image, last: the service checks its own files before it deals.
 RUN node dist/tools/manifest.js
 # The command, for `docker compose exec worker spindle …`: npx would change the mode of its file, which belongs to root.
-RUN ln -s /spindle/dist/src/cli.js /usr/local/bin/spindle
+RUN ln -s /spindle/dist/src/cli/cli.js /usr/local/bin/spindle
 # For POSITION_FILE: an empty volume takes the owner of the folder that it is mounted at.
 RUN mkdir position && chown 1000:1000 position
 USER node
