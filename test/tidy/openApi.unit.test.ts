@@ -33,7 +33,7 @@ const documents = Object.entries(openApiDocuments('Spindle')).map(
 const operationsOf = ({ paths, webhooks = {} }: Document): Operation[] =>
   [...Object.values(paths), ...Object.values(webhooks)].flatMap((methods) => Object.values(methods));
 
-const WHERE = 'add it to the endpoint in src/contract/endpoints';
+const WHERE = 'add it to the operation in the contract.ts of its resource, in src/api';
 
 describe.each(documents)('the OpenAPI document of the %s API', (scope, document) => {
   test('passes the linter without a warning', async () => {
@@ -92,7 +92,7 @@ describe.each(documents)('the OpenAPI document of the %s API', (scope, document)
         }
       }
     }
-    expect(faults, 'export the schema from src/api/contract/requests.ts').toEqual([]);
+    expect(faults, 'export the schema from the contract.ts of its resource, in src/api').toEqual([]);
   });
 });
 
