@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { entryCell } from '../../../src/domain/entryId.js';
 import type { AnsweredSpin, EndedEpoch } from '../../../src/engine/cells/answered.store.js';
 import { AnsweredSpins } from '../../../src/engine/cells/answeredSpins.js';
+import { KIND } from '../../../src/engine/cells/batch.js';
 import type { SpinRequest, SpinResult } from '../../../src/engine/cells/deal.js';
 import { newEvents } from '../../../src/engine/processEvents.js';
 
@@ -48,7 +49,13 @@ function kept(fails = 0): Kept {
     answer(some, of = {}, kind: SpinResult['kind'] = 'dealt') {
       const requests = some.map(
         ({ partnerId, ...names }) =>
-          ({ partner: { partnerId }, waitsForLedger: false, ...names, ...of }) as SpinRequest,
+          ({
+            kind: KIND.deal,
+            partner: { partnerId },
+            waitsForLedger: false,
+            ...names,
+            ...of,
+          }) as SpinRequest,
       );
       const replies = some.map(
         ({ outcomeCode, balanceMicros }) => ({ kind, outcomeCode, balanceMicros }) as SpinResult,
