@@ -1,8 +1,11 @@
-/** What the files of the contract must contain: the OpenAPI documents, the error catalogue as the client has it, the operations of each error. */
+/**
+ * What the files of the contract must contain: the OpenAPI documents, the error catalogue as the client has it, the operations of each
+ * error, the tree of all paths.
+ */
 import { readFileSync } from 'node:fs';
 import { BASES, type Scope } from '../src/api/contract/apis.js';
 import { errorsOf, openApiDocuments } from '../src/api/contract/documents.js';
-import { ENDPOINTS } from '../src/api/index.js';
+import { CONTRACTS, ENDPOINTS, isEndpoint } from '../src/api/index.js';
 import { ERRORS, type ErrorEntry } from '../src/domain/errors.js';
 
 /** The name that the service has where none is set (`BRAND`). */
@@ -70,11 +73,71 @@ const errorsPage = (): string =>
     readFileSync(ERRORS_PAGE, 'utf8'),
   );
 
+const INDEX = 'src/api/index.ts';
+
+/** A path of an API, with the operations at it and the paths below. */
+class PathNode {
+  readonly operations: string[] = [];
+  readonly below = new Map<string, PathNode>();
+
+  add(parts: readonly string[], operation: string): void {
+    const [first, ...others] = parts;
+    if (first === undefined) {
+      this.operations.push(operation);
+      return;
+    }
+    let node = this.below.get(first);
+    if (node === undefined) {
+      node = new PathNode();
+      this.below.set(first, node);
+    }
+    node.add(others, operation);
+  }
+
+  /** The lines of the paths below, in alphabetical order. */
+  lines(depth = 1): string[] {
+    return [...this.below]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .flatMap(([part, node]) => [
+        `${'  '.repeat(depth)}/${part}`.padEnd(34) + node.operations.sort().join(', '),
+        ...node.lines(depth + 1),
+      ]);
+  }
+}
+
+/** Every path of every API as a tree: method, operation and the folder of its resource. */
+function pathTree(): string[] {
+  return SCOPES.flatMap((scope) => {
+    const root = new PathNode();
+    for (const [resource, contract] of Object.entries(CONTRACTS))
+      for (const endpoint of Object.values<unknown>(contract).filter(isEndpoint))
+        if (endpoint.scope === scope)
+          root.add(
+            endpoint.path.split('/').slice(1),
+            `${endpoint.method} ${endpoint.operationId} (${resource})`,
+          );
+    return [BASES[scope], ...root.lines()];
+  });
+}
+
+/** src/api/index.ts as it is, with the tree of all paths in its first comment. */
+const indexText = (): string =>
+  readFileSync(INDEX, 'utf8').replace(
+    /( \* <paths>\n)[^]*?( \* <\/paths>\n)/,
+    (_, begin, end) =>
+      begin +
+      pathTree()
+        .map((line) => ` * ${line}`.trimEnd())
+        .join('\n') +
+      `\n${end}`,
+  );
+
 /** The files' texts, by their paths in the repository. The same sources give the same texts. */
 export function contractFiles(): ReadonlyMap<string, string> {
   const files = new Map<string, string>([
     [CATALOG, catalogText()],
     [ERRORS_PAGE, errorsPage()],
+    [INDEX, indexText()],
   ]);
   for (const [scope, document] of Object.entries(openApiDocuments(BRAND)))
     files.set(`openapi/${scope}.v1.json`, formatted(document));

@@ -1,4 +1,125 @@
-/** All operations of all APIs; a file for each resource. */
+/**
+ * All operations of all APIs, by resource. A resource is a folder: its contract has schemas and operations, its routes have the handlers.
+ *
+ * <paths>
+ * /api/partner/v1
+ *   /events                         get listEvents (webhooks)
+ *   /games                          get listGames (games), post registerGame (games)
+ *     /{id}
+ *       /blocks                     get listBlocks (proofs)
+ *         /{number}                 get getBlock (proofs)
+ *       /communal                   get getCommunal (communal)
+ *         /events                   get listCommunalEvents (communal)
+ *         /progress                 get getCommunalProgress (communal)
+ *       /pool                       get getPool (raffles)
+ *       /rtp                        get getGameRtp (returns)
+ *   /par-sheets                     get listParSheets (games), post uploadParSheet (games)
+ *   /players
+ *     /{playerId}                   get getPlayer (players)
+ *       /community-bonuses          get listCommunityBonuses (communal)
+ *       /recall                     get recallGames (players)
+ *       /spins                      get listPlayerSpins (players)
+ *   /reports
+ *     /games                        get getPartnerGamesReport (reports)
+ *   /sandbox
+ *     /next-outcome                 post chooseNextOutcome (sandbox)
+ *   /settlements                    get listSettlements (settlements)
+ *     /{date}                       get getSettlement (settlements)
+ *       /acknowledge                post acknowledgeSettlement (settlements)
+ *       /dispute                    post disputeSettlement (settlements)
+ *   /spin                           post spin (spins)
+ *   /spins                          get listSpins (spins)
+ *     /{spinId}                     get getSpin (spins)
+ *       /proof                      get getSpinProof (proofs)
+ *   /version                        get getVersion (versions)
+ *   /webhooks                       get listWebhooks (webhooks), post registerWebhook (webhooks)
+ *     /{id}                         delete deleteWebhook (webhooks), patch updateWebhook (webhooks)
+ *       /deliveries                 get listDeliveries (webhooks)
+ *         /{deliveryId}
+ *           /resend                 post resendOwnDelivery (webhooks)
+ *       /rotate-secret              post rotateWebhookSecret (webhooks)
+ *       /test                       post testWebhook (webhooks)
+ * /api/operator/v1
+ *   /api-versions                   get listApiVersions (versions)
+ *     /{version}
+ *       /deprecate                  post deprecateApiVersion (versions)
+ *   /audit-log                      get listAuditLog (auditLog)
+ *   /cells                          get listCells (cells), post addCells (cells)
+ *     /{cell}                       patch setDraining (cells)
+ *   /dealing                        get getDealing (dealing), put setDealing (dealing)
+ *   /deliveries                     get listAllDeliveries (webhooks)
+ *     /{id}
+ *       /resend                     post resendDelivery (webhooks)
+ *   /games                          get listAllGames (games)
+ *     /{id}                         get getGame (games), patch updateGame (games)
+ *       /blocks                     get listAnyBlocks (proofs), post makeBlocks (games)
+ *         /{number}                 get getAnyBlock (proofs)
+ *       /communal                   get getCommunalPot (communal), put setCommunal (communal)
+ *         /events                   get listCommunalPayouts (communal)
+ *         /funding                  post fundCommunal (communal)
+ *       /days                       get listGameDays (games)
+ *       /rotate                     post rotateGame (games)
+ *       /rtp                        get getAnyGameRtp (returns)
+ *   /ledger
+ *     /days                         get listLedgerDays (ledgerDays)
+ *   /operators                      get listOperators (operators), post createOperator (operators)
+ *     /{name}                       delete revokeOperator (operators)
+ *       /rotate                     post rotateOperatorKey (operators)
+ *   /overview                       get getOverview (overview)
+ *   /par-sheets                     get listAllParSheets (games)
+ *     /{id}                         get getAnyParSheet (games), patch updateParSheet (games)
+ *   /partners                       get listPartners (partners), post createPartner (partners)
+ *     /{id}                         get getPartner (partners), patch updatePartner (partners)
+ *       /blackjack-games            post createBlackjackGame (blackjack)
+ *       /keys                       get listKeys (partners), post issueKey (partners)
+ *         /{keyId}                  delete revokeKey (partners)
+ *       /move                       post movePartner (partners)
+ *       /moves                      get listMoves (partners)
+ *       /players
+ *         /{playerId}               patch updatePlayer (players)
+ *           /adjustments            post adjustBalance (players)
+ *           /recall                 get recallPlayerGames (players)
+ *           /statement              get getStatement (players)
+ *       /raffles                    post createRaffle (raffles)
+ *       /settlements
+ *         /{date}                   get getPartnerSettlement (settlements), post makeSettlement (settlements)
+ *       /webhooks                   get listPartnerWebhooks (webhooks)
+ *   /program-checks                 get listProgramChecks (programChecks)
+ *   /progressives                   get listProgressives (communal)
+ *   /raffles
+ *     /{id}
+ *       /void                       post voidRaffle (raffles)
+ *   /reports
+ *     /events                       get getEventsReport (reports)
+ *     /games                        get getGamesReport (reports)
+ *     /liability                    get getLiabilityReport (reports)
+ *   /rounds                         get listAllRounds (blackjack)
+ *     /{roundId}                    get showRound (blackjack)
+ *       /close                      post closeRound (blackjack)
+ *       /proof                      get getAnyRoundProof (proofs)
+ *       /void                       post voidRound (blackjack)
+ *   /rtp-reviews                    get listRtpReviews (returns)
+ *     /{id}
+ *       /close                      post closeRtpReview (returns)
+ *       /notes                      post addRtpNote (returns)
+ *   /search                         get search (search)
+ *   /session                        delete signOut (operators), get getSession (operators), post signIn (operators)
+ *   /settlements                    get listAllSettlements (settlements)
+ *   /spins
+ *     /{spinId}                     get showSpin (spins)
+ *       /proof                      get getAnySpinProof (proofs)
+ *   /traffic                        get listTraffic (traffic)
+ *     /hours                        get listTrafficHours (traffic)
+ *   /webhooks
+ *     /resend                       post resendFailed (webhooks)
+ * /api/play/blackjack
+ *   /action                         post actInRound (blackjack)
+ *   /deal                           post dealRound (blackjack)
+ *   /rounds                         get listRounds (blackjack)
+ *     /{roundId}                    get getRound (blackjack)
+ *       /proof                      get getRoundProof (proofs)
+ * </paths>
+ */
 
 import * as auditLog from './auditLog/contract.js';
 import * as blackjack from './blackjack/contract.js';
@@ -25,7 +146,7 @@ import * as traffic from './traffic/contract.js';
 import * as versions from './versions/contract.js';
 import * as webhooks from './webhooks/contract.js';
 
-export const CONTRACTS = [
+export const CONTRACTS = {
   auditLog,
   blackjack,
   cells,
@@ -49,11 +170,11 @@ export const CONTRACTS = [
   traffic,
   versions,
   webhooks,
-];
+};
 
-const isEndpoint = (value: unknown): value is Endpoint =>
+export const isEndpoint = (value: unknown): value is Endpoint =>
   typeof value === 'object' && value !== null && 'operationId' in value;
 
-export const ENDPOINTS: readonly Endpoint[] = CONTRACTS.flatMap((contract) =>
+export const ENDPOINTS: readonly Endpoint[] = Object.values(CONTRACTS).flatMap((contract) =>
   Object.values<unknown>(contract).filter(isEndpoint),
 );

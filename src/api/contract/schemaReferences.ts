@@ -54,7 +54,7 @@ const isSchema = (member: readonly [string, unknown]): member is [string, TSchem
 
 /** The schemas that have a name: those that a contract exports, and those of the domain that contracts are made of. */
 export const NAMED_SCHEMAS: readonly (readonly [string, TSchema])[] = [
-  ...[...DOMAIN, errorResponse, ...CONTRACTS].flatMap((each) =>
+  ...[...DOMAIN, errorResponse, ...Object.values(CONTRACTS)].flatMap((each) =>
     Object.entries<unknown>(each).filter(isSchema),
   ),
   ['Page', Page],
