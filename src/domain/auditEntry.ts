@@ -1,6 +1,7 @@
 /** An entry of the audit log, and what entries are found by. */
 import { Type } from '#typebox';
 import { Page, timestamp } from './schema.js';
+
 export const AuditEntry = Type.Object({
   auditId: Type.Integer(),
   at: timestamp(),
@@ -15,7 +16,8 @@ export const AuditEntry = Type.Object({
   }),
 });
 
-export const TEXT = { maxLength: 200 };
+const TEXT = { maxLength: 200 };
+
 export const AuditQuery = Type.Object({
   ...Page.properties,
   actor: Type.Optional(Type.String({ ...TEXT, description: 'Changes by this operator' })),

@@ -1,7 +1,6 @@
 /** Reads what an operator sends as the rules of a communal progressive, with every fault that it has. */
 
-import type { Static } from '#typebox';
-import { Type } from '#typebox';
+import { type Static, Type } from '#typebox';
 import { type CommunalRules, SPLIT_WHOLE, TIER_AMOUNT_MAX_MICROS, TIERS_MAX } from './communal.js';
 import { ApiError, ERRORS, type Fault } from './errors.js';
 import { jsonUsd } from './exactJson.js';
@@ -87,21 +86,21 @@ export function readRules(body: CommunalBody): CommunalRules {
 }
 
 /** The rules as both APIs show them. */
-export const rulesView = (rules: CommunalRules) => ({
-  enabled: rules.enabled,
-  triggerInterval: rules.triggerInterval,
-  triggerSplitPct: rules.triggerSplit / 100,
-  communitySplitPct: (SPLIT_WHOLE - rules.triggerSplit) / 100,
-  tiers: rules.tiers.map(({ tierLevel, tierName, triggerAtSpins, amountMicros }) => ({
+export const rulesView = (ruleMembers: CommunalRules) => ({
+  enabled: ruleMembers.enabled,
+  triggerInterval: ruleMembers.triggerInterval,
+  triggerSplitPct: ruleMembers.triggerSplit / 100,
+  communitySplitPct: (SPLIT_WHOLE - ruleMembers.triggerSplit) / 100,
+  tiers: ruleMembers.tiers.map(({ tierLevel, tierName, triggerAtSpins, amountMicros }) => ({
     tierLevel,
     tierName,
     triggerAtSpins,
     amountUsd: usdText(amountMicros),
   })),
-  windowMinutes: rules.windowMinutes,
-  communitySize: rules.communitySize,
-  emptyCommunity: rules.emptyCommunity,
-  onShortBudget: rules.onShortBudget,
+  windowMinutes: ruleMembers.windowMinutes,
+  communitySize: ruleMembers.communitySize,
+  emptyCommunity: ruleMembers.emptyCommunity,
+  onShortBudget: ruleMembers.onShortBudget,
 });
 
 export const EmptyCommunity = choice(
@@ -125,7 +124,7 @@ export const CommunalTier = Type.Object({
   amountUsd: amountText('What an event pays: above 0, at most 1,000,000, with at most 6 decimals'),
 });
 
-export const rules = {
+export const ruleMembers = {
   enabled: Type.Boolean({ description: 'Nothing is counted while it is false' }),
   triggerInterval: Type.Integer({ minimum: 10, maximum: 1000000, description: 'Spins' }),
   triggerSplitPct: Type.Number({ minimum: 0, maximum: 100, description: 'Part of the player who fires' }),
@@ -134,7 +133,7 @@ export const rules = {
 };
 
 export const CommunalBody = Type.Object({
-  ...rules,
+  ...ruleMembers,
   windowMinutes: Type.Optional(Type.Integer({ minimum: 1, maximum: 10080, default: 60 })),
   communitySize: Type.Optional(Type.Integer({ minimum: 0, maximum: 200, default: 100 })),
   emptyCommunity: Type.Optional(EmptyCommunity),

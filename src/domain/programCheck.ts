@@ -1,6 +1,7 @@
 /** What a process found of its own files (docs/operations.md). */
 import { type Static, Type } from '#typebox';
 import { choice, nullable, timestamp } from './schema.js';
+
 export const ProgramDifferenceKind = choice(
   ['CHANGED', 'MISSING', 'ADDED', 'LOADED'],
   'LOADED: the file is as it should be, and the script that Redis runs is not what it gives',

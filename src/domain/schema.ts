@@ -148,5 +148,6 @@ export const partnerFilter = {
 /** An amount as a decimal text, where a pot is divided to the micro-dollar and a reader should not go through a float. */
 export const amountText = (description: string) =>
   Type.String({ description: `${description}; USD as a decimal string such as "12.5", not a number` });
+
 export const hex = (description: string, bytes = 32) =>
   Type.String({ description: `${description}; ${bytes} bytes, lowercase hexadecimal` });

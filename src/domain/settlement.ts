@@ -2,10 +2,10 @@
  * A settlement report: what a partner's games took and paid on one UTC day, sealed by a hash that the next one names.
  * Pure: the figures come from the ledger (src/books/settlement/settlements.store.ts), this makes the report of them.
  */
+
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
-import type { Static } from '#typebox';
-import { Type } from '#typebox';
+import { type Static, Type } from '#typebox';
 import type { CsvText } from './csv.js';
 import { ExactNumber, type JsonNumber, jsonInteger, jsonUsd, unmarked, type WithSums } from './exactJson.js';
 import { GAME_TYPES } from './games/kindOfGame.js';
@@ -164,7 +164,8 @@ export function breakdownCsv(report: Pick<Report, 'gameBreakdown'>, csvText: Csv
   return [COLUMNS.join(','), ...lines, ''].join('\r\n');
 }
 
-export const hash = (description: string) => Type.String({ pattern: '^[0-9a-f]{64}$', description });
+const hash = (description: string) => Type.String({ pattern: '^[0-9a-f]{64}$', description });
+
 export const SettlementGame = Type.Object({
   gameConfigId: Type.Integer(),
   configName: Type.String(),

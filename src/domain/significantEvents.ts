@@ -90,7 +90,9 @@ export const severityOf = (type: string): Severity =>
 /** The actions of a severity. */
 export const typesOf = (severity: Severity): AuditAction[] =>
   (Object.keys(SIGNIFICANT_EVENTS) as AuditAction[]).filter((type) => SIGNIFICANT_EVENTS[type] === severity);
+
 export const EventSeverity = choice(['INFO', 'WARNING', 'CRITICAL']);
+
 export const SignificantEvent = Type.Object({
   eventId: Type.String(),
   at: timestamp(),

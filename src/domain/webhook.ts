@@ -1,7 +1,6 @@
 /** Webhooks: event types, the ids and bodies of events, and how an attempt is signed (docs/contract.md §13). */
 import { createHmac, type KeyObject } from 'node:crypto';
-import type { Static } from '#typebox';
-import { Type } from '#typebox';
+import { type Static, Type } from '#typebox';
 import { exactJson, type WithSums } from './exactJson.js';
 import { choice, nullable, timestamp } from './schema.js';
 import { EVENT_TYPES, type EVENTS, type GameStatusChanged } from './webhookEvents.js';
@@ -179,6 +178,7 @@ export const webhookMembers = {
 };
 
 export const Webhook = Type.Object(webhookMembers);
+
 export const EndpointState = choice(
   ['ok', 'failing', 'inactive'],
   'failing: the newest attempt failed; inactive: nothing is sent',

@@ -1,6 +1,7 @@
 /** The events that webhooks and the feed of events have, as schemas (docs/contract.md §13). */
 import { Type } from '#typebox';
 import { choice, nullable, SandboxMark, timestamp, usd } from './schema.js';
+
 /** What a webhook can subscribe to. */
 export const EVENT_TYPES = [
   'spin.large_win',
@@ -8,7 +9,8 @@ export const EVENT_TYPES = [
   'block.low_reserve',
   'api_key.expiring',
 ] as const;
-export const eventOf = <Data extends Type.TProperties>(event: string, data: Data) =>
+
+const eventOf = <Data extends Type.TProperties>(event: string, data: Data) =>
   Type.Object({
     id: Type.String({ description: 'The same in every attempt, and for every webhook' }),
     event: Type.Literal(event),
@@ -17,6 +19,7 @@ export const eventOf = <Data extends Type.TProperties>(event: string, data: Data
     data: Type.Object(data),
     test: Type.Optional(Type.Boolean({ description: 'True where `POST /webhooks/{id}/test` made it' })),
   });
+
 /** What is sent to webhooks, by event type. */
 export const EVENTS = {
   'spin.large_win': eventOf('spin.large_win', {
@@ -55,6 +58,7 @@ export const EVENTS = {
     migrationUrl: nullable(Type.String()),
   }),
 } satisfies Record<(typeof EVENT_TYPES)[number] | 'api.version.deprecated', Type.TSchema>;
+
 export const StatusOfGame = choice(
   ['ACTIVE', 'SUSPENDED', 'CLOSED', 'DEALING_OFF'],
   '`DEALING_OFF`: a switch of the operator is off',

@@ -4,6 +4,7 @@ export type Run = <Rows extends readonly object[]>(
   text: TemplateStringsArray,
   ...values: unknown[]
 ) => Promise<Rows>;
+
 export interface Transaction extends Run {
   /** Runs COPY … FROM STDIN with these bytes. */
   copy(statement: string, bytes: Buffer): Promise<void>;

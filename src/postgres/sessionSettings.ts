@@ -43,6 +43,7 @@ const VALUES = [
   }),
   `('search_path', ${SEARCH_PATH}, ARRAY[${SEARCH_PATH}]::text)`,
 ].join(', ');
+
 const DIFFERENT = `FROM (VALUES ${VALUES}) AS wanted(name, value, same)
   WHERE current_setting(name, true) IS NOT NULL AND current_setting(name, true) <> ALL (same::text[])`;
 

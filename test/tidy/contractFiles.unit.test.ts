@@ -6,7 +6,7 @@ import { contractFiles } from '../../openapi/files.js';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
-test('the OpenAPI files, the error catalogue of the client and the operations of docs/errors.md are what the schemas give: run `npm run openapi`', () => {
+test('the OpenAPI files, the catalogue of the client, the operations of docs/errors.md and the tree of paths are what the schemas give: run `npm run openapi`', () => {
   const files = contractFiles();
   expect([...files.keys()].sort()).toEqual([
     'clients/typescript/src/errorCatalog.ts',
@@ -14,6 +14,7 @@ test('the OpenAPI files, the error catalogue of the client and the operations of
     'openapi/operator.v1.json',
     'openapi/partner.v1.json',
     'openapi/play.v1.json',
+    'src/api/index.ts',
   ]);
   for (const [path, text] of files) expect(readFileSync(join(ROOT, path), 'utf8'), path).toBe(text);
 });

@@ -4,6 +4,7 @@ import { AuditEntry, AuditQuery } from '../../domain/auditEntry.js';
 import { ERRORS } from '../../domain/errors.js';
 import { pageMembers } from '../../domain/schema.js';
 import { endpoint } from '../contract/endpoint.js';
+
 export const AuditLog = Type.Object({
   entries: Type.Array(AuditEntry),
   ...pageMembers,

@@ -183,6 +183,7 @@ export type DealBody = Static<typeof DealBody>;
 export type ActionBody = Static<typeof ActionBody>;
 
 const RULES_HASH = 'cc583bf4e4c3e17c57341a5d8d9f2c9c166d84aad6fb7b921df7fb7ca4a4c331';
+
 /** Dealt and not played yet. */
 const OPEN_ROUND = {
   roundId: '32ba64c0443dd3ef0747a1737bf2fa44',
@@ -454,7 +455,8 @@ export const closeRound = endpoint(
   },
 );
 
-export const gameId = Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Those of this game only' });
+const gameId = Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Those of this game only' });
+
 export const OperatorRoundsQuery = Type.Object({
   ...Page.properties,
   ...partnerFilter,

@@ -2,6 +2,9 @@
 import { type Static, Type } from '#typebox';
 import { CELL_MAX } from '../../domain/entryId.js';
 import { ERRORS } from '../../domain/errors.js';
+import { AUDIT_REASON, nullable, PATH, timestamp } from '../../domain/schema.js';
+import { endpoint } from '../contract/endpoint.js';
+
 export const OperatorCell = Type.Object({
   cell: Type.Integer(),
   node: Type.String({ description: 'Address of the Redis server that holds it' }),
@@ -21,13 +24,12 @@ export const OperatorCell = Type.Object({
   games: Type.Integer(),
 });
 
-import { AUDIT_REASON, nullable, PATH, timestamp } from '../../domain/schema.js';
-import { endpoint } from '../contract/endpoint.js';
 export const CellsBody = Type.Object({
   count: Type.Integer({ minimum: 1, maximum: CELL_MAX, description: 'How many cells to add' }),
 });
 
 export type CellsBody = Static<typeof CellsBody>;
+
 export const CellsAdded = Type.Object({
   added: Type.Array(Type.Integer(), { description: 'Numbers of the new cells' }),
 });
@@ -38,6 +40,7 @@ export const CellPatch = Type.Object({
 });
 
 export type CellPatch = Static<typeof CellPatch>;
+
 export const RedisServer = Type.Object({
   isReady: Type.Boolean(),
   volatile: Type.Array(Type.String(), { description: 'Settings by which it may lose what it acknowledged' }),

@@ -1,6 +1,6 @@
 /** Communal progressives: the operator's side, and what partners show their players. */
 import { type Static, Type } from '#typebox';
-import { CommunalBody, EmptyCommunity, OnShortBudget, rules } from '../../domain/communalRules.js';
+import { CommunalBody, EmptyCommunity, OnShortBudget, ruleMembers } from '../../domain/communalRules.js';
 import { ERRORS } from '../../domain/errors.js';
 import {
   amountText,
@@ -28,7 +28,7 @@ export const CommunalEventStatus = choice(
 );
 
 const view = {
-  ...rules,
+  ...ruleMembers,
   windowMinutes: Type.Integer(),
   communitySize: Type.Integer(),
   emptyCommunity: EmptyCommunity,
@@ -87,6 +87,7 @@ export const CommunalEvents = Type.Object({ events: Type.Array(CommunalEvent), .
 
 export const CommunalShare = Type.Object({ playerId: Type.String(), amountUsd: amountText('Share') });
 export const OperatorCommunalEvent = Type.Object({ ...event, shares: Type.Array(CommunalShare) });
+
 export const OperatorCommunalEvents = Type.Object({
   events: Type.Array(OperatorCommunalEvent),
   ...pageMembers,
@@ -135,6 +136,7 @@ const RULES = {
 };
 
 const IN_FORCE = { ...RULES, version: 1, status: 'ACTIVE', bonusRtp: 0.058 };
+
 const EVENT = {
   eventId: TOLD_BONUS.eventId,
   tierLevel: 1,

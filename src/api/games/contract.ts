@@ -414,11 +414,13 @@ export const updateParSheet = endpoint(
 
 export const GamesQuery = Type.Object({ ...Page.properties, ...partnerFilter });
 export const OperatorGameList = Type.Object({ games: Type.Array(OperatorGame), ...pageMembers });
+
 export const GameDaysQuery = Type.Object({
   limit: Type.Integer({ minimum: 1, maximum: 400, default: 90, description: 'Days in the answer' }),
 });
 
 export const GameDays = Type.Object({ days: Type.Array(GameDay) });
+
 export const listAllGames = endpoint(
   {
     method: 'get',
@@ -464,12 +466,13 @@ export const listGameDays = endpoint(
 
 export const ParSheetsQuery = Type.Object({ ...Page.properties, ...partnerFilter });
 export const OperatorParSheets = Type.Object({ parSheets: Type.Array(OperatorParSheet), ...pageMembers });
+
 export const OperatorParSheetDetail = Type.Object({
   ...OperatorParSheet.properties,
   sheet: ParSheetBody,
 });
 
-export const LISTED_SHEET = {
+const LISTED_SHEET = {
   parSheetId: 2,
   partnerId: 2,
   status: 'ACTIVE',

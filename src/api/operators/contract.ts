@@ -54,8 +54,10 @@ const OPERATOR = {
   expiresAt: '2027-12-31T00:00:00.000Z',
   revokedAt: null,
 };
+
 // Neither a key nor a token of anyone.
 const API_KEY = `kso_${'A'.repeat(43)}`;
+
 const SESSION = {
   operator: 'jane.doe',
   role: 'operator',

@@ -113,8 +113,10 @@ export const BlockQuery = Type.Object({
 });
 
 const HASH = 'e4f1909fd9bb6ec4bbfa6bdc6c1d7a9a43f0b45ef9b7a0b3f7f9d0f4e0e576c3';
+
 const ENTRY =
   '{"count":2048,"fromIndex":2048,"gameId":7,"labelKeyHash":"…","late":false,"mathHash":"…","number":1,"root":"…","sealedAt":"2026-11-22T21:30:00.000Z","secretHash":"…","type":"block","version":1}';
+
 const LOGGED = {
   entry: ENTRY,
   salt: HASH,

@@ -71,6 +71,7 @@ const PRIZES = [
   { prizeName: 'Dinner for two', prizeTier: 4, valueUsd: 5, count: 1 },
   { prizeName: 'Cinema ticket', prizeTier: 1, valueUsd: 1, count: 2 },
 ];
+
 export const voidRaffle = endpoint(
   {
     method: 'post',

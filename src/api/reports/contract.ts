@@ -7,6 +7,7 @@ import { SignificantEvent } from '../../domain/significantEvents.js';
 import { endpoint } from '../contract/endpoint.js';
 
 const day = (description: string) => Type.String({ description: `${description}, YYYY-MM-DD` });
+
 const partnerId = Type.Optional(
   Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Of this partner only' }),
 );
@@ -19,6 +20,7 @@ const cursor = Type.Optional(
 );
 
 const nextCursor = nullable(Type.String({ description: 'Where the next page begins; null: there is none' }));
+
 const open = {
   openRounds: Type.Integer({ description: 'Blackjack rounds that are open where the report ends' }),
   openWageredUsd: usd('What was staked on them by then; in `wageredUsd` by its time'),
@@ -151,6 +153,7 @@ const FIGURES = {
 };
 
 const OF_OUTCOMES = { voidedOutcomes: 0, openRounds: 0, openWageredUsd: 0 };
+
 const GAMES = {
   report: 'games',
   interval: 'RANGE',

@@ -154,6 +154,7 @@ const RTP = {
 };
 
 const NOTE = { at: '2026-11-22T09:12:30.125Z', by: 'operator:anna', text: 'One jackpot accounts for it' };
+
 const REVIEW = {
   reviewId: 12,
   gameConfigId: 7,

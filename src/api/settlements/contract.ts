@@ -95,6 +95,7 @@ const REPORT = {
 };
 
 const DISPUTE_REASON = 'We count 2 spins more than totalSpins';
+
 const JUDGING_ERRORS = [
   ERRORS.invalidDate,
   ERRORS.reportNotFound,
@@ -269,6 +270,7 @@ export const ListedSettlement = Type.Object({
 });
 
 export const OperatorSettlements = Type.Object({ reports: Type.Array(ListedSettlement), ...pageMembers });
+
 export const listAllSettlements = endpoint(
   {
     method: 'get',

@@ -12,6 +12,7 @@ import type { Services } from '../server/services.js';
 import { spinResponse } from './spinResponse.js';
 
 export const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kind].history === 'spin';
+
 /** What a booked spin is to its reader, in whichever form it is shown. */
 export interface ShownSpin {
   readonly entry: LedgerEntry;
@@ -26,6 +27,7 @@ export interface ShownSpin {
 /** The player's balance before an entry. */
 export const balanceBefore = ({ balanceMicros, creditMicros, wagerMicros }: LedgerEntry): number =>
   balanceMicros - creditMicros + wagerMicros;
+
 /** The spins among some entries, in their order. */
 export async function shownSpins(store: Store, entries: readonly LedgerEntry[]): Promise<ShownSpin[]> {
   const shownOf = async (entry: LedgerEntry): Promise<ShownSpin> => {

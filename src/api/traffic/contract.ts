@@ -1,13 +1,14 @@
 /** Plays and money by day and by hour. */
 import { Type } from '#typebox';
+import { partnerFilter, usd } from '../../domain/schema.js';
+import { endpoint, operatorRead } from '../contract/endpoint.js';
+
 export const trafficMembers = {
   spins: Type.Integer(),
   wageredUsd: usd('Sum of the wagers'),
   paidOutUsd: usd('Sum of the payouts'),
 };
 
-import { partnerFilter, usd } from '../../domain/schema.js';
-import { endpoint, operatorRead } from '../contract/endpoint.js';
 export const GameDay = Type.Object({
   day: Type.String({ description: 'UTC day, YYYY-MM-DD' }),
   ...trafficMembers,

@@ -383,6 +383,7 @@ export const OperatorDelivery = Type.Object({
 });
 
 export const OperatorDeliveries = Type.Object({ deliveries: Type.Array(OperatorDelivery), ...pageMembers });
+
 export const listAllDeliveries = endpoint(
   {
     method: 'get',

@@ -60,8 +60,10 @@ export const BLOCKS = {
   /** What the three before `tree` and the commitment are sealed with: openFields of blockSeals.store.ts opens them. */
   sealed: 9,
 } as const;
+
 export const BLOCK_COLUMNS =
   'game_id, from_index, to_index, nonce, seed, commitment, outcomes, tree, exhausted_at, sealed';
+
 /** Fields of the rows of `Snapshot.strayTickets`; `ofLedger` is 1 for a ticket, 0 for a requestId of none. */
 export const STRAY = { entryId: 0, gameId: 1, requestId: 2, ofLedger: 3 } as const;
 

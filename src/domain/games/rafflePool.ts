@@ -12,8 +12,7 @@
  * pool is sealed; seed, nonce and order when the last ticket is sold (docs/contract.md §10).
  */
 import { createCipheriv, createHash } from 'node:crypto';
-import type { Static } from '#typebox';
-import { Type } from '#typebox';
+import { type Static, Type } from '#typebox';
 import { unpackOutcomes } from '../outcome.js';
 import {
   checkPrizeTable,

@@ -63,6 +63,7 @@ export function leafNonces(key: Buffer, count: number, first = 0): Buffer {
 
 /** What an entry says of a block's nonce and seed, 32 bytes each, until they are revealed. */
 export const secretHash = (nonce: Buffer, seed: Buffer): Buffer => sha256(SECRET, nonce, seed);
+
 export const ProvenOutcome = Type.Object({
   index: Type.Integer({ description: 'Place among all outcomes of the game' }),
   code: Type.Integer({

@@ -89,6 +89,7 @@ type FixedMember = {
 export const FIXED_MEMBERS = LEDGER_MEMBERS.filter(
   ([, { type, isNullable }]) => type !== 'text' && isNullable !== true,
 ).map(([member]) => member as FixedMember);
+
 const LENGTHS_BYTES = LENGTH_BYTES * (LEDGER_MEMBERS.length - FIXED_MEMBERS.length);
 
 interface FieldPlace {
@@ -97,6 +98,7 @@ interface FieldPlace {
 }
 
 let end = 2;
+
 /** Where the members of a row are, from its first byte, in COPY's binary format; big endian. */
 export const ROW = Object.fromEntries(
   FIXED_MEMBERS.map((member): [FixedMember, FieldPlace] => {

@@ -1,8 +1,13 @@
 /** Significant events: the entries of the audit log, and large wins, by time (docs/reports.md). */
 
 import type { WithDates } from '../../domain/schema.js';
-import type { SignificantEvent as SignificantEventSchema } from '../../domain/significantEvents.js';
-import { LARGE_WIN, type Severity, severityOf, typesOf } from '../../domain/significantEvents.js';
+import {
+  LARGE_WIN,
+  type Severity,
+  type SignificantEvent as SignificantEventSchema,
+  severityOf,
+  typesOf,
+} from '../../domain/significantEvents.js';
 import type { NewEvent } from '../../domain/webhook.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { raw, textArrayOf } from '../../postgres/statements.js';

@@ -210,6 +210,7 @@ export async function boundIds(
 
 const fenced = (cell: number, fence: bigint): FencedError =>
   new FencedError(`Cell ${cell} is no longer written by fence ${fence}`);
+
 /** Request ids that bind, as ids of their entries. */
 export interface BoundIds {
   /** From `fromId` on, before `beforeId`. */
