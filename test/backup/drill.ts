@@ -12,7 +12,7 @@ import postgres from 'postgres';
 import { ENTRY_KINDS } from '../../src/domain/ledgerEntry.js';
 import { Cleanup } from '../support/cleanup.js';
 import type { TestPartner } from '../support/client.js';
-import { ROOT } from '../support/root.js';
+import { cliOf, ROOT } from '../support/root.js';
 import { act, deal, dealUntil, isPlaying, newTable, play, playOut } from '../support/rounds.js';
 import type { ServerProcess } from '../support/serverProcess.js';
 import { environment, spawnService } from '../support/service.js';
@@ -139,11 +139,9 @@ class Drill {
   async command(...words: string[]): Promise<string> {
     const { PATH } = process.env;
     const options = { env: { PATH, ...this.env }, cwd: ROOT };
-    const { stdout, stderr } = await run(
-      process.execPath,
-      [join(ROOT, 'dist/src/cli/cli.js'), ...words],
-      options,
-    ).catch((error: { stdout: string; stderr: string }) => error);
+    const { stdout, stderr } = await run(process.execPath, [cliOf(ROOT), ...words], options).catch(
+      (error: { stdout: string; stderr: string }) => error,
+    );
     return stdout + stderr;
   }
 

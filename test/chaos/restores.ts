@@ -10,7 +10,7 @@ import postgres from 'postgres';
 import type { ArchivedPostgres } from '../backup/archivedPostgres.js';
 import { PAGE } from '../backup/page.js';
 import { askOnce, plainRequest, spinRequest } from '../support/load.js';
-import { ROOT } from '../support/root.js';
+import { cliOf, ROOT } from '../support/root.js';
 import type { OwnStores } from '../support/stores.js';
 import { pause } from '../support/wait.js';
 import type { Arena, FaultKind } from './faultKind.js';
@@ -55,21 +55,17 @@ async function importLog(arena: Arena): Promise<void> {
 
 /** `spindle …`. @returns what it wrote. @throws where its exit status is not 0 */
 async function command({ stores, folder }: Arena, ...words: readonly string[]): Promise<string> {
-  const { stdout, stderr } = await promisify(execFile)(
-    process.execPath,
-    [join(ROOT, 'dist', 'src', 'cli.js'), ...words],
-    {
-      timeout: COMMAND_WITHIN_MS,
-      env: {
-        PATH: process.env.PATH,
-        HOME: process.env.HOME,
-        REDIS_URL: stores.redis.url,
-        DATABASE_URL: stores.postgres.url,
-        POSITION_FILE: join(folder, POSITION_FILE),
-        LOG_COPY_DIR: join(folder, LOG_COPY),
-      },
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [cliOf(ROOT), ...words], {
+    timeout: COMMAND_WITHIN_MS,
+    env: {
+      PATH: process.env.PATH,
+      HOME: process.env.HOME,
+      REDIS_URL: stores.redis.url,
+      DATABASE_URL: stores.postgres.url,
+      POSITION_FILE: join(folder, POSITION_FILE),
+      LOG_COPY_DIR: join(folder, LOG_COPY),
     },
-  );
+  });
   return stdout + stderr;
 }
 

@@ -5,11 +5,10 @@
  *         ──> ledger against what was answered ──> audit
  */
 import { execFile } from 'node:child_process';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import postgres from 'postgres';
 import { Random } from '../support/random.js';
-import { ROOT } from '../support/root.js';
+import { cliOf, ROOT } from '../support/root.js';
 import type { OwnStores } from '../support/stores.js';
 import { pause, until } from '../support/wait.js';
 import { atRest } from './atRest.js';
@@ -209,7 +208,7 @@ export async function audit(
     DATABASE_URL: stores.postgres.url,
   };
   try {
-    await promisify(execFile)(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), 'audit', ...args], {
+    await promisify(execFile)(process.execPath, [cliOf(ROOT), 'audit', ...args], {
       env: environment,
       timeout: AUDIT_WITHIN_MS,
       maxBuffer: 64 << 20,

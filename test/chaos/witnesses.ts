@@ -6,7 +6,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { freePort } from '../../src/app/embedded/index.js';
 import { signerKeyOf, signerOf, vkeyOf } from '../../src/domain/publicLog/notes.js';
-import { ROOT } from '../support/root.js';
+import { cliOf, ROOT } from '../support/root.js';
 import { FOLDER_VARIABLE } from '../support/runFolder.js';
 import { until } from '../support/wait.js';
 
@@ -26,7 +26,7 @@ class WitnessProcess {
   }
 
   async start(): Promise<void> {
-    const cli = join(ROOT, 'dist', 'src', 'cli.js');
+    const cli = cliOf(ROOT);
     const child = spawn(process.execPath, [cli, 'witness', ...this.#args], {
       env: this.#environment,
       stdio: 'ignore',

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { verifyPool } from '../../src/cli/verifyPool.js';
 import { freshStores } from '../setup/freshStores.js';
 import { OPERATOR_KEY, type TestPartner } from '../support/client.js';
-import { ROOT } from '../support/root.js';
+import { cliOf, ROOT } from '../support/root.js';
 import { constants, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
@@ -34,7 +34,7 @@ let sql: postgres.Sql;
 
 /** Runs the command with no more settings than these; no store is among them. */
 async function run(env: NodeJS.ProcessEnv, args: readonly string[], input = ''): Promise<Ended> {
-  const child = spawn(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), ...args], {
+  const child = spawn(process.execPath, [cliOf(ROOT), ...args], {
     cwd: folder,
     env: { PATH: process.env.PATH, ...env },
   });

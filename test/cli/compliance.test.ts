@@ -9,7 +9,7 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import { openToOthers } from '../support/openToOthers.js';
-import { ROOT } from '../support/root.js';
+import { cliOf, ROOT } from '../support/root.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
@@ -46,7 +46,7 @@ afterAll(async () => {
 });
 
 async function report(...args: string[]): Promise<{ status: number; out: string; error: string }> {
-  const words = [join(ROOT, 'dist', 'src', 'cli.js'), 'compliance', 'report', ...args];
+  const words = [cliOf(ROOT), 'compliance', 'report', ...args];
   const env = { PATH: process.env.PATH, SPINDLE_URL: service.base, OPERATOR_API_KEY: keys[0] };
   const child = spawn(process.execPath, words, { env });
   let [out, error] = ['', ''];

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ROOT } from '../support/root.js';
+import { cliOf, ROOT } from '../support/root.js';
 
 let folder: string;
 
@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }));
 
 const cli = (...args: string[]) =>
-  promisify(execFile)(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), ...args], {
+  promisify(execFile)(process.execPath, [cliOf(ROOT), ...args], {
     cwd: folder,
     env: { PATH: process.env.PATH },
   }).then(

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import { OPERATOR_KEY, type TestPartner } from '../support/client.js';
 import { register } from '../support/receiver.js';
-import { ROOT } from '../support/root.js';
+import { cliOf, ROOT } from '../support/root.js';
 import { constants, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
@@ -39,7 +39,7 @@ afterAll(async () => {
 
 function launch(...args: string[]) {
   const env = { PATH: process.env.PATH, SPINDLE_URL: service.base, OPERATOR_API_KEY: OPERATOR_KEY };
-  return spawn(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), ...args], { cwd: folder, env });
+  return spawn(process.execPath, [cliOf(ROOT), ...args], { cwd: folder, env });
 }
 
 function begin(...args: string[]): { child: ChildProcess; output: { out: string; error: string } } {

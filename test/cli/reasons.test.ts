@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import { OPERATOR_KEY } from '../support/client.js';
-import { ROOT } from '../support/root.js';
+import { cliOf, ROOT } from '../support/root.js';
 import { dealUntil, newTable } from '../support/rounds.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
@@ -35,7 +35,7 @@ afterAll(async () => {
 
 /** @throws Error where it does not end with 0 */
 const cli = (...args: string[]) =>
-  promisify(execFile)(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), ...args], {
+  promisify(execFile)(process.execPath, [cliOf(ROOT), ...args], {
     env: { PATH: process.env.PATH, SPINDLE_URL: service.base, OPERATOR_API_KEY: OPERATOR_KEY },
   });
 

@@ -16,7 +16,7 @@ const commandsIn = (texts: readonly string[], call: RegExp): Set<string> =>
 
 test('a Redis user may call what the scripts call, and what is called by name', () => {
   const inScripts = commandsIn(sources('lua', '.lua'), /\bcall\(\s*'([A-Za-z]+)'/g);
-  const byName = commandsIn(sources('src/redis', '.ts'), /\.call(?:Buffer)?\(\s*'([A-Z]+)'/g);
+  const byName = commandsIn(sources('src', '.ts'), /\.call(?:Buffer)?\(\s*'([A-Z]+)'/g);
   expect(inScripts.size).toBeGreaterThan(15);
   expect(byName).toContain('evalsha');
   const commands = new Set(rights.map((right) => right.split('|')[0]!));

@@ -7,9 +7,9 @@ import postgres from 'postgres';
 import { describe, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import { docBlocks, docCode } from '../support/docBlocks.js';
-import { ROOT } from '../support/root.js';
+import { cliOf, ROOT } from '../support/root.js';
 
-const CLI = join(ROOT, 'dist', 'src', 'cli.js');
+const CLI = cliOf(ROOT);
 const PAGES = [
   'README.md',
   'clients/typescript/README.md',

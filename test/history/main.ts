@@ -16,7 +16,7 @@ import { findRedisProgram } from '../../src/app/embedded/redisServer.js';
 import { type Cleanup, runToEnd } from '../support/cleanup.js';
 import { clockEnvironment, compileClock, setClock } from '../support/movedClock.js';
 import { Random } from '../support/random.js';
-import { ROOT } from '../support/root.js';
+import { cliOf, ROOT } from '../support/root.js';
 import { constants, spawnService } from '../support/service.js';
 import { pause, until } from '../support/wait.js';
 import { type Happening, happeningsOf } from './happenings.js';
@@ -136,7 +136,7 @@ async function main(cleanup: Cleanup): Promise<boolean> {
   const { plays, refusals } = await history(portfolio, clock, cleanup, firstDay);
   await setUsualLimits(portfolio);
   await clock.moveTo(Date.now());
-  const { stdout } = await run(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), 'audit'], {
+  const { stdout } = await run(process.execPath, [cliOf(ROOT), 'audit'], {
     env: { ...process.env, DATA_DIR },
   });
   console.log(stdout.trim().split('\n').at(-1));

@@ -1,9 +1,8 @@
 /** Runs the built command against a service. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { type Client, OPERATOR_KEY } from './client.js';
-import { ROOT } from './root.js';
+import { cliOf, ROOT } from './root.js';
 
 /** `spindle …` over the operator API. */
 export async function command(
@@ -11,7 +10,7 @@ export async function command(
   ...args: string[]
 ): Promise<{ status: number; out: string; error: string }> {
   const env = { PATH: process.env.PATH, SPINDLE_URL: base, OPERATOR_API_KEY: OPERATOR_KEY };
-  const child = spawn(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), ...args], { env });
+  const child = spawn(process.execPath, [cliOf(ROOT), ...args], { env });
   let out = '';
   let error = '';
   child.stdout.on('data', (chunk: Buffer) => {

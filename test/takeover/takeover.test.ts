@@ -1,7 +1,6 @@
 /** The service takes over the stores that version 1.4.0 left. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { Client as Pg } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -12,7 +11,7 @@ import { cellKey } from '../../src/engine/redis/keys.js';
 import { freshStores } from '../setup/freshStores.js';
 import { movePartner } from '../support/moves.js';
 import { untilReleased } from '../support/requestSegments.js';
-import { ROOT } from '../support/root.js';
+import { cliOf, ROOT } from '../support/root.js';
 import { deal } from '../support/rounds.js';
 import { startService } from '../support/service.js';
 import type { TestStores } from '../support/stores.js';
@@ -96,7 +95,7 @@ async function schemaOf(client: Pg): Promise<string[]> {
 
 /** The command, as an operator calls it. */
 async function spindle(...args: string[]): Promise<{ status: number; output: string }> {
-  const child = spawn(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), ...args], {
+  const child = spawn(process.execPath, [cliOf(ROOT), ...args], {
     env: { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl },
   });
   let output = '';

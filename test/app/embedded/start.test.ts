@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { readConfig } from '../../../src/app/config.js';
 import { freshStores } from '../../setup/freshStores.js';
-import { ROOT } from '../../support/root.js';
+import { cliOf, ROOT } from '../../support/root.js';
 import type { ServerProcess } from '../../support/serverProcess.js';
 import { spawnService } from '../../support/service.js';
 import { until } from '../../support/wait.js';
@@ -64,24 +64,18 @@ describe('one command', () => {
     }
     expect((await service.client.request('GET', '/readyz')).status).toBe(200);
     const first = await spin(service, 'kept');
-    const shown = await run(
-      process.execPath,
-      [join(ROOT, 'dist/src/cli/cli.js'), 'show', 'player', '1', 'alice', '--json'],
-      {
-        env: { ...process.env, DATA_DIR: dataDir },
-      },
-    );
+    const shown = await run(process.execPath, [cliOf(ROOT), 'show', 'player', '1', 'alice', '--json'], {
+      env: { ...process.env, DATA_DIR: dataDir },
+    });
     expect(JSON.parse(shown.stdout)[0]).toMatchObject({ playerId: 'alice', entries: 3 });
     // The command finds the service by the folder, whatever its port.
-    const listed = await run(
-      process.execPath,
-      [join(ROOT, 'dist/src/cli/cli.js'), 'game', 'list', '--partner', '1', '--json'],
-      { env: { PATH: process.env.PATH, DATA_DIR: dataDir } },
-    );
+    const listed = await run(process.execPath, [cliOf(ROOT), 'game', 'list', '--partner', '1', '--json'], {
+      env: { PATH: process.env.PATH, DATA_DIR: dataDir },
+    });
     expect(JSON.parse(listed.stdout).games.length).toBeGreaterThan(0);
     const refused: { code?: number; stderr?: string } = await run(
       process.execPath,
-      [join(ROOT, 'dist/src/cli/cli.js'), 'partner', 'show', '999999', '--json'],
+      [cliOf(ROOT), 'partner', 'show', '999999', '--json'],
       { env: { PATH: process.env.PATH, DATA_DIR: dataDir } },
     ).catch((error) => error);
     expect(refused.code).toBe(1);

@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
@@ -23,7 +22,7 @@ import type { Client } from '../../support/client.js';
 import { load, portOf, spinRequest } from '../../support/load.js';
 import { openNodes } from '../../support/redis.js';
 import { boundKey as boundKeyIn } from '../../support/requestSegments.js';
-import { ROOT } from '../../support/root.js';
+import { cliOf, ROOT } from '../../support/root.js';
 import { environment, startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
@@ -77,7 +76,7 @@ interface Ended {
 }
 
 async function cli(env: NodeJS.ProcessEnv, ...args: string[]): Promise<Ended> {
-  const child = spawn(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), 'audit', ...args], {
+  const child = spawn(process.execPath, [cliOf(ROOT), 'audit', ...args], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

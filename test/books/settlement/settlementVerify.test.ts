@@ -2,7 +2,6 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
@@ -10,7 +9,7 @@ import { type Verification, verifySettlements } from '../../../src/books/settlem
 import type { Report } from '../../../src/domain/settlement.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';
-import { ROOT } from '../../support/root.js';
+import { cliOf, ROOT } from '../../support/root.js';
 import { startService } from '../../support/service.js';
 import {
   bookedInto,
@@ -261,7 +260,7 @@ describe('found is', () => {
 
 test('the command prints what differs, and its exit status says whether anything does', async () => {
   const run = async (databaseUrl: string, ...args: string[]) => {
-    const words = [join(ROOT, 'dist', 'src', 'cli.js'), 'settlement', ...args];
+    const words = [cliOf(ROOT), 'settlement', ...args];
     const env = { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: databaseUrl };
     const child = spawn(process.execPath, words, { env });
     let out = '';

@@ -35,7 +35,7 @@ interface Published {
   checkpoint: string;
 }
 
-const FILE = join(ROOT, 'test', 'domain', 'transparency', 'publishedVectors.json');
+const FILE = join(ROOT, 'test', 'domain', 'publicLog', 'publishedVectors.json');
 const { note, tree, checkpoint }: Published = JSON.parse(readFileSync(FILE, 'utf8'));
 const { peter, enoch } = note.lines;
 const [peterKey, enochKey] = [note.vkeys.peter, note.vkeys.enoch].map(parseVkey);

@@ -4,7 +4,6 @@
  */
 import { execFile } from 'node:child_process';
 import { rmSync } from 'node:fs';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import autocannon from 'autocannon';
 import type { Redis } from 'ioredis';
@@ -19,7 +18,7 @@ import { freshStores } from '../../setup/freshStores.js';
 import { CELL, dealOnce, GAME_ID, item, OUTBOX_MAX, watchedLua } from '../../support/dealing.js';
 import { type OpenNodes, openNodes, rawRedis } from '../../support/redis.js';
 import { openedAt } from '../../support/requestSegments.js';
-import { ROOT } from '../../support/root.js';
+import { cliOf, ROOT } from '../../support/root.js';
 import { deal, newTable } from '../../support/rounds.js';
 import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
@@ -198,7 +197,7 @@ describe('a service', () => {
         await until(async () => Number((await booked())[0]!.n) === round * SPINS, 'all is booked');
         expect(Number((await booked())[0]!.last)).toBe(round * SPINS - 1);
         // This process is the service, too, and must not wait for the audit.
-        await promisify(execFile)(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), 'audit'], {
+        await promisify(execFile)(process.execPath, [cliOf(ROOT), 'audit'], {
           env: { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl },
         });
         expect((await setStatus('ACTIVE')).status).toBe(200);

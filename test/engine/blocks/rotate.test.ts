@@ -1,6 +1,5 @@
 /** A game is rotated: what is sealed and not dealt is never dealt, and nothing else is lost. */
 import { execFile } from 'node:child_process';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Redis } from 'ioredis';
 import postgres from 'postgres';
@@ -10,7 +9,7 @@ import { Rotations } from '../../../src/engine/blocks/rotations.store.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { rawRedis } from '../../support/redis.js';
-import { ROOT } from '../../support/root.js';
+import { cliOf, ROOT } from '../../support/root.js';
 import { newTable } from '../../support/rounds.js';
 import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
@@ -57,7 +56,7 @@ async function expectNoGap(gameId: number): Promise<void> {
   }
 }
 const audit = () =>
-  promisify(execFile)(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), 'audit'], {
+  promisify(execFile)(process.execPath, [cliOf(ROOT), 'audit'], {
     env: { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl },
   });
 /** Each void lies in the public log before the blocks behind it. */

@@ -1,7 +1,6 @@
 /** What is still to be dealt lies sealed in Postgres: a dump predicts nothing, and everybody who has the key deals, proves and audits. */
 import { execFile } from 'node:child_process';
 import { createDecipheriv } from 'node:crypto';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import postgres from 'postgres';
 import { expect, onTestFinished, test } from 'vitest';
@@ -9,7 +8,7 @@ import { checkParSheet } from '../../../src/domain/par.js';
 import { newBoxKey, SecretBox } from '../../../src/domain/secretBox.js';
 import { drawBlock } from '../../../workers/drawBlock.js';
 import { freshStores } from '../../setup/freshStores.js';
-import { ROOT } from '../../support/root.js';
+import { cliOf, ROOT } from '../../support/root.js';
 import { deal, newTable } from '../../support/rounds.js';
 import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
@@ -164,7 +163,7 @@ test('a dump of Postgres predicts nothing of what is dealt next, before and afte
   await restart(b);
   expect((await spin()).status).toBe(200);
   const audited = (more: NodeJS.ProcessEnv) =>
-    promisify(execFile)(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), 'audit', '--redraw'], {
+    promisify(execFile)(process.execPath, [cliOf(ROOT), 'audit', '--redraw'], {
       env: { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl, ...more },
     });
   await service.stop();

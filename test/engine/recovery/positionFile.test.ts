@@ -10,7 +10,7 @@ import { gamesKey } from '../../../src/engine/redis/keys.js';
 import { readGame } from '../../../src/engine/redis/records.js';
 import type { TestPartner } from '../../support/client.js';
 import { rawRedis } from '../../support/redis.js';
-import { ROOT } from '../../support/root.js';
+import { cliOf, ROOT } from '../../support/root.js';
 import { ServerProcess } from '../../support/serverProcess.js';
 import { environment, startLogged, startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
@@ -86,18 +86,14 @@ async function expectHeld(reason: RegExp): Promise<void> {
 }
 
 async function recover(...words: string[]): Promise<void> {
-  const child = spawn(
-    process.execPath,
-    [join(ROOT, 'dist', 'src', 'cli.js'), 'recover', ...words, '--yes', '--json'],
-    {
-      env: {
-        PATH: process.env.PATH,
-        REDIS_URL: stores.redisUrl,
-        DATABASE_URL: stores.databaseUrl,
-        POSITION_FILE: path,
-      },
+  const child = spawn(process.execPath, [cliOf(ROOT), 'recover', ...words, '--yes', '--json'], {
+    env: {
+      PATH: process.env.PATH,
+      REDIS_URL: stores.redisUrl,
+      DATABASE_URL: stores.databaseUrl,
+      POSITION_FILE: path,
     },
-  );
+  });
   let said = '';
   child.stdout.on('data', (text) => (said += text));
   child.stderr.on('data', (text) => (said += text));

@@ -1,7 +1,6 @@
 /** `spindle recover`, as an engineer calls it. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -10,7 +9,7 @@ import { cellKey } from '../../../src/engine/redis/keys.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { openNodes } from '../../support/redis.js';
-import { ROOT } from '../../support/root.js';
+import { cliOf, ROOT } from '../../support/root.js';
 import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
@@ -30,13 +29,9 @@ interface State {
 
 /** Runs the command; gives its exit status and what it says of each cell. */
 async function recover(...words: string[]): Promise<{ status: number; cells: State[]; error: string }> {
-  const child = spawn(
-    process.execPath,
-    [join(ROOT, 'dist', 'src', 'cli.js'), 'recover', '--json', ...words],
-    {
-      env: { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl },
-    },
-  );
+  const child = spawn(process.execPath, [cliOf(ROOT), 'recover', '--json', ...words], {
+    env: { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl },
+  });
   let output = '';
   let error = '';
   child.stdout.on('data', (chunk: Buffer) => {

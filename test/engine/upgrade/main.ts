@@ -15,7 +15,7 @@ import { parseArgs, promisify } from 'node:util';
 import postgres from 'postgres';
 import { type Cleanup, runToEnd } from '../../support/cleanup.js';
 import { Client, OPERATOR_KEY } from '../../support/client.js';
-import { mainOf } from '../../support/root.js';
+import { cliOf, mainOf } from '../../support/root.js';
 import { newTable } from '../../support/rounds.js';
 import { ServerProcess } from '../../support/serverProcess.js';
 import { parSheet } from '../../support/sheets.js';
@@ -166,7 +166,7 @@ function watchOwners(sql: postgres.Sql): () => Promise<number> {
 }
 
 const spindle = (root: string, stores: OwnStores, ...args: string[]) =>
-  promisify(execFile)(process.execPath, [join(root, 'dist', 'src', 'cli.js'), ...args], {
+  promisify(execFile)(process.execPath, [cliOf(root), ...args], {
     env: { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl },
   }).then(
     ({ stdout }) => ({ status: 0, out: stdout }),

@@ -1,6 +1,5 @@
 /** Neighbouring versions on the same stores: who runs, what is written, and who is refused. */
 import { execFile } from 'node:child_process';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Redis } from 'ioredis';
 import postgres from 'postgres';
@@ -14,7 +13,7 @@ import { connectPostgres } from '../../../src/postgres/connect.js';
 import type { Sql } from '../../../src/postgres/connection.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { rawRedis } from '../../support/redis.js';
-import { ROOT } from '../../support/root.js';
+import { cliOf, ROOT } from '../../support/root.js';
 import { type LoggedService, startLogged, startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
@@ -52,7 +51,7 @@ afterAll(async () => {
 });
 
 const spindle = (...args: string[]) =>
-  promisify(execFile)(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), ...args], {
+  promisify(execFile)(process.execPath, [cliOf(ROOT), ...args], {
     env: { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl },
   }).then(
     ({ stdout }) => ({ status: 0, out: stdout }),

@@ -11,7 +11,7 @@ import { parseCheckpoint } from '../../../src/domain/publicLog/checkpoints.js';
 import { parseNote, signerKeyOf, signerOf } from '../../../src/domain/publicLog/notes.js';
 import { hashOfOrigin } from '../../../src/publicLog/log/forkEvidence.js';
 import { freshStores } from '../../setup/freshStores.js';
-import { ROOT } from '../../support/root.js';
+import { cliOf, ROOT } from '../../support/root.js';
 import { constants, type LoggedService, startLogged } from '../../support/service.js';
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
@@ -133,7 +133,7 @@ export async function spindleLog(
   more: NodeJS.ProcessEnv,
   ...words: string[]
 ): Promise<{ status: number; out: string }> {
-  const child = spawn(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), 'log', ...words, '--json'], {
+  const child = spawn(process.execPath, [cliOf(ROOT), 'log', ...words, '--json'], {
     env: {
       PATH: process.env.PATH,
       REDIS_URL: stores.redisUrl,

@@ -22,7 +22,7 @@ import { WitnessState } from '../../../src/publicLog/witness/witnessState.js';
 import { examine } from '../../../verifier/verify.mjs';
 import { freshStores } from '../../setup/freshStores.js';
 import { auditFindings } from '../../support/communal.js';
-import { ROOT } from '../../support/root.js';
+import { cliOf, ROOT } from '../../support/root.js';
 import { constants, type LoggedService, startLogged } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
@@ -280,7 +280,7 @@ describe('with a quorum', () => {
 
 /** `spindle log show`, on the stores of the test. */
 async function logShow(): Promise<string> {
-  const child = spawn(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), 'log', 'show'], {
+  const child = spawn(process.execPath, [cliOf(ROOT), 'log', 'show'], {
     env: { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl },
   });
   let said = '';
