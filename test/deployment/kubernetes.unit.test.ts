@@ -83,7 +83,7 @@ describe.skipIf(helm === undefined)(`the manifests${missing}`, () => {
     const config = readConfig({});
     const numbers: Record<string, number> = { http: config.PORT, metrics: config.METRICS_PORT };
     const routes: Record<string, string> = {
-      http: read('src/api/server/routes.ts'),
+      http: read('src/api/server/serverRoutes.ts'),
       metrics: read('src/app/metrics/server.ts'),
     };
     const deployed = pods.filter(([name]) => !name.endsWith('migration'));

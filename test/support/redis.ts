@@ -1,4 +1,4 @@
-/** How tests reach Redis: past the service, to look at its data or to damage it, and through the nodes of src/redis. */
+/** How tests reach Redis: past the service, to look at its data or to damage it, and through the nodes of src/engine/redis. */
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';

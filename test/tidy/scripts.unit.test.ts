@@ -1,4 +1,4 @@
-/** Every `npm run …` that code and documents name is there, and so is what it runs. */
+/** Every `npm run …` that code and documents name is there, and so is what it runs: programs, and the files of a project of tests. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -86,4 +86,33 @@ test('what begins with pre or post belongs to a script', () => {
   const own = 'postinstall';
   const hooks = Object.keys(scripts).filter((name) => /^(pre|post)/.test(name) && name !== own);
   expect(hooks.filter((name) => scripts[name.replace(/^(pre|post)/, '')] === undefined)).toEqual([]);
+});
+
+/** A pattern of vitest.config.ts as those that it stands for: `{a,b}` is both. */
+function alternativesOf(pattern: string): string[] {
+  const [, before, list, after] = /^(.*?)\{(.*?)\}(.*)$/.exec(pattern) ?? [];
+  if (list === undefined) return [pattern];
+  return list.split(',').flatMap((each) => alternativesOf(`${before}${each}${after}`));
+}
+
+test('every test that vitest.config.ts names is there: one that is moved would be of another project', () => {
+  const config = read('vitest.config.ts');
+  const listed = (name: string): string[] => {
+    const names = new RegExp(`const ${name} = \`([^\`]+)\``).exec(config)![1]!.trim().split(/\s+/);
+    return names.map((each) => `${each}.test.ts`);
+  };
+  const written = [...config.matchAll(/'(test\/[^'*]+\.ts)'/g)].map(([, path]) => path!);
+  const named = [
+    ...[...listed('FAULTS').map((path) => `test/${path}`), ...written].flatMap(alternativesOf),
+    ...listed('LONGEST').map((name) => `*/${name}`),
+  ];
+  expect(named.length).toBeGreaterThan(90);
+  const files = sources(ROOT, ['test'], /\.ts$/).map(({ path }) => path);
+  const isThere = (pattern: string): boolean => {
+    const [start, end] = pattern.split('*');
+    return files.some((file) =>
+      end === undefined ? file === start : file.startsWith(start!) && file.endsWith(end),
+    );
+  };
+  expect(named.filter((pattern) => !isThere(pattern))).toEqual([]);
 });

@@ -1,6 +1,6 @@
 /**
  * An operation of an API as callers know it: where it is, what it takes, gives and refuses, and how the documents show it. Requests
- * are checked by it, and the documents are made of it; src/http has a handler for each.
+ * are checked by it, and the documents are made of it; the routes.ts of its resource has the handler.
  */
 import type { TSchema } from '#typebox';
 import { ERRORS, type ErrorEntry } from '../../domain/errors.js';

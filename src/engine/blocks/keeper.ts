@@ -5,8 +5,8 @@
  *
  *   make (piscina: draw, check, seal) ──> lease (Postgres, fenced) ──> public log ──> load (Redis) ──> dealt, booked ──> unlinked
  *
- * A block is leased, and lies in a published checkpoint of the public log (transparency), before it is loaded. Whatever fails, the game is read again from both stores before its next block:
- * one that was leased and not loaded is loaded then, none is ever drawn again.
+ * A block is leased, and lies in a published checkpoint of the public log (src/publicLog), before it is loaded. Whatever fails, the
+ * game is read again from both stores before its next block: one that was leased and not loaded is loaded then, none is ever drawn again.
  */
 import type { Piscina } from 'piscina';
 import type { OnFailpoint } from '../../platform/failpoints.js';

@@ -1,5 +1,5 @@
 /**
- * The connections to Redis: made here only, and held in src/redis only. They never queue while offline and never resend
+ * The connections to Redis: made here only, and held in src/engine/redis only. They never queue while offline and never resend
  * by themselves.
  */
 import { Redis, type RedisOptions } from 'ioredis';
@@ -32,7 +32,7 @@ const optionsFor = (url: string) => ({ ...connectionOptionsOf(url), ...OPTIONS }
 
 const IDENTIFY_TIMEOUT_MS = 5000;
 
-/** Under this name src/redis finds the connection of a node; nobody else may import it. */
+/** Under this name src/engine/redis finds the connection of a node; nobody else may import it. */
 export const CLIENT: unique symbol = Symbol('the connection of a node');
 
 /** Says which run of a server a connection leads to; undefined: to none that may be used. @throws where the server does not say. */

@@ -19,7 +19,7 @@ import { until } from '../../support/wait.js';
 const filesOf = (life: string): string[] => {
   const page = readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8');
   const paragraph = page.split(`**${life}**`)[1]?.split('\n\n')[0];
-  return [...(paragraph ?? '').matchAll(/`((?:src|lua)\/[\w/]+\.(?:ts|lua))`/g)].map(([, file]) => file!);
+  return [...(paragraph ?? '').matchAll(/`((?:src|lua)\/[\w./]+\.(?:ts|lua))`/g)].map(([, file]) => file!);
 };
 
 let stores: TestStores;
