@@ -128,7 +128,7 @@ module.exports = {
       'redis-connections-stay-in-redis',
       'others call RedisNodes, RedisNode and CellStore; tests open raw connections of ioredis',
       ['^src/engine/redis/'],
-      '^src/engine/redis/client\\.ts$',
+      '^src/engine/redis/redisClient\\.ts$',
     ),
     {
       name: 'api-holds-no-connection',

@@ -5,11 +5,11 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { bodyOf } from '../src/api/client/client.js';
+import { bodyOf } from '../src/api/client/apiClients.js';
 import { freePort } from '../src/app/embedded/index.js';
 import { CELLS_BY_DEFAULT } from '../src/app/settings.js';
+import { readGame } from '../src/engine/redis/cellRecords.js';
 import { gamesKey, outboxKey } from '../src/engine/redis/keys.js';
-import { readGame } from '../src/engine/redis/records.js';
 import { Api } from '../test/support/api.js';
 import type { Cleanup } from '../test/support/cleanup.js';
 import { ROOT } from '../test/support/root.js';

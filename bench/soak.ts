@@ -11,7 +11,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { parseArgs } from 'node:util';
-import { bodyOf } from '../src/api/client/client.js';
+import { bodyOf } from '../src/api/client/apiClients.js';
 import { type Cleanup, runToEnd } from '../test/support/cleanup.js';
 import { pause } from '../test/support/wait.js';
 import { type LoadResult, startGenerator, type Target } from './load.js';

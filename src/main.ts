@@ -9,36 +9,36 @@ import { SetupError } from './app/embedded/index.js';
 import { subscribeLog } from './app/eventLog.js';
 import { subscribeMetrics } from './app/metrics/fromEvents.js';
 import { Metrics } from './app/metrics/metrics.js';
-import { MetricsServer } from './app/metrics/server.js';
+import { MetricsServer } from './app/metrics/metricsServer.js';
 import {
   registerClockMetrics,
   registerPoolMetrics,
   registerProgramMetrics,
 } from './app/metrics/storeMetrics.js';
+import { openPostgres, openRedis, storeAddresses } from './app/openStores.js';
 import { EventNotes } from './app/oversight/eventNotes.js';
 import { noteAddress } from './app/program/address.js';
-import { openDemo } from './app/program/demo.js';
 import { installFixed, openSecretBox, openSeedBox, operatorKeyOf, sealAll } from './app/program/installed.js';
 import { KeyReplacement } from './app/program/keyReplacement.js';
+import { openDemo } from './app/program/openDemo.js';
 import { untilServed } from './app/program/playable.js';
-import { runProgram } from './app/program/program.js';
 import { beginProgramCheck } from './app/program/programFiles.js';
 import type { Running } from './app/program/running.js';
+import { runProgram } from './app/program/runProgram.js';
 import type { RoleParts, World } from './app/roles/parts.js';
-import { openPostgres, openRedis, storeAddresses } from './app/stores.js';
 import type { SecretBox } from './domain/secretBox.js';
 import { sealsBlocks } from './engine/blocks/blockSeals.store.js';
-import { CatalogAnnouncements } from './engine/catalog/announcements.js';
 import { Catalog } from './engine/catalog/catalog.js';
+import { CatalogAnnouncements } from './engine/catalog/catalogAnnouncements.js';
 import { Staleness } from './engine/catalog/staleness.js';
 import { newEvents } from './engine/processEvents.js';
 import { readiness, readyAnswer, unservedVolatile } from './engine/readiness.js';
 import { Scripts } from './engine/redis/scripts.js';
 import { ProcessRegistry } from './engine/upgrade/processRegistry.js';
 import { ServiceGroup } from './platform/runtime/serviceGroup.js';
-import { PostgresDurability } from './postgres/durability.js';
 import { migrate } from './postgres/migrate.js';
-import { nameServers } from './webhooks/destination.js';
+import { PostgresDurability } from './postgres/postgresDurability.js';
+import { nameServers } from './webhooks/allowedAddresses.js';
 
 export type { Running } from './app/program/running.js';
 export type { World } from './app/roles/parts.js';

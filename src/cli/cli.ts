@@ -10,19 +10,19 @@ import {
   type PartnerClient,
   partnerClient,
   SpindleError,
-} from '../api/client/client.js';
+} from '../api/client/apiClients.js';
 import type { Config } from '../app/config.js';
 import { PROJECT_ROOT } from '../platform/projectRoot.js';
 import { localUrl, SERVICE_FILE, type ServiceFile } from '../platform/serviceFile.js';
 import { STORES_FILE } from '../platform/storesFile.js';
-import { addCapacity } from './capacity.js';
+import { addCapacity } from './capacityCommand.js';
 import { FaultsError, type StoreUrls, UsageError, wholeNumber } from './command.js';
 import { addCompletion } from './completion.js';
 import { addLedgerCommands } from './ledgerCommands.js';
 import { bytesOf } from './operator/call.js';
-import { addOperatorCommands } from './operator/commands.js';
-import { addPartnerCommands } from './partnerCommands.js';
-import { addProgramCommands } from './program.js';
+import { addOperatorCommands } from './operator/operatorApiCommands.js';
+import { addPartnerCommands } from './partnerApiCommands.js';
+import { addProgramCommands } from './programCommands.js';
 import { addLogCommands } from './publicLogCommands.js';
 import { addRngCommands } from './rngCommands.js';
 import { addStoreCommands } from './storeCommands.js';

@@ -4,7 +4,7 @@
  */
 
 import { checkReveal, type LogEntry, openEntry, type RevealOptions } from '../../verifier/verify.mjs';
-import { labelIn, labelKeyHash, labelOf } from '../domain/publicLog/entries.js';
+import { labelIn, labelKeyHash, labelOf } from '../domain/publicLog/logEntries.js';
 import { leafHash, nodeHash } from '../domain/publicLog/tree.js';
 
 export const STATE_FORMAT = 'spindle history v1';

@@ -1,5 +1,5 @@
 /** `spindle sandbox next-outcome`: chooses an outcome over the partner API, with a key of a sandbox partner. */
-import { bodyOf, type PartnerClient } from '../api/client/client.js';
+import { bodyOf, type PartnerClient } from '../api/client/apiClients.js';
 import { UsageError } from './command.js';
 import { keyValues } from './output.js';
 

@@ -1,5 +1,5 @@
 /** `spindle webhooks manage`: what a partner does with its webhooks, over the partner API and with the partner's key. */
-import { bodyOf, type PartnerClient, type PartnerSchemas } from '../api/client/client.js';
+import { bodyOf, type PartnerClient, type PartnerSchemas } from '../api/client/apiClients.js';
 import { UsageError } from './command.js';
 import { type Column, keyValues, table } from './output.js';
 

@@ -17,7 +17,7 @@ import { type CopySetting, giveCopyUp } from '../engine/recovery/outsideCopies.s
 import { type Position, readPosition } from '../engine/recovery/positionFile.js';
 import { acceptPositions, type RestoredState } from '../engine/recovery/positions.store.js';
 import { prepareCell } from '../engine/recovery/prepare.js';
-import type { Clocks } from '../engine/redis/clocks.js';
+import type { Clocks } from '../engine/redis/clockSkew.js';
 import type { RedisNodes } from '../engine/redis/nodes.js';
 import { openNodes } from '../engine/redis/openNodes.js';
 import { lineOf } from '../platform/secretsInLogs.js';

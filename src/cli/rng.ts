@@ -11,7 +11,7 @@ import { openThreads } from '../engine/blocks/threads.js';
 import { lineOf } from '../platform/secretsInLogs.js';
 import { UsageError } from './command.js';
 import { table } from './output.js';
-import { manifestHash } from './program.js';
+import { manifestHash } from './programCommands.js';
 
 const SIZE_MAX = 10_000_000_000;
 const BYTES_MAX = 2 ** 50;

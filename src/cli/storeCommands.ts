@@ -51,7 +51,11 @@ cells meanwhile.`,
     )
     .action(async () => {
       const { limit, redraw, json = false } = audit.optsWithGlobals();
-      process.exitCode = await (await import('./audit.js')).audit(await storeUrls(), { limit, json, redraw });
+      process.exitCode = await (await import('./runAudit.js')).audit(await storeUrls(), {
+        limit,
+        json,
+        redraw,
+      });
     });
 
   addUpgrade(program, storeUrls);
@@ -190,7 +194,7 @@ Exit status: 0 CLEAN, 1 NOT CLEAN, or a store that does not answer.`,
     )
     .action(async () => {
       const { partner, archive, json = false } = verify.optsWithGlobals();
-      const { verifyReports } = await import('./settlement.js');
+      const { verifyReports } = await import('./verifyReports.js');
       process.exitCode = await verifyReports(await storeUrls(), { partner, archive, json });
     });
 }

@@ -3,7 +3,7 @@ import type { Sql } from '../postgres/connection.js';
 import { Rounds } from './blackjack/rounds.store.js';
 import { Rotations } from './blocks/rotations.store.js';
 import { ApiVersions } from './catalog/apiVersions.store.js';
-import { Dealing } from './catalog/dealing.store.js';
+import { Dealing } from './catalog/dealingSwitch.store.js';
 import { Games } from './catalog/games.store.js';
 import { Operators } from './catalog/operators.store.js';
 import { Partners } from './catalog/partners.store.js';

@@ -3,7 +3,7 @@
  * react subscribe; what is asked (a threshold, the games of a cell) is no event.
  */
 
-import type { ProgramDifference } from '../domain/programCheck.js';
+import type { ProgramDifference } from '../domain/programDifference.js';
 import { Emitter } from '../platform/runtime/emitter.js';
 import type { RoundEntry } from './blackjack/rounds.store.js';
 import type { CatalogGame, CatalogState } from './catalog/catalog.store.js';

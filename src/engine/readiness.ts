@@ -1,10 +1,10 @@
 /** Whether this process can serve, and what stands against it: the answer of GET /readyz. */
 
 import { withTimeout } from '../platform/runtime/withTimeout.js';
-import { type PostgresDurability, VolatilePostgresError } from '../postgres/durability.js';
+import { type PostgresDurability, VolatilePostgresError } from '../postgres/postgresDurability.js';
 import type { Catalog } from './catalog/catalog.js';
 import type { EngineStore } from './engine.store.js';
-import { type Clocks, skewedNodes } from './redis/clocks.js';
+import { type Clocks, skewedNodes } from './redis/clockSkew.js';
 import type { RedisNodes } from './redis/nodes.js';
 import type { ProcessRegistry } from './upgrade/processRegistry.js';
 

@@ -28,7 +28,7 @@ export const FAILPOINTS = [
   'release.released',
   'release.moved',
   'release.merged',
-  // The move of a partner (recovery/partnerMove.ts).
+  // The move of a partner (recovery/movePartner.ts).
   'move.copied',
   'move.stopped',
   'move.flushed',

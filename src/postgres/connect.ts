@@ -8,10 +8,10 @@ import type { Duplex } from 'node:stream';
 import { type ClientBase, DatabaseError, Pool, type PoolClient, type QueryConfig, types } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import type { Run, Sql, Transaction } from './connection.js';
-import { connectionOptionsOf } from './connectionOptions.js';
 import { CopyIn } from './copy.js';
-import { type PostgresDurability, VolatilePostgresError } from './durability.js';
-import { isConflict, isPostgresAway } from './failures.js';
+import { type PostgresDurability, VolatilePostgresError } from './postgresDurability.js';
+import { isConflict, isPostgresAway } from './postgresErrors.js';
+import { connectionOptionsOf } from './postgresUrl.js';
 import { type FoundSettings, POOLED_SQL, SESSION_SQL, TRANSACTION_SQL } from './sessionSettings.js';
 import { Raw } from './statements.js';
 

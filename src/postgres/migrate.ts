@@ -1,7 +1,7 @@
 /** Brings the schema of a database up to date. */
 import { Client, DatabaseError } from 'pg';
 import { makeIndexes } from './concurrentIndexes.js';
-import { connectionOptionsOf } from './connectionOptions.js';
+import { connectionOptionsOf } from './postgresUrl.js';
 import { SESSION_SQL } from './sessionSettings.js';
 
 /** A statement that waits so long for a lock ends, so that nobody waits long behind it: a migration runs beside live traffic. */

@@ -3,7 +3,7 @@
  * (ALTER ROLE … SET), so each session sets them for itself. Behind a pooler a session is shared: there each transaction does.
  * PostgreSQL documentation, chapter 20, "Server Configuration".
  */
-import { type DurableSettings, ownCommit, settingsSql } from './durability.js';
+import { type DurableSettings, ownCommit, settingsSql } from './postgresDurability.js';
 
 /** As `current_setting` shows them. Settings that the server does not know are left out. */
 const SETTINGS: Readonly<Record<string, string>> = {

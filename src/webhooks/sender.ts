@@ -7,8 +7,8 @@ import { type buildConnector, Client } from 'undici';
 import { attemptHeaders } from '../domain/webhook.js';
 import { AnswerTooLargeError, boundedConnector } from '../platform/runtime/boundedRequest.js';
 import { withTimeout } from '../platform/runtime/withTimeout.js';
+import { allowedAddresses, DisallowedError, type Resolve } from './allowedAddresses.js';
 import type { DueDelivery } from './deliveries.store.js';
-import { allowedAddresses, DisallowedError, type Resolve } from './destination.js';
 
 export interface Outcome {
   readonly isDelivered: boolean;

@@ -1,6 +1,6 @@
 /** Communal progressives of a chaos run: what its players were told of them, held against the books, read past the service. */
 import postgres from 'postgres';
-import { bodyOf } from '../../src/api/client/client.js';
+import { bodyOf } from '../../src/api/client/apiClients.js';
 import { eventIdOf } from '../../src/api/communal/views.js';
 import { usdToMicros } from '../../src/domain/money.js';
 import type { SpinIds } from '../../src/domain/spinId.js';

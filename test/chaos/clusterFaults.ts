@@ -1,6 +1,6 @@
 /** What a chaos run does to the servers of its Redis Cluster. Each fault heals itself before it resolves. */
 
-import { bodyOf, type OperatorClient } from '../../src/api/client/client.js';
+import { bodyOf, type OperatorClient } from '../../src/api/client/apiClients.js';
 import { moveAndWait } from '../../src/cli/operator/moves.js';
 import { slotOfCell } from '../../src/engine/redis/slots.js';
 import type { BusRelays } from '../support/busRelays.js';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import postgres from 'postgres';
-import { bodyOf } from '../../src/api/client/client.js';
+import { bodyOf } from '../../src/api/client/apiClients.js';
 import { poolFaults, type RevealedPool } from '../../src/domain/games/rafflePool.js';
 import type { Prize } from '../support/api.js';
 import type { Cleanup } from '../support/cleanup.js';

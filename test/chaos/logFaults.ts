@@ -1,7 +1,7 @@
 /** What is done to the public log: processes that die at its steps, Postgres cut off in the middle of an append, witnesses that are away or frozen. */
 import { FAILPOINTS } from '../../src/platform/failpoints.js';
 import { connectPostgres } from '../../src/postgres/connect.js';
-import { isPostgresAway } from '../../src/postgres/failures.js';
+import { isPostgresAway } from '../../src/postgres/postgresErrors.js';
 import type { Random } from '../support/random.js';
 import { pause, until } from '../support/wait.js';
 import type { Arena, FaultKind } from './faultKind.js';

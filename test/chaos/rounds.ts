@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { parseArgs } from 'node:util';
-import { bodyOf } from '../../src/api/client/client.js';
+import { bodyOf } from '../../src/api/client/apiClients.js';
 import type { Cleanup } from '../support/cleanup.js';
 import { runToEnd } from '../support/cleanup.js';
 import { Random } from '../support/random.js';

@@ -1,5 +1,5 @@
 /** Players of blackjack beside the spins of a chaos run: no shoe that one of them has seen is dealt again. */
-import { bodyOf } from '../../src/api/client/client.js';
+import { bodyOf } from '../../src/api/client/apiClients.js';
 import type { Api } from '../support/api.js';
 import { postRequest, type WireAnswer } from '../support/load.js';
 import type { Random } from '../support/random.js';

@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import postgres from 'postgres';
 import { Webhook } from 'standardwebhooks';
-import { bodyOf } from '../../src/api/client/client.js';
+import { bodyOf } from '../../src/api/client/apiClients.js';
 import { freePort } from '../../src/app/embedded/index.js';
 import { SpinIds } from '../../src/domain/spinId.js';
 import type { Api } from '../support/api.js';

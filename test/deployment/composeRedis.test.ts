@@ -9,7 +9,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/app/config.js';
 import { freePort } from '../../src/app/embedded/index.js';
 import { findRedisProgram, redisEnvironment } from '../../src/app/embedded/redisServer.js';
-import { openRedis } from '../../src/app/stores.js';
+import { openRedis } from '../../src/app/openStores.js';
 import { closing } from '../../src/platform/runtime/service.js';
 import { ServiceGroup } from '../../src/platform/runtime/serviceGroup.js';
 import { ROOT } from '../support/root.js';

@@ -16,7 +16,7 @@ import {
   type PartnerClient,
   type PartnerSchemas,
   partnerClient,
-} from '../../src/api/client/client.js';
+} from '../../src/api/client/apiClients.js';
 import {
   freePort,
   lockDataDir,

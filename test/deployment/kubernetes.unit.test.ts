@@ -61,7 +61,7 @@ describe.skipIf(helm === undefined)(`the manifests${missing}`, () => {
         limits: { memory: expect.anything() },
       });
     }
-    expect(read('src/app/program/program.ts')).toContain("'--migrate'");
+    expect(read('src/app/program/runProgram.ts')).toContain("'--migrate'");
   });
 
   test.each(pods)('%s has settings that the service takes, and no others', (_name, { spec }) => {
@@ -84,7 +84,7 @@ describe.skipIf(helm === undefined)(`the manifests${missing}`, () => {
     const numbers: Record<string, number> = { http: config.PORT, metrics: config.METRICS_PORT };
     const routes: Record<string, string> = {
       http: read('src/api/server/serverRoutes.ts'),
-      metrics: read('src/app/metrics/server.ts'),
+      metrics: read('src/app/metrics/metricsServer.ts'),
     };
     const deployed = pods.filter(([name]) => !name.endsWith('migration'));
     expect(deployed.length).toBe(2);
@@ -101,7 +101,7 @@ describe.skipIf(helm === undefined)(`the manifests${missing}`, () => {
       expect(spec.terminationGracePeriodSeconds).toBeGreaterThan(Number(rest) + STOP_SECONDS);
     }
     const beside = STOP_SECONDS - config.SHUTDOWN_GRACE_S;
-    expect(read('src/app/program/program.ts')).toContain(`STOP_TIMEOUT_MS = ${beside}000`);
+    expect(read('src/app/program/runProgram.ts')).toContain(`STOP_TIMEOUT_MS = ${beside}000`);
   });
 
   test('select the pods of their role, and never those of the migration', () => {

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { CAPACITY_ROWS, sizeText } from '../../src/cli/capacity.js';
+import { CAPACITY_ROWS, sizeText } from '../../src/cli/capacityCommand.js';
 import { capacityOf } from '../../src/domain/capacity.js';
 import { ROOT } from '../support/root.js';
 

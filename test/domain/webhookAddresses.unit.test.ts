@@ -1,12 +1,12 @@
 /** Where webhooks may lead: no URL and no answer of a name server leads into this machine or its network. */
 import { describe, expect, test } from 'vitest';
-import { isPublicAddress, judgeUrl } from '../../src/domain/destination.js';
+import { isPublicAddress, judgeUrl } from '../../src/domain/webhookUrl.js';
 import {
   allowedAddresses,
   DisallowedError,
   judgeRegistration,
   type Resolve,
-} from '../../src/webhooks/destination.js';
+} from '../../src/webhooks/allowedAddresses.js';
 import { ALLOWED, DISALLOWED, INVALID } from '../support/webhookUrls.js';
 
 /** Every name is public. */

@@ -1,6 +1,6 @@
 /** What operators and partners do in the days of a demonstration, beside the traffic. */
 import { createServer } from 'node:http';
-import { bodyOf } from '../../src/api/client/client.js';
+import { bodyOf } from '../../src/api/client/apiClients.js';
 import type { Cleanup } from '../support/cleanup.js';
 import type { DemoPartner, Portfolio } from './portfolio.js';
 

@@ -1,5 +1,5 @@
 /** Who and what there is in the installation of a demonstration: operators, partners, games. */
-import { bodyOf, type OperatorSchemas } from '../../src/api/client/client.js';
+import { bodyOf, type OperatorSchemas } from '../../src/api/client/apiClients.js';
 import { Api } from '../support/api.js';
 import { Client } from '../support/client.js';
 import { fiveReelWild, parSheet } from '../support/sheets.js';

@@ -1,7 +1,7 @@
 /** The faults of a staged run: what is done, which alerts must fire of it, and how it is mended. */
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { bodyOf } from '../../src/api/client/client.js';
+import { bodyOf } from '../../src/api/client/apiClients.js';
 import { Api } from '../support/api.js';
 import { OPERATOR_KEY } from '../support/client.js';
 import { Wire } from '../support/load.js';

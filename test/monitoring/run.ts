@@ -10,7 +10,7 @@
  */
 
 import { parseArgs } from 'node:util';
-import { bodyOf } from '../../src/api/client/client.js';
+import { bodyOf } from '../../src/api/client/apiClients.js';
 import { freePort } from '../../src/app/embedded/index.js';
 import type { Cleanup } from '../support/cleanup.js';
 import { runToEnd } from '../support/cleanup.js';

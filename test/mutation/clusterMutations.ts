@@ -62,11 +62,11 @@ export const CLUSTER_MUTATIONS: readonly ClusterMutation[] = [
     name: 'the client library sends again what was not answered, and an error is taken for refused',
     faults: [
       built(
-        'engine/redis/client.js',
+        'engine/redis/redisClient.js',
         'autoResendUnfulfilledCommands: false',
         'autoResendUnfulfilledCommands: true',
       ),
-      built('engine/redis/client.js', 'maxRetriesPerRequest: 0', 'maxRetriesPerRequest: null'),
+      built('engine/redis/redisClient.js', 'maxRetriesPerRequest: 0', 'maxRetriesPerRequest: null'),
     ],
     breaks: 'an error after a lost answer leaves the spin in doubt',
   },

@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { expect } from 'vitest';
+import { cellToken } from '../../src/engine/redis/cellRecords.js';
 import { cellKey, gamesKey, idempotencyKey } from '../../src/engine/redis/keys.js';
-import { cellToken } from '../../src/engine/redis/records.js';
 import { Scripts } from '../../src/engine/redis/scripts.js';
 import { slotOfCell } from '../../src/engine/redis/slots.js';
 import { freshStores } from '../setup/freshStores.js';

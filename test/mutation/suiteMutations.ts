@@ -58,7 +58,7 @@ const READS: readonly SuiteMutation[] = [
     name: 'a balance in CSV lacks the bonus that the spin fired',
     faults: [
       source(
-        'api/contract/csv',
+        'api/contract/spinCsv',
         '({ balanceMicros }) => microsToUsdText(balanceMicros)',
         '({ entry }) => microsToUsdText(entry.balanceMicros)',
       ),
@@ -182,7 +182,7 @@ const STORES: readonly SuiteMutation[] = [
     name: 'a Postgres without fsync is served from',
     faults: [
       source(
-        'postgres/durability',
+        'postgres/postgresDurability',
         "(['fsync', 'full_page_writes', 'synchronous_commit']",
         "(['full_page_writes', 'synchronous_commit']",
       ),
@@ -224,7 +224,7 @@ const STORES: readonly SuiteMutation[] = [
   {
     name: 'clocks are not compared before a cell is prepared',
     faults: [
-      source('engine/recovery/clocks', 'if (Math.abs(skewMs) > skewMaxMs)', 'if (skewMs === Infinity)'),
+      source('engine/recovery/agreedTime', 'if (Math.abs(skewMs) > skewMaxMs)', 'if (skewMs === Infinity)'),
     ],
     foundBy: test(
       'engine/recovery/preparedClocks',

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connectPostgres } from '../../src/postgres/connect.js';
 import type { Sql } from '../../src/postgres/connection.js';
-import { isPostgresAway } from '../../src/postgres/failures.js';
+import { isPostgresAway } from '../../src/postgres/postgresErrors.js';
 import { freshStores } from '../setup/freshStores.js';
 import { Cleanup } from '../support/cleanup.js';
 import { until } from '../support/wait.js';

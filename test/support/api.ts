@@ -7,7 +7,7 @@ import {
   type PartnerClient,
   type PartnerSchemas,
   partnerClient,
-} from '../../src/api/client/client.js';
+} from '../../src/api/client/apiClients.js';
 import { until } from './wait.js';
 
 export const OPERATOR_KEY = 'operator-key-for-tests';

@@ -1,7 +1,7 @@
 /** Which request ids Redis holds, for tests that need them bound there, or released. */
 import type { Redis } from 'ioredis';
+import { newestEntryId } from '../../src/engine/redis/cellRecords.js';
 import { cellKey, idempotencyKey } from '../../src/engine/redis/keys.js';
-import { newestEntryId } from '../../src/engine/redis/records.js';
 import {
   firstSegment,
   readSegments,

@@ -1,7 +1,7 @@
 /** Blackjack over HTTP, for tests: tables, deals, actions. */
 import assert from 'node:assert/strict';
 import type postgres from 'postgres';
-import { bodyOf } from '../../src/api/client/client.js';
+import { bodyOf } from '../../src/api/client/apiClients.js';
 import { audit } from '../../src/books/audit/audit.js';
 import { DEFAULT_RULES } from '../../src/domain/games/blackjackRules.js';
 import { cardText } from '../../src/domain/games/cards.js';

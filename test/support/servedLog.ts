@@ -3,6 +3,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ParSheet } from '../../src/domain/par.js';
 import { checkpointText } from '../../src/domain/publicLog/checkpoints.js';
+import { secretHash } from '../../src/domain/publicLog/leaves.js';
 import {
   type Entry,
   entryCommitment,
@@ -11,8 +12,7 @@ import {
   labelOf,
   privateRecord,
   publicRecord,
-} from '../../src/domain/publicLog/entries.js';
-import { secretHash } from '../../src/domain/publicLog/leaves.js';
+} from '../../src/domain/publicLog/logEntries.js';
 import { signatureLine, signerOf, vkeyOf } from '../../src/domain/publicLog/notes.js';
 import { bundleOf, parseTilePath, TILE_WIDTH, tileOf } from '../../src/domain/publicLog/tiles.js';
 import { leafHash, MemoryTree } from '../../src/domain/publicLog/tree.js';

@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { readConfig } from '../../src/app/config.js';
 import type { Constants } from '../../src/app/constants.js';
 import { type Running, start, type World } from '../../src/main.js';
-import { nameServers } from '../../src/webhooks/destination.js';
+import { nameServers } from '../../src/webhooks/allowedAddresses.js';
 import { Client, OPERATOR_KEY } from './client.js';
 import { mainOf, ROOT } from './root.js';
 import { ServerProcess } from './serverProcess.js';

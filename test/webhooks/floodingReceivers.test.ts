@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { boundedRequest } from '../../src/platform/runtime/boundedRequest.js';
-import { nameServers } from '../../src/webhooks/destination.js';
+import { nameServers } from '../../src/webhooks/allowedAddresses.js';
 import { Sender } from '../../src/webhooks/sender.js';
 
 /** What sockets of both sides hold beyond what was read, and more than one chunk of it. */

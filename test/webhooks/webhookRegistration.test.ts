@@ -1,6 +1,6 @@
 /** Which URLs the service takes for webhooks: those that lead into no machine or network of its own. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Resolve } from '../../src/webhooks/destination.js';
+import type { Resolve } from '../../src/webhooks/allowedAddresses.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { Answer, Client, TestPartner } from '../support/client.js';
 import { startService } from '../support/service.js';

@@ -8,7 +8,7 @@ import { freePort } from '../../src/app/embedded/index.js';
 import { connectPostgres } from '../../src/postgres/connect.js';
 import type { Sql } from '../../src/postgres/connection.js';
 import { recordEvents } from '../../src/postgres/partnerEvents.js';
-import type { Resolve } from '../../src/webhooks/destination.js';
+import type { Resolve } from '../../src/webhooks/allowedAddresses.js';
 import { Sender } from '../../src/webhooks/sender.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { Answer, Client } from '../support/client.js';

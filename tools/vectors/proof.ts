@@ -2,6 +2,13 @@
 import { shoeCommitment } from '../../src/domain/games/shoe.js';
 import { checkpointText, tlogProofText } from '../../src/domain/publicLog/checkpoints.js';
 import {
+  leafKeyOf,
+  leafNonces,
+  outcomeLeafData,
+  secretHash,
+  shoeLeafData,
+} from '../../src/domain/publicLog/leaves.js';
+import {
   type Entry,
   entryCommitment,
   entryText,
@@ -9,14 +16,7 @@ import {
   labelOf,
   privateRecord,
   publicRecord,
-} from '../../src/domain/publicLog/entries.js';
-import {
-  leafKeyOf,
-  leafNonces,
-  outcomeLeafData,
-  secretHash,
-  shoeLeafData,
-} from '../../src/domain/publicLog/leaves.js';
+} from '../../src/domain/publicLog/logEntries.js';
 import {
   cosignatureLine,
   type Signer,

@@ -1,6 +1,6 @@
 /** The switch of all games (docs/contract.md §15.9). */
 
-import type { DealingSwitch } from '../../engine/catalog/dealing.store.js';
+import type { DealingSwitch } from '../../engine/catalog/dealingSwitch.store.js';
 import { learn, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import * as contract from './contract.js';

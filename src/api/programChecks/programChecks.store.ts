@@ -1,5 +1,8 @@
 /** What processes found of their own files, for ever, and what follows from it: audit log, public log, e-mail (docs/operations.md). */
-import type { ProgramCheck as ProgramCheckSchema, ProgramDifference } from '../../domain/programCheck.js';
+import type {
+  ProgramCheck as ProgramCheckSchema,
+  ProgramDifference,
+} from '../../domain/programDifference.js';
 import type { WithDates } from '../../domain/schema.js';
 import { audit } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';

@@ -1,7 +1,7 @@
 /** Proofs of what was dealt, and what is logged of a game: for its partner and for operators. */
 
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
-import { labelKeyHash } from '../../domain/publicLog/entries.js';
+import { labelKeyHash } from '../../domain/publicLog/logEntries.js';
 import type { ListedEntry, LoggedEntry } from '../../publicLog/log/publicLogReads.store.js';
 import { findRound, tableOf } from '../blackjack/routes.js';
 import { booked, gameRowOf, isDropped, pathId } from '../server/found.js';

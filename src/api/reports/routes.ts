@@ -4,7 +4,13 @@ import type { GameReportRow, GamesWanted, LiabilityRow, Sums } from '../../books
 import { type CsvText, csvTexts } from '../../domain/csv.js';
 import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
 import { ExactNumber, exactJson, jsonInteger, jsonUsd } from '../../domain/exactJson.js';
-import { completeTo, firstDayOf, type Interval, NO_ACTIVITY, REPORT_ROWS_MAX } from '../../domain/reports.js';
+import {
+  completeTo,
+  firstDayOf,
+  type Interval,
+  NO_ACTIVITY,
+  REPORT_ROWS_MAX,
+} from '../../domain/reportIntervals.js';
 import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
 import { rtpOf } from '../../domain/rtp.js';
 import { dayOf, isDay } from '../../domain/settlement.js';

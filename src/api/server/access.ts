@@ -4,8 +4,8 @@ import { ERRORS, type ErrorEntry } from '../../domain/errors.js';
 import type { ApiKey, Partner } from '../../domain/game.js';
 import type { Role } from '../../domain/operator.js';
 import { clientNetwork, type TrustedProxies } from '../../domain/trustedProxies.js';
+import { type CountFailure, Failures } from './authFailures.js';
 import type { Exchange } from './exchange.js';
-import { type CountFailure, Failures } from './failures.js';
 import { type Caller, OperatorAccess, type OperatorServices } from './operatorAccess.js';
 import type { Replies, Window } from './reply.js';
 

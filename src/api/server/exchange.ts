@@ -2,7 +2,7 @@
 import type { Origin } from '../../domain/trustedProxies.js';
 import type { ServedVersion } from './servedVersion.js';
 
-/** What is used of the connection's response object; src/api/server/server.ts gives it. */
+/** What is used of the connection's response object; src/api/server/httpServer.ts gives it. */
 export interface RawResponse {
   cork(callback: () => void): unknown;
   writeStatus(status: string): unknown;

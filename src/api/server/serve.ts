@@ -5,7 +5,7 @@ import type { Partner } from '../../domain/game.js';
 import type { Role } from '../../domain/operator.js';
 import { KIND } from '../../engine/cells/batch.js';
 import { BASES } from '../contract/apis.js';
-import { CSV_TYPE, prefersCsv } from '../contract/csv.js';
+import { CSV_TYPE, prefersCsv } from '../contract/spinCsv.js';
 import type { Access } from './access.js';
 import { CountedRequest } from './countedRequest.js';
 import type { Exchange } from './exchange.js';

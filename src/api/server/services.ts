@@ -1,11 +1,12 @@
 /** What the handlers ask of the rest of the program, by what it is about. */
 
 import type { Settlements } from '../../books/settlement/settlements.js';
-import type { Judgement } from '../../domain/destination.js';
 import type { ErrorEntry } from '../../domain/errors.js';
 import type { Environment, Game, Partner } from '../../domain/game.js';
 import type { OutcomeStatistics } from '../../domain/presentation.js';
 import type { SpinIds } from '../../domain/spinId.js';
+import type { SpinTail } from '../../domain/spinTail.js';
+import type { Judgement } from '../../domain/webhookUrl.js';
 import type { Rounds } from '../../engine/blackjack/rounds.js';
 import type { Shoes } from '../../engine/blackjack/shoes.js';
 import type { Adjuster } from '../../engine/cells/adjuster.js';

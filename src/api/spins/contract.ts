@@ -14,9 +14,9 @@ import {
   usd,
 } from '../../domain/schema.js';
 import { CommunityBonus } from '../communal/contract.js';
-import { SPIN_CSV_EXAMPLE } from '../contract/csv.js';
 import { endpoint } from '../contract/endpoint.js';
 import { RAFFLE_SPIN, SLOT_HISTORY, SLOT_SPIN, STATEMENT_ENTRY, TOLD_BONUS } from '../contract/examples.js';
+import { SPIN_CSV_EXAMPLE } from '../contract/spinCsv.js';
 
 export const SpinBody = Type.Object({
   gameId: id('Game configuration id'),

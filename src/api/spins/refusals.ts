@@ -1,7 +1,7 @@
 /** What a caller is answered for whom a cell deals nothing. */
 
 import { ERRORS, type ErrorEntry } from '../../domain/errors.js';
-import type { Refusal } from '../../engine/cells/refusals.js';
+import type { Refusal } from '../../engine/cells/scriptRefusals.js';
 
 export const REFUSALS: Readonly<Record<Refusal, ErrorEntry>> = {
   conflict: ERRORS.requestIdReused,

@@ -7,7 +7,7 @@ import type { LedgerEntry } from '../../domain/ledgerColumns.js';
 import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
 import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
 import { Semaphore } from '../../platform/semaphore.js';
-import { SPIN_CSV_HEAD, spinCsvRow } from '../contract/csv.js';
+import { SPIN_CSV_HEAD, spinCsvRow } from '../contract/spinCsv.js';
 import { booked, knownGame, noSpin } from '../server/found.js';
 import { type Route, type RouteRequest, route } from '../server/route.js';
 import type { Services } from '../server/services.js';

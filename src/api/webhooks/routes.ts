@@ -1,12 +1,12 @@
 /** Webhooks, their deliveries (docs/contract.md §13.4) and the feed of events; the operator sends again. */
 import { randomBytes } from 'node:crypto';
-import type { Judgement } from '../../domain/destination.js';
 import { ApiError, ERRORS, type ErrorEntry, type Fault, invalid } from '../../domain/errors.js';
 import type { Partner } from '../../domain/game.js';
 import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
 import { FAULTS_MAX } from '../../domain/validation.js';
 import { webhookSecret } from '../../domain/webhook.js';
 import { EVENT_TYPES } from '../../domain/webhookEvents.js';
+import type { Judgement } from '../../domain/webhookUrl.js';
 import type { DeliveryRow } from '../../webhooks/webhooks.store.js';
 import type { Store } from '../api.store.js';
 import { check, type JsonObject } from '../server/body.js';

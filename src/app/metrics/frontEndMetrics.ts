@@ -1,8 +1,8 @@
 /** What a front end says whenever it is scraped. */
 
 import { REFUSALS } from '../../api/server/connections.js';
+import type { HttpServer } from '../../api/server/httpServer.js';
 import type { ServedVersion } from '../../api/server/servedVersion.js';
-import type { HttpServer } from '../../api/server/server.js';
 import type { CellClient } from '../../engine/cells/cellClient.js';
 import type { RequestIds } from '../../engine/requestIds/requestIds.js';
 import type { Metrics } from './metrics.js';

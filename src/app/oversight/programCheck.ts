@@ -6,7 +6,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { MANIFEST, type ProgramFound, type ProgramPart } from '../../../workers/checkProgram.js';
 import { type ProgramIdentity, recordProgramCheck } from '../../api/programChecks/programChecks.store.js';
-import type { ProgramDifference } from '../../domain/programCheck.js';
+import type { ProgramDifference } from '../../domain/programDifference.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
 import { nextMoment } from '../../platform/runtime/cron.js';

@@ -1,5 +1,5 @@
 /** The running service, as whoever started it holds it. */
-import type { Demo } from '../demo.js';
+import type { Demo } from '../demoSeed.js';
 
 export interface Running {
   /** Undefined without the http role. */

@@ -3,12 +3,12 @@
 import { PARTNER_BASE, PARTNER_VERSION } from '../../api/contract/apis.js';
 import { Access } from '../../api/server/access.js';
 import { Connections, connectionsWithin } from '../../api/server/connections.js';
+import { HttpServer } from '../../api/server/httpServer.js';
 import { KeyUse } from '../../api/server/keyUse.js';
 import { installationTag, refuseStrangersPort } from '../../api/server/portHolder.js';
 import { Replies } from '../../api/server/reply.js';
 import { RequestLog } from '../../api/server/requestLog.js';
 import { ServedVersion } from '../../api/server/servedVersion.js';
-import { HttpServer } from '../../api/server/server.js';
 import { serverRoutes } from '../../api/server/serverRoutes.js';
 import type { Services } from '../../api/server/services.js';
 import { SessionTokens } from '../../api/server/sessionTokens.js';
@@ -27,18 +27,19 @@ import {
   unservedVolatile,
   type Volatile,
 } from '../../engine/readiness.js';
-import { DurabilityWatches } from '../../engine/redis/durabilityWatch.js';
+import { DurabilityWatches } from '../../engine/redis/redisDurabilityWatch.js';
 import { isRedisAway } from '../../engine/redis/scriptErrors.js';
 import { lineOf } from '../../platform/secretsInLogs.js';
-import { isPostgresAway } from '../../postgres/failures.js';
+import { isPostgresAway } from '../../postgres/postgresErrors.js';
 import { Proofs } from '../../publicLog/log/proofs.js';
-import { judgeRegistration } from '../../webhooks/destination.js';
+import { judgeRegistration } from '../../webhooks/allowedAddresses.js';
 import { SetupError } from '../embedded/index.js';
 import { registerFrontEndMetrics } from '../metrics/frontEndMetrics.js';
 import { openDealing } from './dealing.js';
+import { gameRules } from './gameRules.js';
+import { openRedrawing } from './openRedrawing.js';
+import { playedRounds } from './openRounds.js';
 import type { RoleParts } from './parts.js';
-import { openRedrawing } from './redrawing.js';
-import { playedRounds } from './rounds.js';
 
 /** The version of the partner API, which learns of its end while it is served. */
 async function serveVersion({ world, catalog, events, services, store }: RoleParts): Promise<ServedVersion> {

@@ -1,12 +1,12 @@
 /** How a worker comes to the public log: its name, its keys, its beginning. */
 import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { publicRecord } from '../../domain/publicLog/entries.js';
+import { publicRecord } from '../../domain/publicLog/logEntries.js';
 import { parseSignerKey, type Signer, signerKeyOf, signerOf, vkeyOf } from '../../domain/publicLog/notes.js';
 import { Policy } from '../../domain/publicLog/policy.js';
 import { UnknownKeyError } from '../../domain/secretBox.js';
 import type { OnFailpoint } from '../../platform/failpoints.js';
-import { hasAsynchronousStandby } from '../../postgres/durabilityWatch.js';
+import { hasAsynchronousStandby } from '../../postgres/postgresDurabilityWatch.js';
 import { AuditAnchors } from '../../publicLog/log/auditAnchor.js';
 import { Cosigning } from '../../publicLog/log/cosigning.js';
 import { EvidenceWatch } from '../../publicLog/log/evidenceWatch.js';

@@ -21,18 +21,18 @@ import type { Sql } from '../../postgres/connection.js';
 import type { CopyRow } from '../../postgres/copy.js';
 import { STRAY } from './auditColumns.js';
 import { type AuditReads, type Facts, openAuditReads, type Snapshot } from './auditReads.store.js';
-import { auditLoaded, auditSealed } from './blocks.js';
+import { auditLoaded, auditSealed } from './blockAudit.js';
 import { type CommunalReads, openCommunalReads } from './communalAuditReads.store.js';
 import { CommunalStoresAudit } from './communalStores.js';
 import { openRoundReads, type RoundReads } from './gameAuditReads.store.js';
-import { LedgerPass } from './ledger.js';
-import { auditPlayerStatuses, SeenStatuses } from './playerStatuses.js';
+import { LedgerPass } from './ledgerPass.js';
+import { auditPlayerStatuses, SeenStatuses } from './playerStatusAudit.js';
 import { auditPublicLog } from './publicLogAudit.js';
 import { Redrawn } from './redrawn.js';
 import { type AuditReport, Findings, type MovingPartner } from './report.js';
-import { auditRequests } from './requests.js';
-import { auditOpenRounds, auditRounds } from './rounds.js';
-import { auditCells, auditPlayers, type StoresAudit } from './stores.js';
+import { auditRequests } from './requestAudit.js';
+import { auditOpenRounds, auditRounds } from './roundAudit.js';
+import { auditCells, auditPlayers, type StoresAudit } from './storeAudit.js';
 
 export type Phase =
   | 'moves'

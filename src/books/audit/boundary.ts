@@ -4,10 +4,10 @@ import type { EntryTotal } from '../../domain/ledgerDay.js';
 import type { CopyRow } from '../../postgres/copy.js';
 import { intentKey, type Snapshot } from './auditReads.store.js';
 import { BOUNDARY_PLAYER, type BoundaryFacts, KEPT } from './boundaryReads.store.js';
-import type { CommunalReplay } from './communal.js';
 import { beginPots, type PotSnapshot } from './communalBoundary.js';
+import type { CommunalReplay } from './communalReplay.js';
 import type { dayTables } from './days.js';
-import type { RefundReplay } from './refunds.js';
+import type { RefundReplay } from './refundReplay.js';
 import type { Findings, Place } from './report.js';
 import { type PlayerTable, timeOf } from './tables.js';
 
@@ -84,7 +84,7 @@ function boundaryPlayer(players: PlayerTable, row: CopyRow): void {
   players.firstMs[slot] = timeOf(row.word(BOUNDARY_PLAYER.firstId, 0), row.word(BOUNDARY_PLAYER.firstId, 4));
 }
 
-/** By kind: the table of its day, and by how many an entry changes the count. Kinds by constants of the audit's own (ledger.ts). */
+/** By kind: the table of its day, and by how many an entry changes the count. Kinds by constants of the audit's own (ledgerPass.ts). */
 const TABLES = {
   1: ['games', 1],
   2: ['openings', 1],

@@ -5,8 +5,8 @@
 import { AUDITED_KINDS } from '../../domain/auditedKinds.js';
 import type { CopyRow } from '../../postgres/copy.js';
 import type { Snapshot } from './auditReads.store.js';
-import type { CommunalReplay } from './communal.js';
 import { DROPPED_EVENTS, DROPPED_SHARE_DAYS, DROPPED_SHARES } from './communalBoundary.store.js';
+import type { CommunalReplay } from './communalReplay.js';
 import type { Findings, Place } from './report.js';
 
 export type PotSnapshot = Pick<Snapshot, 'facts' | 'droppedPots'>;

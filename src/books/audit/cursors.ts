@@ -1,7 +1,7 @@
 /** The cursor of each cell is at the newest of what is booked of it: an entry of the ledger, or a note. */
 import type { Facts } from './auditReads.store.js';
 import type { Findings } from './report.js';
-import { cellOfId } from './stores.js';
+import { cellOfId } from './storeAudit.js';
 import { idOf } from './tables.js';
 
 /** Of an entry's id: the sequence within its millisecond, and where the millisecond begins. */

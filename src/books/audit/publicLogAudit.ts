@@ -3,7 +3,7 @@
  * number once, and every note is signed over the tree of its size. Memory: about 200 bytes for each record.
  */
 import { parseCheckpoint } from '../../domain/publicLog/checkpoints.js';
-import { entryCommitment, labelOf, privateRecord } from '../../domain/publicLog/entries.js';
+import { entryCommitment, labelOf, privateRecord } from '../../domain/publicLog/logEntries.js';
 import { NoteError, parseNote, parseVkey, signersOf } from '../../domain/publicLog/notes.js';
 import { entryTypeOf, openedText } from '../../domain/publicLog/openings.js';
 import { recordsOf, tileOf } from '../../domain/publicLog/tiles.js';

@@ -192,7 +192,7 @@ export function playerHash(playerId: string): [number, number] {
 }
 
 /**
- * The fingerprint of an adjustment's requestId as words of 32, 32 and 16 bits. What src/engine/redis/records.ts writes, written
+ * The fingerprint of an adjustment's requestId as words of 32, 32 and 16 bits. What src/engine/redis/cellRecords.ts writes, written
  * down a second time.
  */
 export function adjustmentHash(playerId: string, amountMicros: number): [number, number, number] {

@@ -14,7 +14,7 @@ import type { LedgerReach } from '../../engine/catalog/partners.store.js';
 import type { EngineStore } from '../../engine/engine.store.js';
 import type { UnsettledDay } from '../../engine/ledger/settledDays.store.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
-import type { Clocks } from '../../engine/redis/clocks.js';
+import type { Clocks } from '../../engine/redis/clockSkew.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
 import type { BooksStore } from '../books.store.js';
 import type { OnReport, StoredReport, WantedReport } from './settlements.store.js';

@@ -7,7 +7,7 @@ import {
   type OperatorClient,
   type OperatorSchemas,
   SpindleError,
-} from '../../api/client/client.js';
+} from '../../api/client/apiClients.js';
 import { lineOf } from '../../platform/secretsInLogs.js';
 import { UsageError, wholeNumber } from '../command.js';
 import { confirm } from '../confirm.js';

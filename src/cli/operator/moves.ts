@@ -1,6 +1,6 @@
 /** Moves partners over the operator API, and waits until that is done. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { bodyOf, type OperatorClient } from '../../api/client/client.js';
+import { bodyOf, type OperatorClient } from '../../api/client/apiClients.js';
 import { lineOf } from '../../platform/secretsInLogs.js';
 import type { Schemas } from './call.js';
 

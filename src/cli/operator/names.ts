@@ -1,5 +1,5 @@
 /** Partners and games as people name them: by id, or by slug and config name. */
-import { bodyOf, type OperatorClient } from '../../api/client/client.js';
+import { bodyOf, type OperatorClient } from '../../api/client/apiClients.js';
 import { NotFoundError, UsageError } from '../command.js';
 
 const ID = /^\d{1,10}$/;

@@ -1,6 +1,7 @@
 /** What is kept of an entry of the public log, and the text that it gives: what was committed to, to the byte. */
-import { type Entry, entryText, labelKeyHash } from './entries.js';
+
 import { secretHash } from './leaves.js';
+import { type Entry, entryText, labelKeyHash } from './logEntries.js';
 import { HASH_BYTES } from './tree.js';
 
 /** As `log_entries.kind` has them. */

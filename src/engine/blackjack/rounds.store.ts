@@ -17,7 +17,7 @@ import { microsToUsdText } from '../../domain/money.js';
 import type { OpenRounds } from '../../domain/settlement.js';
 import { audit, withChange } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
-import { isUniqueViolation } from '../../postgres/failures.js';
+import { isUniqueViolation } from '../../postgres/postgresErrors.js';
 import { arrayOf, raw, safe } from '../../postgres/statements.js';
 import { openColumn } from '../blocks/blockSeals.store.js';
 import { findGame, type GameRow } from '../catalog/games.store.js';

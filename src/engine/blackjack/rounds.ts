@@ -23,7 +23,7 @@ import {
 } from '../../domain/games/round.js';
 import type { BlackjackTable } from '../../domain/games/tableTerms.js';
 import type { CellClient, Outcome } from '../cells/cellClient.js';
-import { type Refusal, refusalOf } from '../cells/refusals.js';
+import { type Refusal, refusalOf } from '../cells/scriptRefusals.js';
 import type { EngineStore } from '../engine.store.js';
 import { SPIN_STATUS } from '../redis/statuses.js';
 import type { RequestIds } from '../requestIds/requestIds.js';

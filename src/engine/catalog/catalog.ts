@@ -3,7 +3,7 @@
  *
  * Read whole at the start; after that a poll asks for the number of the newest change and reads what came after the
  * last one it saw, so a change made anywhere holds here within one poll. One of all processes polls, and announces to the others what it
- * found (announcements.ts): who hears of nothing new puts its own poll off. What is not found is asked for at once
+ * found (catalogAnnouncements.ts): who hears of nothing new puts its own poll off. What is not found is asked for at once
  * (`refresh`), since it may have been made a moment ago by another process. While Postgres is away what is known stays
  * known: nothing can be changed then either.
  */

@@ -4,9 +4,9 @@ import type { GameStatus, GameType, PoolFacts } from '../../domain/games/kindOfG
 import type { PrizeTableUsd } from '../../domain/games/prizeTable.js';
 import { audit, because, withChange } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
-import { isUniqueViolation } from '../../postgres/failures.js';
+import { isUniqueViolation } from '../../postgres/postgresErrors.js';
 import { arrayOf, raw, safe } from '../../postgres/statements.js';
-import { noteGameStatus } from './dealing.store.js';
+import { noteGameStatus } from './dealingSwitch.store.js';
 
 /** Requested and not made yet, at the most. */
 const BLOCKS_REQUESTED_MAX = 1000;

@@ -2,10 +2,10 @@
 import type { BalanceMode, Environment, FormerCell } from '../../domain/game.js';
 import { audit, because, withChange } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
-import { isUniqueViolation } from '../../postgres/failures.js';
+import { isUniqueViolation } from '../../postgres/postgresErrors.js';
 import { raw, safe } from '../../postgres/statements.js';
 import { drainingOf, NEWEST_MOVE_TEXT, TOKEN } from '../cells/cells.store.js';
-import { notePartnerSwitch } from './dealing.store.js';
+import { notePartnerSwitch } from './dealingSwitch.store.js';
 
 export interface PartnerSettings {
   spinRateLimit: number;

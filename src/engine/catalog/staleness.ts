@@ -2,7 +2,7 @@
  * Says whether the catalog is behind: a key was revoked, or a partner or game was changed or suspended, and this process can't
  * read it from Postgres. A revoked key must not be accepted then, so nothing is. What is only added holds nobody up.
  *
- *   Postgres ──poll──> catalog of any process ──announcement──> catalogs of all others (announcements.ts)
+ *   Postgres ──poll──> catalog of any process ──announcement──> catalogs of all others (catalogAnnouncements.ts)
  *                                 └──the change's number──> Redis ──poll where nothing is heard or read──> staleness of all others
  *
  * A process that has lost Postgres goes on while nothing of that kind has changed.

@@ -16,7 +16,7 @@ import {
 import { BatchReply } from './batchReply.js';
 import type { ExhaustedWindows } from './exhaustedWindows.js';
 import type { CellCodec, CellCommand, CellOperation, CellReplies, CellRequest } from './operation.js';
-import { type Refusal, refusalOf } from './refusals.js';
+import { type Refusal, refusalOf } from './scriptRefusals.js';
 
 /** What is left of the window that a request counts against. */
 interface Counted {

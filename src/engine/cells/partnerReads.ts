@@ -5,8 +5,8 @@
 import type { PotRecord } from '../../domain/communal.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import type { Partner } from '../../domain/game.js';
+import type { GameRecord, PlayerRecord } from '../redis/cellRecords.js';
 import type { CellStore } from '../redis/cellStore.js';
-import type { GameRecord, PlayerRecord } from '../redis/records.js';
 
 export type { GameRecord, PlayerRecord };
 

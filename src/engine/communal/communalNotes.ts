@@ -1,8 +1,8 @@
 /** Gathers from the outbox what a flush books of communal progressives (communalBooking.store.ts). */
 import { readId, readSafeInt64 } from '../../domain/layout.js';
 import { SHARE_TEXT } from '../../domain/layouts.js';
+import { OUTBOX } from '../redis/cellRecords.js';
 import { readNote } from '../redis/communalRecords.js';
-import { OUTBOX } from '../redis/records.js';
 import type { CommunalBooking } from './communalBooking.store.js';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] extends readonly (infer Item)[] ? Item[] : T[K] };

@@ -16,7 +16,7 @@ import type { NewEvent } from '../../domain/webhook.js';
 import type { OnFailpoint } from '../../platform/failpoints.js';
 import { HEALTHY, type Health, type Service, unhealthy } from '../../platform/runtime/service.js';
 import type { Sql } from '../../postgres/connection.js';
-import { isDataFault, isPostgresAway, isUniqueViolation } from '../../postgres/failures.js';
+import { isDataFault, isPostgresAway, isUniqueViolation } from '../../postgres/postgresErrors.js';
 import { type CellLease, FencedError, haltCell, writtenOf } from '../cells/cells.store.js';
 import { PotError } from '../communal/communalBooking.store.js';
 import type { EventEmitter } from '../processEvents.js';

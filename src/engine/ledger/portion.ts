@@ -9,9 +9,9 @@ import type { BookedAdjustment } from '../cells/adjustments.store.js';
 import type { CellLease } from '../cells/cells.store.js';
 import type { Consumption } from '../processEvents.js';
 import type { Ticket } from '../raffles/raffles.store.js';
+import { readOutbox } from '../redis/cellRecords.js';
 import type { CellStore } from '../redis/cellStore.js';
 import type { OutboxBatch, OutboxPosition } from '../redis/outboxReader.js';
-import { readOutbox } from '../redis/records.js';
 import type { CellFlush, FlushTotals } from './ledger.store.js';
 import type { LargeWin, Transcoder } from './transcoder.js';
 

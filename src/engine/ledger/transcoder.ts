@@ -1,6 +1,6 @@
 /**
  * Turns outbox records into ledger rows and sums, byte by byte: no text, no number and no object is made of what is only
- * carried from the one to the other. Both sides' layouts are theirs (redis/records.ts, ledgerRow.store.ts).
+ * carried from the one to the other. Both sides' layouts are theirs (redis/cellRecords.ts, ledgerRow.store.ts).
  */
 import { readId, readSafeInt64 } from '../../domain/layout.js';
 import { ENTRY, ROTATION } from '../../domain/layouts.js';
@@ -9,7 +9,7 @@ import { keyWord, REQUEST_KEY_BYTES, requestKeyOfBytes } from '../../domain/requ
 import { RequestPairs } from '../../domain/requestPairs.js';
 import type { RoundEntry } from '../blackjack/rounds.store.js';
 import { CommunalNotes } from '../communal/communalNotes.js';
-import { OUTBOX, outboxTimeMs } from '../redis/records.js';
+import { OUTBOX, outboxTimeMs } from '../redis/cellRecords.js';
 import { type FlushedGameDay, type FlushTotals, ProgressError } from './ledger.store.js';
 import { CopyWriter, FIXED_MEMBERS, ROW } from './ledgerRow.store.js';
 

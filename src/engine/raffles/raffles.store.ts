@@ -5,10 +5,10 @@ import { type PrizeTableUsd, prizeTableText } from '../../domain/games/prizeTabl
 import { REFUND_PREFIX } from '../../domain/refund.js';
 import { audit, nextChange, withChange } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
-import { isUniqueViolation } from '../../postgres/failures.js';
+import { isUniqueViolation } from '../../postgres/postgresErrors.js';
 import { arrayOf, safe } from '../../postgres/statements.js';
 import { openColumn } from '../blocks/blockSeals.store.js';
-import { noteGameStatus } from '../catalog/dealing.store.js';
+import { noteGameStatus } from '../catalog/dealingSwitch.store.js';
 import { findGame, type GameRow } from '../catalog/games.store.js';
 import { assertOwner, type CellLease, FencedError, livesIn } from '../cells/cells.store.js';
 

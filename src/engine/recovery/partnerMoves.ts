@@ -10,7 +10,7 @@ import {
   giveUpMove,
   type MoveParts,
   movePartner,
-} from './partnerMove.js';
+} from './movePartner.js';
 import { openMoves, type PartnerMove } from './partnerMoves.store.js';
 
 const TURN_MS = 500;

@@ -12,7 +12,7 @@ import type { CellOwner, CellStore } from '../redis/cellStore.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { firstSegment } from '../redis/segmentRecords.js';
 import { runsReachOf } from '../requestIds/requestRuns.store.js';
-import { agreedTimeMs } from './clocks.js';
+import { agreedTimeMs } from './agreedTime.js';
 import { examine, type Finding, ForeignError, type Unfit } from './handshake.js';
 import { installation } from './installation.store.js';
 import type { LedgerScan } from './ledgerScan.js';

@@ -6,7 +6,7 @@
  * cell publishes its messages itself. PUBLISH would send each of them to all nodes, and whoever listens at several would hear it several
  * times; listening at one, it would hear nothing of the others' cells while that one is away.
  */
-import { openSubscriber, type RedisClient } from './client.js';
+import { openSubscriber, type RedisClient } from './redisClient.js';
 
 /** Every ledger entry of the cell, under this epoch, up to the cursor is committed. */
 export interface BookedAnnouncement {

@@ -2,7 +2,20 @@
 
 import { BOOKED, LAST, TOTALS, type Totals } from '../../domain/layouts.js';
 import type { PlayerStatus } from '../../domain/playerStatus.js';
-import { CLIENT, type RedisClient } from './client.js';
+import {
+  type Booked,
+  type GameRecord,
+  isGame,
+  newestEntryId,
+  type OutboxRecord,
+  PLAYER_SHARES_AT,
+  readAhead,
+  readBooked,
+  readGame,
+  readOutbox,
+  readPlayer,
+  totalsOfLast,
+} from './cellRecords.js';
 import {
   BLOCK_KEYS_PATTERN,
   blockKey,
@@ -18,20 +31,7 @@ import {
   waitingSharesKey,
 } from './keys.js';
 import type { RedisNodes } from './nodes.js';
-import {
-  type Booked,
-  type GameRecord,
-  isGame,
-  newestEntryId,
-  type OutboxRecord,
-  PLAYER_SHARES_AT,
-  readAhead,
-  readBooked,
-  readGame,
-  readOutbox,
-  readPlayer,
-  totalsOfLast,
-} from './records.js';
+import { CLIENT, type RedisClient } from './redisClient.js';
 import { readSegments, type Segments } from './segmentRecords.js';
 
 /** A field of a hash and what it holds. */

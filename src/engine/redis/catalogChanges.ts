@@ -2,7 +2,7 @@
  * The number of the newest change that takes something from a partner, a key or a game, announced through Redis: a front end that has
  * lost Postgres learns by it that what it knows is old. Whoever reads such a change from Postgres announces it.
  */
-import type { RedisClient } from './client.js';
+import type { RedisClient } from './redisClient.js';
 
 /** Announces a change under a {@link changesKey}; a lower number than the one that is announced already changes nothing. */
 export async function announceChange(

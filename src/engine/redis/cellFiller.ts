@@ -1,6 +1,7 @@
 /** Fills a cell that its owner has claimed and cleared with what a rebuild reads of the ledger; many fields a call. */
 import type { PotRecord } from '../../domain/communal.js';
 import { ROUND } from '../../domain/layouts.js';
+import { type OpenRound, writeGame, writePartner, writePlayer } from './cellRecords.js';
 import type { CellOwner, CellStore } from './cellStore.js';
 import { placeWaitingShares, writeRules, writeState } from './communalRecords.js';
 import {
@@ -14,7 +15,6 @@ import {
   roundsKey,
 } from './keys.js';
 import { unlistWaitingShares } from './partnerOfCell.js';
-import { type OpenRound, writeGame, writePartner, writePlayer } from './records.js';
 
 const FIELDS_A_CALL = 500;
 const CALLS_MAX = 16;

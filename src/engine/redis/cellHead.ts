@@ -1,6 +1,6 @@
 /** What is known and written of a cell as a whole: its owner, how far it is, what holds once it is opened. */
 import type { MoveStep } from '../../domain/partnerMove.js';
-import type { Booked } from './records.js';
+import type { Booked } from './cellRecords.js';
 import type { Segments } from './segmentRecords.js';
 
 /** Who writes a cell besides the spin script. */

@@ -13,22 +13,6 @@ import {
   isTurnedAway,
   writeAway,
 } from './cellHead.js';
-import { CLIENT, type RedisClient } from './client.js';
-import { readPot, writeRecent } from './communalRecords.js';
-import {
-  blockKey,
-  type CellName,
-  cellKey,
-  cellKeysPattern,
-  communalKey,
-  gamesKey,
-  outboxKey,
-  playerField,
-  playersKey,
-  recentKey,
-  waitingSharesKey,
-} from './keys.js';
-import type { RedisNode } from './node.js';
 import {
   type Booked,
   cellToken,
@@ -46,7 +30,23 @@ import {
   waitingTotals,
   writeBooked,
   writeLast,
-} from './records.js';
+} from './cellRecords.js';
+import { readPot, writeRecent } from './communalRecords.js';
+import {
+  blockKey,
+  type CellName,
+  cellKey,
+  cellKeysPattern,
+  communalKey,
+  gamesKey,
+  outboxKey,
+  playerField,
+  playersKey,
+  recentKey,
+  waitingSharesKey,
+} from './keys.js';
+import type { RedisNode } from './node.js';
+import { CLIENT, type RedisClient } from './redisClient.js';
 import { NotSentError } from './scriptErrors.js';
 import type { Script } from './scriptLoader.js';
 import { readSegments, writeSegments } from './segmentRecords.js';

@@ -7,11 +7,11 @@
  * a cell's slot the one with the greater configuration epoch holds, as it does between the servers.
  */
 
-import { askOnce } from './client.js';
 import type { ClusterView, PrimaryView } from './clusterView.js';
 import { readClusterNodes } from './clusterView.js';
 import { RedisNode } from './node.js';
 import type { CellMap } from './nodes.js';
+import { askOnce } from './redisClient.js';
 import { readMemberId } from './serverIdentity.js';
 import { CELLS, slotOfCell } from './slots.js';
 

@@ -1,9 +1,9 @@
 /** Ends the sale of a raffle in its cell before its last ticket is sold: the operator has voided it. */
 
 import { fenceText } from './cellHead.js';
+import { writeGame } from './cellRecords.js';
 import type { CellOwner, CellStore } from './cellStore.js';
 import { cellKey, gamesKey } from './keys.js';
-import { writeGame } from './records.js';
 
 /**
  * Puts the counter of a pool at its end and removes the pool: nothing is sold of it any more, whoever asks, and it is not loaded again

@@ -2,7 +2,7 @@
  * The newest published notes of the public log, outside the cells: a Postgres that was restored to an older state, or emptied, learns
  * of them what it has signed (evidenceWatch.ts).
  */
-import type { RedisClient } from './client.js';
+import type { RedisClient } from './redisClient.js';
 
 /** Notes that are kept of a log. */
 const KEPT = 2;

@@ -11,10 +11,10 @@ import {
   publish,
 } from './announcements.js';
 import { announceChange, announcedChange } from './catalogChanges.js';
-import { CLIENT, type ReadServerId, RedisClient } from './client.js';
-import { Durability } from './durability.js';
 import { bookedChannel } from './keys.js';
 import { keepLogNote, logNotes } from './logNotes.js';
+import { CLIENT, type ReadServerId, RedisClient } from './redisClient.js';
+import { Durability } from './redisDurability.js';
 import { ReplicatedCalls, type ReplicatedReply } from './replicatedCalls.js';
 import { ReplicaWatch } from './replicaWatch.js';
 import { asScriptError, messageOf, NotHereError, NotSentError } from './scriptErrors.js';

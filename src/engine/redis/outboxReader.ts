@@ -8,11 +8,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { streamIdOf } from '../../domain/entryId.js';
 import type { Totals } from '../../domain/layouts.js';
-import { CLIENT, RedisClient } from './client.js';
+import { cellToken, totalsBefore, waitingTotals } from './cellRecords.js';
 import { cellKey, outboxKey } from './keys.js';
 import type { RedisNode } from './node.js';
 import type { RedisNodes } from './nodes.js';
-import { cellToken, totalsBefore, waitingTotals } from './records.js';
+import { CLIENT, RedisClient } from './redisClient.js';
 import { runOf } from './serverIdentity.js';
 
 /** One entry of an outbox: what one call of a script added. */

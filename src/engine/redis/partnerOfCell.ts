@@ -3,7 +3,6 @@ import { makeEntryId } from '../../domain/entryId.js';
 import type { MoveStep } from '../../domain/partnerMove.js';
 import { fenceText } from './cellHead.js';
 import type { CellOwner, CellStore } from './cellStore.js';
-import { CLIENT } from './client.js';
 import {
   cellKey,
   communalKey,
@@ -15,6 +14,7 @@ import {
   roundsKey,
   waitingSharesKey,
 } from './keys.js';
+import { CLIENT } from './redisClient.js';
 
 const FIELDS_A_CALL = 500;
 const SCAN_COUNT = 1000;

@@ -1,8 +1,8 @@
 /** What a replica that has taken over holds of a cell: read and cut down by the cell's owner, which repairs it (src/engine/recovery/repair.ts). */
 import { streamIdOf } from '../../domain/entryId.js';
 import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
+import { type OutboxRecord, readOutbox } from './cellRecords.js';
 import type { CellOwner, CellStore } from './cellStore.js';
-import { CLIENT } from './client.js';
 import {
   type CellName,
   cellKey,
@@ -13,7 +13,7 @@ import {
   playersKey,
   waitingSharesKey,
 } from './keys.js';
-import { type OutboxRecord, readOutbox } from './records.js';
+import { CLIENT } from './redisClient.js';
 
 const SCAN_COUNT = 1000;
 const PLAYERS_A_CALL = 500;

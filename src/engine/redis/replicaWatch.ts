@@ -3,8 +3,8 @@
  * can't be asked, does not count, and spins wait for the ledger (replicatedCalls.ts).
  */
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
-import { RedisClient } from './client.js';
-import { Durability } from './durability.js';
+import { RedisClient } from './redisClient.js';
+import { Durability } from './redisDurability.js';
 
 const TURN_MS = 1000;
 

@@ -5,7 +5,7 @@
  * WAIT. Replicas that sync each write (`appendfsync always`) acknowledge after their own fsync; where one does not (replicaWatch.ts),
  * nothing is taken for replicated.
  */
-import type { RedisClient } from './client.js';
+import type { RedisClient } from './redisClient.js';
 import { NotSentError } from './scriptErrors.js';
 
 export interface ReplicatedReply {

@@ -1,8 +1,9 @@
 /** The segments of a cell's request ids: read by anybody, closed and released by the cell's owner (lua/requestSegments.lua). */
-import { CLIENT } from './client.js';
+
+import { newestEntryId } from './cellRecords.js';
 import { cellKey, idempotencyKey } from './keys.js';
 import type { RedisNodes } from './nodes.js';
-import { newestEntryId } from './records.js';
+import { CLIENT } from './redisClient.js';
 import { readSegments, type Segments } from './segmentRecords.js';
 
 export interface CellSegments extends Segments {

@@ -1,7 +1,8 @@
 /** The scripts that partners' and operators' requests call: commands of cells, and the count of failures. A cell's owner: cellStore.ts. */
+
+import { cellToken } from './cellRecords.js';
 import { cellKey, gamesKey, outboxKey, partnersKey, playersKey } from './keys.js';
 import type { RedisNodes } from './nodes.js';
-import { cellToken } from './records.js';
 import type { ReplicatedReply } from './replicatedCalls.js';
 
 /** A call of an operation that begins with lua/include/cell.lua. */

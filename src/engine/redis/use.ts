@@ -1,5 +1,5 @@
 /** How much of its resources the server uses, as it says itself. */
-import type { RedisClient } from './client.js';
+import type { RedisClient } from './redisClient.js';
 
 export interface RedisUse {
   readonly memoryBytes: number;

@@ -171,7 +171,7 @@ CREATE TABLE key_notices (
   PRIMARY KEY (key_id, days)
 );
 
--- Moves of partners from cell to cell. The owner of the old cell carries a move out (src/engine/recovery/partnerMove.ts).
+-- Moves of partners from cell to cell. The owner of the old cell carries a move out (src/engine/recovery/movePartner.ts).
 CREATE TABLE partner_moves (
   move_id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   partner_id integer NOT NULL REFERENCES partners,

@@ -3,8 +3,8 @@
  * log's row is as it was read.
  */
 import { randomBytes } from 'node:crypto';
-import { entryCommitment, labelOf, privateRecord, publicRecord } from '../../domain/publicLog/entries.js';
 import { BUNDLES, grow, type StoredTile } from '../../domain/publicLog/growth.js';
+import { entryCommitment, labelOf, privateRecord, publicRecord } from '../../domain/publicLog/logEntries.js';
 import { type Opening, openedText } from '../../domain/publicLog/openings.js';
 import type { Sql } from '../../postgres/connection.js';
 import { arrayOf, raw, textArrayOf } from '../../postgres/statements.js';

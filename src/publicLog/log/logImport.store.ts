@@ -3,8 +3,8 @@
  * another log (docs/backup.md).
  */
 
-import { labelIn, labelOf, publicRecord } from '../../domain/publicLog/entries.js';
 import { grow } from '../../domain/publicLog/growth.js';
+import { labelIn, labelOf, publicRecord } from '../../domain/publicLog/logEntries.js';
 import { parseVkey } from '../../domain/publicLog/notes.js';
 import { ENTRY_KINDS } from '../../domain/publicLog/openings.js';
 import { audit } from '../../postgres/auditLog.js';

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Spindle } from '../../../clients/typescript/src/index.js';
 import { namedPlayer } from '../../../clients/typescript/src/playerNames.js';
-import { operatorClient } from '../../../src/api/client/client.js';
+import { operatorClient } from '../../../src/api/client/apiClients.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { OPERATOR_KEY, type TestPartner } from '../../support/client.js';
 import { startService } from '../../support/service.js';

@@ -1,6 +1,6 @@
 /** Failed authentications: what one client, or one network of many addresses, may use of what there is. */
 import { expect, test } from 'vitest';
-import { type CountFailure, Failures } from '../../../src/api/server/failures.js';
+import { type CountFailure, Failures } from '../../../src/api/server/authFailures.js';
 import { until } from '../../support/wait.js';
 
 /** A store that counts as lua/countFailure.lua does. */

@@ -3,8 +3,8 @@
  * is not told of it.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { CatalogAnnouncements } from '../../../src/engine/catalog/announcements.js';
 import { Catalog } from '../../../src/engine/catalog/catalog.js';
+import { CatalogAnnouncements } from '../../../src/engine/catalog/catalogAnnouncements.js';
 import { newEvents } from '../../../src/engine/processEvents.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import type { Sql } from '../../../src/postgres/connection.js';

@@ -8,7 +8,7 @@ import postgres from 'postgres';
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../../src/app/config.js';
 import { start } from '../../../src/main.js';
-import { nameServers } from '../../../src/webhooks/destination.js';
+import { nameServers } from '../../../src/webhooks/allowedAddresses.js';
 import { MANIFEST, manifestOf } from '../../../workers/checkProgram.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { Client } from '../../support/client.js';

@@ -1,6 +1,6 @@
 /** Reports over intervals, liability, significant events (docs/reports.md), against the ledger itself. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { completeTo } from '../../../src/domain/reports.js';
+import { completeTo } from '../../../src/domain/reportIntervals.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import type { Sql } from '../../../src/postgres/connection.js';
 import { freshStores } from '../../setup/freshStores.js';

@@ -6,7 +6,6 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, t
 import { audit } from '../../../src/books/audit/audit.js';
 import { payoutsOf } from '../../../src/books/audit/payouts.js';
 import type { AuditReport, CheckName } from '../../../src/books/audit/report.js';
-import { blockKey, cellKey, gamesKey, outboxKey, playersKey } from '../../../src/engine/redis/keys.js';
 import {
   newestEntryId,
   OUTBOX,
@@ -14,7 +13,8 @@ import {
   readOutbox,
   totalsOfLast,
   writeBooked,
-} from '../../../src/engine/redis/records.js';
+} from '../../../src/engine/redis/cellRecords.js';
+import { blockKey, cellKey, gamesKey, outboxKey, playersKey } from '../../../src/engine/redis/keys.js';
 import { readSegments, writeSegments } from '../../../src/engine/redis/segmentRecords.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';

@@ -6,8 +6,8 @@ import { readConfig } from '../../../src/app/config.js';
 import { dueDay } from '../../../src/books/settlement/schedule.js';
 import type { OnReport } from '../../../src/books/settlement/settlements.store.js';
 import { firstIdAt } from '../../../src/domain/entryId.js';
+import { OUTBOX } from '../../../src/engine/redis/cellRecords.js';
 import { cellKey, outboxKey } from '../../../src/engine/redis/keys.js';
-import { OUTBOX } from '../../../src/engine/redis/records.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { startService } from '../../support/service.js';
 import {

@@ -6,8 +6,8 @@ import {
   parseTlogProof,
   tlogProofText,
 } from '../../../src/domain/publicLog/checkpoints.js';
-import { LabelScan, labelIn, labelOf, privateRecord } from '../../../src/domain/publicLog/entries.js';
 import { leafKeyOf, leafNonces } from '../../../src/domain/publicLog/leaves.js';
+import { LabelScan, labelIn, labelOf, privateRecord } from '../../../src/domain/publicLog/logEntries.js';
 import {
   cosignatureLine,
   NoteError,

@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { checkpointText, tlogProofText } from '../../../src/domain/publicLog/checkpoints.js';
+import { outcomeLeafData, shoeLeafData } from '../../../src/domain/publicLog/leaves.js';
 import {
   entryCommitment,
   labelKeyHash,
   labelOf,
   privateRecord,
-} from '../../../src/domain/publicLog/entries.js';
-import { outcomeLeafData, shoeLeafData } from '../../../src/domain/publicLog/leaves.js';
+} from '../../../src/domain/publicLog/logEntries.js';
 import { signatureLine, signerOf, vkeyOf } from '../../../src/domain/publicLog/notes.js';
 import { tileOf } from '../../../src/domain/publicLog/tiles.js';
 import { inclusionPath, leafHash, MemoryTree } from '../../../src/domain/publicLog/tree.js';

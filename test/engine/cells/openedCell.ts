@@ -2,8 +2,8 @@
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
 import type { BatchItem } from '../../../src/engine/cells/batch.js';
+import { cellToken } from '../../../src/engine/redis/cellRecords.js';
 import { cellKey } from '../../../src/engine/redis/keys.js';
-import { cellToken } from '../../../src/engine/redis/records.js';
 import { Scripts } from '../../../src/engine/redis/scripts.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { CELL, dealOnce, GAME_ID, OUTBOX_MAX } from '../../support/dealing.js';

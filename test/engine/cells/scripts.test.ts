@@ -6,6 +6,16 @@ import { TOTALS } from '../../../src/domain/layouts.js';
 // Every test here runs the operations with a watch on their calls: a read after a write fails the test.
 import { type BatchItem, type CountItem, KIND } from '../../../src/engine/cells/batch.js';
 import { CellFiller } from '../../../src/engine/redis/cellFiller.js';
+import {
+  cellToken,
+  isGame,
+  readAhead,
+  readGame,
+  readOutbox,
+  readPlayer,
+  totalsOfLast,
+  writeBooked,
+} from '../../../src/engine/redis/cellRecords.js';
 import type { CellStore } from '../../../src/engine/redis/cellStore.js';
 import {
   blockKey,
@@ -16,16 +26,6 @@ import {
   partnersKey,
   playersKey,
 } from '../../../src/engine/redis/keys.js';
-import {
-  cellToken,
-  isGame,
-  readAhead,
-  readGame,
-  readOutbox,
-  readPlayer,
-  totalsOfLast,
-  writeBooked,
-} from '../../../src/engine/redis/records.js';
 import {
   EpochError,
   NotSentError,

@@ -6,6 +6,7 @@ import type { CommunalRules } from '../../../src/domain/communal.js';
 import { CORE } from '../../../src/domain/layouts.js';
 import { readTail } from '../../../src/domain/spinTail.js';
 import { BatchReply } from '../../../src/engine/cells/batchReply.js';
+import { readOutbox, readPlayer, writePlayer } from '../../../src/engine/redis/cellRecords.js';
 import {
   placeWaitingShares,
   readPot,
@@ -20,7 +21,6 @@ import {
   playersKey,
   waitingSharesKey,
 } from '../../../src/engine/redis/keys.js';
-import { readOutbox, readPlayer, writePlayer } from '../../../src/engine/redis/records.js';
 import { Scripts } from '../../../src/engine/redis/scripts.js';
 import { SPIN_STATUS } from '../../../src/engine/redis/statuses.js';
 import { CELL, GAME_ID, game, item, OUTBOX_MAX, partner, watchedLua } from '../../support/dealing.js';

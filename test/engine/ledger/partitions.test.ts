@@ -19,7 +19,7 @@ import { until } from '../../support/wait.js';
 const DAYS = IS_WHOLE ? 1000 : 100;
 const DAY_MS = 86_400_000;
 const AT_ONCE = 64;
-/** As many as a front end has for requests (src/app/stores.ts). */
+/** As many as a front end has for requests (src/app/openStores.ts). */
 const REQUEST_CONNECTIONS = 6;
 const SPINS = 150;
 /** Of a statement: nine days, each with its table and two indexes, and what is not partitioned. */

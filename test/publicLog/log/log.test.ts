@@ -4,7 +4,7 @@ import { request } from 'node:http';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseCheckpoint } from '../../../src/domain/publicLog/checkpoints.js';
-import { LabelScan } from '../../../src/domain/publicLog/entries.js';
+import { LabelScan } from '../../../src/domain/publicLog/logEntries.js';
 import { parseNote } from '../../../src/domain/publicLog/notes.js';
 import { recordsOf, tilePath } from '../../../src/domain/publicLog/tiles.js';
 import { leafHash, MemoryTree } from '../../../src/domain/publicLog/tree.js';

@@ -1,0 +1,188 @@
+/** Opens the stores: those that are given by their addresses, the others as embedded servers. */
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Logger } from 'pino';
+import { REDIS_MAJOR_MIN, type RedisNode } from '../engine/redis/node.js';
+import type { RedisNodes } from '../engine/redis/nodes.js';
+import { openNodes } from '../engine/redis/openNodes.js';
+import { closing } from '../platform/runtime/service.js';
+import type { ServiceGroup } from '../platform/runtime/serviceGroup.js';
+import { addressOf, lineOf } from '../platform/secretsInLogs.js';
+import { STORES_FILE } from '../platform/storesFile.js';
+import { connectPostgres, POSTGRES_MAJOR_MIN, type PoolOptions, readServer } from '../postgres/connect.js';
+import type { PostgresPools, Sql } from '../postgres/connection.js';
+import type { PostgresDurability } from '../postgres/postgresDurability.js';
+import { PostgresDurabilityWatch } from '../postgres/postgresDurabilityWatch.js';
+import type { Config } from './config.js';
+import {
+  closeTree,
+  type EmbeddedStore,
+  lockDataDir,
+  SetupError,
+  startEmbeddedCluster,
+  startEmbeddedPostgres,
+  startEmbeddedRedis,
+} from './embedded/index.js';
+
+/** A server has 15 s to end, and 5 s more once it is killed. */
+const STORE_STOP_TIMEOUT_MS = 25_000;
+
+/** The addresses of the stores; those that are not given are started. */
+export async function storeAddresses(
+  config: Config,
+  log: Logger,
+  progress: (line: string) => void,
+  services: ServiceGroup,
+): Promise<{ redisUrl: string; databaseUrl: string }> {
+  const { REDIS_URL, DATABASE_URL } = config;
+  if (REDIS_URL !== undefined && DATABASE_URL !== undefined)
+    return { redisUrl: REDIS_URL, databaseUrl: DATABASE_URL };
+  const lock = await lockDataDir(config.dataDir);
+  await services.add(closing('data folder lock', () => lock.release()));
+  await closeTree(lock.dataDir);
+  const options = {
+    dataDir: lock.dataDir,
+    cacheDir: config.cacheDir,
+    progress,
+    onEvent: (line: string) => log.warn(line),
+  };
+  const embed = async (
+    name: string,
+    start: (o: typeof options) => Promise<EmbeddedStore>,
+  ): Promise<string> => {
+    const embedded = await start(options);
+    await services.add(closing(name, () => embedded.stop(), STORE_STOP_TIMEOUT_MS));
+    return embedded.url;
+  };
+  const [redis, postgres] = await Promise.allSettled([
+    REDIS_URL ??
+      (process.argv.includes('--cluster')
+        ? embed('embedded Redis Cluster', startEmbeddedCluster)
+        : embed('embedded Redis', startEmbeddedRedis)),
+    DATABASE_URL ?? embed('embedded Postgres', startEmbeddedPostgres),
+  ]);
+  if (redis.status === 'rejected') throw redis.reason;
+  if (postgres.status === 'rejected') throw postgres.reason;
+  const urls = { redisUrl: redis.value, databaseUrl: postgres.value };
+  const file = join(lock.dataDir, STORES_FILE);
+  await writeFile(file, JSON.stringify(urls), { mode: 0o600 });
+  await services.add(closing('file of the stores', () => rm(file, { force: true })));
+  return urls;
+}
+
+/** @throws SetupError where it can't be reached, is too old, or may lose what it acknowledges. */
+export async function openRedis(
+  url: string,
+  config: Config,
+  log: Logger,
+  services: ServiceGroup,
+): Promise<RedisNodes> {
+  let isOpen = false;
+  let lastError: unknown;
+  let nodes: RedisNodes;
+  try {
+    nodes = await openNodes(url, (error) => {
+      lastError = error;
+      // A start that fails says why in one line.
+      if (isOpen) log.warn({ err: lineOf(error) }, 'the connection to Redis is broken');
+    });
+    isOpen = true;
+  } catch (error) {
+    throw new SetupError(`Redis at ${addressOf(url)} can't be reached: ${lineOf(error)}`);
+  }
+  await services.add(closing('Redis connections', () => nodes.close()));
+  if (config.ACK === 'replica' && !nodes.isCluster)
+    throw new SetupError('ACK=replica needs a Redis Cluster: REDIS_URL has a single address');
+  for (const node of nodes.all) {
+    // One primary of a cluster that is away holds up its own cells only, also at a start.
+    if (node.isReady) await checkServer(node, url, config, log);
+    else log.warn({ err: lineOf(lastError) }, 'the connection to Redis is broken');
+  }
+  return nodes;
+}
+
+async function checkServer(node: RedisNode, url: string, config: Config, log: Logger): Promise<void> {
+  const { version, major } = await node.version();
+  if (major < REDIS_MAJOR_MIN) {
+    throw new SetupError(`Redis at ${addressOf(url)} is ${version}; ${REDIS_MAJOR_MIN}.0 or later is needed`);
+  }
+  const volatile = await node.durability.find();
+  if (volatile.length === 0) return;
+  const what = `Redis may lose or evict what it acknowledged (${volatile.join('; ')})`;
+  if (!config.allowVolatileRedis) {
+    throw new SetupError(
+      `${what}; set appendonly yes, appendfsync always, no-appendfsync-on-rewrite no, maxmemory-policy noeviction`,
+    );
+  }
+  log.error(`${what}; served all the same: ALLOW_VOLATILE_REDIS=1`);
+}
+
+/** @throws SetupError where Postgres may lose what it commits, as the first connections have found. */
+function checkDurability({ volatile }: PostgresDurability, config: Config, log: Logger): void {
+  if (volatile.length === 0) return;
+  const what = `Postgres may lose what it commits (${volatile.join('; ')})`;
+  if (!config.allowVolatilePostgres) {
+    throw new SetupError(
+      `${what}; set fsync on, full_page_writes on and, behind a pooler, ALTER ROLE … SET synchronous_commit = on`,
+    );
+  }
+  log.error(`${what}; served all the same: ALLOW_VOLATILE_POSTGRES=1`);
+}
+
+const REQUEST_CONNECTIONS_MAX = 6;
+const WORKER_CONNECTIONS_MAX = 10;
+/** Flushes of several nodes, or of cells that go alone, may run at once. Opened by a worker's first flush. */
+const LEDGER_CONNECTIONS_MAX = 4;
+/** A front end reads its catalog and how far the cells are booked. */
+const FRONT_END_CONNECTIONS_MAX = 2;
+
+/** @throws SetupError where it can't be reached, is too old, or may lose what it commits. */
+export async function openPostgres(
+  url: string,
+  config: Config,
+  log: Logger,
+  services: ServiceGroup,
+  durability: PostgresDurability,
+): Promise<PostgresPools> {
+  // With this setting the connections lead to a pooler.
+  const isPooled = config.DATABASE_DIRECT_URL !== undefined;
+  const connect = (max: number, more: Partial<PoolOptions> = {}): Sql =>
+    connectPostgres(url, {
+      ...more,
+      max,
+      name: 'spindle',
+      isPooled,
+      durability,
+      onError: (error) => log.warn({ err: lineOf(error) }, 'a connection to Postgres is broken'),
+    });
+  let server: Awaited<ReturnType<typeof readServer>>;
+  let pools: PostgresPools;
+  try {
+    pools = {
+      requests: connect(REQUEST_CONNECTIONS_MAX, { repeatsConflicts: true }),
+      background: connect(config.roles.worker ? WORKER_CONNECTIONS_MAX : FRONT_END_CONNECTIONS_MAX),
+      ledger: connect(LEDGER_CONNECTIONS_MAX, {
+        isPipelined: true,
+        isPrepared: !isPooled,
+        isDurable: !config.allowVolatilePostgres,
+      }),
+    };
+    for (const sql of Object.values(pools))
+      await services.add(closing('Postgres connections', () => sql.end()));
+    server = await readServer(pools.background);
+  } catch (error) {
+    throw new SetupError(`Postgres at ${addressOf(url)} can't be reached: ${lineOf(error)}`);
+  }
+  if (server.major < POSTGRES_MAJOR_MIN) {
+    throw new SetupError(
+      `Postgres at ${addressOf(url)} is ${server.major}; ${POSTGRES_MAJOR_MIN} or later is needed`,
+    );
+  }
+  checkDurability(durability, config, log);
+  await services.add(new PostgresDurabilityWatch(pools.background, durability));
+  if (!server.hasTimeouts)
+    log.warn(
+      'Postgres ends no statement that hangs: set statement_timeout and idle_in_transaction_session_timeout on the role',
+    );
+  return pools;
+}

@@ -1,0 +1,387 @@
+/** Sealed blocks and pools: their commitments, that they leave no gap, that Redis holds the same bytes; on request their drawing. */
+import { createHash } from 'node:crypto';
+import { setImmediate as othersTurn } from 'node:timers/promises';
+import { shufflePool } from '../../domain/games/rafflePool.js';
+import { packOutcomes, unpackOutcomes } from '../../domain/outcome.js';
+import { outcomeLeaves, rootOfTree, sealTree, shoeLeaves } from '../../domain/publicLog/blockTree.js';
+import { leafKeyOf, leafNonces } from '../../domain/publicLog/leaves.js';
+import type { Hashes } from '../../domain/publicLog/subtrees.js';
+import { openFields } from '../../engine/blocks/blockSeals.store.js';
+import type { RedisAuditReads } from '../../engine/redis/auditReads.js';
+import type { GameRecord } from '../../engine/redis/cellRecords.js';
+import type { LoadedBlock } from '../../engine/redis/keys.js';
+import type { CopyRow } from '../../postgres/copy.js';
+import { BLOCKS } from './auditColumns.js';
+import type { AuditReads, Facts, Snapshot } from './auditReads.store.js';
+import type { AuditedRaffle, AuditedTable } from './gameAuditReads.store.js';
+import { drawnAgain, drawnDifference, type Redrawn } from './redrawn.js';
+import type { Findings, Place } from './report.js';
+import { judgeShoes, shoeCommitmentsOf, shoesCommitmentOf } from './shoeAudit.js';
+
+const OUTCOME_BYTES = 2;
+const OPENED = { seed: BLOCKS.seed, nonce: BLOCKS.nonce, outcomes: BLOCKS.outcomes };
+const HASH_BYTES = 32;
+/** Blocks read from Postgres at a time: some megabytes at the most. */
+const COMPARED_AT_A_TIME = 8;
+
+export interface RedrawOptions {
+  readonly redrawn: Redrawn;
+  /** Else only what is removed is drawn again. */
+  readonly isEveryBlock: boolean;
+}
+
+/** @param onBlocks called after each piece. */
+export async function auditSealed(
+  { facts, blocks }: Snapshot,
+  findings: Findings,
+  { redrawn, isEveryBlock }: RedrawOptions,
+  onBlocks: (blocks: number) => void,
+): Promise<void> {
+  let count = 0;
+  let outcomeCount = 0;
+  let removed = 0;
+  let gameId = -1;
+  let end = 0;
+  const trees: KeptTree[] = [];
+  const judge = (row: CopyRow): void => {
+    openFields(row, BLOCKS.sealed, OPENED);
+    const fromIndex = row.safe(BLOCKS.fromIndex);
+    const toIndex = row.safe(BLOCKS.toIndex);
+    let outcomes = row.bytes(BLOCKS.outcomes);
+    if (row.int(BLOCKS.gameId) !== gameId) {
+      gameId = row.int(BLOCKS.gameId);
+      end = 0;
+    }
+    const at = { game: gameId, from: fromIndex, to: toIndex };
+    if (fromIndex !== end && !isVoided(facts, gameId, end, fromIndex)) {
+      findings.found('blocks', 'the block does not begin where the one before ends', at, end, fromIndex);
+    }
+    end = toIndex;
+    const bytes = (toIndex - fromIndex) * OUTCOME_BYTES;
+    const draw = (): Uint16Array =>
+      redrawn.draw({ gameId, fromIndex, seed: row.bytes(BLOCKS.seed), count: toIndex - fromIndex });
+    const isRemoved = outcomes.length === 0 && !row.isNull(BLOCKS.exhaustedAt);
+    if (isRemoved) {
+      removed++;
+      const drawn = drawnAgain(draw);
+      if (typeof drawn === 'string') return void findings.found('blocks', drawn, at);
+      if (toIndex > (facts.progress.get(gameId) ?? 0))
+        findings.found('blocks', 'the outcomes were removed before all of them were dealt', at);
+      outcomes = Buffer.from(packOutcomes(drawn));
+    }
+    if (outcomes.length !== bytes) {
+      findings.found('blocks', 'the block has another length in bytes', at, bytes, outcomes.length);
+    }
+    const commitment = row.bytes(BLOCKS.commitment).toString('hex');
+    const raffle = facts.raffles.get(gameId);
+    const table = facts.tables.get(gameId);
+    if (table !== undefined) judgeShoes(row, table, findings, at);
+    const sealed = sealedBy(row, outcomes, table, raffle);
+    const isLogged = !row.isNull(BLOCKS.tree);
+    const mayBeRoot = isLogged && table === undefined && raffle === undefined;
+    if (sealed === commitment || mayBeRoot) {
+      if (isLogged) trees.push(keptTree(row, outcomes, table, sealed !== commitment));
+    } else findings.found('blocks', 'the commitment is not that of the block', at, sealed, commitment);
+    if (raffle !== undefined) judgePool(raffle, outcomes, findings, at);
+    if (isEveryBlock && !isRemoved && table === undefined) {
+      const pool = raffle && { ...raffle, prizes: raffle.counts.map((prizes) => ({ count: prizes })) };
+      const drawn = pool === undefined ? draw : () => shufflePool(pool, row.bytes(BLOCKS.seed));
+      const problem = drawnDifference(drawn, outcomes);
+      if (problem !== undefined) findings.found('blocks', problem, at);
+    }
+    count++;
+    outcomeCount += outcomes.length / OUTCOME_BYTES;
+  };
+  await blocks(judge, async () => {
+    onBlocks(count);
+    for (const tree of trees.splice(0)) await judgeTree(tree, findings);
+  });
+  for (const tree of trees.splice(0)) await judgeTree(tree, findings);
+  findings.looked('blocks', 'blocks', count);
+  findings.looked('blocks', isEveryBlock ? 'outcomes drawn again' : 'outcomes', outcomeCount);
+  if (removed > 0) findings.looked('blocks', 'blocks whose outcomes are removed, drawn again', removed);
+}
+
+/** The commitment of a block that was sealed before the public log began. */
+function sealedBy(
+  row: CopyRow,
+  outcomes: Buffer,
+  table: AuditedTable | undefined,
+  raffle: AuditedRaffle | undefined,
+): string {
+  const [gameId, nonce] = [row.int(BLOCKS.gameId), row.bytes(BLOCKS.nonce)];
+  if (table !== undefined) return shoesCommitmentOf(row, table);
+  if (raffle === undefined) return commitmentOf(nonce, gameId, row.safe(BLOCKS.fromIndex), outcomes);
+  return poolCommitmentOf(nonce, row.bytes(BLOCKS.seed), gameId, raffle.text, outcomes);
+}
+
+/** Whether all indices of a range are voided: after a restore a game goes on far above what was leased. */
+function isVoided({ voids }: Facts, gameId: number, fromIndex: number, toIndex: number): boolean {
+  let reached = fromIndex;
+  for (const range of voids) {
+    if (range.gameId === gameId && range.fromIndex <= reached) reached = Math.max(reached, range.toIndex);
+  }
+  return fromIndex < toIndex && reached >= toIndex;
+}
+
+/** What is needed of a block to compute its tree again, which takes some time. */
+interface KeptTree {
+  readonly at: Place;
+  readonly leaves: { readonly count: number; readonly of: (from: number, to: number) => Hashes };
+  readonly kept: Buffer;
+  readonly commitment: Buffer;
+  /** The commitment is the root. */
+  readonly isRoot: boolean;
+}
+
+/** Leaves that are hashed before what else waits has its turn: some milliseconds. */
+const LEAVES_AT_ONCE = 16_384;
+
+function keptTree(
+  row: CopyRow,
+  outcomes: Buffer,
+  table: AuditedTable | undefined,
+  isRoot: boolean,
+): KeptTree {
+  const [gameId, fromIndex] = [row.int(BLOCKS.gameId), row.safe(BLOCKS.fromIndex)];
+  const codes = unpackOutcomes(Uint8Array.from(outcomes));
+  const commitments = table && shoeCommitmentsOf(row, table);
+  const key = leafKeyOf({ gameId, fromIndex, nonce: Buffer.from(row.bytes(BLOCKS.nonce)) });
+  const nonces = (first: number, count: number): Buffer => leafNonces(key, count, first);
+  const of = (from: number, to: number): Hashes =>
+    commitments === undefined
+      ? outcomeLeaves({ gameId, fromIndex, codes, nonces }, from, to)
+      : shoeLeaves(gameId, fromIndex + from, commitments.slice(from, to));
+  return {
+    at: { game: gameId, from: fromIndex, to: row.safe(BLOCKS.toIndex) },
+    leaves: { count: codes.length, of },
+    kept: Buffer.from(row.bytes(BLOCKS.tree)),
+    commitment: Buffer.from(row.bytes(BLOCKS.commitment)),
+    isRoot,
+  };
+}
+
+/** The tree that is kept is that of the block: proofs are made of it. Of a slot its root is what the block is committed to by. */
+async function judgeTree(
+  { at, leaves, kept, commitment, isRoot }: KeptTree,
+  findings: Findings,
+): Promise<void> {
+  const hashes = Buffer.allocUnsafe(leaves.count * HASH_BYTES);
+  for (let from = 0; from < leaves.count; from += LEAVES_AT_ONCE) {
+    hashes.set(leaves.of(from, Math.min(leaves.count, from + LEAVES_AT_ONCE)), from * HASH_BYTES);
+    await othersTurn();
+  }
+  const tree = sealTree(hashes);
+  const root = rootOfTree(tree);
+  if (isRoot && !root.equals(commitment)) {
+    const [expected, found] = [root.toString('hex'), commitment.toString('hex')];
+    findings.found('blocks', 'the commitment is not that of the block', at, expected, found);
+  } else if (!kept.equals(tree)) {
+    findings.found('blocks', 'the tree that is kept for proofs is not that of the block', at);
+  }
+}
+
+/** The commitment of a slot's block that was sealed before the public log began. */
+function commitmentOf(nonce: Buffer, gameId: number, fromIndex: number, outcomes: Buffer): string {
+  const position = Buffer.alloc(16);
+  position.writeUInt32BE(gameId, 0);
+  position.writeBigUInt64BE(BigInt(fromIndex), 4);
+  position.writeUInt32BE(Math.floor(outcomes.length / OUTCOME_BYTES), 12);
+  return createHash('sha256')
+    .update('spindle block v1\n')
+    .update(nonce)
+    .update(position)
+    .update(outcomes)
+    .digest('hex');
+}
+
+/** As src/domain/games/rafflePool.ts documents it, computed here again. */
+function poolCommitmentOf(
+  nonce: Buffer,
+  seed: Buffer,
+  gameId: number,
+  table: string,
+  outcomes: Buffer,
+): string {
+  const number = Buffer.alloc(4);
+  number.writeUInt32BE(gameId, 0);
+  const tableHash = createHash('sha256').update(table, 'utf8').digest();
+  return createHash('sha256')
+    .update(Buffer.concat([Buffer.from('spindle pool v1\n'), nonce, seed, number, tableHash, outcomes]))
+    .digest('hex');
+}
+
+/** A pool has as many tickets as the table, and each prize on exactly as many as the table says. */
+function judgePool(
+  { poolSize, counts }: AuditedRaffle,
+  outcomes: Buffer,
+  findings: Findings,
+  at: Place,
+): void {
+  const tickets = Math.floor(outcomes.length / OUTCOME_BYTES);
+  if (tickets !== poolSize) {
+    findings.found('blocks', 'the pool has another number of tickets than the table', at, poolSize, tickets);
+  }
+  const found = new Map<number, number>();
+  for (let i = 0; i < tickets; i++) {
+    const code = outcomes.readUInt16LE(i * OUTCOME_BYTES);
+    found.set(code, (found.get(code) ?? 0) + 1);
+  }
+  const winning = counts.reduce((sum, count) => sum + count, 0);
+  for (const [code, count] of [poolSize - winning, ...counts].entries()) {
+    const on = found.get(code) ?? 0;
+    if (on !== count) {
+      findings.found(
+        'blocks',
+        'a prize is on another number of tickets than advertised',
+        { ...at, code },
+        count,
+        on,
+      );
+    }
+  }
+}
+
+/** Compares what Redis may serve with what is sealed. */
+export async function auditLoaded(
+  facts: Facts,
+  findings: Findings,
+  postgres: AuditReads,
+  redis: RedisAuditReads,
+): Promise<void> {
+  const cellOf = new Map(facts.games.map((game) => [game.gameId, game.cell]));
+  const seen = new Set<string>();
+  let batch: LoadedBlock[] = [];
+  const compare = async (): Promise<void> => {
+    await compareBlocks(batch, findings, postgres, redis);
+    batch = [];
+  };
+  for await (const page of redis.loadedBlocks()) {
+    for (const block of page) {
+      const { cell, gameId, fromIndex } = block;
+      const key = `${gameId}/${fromIndex}`;
+      // A scan may give a key twice. A game that is newer than the snapshot is not judged by it.
+      if (seen.has(key) || !cellOf.has(gameId)) continue;
+      if (cell !== cellOf.get(gameId)) {
+        const at = { game: gameId, from: fromIndex };
+        findings.found('blocks', 'Redis has the block in another cell', at, cellOf.get(gameId), cell);
+        continue;
+      }
+      seen.add(key);
+      batch.push(block);
+      if (batch.length >= COMPARED_AT_A_TIME) await compare();
+    }
+  }
+  await compare();
+  findings.looked('blocks', 'blocks in Redis', seen.size);
+  for (const { gameId, cell } of facts.games) {
+    // By the database's own rows: the audit takes no rule from domain/games.
+    const goesOn = facts.raffles.has(gameId) || facts.tables.has(gameId);
+    await auditQueue({ cell, gameId, goesOn }, seen, findings, postgres, redis);
+  }
+}
+
+async function compareBlocks(
+  batch: readonly LoadedBlock[],
+  findings: Findings,
+  postgres: AuditReads,
+  redis: RedisAuditReads,
+): Promise<void> {
+  if (batch.length === 0) return;
+  // Sealed before it is loaded: what is in Redis already must be there.
+  const sealed = await postgres.outcomes(batch);
+  for (const place of await postgres.unpublished(batch)) {
+    const { cell, gameId, fromIndex } = batch[place]!;
+    findings.found('log', 'Redis has a block that no published checkpoint covers', {
+      cell,
+      game: gameId,
+      from: fromIndex,
+    });
+  }
+  for (const [i, { cell, gameId, fromIndex }] of batch.entries()) {
+    const expected = sealed[i];
+    const at = { cell, game: gameId, from: fromIndex };
+    if (expected === undefined) {
+      findings.found('blocks', 'Redis has a block that was never sealed', at);
+      continue;
+    }
+    const loaded = await redis.block(cell, gameId, fromIndex);
+    // Unlinked meanwhile: whether it may be gone is looked at by the queue.
+    if (loaded === null || loaded.equals(expected)) continue;
+    const place = expected.findIndex((byte, position) => byte !== loaded[position]);
+    findings.found(
+      'blocks',
+      'Redis has other bytes than are sealed',
+      { ...at, index: fromIndex + Math.floor((place < 0 ? expected.length : place) / OUTCOME_BYTES) },
+      place < 0 ? `${expected.length} bytes` : `byte ${place}: ${expected[place]}`,
+      place < 0 ? `${loaded.length} bytes` : `byte ${place}: ${loaded[place] ?? 'none'}`,
+    );
+  }
+}
+
+/** The queue of a game in Redis: sealed blocks, all of them there as far as they are not dealt. */
+async function auditQueue(
+  { cell, gameId, goesOn }: { cell: number; gameId: number; goesOn: boolean },
+  seen: ReadonlySet<string>,
+  findings: Findings,
+  postgres: AuditReads,
+  redis: RedisAuditReads,
+): Promise<void> {
+  const game = await redis.game(cell, gameId);
+  // A raffle or table that is rebuilt goes on where it was, and its outcomes are loaded a moment later.
+  if (game === undefined || (goesOn && (game.queueEnd === 0 || game.queueEnd < game.nextIndex))) return;
+  const at = { cell, game: gameId };
+  const open = await postgres.blocksFrom(gameId, game.nextIndex);
+  const queued = open.filter((block) => block.toIndex <= game.queueEnd);
+  const end = queued.at(-1)?.toIndex ?? game.nextIndex;
+  if (end !== game.queueEnd) {
+    findings.found('blocks', "Redis's queue ends where no sealed block does", at, end, game.queueEnd);
+  }
+  if (queued.length !== game.readyBlocks) {
+    findings.found(
+      'blocks',
+      'Redis counts another number of ready blocks',
+      at,
+      queued.length,
+      game.readyBlocks,
+    );
+  }
+  await auditAhead(cell, gameId, findings, redis);
+  for (const { fromIndex, toIndex } of queued) {
+    if (seen.has(`${gameId}/${fromIndex}`) || (await redis.block(cell, gameId, fromIndex)) !== null) continue;
+    const now: GameRecord | undefined = await redis.game(cell, gameId);
+    if (now !== undefined && now.nextIndex >= toIndex) continue;
+    findings.found('blocks', 'a block of the queue is not in Redis', {
+      ...at,
+      from: fromIndex,
+      to: toIndex,
+      next: now?.nextIndex ?? '-',
+    });
+  }
+}
+
+/** What the record of a game has read ahead is what stands at its counter in the block. */
+async function auditAhead(
+  cell: number,
+  gameId: number,
+  findings: Findings,
+  redis: RedisAuditReads,
+): Promise<void> {
+  const game = await redis.ahead(cell, gameId);
+  if (game === undefined || game.outcomes.length === 0) return;
+  const { nextIndex, blockFrom, outcomes } = game;
+  const block = await redis.block(cell, gameId, blockFrom);
+  // Dealt to its end and removed meanwhile.
+  if (block === null) return;
+  const at = (nextIndex - blockFrom) * 2;
+  const sealed = block.subarray(at, at + outcomes.length);
+  if (!sealed.equals(outcomes)) {
+    findings.found(
+      'blocks',
+      'what is dealt next is not what the block has there',
+      { cell, game: gameId, index: nextIndex },
+      sealed.toString('hex'),
+      outcomes.toString('hex'),
+    );
+  }
+}

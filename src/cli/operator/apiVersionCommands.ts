@@ -1,0 +1,56 @@
+/** `spindle api`: versions of the partner API, who uses them, and when they end. */
+import { bodyOf } from '../../api/client/apiClients.js';
+import { withYes } from '../confirm.js';
+import { type Column, keyValues, table } from '../output.js';
+import { type Call, type OperatorCommands, reasonOf, type Schemas, withReason } from './call.js';
+
+/** Adds the commands to the program. */
+export function addApiVersionCommands(commands: OperatorCommands): void {
+  const group = commands.group('api', 'versions of the partner API and their end');
+  commands.add('list', 'the versions, and which partners use them', list, group);
+  withReason(
+    withYes(commands.add('deprecate <VERSION>', 'announce or delay the end of a version', deprecate, group)),
+  )
+    .requiredOption('--sunset <TIME>', 'RFC 3339 time, or a day: then it ends with its first second, UTC')
+    .option('--deprecated-at <TIME>', 'likewise; now by default')
+    .option('--successor <VERSION>', 'version that takes its place')
+    .option('--migration-url <URL>', 'page that says how to move')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  spindle api deprecate v1 --sunset 2027-12-31 --successor v2 --migration-url https://example.com/v2`,
+    );
+}
+
+type Version = Schemas['ApiVersionList']['versions'][number];
+
+const USES: readonly Column<Version['partners'][number]>[] = [
+  { heading: 'id', value: (row) => row.partnerId, kind: 'number' },
+  { heading: 'slug', value: (row) => row.slug },
+  { heading: 'last used', value: (row) => row.lastUsedAt },
+  { heading: 'requests 24 h', value: (row) => row.requests24h, kind: 'number' },
+];
+
+async function list({ client, print }: Call): Promise<void> {
+  print(await bodyOf(client.GET('/api-versions')), ({ versions }) =>
+    versions.map(({ partners, ...version }) => `${keyValues(version)}${table(USES, partners)}`).join('\n'),
+  );
+}
+
+const timeOf = (text: string): string => (/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);
+
+async function deprecate(call: Call): Promise<void> {
+  const { client, words, options, print, confirm } = call;
+  const { sunset, deprecatedAt, successor, migrationUrl } = options as Record<string, string | undefined>;
+  await confirm(`Partners are notified that ${words[0]} ends at ${timeOf(sunset!)}.`);
+  const params = { path: { version: words[0]! } };
+  const body = {
+    sunsetAt: timeOf(sunset!),
+    ...(deprecatedAt === undefined ? {} : { deprecatedAt: timeOf(deprecatedAt) }),
+    ...(successor === undefined ? {} : { successor }),
+    ...(migrationUrl === undefined ? {} : { migrationUrl }),
+    ...reasonOf(call),
+  };
+  print(await bodyOf(client.POST('/api-versions/{version}/deprecate', { params, body })), keyValues);
+}

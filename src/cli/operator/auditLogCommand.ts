@@ -1,0 +1,48 @@
+/** `spindle audit-log`: what was changed, by whom. */
+import { bodyOf } from '../../api/client/apiClients.js';
+import { type Column, table } from '../output.js';
+import { type Call, type OperatorCommands, pageLine, pageOf, type Schemas, withPages } from './call.js';
+
+const COLUMNS: readonly Column<Schemas['AuditEntry']>[] = [
+  { heading: 'id', value: (row) => row.auditId, kind: 'number' },
+  { heading: 'at', value: (row) => row.at },
+  { heading: 'actor', value: (row) => row.actor },
+  { heading: 'action', value: (row) => row.action },
+  { heading: 'subject', value: (row) => row.subject },
+  { heading: 'change', value: changeOf },
+];
+
+/** Adds the command to the program. */
+export function addAuditLogCommand(commands: OperatorCommands): void {
+  withPages(commands.add('audit-log', 'what was changed, by whom, newest first', listAuditLog), 'entries')
+    .option('--actor <NAME>', 'changes by this operator only')
+    .option('--action <PREFIX>', 'actions that begin so, such as partner. or key.issue')
+    .option('--subject <PREFIX>', 'subjects that begin so, such as game:7')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  spindle audit-log --actor jane.doe --limit 100
+  spindle audit-log --action key. --subject partner:2`,
+    );
+}
+
+async function listAuditLog(call: Call): Promise<void> {
+  const { client, options, print } = call;
+  const filters = ['actor', 'action', 'subject'].filter((name) => options[name] !== undefined);
+  const query = { ...pageOf(call), ...Object.fromEntries(filters.map((name) => [name, options[name]])) };
+  print(
+    await bodyOf(client.GET('/audit-log', { params: { query } })),
+    (body) => table(COLUMNS, body.entries) + pageLine(body, 'entries'),
+  );
+}
+
+/** The members that differ; of something new all that it has. */
+function changeOf({ before, after }: Schemas['AuditEntry']): string {
+  const was = (before ?? {}) as Record<string, unknown>;
+  const text = (value: unknown): string => JSON.stringify(value) ?? '-';
+  return Object.entries(after ?? {})
+    .filter(([name, value]) => text(was[name]) !== text(value))
+    .map(([name, value]) => `${name} ${before === null ? '' : `${text(was[name])} → `}${text(value)}`)
+    .join(', ');
+}

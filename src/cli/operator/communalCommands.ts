@@ -1,0 +1,122 @@
+/** `spindle communal`: rules, funding, state and events of communal progressives. */
+import { randomUUID } from 'node:crypto';
+import { Option } from 'commander';
+import { bodyOf, NoAnswerError } from '../../api/client/apiClients.js';
+import { UsageError, usdText } from '../command.js';
+import { withYes } from '../confirm.js';
+import { type Column, keyValues, table } from '../output.js';
+import {
+  bytesOf,
+  type Call,
+  forReason,
+  note,
+  type OperatorCommands,
+  pageOf,
+  reasonOf,
+  type Schemas,
+  withPages,
+  withReason,
+} from './call.js';
+import { gameIdOf } from './names.js';
+
+/** Adds the commands to the program. */
+export function addCommunalCommands(commands: OperatorCommands): void {
+  const group = commands.group('communal', 'bonus pots');
+  withReason(
+    withYes(
+      commands.add('set <GAME>', "set the rules of a slot game's communal progressive", setRules, group),
+    ),
+  )
+    .requiredOption('--rules <FILE>', 'JSON: the body of the request (docs/communal.md)')
+    .option('--reset-progress', 'let the counter begin anew')
+    .addHelpText('after', '\nExample:\n  spindle communal set 7 --rules rules.json');
+  commands.add('show <GAME>', 'rules, exact progress and budget', showPot, group);
+  forReason(commands.add('fund <GAME>', 'add to the budget, once for each request id', fund, group))
+    .addOption(
+      new Option('--amount <USD>', 'what is added; below 0: withdrawn')
+        .argParser(usdText)
+        .makeOptionMandatory(),
+    )
+    .option(
+      '--request-id <ID>',
+      'of the funding that is repeated; else a new one is made, and printed first',
+    );
+  withPages(commands.add('events <GAME>', 'what it fired, newest first', showEvents, group), 'events');
+}
+
+type Tier = Schemas['CommunalResponse']['tiers'][number];
+type Event = Schemas['OperatorCommunalEvents']['events'][number];
+
+const TIERS: readonly Column<Tier>[] = [
+  { heading: 'level', value: (row) => row.tierLevel, kind: 'number' },
+  { heading: 'name', value: (row) => row.tierName },
+  { heading: 'at spins', value: (row) => row.triggerAtSpins, kind: 'number' },
+  { heading: 'USD', value: (row) => row.amountUsd },
+];
+const EVENTS: readonly Column<Event>[] = [
+  { heading: 'at', value: (row) => row.createdAt },
+  { heading: 'level', value: (row) => row.tierLevel, kind: 'number' },
+  { heading: 'name', value: (row) => row.tierName },
+  { heading: 'USD', value: (row) => row.totalAmountUsd },
+  { heading: 'winners', value: (row) => row.winners, kind: 'number' },
+  { heading: 'status', value: (row) => row.status },
+];
+
+const potLines = ({ tiers, ...members }: Schemas['CommunalResponse'] | Schemas['OperatorCommunal']): string =>
+  `${keyValues(members)}${table(TIERS, tiers)}`;
+
+async function setRules(call: Call): Promise<void> {
+  const { client, words, options, print, confirm } = call;
+  const params = { path: { id: await gameIdOf(client, words[0]!) } };
+  const file = options.rules as string;
+  let rules: Schemas['CommunalBody'];
+  try {
+    rules = JSON.parse(bytesOf(file).toString('utf8')) as Schemas['CommunalBody'];
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(`${file} is not JSON`);
+  }
+  if (options.resetProgress === true) await confirm(`The progress of game ${words[0]} begins anew.`);
+  const body = {
+    ...rules,
+    ...(options.resetProgress === true && { resetProgress: true }),
+    ...reasonOf(call),
+  };
+  print(await bodyOf(client.PUT('/games/{id}/communal', { params, body })), potLines);
+}
+
+async function showPot({ client, words, print }: Call): Promise<void> {
+  const params = { path: { id: await gameIdOf(client, words[0]!) } };
+  print(await bodyOf(client.GET('/games/{id}/communal', { params })), potLines);
+}
+
+async function fund({ client, words, options, print }: Call): Promise<void> {
+  const {
+    amount,
+    reason,
+    requestId = randomUUID(),
+  } = options as Record<'amount' | 'reason', string> & {
+    requestId?: string;
+  };
+  const params = { path: { id: await gameIdOf(client, words[0]!) } };
+  // Before it is sent: whoever gets no answer can repeat it.
+  note(`request id ${requestId}`);
+  const body = { amountUsd: amount, reason, requestId };
+  try {
+    print(await bodyOf(client.POST('/games/{id}/communal/funding', { params, body })), keyValues);
+  } catch (error) {
+    if (error instanceof NoAnswerError) {
+      note(`Whether the budget was changed is not known: repeat it with --request-id '${requestId}'.`);
+    }
+    throw error;
+  }
+}
+
+async function showEvents(call: Call): Promise<void> {
+  const { client, words, print } = call;
+  const path = { id: await gameIdOf(client, words[0]!) };
+  const query = pageOf(call);
+  print(await bodyOf(client.GET('/games/{id}/communal/events', { params: { path, query } })), ({ events }) =>
+    table(EVENTS, events),
+  );
+}

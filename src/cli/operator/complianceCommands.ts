@@ -1,0 +1,269 @@
+/**
+ * `spindle compliance report`: what an auditor asks for on one day, as files of one folder. All of it comes over the operator API, page
+ * by page, so that an auditor's key is enough and no page but the newest is held in memory.
+ */
+import { createHash } from 'node:crypto';
+import { readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { bodyOf, type OperatorClient } from '../../api/client/apiClients.js';
+import { isDay } from '../../domain/settlement.js';
+import { makePrivateFolder, openPrivate } from '../../platform/files.js';
+import { UsageError } from '../command.js';
+import { table } from '../output.js';
+import { type Call, note, type OperatorCommands, type Schemas } from './call.js';
+
+const INDEX = 'index.json';
+const PAGE = 100;
+const EVENTS_PAGE = 100;
+const DAY_MS = 86_400_000;
+/** The most that the API has of a game's judgements. */
+const HISTORY_DAYS_MAX = 400;
+
+/** UTC days, both in the report. */
+interface Range {
+  readonly from: string;
+  readonly to: string;
+}
+type Rows = AsyncGenerator<object, void, undefined>;
+interface Written {
+  readonly file: string;
+  readonly rows: number;
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
+/** Adds the command to the program. */
+export function addComplianceCommands(commands: OperatorCommands): void {
+  const group = commands.group('compliance', 'what an auditor asks for, as files');
+  commands
+    .add('report', 'reports, events, judgements, audit log and settings of some days', report, group)
+    .requiredOption('--from <DATE>', 'the first UTC day, YYYY-MM-DD')
+    .requiredOption('--to <DATE>', 'the last UTC day, which is in the report')
+    .requiredOption('--out <DIR>', 'a folder that is empty or not there yet')
+    .addHelpText(
+      'after',
+      `
+Each file has a JSON value in each line; ${INDEX}, written last, has the SHA-256 of each. An auditor's key is enough. No file has a secret.
+
+Example:
+  spindle compliance report --from 2026-10-01 --to 2026-10-31 --out october --key-file auditor.key`,
+    );
+}
+
+/** The files, and what is in each. */
+const FILES: Readonly<Record<string, (client: OperatorClient, range: Range) => Rows>> = {
+  'games.jsonl': gamesReport,
+  'liability.jsonl': liability,
+  'events.jsonl': events,
+  'returns.jsonl': returns,
+  'reviews.jsonl': reviews,
+  'settlements.jsonl': settlements,
+  'audit-log.jsonl': auditLog,
+  'program.jsonl': program,
+  'partners.jsonl': partners,
+  'configuration.jsonl': configuration,
+};
+
+async function report({ client, options, print }: Call): Promise<void> {
+  const { from, to, out } = options as Record<'from' | 'to' | 'out', string>;
+  for (const day of [from, to]) {
+    if (!isDay(day)) throw new UsageError(`«${day}» is no day, YYYY-MM-DD`);
+  }
+  if (to < from) throw new UsageError('--to must not be before --from');
+  await makePrivateFolder(out);
+  if ((await readdir(out)).length > 0) throw new UsageError(`${out} is not empty`);
+  const files: Written[] = [];
+  for (const [file, rows] of Object.entries(FILES)) {
+    note(`${file} …`);
+    files.push(await write(out, file, rows(client, { from, to })));
+  }
+  const { operator } = await bodyOf(client.GET('/session', {})).catch(() => ({ operator: null }));
+  const index = { report: 'compliance', from, to, generatedAt: new Date().toISOString(), operator, files };
+  await writeFile(join(out, INDEX), `${JSON.stringify(index, undefined, 2)}\n`, { flag: 'wx', mode: 0o600 });
+  print(index, () =>
+    table(
+      [
+        { heading: 'file', value: (row) => row.file },
+        { heading: 'rows', value: (row) => row.rows, kind: 'number' },
+        { heading: 'bytes', value: (row) => row.bytes, kind: 'number' },
+        { heading: 'SHA-256', value: (row) => row.sha256 },
+      ],
+      files,
+    ),
+  );
+}
+
+/** Writes rows, a line each, as they come. */
+async function write(folder: string, file: string, rows: Rows): Promise<Written> {
+  const handle = await openPrivate(join(folder, file), 'wx');
+  const digest = createHash('sha256');
+  let [count, bytes] = [0, 0];
+  try {
+    for await (const row of rows) {
+      const line = Buffer.from(`${JSON.stringify(row)}\n`);
+      digest.update(line);
+      await handle.write(line);
+      count++;
+      bytes += line.length;
+    }
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  return { file, rows: count, bytes, sha256: digest.digest('hex') };
+}
+
+/**
+ * Items of a list by page, newest first. Where items are added in front meanwhile the rest moves on: what came before is left out.
+ * @param idOf falls from item to item
+ */
+async function* byPage<Item>(
+  read: (page: number) => Promise<{ readonly items: readonly Item[]; readonly total: number }>,
+  idOf: (item: Item) => number,
+): AsyncGenerator<Item, void, undefined> {
+  let below = Number.POSITIVE_INFINITY;
+  for (let page = 1; ; page++) {
+    const { items, total } = await read(page);
+    for (const item of items) {
+      if (idOf(item) >= below) continue;
+      below = idOf(item);
+      yield item;
+    }
+    if (page * PAGE >= total || items.length === 0) return;
+  }
+}
+
+async function* gamesReport(client: OperatorClient, { from, to }: Range): Rows {
+  let cursor: string | null = null;
+  do {
+    const query = { interval: 'RANGE', from, to, ...(cursor === null ? {} : { cursor }) };
+    const { rows, nextCursor, ...head } = (await bodyOf(
+      client.GET('/reports/games', { params: { query } }),
+    )) as Schemas['GamesReport'];
+    // What is of all games stands first.
+    if (cursor === null) yield head;
+    yield* rows;
+    cursor = nextCursor;
+  } while (cursor !== null);
+}
+
+/** At the end of the last day, or now where that is not over. */
+async function* liability(client: OperatorClient, { to }: Range): Rows {
+  const query = to < new Date().toISOString().slice(0, 10) ? { date: to } : {};
+  yield (await bodyOf(client.GET('/reports/liability', { params: { query } }))) as Schemas['LiabilityReport'];
+}
+
+/** Where the day after another begins. */
+const endOf = (day: string): string => new Date(Date.parse(`${day}T00:00:00Z`) + DAY_MS).toISOString();
+
+async function* events(client: OperatorClient, { from, to }: Range): Rows {
+  const range = { from: `${from}T00:00:00Z`, to: endOf(to), limit: EVENTS_PAGE };
+  let cursor: string | null = null;
+  do {
+    const query = { ...range, ...(cursor === null ? {} : { cursor }) };
+    const page = (await bodyOf(
+      client.GET('/reports/events', { params: { query } }),
+    )) as Schemas['EventsReport'];
+    yield* page.events;
+    cursor = page.nextCursor;
+  } while (cursor !== null);
+}
+
+const games = (client: OperatorClient) =>
+  byPage(
+    async (page) => {
+      const query = { page, limit: PAGE };
+      const body = await bodyOf(client.GET('/games', { params: { query } }));
+      return { items: body.games, total: body.total };
+    },
+    ({ gameConfigId }) => gameConfigId,
+  );
+
+/** How the return of each slot was judged: its windows now, and the judgements of the days. */
+async function* returns(client: OperatorClient, { from, to }: Range): Rows {
+  const days = Math.ceil((Date.now() - Date.parse(`${from}T00:00:00Z`)) / DAY_MS);
+  const query = { days: Math.max(1, Math.min(HISTORY_DAYS_MAX, days)) };
+  for await (const { gameConfigId: id, gameType } of games(client)) {
+    if (gameType !== 'slot') continue;
+    const rtp = await bodyOf(client.GET('/games/{id}/rtp', { params: { path: { id }, query } }));
+    yield { ...rtp, history: rtp.history?.filter(({ day }) => day >= from && day <= to) };
+  }
+}
+
+function reviews(client: OperatorClient): Rows {
+  return byPage(
+    async (page) => {
+      const query = { page, limit: PAGE };
+      const body = await bodyOf(client.GET('/rtp-reviews', { params: { query } }));
+      return { items: body.reviews, total: body.total };
+    },
+    ({ reviewId }) => reviewId,
+  );
+}
+
+/** The newest revision of each report of the days, with its hashes and the checkpoint of the public log that it names. */
+async function* settlements(client: OperatorClient, { from, to }: Range): Rows {
+  for (let page = 1; ; page++) {
+    const query = { page, limit: PAGE };
+    const { reports, total } = await bodyOf(client.GET('/settlements', { params: { query } }));
+    for (const { partnerId: id, reportDate: date } of reports) {
+      if (date < from || date > to) continue;
+      yield (await bodyOf(
+        client.GET('/partners/{id}/settlements/{date}', { params: { path: { id, date } } }),
+      )) as Schemas['SettlementReport'];
+    }
+    // The newest day comes first.
+    const isPast = reports.at(-1) === undefined || reports.at(-1)!.reportDate < from;
+    if (isPast || page * PAGE >= total) return;
+  }
+}
+
+/** Newest first, each entry with its hash of the chain: the public log names one a day. */
+async function* auditLog(client: OperatorClient, { from, to }: Range): Rows {
+  const [start, end] = [`${from}T00:00:00`, endOf(to)];
+  const all = byPage(
+    async (page) => {
+      const query = { page, limit: PAGE };
+      const body = await bodyOf(client.GET('/audit-log', { params: { query } }));
+      return { items: body.entries, total: body.total };
+    },
+    ({ auditId }) => auditId,
+  );
+  for await (const entry of all) {
+    if (entry.at < start) return;
+    if (entry.at < end) yield entry;
+  }
+}
+
+/** What the processes found of their own files on these days, newest first, with the version and the list that each was compared with. */
+async function* program(client: OperatorClient, { from, to }: Range): Rows {
+  const [start, end] = [`${from}T00:00:00`, endOf(to)];
+  const all = byPage(
+    async (page) => {
+      const query = { page, limit: PAGE };
+      const body = await bodyOf(client.GET('/program-checks', { params: { query } }));
+      return { items: body.checks, total: body.total };
+    },
+    ({ checkId }) => checkId,
+  );
+  for await (const check of all) {
+    if (check.at < start) return;
+    if (check.at < end) yield check;
+  }
+}
+
+/** Partners with their limits, and the games of each. */
+async function* partners(client: OperatorClient): Rows {
+  const body = await bodyOf(client.GET('/partners', {}));
+  for (const partner of body.partners) yield { partner };
+  for await (const game of games(client)) yield { game };
+}
+
+/** What is set for all: versions, the switch, who may do what, how far each cell is booked, days of the ledger. */
+async function* configuration(client: OperatorClient): Rows {
+  yield { apiVersions: await bodyOf(client.GET('/api-versions', {})) };
+  yield { dealing: await bodyOf(client.GET('/dealing', {})) };
+  yield { operators: await bodyOf(client.GET('/operators', {})) };
+  yield { cells: await bodyOf(client.GET('/cells', {})) };
+  yield { ledgerDays: await bodyOf(client.GET('/ledger/days', {})) };
+}

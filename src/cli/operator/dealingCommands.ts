@@ -1,0 +1,23 @@
+/** `spindle dealing`: the switch of all games. */
+import { bodyOf } from '../../api/client/apiClients.js';
+import { keyValues } from '../output.js';
+import { type Call, forReason, type OperatorCommands } from './call.js';
+
+/** Adds the commands to the program. */
+export function addDealingCommands(commands: OperatorCommands): void {
+  const group = commands.group('dealing', 'the switch of all games');
+  commands.add('show', 'whether anything is dealt at all', showDealing, group, { isDefault: true });
+  forReason(commands.add('off', 'stop all games', setDealing('OFF'), group));
+  forReason(commands.add('on', 'let all games go on', setDealing('ON'), group));
+}
+
+async function showDealing({ client, print }: Call): Promise<void> {
+  print(await bodyOf(client.GET('/dealing')), keyValues);
+}
+
+const setDealing =
+  (state: 'ON' | 'OFF') =>
+  async ({ client, options, print }: Call): Promise<void> => {
+    const body = { state, reason: String(options.reason) };
+    print(await bodyOf(client.PUT('/dealing', { body })), keyValues);
+  };

@@ -1,0 +1,159 @@
+/** `spindle game`, `spindle blocks`, `spindle sheet`: games, their outcome blocks and the PAR sheets that they are built on. */
+import { Option } from 'commander';
+import { bodyOf } from '../../api/client/apiClients.js';
+import { whole, wholeNumber } from '../command.js';
+import { withYes } from '../confirm.js';
+import { type Column, keyValues, table } from '../output.js';
+import {
+  type Call,
+  forReason,
+  type OperatorCommands,
+  pageLine,
+  pageOf,
+  reasonOf,
+  type Schemas,
+  withPages,
+  withReason,
+  withWatch,
+} from './call.js';
+import { gameIdOf, partnerIdOf } from './names.js';
+
+/** As a percentage with two decimals. */
+const percent = (share: number | null | undefined): string | null =>
+  share === null || share === undefined ? null : `${(share * 100).toFixed(2)} %`;
+
+const COLUMNS: readonly Column<Schemas['OperatorGame']>[] = [
+  { heading: 'id', value: (row) => row.gameConfigId, kind: 'number' },
+  { heading: 'partner', value: (row) => row.partnerId, kind: 'number' },
+  { heading: 'config', value: (row) => row.configName },
+  { heading: 'type', value: (row) => row.gameType },
+  { heading: 'status', value: (row) => row.status },
+  { heading: 'wager USD', value: (row) => row.minWagerUsd, kind: 'usd' },
+  { heading: 'ready blocks', value: (row) => row.queue.readyBlocks, kind: 'number' },
+  { heading: 'ready outcomes', value: (row) => row.queue.outcomesReady, kind: 'number' },
+  { heading: 'spins', value: (row) => row.totals.spins, kind: 'number' },
+  { heading: 'RTP', value: (row) => percent(row.totals.actualRtp), kind: 'number' },
+  { heading: 'certified', value: (row) => percent(row.expected?.rtp), kind: 'number' },
+];
+
+/** Adds the commands to the program. */
+export function addGameCommands(commands: OperatorCommands): void {
+  const games = commands.group('game', 'games');
+  const list = withPages(
+    commands.add('list', 'games with their queues and totals', listGames, games),
+    'games',
+  );
+  withWatch(list).option('--partner <PARTNER>', 'games of this partner only, by id or slug');
+  commands.add('show <GAME>', 'a game with its queue and its totals', showGame, games);
+  commands
+    .add('rtp <GAME>', 'its return to player, judged by the variance of its sheet', showRtp, games)
+    .addOption(new Option('--days <N>', 'also the judgements of so many days').argParser(wholeNumber));
+  withReason(commands.add('suspend <GAME>', 'refuse its spins', setStatus('SUSPENDED'), games));
+  withReason(commands.add('resume <GAME>', 'make it active again', setStatus('ACTIVE'), games));
+  forReason(withYes(commands.add('rotate <GAME>', 'void what is sealed and not dealt', rotateGame, games)));
+
+  const blocks = commands.group('blocks', 'outcome blocks');
+  commands
+    .add('make <GAME>', 'make blocks beyond what demand calls for', makeBlocks, blocks)
+    .addOption(new Option('--count <N>', 'how many').argParser(wholeNumber).default(1));
+  const sheets = commands.group('sheet', 'PAR sheets');
+  withReason(
+    withYes(
+      commands.add('retire <SHEET_ID>', 'let no further game be registered on it', retireSheet, sheets),
+    ),
+  );
+}
+
+/** The API shows a pool of the games whose outcomes are finite. */
+export const hasPool = (game: Pick<Schemas['OperatorGame'], 'poolSize'>): boolean =>
+  game.poolSize !== undefined;
+
+/** The lines of a game, without the members that mean nothing for its kind. */
+export function gameLines(game: Schemas['OperatorGame'] | Schemas['RaffleResponse']): string {
+  const { minWagerUsd, maxWagerUsd, wagerIncrementUsd, ...members } = game;
+  const { queue, ...common } = members as Partial<Schemas['OperatorGame']>;
+  if (!hasPool(game)) return keyValues({ ...common, wagerUsd: minWagerUsd, queue });
+  const { parSheetId, ...raffle } = common;
+  return keyValues({ ...raffle, ticketPriceUsd: minWagerUsd });
+}
+
+const RTP_WINDOWS: readonly Column<Schemas['RtpWindow']>[] = [
+  { heading: 'window', value: (row) => row.window },
+  { heading: 'from', value: (row) => row.from },
+  { heading: 'to', value: (row) => row.to },
+  { heading: 'spins', value: (row) => row.spins, kind: 'number' },
+  { heading: 'RTP', value: (row) => row.actualRtp, kind: 'number' },
+  { heading: 'band of 95 %', value: (row) => row.band95?.join(' to ') },
+  { heading: 'band of 99 %', value: (row) => row.band99?.join(' to ') },
+  { heading: 'z', value: (row) => row.z, kind: 'number' },
+  { heading: 'nats', value: (row) => row.nats, kind: 'number' },
+  { heading: 'state', value: (row) => row.state },
+];
+const RTP_RECORDS: readonly Column<Schemas['RtpRecord']>[] = [
+  { heading: 'day', value: (row) => row.day },
+  { heading: 'window', value: (row) => row.window },
+  { heading: 'spins', value: (row) => row.spins, kind: 'number' },
+  { heading: 'z', value: (row) => row.z, kind: 'number' },
+  { heading: 'nats', value: (row) => row.nats, kind: 'number' },
+  { heading: 'state', value: (row) => row.state },
+];
+
+async function showRtp({ client, words, options, print }: Call): Promise<void> {
+  const path = { id: await gameIdOf(client, words[0]!) };
+  const query = options.days === undefined ? {} : { days: options.days as number };
+  print(
+    await bodyOf(client.GET('/games/{id}/rtp', { params: { path, query } })),
+    ({ windows, history, ...members }) =>
+      keyValues(members) +
+      table(RTP_WINDOWS, windows) +
+      (history === undefined ? '' : table(RTP_RECORDS, history)),
+  );
+}
+
+async function listGames(call: Call): Promise<void> {
+  const { client, options, print } = call;
+  const { partner } = options as { partner?: string };
+  const filter = partner === undefined ? {} : { partnerId: await partnerIdOf(client, partner, '--partner') };
+  const query = { ...pageOf(call), ...filter };
+  print(
+    await bodyOf(client.GET('/games', { params: { query } })),
+    (body) => table(COLUMNS, body.games) + pageLine(body, 'games'),
+  );
+}
+
+async function showGame({ client, words, print }: Call): Promise<void> {
+  const params = { path: { id: await gameIdOf(client, words[0]!) } };
+  print(await bodyOf(client.GET('/games/{id}', { params })), gameLines);
+}
+
+const setStatus =
+  (status: 'ACTIVE' | 'SUSPENDED') =>
+  async (call: Call): Promise<void> => {
+    const { client, words, print } = call;
+    const params = { path: { id: await gameIdOf(client, words[0]!) } };
+    const body = { status, ...reasonOf(call) };
+    print(await bodyOf(client.PATCH('/games/{id}', { params, body })), gameLines);
+  };
+
+async function rotateGame({ client, words, options, print, confirm }: Call): Promise<void> {
+  const id = await gameIdOf(client, words[0]!);
+  await confirm(
+    `Every outcome that is sealed for game ${id} and not dealt is voided; it goes on with new ones.`,
+  );
+  const call = { params: { path: { id } }, body: { reason: String(options.reason) } };
+  print(await bodyOf(client.POST('/games/{id}/rotate', call)), keyValues);
+}
+
+async function makeBlocks({ client, words, options, print }: Call): Promise<void> {
+  const params = { path: { id: await gameIdOf(client, words[0]!) } };
+  const body = { count: options.count as number };
+  print(await bodyOf(client.POST('/games/{id}/blocks', { params, body })), keyValues);
+}
+
+async function retireSheet(call: Call): Promise<void> {
+  const { client, words, print, confirm } = call;
+  const params = { path: { id: whole(words[0], 'SHEET_ID') } };
+  await confirm(`PAR sheet ${words[0]} takes no further games.`);
+  const body = { status: 'RETIRED', ...reasonOf(call) } as const;
+  print(await bodyOf(client.PATCH('/par-sheets/{id}', { params, body })), keyValues);
+}

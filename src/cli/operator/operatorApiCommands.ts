@@ -1,0 +1,46 @@
+/** The commands over the operator API, in the order of the help: each is one request, printed for people or as JSON. */
+import type { Command } from 'commander';
+import { addApiVersionCommands } from './apiVersionCommands.js';
+import { addAuditLogCommand } from './auditLogCommand.js';
+import { addBlackjackCommands } from './blackjackCommands.js';
+import { type OpenClient, OperatorCommands } from './call.js';
+import { addCellCommands } from './cellCommands.js';
+import { addCommunalCommands } from './communalCommands.js';
+import { addComplianceCommands } from './complianceCommands.js';
+import { addDealingCommands } from './dealingCommands.js';
+import { addGameCommands } from './gameCommands.js';
+import { addKeyCommands } from './keyCommands.js';
+import { addOpenApiCommand } from './openApiCommand.js';
+import { addOperatorCommands as addNamedOperatorCommands } from './operatorCommands.js';
+import { addOverviewCommands } from './overviewCommands.js';
+import { addPartnerCommands } from './partnerCommands.js';
+import { addPlayerCommands } from './playerCommands.js';
+import { addRaffleCommands } from './raffleCommands.js';
+import { addReportCommands } from './reportCommands.js';
+import { addSettlementCommands } from './settlementCommands.js';
+import { addSpinCommands } from './spinCommands.js';
+import { addWebhookCommands } from './webhookCommands.js';
+
+/** Adds the commands to the program. */
+export function addOperatorCommands(program: Command, open: OpenClient): void {
+  const commands = new OperatorCommands(program, open);
+  addOverviewCommands(commands);
+  addDealingCommands(commands);
+  addCellCommands(commands);
+  addPartnerCommands(commands);
+  addKeyCommands(commands);
+  addRaffleCommands(commands);
+  addBlackjackCommands(commands);
+  addGameCommands(commands);
+  addCommunalCommands(commands);
+  addSpinCommands(commands);
+  addWebhookCommands(commands);
+  addPlayerCommands(commands);
+  addSettlementCommands(commands);
+  addReportCommands(commands);
+  addComplianceCommands(commands);
+  addApiVersionCommands(commands);
+  addNamedOperatorCommands(commands);
+  addAuditLogCommand(commands);
+  addOpenApiCommand(commands);
+}

@@ -1,0 +1,76 @@
+/** `spindle operator`: who runs the service, by name and role. */
+import { Option } from 'commander';
+import { bodyOf } from '../../api/client/apiClients.js';
+import { withYes } from '../confirm.js';
+import { type Column, keyValues, table } from '../output.js';
+import { type Call, note, type OperatorCommands, reasonOf, type Schemas, withReason } from './call.js';
+
+const COLUMNS: readonly Column<Schemas['Operator']>[] = [
+  { heading: 'name', value: (row) => row.name },
+  { heading: 'role', value: (row) => row.role },
+  { heading: 'begins with', value: (row) => row.prefix },
+  { heading: 'status', value: (row) => row.status },
+  { heading: 'key issued', value: (row) => row.issuedAt },
+  { heading: 'expires', value: (row) => row.expiresAt },
+];
+
+const SHOWN_ONCE = 'The key is shown this once: nobody can read it again.';
+const expires = (): Option => new Option('--expires <TIME>', 'RFC 3339 time, such as 2030-01-31T00:00:00Z');
+
+/** Adds the commands to the program. */
+export function addOperatorCommands(commands: OperatorCommands): void {
+  const group = commands.group('operator', 'operators');
+  commands
+    .add('issue <NAME>', 'create an operator; the key is shown this once', issue, group)
+    .addOption(
+      new Option('--role <ROLE>', 'auditor: reads; operator: changes; admin: manages operators too')
+        .choices(['admin', 'operator', 'auditor'])
+        .makeOptionMandatory(),
+    )
+    .addOption(expires());
+  commands.add('list', 'list the operators, without their keys', list, group);
+  withReason(
+    withYes(
+      commands
+        .add('rotate <NAME>', "replace an operator's key; the new one is shown this once", rotate, group)
+        .addOption(expires()),
+    ),
+  );
+  withReason(
+    withYes(commands.add('revoke <NAME>', "revoke an operator's key and end its sessions", revoke, group)),
+  );
+}
+
+/** `expiresAt`, where it was given. */
+const expiryOf = ({ expires: time }: { expires?: string }) => (time === undefined ? {} : { expiresAt: time });
+
+async function issue({ client, words, options, print }: Call): Promise<void> {
+  const given = options as { role: Schemas['OperatorRole']; expires?: string };
+  const body = { name: words[0]!, role: given.role, ...expiryOf(given) };
+  print(await bodyOf(client.POST('/operators', { body })), keyValues);
+  note(SHOWN_ONCE);
+}
+
+async function list({ client, print }: Call): Promise<void> {
+  print(await bodyOf(client.GET('/operators', {})), ({ operators }) => table(COLUMNS, operators));
+}
+
+async function rotate(call: Call): Promise<void> {
+  const { client, words, options, print, confirm } = call;
+  await confirm(`The key that ${words[0]} has is refused from now on.`);
+  const params = { path: { name: words[0]! } };
+  const body = { ...expiryOf(options as { expires?: string }), ...reasonOf(call) };
+  print(await bodyOf(client.POST('/operators/{name}/rotate', { params, body })), keyValues);
+  note(SHOWN_ONCE);
+}
+
+async function revoke(call: Call): Promise<void> {
+  const { client, words, print, confirm } = call;
+  const name = words[0]!;
+  await confirm(`The key of ${name} is refused from now on, and its sessions end.`);
+  const params = { path: { name }, query: reasonOf(call) };
+  print(
+    await bodyOf(client.DELETE('/operators/{name}', { params })),
+    () => `The key of ${name} is revoked.\n`,
+  );
+}

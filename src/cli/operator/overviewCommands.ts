@@ -1,0 +1,38 @@
+/** `spindle overview`: what an operator looks at first, once or again and again. */
+import { bodyOf } from '../../api/client/apiClients.js';
+import { type Column, keyValues, table } from '../output.js';
+import { type Call, type OperatorCommands, type Schemas, withWatch } from './call.js';
+
+const BUSIEST: readonly Column<Schemas['PartnerTraffic']>[] = [
+  { heading: 'partner', value: (row) => row.partnerId, kind: 'number' },
+  { heading: 'slug', value: (row) => row.slug },
+  { heading: 'spins', value: (row) => row.spins, kind: 'number' },
+  { heading: 'wagered USD', value: (row) => row.wageredUsd, kind: 'usd' },
+  { heading: 'paid USD', value: (row) => row.paidOutUsd, kind: 'usd' },
+];
+
+const FAILING: readonly Column<Schemas['FailingWebhook']>[] = [
+  { heading: 'partner', value: (row) => row.partnerId, kind: 'number' },
+  { heading: 'slug', value: (row) => row.slug },
+  { heading: 'webhook', value: (row) => row.id, kind: 'number' },
+  { heading: 'url', value: (row) => row.url },
+  { heading: 'state', value: (row) => row.health.state },
+  { heading: 'reason', value: (row) => row.health.reason },
+  { heading: 'failing since', value: (row) => row.health.failingSince },
+  { heading: 'pending', value: (row) => row.health.pending, kind: 'number' },
+];
+
+/** Adds the commands to the program. */
+export function addOverviewCommands(commands: OperatorCommands): void {
+  withWatch(commands.add('overview', 'traffic of today, and what needs attention', overview));
+}
+
+async function overview({ client, print }: Call): Promise<void> {
+  print(await bodyOf(client.GET('/overview')), ({ at, today, attention, busiest, failingWebhooks }) =>
+    [
+      keyValues({ at, today, attention }),
+      ...(failingWebhooks.length === 0 ? [] : [table(FAILING, failingWebhooks)]),
+      table(BUSIEST, busiest),
+    ].join('\n'),
+  );
+}

@@ -1,0 +1,168 @@
+/** `spindle partner`: partners and their settings. */
+import { type Command, Option } from 'commander';
+import { bodyOf } from '../../api/client/apiClients.js';
+import { NONE, oneOf, orNone, UsageError, usdNumber, wholeNumber } from '../command.js';
+import { type Column, keyValues, table } from '../output.js';
+import {
+  type Call,
+  type OperatorCommands,
+  type Options,
+  reasonOf,
+  type Schemas,
+  withReason,
+} from './call.js';
+import { moveAndWait } from './moves.js';
+import { partnerIdOf } from './names.js';
+
+type Settings = Omit<Schemas['PartnerPatch'], 'name' | 'isActive' | 'dealing'>;
+
+/** Settings of a partner: option, what it says, member of the API, how its text is read. */
+const SETTINGS: readonly (readonly [
+  flags: string,
+  description: string,
+  member: keyof Settings,
+  read: (text: string) => unknown,
+])[] = [
+  ['--spin-rate-limit <N>', 'spins in a minute', 'spinRateLimit', wholeNumber],
+  ['--api-rate-limit <N>', 'other requests in a minute', 'apiRateLimit', wholeNumber],
+  ['--opening-balance <USD>', "a player's first balance", 'openingBalanceUsd', usdNumber],
+  [
+    '--balance-mode <MODE>',
+    'track: no spin is refused for its balance; enforce: it is',
+    'balanceMode',
+    oneOf({ track: 'track', enforce: 'enforce' }),
+  ],
+  ['--funding <USD>', 'what the operator covers; none: no bound', 'fundingUsd', orNone(usdNumber)],
+  ['--large-win-threshold <USD>', 'a payout above it is a large win', 'largeWinThresholdUsd', usdNumber],
+  ['--min-ready-blocks <N>', 'blocks that are kept ready of each game', 'minReadyBlocks', wholeNumber],
+  ['--max-games <N>', 'games that the partner may register', 'maxGames', wholeNumber],
+  ['--max-par-sheets <N>', 'active PAR sheets that the partner may have', 'maxParSheets', wholeNumber],
+  ['--max-webhooks <N>', 'webhooks that the partner may have', 'maxWebhooks', wholeNumber],
+  ['--contact-email <ADDRESS>', 'whom to write to; none: nobody', 'contactEmail', orNone(String)],
+];
+
+const COLUMNS: readonly Column<Schemas['PartnerResponse']>[] = [
+  { heading: 'id', value: (row) => row.partnerId, kind: 'number' },
+  { heading: 'slug', value: (row) => row.slug },
+  { heading: 'name', value: (row) => row.name },
+  { heading: 'environment', value: (row) => row.environment },
+  { heading: 'cell', value: (row) => row.cell, kind: 'number' },
+  { heading: 'active', value: (row) => (row.isActive ? 'yes' : 'no') },
+  { heading: 'spins/min', value: (row) => row.spinRateLimit, kind: 'number' },
+  { heading: 'balance', value: (row) => row.balanceMode },
+  { heading: 'opening USD', value: (row) => row.openingBalanceUsd, kind: 'usd' },
+  { heading: 'funding USD', value: (row) => row.fundingUsd, kind: 'usd' },
+];
+
+/** Adds the commands to the program. */
+export function addPartnerCommands(commands: OperatorCommands): void {
+  const group = commands.group('partner', 'partners and their settings');
+  withSettings(
+    commands
+      .add('create', 'create a partner', createPartner, group)
+      .requiredOption('--slug <SLUG>', 'short name: lowercase letters, digits and hyphens')
+      .requiredOption('--name <NAME>', 'name')
+      .requiredOption('--environment <ENVIRONMENT>', 'sandbox or production, for good')
+      .addOption(
+        new Option('--cell <N>', 'cell; by default the one with the fewest partners').argParser(wholeNumber),
+      ),
+  ).addHelpText(
+    'after',
+    `
+Examples:
+  spindle partner create --slug acme --name 'Acme Games' --environment sandbox
+  spindle partner create --slug acme-live --name Acme --environment production --balance-mode enforce --funding 1000.50`,
+  );
+  commands.add('list', 'list the partners', listPartners, group);
+  commands.add('show <PARTNER>', 'a partner with its settings', showPartner, group);
+  withSettings(
+    withReason(commands.add('update <PARTNER>', 'change settings of a partner', updatePartner, group))
+      .option('--name <NAME>', 'name')
+      .addOption(
+        new Option('--active <BOOLEAN>', 'true or false').argParser(oneOf({ true: true, false: false })),
+      )
+      .addOption(
+        new Option('--dealing <STATE>', 'off: nothing is dealt for it; on').argParser(
+          oneOf({ on: 'ON', off: 'OFF' }),
+        ),
+      ),
+  ).addHelpText(
+    'after',
+    `
+Examples:
+  spindle partner update 2 --spin-rate-limit 6000 --funding none
+  spindle partner update 2 --active true`,
+  );
+  withReason(
+    commands.add('move <PARTNER>', 'move a partner to another cell, while it spins', movePartner, group),
+  ).addOption(new Option('--cell <N>', 'the cell').argParser(wholeNumber).makeOptionMandatory());
+  withReason(commands.add('deactivate <PARTNER>', 'refuse all keys of a partner', deactivatePartner, group));
+}
+
+function withSettings(command: Command): Command {
+  for (const [flags, description, , read] of SETTINGS) {
+    command.addOption(new Option(flags, description).argParser(read));
+  }
+  return command;
+}
+
+function settingsOf(options: Options): Settings {
+  const given: [string, unknown][] = [];
+  for (const [flags, , member] of SETTINGS) {
+    const value = options[new Option(flags).attributeName()];
+    if (value !== undefined) given.push([member, value === NONE ? null : value]);
+  }
+  return Object.fromEntries(given);
+}
+
+async function createPartner({ client, options, print }: Call): Promise<void> {
+  const { slug, name, environment, cell } = options as Pick<
+    Schemas['PartnerBody'],
+    'slug' | 'name' | 'environment' | 'cell'
+  >;
+  const inCell = cell === undefined ? {} : { cell };
+  const body = { slug, name, environment, ...inCell, ...settingsOf(options) };
+  print(await bodyOf(client.POST('/partners', { body })), keyValues);
+}
+
+async function listPartners({ client, print }: Call): Promise<void> {
+  print(await bodyOf(client.GET('/partners')), ({ partners }) => table(COLUMNS, partners));
+}
+
+async function showPartner({ client, words, print }: Call): Promise<void> {
+  const params = { path: { id: await partnerIdOf(client, words[0]!) } };
+  print(await bodyOf(client.GET('/partners/{id}', { params })), keyValues);
+}
+
+async function updatePartner(call: Call): Promise<void> {
+  const { name, active, dealing } = call.options as {
+    name?: string;
+    active?: boolean;
+    dealing?: 'ON' | 'OFF';
+  };
+  const body = {
+    ...(name === undefined ? {} : { name }),
+    ...(active === undefined ? {} : { isActive: active }),
+    ...(dealing === undefined ? {} : { dealing }),
+    ...settingsOf(call.options),
+  };
+  if (Object.keys(body).length === 0) {
+    throw new UsageError('Nothing to update: give a setting, --name, --active or --dealing');
+  }
+  await patchPartner(call, body);
+}
+
+async function movePartner(call: Call): Promise<void> {
+  const { client, words, options, print } = call;
+  const partnerId = await partnerIdOf(client, words[0]!);
+  print(await moveAndWait(client, partnerId, options.cell as number, reasonOf(call)), keyValues);
+}
+
+const deactivatePartner = (call: Call): Promise<void> => patchPartner(call, { isActive: false });
+
+async function patchPartner(call: Call, change: Schemas['PartnerPatch']): Promise<void> {
+  const { client, words, print } = call;
+  const body = { ...change, ...reasonOf(call) };
+  const params = { path: { id: await partnerIdOf(client, words[0]!) } };
+  print(await bodyOf(client.PATCH('/partners/{id}', { params, body })), keyValues);
+}

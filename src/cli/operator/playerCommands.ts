@@ -1,0 +1,104 @@
+/** `spindle adjust`: adjusts the balance of a player. `spindle player`: its statement; blocks it, lets it play again. */
+import { randomUUID } from 'node:crypto';
+import { Option } from 'commander';
+import { bodyOf, NoAnswerError, namedPlayer } from '../../api/client/apiClients.js';
+import { usdText, wholeNumber } from '../command.js';
+import { type Column, keyValues, table } from '../output.js';
+import { type Call, forReason, note, type OperatorCommands, type Schemas } from './call.js';
+import { partnerIdOf } from './names.js';
+
+const ENTRIES: readonly Column<Schemas['StatementEntry']>[] = [
+  { heading: 'at', value: (row) => row.createdAt },
+  { heading: 'kind', value: (row) => row.kind },
+  { heading: 'game', value: (row) => row.gameId, kind: 'number' },
+  { heading: 'wager USD', value: (row) => row.wagerUsd, kind: 'usd' },
+  { heading: 'credit USD', value: (row) => row.creditUsd, kind: 'usd' },
+  { heading: 'balance USD', value: (row) => row.balanceUsd, kind: 'usd' },
+  { heading: 'request id', value: (row) => row.requestId },
+  { heading: 'spin id', value: (row) => row.spinId },
+];
+
+/** Adds the commands to the program. */
+export function addPlayerCommands(commands: OperatorCommands): void {
+  const player = commands.group('player', 'players');
+  commands
+    .add('statement <PARTNER> <PLAYER_ID>', 'every entry of its ledger, newest first', statement, player)
+    .addOption(new Option('--limit <N>', 'entries, up to 100').argParser(wholeNumber).default(20))
+    .option('--cursor <ENTRY_ID>', 'where the statement before said that it goes on');
+  forReason(
+    commands.add('block <PARTNER> <PLAYER_ID>', 'refuse the spins of a player', setStatus('BLOCKED'), player),
+  );
+  forReason(
+    commands.add('unblock <PARTNER> <PLAYER_ID>', 'let a player play again', setStatus('ACTIVE'), player),
+  );
+  forReason(commands.add('adjust <PARTNER> <PLAYER_ID>', 'adjust a balance', adjust))
+    .addOption(
+      new Option('--amount <USD>', 'what is added; below 0: taken').argParser(usdText).makeOptionMandatory(),
+    )
+    .option(
+      '--request-id <ID>',
+      'of the adjustment that is repeated; else a new one is made, and printed first',
+    )
+    .addHelpText(
+      'after',
+      `
+Examples:
+  spindle adjust 2 alice --amount 12.50 --reason 'goodwill, case 4711'
+  spindle adjust 2 alice --amount -12.50 --reason 'booked twice' --request-id case-4711-undo`,
+    );
+}
+
+const setStatus =
+  (status: 'ACTIVE' | 'BLOCKED') =>
+  async ({ client, words, options, print }: Call): Promise<void> => {
+    const id = await partnerIdOf(client, words[0]!);
+    const { inPath, inQuery: query } = namedPlayer(words[1]!);
+    const call = client.PATCH('/partners/{id}/players/{playerId}', {
+      params: { path: { id, ...inPath }, query },
+      body: { status, reason: String(options.reason) },
+    });
+    print(await bodyOf(call), keyValues);
+  };
+
+async function statement({ client, words, options, print }: Call): Promise<void> {
+  const { inPath, inQuery } = namedPlayer(words[1]!);
+  const path = { id: await partnerIdOf(client, words[0]!), ...inPath };
+  const cursor = options.cursor === undefined ? {} : { cursor: String(options.cursor) };
+  const query = { limit: options.limit as number, ...cursor, ...inQuery };
+  const call = client.GET('/partners/{id}/players/{playerId}/statement', { params: { path, query } });
+  print(await bodyOf(call), ({ entries, nextCursor, ...player }) => {
+    const more = nextCursor === null ? '' : `more: --cursor ${nextCursor}\n`;
+    return `${keyValues(player)}${table(ENTRIES, entries)}${more}`;
+  });
+}
+
+async function adjust({ client, words, options, print }: Call): Promise<void> {
+  const {
+    amount,
+    reason,
+    requestId = randomUUID(),
+  } = options as Record<'amount' | 'reason', string> & {
+    requestId?: string;
+  };
+  const id = await partnerIdOf(client, words[0]!);
+  // Before it is sent: whoever gets no answer can repeat it.
+  note(`request id ${requestId}`);
+  const { inPath, inQuery: query } = namedPlayer(words[1]!);
+  const call = client.POST('/partners/{id}/players/{playerId}/adjustments', {
+    params: { path: { id, ...inPath }, query },
+    body: { amountUsd: Number(amount), reason, requestId },
+    // The amount as its text: a double doesn't distinguish all amounts.
+    bodySerializer: (body) => {
+      const { amountUsd, ...rest } = body!;
+      return `{"amountUsd":${amount},${JSON.stringify(rest).slice(1)}`;
+    },
+  });
+  try {
+    print(await bodyOf(call), keyValues);
+  } catch (error) {
+    if (error instanceof NoAnswerError) {
+      note(`Whether the balance was adjusted is not known: repeat it with --request-id '${requestId}'.`);
+    }
+    throw error;
+  }
+}

@@ -1,0 +1,139 @@
+/** `spindle raffle`: makes raffles from prize tables, shows them, and voids them. */
+import { Option } from 'commander';
+import { bodyOf, type OperatorClient } from '../../api/client/apiClients.js';
+import { usdToMicros } from '../../domain/money.js';
+import { FaultsError, NotFoundError, usdNumber, wholeNumber } from '../command.js';
+import { withYes } from '../confirm.js';
+import { keyValues, usd } from '../output.js';
+import { bytesOf, type Call, note, type OperatorCommands, type Schemas } from './call.js';
+import { gameLines, hasPool } from './gameCommands.js';
+import { gameIdOf, partnerIdOf } from './names.js';
+
+const SEALED_WITHIN_MS = 60_000;
+const LOOK_AGAIN_MS = 100;
+/** Without a further refund. */
+const REFUND_WITHIN_MS = 60_000;
+
+/** Adds the commands to the program. */
+export function addRaffleCommands(commands: OperatorCommands): void {
+  const group = commands.group('raffle', 'raffles');
+  withYes(commands.add('create <PARTNER>', 'make a raffle from a prize table', createRaffle, group))
+    .requiredOption('--prizes <FILE>', 'CSV with the header prizeName,prizeTier,valueUsd,count, or JSON')
+    .option('--name <NAME>', 'name shown to players')
+    .option('--config <NAME>', "system identifier, unique across the partner's games")
+    .addOption(new Option('--price <USD>', 'what a ticket costs').argParser(usdNumber))
+    .addOption(new Option('--size <N>', 'tickets in all').argParser(wholeNumber))
+    .option('--wait', 'wait until the pool is sealed, and print its commitment')
+    .addHelpText(
+      'after',
+      `
+JSON is an array of prizes, or the whole body of the request; what an option says beats the file.
+
+Examples:
+  spindle raffle create 2 --name 'Spring Raffle' --config SPRING --price 1 --size 100000 --prizes prizes.csv --wait
+  spindle raffle create 2 --config SPRING_2 --prizes raffle.json --json`,
+    );
+  commands.add('show <GAME>', 'commitment and tickets left of a raffle', showRaffle, group);
+  withYes(commands.add('void <GAME>', 'close a raffle for good, and refund its tickets', voidRaffle, group))
+    .requiredOption('--reason <TEXT>', 'why, for the audit log and each refund')
+    .option('--wait', 'wait until every ticket is refunded')
+    .addHelpText(
+      'after',
+      `
+Again, it shows how far the refunds are. The reason stays that of the first call.
+
+Example:
+  spindle raffle void 4 --reason 'shown tickets were lost with a restore' --wait`,
+    );
+}
+
+async function createRaffle({ client, words, options, print, confirm }: Call): Promise<void> {
+  const id = await partnerIdOf(client, words[0]!);
+  const file = options.prizes as string;
+  const members = {
+    displayName: options.name,
+    configName: options.config,
+    ticketPriceUsd: options.price,
+    poolSize: options.size,
+  };
+  const given = Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+  // Loaded only here: it brings three parsers with it.
+  const { readRaffle } = await import('../prizeFile.js');
+  const read = readRaffle(file, bytesOf(file), given);
+  if ('faults' in read) throw new FaultsError('The raffle is not made', read.faults);
+  const loss = lossOf(read.body);
+  if (loss !== undefined) await confirm(loss);
+  const params = { path: { id } };
+  const made = await bodyOf(client.POST('/partners/{id}/raffles', { params, body: read.body }));
+  if (options.wait !== true) {
+    print(made, gameLines);
+    return;
+  }
+  note(`Raffle ${made.gameConfigId} is made; waiting until its pool is sealed …`);
+  print(await sealed(client, made.gameConfigId), gameLines);
+}
+
+/** A warning of a raffle whose prizes are worth more than its tickets cost. */
+function lossOf({ prizes, ticketPriceUsd, poolSize }: Schemas['RaffleBody']): string | undefined {
+  const micros = (amount: number): bigint => BigInt(usdToMicros(amount) ?? 0);
+  const returns = prizes.reduce((sum, { valueUsd, count }) => sum + micros(valueUsd) * BigInt(count), 0n);
+  const takes = micros(ticketPriceUsd) * BigInt(poolSize);
+  if (returns <= takes) return undefined;
+  const shown = (sum: bigint): string => usd(Number(sum) / 1e6);
+  return `The raffle returns more than it takes: prizes of ${shown(returns)} USD for tickets of ${shown(takes)} USD.`;
+}
+
+/** Waits until the pool of a raffle is sealed. */
+async function sealed(client: OperatorClient, id: number): Promise<Schemas['OperatorGame']> {
+  const deadline = performance.now() + SEALED_WITHIN_MS;
+  for (;;) {
+    const game = await bodyOf(client.GET('/games/{id}', { params: { path: { id } } }));
+    if (game.status !== 'SEALING' && typeof game.poolCommitment === 'string') return game;
+    if (performance.now() > deadline) {
+      throw new Error(
+        `Raffle ${id} is made and not sealed after ${SEALED_WITHIN_MS / 1000} s; look again: spindle raffle show ${id}`,
+      );
+    }
+    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+  }
+}
+
+async function voidRaffle({ client, words, options, print, confirm }: Call): Promise<void> {
+  const id = await gameIdOf(client, words[0]!);
+  await confirm(`Raffle ${id} is closed for good, and every booked ticket is refunded. Prizes stay paid.`);
+  const call = { params: { path: { id } }, body: { reason: String(options.reason) } };
+  let voided = await bodyOf(client.POST('/raffles/{id}/void', call));
+  if (options.wait === true) {
+    note(`Raffle ${id} is voided; waiting until its tickets are refunded …`);
+    voided = await refunded(id, () => bodyOf(client.POST('/raffles/{id}/void', call)));
+  }
+  print(voided, keyValues);
+}
+
+/** Waits until each ticket is refunded or failed, while that goes on. */
+async function refunded(
+  id: number,
+  look: () => Promise<Schemas['RaffleVoidResponse']>,
+): Promise<Schemas['RaffleVoidResponse']> {
+  let done = 0;
+  let deadline = performance.now() + REFUND_WITHIN_MS;
+  for (;;) {
+    const now = await look();
+    if (now.isDone) return now;
+    if (now.refunded + now.failed > done) deadline = performance.now() + REFUND_WITHIN_MS;
+    done = now.refunded + now.failed;
+    if (performance.now() > deadline) {
+      throw new Error(
+        `Raffle ${id} is voided, and ${now.refunded} of ${now.tickets} tickets are refunded; that goes on without this command`,
+      );
+    }
+    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+  }
+}
+
+async function showRaffle({ client, words, print }: Call): Promise<void> {
+  const id = await gameIdOf(client, words[0]!);
+  const game = await bodyOf(client.GET('/games/{id}', { params: { path: { id } } }));
+  if (!hasPool(game)) throw new NotFoundError(`Game ${id} is no raffle`);
+  print(game, gameLines);
+}

@@ -1,0 +1,105 @@
+/** `spindle settlement`: lists, shows and makes settlement reports. `settlement verify` opens the stores (storeCommands.ts). */
+import { Option } from 'commander';
+import { bodyOf } from '../../api/client/apiClients.js';
+import { UsageError, wholeNumber } from '../command.js';
+import { type Column, keyValues, table } from '../output.js';
+import {
+  type Call,
+  type OperatorCommands,
+  pageLine,
+  pageOf,
+  reasonOf,
+  type Schemas,
+  withPages,
+  withReason,
+} from './call.js';
+import { partnerIdOf } from './names.js';
+
+const COLUMNS: readonly Column<Schemas['ListedSettlement']>[] = [
+  { heading: 'date', value: (row) => row.reportDate },
+  { heading: 'partner', value: (row) => row.partnerId, kind: 'number' },
+  { heading: 'slug', value: (row) => row.slug },
+  { heading: 'revision', value: (row) => row.revision, kind: 'number' },
+  { heading: 'status', value: (row) => row.reportStatus },
+  { heading: 'spins', value: (row) => row.totalSpins, kind: 'number' },
+  { heading: 'GGR USD', value: (row) => row.ggrUsd, kind: 'usd' },
+  { heading: 'dispute', value: (row) => row.disputeReason },
+];
+
+const GAMES: readonly Column<Schemas['SettlementGame']>[] = [
+  { heading: 'game', value: (row) => row.gameConfigId, kind: 'number' },
+  { heading: 'config', value: (row) => row.configName },
+  { heading: 'spins', value: (row) => row.spins, kind: 'number' },
+  { heading: 'wagered USD', value: (row) => row.wageredUsd, kind: 'usd' },
+  { heading: 'paid USD', value: (row) => row.paidOutUsd, kind: 'usd' },
+  { heading: 'GGR USD', value: (row) => row.ggrUsd, kind: 'usd' },
+];
+
+/** Adds the commands to the program. */
+export function addSettlementCommands(commands: OperatorCommands): void {
+  const group = commands.group('settlement', 'settlement reports');
+  withPages(commands.add('list', 'newest revision of all reports, newest day first', list, group), 'reports')
+    // Lower case is easier to type; the API has upper case.
+    .addOption(
+      new Option('--status <STATUS>', 'those with this status only').choices([
+        'pending',
+        'generated',
+        'acknowledged',
+        'disputed',
+      ]),
+    );
+  commands
+    .add('show <PARTNER> <DATE>', "report of a partner's day, YYYY-MM-DD (UTC)", show, group)
+    .addOption(new Option('--revision <N>', 'the newest by default').argParser(wholeNumber));
+  withReason(
+    commands.add('make <PARTNER> <DATE>', 'make a report now, or a new revision of it', make, group),
+  ).addHelpText(
+    'after',
+    `
+Workers make the reports of a day by themselves; this answers a dispute with a reason, or does not wait for the night.
+
+Examples:
+  spindle settlement list --status disputed
+  spindle settlement show acme 2026-11-21 --revision 1
+  spindle settlement make acme 2026-11-21 --reason "two spins were of the day before"`,
+  );
+}
+
+async function list(call: Call): Promise<void> {
+  const { client, options, print } = call;
+  const status = (options.status as string | undefined)?.toUpperCase();
+  const query = { ...pageOf(call), ...(status === undefined ? {} : { status }) };
+  print(
+    await bodyOf(client.GET('/settlements', { params: { query } })),
+    (body) => table(COLUMNS, body.reports) + pageLine(body, 'reports'),
+  );
+}
+
+function reportLines({ gameBreakdown, ...report }: Schemas['SettlementReport']): string {
+  return keyValues(report) + table(GAMES, gameBreakdown);
+}
+
+async function show({ client, words, options, print }: Call): Promise<void> {
+  const path = { id: await partnerIdOf(client, words[0]!), date: words[1]! };
+  const query = options.revision === undefined ? {} : { revision: options.revision as number };
+  const call = client.GET('/partners/{id}/settlements/{date}', { params: { path, query } });
+  // The API has CSV, too, for those who accept it.
+  print((await bodyOf(call)) as Schemas['SettlementReport'], reportLines);
+}
+
+async function make(call: Call): Promise<void> {
+  const { client, words, print } = call;
+  const path = { id: await partnerIdOf(client, words[0]!), date: words[1]! };
+  const params = { path, query: reasonOf(call) };
+  if (params.query.reason === undefined && (await isDisputed(call, path)))
+    throw new UsageError(
+      'The report is disputed. Answer the dispute on record: give --reason TEXT, which the audit log keeps',
+    );
+  print(await bodyOf(client.POST('/partners/{id}/settlements/{date}', { params })), reportLines);
+}
+
+/** The newest revision is disputed; false also where there is none. */
+async function isDisputed({ client }: Call, path: { id: number; date: string }): Promise<boolean> {
+  const { data } = await client.GET('/partners/{id}/settlements/{date}', { params: { path, query: {} } });
+  return (data as Schemas['SettlementReport'] | undefined)?.reportStatus === 'DISPUTED';
+}

@@ -1,0 +1,79 @@
+/** `spindle webhooks deliveries`, `failed` and `resend`: what was sent, what failed, and sending it again. */
+import { Option } from 'commander';
+import { bodyOf } from '../../api/client/apiClients.js';
+import { UsageError } from '../command.js';
+import { type Column, table } from '../output.js';
+import { type Call, type OperatorCommands, pageLine, pageOf, type Schemas, withPages } from './call.js';
+import { partnerIdOf } from './names.js';
+
+const STATUSES = ['pending', 'delivered', 'failed'] as const;
+
+const COLUMNS: readonly Column<Schemas['OperatorDelivery']>[] = [
+  { heading: 'id', value: (row) => row.id },
+  { heading: 'partner', value: (row) => row.partnerId, kind: 'number' },
+  { heading: 'webhook', value: (row) => row.webhookId, kind: 'number' },
+  { heading: 'event', value: (row) => row.event },
+  { heading: 'attempts', value: (row) => row.attempts, kind: 'number' },
+  { heading: 'last attempt', value: (row) => row.lastAttemptAt },
+  { heading: 'answer', value: (row) => row.responseStatus, kind: 'number' },
+  { heading: 'reason', value: (row) => row.lastError },
+  { heading: 'url', value: (row) => row.url },
+];
+
+/** Adds the commands to the program. */
+export function addWebhookCommands(commands: OperatorCommands): void {
+  const group = commands.group('webhooks', 'webhooks and their deliveries');
+  withPages(
+    commands.add('failed', 'deliveries without attempts left, newest first', listDeliveries, group),
+    'deliveries',
+  ).option('--partner <PARTNER>', 'those of this partner only, by id or slug');
+  withPages(
+    commands.add('deliveries', 'deliveries of all partners, newest first', listDeliveries, group),
+    'deliveries',
+  )
+    .option('--partner <PARTNER>', 'those of this partner only, by id or slug')
+    .addOption(
+      new Option('--status <STATUS>', 'pending, delivered or failed').choices(STATUSES).default('failed'),
+    );
+  commands
+    .add('resend [DELIVERY_ID...]', 'send one delivery again, or all failed', resend, group)
+    .option('--failed-since <TIME>', 'RFC 3339 time: all deliveries that have failed since')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  spindle webhooks resend --failed-since 2026-05-01T00:00:00Z
+  spindle webhooks resend dlv_019687b4c2d1f3a09e6b5d7c8a4f2e10`,
+    );
+}
+
+async function listDeliveries(call: Call): Promise<void> {
+  const { client, options, print } = call;
+  const { partner, status = 'failed' } = options as { partner?: string; status?: (typeof STATUSES)[number] };
+  const filter = partner === undefined ? {} : { partnerId: await partnerIdOf(client, partner, '--partner') };
+  const query = { ...pageOf(call), status, ...filter };
+  print(
+    await bodyOf(client.GET('/deliveries', { params: { query } })),
+    (body) => table(COLUMNS, body.deliveries) + pageLine(body, 'deliveries'),
+  );
+}
+
+async function resend({ client, words, options, print }: Call): Promise<void> {
+  const { failedSince } = options as { failedSince?: string };
+  if ((words.length === 0) === (failedSince === undefined)) {
+    throw new UsageError('Either DELIVERY_ID or --failed-since TIME is needed');
+  }
+  if (failedSince !== undefined) {
+    print(
+      await bodyOf(client.POST('/webhooks/resend', { body: { since: failedSince } })),
+      ({ resent }) => `${resent} deliveries are sent again\n`,
+    );
+    return;
+  }
+  for (const id of words) {
+    print(
+      await bodyOf(client.POST('/deliveries/{id}/resend', { params: { path: { id } } })),
+      () => `${id} is sent again\n`,
+    );
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * Where a webhook may lead: judged on the URL alone (here), and on every address that its name resolves to
+ * (src/webhooks/allowedAddresses.ts), at registration and again at each connection (docs/contract.md §13.4).
+ */
+import ipaddr from 'ipaddr.js';
+import type { Environment } from './game.js';
+
+/** `invalid`: no URL that could be called; `disallowed`: one that leads where no webhook may. */
+export type Refusal = 'invalid' | 'disallowed';
+
+export interface Judgement {
+  readonly refusal?: Refusal;
+  /** What is wrong, for the caller. */
+  readonly message?: string;
+}
+
+const URL_CHARACTERS_MAX = 2048;
+/** Whitespace, control characters and backslashes, which the parser would repair or drop; lone surrogates. */
+const UNFIT_CHARACTERS = /[\s\p{Cc}\p{Cs}\\]/u;
+/** Names that mean this machine or this network, whatever they resolve to (RFC 6761, 6762, 8375; ICANN's .internal). */
+const INTERNAL_NAMES = /(^|\.)(localhost|localdomain|local|internal|intranet|lan|home\.arpa)$/;
+/** Addresses of cloud machines' own services that stand in public ranges (Azure). */
+const INTERNAL_ADDRESSES = new Set(['168.63.129.16']);
+const GLOBAL_UNICAST: [ipaddr.IPv6, number] = [ipaddr.IPv6.parse('2000::'), 3];
+
+/**
+ * Whether an address is one of the public internet: no special range of any registry (IANA's special-purpose addresses),
+ * nor one that embeds another address (IPv4-mapped, NAT64, 6to4, Teredo), which would have to be judged in its place.
+ */
+export function isPublicAddress(text: string): boolean {
+  if (!ipaddr.isValid(text) || INTERNAL_ADDRESSES.has(text)) return false;
+  const address = ipaddr.parse(text);
+  if (address.range() !== 'unicast') return false;
+  return address.kind() === 'ipv4' || (address as ipaddr.IPv6).match(GLOBAL_UNICAST);
+}
+
+/** The host of a URL without the brackets of an IPv6 address. */
+export const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '');
+
+/** `http://localhost`, on any port, is this machine: for tries in the sandbox only. */
+export const isLocal = (url: URL): boolean => url.protocol === 'http:' && url.hostname === 'localhost';
+
+const invalid = (message: string): Judgement => ({ refusal: 'invalid', message });
+const disallowed = (message: string): Judgement => ({ refusal: 'disallowed', message });
+
+/** Judges a URL by itself: nothing is resolved. */
+export function judgeUrl(text: string, environment: Environment): Judgement {
+  if (text.length > URL_CHARACTERS_MAX) return invalid(`must have at most ${URL_CHARACTERS_MAX} characters`);
+  if (UNFIT_CHARACTERS.test(text) || !URL.canParse(text)) return invalid('must be a URL');
+  const url = new URL(text);
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return invalid('must begin with https://');
+  if (!/^https?:\/\/[^/]/i.test(text)) return invalid('must be a URL');
+  if (url.username !== '' || url.password !== '') return invalid('must have no user name or password');
+  if (text.includes('#')) return invalid('must have no fragment');
+  if (url.port === '0') return invalid('must have a port from 1 to 65535');
+  if (environment === 'sandbox' && isLocal(url)) return {};
+  const host = hostOf(url);
+  const isAddress = ipaddr.isValid(host);
+  if (isAddress ? !isPublicAddress(host) : isInternalName(host)) {
+    const isThisMachine = environment === 'sandbox' && isAddress && ipaddr.parse(host).range() === 'loopback';
+    const hint = isThisMachine ? '; in the sandbox write this machine as http://localhost' : '';
+    return disallowed(`must lead to a public address${hint}`);
+  }
+  if (url.protocol !== 'https:') return invalid('must begin with https://');
+  return {};
+}
+
+/** A name within this machine or network: of a kind that is never public, or without a dot. */
+function isInternalName(host: string): boolean {
+  const name = host.toLowerCase().replace(/\.$/, '');
+  return !name.includes('.') || INTERNAL_NAMES.test(name);
+}
