@@ -6,16 +6,16 @@ import { openBooksStore } from '../books/books.store.js';
 import { openEngineStore } from '../engine/engine.store.js';
 import { AuditLog } from '../postgres/auditLog.js';
 import type { Sql } from '../postgres/connection.js';
-import { Events } from '../postgres/partnerEvents.js';
+import { PartnerEvents } from '../postgres/partnerEvents.js';
 import { PublicLogReads } from '../publicLog/log/publicLogReads.store.js';
 import { Deliveries } from '../webhooks/deliveries.store.js';
 import { Webhooks } from '../webhooks/webhooks.store.js';
 import { ParSheets } from './games/parSheets.store.js';
-import { OperatorReads } from './overview/overview.store.js';
+import { OverviewReads } from './overview/overviewReads.store.js';
 import { ApiKeys } from './partners/apiKeys.store.js';
 import { Recall } from './players/recall.store.js';
 import { ProgramChecks } from './programChecks/programChecks.store.js';
-import { OperatorFinds } from './search/search.store.js';
+import { SearchReads } from './search/searchReads.store.js';
 import { SpinHistory } from './spins/spinHistory.store.js';
 
 export type Store = ReturnType<typeof openStore>;
@@ -27,13 +27,13 @@ export const openStore = (sql: Sql) => ({
   apiKeys: new ApiKeys(sql),
   auditLog: new AuditLog(sql),
   deliveries: new Deliveries(sql),
-  events: new Events(sql),
-  finds: new OperatorFinds(sql),
-  overview: new OperatorReads(sql),
+  partnerEvents: new PartnerEvents(sql),
+  searchReads: new SearchReads(sql),
+  overviewReads: new OverviewReads(sql),
   parSheets: new ParSheets(sql),
-  history: new SpinHistory(sql),
+  spinHistory: new SpinHistory(sql),
   programChecks: new ProgramChecks(sql),
-  publicLog: new PublicLogReads(sql),
+  publicLogReads: new PublicLogReads(sql),
   recall: new Recall(sql),
   webhooks: new Webhooks(sql),
 });

@@ -3,7 +3,7 @@ import type { Sql } from '../postgres/connection.js';
 import { Rounds } from './blackjack/rounds.store.js';
 import { Rotations } from './blocks/rotations.store.js';
 import { ApiVersions } from './catalog/apiVersions.store.js';
-import { Dealing } from './catalog/dealingSwitch.store.js';
+import { DealingSwitches } from './catalog/dealingSwitches.store.js';
 import { Games } from './catalog/games.store.js';
 import { Operators } from './catalog/operators.store.js';
 import { Partners } from './catalog/partners.store.js';
@@ -12,12 +12,12 @@ import { Answered } from './cells/answered.store.js';
 import { Cells } from './cells/cells.store.js';
 import { PlayerStatuses } from './cells/playerStatuses.store.js';
 import { Communal } from './communal/communal.store.js';
-import { Ledger } from './ledger/ledgerEntries.store.js';
+import { LedgerEntries } from './ledger/ledgerEntries.store.js';
 import { SignificantEvents } from './ledger/significantEvents.store.js';
 import { Raffles } from './raffles/raffles.store.js';
 import { PartnerMoves } from './recovery/partnerMoves.store.js';
 import { Recoveries } from './recovery/recoveries.store.js';
-import { RequestRuns } from './requestIds/requestRunReads.store.js';
+import { RequestRunReads } from './requestIds/requestRunReads.store.js';
 
 export type EngineStore = ReturnType<typeof openEngineStore>;
 
@@ -28,16 +28,16 @@ export const openEngineStore = (sql: Sql) => ({
   apiVersions: new ApiVersions(sql),
   cells: new Cells(sql),
   communal: new Communal(sql),
-  dealing: new Dealing(sql),
+  dealingSwitches: new DealingSwitches(sql),
   games: new Games(sql),
-  ledger: new Ledger(sql),
+  ledgerEntries: new LedgerEntries(sql),
   operators: new Operators(sql),
   partners: new Partners(sql),
-  moves: new PartnerMoves(sql),
+  partnerMoves: new PartnerMoves(sql),
   playerStatuses: new PlayerStatuses(sql),
   raffles: new Raffles(sql),
   recoveries: new Recoveries(sql),
-  requestRuns: new RequestRuns(sql),
+  requestRunReads: new RequestRunReads(sql),
   rotations: new Rotations(sql),
   rounds: new Rounds(sql),
   significantEvents: new SignificantEvents(sql),

@@ -113,7 +113,7 @@ async function contactsOf(
 }
 
 /** The feed of events. */
-export class Events {
+export class PartnerEvents {
   readonly #sql: Sql;
 
   constructor(sql: Sql) {

@@ -308,7 +308,7 @@ const STORES: readonly SuiteMutation[] = [
   },
   {
     name: 'a round that is to be voided takes an action before',
-    faults: [source('engine/blackjack/rounds', "if (known.isToVoid) return 'refused';", '')],
+    faults: [source('engine/blackjack/roundPlay', "if (known.isToVoid) return 'refused';", '')],
     foundBy: BESIDE_EMPTY,
   },
 ];

@@ -5,7 +5,7 @@ import type postgres from 'postgres';
 import { openStore } from '../../src/api/api.store.js';
 import { RtpJudging } from '../../src/books/returns/rtpJudging.js';
 import { SettlementJob } from '../../src/books/settlement/job.js';
-import { Settlements } from '../../src/books/settlement/settlements.js';
+import { SettlementReports } from '../../src/books/settlement/settlementReports.js';
 import type { OnReport } from '../../src/books/settlement/settlements.store.js';
 import { firstIdAt } from '../../src/domain/entryId.js';
 import { type Events, newEvents } from '../../src/engine/processEvents.js';
@@ -53,7 +53,7 @@ export async function oldPartner(
 
 export interface TestWorker {
   readonly job: SettlementJob;
-  readonly settlements: Settlements;
+  readonly settlements: SettlementReports;
   end(): Promise<void>;
 }
 
@@ -78,7 +78,7 @@ export async function settlementWorker(
   const events = newEvents(fail);
   events.on('TaskFailed', ({ error }) => fail(error));
   events.on('SettlementFailed', more.onFailed ?? (({ error }) => fail(error)));
-  const settlements = new Settlements({
+  const settlements = new SettlementReports({
     store: openStore(sql),
     nodes: redis.nodes,
     now: () => new Date(more.now?.() ?? startOf(date) + 2 * 3_600_000),

@@ -8,7 +8,7 @@ import { actionsOf, type RoundRecord, viewRound } from '../../domain/games/round
 import { checkTable } from '../../domain/games/table.js';
 import type { BlackjackTable } from '../../domain/games/tableTerms.js';
 import { microsToUsdText } from '../../domain/money.js';
-import type { Acted, DealOrder, Dealt, KnownRound } from '../../engine/blackjack/rounds.js';
+import type { Acted, DealOrder, Dealt, KnownRound } from '../../engine/blackjack/roundPlay.js';
 import { gameOf } from '../games/routes.js';
 import { activePartnerOf, knownGame, ownGame } from '../server/found.js';
 import { learn, Replayed, type Route, route } from '../server/route.js';
@@ -243,7 +243,7 @@ const operatorRoutes = (services: Services): Route[] => [
 const listAllRounds = ({ store, spinIds }: Services): Route =>
   route(contract.listAllRounds, async ({ query }) => {
     const { page = 1, limit, ...of } = query;
-    const { rounds, total } = await store.finds.rounds(of, page, limit);
+    const { rounds, total } = await store.searchReads.rounds(of, page, limit);
     return {
       rounds: rounds.map(({ dealId, wageredMicros, payoutMicros, ...round }) => ({
         ...round,

@@ -12,8 +12,8 @@ const listCells = (services: Services): Route =>
     const { store } = services;
     const { views } = services.cells;
     const [cells, recoveries] = await Promise.all([
-      store.overview.cells(),
-      store.overview.newestRecoveries(),
+      store.overviewReads.cells(),
+      store.overviewReads.newestRecoveries(),
     ]);
     const [places, redis] = await Promise.all([
       Promise.all(cells.map(({ cell }) => views.of(cell))),

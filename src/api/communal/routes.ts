@@ -191,11 +191,13 @@ const listCommunalPayouts = (services: Services): Route =>
 
 const listProgressives = ({ store }: Services): Route =>
   route(contract.listProgressives, async () => ({
-    progressives: (await store.finds.progressives()).map(({ budgetMicros, paidMicros, ...progressive }) => ({
-      ...progressive,
-      budgetUsd: jsonUsd(budgetMicros),
-      paidUsd: jsonUsd(paidMicros),
-    })),
+    progressives: (await store.searchReads.progressives()).map(
+      ({ budgetMicros, paidMicros, ...progressive }) => ({
+        ...progressive,
+        budgetUsd: jsonUsd(budgetMicros),
+        paidUsd: jsonUsd(paidMicros),
+      }),
+    ),
   }));
 
 export const communalRoutes = (services: Services): Route[] =>

@@ -1,6 +1,6 @@
 /** The switch of all games (docs/contract.md §15.9). */
 
-import type { DealingSwitch } from '../../engine/catalog/dealingSwitch.store.js';
+import type { DealingSwitch } from '../../engine/catalog/dealingSwitches.store.js';
 import { learn, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import * as contract from './contract.js';
@@ -14,14 +14,14 @@ const shown = ({ isOn, reason, actor, changedAt }: DealingSwitch) => ({
 
 /** The change is in force, whatever becomes of the events: a worker makes those that are not made here. */
 export async function tellGames({ store, webhooks }: Services): Promise<void> {
-  const deliveries = await store.dealing.tellGameStatuses().catch(() => 0);
+  const deliveries = await store.dealingSwitches.tellGameStatuses().catch(() => 0);
   if (deliveries > 0) webhooks.recorded(deliveries);
 }
 
 export const dealingRoutes = (services: Services): Route[] => [
-  route(contract.getDealing, async () => shown(await services.store.dealing.get())),
+  route(contract.getDealing, async () => shown(await services.store.dealingSwitches.get())),
   route(contract.setDealing, async ({ actor, body }) => {
-    const row = await services.store.dealing.set(actor, body.state === 'ON', body.reason);
+    const row = await services.store.dealingSwitches.set(actor, body.state === 'ON', body.reason);
     await learn(services.catalog);
     await tellGames(services);
     return shown(row);

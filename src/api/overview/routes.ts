@@ -10,8 +10,8 @@ const PROCESS_ID = randomUUID();
 const getOverview = ({ store, process }: Services): Route =>
   route(contract.getOverview, async () => {
     const [traffic, { attention, failingWebhooks }, counted] = await Promise.all([
-      store.overview.trafficToday(),
-      store.overview.attention(),
+      store.overviewReads.trafficToday(),
+      store.overviewReads.attention(),
       process.figures(),
     ]);
     return {

@@ -216,12 +216,14 @@ const FAULTS: Readonly<Record<Exclude<NotMoved, 'noSuchPartner'>, string>> = {
   moving: 'must wait until the move that is under way has ended',
 };
 
-const moveRoutes = (store: Pick<Store, 'moves' | 'partners'>): Route[] => [
+const moveRoutes = (store: Pick<Store, 'partnerMoves' | 'partners'>): Route[] => [
   route(contract.movePartner, async ({ actor, params, body }) => {
     const { cell, reason } = body;
     const partnerId = pathId(params.id);
     const move =
-      partnerId === undefined ? 'noSuchPartner' : await store.moves.request(actor, partnerId, cell, reason);
+      partnerId === undefined
+        ? 'noSuchPartner'
+        : await store.partnerMoves.request(actor, partnerId, cell, reason);
     if (move === 'noSuchPartner') throw new ApiError(ERRORS.partnerNotFound);
     if (typeof move === 'string') {
       const details = [{ path: '/cell', message: FAULTS[move] }];
@@ -231,6 +233,6 @@ const moveRoutes = (store: Pick<Store, 'moves' | 'partners'>): Route[] => [
   }),
   route(contract.listMoves, async ({ params }) => {
     const { partnerId } = await partnerOf(store, params.id);
-    return { moves: await store.moves.ofPartner(partnerId) };
+    return { moves: await store.partnerMoves.ofPartner(partnerId) };
   }),
 ];

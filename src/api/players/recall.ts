@@ -35,7 +35,7 @@ async function newestGames(
   const shares = new Map<bigint, RecalledShare>();
   let fromId = newestId;
   for (let walks = 0; walks < WALKS_MAX && fromId > 0n && starts.length < limit; walks++) {
-    const entries = await store.history.statement(player, fromId, WALK_ENTRIES);
+    const entries = await store.spinHistory.statement(player, fromId, WALK_ENTRIES);
     const shareIds = entries.filter(({ kind }) => kind === 'communalShare').map(({ id }) => id);
     for (const [id, share] of await store.recall.shares(shareIds)) shares.set(id, share);
     // The share of the player who fired the bonus was shown by its spin.

@@ -51,7 +51,7 @@ export const playerRoutes = (services: Services): Route[] => {
       const newest = { id: player.newestEntryId, entryNumber: player.entries };
       const firstId = firstIdAt(player.createdAtMs);
       const of = { partnerId: partner.partnerId, playerId, newest, firstId };
-      const { spins, total } = await store.history.spinPage(of, (page - 1) * limit, limit);
+      const { spins, total } = await store.spinHistory.spinPage(of, (page - 1) * limit, limit);
       return { spins: await spinRecords(services, partner, spins), page, limit, total };
     }),
     ...statusRoutes(services),
@@ -168,7 +168,7 @@ const getStatement = (services: Services): Route =>
     const player = await playerOf(services.cells, partnerId, playerId);
     await booked(services.cells, player.newestEntryId);
     const from = cursor === undefined ? player.newestEntryId : BigInt(cursor);
-    const entries = await services.store.history.statement({ partnerId, playerId }, from, limit);
+    const entries = await services.store.spinHistory.statement({ partnerId, playerId }, from, limit);
     const next = entries.at(-1)?.previousId ?? 0n;
     const isLast =
       entries.length < limit || next === 0n || (await isDropped(services.store.ledgerDays, next));

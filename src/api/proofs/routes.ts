@@ -24,7 +24,7 @@ const unproven = (reason: NonNullable<Fault['reason']>): ApiError =>
 
 /** The entry of the block that an index lies in. @throws ApiError: KS-4219; KS-5002 where it is still to be logged */
 async function entryOf({ store }: Services, gameId: number, index: number) {
-  const found = await store.publicLog.entryOfIndex(gameId, index);
+  const found = await store.publicLogReads.entryOfIndex(gameId, index);
   if (found === 'before-log') throw unproven('BEFORE_LOG');
   if (found === 'waiting') throw new ApiError(ERRORS.unavailable);
   return found;
@@ -38,7 +38,7 @@ async function spinProof(services: Services, spinId: string, partnerId?: number)
   if (!isOwn) throw new ApiError(ERRORS.notFound);
   // What is answered is booked soon; what is not by then is none that was answered.
   await booked(services.cells, meant.entryId).catch(() => undefined);
-  const entry = await store.ledger.find(meant.entryId);
+  const entry = await store.ledgerEntries.find(meant.entryId);
   if (entry === undefined && (await isDropped(store.ledgerDays, meant.entryId))) throw unproven('ARCHIVED');
   if (entry === undefined || entry.partnerId !== meant.partnerId || !isShownAsSpin(entry))
     throw new ApiError(ERRORS.notFound);
@@ -90,12 +90,12 @@ function shownEntry(logged: ListedEntry) {
 }
 
 async function blocksOf(
-  { store: { publicLog } }: Services,
+  { store: { publicLogReads } }: Services,
   gameId: number,
   { after, limit }: RouteRequest<typeof contract.listBlocks>['query'],
 ) {
-  const key = await publicLog.labelKey(gameId);
-  const entries = await publicLog.entries(gameId, after === undefined ? 0 : after + 1, limit + 1);
+  const key = await publicLogReads.labelKey(gameId);
+  const entries = await publicLogReads.entries(gameId, after === undefined ? 0 : after + 1, limit + 1);
   const shown = entries.slice(0, limit);
   return {
     gameConfigId: gameId,
@@ -108,11 +108,11 @@ async function blocksOf(
 
 /** What an exhausted block was drawn of. @param isWhole its outcomes are wanted, too */
 async function revealOf(
-  { store: { publicLog }, drawAgain }: Services,
+  { store: { publicLogReads }, drawAgain }: Services,
   { opening }: LoggedEntry,
   isWhole: boolean,
 ) {
-  const { seed, nonce, outcomes: kept } = await publicLog.revealed(opening);
+  const { seed, nonce, outcomes: kept } = await publicLogReads.revealed(opening);
   const reveal =
     opening.type === 'shoes'
       ? { seeds: seed.toString('base64') }
@@ -129,7 +129,7 @@ async function blockOf(
   { params, query }: Pick<RouteRequest<typeof contract.getBlock>, 'params' | 'query'>,
 ) {
   const number = NUMBER.test(params.number) ? Number(params.number) : undefined;
-  const [logged] = number === undefined ? [] : await services.store.publicLog.entries(gameId, number, 1);
+  const [logged] = number === undefined ? [] : await services.store.publicLogReads.entries(gameId, number, 1);
   const isShown = logged?.opening.number === number && logged?.opening.type !== 'forgotten';
   if (logged === undefined || !isShown) throw new ApiError(ERRORS.notFound);
   const { entry, salt, label, tlogProof } = await services.proofs.entry(logged);

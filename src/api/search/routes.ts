@@ -12,7 +12,7 @@ async function playersCalled({ store, cells }: Services, text: string) {
   const slug = slash > 0 ? text.slice(0, slash) : undefined;
   const playerId = text.slice(slash + 1);
   if (playerId === '') return [];
-  const asked = await store.finds.partnersToAsk(slug);
+  const asked = await store.searchReads.partnersToAsk(slug);
   // A cell that is away hides its players, and nothing else.
   const found = await Promise.all(
     asked.map(async (partnerId) => {
@@ -30,7 +30,7 @@ async function playsOf({ store, spinIds }: Services, id: string) {
   const { partnerId, entryId } = named;
   const round = await store.rounds.find(entryId);
   if (round?.partnerId === partnerId) return [{ partnerId, kind: 'round', id }];
-  const entry = await store.ledger.find(entryId);
+  const entry = await store.ledgerEntries.find(entryId);
   return entry?.partnerId === partnerId && isShownAsSpin(entry) ? [{ partnerId, kind: 'spin', id }] : [];
 }
 
@@ -39,7 +39,7 @@ const search = (services: Services): Route =>
     const text = query.q.trim();
     if (text === '') return { partners: [], games: [], players: [], plays: [], keys: [], operators: [] };
     const [names, players, plays] = await Promise.all([
-      services.store.finds.byName(text),
+      services.store.searchReads.byName(text),
       playersCalled(services, text),
       playsOf(services, text),
     ]);

@@ -30,7 +30,7 @@ const policyText = ({ vkeys, policy }: Published): string =>
   [...vkeys.map((vkey) => `log ${vkey}`), policy ?? 'quorum none', ''].join('\n');
 
 export function publicLogRoutes(
-  { store: { publicLog }, process }: Pick<Services, 'store' | 'process'>,
+  { store: { publicLogReads }, process }: Pick<Services, 'store' | 'process'>,
   verifyDir: string,
   publishing: Publishing,
 ): ServerRoute[] {
@@ -42,14 +42,14 @@ export function publicLogRoutes(
     if (published === undefined || widthAt(place.level, place.index, published.size) < place.width)
       return undefined;
     const level = place.level === 'entries' ? BUNDLES : place.level;
-    const bytes = await publicLog.tile(published.logId, level, place.index);
+    const bytes = await publicLogReads.tile(published.logId, level, place.index);
     const body = bytes && cutTile(place, bytes);
     return body && { body, type: BYTES, headers: FOR_EVER };
   }
 
   async function newest(
     show: (published: Published) => string,
-    of = publicLog.published(),
+    of = publicLogReads.published(),
   ): Promise<Answer | undefined> {
     const published = await of;
     return published && { body: show(published), type: TEXT, headers: FRESH };
@@ -60,7 +60,7 @@ export function publicLogRoutes(
     const [, hash, ofOld] = OF_ORIGIN.exec(path) ?? [];
     const place = parseTilePath(ofOld ?? path);
     if (place === undefined && ofOld !== 'checkpoint') return undefined;
-    const of = hash === undefined ? publicLog.published() : publicLog.publishedBy(hash);
+    const of = hash === undefined ? publicLogReads.published() : publicLogReads.publishedBy(hash);
     return place === undefined ? newest(({ note }) => note, of) : tileAt(place, of);
   }
 

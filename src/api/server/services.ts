@@ -1,20 +1,20 @@
 /** What the handlers ask of the rest of the program, by what it is about. */
 
-import type { Settlements } from '../../books/settlement/settlements.js';
+import type { SettlementReports } from '../../books/settlement/settlementReports.js';
 import type { ErrorEntry } from '../../domain/errors.js';
 import type { Environment, Game, Partner } from '../../domain/game.js';
 import type { OutcomeStatistics } from '../../domain/presentation.js';
 import type { SpinIds } from '../../domain/spinId.js';
 import type { SpinTail } from '../../domain/spinTail.js';
 import type { Judgement } from '../../domain/webhookUrl.js';
-import type { Rounds } from '../../engine/blackjack/rounds.js';
+import type { RoundPlay } from '../../engine/blackjack/roundPlay.js';
 import type { Shoes } from '../../engine/blackjack/shoes.js';
 import type { Adjuster } from '../../engine/cells/adjuster.js';
 import type { CellViews } from '../../engine/cells/cellViews.js';
 import type { Confirmations } from '../../engine/cells/confirmations.js';
 import type { ForcedOutcome } from '../../engine/cells/forceOutcome.js';
 import type { PartnerReads } from '../../engine/cells/partnerReads.js';
-import type { PlayerStatuses } from '../../engine/cells/playerStatuses.js';
+import type { PlayerBlocking } from '../../engine/cells/playerBlocking.js';
 import type { rotate } from '../../engine/cells/rotate.js';
 import type { SpinPath } from '../../engine/cells/spinPath.js';
 import type { SpinRules } from '../../engine/cells/spinRules.js';
@@ -47,7 +47,7 @@ export interface CellServices {
   readonly views: CellViews;
   readonly confirmations: Pick<Confirmations, 'cameTo'>;
   readonly adjuster: Adjuster;
-  readonly playerStatuses: PlayerStatuses;
+  readonly playerStatuses: PlayerBlocking;
   readonly pots: PotKeeper;
   /** @returns until when the choice stands */
   forceOutcome(wanted: ForcedOutcome): Promise<Date | 'full' | 'unavailable'>;
@@ -97,11 +97,11 @@ export interface Services {
   readonly spins: SpinRules;
   /** What was dealt, as it is counted. */
   readonly metrics: DealtCounter;
-  readonly blackjack: { readonly rounds: Rounds; readonly shoes: Shoes };
+  readonly blackjack: { readonly rounds: RoundPlay; readonly shoes: Shoes };
   readonly drawAgain: DrawAgain;
   readonly proofs: Proofs;
   readonly cells: CellServices;
-  readonly settlements: Settlements;
+  readonly settlements: SettlementReports;
   readonly webhooks: WebhookServices;
   /** How long sessions of the console last, and what makes their tokens. */
   readonly sessions: { readonly minutes: number; readonly tokens: SessionTokens };

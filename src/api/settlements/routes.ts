@@ -79,7 +79,7 @@ export const settlementRoutes = (services: Services): Route[] => {
 const listAllSettlements = ({ store }: Services): Route =>
   route(contract.listAllSettlements, async ({ query }) => {
     const { page = 1, limit } = query;
-    const { reports, total } = await store.overview.reports(
+    const { reports, total } = await store.overviewReads.reports(
       query.status as ReportStatus | undefined,
       page,
       limit,

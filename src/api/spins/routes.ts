@@ -80,7 +80,11 @@ async function ofPlayer(
   await booked(services.cells, player.newestEntryId);
   const newest = { id: player.newestEntryId, entryNumber: player.entries };
   const firstId = firstIdAt(player.createdAtMs);
-  return services.store.history.playerSpinsByTime({ partnerId, playerId, newest, firstId }, wanted, limit);
+  return services.store.spinHistory.playerSpinsByTime(
+    { partnerId, playerId, newest, firstId },
+    wanted,
+    limit,
+  );
 }
 
 /**
@@ -94,13 +98,13 @@ async function pageOf(services: Services, wanted: Wanted, limit: number): Promis
   const { cell } = wanted.partner;
   // Read before the ledger: what is booked meanwhile leaves the outbox, and would be seen in neither.
   const before = await reads.newestInOutbox(cell);
-  const found = await store.history.spinsByTime(wanted, limit);
+  const found = await store.spinHistory.spinsByTime(wanted, limit);
   if (found.nextId !== undefined) return found;
   const isMoved = found.reach.cell !== cell;
   if (!isMoved && before <= found.reach.toId) return found;
   const newestId = isMoved ? await reads.newestInOutbox(found.reach.cell) : before;
   if (newestId > found.reach.toId) await booked(services.cells, newestId);
-  return store.history.spinsByTime(wanted, limit);
+  return store.spinHistory.spinsByTime(wanted, limit);
 }
 
 /** How many are under way of each partner. */
@@ -163,7 +167,7 @@ const getSpin = (services: Services): Route =>
     const meant = services.spinIds.decode(params.spinId);
     if (meant === undefined || meant.partnerId !== partner.partnerId) throw new ApiError(ERRORS.notFound);
     await booked(services.cells, meant.entryId);
-    const entry = await services.store.ledger.find(meant.entryId);
+    const entry = await services.store.ledgerEntries.find(meant.entryId);
     if (entry === undefined || !isShownAsSpin(entry)) throw await noSpin(services.store, meant.entryId);
     const [record] = await spinRecords(services, partner, [entry]);
     return { ...record, playerId: entry.playerId };
@@ -207,14 +211,14 @@ const showSpin = (services: Services): Route =>
     const partner = meant === undefined ? undefined : await store.partners.find(meant.partnerId);
     if (meant === undefined || partner === undefined) throw new ApiError(ERRORS.notFound);
     await booked(services.cells, meant.entryId);
-    const entry = await store.ledger.find(meant.entryId);
+    const entry = await store.ledgerEntries.find(meant.entryId);
     if (entry === undefined || entry.partnerId !== partner.partnerId || !isShownAsSpin(entry))
       throw await noSpin(store, meant.entryId);
     // A forced spin took no outcome of the game's sequence, and stands in none of its blocks.
     const hasPlace = ENTRY_KINDS[entry.kind].advancesGameIndex;
     const [[record], block] = await Promise.all([
       spinRecords(services, partner, [entry]),
-      hasPlace ? store.overview.blockOf(entry.gameId, entry.outcomeIndex) : undefined,
+      hasPlace ? store.overviewReads.blockOf(entry.gameId, entry.outcomeIndex) : undefined,
     ]);
     return {
       partnerId: partner.partnerId,

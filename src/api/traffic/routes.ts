@@ -14,7 +14,7 @@ export const trafficOf = ({ spins, wageredMicros, paidMicros }: Traffic) => ({
 
 const listTraffic = ({ store }: Services): Route =>
   route(contract.listTraffic, async ({ query }) => ({
-    days: (await store.finds.trafficDays(query.days, query.partnerId)).map((each) => ({
+    days: (await store.searchReads.trafficDays(query.days, query.partnerId)).map((each) => ({
       day: each.day,
       ...trafficOf(each),
     })),
@@ -22,7 +22,7 @@ const listTraffic = ({ store }: Services): Route =>
 
 const listTrafficHours = ({ store }: Services): Route =>
   route(contract.listTrafficHours, async ({ query }) => ({
-    hours: (await store.finds.trafficHours(query.hours, query.partnerId)).map((each) => ({
+    hours: (await store.searchReads.trafficHours(query.hours, query.partnerId)).map((each) => ({
       hour: each.hour,
       ...trafficOf(each),
     })),

@@ -167,7 +167,7 @@ const sendingRoutes = (services: Services): Route[] => [
   route(contract.testWebhook, async ({ partner, params, body }) => {
     const event = eventOf(body);
     const id = await webhookIdOf(services, partner, params.id);
-    const sent = await services.store.events.recordTest(
+    const sent = await services.store.partnerEvents.recordTest(
       partner.partnerId,
       id,
       event,
@@ -198,7 +198,7 @@ const eventRoutes = ({ store }: { readonly store: Store }): Route[] => [
     const limit = query.limit;
     const page =
       after === undefined || EVENT_ID.test(after)
-        ? await store.events.feed(partner.partnerId, after, limit)
+        ? await store.partnerEvents.feed(partner.partnerId, after, limit)
         : undefined;
     if (page === undefined) {
       throw invalid([{ path: '/after', message: 'must be the id of an event of the last 30 days' }]);
@@ -212,6 +212,6 @@ const listAllDeliveries = ({ store }: Services): Route =>
     const { page = 1, limit } = query;
     const status = (query.status ?? 'failed') as DeliveryRow['status'];
     const of = { status, partnerId: query.partnerId ?? null };
-    const { deliveries, total } = await store.overview.deliveries(of, page, limit);
+    const { deliveries, total } = await store.overviewReads.deliveries(of, page, limit);
     return { deliveries, page, limit, total };
   });

@@ -12,7 +12,7 @@ import { DEAL, dealOperation } from '../../engine/cells/deal.js';
 import { ExhaustedWindows } from '../../engine/cells/exhaustedWindows.js';
 import { forceOutcome } from '../../engine/cells/forceOutcome.js';
 import { MovedPartners } from '../../engine/cells/movedPartners.js';
-import { PlayerStatuses } from '../../engine/cells/playerStatuses.js';
+import { PlayerBlocking } from '../../engine/cells/playerBlocking.js';
 import { rotate } from '../../engine/cells/rotate.js';
 import { type CallObserver, type ReplicatedScripts, SpinPath } from '../../engine/cells/spinPath.js';
 import { SpinRules } from '../../engine/cells/spinRules.js';
@@ -88,7 +88,7 @@ async function openConfirmations(parts: RoleParts, answered: Answered | undefine
     datasetId: parts.installed.datasetId,
     // Requests of partners that take all their connections must not hold up the confirmations.
     read: () => background.cells.cursors(),
-    findEntry: (entryId) => background.ledger.find(entryId),
+    findEntry: (entryId) => background.ledgerEntries.find(entryId),
     serverOf: (cell) => nodes.of(cell).serverId,
     deadlineMs: config.SPIN_DEADLINE_MS,
     onConfirmed: (seconds) => metrics.ackSeconds.observe(seconds),
@@ -247,7 +247,7 @@ function openOperating(
     };
   return {
     adjuster: new Adjuster({ ...options, onError: onError('a store did not answer to an adjustment') }),
-    playerStatuses: new PlayerStatuses({ store, cells, deadlineMs: config.SPIN_DEADLINE_MS }),
+    playerStatuses: new PlayerBlocking({ store, cells, deadlineMs: config.SPIN_DEADLINE_MS }),
     pots: new PotKeeper({
       ...options,
       onError: onError('a store did not answer to a change of a communal progressive'),

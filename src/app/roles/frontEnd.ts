@@ -13,7 +13,7 @@ import { serverRoutes } from '../../api/server/serverRoutes.js';
 import type { Services } from '../../api/server/services.js';
 import { SessionTokens } from '../../api/server/sessionTokens.js';
 import { ofVersion } from '../../api/server/versionedRoutes.js';
-import { Settlements } from '../../books/settlement/settlements.js';
+import { SettlementReports } from '../../books/settlement/settlementReports.js';
 import { ERRORS } from '../../domain/errors.js';
 import { dayOf, overAfterMs, shiftDay } from '../../domain/settlement.js';
 import { SpinIds } from '../../domain/spinId.js';
@@ -91,10 +91,10 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     spins: rules,
     metrics,
     drawAgain,
-    proofs: new Proofs(store.publicLog, drawAgain),
+    proofs: new Proofs(store.publicLogReads, drawAgain),
     blackjack: playedRounds(parts, cells, requestIds),
     cells: { ...operating, confirmations, reads: readsOf(parts, moved), views: new CellViews(nodes) },
-    settlements: new Settlements({ store, nodes, events, clocks: parts.clocks }),
+    settlements: new SettlementReports({ store, nodes, events, clocks: parts.clocks }),
     webhooks: {
       judgeUrl: (url, environment) => judgeRegistration(url, environment, parts.world.resolve),
       sealSecret: (secret) => parts.secretBox.seal(secret),

@@ -2,7 +2,7 @@
 
 import type { SettlementJob } from '../../books/settlement/job.js';
 import { remindOfSunsets } from '../../engine/catalog/apiVersions.store.js';
-import { tellGameStatuses } from '../../engine/catalog/dealingSwitch.store.js';
+import { tellGameStatuses } from '../../engine/catalog/dealingSwitches.store.js';
 import { Mailer } from '../../webhooks/mailer.js';
 import { Notices } from '../../webhooks/notices.js';
 import { noticeExpiringKeys, noticeOverdueSettlement } from '../../webhooks/notices.store.js';

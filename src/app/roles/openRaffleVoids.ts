@@ -14,7 +14,7 @@ export function openRaffleVoids(parts: RoleParts, spinIds: SpinIds, onFailpoint:
   const confirmations = new Confirmations({
     datasetId: installed.datasetId,
     read: () => background.cells.cursors(),
-    findEntry: (entryId) => background.ledger.find(entryId),
+    findEntry: (entryId) => background.ledgerEntries.find(entryId),
     serverOf: (cell) => nodes.of(cell).serverId,
     deadlineMs: config.SPIN_DEADLINE_MS,
     onError: () => metrics.storeErrors.inc({ store: 'postgres' }),

@@ -1,6 +1,6 @@
 /** Rounds of blackjack: how a front end plays them, and how a worker ends those whose time is over. */
 
-import { Rounds } from '../../engine/blackjack/rounds.js';
+import { RoundPlay } from '../../engine/blackjack/roundPlay.js';
 import { expiredRounds } from '../../engine/blackjack/rounds.store.js';
 import { RoundTimeouts } from '../../engine/blackjack/roundTimeouts.js';
 import { Shoes } from '../../engine/blackjack/shoes.js';
@@ -12,7 +12,7 @@ import { workerCells } from './workerCells.js';
 /** A front end's: each answer waits for the ledger. */
 export function playedRounds({ store }: Pick<RoleParts, 'store'>, cells: CellClient, requestIds: RequestIds) {
   const shoes = new Shoes(store);
-  return { rounds: new Rounds({ store, cells, shoes, waitsForLedger: true, requestIds }), shoes };
+  return { rounds: new RoundPlay({ store, cells, shoes, waitsForLedger: true, requestIds }), shoes };
 }
 
 /** @param owned the cells that this worker writes */
@@ -21,7 +21,7 @@ export function openRoundTimeouts(parts: RoleParts, owned: () => readonly number
   // Nobody is told of a timeout: it need not wait for the ledger.
   const cells = workerCells(parts, { confirmed: async () => true, isStalled: () => false });
   return new RoundTimeouts({
-    rounds: new Rounds({ store, cells, shoes: new Shoes(store), waitsForLedger: false }),
+    rounds: new RoundPlay({ store, cells, shoes: new Shoes(store), waitsForLedger: false }),
     cells: owned,
     expired: (numbers, limit) => expiredRounds(sql, numbers, limit),
     game: (gameId) => catalog.game(gameId),

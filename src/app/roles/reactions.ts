@@ -6,7 +6,7 @@ import type { Flusher } from '../../engine/ledger/flusher.js';
 import type { Ownership } from '../../engine/ledger/ownership.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import type { RaffleVoids } from '../../engine/raffles/raffleVoids.js';
-import type { PartnerMoves } from '../../engine/recovery/partnerMoves.js';
+import type { PartnerMover } from '../../engine/recovery/partnerMover.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
 import type { SegmentRelease } from '../../engine/requestIds/segmentRelease.js';
 import type { Deliverer } from '../../webhooks/deliverer.js';
@@ -19,7 +19,7 @@ export interface Reacting {
   readonly keeper: BlockKeeper;
   readonly cleanup: Cleanup;
   readonly release: SegmentRelease;
-  readonly moves: PartnerMoves;
+  readonly moves: PartnerMover;
   readonly voids: RaffleVoids;
   readonly totals: BookedTotals;
   readonly deliverer: Deliverer;

@@ -6,7 +6,7 @@
 import type { RoundTimeouts } from '../../engine/blackjack/roundTimeouts.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import type { RaffleVoids } from '../../engine/raffles/raffleVoids.js';
-import type { PartnerMoves } from '../../engine/recovery/partnerMoves.js';
+import type { PartnerMover } from '../../engine/recovery/partnerMover.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import type { Sql } from '../../postgres/connection.js';
 import type { LogCopies } from '../../publicLog/log/logCopies.js';
@@ -19,7 +19,7 @@ export interface WorkWatchOptions {
   readonly sql: Sql;
   /** The cells that this process writes now. */
   readonly cells: () => readonly number[];
-  readonly moves: Pick<PartnerMoves, 'wake'>;
+  readonly moves: Pick<PartnerMover, 'wake'>;
   readonly voids: Pick<RaffleVoids, 'wake'>;
   readonly roundTimeouts: Pick<RoundTimeouts, 'wake'>;
   readonly mailer: Pick<Mailer, 'wake'>;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { LedgerStorage } from '../../books/archive/ledgerStorage.js';
 import { RtpJudging } from '../../books/returns/rtpJudging.js';
 import { SettlementJob } from '../../books/settlement/job.js';
-import { Settlements } from '../../books/settlement/settlements.js';
+import { SettlementReports } from '../../books/settlement/settlementReports.js';
 import { SpinIds } from '../../domain/spinId.js';
 import { findDeal } from '../../engine/blackjack/rounds.store.js';
 import { BlockKeeper, type KeeperOptions } from '../../engine/blocks/keeper.js';
@@ -21,7 +21,7 @@ import { TrafficHours } from '../../engine/ledger/trafficHours.js';
 import { UnservedCells } from '../../engine/ledger/unservedCells.js';
 import { AbsentPosition } from '../../engine/recovery/absentPosition.js';
 import { type OwnershipParts, openOwnership } from '../../engine/recovery/cellPreparation.js';
-import { PartnerMoves } from '../../engine/recovery/partnerMoves.js';
+import { PartnerMover } from '../../engine/recovery/partnerMover.js';
 import { Checkpoints } from '../../engine/recovery/playerCheckpoints.js';
 import { PositionKeeper } from '../../engine/recovery/positionKeeper.js';
 import type { RedisNode } from '../../engine/redis/node.js';
@@ -220,7 +220,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const release = openSegmentRelease(parts, bookedIds, onFailpoint);
   const checkpoints = new Checkpoints(sql, CHECKPOINT_EVERY_MS, events);
   const judging = new RtpJudging(parts.background);
-  const settlements = new Settlements({ store: parts.background, nodes, events, clocks: parts.clocks });
+  const settlements = new SettlementReports({ store: parts.background, nodes, events, clocks: parts.clocks });
   const settlement = new SettlementJob(settlements, {
     cron: config.SETTLEMENT_CRON,
     everyMs: config.constants.settlementTurnMs,
@@ -231,7 +231,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const { mailer, notices } = openNotices(parts, settlement);
   const totals = new BookedTotals((cells) => bookedTotals(sql, cells));
   const unservedCells = new UnservedCells(events);
-  const moves = new PartnerMoves({ sql, nodes, events, onFailpoint });
+  const moves = new PartnerMover({ sql, nodes, events, onFailpoint });
   const voids = openRaffleVoids(parts, spinIds, onFailpoint);
   await listenToDealt(parts, ownership, keeper);
   const writing = { nodes, ownership, flusher, keeper, cleanup, release, moves, voids };

@@ -9,7 +9,7 @@ import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import { HEALTHY, type Health, unhealthy } from '../../platform/runtime/service.js';
 import type { RtpJudging } from '../returns/rtpJudging.js';
 import { dueDay } from './schedule.js';
-import type { Settlements } from './settlements.js';
+import type { SettlementReports } from './settlementReports.js';
 
 export interface JobOptions {
   /** From turn to turn. */
@@ -23,7 +23,7 @@ export interface JobOptions {
 
 export class SettlementJob extends PeriodicService {
   readonly name = 'settlement';
-  readonly #settlements: Settlements;
+  readonly #settlements: SettlementReports;
   readonly #options: JobOptions;
   /** Every report up to this day is there: what was made is not looked at again. */
   #settledThrough: string | undefined;
@@ -32,7 +32,7 @@ export class SettlementJob extends PeriodicService {
   /** Every day up to this one is judged of every game. */
   #judgedThrough: string | undefined;
 
-  constructor(settlements: Settlements, options: JobOptions) {
+  constructor(settlements: SettlementReports, options: JobOptions) {
     super({ everyMs: options.everyMs, firstAfterMs: 0 });
     this.#settlements = settlements;
     this.#options = options;

@@ -1,15 +1,15 @@
 /**
  * Plays out the rounds whose time is over, in the cells that this worker owns. Two workers that both believe they own a cell, or a
- * player who acts at that moment, do no harm: a step is booked only where it is the round's next (rounds.ts).
+ * player who acts at that moment, do no harm: a step is booked only where it is the round's next (roundPlay.ts).
  */
 import type { Game } from '../../domain/game.js';
 import type { RoundRecord } from '../../domain/games/round.js';
 import { IDLE, PeriodicService, WOKEN_MS } from '../../platform/runtime/periodicService.js';
 import type { EventEmitter } from '../processEvents.js';
-import type { PlaceOfPartner, Rounds } from './rounds.js';
+import type { PlaceOfPartner, RoundPlay } from './roundPlay.js';
 
 export interface RoundTimeoutsOptions {
-  readonly rounds: Pick<Rounds, 'end'>;
+  readonly rounds: Pick<RoundPlay, 'end'>;
   /** The cells that this process writes now. */
   readonly cells: () => readonly number[];
   /** Open rounds of these cells whose time is over. */

@@ -13,7 +13,7 @@ import { type TableColumns, termsOf } from '../blackjack/rounds.store.js';
 import { TOKEN } from '../cells/cells.store.js';
 import { RUNS_VERSION } from '../requestIds/requestRuns.store.js';
 import { type ApiVersionRow, apiVersionOf } from './apiVersions.store.js';
-import { dealingAfter } from './dealingSwitch.store.js';
+import { dealingAfter } from './dealingSwitches.store.js';
 import { type ChangedOperator, operatorsAfter } from './operators.store.js';
 import { PARTNER_COLUMNS, type PartnerRow, type PartnerTableRow, partnerOf } from './partners.store.js';
 

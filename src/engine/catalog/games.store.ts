@@ -6,7 +6,7 @@ import { audit, because, withChange } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { isUniqueViolation } from '../../postgres/postgresErrors.js';
 import { arrayOf, raw, safe } from '../../postgres/statements.js';
-import { noteGameStatus } from './dealingSwitch.store.js';
+import { noteGameStatus } from './dealingSwitches.store.js';
 
 /** Requested and not made yet, at the most. */
 const BLOCKS_REQUESTED_MAX = 1000;

@@ -5,7 +5,7 @@ import type { Sql, Transaction } from '../../postgres/connection.js';
 import { isUniqueViolation } from '../../postgres/postgresErrors.js';
 import { raw, safe } from '../../postgres/statements.js';
 import { drainingOf, NEWEST_MOVE_TEXT, TOKEN } from '../cells/cells.store.js';
-import { notePartnerSwitch } from './dealingSwitch.store.js';
+import { notePartnerSwitch } from './dealingSwitches.store.js';
 
 export interface PartnerSettings {
   spinRateLimit: number;

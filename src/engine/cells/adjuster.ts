@@ -22,7 +22,7 @@ type Refusal = 'insufficient' | 'overflow';
 export type Adjusted = IntentAnswer<Done, Refusal>;
 
 export interface AdjusterOptions extends IntentOptions {
-  readonly store: Pick<EngineStore, 'adjustments' | 'ledger'>;
+  readonly store: Pick<EngineStore, 'adjustments' | 'ledgerEntries'>;
 }
 
 const REFUSALS: IntendedRequest<Intent, Done, Refusal>['refusals'] = {
@@ -47,7 +47,7 @@ export class Adjuster {
       record: async () => {
         const intent = await store.adjustments.record(actor, wanted);
         if (intent === 'reused' || intent.isNew) return intent === 'reused' ? intent : { intent };
-        const booked = await store.ledger.findAdjustment(wanted.partnerId, wanted.requestId);
+        const booked = await store.ledgerEntries.findAdjustment(wanted.partnerId, wanted.requestId);
         if (booked === undefined) return { intent };
         return { done: { entryId: booked.id, balanceMicros: booked.balanceMicros } };
       },

@@ -8,7 +8,7 @@ import { allColumnsSql, entryOfRow } from './ledgerRow.store.js';
 const COLUMNS = raw(allColumnsSql());
 
 /** Entries of the ledger by what names them. */
-export class Ledger {
+export class LedgerEntries {
   readonly #sql: Sql;
   readonly #byId: SharedLookUps<LedgerEntry>;
   constructor(sql: Sql) {

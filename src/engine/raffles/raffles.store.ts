@@ -8,7 +8,7 @@ import type { Sql, Transaction } from '../../postgres/connection.js';
 import { isUniqueViolation } from '../../postgres/postgresErrors.js';
 import { arrayOf, safe } from '../../postgres/statements.js';
 import { openColumn } from '../blocks/blockSeals.store.js';
-import { noteGameStatus } from '../catalog/dealingSwitch.store.js';
+import { noteGameStatus } from '../catalog/dealingSwitches.store.js';
 import { findGame, type GameRow } from '../catalog/games.store.js';
 import { assertOwner, type CellLease, FencedError, livesIn } from '../cells/cells.store.js';
 

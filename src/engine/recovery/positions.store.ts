@@ -7,7 +7,7 @@ import { SpinIds } from '../../domain/spinId.js';
 import { audit, nextChange } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { arrayOf, raw, safe } from '../../postgres/statements.js';
-import { noteGameStatus } from '../catalog/dealingSwitch.store.js';
+import { noteGameStatus } from '../catalog/dealingSwitches.store.js';
 import { installation } from './installation.store.js';
 import { forgetCopy } from './outsideCopies.store.js';
 

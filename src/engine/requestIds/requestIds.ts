@@ -30,9 +30,9 @@ import type { Found } from './secondPass.js';
 
 export interface RequestIdsOptions {
   /** For the filters. */
-  readonly runs: Pick<EngineStore, 'requestRuns'>;
+  readonly runs: Pick<EngineStore, 'requestRunReads'>;
   /** For what partners ask: its connections are others. */
-  readonly store: Pick<EngineStore, 'requestRuns' | 'ledger'>;
+  readonly store: Pick<EngineStore, 'requestRunReads' | 'ledgerEntries'>;
   /** Of all filters. Past it they are made coarser: more ids ask the ledger, and none is forgotten (filterMemory.ts). */
   readonly filterBytesMax: number;
   /** The newest version of the runs that the catalog knows. */
@@ -193,7 +193,7 @@ export class RequestIds extends PeriodicService {
       const runs = [cell, ...formerCells.map((former) => former.cell)].flatMap((each) => this.#of(each).runs);
       const hit = runs.filter(({ filter }) => filter.mayHave(high, low)).map(({ run }) => run);
       if (hit.length === 0) return { entry: undefined, version };
-      const blocks = await store.requestRuns.blocksOf(hit, hash.subarray(0, HASH_BYTES));
+      const blocks = await store.requestRunReads.blocksOf(hit, hash.subarray(0, HASH_BYTES));
       if (blocks === undefined) {
         await this.refresh();
         continue;
@@ -201,7 +201,7 @@ export class RequestIds extends PeriodicService {
       const ids = blocks.flatMap((block) => findInBlock(block, hash)).filter((id) => this.#binds(id));
       // The newest first: an earlier one bound no more when it was dealt.
       for (const id of ids.sort((a, b) => (a < b ? 1 : -1))) {
-        const entry = await store.ledger.find(id);
+        const entry = await store.ledgerEntries.find(id);
         if (entry?.partnerId === partnerId && entry.requestId === requestId && bindsSpin(entry.kind))
           return { entry, version };
       }
@@ -233,8 +233,8 @@ export class RequestIds extends PeriodicService {
 
   async #read(): Promise<void> {
     const { runs: store, filterBytesMax } = this.#options;
-    const version = await store.requestRuns.version();
-    await store.requestRuns.read((read) => {
+    const version = await store.requestRunReads.version();
+    await store.requestRunReads.read((read) => {
       const { runs } = read;
       this.bytesNeeded = coarsestBytes(runs.map(({ filterBytes }) => ({ bytes: filterBytes })));
       const ids = runs.reduce((sum, run) => sum + run.ids, 0);

@@ -81,7 +81,7 @@ interface Owned {
 }
 
 /** Runs of request ids, as front ends read them. */
-export class RequestRuns {
+export class RequestRunReads {
   readonly #sql: Sql;
 
   constructor(sql: Sql) {

@@ -108,7 +108,7 @@ test('at most 1,000 readers wait for a cell; the next one is refused at once', a
   const confirmations = new Confirmations({
     datasetId: 'of this test',
     read: () => store.cells.cursors(),
-    findEntry: (entryId) => store.ledger.find(entryId),
+    findEntry: (entryId) => store.ledgerEntries.find(entryId),
     serverOf: () => undefined,
     deadlineMs: 1000,
     onError: () => {},

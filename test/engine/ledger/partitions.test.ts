@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { entriesDown, SpinHistory, type SpinsFound } from '../../../src/api/spins/spinHistory.store.js';
 import { firstIdAt } from '../../../src/domain/entryId.js';
 import { ensurePartition } from '../../../src/engine/ledger/ledger.store.js';
-import { Ledger } from '../../../src/engine/ledger/ledgerEntries.store.js';
+import { LedgerEntries } from '../../../src/engine/ledger/ledgerEntries.store.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import type { Sql } from '../../../src/postgres/connection.js';
 import { freshStores } from '../../setup/freshStores.js';
@@ -91,9 +91,9 @@ afterAll(async () => {
 describe(`with ${DAYS} daily partitions`, () => {
   const firstId = firstIdAt(Date.now() - DAY_MS);
   // Those who ask one ledger at once share statements.
-  const ledgers = new Map<Sql, Ledger>();
-  const ledgerOf = (on: Sql): Ledger => {
-    const ledger = ledgers.get(on) ?? new Ledger(on);
+  const ledgers = new Map<Sql, LedgerEntries>();
+  const ledgerOf = (on: Sql): LedgerEntries => {
+    const ledger = ledgers.get(on) ?? new LedgerEntries(on);
     ledgers.set(on, ledger);
     return ledger;
   };

@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { poolFaults, type RevealedPool } from '../../../src/domain/games/rafflePool.js';
-import { tellGameStatuses } from '../../../src/engine/catalog/dealingSwitch.store.js';
+import { tellGameStatuses } from '../../../src/engine/catalog/dealingSwitches.store.js';
 import { readGame } from '../../../src/engine/redis/cellRecords.js';
 import { cellKey, gamesKey, outboxKey } from '../../../src/engine/redis/keys.js';
 import { FAILPOINTS, type Failpoint } from '../../../src/platform/failpoints.js';

@@ -7,7 +7,7 @@ import { RequestPairs } from '../../../src/domain/requestPairs.js';
 import { findInBlock, HASH_BYTES } from '../../../src/domain/requestRun.js';
 import { FencedError } from '../../../src/engine/cells/cells.store.js';
 import { install } from '../../../src/engine/recovery/installation.store.js';
-import { RequestRuns } from '../../../src/engine/requestIds/requestRunReads.store.js';
+import { RequestRunReads } from '../../../src/engine/requestIds/requestRunReads.store.js';
 import {
   mergeRuns,
   requestRuns,
@@ -59,7 +59,7 @@ function pairsOf(run: number): RequestPairs {
 
 /** Entries that the runs have of a hash, ascending. */
 async function found(hash: Buffer): Promise<bigint[]> {
-  const blocks = await new RequestRuns(sql).blocksOf(await requestRuns(sql), hash);
+  const blocks = await new RequestRunReads(sql).blocksOf(await requestRuns(sql), hash);
   return blocks!.flatMap((block) => findInBlock(block, hash)).sort((a, b) => (a < b ? -1 : 1));
 }
 
@@ -105,7 +105,7 @@ test('every id that was booked is in its run and in the merged one, equal hashes
     SELECT sum(octet_length(pairs)) / 16 AS pairs, count(DISTINCT run_id) AS runs FROM request_blocks`;
   expect(blocks).toEqual({ pairs: BigInt(merged!.ids), runs: 1n });
   let filter: RequestFilter | undefined;
-  await new RequestRuns(sql).read((read) => ({
+  await new RequestRunReads(sql).read((read) => ({
     wanted: read.runs,
     take: (run, at, bits) => {
       filter ??= new RequestFilter(run.filterBytes);

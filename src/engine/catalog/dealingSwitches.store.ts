@@ -144,7 +144,7 @@ async function tellPiece(tx: Transaction): Promise<number | undefined> {
   return deliveries;
 }
 
-export class Dealing {
+export class DealingSwitches {
   readonly #sql: Sql;
 
   constructor(sql: Sql) {

@@ -73,7 +73,7 @@ export type TrafficDay = Traffic & { readonly day: string };
 export type BlockRow = WithDates<typeof SpinBlockSchema, 'createdAt'>;
 
 /** What the console shows across aggregates. */
-export class OperatorReads {
+export class OverviewReads {
   readonly #sql: Sql;
 
   constructor(sql: Sql) {

@@ -31,7 +31,7 @@ import { secondPass } from '../requestIds/secondPass.js';
 import { ROUND_ACT, type RoundActReply, type RoundDealReply, roundDealOperation } from './roundOperations.js';
 import type { Shoes } from './shoes.js';
 
-export interface RoundsOptions {
+export interface RoundPlayOptions {
   readonly store: Pick<EngineStore, 'rounds'>;
   readonly cells: Pick<CellClient, 'execute'>;
   readonly shoes: Shoes;
@@ -95,11 +95,11 @@ interface Step {
   readonly isEnd: boolean;
 }
 
-export class Rounds {
-  readonly #options: RoundsOptions;
+export class RoundPlay {
+  readonly #options: RoundPlayOptions;
   readonly #roundDeal: ReturnType<typeof roundDealOperation>;
 
-  constructor(options: RoundsOptions) {
+  constructor(options: RoundPlayOptions) {
     this.#options = options;
     this.#roundDeal = roundDealOperation(options.requestIds);
   }

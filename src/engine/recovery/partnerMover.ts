@@ -20,7 +20,7 @@ const TRIES_MAX = 10;
 const REST_MIN_MS = 500;
 const REST_MAX_MS = 5000;
 
-export class PartnerMoves extends OwnedWork {
+export class PartnerMover extends OwnedWork {
   readonly name = 'partner moves';
   readonly #parts: MoveParts;
   /** Moves that were switched, and when this process saw it first. */

@@ -19,7 +19,7 @@ import type { RedisNodes } from '../../engine/redis/nodes.js';
 import type { BooksStore } from '../books.store.js';
 import type { OnReport, StoredReport, WantedReport } from './settlements.store.js';
 
-export interface SettlementOptions {
+export interface SettlementReportsOptions {
   readonly store: Pick<BooksStore, 'settlements'> & Pick<EngineStore, 'cells' | 'partners'>;
   readonly nodes: Pick<RedisNodes, 'cell'>;
   readonly now?: () => Date;
@@ -47,10 +47,10 @@ type DayState = Pick<WantedReport, 'isComplete' | 'isOver'>;
 /** By cell, epoch and day: whether the cell has passed it, asked once. */
 type PassedDays = Map<string, boolean>;
 
-export class Settlements {
-  readonly #options: SettlementOptions;
+export class SettlementReports {
+  readonly #options: SettlementReportsOptions;
 
-  constructor(options: SettlementOptions) {
+  constructor(options: SettlementReportsOptions) {
     this.#options = options;
   }
 

@@ -11,7 +11,7 @@ import type { CellClient } from './cellClient.js';
 import type { PlayerStatusChange, PlayerStatusOnRecord } from './playerStatuses.store.js';
 import { SET_PLAYER_STATUS } from './setPlayerStatus.js';
 
-export interface PlayerStatusesOptions {
+export interface PlayerBlockingOptions {
   readonly store: Pick<EngineStore, 'playerStatuses'>;
   readonly cells: Pick<CellClient, 'execute'>;
   /** How long the stores are tried, all tries included. */
@@ -20,10 +20,10 @@ export interface PlayerStatusesOptions {
 
 const POLL_MS = 50;
 
-export class PlayerStatuses {
-  readonly #options: PlayerStatusesOptions;
+export class PlayerBlocking {
+  readonly #options: PlayerBlockingOptions;
 
-  constructor(options: PlayerStatusesOptions) {
+  constructor(options: PlayerBlockingOptions) {
     this.#options = options;
   }
 

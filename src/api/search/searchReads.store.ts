@@ -11,7 +11,7 @@ import { raw, safe } from '../../postgres/statements.js';
 import type { OperatorRoundsQuery as OperatorRoundsQuerySchema } from '../blackjack/contract.js';
 import type { OperatorParSheet as OperatorParSheetSchema } from '../games/contract.js';
 import { type ParSheetStatus, SUMMARY, type SummaryRow, summaryOf } from '../games/parSheets.store.js';
-import type { TrafficDay } from '../overview/overview.store.js';
+import type { TrafficDay } from '../overview/overviewReads.store.js';
 import type { Found as FoundSchema } from './contract.js';
 
 /** Of each kind that a search finds. */
@@ -50,7 +50,7 @@ export interface Progressive {
   readonly paidMicros: bigint;
 }
 
-export class OperatorFinds {
+export class SearchReads {
   readonly #sql: Sql;
 
   constructor(sql: Sql) {
