@@ -1,7 +1,7 @@
 /** `spindle capacity`: what a load needs, computed from measured units. It asks nobody. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { type Capacity, capacityOf, type Load } from '../domain/capacity.js';
-import { type Column, table } from './output.js';
+import { type TableColumn, table } from './output.js';
 
 /** Beyond it a sum of bytes would not be exact, and no installation is. */
 const COUNT_MAX = 1_000_000_000;
@@ -42,7 +42,7 @@ export const CAPACITY_ROWS: readonly (readonly [what: string, value: (capacity: 
   ['disk of Postgres, all days kept', ({ bytes }) => sizeText(bytes.postgres)],
 ];
 
-const COLUMNS: readonly Column<(typeof CAPACITY_ROWS)[number]>[] = [
+const COLUMNS: readonly TableColumn<(typeof CAPACITY_ROWS)[number]>[] = [
   { heading: 'What', value: ([what]) => what },
 ];
 

@@ -20,8 +20,8 @@ import { FaultsError, type StoreUrls, UsageError, wholeNumber } from './command.
 import { addCompletion } from './completion.js';
 import { addLedgerCommands } from './ledgerCommands.js';
 import { bytesOf } from './operator/call.js';
-import { addOperatorCommands } from './operator/operatorApiCommands.js';
-import { addPartnerCommands } from './partnerApiCommands.js';
+import { addOperatorApiCommands } from './operator/operatorApiCommands.js';
+import { addPartnerApiCommands } from './partnerApiCommands.js';
 import { addProgramCommands } from './programCommands.js';
 import { addLogCommands } from './publicLogCommands.js';
 import { addRngCommands } from './rngCommands.js';
@@ -270,14 +270,14 @@ function programOf(): Command {
         ].join(' '),
     })
     .helpCommand(false);
-  addOperatorCommands(program, openClient);
+  addOperatorApiCommands(program, openClient);
   addVerify(program);
   addProofs(program);
   addCapacity(program, ALONE);
   addRngCommands(program, { group: ALONE, version });
   addProgramCommands(program, { group: ALONE, version });
   addWitness(program);
-  addPartnerCommands(program, {
+  addPartnerApiCommands(program, {
     brand: async () => (await settings()).BRAND,
     open: openPartnerClient,
   });

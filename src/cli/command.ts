@@ -38,7 +38,7 @@ export function wholeNumber(text: string): number {
 }
 
 /** An amount in USD as the text says it: what it gives is the same decimal, to be put into JSON. */
-export function usdText(text: string): string {
+export function parseUsdText(text: string): string {
   const micros = decimalTextToMicros(text);
   if (micros === undefined) {
     throw new InvalidArgumentError('It must be a decimal number of USD with at most 6 decimals.');
@@ -48,7 +48,7 @@ export function usdText(text: string): string {
 
 /** The same as a JSON number that a service reads as a double. Refused where that would be another amount. */
 export function usdNumber(text: string): number {
-  const number = Number(usdText(text));
+  const number = Number(parseUsdText(text));
   if (usdToMicros(number) !== decimalTextToMicros(text)) {
     throw new InvalidArgumentError('It has more digits than the service distinguishes.');
   }

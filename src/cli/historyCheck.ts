@@ -17,7 +17,7 @@ import { goodnessP } from '../domain/rng/pValues.js';
 import { lineOf } from '../platform/secretsInLogs.js';
 import { UsageError } from './command.js';
 import { GameHistory, type HistoryState, newState, STATE_FORMAT } from './gameHistory.js';
-import { HistoryReads, inOrder, listIn, RefusedError } from './historyReads.js';
+import { HistoryReads, HistoryRefusedError, inOrder, listIn } from './historyReads.js';
 import { sampleProofs } from './historySample.js';
 import { printable } from './output.js';
 
@@ -54,7 +54,7 @@ interface BlocksPage {
 }
 type Answer = { readonly number: number; readonly reveal: object | null };
 
-export interface Findings {
+export interface HistoryFindings {
   readonly faults: readonly string[];
   readonly state: HistoryState | undefined;
   /** Of the log, in records. */
@@ -79,7 +79,7 @@ export class HistoryCheck {
     this.#trust = { ...options.trust, readTile: this.#reads.tile };
   }
 
-  async run(): Promise<Findings> {
+  async run(): Promise<HistoryFindings> {
     const note = await this.#reads.checkpoint();
     const { faults, checkpoint } = await openCheckpoint(note, this.#trust);
     const untrusted = faults.find((fault) => fault.startsWith('trust: '));
@@ -210,7 +210,7 @@ export class HistoryCheck {
     try {
       return { item, answer: await this.#reads.ask<Answer>(path) };
     } catch (error) {
-      if (!(error instanceof RefusedError) || item.status !== 'LOST') throw error;
+      if (!(error instanceof HistoryRefusedError) || item.status !== 'LOST') throw error;
       return { item, answer: undefined };
     }
   }

@@ -15,7 +15,7 @@ const LOG_BYTES_MAX = TILE_WIDTH * 65_537;
 const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 
 /** What the service answers of a thing that it has not, or has no more. */
-export class RefusedError extends Error {
+export class HistoryRefusedError extends Error {
   constructor(
     readonly code: string,
     readonly reason: string | undefined,
@@ -120,7 +120,7 @@ export class HistoryReads {
     const { errorCode = status, message, details } = answer as Refusal;
     const text = `${errorCode} ${message ?? ''}`.trim();
     if (status >= 400 && status < 500)
-      throw new RefusedError(String(errorCode), details?.[0]?.reason, `${path}: ${text}`);
+      throw new HistoryRefusedError(String(errorCode), details?.[0]?.reason, `${path}: ${text}`);
     throw new Error(`${this.#base}/api/${path} answers ${text}`);
   }
 }

@@ -2,7 +2,7 @@
 import { examine, type VerifyOptions } from '../../verifier/verify.mjs';
 import { ERRORS } from '../domain/errors.js';
 import type { HistoryState } from './gameHistory.js';
-import { type HistoryReads, inOrder, listIn, RefusedError } from './historyReads.js';
+import { type HistoryReads, HistoryRefusedError, inOrder, listIn } from './historyReads.js';
 import { printable } from './output.js';
 import { verifyRound } from './verifyRound.js';
 
@@ -124,7 +124,7 @@ async function provePlay(sampling: Sampling, play: Play, faults: string[]): Prom
   try {
     proof = await reads.ask(play.path);
   } catch (error) {
-    if (!(error instanceof RefusedError) || !PASSED_OVER.includes(error.code)) throw error;
+    if (!(error instanceof HistoryRefusedError) || !PASSED_OVER.includes(error.code)) throw error;
     const isLogged = play.index >= (state.covered[0]?.[0] ?? Number.POSITIVE_INFINITY);
     is(!isLogged || error.reason === 'ARCHIVED', error.message);
     return false;

@@ -1,7 +1,7 @@
 /** What is printed for people: aligned tables, and the members of one thing. Never coloured. */
 import { microsToUsdText, usdToMicros } from '../domain/money.js';
 
-export interface Column<Row> {
+export interface TableColumn<Row> {
   readonly heading: string;
   readonly value: (row: Row) => unknown;
   /** `number` is aligned right, `usd` at the decimal point. */
@@ -33,7 +33,7 @@ function width(text: string): number {
 const spaces = (count: number): string => ' '.repeat(Math.max(0, count));
 
 /** An amount of the API with two decimals at least; the others are shown where they are not zero. */
-export function usd(amount: unknown): string {
+export function formatUsd(amount: unknown): string {
   if (typeof amount !== 'number') return printable(amount);
   const micros = usdToMicros(amount);
   // A sum may be more than an amount can be.
@@ -53,9 +53,9 @@ function aligned(amounts: readonly string[]): string[] {
 }
 
 /** Lines with their line ends. Without rows it says so below the headings. */
-export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string {
+export function table<Row>(columns: readonly TableColumn<Row>[], rows: readonly Row[]): string {
   const printed = columns.map(({ heading, value, kind }) => {
-    const cells = rows.map((row) => (kind === 'usd' ? usd(value(row)) : printable(value(row))));
+    const cells = rows.map((row) => (kind === 'usd' ? formatUsd(value(row)) : printable(value(row))));
     const texts = kind === 'usd' ? aligned(cells) : cells;
     const most = Math.max(width(heading), ...texts.map(width));
     return [heading, ...texts].map((text) => {
@@ -78,7 +78,7 @@ function* members(value: object, prefix: string): Generator<[name: string, value
     if (typeof member === 'object' && member !== null && !Array.isArray(member)) {
       yield* members(member, `${prefix}${name}.`);
     } else {
-      yield [prefix + name, name.endsWith('Usd') ? usd(member) : printable(member)];
+      yield [prefix + name, name.endsWith('Usd') ? formatUsd(member) : printable(member)];
     }
   }
 }

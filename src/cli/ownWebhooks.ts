@@ -1,7 +1,7 @@
 /** `spindle webhooks manage`: what a partner does with its webhooks, over the partner API and with the partner's key. */
 import { bodyOf, type PartnerClient, type PartnerSchemas } from '../api/client/apiClients.js';
 import { UsageError } from './command.js';
-import { type Column, keyValues, table } from './output.js';
+import { keyValues, type TableColumn, table } from './output.js';
 
 export interface ManageOptions {
   readonly event?: string;
@@ -22,7 +22,7 @@ type Webhook = PartnerSchemas['ListedWebhook'];
 type Delivery = PartnerSchemas['Delivery'];
 type Event = PartnerSchemas['FeedEvent'];
 
-const WEBHOOKS: readonly Column<Webhook>[] = [
+const WEBHOOKS: readonly TableColumn<Webhook>[] = [
   { heading: 'id', value: (row) => row.id, kind: 'number' },
   { heading: 'url', value: (row) => row.url },
   { heading: 'events', value: (row) => row.events.join(' ') },
@@ -31,7 +31,7 @@ const WEBHOOKS: readonly Column<Webhook>[] = [
   { heading: 'failing since', value: (row) => row.health.failingSince },
   { heading: 'pending', value: (row) => row.health.pending, kind: 'number' },
 ];
-const DELIVERIES: readonly Column<Delivery>[] = [
+const DELIVERIES: readonly TableColumn<Delivery>[] = [
   { heading: 'id', value: (row) => row.id },
   { heading: 'event', value: (row) => row.event },
   { heading: 'status', value: (row) => row.status },
@@ -39,7 +39,7 @@ const DELIVERIES: readonly Column<Delivery>[] = [
   { heading: 'answer', value: (row) => row.responseStatus, kind: 'number' },
   { heading: 'created', value: (row) => row.createdAt },
 ];
-const EVENTS: readonly Column<Event>[] = [
+const EVENTS: readonly TableColumn<Event>[] = [
   { heading: 'id', value: (row) => row.id },
   { heading: 'event', value: (row) => row.event },
   { heading: 'created', value: (row) => row.createdAt },

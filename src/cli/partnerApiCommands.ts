@@ -30,7 +30,7 @@ const withKey = (command: Command): Command =>
     );
 
 /** Adds the commands to the program, which has the group `webhooks`. */
-export function addPartnerCommands(program: Command, side: PartnerSide): void {
+export function addPartnerApiCommands(program: Command, side: PartnerSide): void {
   const webhooks = program.commands.find((command) => command.name() === 'webhooks')!;
   addListen(webhooks, side);
   addManage(webhooks, side);
@@ -49,7 +49,11 @@ function addListen(webhooks: Command, { brand }: PartnerSide): void {
     )
     .action(async () => {
       const { port, secretFile, json = false } = listen.optsWithGlobals();
-      await (await import('./webhookListener.js')).listen(await brand(), { port, secretFile, json });
+      await (await import('./webhookListener.js')).listenForDeliveries(await brand(), {
+        port,
+        secretFile,
+        json,
+      });
     });
 }
 

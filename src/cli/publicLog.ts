@@ -344,7 +344,7 @@ async function newKey(
 }
 
 /** `log begin`. @returns the exit status: 0 done */
-export async function beginLog(
+export async function runBeginLog(
   urls: StoreUrls,
   settings: LogSettings,
   { origin, reason, json }: { readonly origin: string; readonly reason: string; readonly json: boolean },

@@ -83,7 +83,7 @@ LOG_ORIGIN are set, give the command and then all workers new ones.`,
     .action(async () => {
       const { origin, reason, yes, json = false } = begin.optsWithGlobals();
       await confirm('The log ends here, and everybody who verifies needs the key of the new one.', { yes });
-      const { beginLog } = await import('./publicLog.js');
-      process.exitCode = await beginLog(await storeUrls(), await settings(), { origin, reason, json });
+      const { runBeginLog } = await import('./publicLog.js');
+      process.exitCode = await runBeginLog(await storeUrls(), await settings(), { origin, reason, json });
     });
 }

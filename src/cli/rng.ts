@@ -6,7 +6,7 @@ import { availableParallelism } from 'node:os';
 import { drawSeed, type Of, SUBJECTS, type TallyTask, testsOf, wordsOf } from '../../workers/tallyDraws.js';
 import { DEMO_SHEET } from '../domain/demoSheet.js';
 import { checkParSheet, type ParSheet } from '../domain/par.js';
-import { addCounts, judge, type RandomTest, type Verdict } from '../domain/rng/randomTest.js';
+import { addCounts, judge, type RandomTest, type RandomTestVerdict } from '../domain/rng/randomTest.js';
 import { openThreads } from '../engine/blocks/threads.js';
 import { lineOf } from '../platform/secretsInLogs.js';
 import { UsageError } from './command.js';
@@ -29,7 +29,7 @@ interface TestOptions {
 }
 
 /** The report. A run with the same seed, size and version gives the same bytes. */
-interface Report extends Verdict {
+interface Report extends RandomTestVerdict {
   readonly of: Of;
   /** Hexadecimal. */
   readonly seed: string;
@@ -67,7 +67,10 @@ export async function rngTest({ of, sheet: file, json, version, ...options }: Te
   return report.passed ? 0 : 1;
 }
 
-async function runTests(run: Pick<TallyTask, 'of' | 'seed' | 'sheet'>, size: number): Promise<Verdict> {
+async function runTests(
+  run: Pick<TallyTask, 'of' | 'seed' | 'sheet'>,
+  size: number,
+): Promise<RandomTestVerdict> {
   const threads = openThreads(
     new URL('../../workers/tallyDraws.js', import.meta.url).pathname,
     Math.min(THREADS_MAX, availableParallelism()),

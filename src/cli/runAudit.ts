@@ -1,6 +1,6 @@
 /** `spindle audit`: runs the checks of src/books/audit/audit.ts, shows how far they are, and prints what they found. */
 
-import { audit as runAudit } from '../books/audit/audit.js';
+import { audit } from '../books/audit/audit.js';
 import type { AuditReport, Check, Violation } from '../books/audit/report.js';
 import { FormatError } from '../domain/formats.js';
 import { installation } from '../engine/recovery/installation.store.js';
@@ -16,7 +16,7 @@ const MOVES_WITHIN_MS = 120_000;
 const END_WITHIN_MS = 1000;
 
 /** @returns the exit status: 0 clean, 1 violations, or a store that does not answer. */
-export async function audit(
+export async function runAudit(
   { redisUrl, databaseUrl }: StoreUrls,
   options: { readonly limit: string | undefined; readonly json: boolean; readonly redraw: boolean },
 ): Promise<number> {
@@ -31,7 +31,7 @@ export async function audit(
     await installation(sql).catch((error: unknown) => {
       if (error instanceof FormatError) throw error;
     });
-    const report = await runAudit(sql, nodes, {
+    const report = await audit(sql, nodes, {
       limit,
       redraw: options.redraw,
       movesWithinMs: MOVES_WITHIN_MS,

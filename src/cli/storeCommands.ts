@@ -51,7 +51,7 @@ cells meanwhile.`,
     )
     .action(async () => {
       const { limit, redraw, json = false } = audit.optsWithGlobals();
-      process.exitCode = await (await import('./runAudit.js')).audit(await storeUrls(), {
+      process.exitCode = await (await import('./runAudit.js')).runAudit(await storeUrls(), {
         limit,
         json,
         redraw,

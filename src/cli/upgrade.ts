@@ -9,9 +9,9 @@ import {
 import { connectPostgres } from '../postgres/connect.js';
 import type { Sql } from '../postgres/connection.js';
 import type { StoreUrls } from './command.js';
-import { type Column, table } from './output.js';
+import { type TableColumn, table } from './output.js';
 
-const COLUMNS: Column<RunningProcess>[] = [
+const COLUMNS: TableColumn<RunningProcess>[] = [
   { heading: 'version', value: ({ version }) => version },
   { heading: 'roles', value: ({ roles }) => roles },
   { heading: 'host', value: ({ host }) => host },

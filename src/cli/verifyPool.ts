@@ -33,14 +33,14 @@ const Pool = Type.Object({
 type Pool = Static<typeof Pool>;
 const validator = Compile(Pool);
 
-export interface Verdict {
+export interface PoolVerdict {
   /** Everything that is wrong; empty: proven. */
   readonly faults: readonly string[];
   readonly pool: Pool | undefined;
 }
 
 /** @param published the commitment, as it was published when the pool was sealed */
-export function verifyPool(value: unknown, published?: string): Verdict {
+export function verifyPool(value: unknown, published?: string): PoolVerdict {
   const wrong = schemaFaults(validator, value, MESSAGES)?.faults ?? [];
   const isOpen = (value as { reveal?: unknown } | null)?.reveal ?? null;
   if (isOpen === null && wrong.every(({ path }) => /^\/(reveal|poolCommitment)$/.test(path))) {

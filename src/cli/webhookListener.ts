@@ -20,7 +20,10 @@ const PORT_MAX = 65_535;
 const AGE_SECONDS_MAX = 300;
 
 /** Receives until the process is ended. */
-export async function listen(brand: string, { port, secretFile, json }: ListenOptions): Promise<void> {
+export async function listenForDeliveries(
+  brand: string,
+  { port, secretFile, json }: ListenOptions,
+): Promise<void> {
   const wanted = port === undefined ? PORT : whole(port, '--port');
   if (wanted > PORT_MAX) throw new UsageError(`--port must be at most ${PORT_MAX}`);
   const secrets = secretFile === undefined ? undefined : secretsIn(secretFile);

@@ -10,7 +10,7 @@ import { AUDIT_REASON, amountText, choice, opaque } from './schema.js';
 const DECIMAL = /^\d{1,16}(\.\d{1,6})?$/;
 
 /** An amount as the communal endpoints write it: at least two decimals, six at the most. */
-export function usdText(micros: number | bigint): string {
+export function communalUsdText(micros: number | bigint): string {
   const text = String(jsonUsd(BigInt(micros)));
   const decimals = text.includes('.') ? text.length - text.indexOf('.') - 1 : 0;
   if (decimals >= 2) return text;
@@ -95,7 +95,7 @@ export const rulesView = (ruleMembers: CommunalRules) => ({
     tierLevel,
     tierName,
     triggerAtSpins,
-    amountUsd: usdText(amountMicros),
+    amountUsd: communalUsdText(amountMicros),
   })),
   windowMinutes: ruleMembers.windowMinutes,
   communitySize: ruleMembers.communitySize,

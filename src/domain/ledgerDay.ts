@@ -37,7 +37,7 @@ export interface FileSeal {
   readonly rows: number;
   readonly bytes: number;
   /** SHA-256, hexadecimal. */
-  readonly sha256: string;
+  readonly sha256Hex: string;
 }
 
 export interface Manifest {

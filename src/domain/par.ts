@@ -11,7 +11,7 @@ import { Compile } from '#typebox/compile';
 import type { Fault } from './errors.js';
 import { usdToMicros } from './money.js';
 import { readDraft } from './parDraft.js';
-import { PAR_RULES, type Report } from './parRules.js';
+import { PAR_RULES, type ReportFault } from './parRules.js';
 import { FAULTS_MAX, schemaFaults } from './validation.js';
 
 const MAX_REELS = 10;
@@ -104,7 +104,7 @@ export function checkParSheet(body: unknown): { sheet: ParSheet } | { faults: Fa
   const faults = schemaFaults(validator, withShortReels(body), PATTERN_MESSAGES)?.faults ?? [];
   const faultyPaths = new Set(faults.map((fault) => fault.path));
   const draft = readDraft(body);
-  const report: Report = (path, message) => {
+  const report: ReportFault = (path, message) => {
     // What has the wrong type or range is said once.
     if (!faultyPaths.has(path)) faults.push({ path, message });
   };

@@ -20,8 +20,8 @@ const TOLERANCE: Decimal = { digits: 1n, exponent: -6 };
 const ONE: Decimal = { digits: 1n, exponent: 0 };
 
 /** Takes a fault: a JSON Pointer into the upload, and what is wrong there. */
-export type Report = (path: string, message: string) => void;
-type Rule = (draft: Draft, report: Report) => void;
+export type ReportFault = (path: string, message: string) => void;
+type Rule = (draft: Draft, report: ReportFault) => void;
 
 export const PAR_RULES: readonly Rule[] = [
   checkReelLengths,
@@ -38,7 +38,7 @@ export const PAR_RULES: readonly Rule[] = [
 ];
 
 /** Rule 6: as many stop counts, and as many symbols in every combination, as reels. */
-function checkReelLengths(draft: Draft, report: Report): void {
+function checkReelLengths(draft: Draft, report: ReportFault): void {
   const { numReels, stops, combinations } = draft;
   if (numReels === undefined) return;
   if (stops !== undefined && stops.length !== numReels) {
@@ -54,7 +54,7 @@ function checkReelLengths(draft: Draft, report: Report): void {
 }
 
 /** A reel has a stop for each of the symbols that the combinations put on it, at least. */
-function checkStops(draft: Draft, report: Report): void {
+function checkStops(draft: Draft, report: ReportFault): void {
   // One pass over the combinations, however many stops were sent.
   const symbolsOfReels: Set<string>[] = [];
   for (const { reelSymbols } of draft.combinations ?? []) {
@@ -70,7 +70,7 @@ function checkStops(draft: Draft, report: Report): void {
   });
 }
 
-function checkDenomination({ denominationUsd }: Draft, report: Report): void {
+function checkDenomination({ denominationUsd }: Draft, report: ReportFault): void {
   if (denominationUsd === undefined) return;
   const micros = usdToMicros(denominationUsd);
   if (micros !== undefined && micros <= MAX_DENOMINATION_MICROS) return;
@@ -82,7 +82,7 @@ function checkDenomination({ denominationUsd }: Draft, report: Report): void {
   );
 }
 
-function checkSymbols({ symbols }: Draft, report: Report): void {
+function checkSymbols({ symbols }: Draft, report: ReportFault): void {
   const seen = new Set<string>();
   symbols?.forEach(({ name }, index) => {
     if (name === undefined) return;
@@ -92,7 +92,7 @@ function checkSymbols({ symbols }: Draft, report: Report): void {
 }
 
 /** Tier ids are unique; tier 0 is there and pays nothing. */
-function checkTiers({ tiers }: Draft, report: Report): void {
+function checkTiers({ tiers }: Draft, report: ReportFault): void {
   if (tiers === undefined) return;
   const seen = new Set<number>();
   tiers.forEach(({ tierId, payMultiplier }, index) => {
@@ -108,7 +108,7 @@ function checkTiers({ tiers }: Draft, report: Report): void {
 }
 
 /** Rule 1: the tiers' probabilities sum to 1. */
-function checkTierSum({ tiers }: Draft, report: Report): void {
+function checkTierSum({ tiers }: Draft, report: ReportFault): void {
   const probabilities = allDefined(tiers?.map(({ probability }) => probability));
   if (probabilities === undefined) return;
   const sum = sumDecimals(probabilities.map(decimalOf));
@@ -117,7 +117,7 @@ function checkTierSum({ tiers }: Draft, report: Report): void {
 }
 
 /** Rule 4: every symbol of a combination is defined; and the comboString is their displays, joined. */
-function checkCombinationSymbols({ symbols, combinations }: Draft, report: Report): void {
+function checkCombinationSymbols({ symbols, combinations }: Draft, report: ReportFault): void {
   if (symbols === undefined) return;
   const displays = new Map<string, string | undefined>();
   for (const { name, display } of symbols) {
@@ -135,7 +135,7 @@ function checkCombinationSymbols({ symbols, combinations }: Draft, report: Repor
 }
 
 /** Rule 5: every tier of a combination is defined; what pays isn't in tier 0, and what is in another tier pays. */
-function checkCombinationTiers({ tiers, combinations }: Draft, report: Report): void {
+function checkCombinationTiers({ tiers, combinations }: Draft, report: ReportFault): void {
   const ids = allDefined(tiers?.map(({ tierId }) => tierId));
   const defined = ids === undefined ? undefined : new Set(ids);
   combinations?.forEach(({ tierId, payMultiplier }, index) => {
@@ -153,7 +153,7 @@ function checkCombinationTiers({ tiers, combinations }: Draft, report: Report): 
 }
 
 /** What a combination pays is a whole number of micro-USD, and bounded. */
-function checkPayouts({ denominationUsd, combinations }: Draft, report: Report): void {
+function checkPayouts({ denominationUsd, combinations }: Draft, report: ReportFault): void {
   const denominationMicros = denominationUsd === undefined ? undefined : usdToMicros(denominationUsd);
   if (denominationMicros === undefined) return;
   combinations?.forEach(({ payMultiplier }, index) => {
@@ -170,7 +170,7 @@ function checkPayouts({ denominationUsd, combinations }: Draft, report: Report):
 }
 
 /** Rule 2: a tier's probability is the sum of its combinations'. */
-function checkTierProbabilities({ tiers, combinations }: Draft, report: Report): void {
+function checkTierProbabilities({ tiers, combinations }: Draft, report: ReportFault): void {
   const parts = allDefined(
     combinations?.map(({ tierId, comboProbability }) =>
       tierId === undefined || comboProbability === undefined ? undefined : { tierId, comboProbability },
@@ -196,7 +196,7 @@ function checkTierProbabilities({ tiers, combinations }: Draft, report: Report):
 }
 
 /** Rule 3: the return to player computed from the combinations is the certified one. */
-function checkRtp({ certifiedRtp, combinations }: Draft, report: Report): void {
+function checkRtp({ certifiedRtp, combinations }: Draft, report: ReportFault): void {
   const terms = allDefined(
     combinations?.map(({ comboProbability, payMultiplier }) =>
       comboProbability === undefined || payMultiplier === undefined

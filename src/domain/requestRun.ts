@@ -7,7 +7,7 @@
 import { RequestFilter } from './requestFilter.js';
 import { PAIR_BYTES, PAIR_WORDS } from './requestPairs.js';
 
-export const HASH_BYTES = 8;
+export const REQUEST_HASH_BYTES = 8;
 /** A row of them is below 2 KB: Postgres keeps it in one piece. */
 export const PAIRS_A_BLOCK = 110;
 
@@ -44,7 +44,7 @@ export class RunWriter {
         end += PAIR_WORDS;
       const pairs = bytes.subarray(begin * 4, end * 4);
       this.#onBlock({
-        firstHash: this.#isFirst ? Buffer.alloc(HASH_BYTES) : pairs.subarray(0, HASH_BYTES),
+        firstHash: this.#isFirst ? Buffer.alloc(REQUEST_HASH_BYTES) : pairs.subarray(0, REQUEST_HASH_BYTES),
         pairs,
       });
       this.#isFirst = false;
@@ -56,7 +56,7 @@ export class RunWriter {
 /** Ids of the ledger entries that a block has of a hash, ascending. @param hash 8 bytes at least */
 export function findInBlock(pairs: Buffer, hash: Buffer): bigint[] {
   const compare = (place: number): number =>
-    pairs.compare(hash, 0, HASH_BYTES, place * PAIR_BYTES, place * PAIR_BYTES + HASH_BYTES);
+    pairs.compare(hash, 0, REQUEST_HASH_BYTES, place * PAIR_BYTES, place * PAIR_BYTES + REQUEST_HASH_BYTES);
   const count = pairs.length / PAIR_BYTES;
   let low = 0;
   let high = count;
@@ -67,6 +67,6 @@ export function findInBlock(pairs: Buffer, hash: Buffer): bigint[] {
   }
   const found: bigint[] = [];
   for (let place = low; place < count && compare(place) === 0; place++)
-    found.push(pairs.readBigUInt64BE(place * PAIR_BYTES + HASH_BYTES));
+    found.push(pairs.readBigUInt64BE(place * PAIR_BYTES + REQUEST_HASH_BYTES));
   return found;
 }

@@ -6,7 +6,7 @@ const RFC_3339 = /^(\d{4}-\d{2}-(\d{2}))[Tt]([01]\d|2[0-3]):\d{2}:\d{2}(\.\d{1,9
 export const NO_TIME = 'must be an RFC 3339 time';
 
 /** The time that a text is as RFC 3339 has it; undefined where it is none. */
-export function timeOf(text: string): Date | undefined {
+export function rfc3339Time(text: string): Date | undefined {
   const match = RFC_3339.exec(text);
   const time = new Date(text);
   // Date makes the 2nd of March of a 30th of February.

@@ -69,7 +69,7 @@ export interface Judged {
   readonly paidMicros: bigint;
 }
 
-export interface Judgement {
+export interface RtpJudgement {
   /** Deviation of the return in standard deviations of the mean; null where sigma is 0 or nothing is judged. */
   readonly z: number | null;
   readonly nats: number | null;
@@ -123,7 +123,7 @@ export const normalFromSpins = ({ skewness }: Pick<SheetMoments, 'skewness'>): n
  * Judges what was paid by the sheet (docs/reports.md).
  * @param moments undefined: the game's outcomes are not independent draws of a sheet, and it is not judged
  */
-export function judgeRtp(paid: Judged, moments: SheetMoments | undefined): Judgement {
+export function judgeRtp(paid: Judged, moments: SheetMoments | undefined): RtpJudgement {
   if (moments === undefined || paid.spins === 0n || paid.wageredMicros <= 0n)
     return { z: null, nats: null, state: 'NOT_JUDGED' };
   const { mean, sigma } = moments;

@@ -40,7 +40,7 @@ export interface OpenRounds {
 export type Breakdown = WithSums<Static<typeof SettlementGame>, 'spins'>;
 
 /** What the hash covers: a report without its hash and its status (docs/contract.md §12.2). */
-export type Report = WithSums<
+export type SettlementReportBody = WithSums<
   Omit<
     Static<typeof SettlementReport>,
     'reportStatus' | 'integrityHash' | 'acknowledgedAt' | 'disputedAt' | 'disputeReason' | 'gameBreakdown'
@@ -81,7 +81,7 @@ export const overAfterMs = (skewMaxMs: number): number => (skewMaxMs < DAY_MS ? 
  */
 export function composeReport(
   about: Pick<
-    Report,
+    SettlementReportBody,
     'reportDate' | 'revision' | 'ledgerFrom' | 'ledgerTo' | 'previousHash' | 'generatedAt' | 'logCheckpoint'
   >,
   figures: {
@@ -89,7 +89,7 @@ export function composeReport(
     readonly adjustmentsMicros: bigint;
     readonly open: OpenRounds;
   },
-): Report {
+): SettlementReportBody {
   const { games } = figures;
   const sum = (of: (game: GameFigures) => bigint): bigint =>
     games.reduce((total, game) => total + of(game), 0n);
@@ -132,7 +132,7 @@ export function composeReport(
  * The canonical form (RFC 8785) of a report, and its SHA-256 in hexadecimal digits. A sum that a double does not hold is
  * written with all its digits, which RFC 8785 leaves to the application.
  */
-export function seal(report: Report): { text: string; integrityHash: string } {
+export function seal(report: SettlementReportBody): { text: string; integrityHash: string } {
   const text = unmarked(canonicalize(report)!);
   return { text, integrityHash: createHash('sha256').update(text, 'utf8').digest('hex') };
 }
@@ -154,7 +154,7 @@ const COLUMNS = [
 ] as const satisfies readonly (keyof Breakdown)[];
 
 /** The breakdown as CSV, with a header line. Null is an empty field. */
-export function breakdownCsv(report: Pick<Report, 'gameBreakdown'>, csvText: CsvText): string {
+export function breakdownCsv(report: Pick<SettlementReportBody, 'gameBreakdown'>, csvText: CsvText): string {
   const field = (value: string | JsonNumber | null): string => {
     if (value === null) return '';
     if (typeof value === 'number' || value instanceof ExactNumber) return String(value);

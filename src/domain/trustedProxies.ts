@@ -7,7 +7,7 @@ const IPV6_CLIENT_BITS = 64;
 const IPV6_SITE_BITS = 48;
 
 /** Where a request came from, as far as is known. */
-export interface Origin {
+export interface ConnectionOrigin {
   /** Address of the other end of the connection. */
   readonly remote: string;
   /** Address that a PROXY protocol header on the connection names; empty where there was none. */
@@ -51,7 +51,7 @@ export class TrustedProxies {
   }
 
   /** The address nearest to the client that a trusted proxy, or the connection itself, vouches for. */
-  clientOf({ remote, proxied, forwardedFor }: Origin): string {
+  clientOf({ remote, proxied, forwardedFor }: ConnectionOrigin): string {
     let client = canonical(remote) ?? remote;
     if (!this.areAny) return client;
     const nearestLast = [...forwardedFor.split(','), proxied].filter((part) => part.trim() !== '');

@@ -6,10 +6,10 @@ import ipaddr from 'ipaddr.js';
 import type { Environment } from './game.js';
 
 /** `invalid`: no URL that could be called; `disallowed`: one that leads where no webhook may. */
-export type Refusal = 'invalid' | 'disallowed';
+export type UrlRefusal = 'invalid' | 'disallowed';
 
-export interface Judgement {
-  readonly refusal?: Refusal;
+export interface UrlJudgement {
+  readonly refusal?: UrlRefusal;
   /** What is wrong, for the caller. */
   readonly message?: string;
 }
@@ -40,11 +40,11 @@ export const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '')
 /** `http://localhost`, on any port, is this machine: for tries in the sandbox only. */
 export const isLocal = (url: URL): boolean => url.protocol === 'http:' && url.hostname === 'localhost';
 
-const invalid = (message: string): Judgement => ({ refusal: 'invalid', message });
-const disallowed = (message: string): Judgement => ({ refusal: 'disallowed', message });
+const invalid = (message: string): UrlJudgement => ({ refusal: 'invalid', message });
+const disallowed = (message: string): UrlJudgement => ({ refusal: 'disallowed', message });
 
 /** Judges a URL by itself: nothing is resolved. */
-export function judgeUrl(text: string, environment: Environment): Judgement {
+export function judgeUrl(text: string, environment: Environment): UrlJudgement {
   if (text.length > URL_CHARACTERS_MAX) return invalid(`must have at most ${URL_CHARACTERS_MAX} characters`);
   if (UNFIT_CHARACTERS.test(text) || !URL.canParse(text)) return invalid('must be a URL');
   const url = new URL(text);

@@ -3,7 +3,7 @@
  * react subscribe; what is asked (a threshold, the games of a cell) is no event.
  */
 
-import type { ProgramDifference } from '../domain/programDifference.js';
+import type { ProgramDifference } from '../domain/programCheck.js';
 import { Emitter } from '../platform/runtime/emitter.js';
 import type { RoundEntry } from './blackjack/rounds.store.js';
 import type { CatalogGame, CatalogState } from './catalog/catalog.store.js';
@@ -12,7 +12,7 @@ import type { CellLease } from './cells/cells.store.js';
 import type { BookedEvent } from './communal/communalBooking.store.js';
 
 /** What was booked of a game; `spins` is a number where few are told. */
-export type BookedGame = Omit<GameTotals, 'spins'> & { readonly spins: number | bigint };
+export type CommittedGameTotals = Omit<GameTotals, 'spins'> & { readonly spins: number | bigint };
 
 /** What a flush saw of a game: it is now at `nextIndex`. */
 export interface Consumption {
@@ -85,7 +85,7 @@ export interface Events {
     readonly cell: number;
     readonly from: bigint;
     readonly to: bigint;
-    readonly games: readonly BookedGame[];
+    readonly games: readonly CommittedGameTotals[];
     /** Entries of blackjack rounds. */
     readonly rounds: readonly RoundEntry[];
     readonly entries: number;

@@ -32,7 +32,7 @@ export async function nextChange(tx: Transaction): Promise<bigint> {
 /** Once in a statement: whether nobody is changing anything, so that every number given out belongs to what is committed, or to nothing. */
 export const NOBODY_CHANGES = raw(`SELECT pg_try_advisory_xact_lock_shared(${CHANGE_LOCK})`);
 
-export interface AuditEntry {
+export interface NewAuditEntry {
   /** Who did it, such as `operator`. */
   readonly actor: string;
   /** What was done, such as `partner.create`. */
@@ -50,7 +50,7 @@ const json = (value: unknown): string | null =>
     : JSON.stringify(value, (_, member) => (typeof member === 'bigint' ? String(member) : member));
 
 /** Writes down a change of the operator's, in the transaction that makes it. */
-export async function audit(tx: Transaction, entry: AuditEntry): Promise<void> {
+export async function writeAuditEntry(tx: Transaction, entry: NewAuditEntry): Promise<void> {
   await tx`
     INSERT INTO audit_log (actor, action, subject, before, after)
     VALUES (${entry.actor}, ${entry.action}, ${entry.subject}, ${json(entry.before)}, ${json(entry.after)})`;
@@ -74,7 +74,9 @@ export class AuditLog {
 
   /** Writes down what the operator does to a round, before it is done. */
   recordRound(actor: string, action: AuditAction, roundId: string, after: unknown): Promise<void> {
-    return this.#sql.begin((tx) => audit(tx, { actor, action, subject: `round:${roundId}`, after }));
+    return this.#sql.begin((tx) =>
+      writeAuditEntry(tx, { actor, action, subject: `round:${roundId}`, after }),
+    );
   }
 
   /** A page of the audit log, newest first, and how many entries there are. */

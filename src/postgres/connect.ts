@@ -11,7 +11,7 @@ import type { Run, Sql, Transaction } from './connection.js';
 import { CopyIn } from './copy.js';
 import { type PostgresDurability, VolatilePostgresError } from './postgresDurability.js';
 import { isConflict, isPostgresAway } from './postgresErrors.js';
-import { connectionOptionsOf } from './postgresUrl.js';
+import { postgresOptionsOf } from './postgresUrl.js';
 import { type FoundSettings, POOLED_SQL, SESSION_SQL, TRANSACTION_SQL } from './sessionSettings.js';
 import { Raw } from './statements.js';
 
@@ -58,7 +58,7 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
   // A statement behind a pooler runs in a transaction then, which has the settings.
   let bringsOwnSettings = false;
   const pool = new Pool({
-    ...connectionOptionsOf(url),
+    ...postgresOptionsOf(url),
     max: options.max,
     pipeline: options.isPipelined ?? false,
     application_name: options.name,

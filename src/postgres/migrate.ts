@@ -1,7 +1,7 @@
 /** Brings the schema of a database up to date. */
 import { Client, DatabaseError } from 'pg';
 import { makeIndexes } from './concurrentIndexes.js';
-import { connectionOptionsOf } from './postgresUrl.js';
+import { postgresOptionsOf } from './postgresUrl.js';
 import { SESSION_SQL } from './sessionSettings.js';
 
 /** A statement that waits so long for a lock ends, so that nobody waits long behind it: a migration runs beside live traffic. */
@@ -96,7 +96,7 @@ async function withSession<T>(
   run: (client: Client) => Promise<T>,
 ): Promise<T> {
   const client = new Client({
-    ...connectionOptionsOf(url),
+    ...postgresOptionsOf(url),
     // From the first statement on: a role's own may be shorter than it takes.
     statement_timeout: SETTINGS_WITHIN_MS,
     idle_in_transaction_session_timeout: SETTINGS_WITHIN_MS,

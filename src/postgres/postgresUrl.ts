@@ -9,7 +9,7 @@ const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full'];
  * `sslrootcert` signed the certificate; `verify-full` the server's name, too. PostgreSQL documentation, "SSL Support" of libpq.
  * @throws Error with one line, without a secret, where the address can't be used.
  */
-export function connectionOptionsOf(url: string): ClientConfig {
+export function postgresOptionsOf(url: string): ClientConfig {
   const [address = '', query = ''] = url.split('?', 2);
   const parameters = new URLSearchParams(query);
   const mode = parameters.get('sslmode');

@@ -2,7 +2,7 @@
 import { Resolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import type { Environment } from '../domain/game.js';
-import { hostOf, isLocal, isPublicAddress, type Judgement, judgeUrl } from '../domain/webhookUrl.js';
+import { hostOf, isLocal, isPublicAddress, judgeUrl, type UrlJudgement } from '../domain/webhookUrl.js';
 
 /** All addresses of a name, at least one. @throws where it has none, or nobody answers. */
 export type Resolve = (name: string) => Promise<string[]>;
@@ -59,7 +59,7 @@ export async function judgeRegistration(
   text: string,
   environment: Environment,
   resolve: Resolve,
-): Promise<Judgement> {
+): Promise<UrlJudgement> {
   const judgement = judgeUrl(text, environment);
   if (judgement.refusal !== undefined) return judgement;
   const patience = new Promise<void>((done) => setTimeout(done, REGISTRATION_WAIT_MS).unref());

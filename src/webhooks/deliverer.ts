@@ -30,7 +30,7 @@ import {
   recordAttempts,
   releaseLeases,
 } from './deliveries.store.js';
-import type { Outcome, Sender, Sending } from './sender.js';
+import type { Sender, Sending, SendResult } from './sender.js';
 
 export interface DelivererOptions {
   /** Waits after the first, second, … failed attempt. */
@@ -229,7 +229,7 @@ export class Deliverer implements Service {
     });
   }
 
-  #reportAttempt(due: DueDelivery, outcome: Outcome, seconds: number): void {
+  #reportAttempt(due: DueDelivery, outcome: SendResult, seconds: number): void {
     const { deliveryId, webhookId, event, maxAttempts } = due;
     const { isDelivered, responseStatus, error } = outcome;
     const attempt = due.attempts + 1;

@@ -4,7 +4,7 @@
  */
 import type { Environment } from '../domain/game.js';
 import type { NewEvent } from '../domain/webhook.js';
-import { audit } from '../postgres/auditLog.js';
+import { writeAuditEntry } from '../postgres/auditLog.js';
 import type { Sql, Transaction } from '../postgres/connection.js';
 import { ATTEMPTS_MAX, recordEvents } from '../postgres/partnerEvents.js';
 import { arrayOf, raw } from '../postgres/statements.js';
@@ -346,7 +346,7 @@ export class Deliveries {
         ) SELECT count(*) AS resent FROM resent`;
       const resent = Number(row!.resent);
       const after = { since: since.toISOString(), resent };
-      await audit(tx, { actor, action: 'delivery.resend-failed', subject: 'deliveries', after });
+      await writeAuditEntry(tx, { actor, action: 'delivery.resend-failed', subject: 'deliveries', after });
       return resent;
     });
   }
@@ -376,7 +376,7 @@ export class Deliveries {
         await tx`UPDATE deliveries SET ${ONCE_MORE} WHERE delivery_id = ${deliveryId}`;
       }
       const { status, attempts } = before;
-      await audit(tx, {
+      await writeAuditEntry(tx, {
         actor,
         action: 'delivery.resend',
         subject: `delivery:${deliveryId}`,

@@ -10,7 +10,7 @@ import { withTimeout } from '../platform/runtime/withTimeout.js';
 import { allowedAddresses, DisallowedError, type Resolve } from './allowedAddresses.js';
 import type { DueDelivery } from './deliveries.store.js';
 
-export interface Outcome {
+export interface SendResult {
   readonly isDelivered: boolean;
   /** Null: no answer came. */
   readonly responseStatus: number | null;
@@ -21,7 +21,7 @@ export interface Outcome {
 /** An attempt under way. */
 export interface Sending {
   /** Never rejects; undefined where it was given up before its outcome was known. */
-  readonly outcome: Promise<Outcome | undefined>;
+  readonly outcome: Promise<SendResult | undefined>;
   giveUp(): void;
 }
 
@@ -67,7 +67,7 @@ export class Sender {
     };
   }
 
-  async #attempt(due: DueDelivery, signal: AbortSignal): Promise<Outcome> {
+  async #attempt(due: DueDelivery, signal: AbortSignal): Promise<SendResult> {
     const { brand, resolve, timeLimitMs, now = Date.now, openSecret = asIs } = this.#options;
     const nowMs = now();
     let client: Client | undefined;

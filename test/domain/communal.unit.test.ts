@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { bonusRtp, communalStatus, progressPct } from '../../src/domain/communal.js';
-import { micros, usdText } from '../../src/domain/communalRules.js';
+import { communalUsdText, micros } from '../../src/domain/communalRules.js';
 import { readPot, writeRules, writeState } from '../../src/engine/redis/communalRecords.js';
 
 const tiersOf = (steps: readonly number[], triggerInterval: number) => {
@@ -55,10 +55,14 @@ test('progress is told in tens of a percent, rounded down', () => {
 test('amounts keep their value through decimal texts', () => {
   fc.assert(
     fc.property(fc.integer({ min: -9e15, max: 9e15 }), (amount) => {
-      expect(micros(usdText(amount))).toBe(amount === 0 ? 0 : amount);
+      expect(micros(communalUsdText(amount))).toBe(amount === 0 ? 0 : amount);
     }),
   );
-  expect([usdText(5_000_000), usdText(1), usdText(500_000)]).toEqual(['5.00', '0.000001', '0.50']);
+  expect([communalUsdText(5_000_000), communalUsdText(1), communalUsdText(500_000)]).toEqual([
+    '5.00',
+    '0.000001',
+    '0.50',
+  ]);
   for (const text of ['', '1e3', '.5', '5.', '+1', '1.0000001', ' 1', '0x1'])
     expect(micros(text)).toBeUndefined();
 });

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { firstIdAt } from '../../src/domain/entryId.js';
 import { PAIR_BYTES, RequestPairs } from '../../src/domain/requestPairs.js';
-import { findInBlock, HASH_BYTES, RunWriter } from '../../src/domain/requestRun.js';
+import { findInBlock, REQUEST_HASH_BYTES, RunWriter } from '../../src/domain/requestRun.js';
 import type { RequestRun } from '../../src/engine/requestIds/requestRuns.store.js';
 import { runsToMerge } from '../../src/engine/requestIds/runMerging.js';
 
@@ -19,7 +19,7 @@ async function runOf(pairs: readonly (readonly [hash: Buffer, id: bigint])[]) {
     unsorted.add(hash.readUInt32BE(0), hash.readUInt32BE(4), Number(id >> 32n), Number(id & 0xffff_ffffn));
   await unsorted.writeTo(writer, async () => {});
   const find = (hash: Buffer): bigint[] => {
-    const block = blocks.findLast(({ firstHash }) => firstHash.compare(hash, 0, HASH_BYTES) <= 0);
+    const block = blocks.findLast(({ firstHash }) => firstHash.compare(hash, 0, REQUEST_HASH_BYTES) <= 0);
     return findInBlock(block!.pairs, hash);
   };
   return { blocks, filter: writer.filter, find };

@@ -408,7 +408,7 @@ const WEBHOOKS: readonly SuiteMutation[] = [
   {
     name: 'deliveries that are late are not counted',
     faults: [
-      source('api/overview/overview.store', "next_attempt_at < now() - interval '5 minutes'", 'false'),
+      source('api/overview/overviewReads.store', "next_attempt_at < now() - interval '5 minutes'", 'false'),
     ],
     foundBy: test(
       'api/overview/operatorReads',

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { DEMO_SHEET } from '../../src/domain/demoSheet.js';
 import { checkParSheet } from '../../src/domain/par.js';
-import { judge, type Verdict } from '../../src/domain/rng/randomTest.js';
+import { judge, type RandomTestVerdict } from '../../src/domain/rng/randomTest.js';
 import { openThreads } from '../../src/engine/blocks/threads.js';
 import { type Of, SUBJECTS, testsOf } from '../../workers/tallyDraws.js';
 
@@ -22,7 +22,7 @@ const threads = openThreads(
   availableParallelism(),
 );
 
-const verdictOf = (of: Of, name: string): Promise<Verdict> => {
+const verdictOf = (of: Of, name: string): Promise<RandomTestVerdict> => {
   const seed = createHash('sha256').update(name).digest();
   return judge(testsOf(of, sheet), SUBJECTS[of].least, (draw, units) =>
     threads.run({ of, seed, draw, first: 0, units, sheet }),

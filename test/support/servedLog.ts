@@ -5,11 +5,11 @@ import type { ParSheet } from '../../src/domain/par.js';
 import { checkpointText } from '../../src/domain/publicLog/checkpoints.js';
 import { secretHash } from '../../src/domain/publicLog/leaves.js';
 import {
-  type Entry,
   entryCommitment,
   entryText,
   labelKeyHash,
   labelOf,
+  type PublicLogEntry,
   privateRecord,
   publicRecord,
 } from '../../src/domain/publicLog/logEntries.js';
@@ -25,7 +25,7 @@ const ORIGIN = 'history.example/log';
 const labelKey = Buffer.alloc(32, 0x4c);
 
 interface Opened {
-  readonly entry: Entry;
+  readonly entry: PublicLogEntry;
   readonly salt: Buffer;
   logIndex: number;
   status: string;
@@ -71,7 +71,7 @@ export class ServedLog {
   }
 
   /** Puts an entry into the log. @param number of the label */
-  log(entry: Entry, number = entry.number): Opened {
+  log(entry: PublicLogEntry, number = entry.number): Opened {
     const salt = Buffer.alloc(32, number + 1);
     const record = privateRecord(labelOf(labelKey, number), entryCommitment(salt, entryText(entry)));
     const logIndex = this.records.push(record) - 1;
@@ -82,7 +82,7 @@ export class ServedLog {
   block(fromIndex: number, count: number, isRevealed: boolean): Opened {
     const made = makeBlock({ sheet: LOGGED_SHEET, gameId: GAME_ID, fromIndex, count });
     const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
-    const entry: Entry = {
+    const entry: PublicLogEntry = {
       type: 'block',
       version: 1,
       gameId: GAME_ID,
@@ -107,7 +107,7 @@ export class ServedLog {
   }
 
   void(fromIndex: number, count: number): void {
-    const entry: Entry = {
+    const entry: PublicLogEntry = {
       type: 'void',
       version: 1,
       gameId: GAME_ID,
@@ -128,7 +128,7 @@ export class ServedLog {
   }
 
   lost(fromNumber: number, toNumber: number): void {
-    const entry: Entry = {
+    const entry: PublicLogEntry = {
       type: 'lost',
       version: 1,
       gameId: GAME_ID,

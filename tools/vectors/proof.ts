@@ -9,11 +9,11 @@ import {
   shoeLeafData,
 } from '../../src/domain/publicLog/leaves.js';
 import {
-  type Entry,
   entryCommitment,
   entryText,
   labelKeyHash,
   labelOf,
+  type PublicLogEntry,
   privateRecord,
   publicRecord,
 } from '../../src/domain/publicLog/logEntries.js';
@@ -77,7 +77,7 @@ function blockVectors() {
   };
 }
 
-function logged(entry: Entry, salt: Buffer) {
+function logged(entry: PublicLogEntry, salt: Buffer) {
   const text = entryText(entry);
   const commitment = entryCommitment(salt, text);
   const label = labelOf(LABEL_KEY, entry.number);
@@ -126,7 +126,7 @@ export function proofVectors() {
   const block = blockVectors();
   const keyHash = hex(labelKeyHash(LABEL_KEY));
   const common = { version: 1, gameId: GAME, labelKeyHash: keyHash } as const;
-  const blockEntry: Entry = {
+  const blockEntry: PublicLogEntry = {
     ...common,
     type: 'block',
     number: 1,
@@ -140,7 +140,7 @@ export function proofVectors() {
   };
   const entry = logged(blockEntry, counting(0x20));
   const reason = 'Redis lost the data of a cell';
-  const voidEntry: Entry = {
+  const voidEntry: PublicLogEntry = {
     ...common,
     type: 'void',
     number: 2,

@@ -1,6 +1,6 @@
 /** Communal progressives: what partners show players; rules, funding, state and events for operators (docs/contract.md §17). */
 import { communalStatus, progressPct } from '../../domain/communal.js';
-import { CommunalBody, micros as microsOf, readRules, usdText } from '../../domain/communalRules.js';
+import { CommunalBody, communalUsdText, micros as microsOf, readRules } from '../../domain/communalRules.js';
 import { entryCell, entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { jsonUsd } from '../../domain/exactJson.js';
@@ -50,7 +50,7 @@ const getCommunalProgress = (services: Services): Route =>
       tiers: rules.tiers.map(({ tierLevel, tierName, amountMicros, triggerAtSpins }) => ({
         tierLevel,
         tierName,
-        amountUsd: usdText(amountMicros),
+        amountUsd: communalUsdText(amountMicros),
         progressPct: progressPct(progress, triggerAtSpins),
       })),
     };
@@ -83,7 +83,7 @@ const listCommunityBonuses = (services: Services): Route =>
       gameId: share.gameId,
       tierLevel: share.tierLevel,
       tierName: share.tierName,
-      amountUsd: usdText(share.amountMicros),
+      amountUsd: communalUsdText(share.amountMicros),
       isTriggerPlayer: share.isTrigger,
       createdAt: new Date(entryTimeMs(share.entryId)).toISOString(),
       toldBySpinId:
@@ -149,8 +149,8 @@ const getCommunalPot = (services: Services): Route =>
     return {
       ...potView(pot, wagerMicros),
       progress: pot.progress,
-      budgetUsd: usdText(pot.budgetMicros),
-      paidUsd: usdText(pot.paidMicros),
+      budgetUsd: communalUsdText(pot.budgetMicros),
+      paidUsd: communalUsdText(pot.paidMicros),
     };
   });
 
@@ -170,7 +170,7 @@ const fundCommunal = (services: Services): Route =>
     const funded = await services.cells.pots.fund(actor, partnerId, wanted);
     if (typeof funded === 'string') throw fundingRefusal(funded);
     const fundingId = fundingIdOf(services.spinIds, funded.fundingId, partnerId);
-    return { fundingId, budgetUsd: usdText(funded.budgetMicros) };
+    return { fundingId, budgetUsd: communalUsdText(funded.budgetMicros) };
   });
 
 const listCommunalPayouts = (services: Services): Route =>
@@ -183,7 +183,7 @@ const listCommunalPayouts = (services: Services): Route =>
       ...eventView(services.spinIds, partnerId, event),
       shares: event.shares.map(({ playerId, amountMicros }) => ({
         playerId,
-        amountUsd: usdText(amountMicros),
+        amountUsd: communalUsdText(amountMicros),
       })),
     }));
     return { events: shown, page, limit, total };

@@ -1,6 +1,6 @@
 /** How communal progressives are written in answers: amounts as decimal texts, events by ids that tell nothing. */
 import { type BonusNotice, bonusRtp, communalStatus, type PotRecord } from '../../domain/communal.js';
-import { rulesView, usdText } from '../../domain/communalRules.js';
+import { communalUsdText, rulesView } from '../../domain/communalRules.js';
 import { entryTimeMs } from '../../domain/entryId.js';
 import type { SpinIds } from '../../domain/spinId.js';
 import type { CommunalEvent } from '../../engine/communal/communal.store.js';
@@ -30,8 +30,8 @@ export const communityBonus = (spinIds: SpinIds, partnerId: number, notice: Bonu
   triggered: true,
   tierName: notice.tierName,
   tierLevel: notice.tierLevel,
-  totalAmountUsd: usdText(notice.paidMicros),
-  yourShareUsd: usdText(notice.shareMicros),
+  totalAmountUsd: communalUsdText(notice.paidMicros),
+  yourShareUsd: communalUsdText(notice.shareMicros),
   isTriggerPlayer: notice.isTrigger,
   eventId: eventIdOf(spinIds, notice.eventId, partnerId),
 });
@@ -40,7 +40,7 @@ export const eventView = (spinIds: SpinIds, partnerId: number, event: CommunalEv
   eventId: eventIdOf(spinIds, event.eventId, partnerId),
   tierLevel: event.tierLevel,
   tierName: event.tierName,
-  totalAmountUsd: usdText(event.paidMicros),
+  totalAmountUsd: communalUsdText(event.paidMicros),
   winners: event.winners,
   status: event.status,
   createdAt: new Date(entryTimeMs(event.eventId)).toISOString(),

@@ -11,7 +11,7 @@ import * as ledgerDay from '../../domain/ledgerDay.js';
 import * as operator from '../../domain/operator.js';
 import * as par from '../../domain/par.js';
 import * as partnerMove from '../../domain/partnerMove.js';
-import * as programCheck from '../../domain/programDifference.js';
+import * as programCheck from '../../domain/programCheck.js';
 import * as leaves from '../../domain/publicLog/leaves.js';
 import { Page, SandboxMark, VoidBody } from '../../domain/schema.js';
 import * as settlement from '../../domain/settlement.js';

@@ -1,7 +1,7 @@
 /** PAR sheets as they were uploaded and found right. */
 import type { Static } from '#typebox';
 import type { ParSheet } from '../../domain/par.js';
-import { audit, because } from '../../postgres/auditLog.js';
+import { because, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql } from '../../postgres/connection.js';
 import { raw } from '../../postgres/statements.js';
 import type { ParSheetResponse as ParSheetResponseSchema } from './contract.js';
@@ -96,7 +96,7 @@ export class ParSheets {
       if (before === undefined) return undefined;
       const [row] = await tx<(SummaryRow & { partner_id: number })[]>`
         UPDATE par_sheets SET status = ${status} WHERE par_sheet_id = ${parSheetId} RETURNING partner_id, ${SUMMARY}`;
-      await audit(tx, {
+      await writeAuditEntry(tx, {
         actor,
         action: 'par-sheet.update',
         subject: `par-sheet:${parSheetId}`,

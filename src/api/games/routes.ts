@@ -6,7 +6,7 @@ import { isRegisteredByPartner, kindOfGame } from '../../domain/games/index.js';
 import { microsToUsdText, usdToMicros } from '../../domain/money.js';
 import { checkParSheet } from '../../domain/par.js';
 import { ID_MAX } from '../../domain/schema.js';
-import type { BookedGame, GameRow, Registration } from '../../engine/catalog/games.store.js';
+import type { CommittedGame, GameRow, Registration } from '../../engine/catalog/games.store.js';
 import type { GameRecord } from '../../engine/cells/partnerReads.js';
 import type { Store } from '../api.store.js';
 import { check, type JsonObject } from '../server/body.js';
@@ -58,7 +58,7 @@ async function listedGame(services: Services, row: GameRow) {
 }
 
 /** What was loaded and not dealt when a game was booked so far. @param record as Redis has it later */
-function queueOf({ nextIndex, blocks }: BookedGame, record: GameRecord | undefined) {
+function queueOf({ nextIndex, blocks }: CommittedGame, record: GameRecord | undefined) {
   // A raffle whose cell was rebuilt ends at 0 until its pool is loaded again.
   const queueEnd = record?.queueEnd ?? 0;
   const ready = blocks.filter(({ fromIndex }) => fromIndex < queueEnd);

@@ -6,7 +6,7 @@ import { isReservedName } from '../../domain/operator.js';
 import type { OperatorRow } from '../../engine/catalog/operators.store.js';
 import { OPERATOR_BASE } from '../contract/apis.js';
 import { expiryOf } from '../partners/routes.js';
-import { type Caller, csrfTokenOf, SESSION_COOKIE, sha256 } from '../server/operatorAccess.js';
+import { type Caller, csrfTokenOf, SESSION_COOKIE, textSha256 } from '../server/operatorAccess.js';
 import { learn, type Route, route, WithHeaders } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import * as contract from './contract.js';
@@ -97,7 +97,7 @@ const sessionRoutes = ({ store, sessions }: Services): Route[] => [
       });
     const token = sessions.tokens.make();
     const { keyHash } = operator;
-    const begun = { sessionHash: sha256(token), keyHash, minutes: sessions.minutes };
+    const begun = { sessionHash: textSha256(token), keyHash, minutes: sessions.minutes };
     const expiresAt = await store.operators.beginSession(operator.name, begun);
     const session = shownSession(operator, { csrfToken: csrfTokenOf(token), expiresAt });
     return new WithHeaders(session, cookie(token, sessions.minutes * 60, isSecure));

@@ -1,6 +1,6 @@
 /** API keys: only their SHA-256 and how they begin is stored (docs/contract.md §3). */
 import type { StoredKey } from '../../domain/apiKey.js';
-import { audit, because, withChange } from '../../postgres/auditLog.js';
+import { because, withChange, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql } from '../../postgres/connection.js';
 
 export interface ApiKeyRow {
@@ -54,7 +54,12 @@ export class ApiKeys {
         VALUES (${key.partnerId}, ${key.hash}, ${key.prefix}, ${key.name}, ${key.expiresAt}, ${changed})
         RETURNING key_id, partner_id, name, prefix, created_at, expires_at, revoked_at, last_used_at`;
       const issued = fromRow(row!);
-      await audit(tx, { actor, action: 'key.issue', subject: `key:${issued.keyId}`, after: issued });
+      await writeAuditEntry(tx, {
+        actor,
+        action: 'key.issue',
+        subject: `key:${issued.keyId}`,
+        after: issued,
+      });
       return issued;
     });
   }
@@ -81,7 +86,7 @@ export class ApiKeys {
       if (row.revoked_at === null) {
         const [revoked] = await tx<{ revoked_at: Date }[]>`
           UPDATE api_keys SET revoked_at = now(), changed = ${changed} WHERE key_id = ${keyId} RETURNING revoked_at`;
-        await audit(tx, {
+        await writeAuditEntry(tx, {
           actor,
           action: 'key.revoke',
           subject: `key:${keyId}`,

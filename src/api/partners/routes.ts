@@ -2,7 +2,7 @@
 import { newKey, storedKey } from '../../domain/apiKey.js';
 import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
 import { MAX_MICROS, microsToUsdText } from '../../domain/money.js';
-import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
+import { NO_TIME, rfc3339Time } from '../../domain/rfc3339.js';
 import { amountMicros } from '../../domain/schema.js';
 import type { PartnerRow, PartnerSettings } from '../../engine/catalog/partners.store.js';
 import type { NotMoved } from '../../engine/recovery/partnerMoves.store.js';
@@ -117,7 +117,7 @@ const keyOf = (row: ApiKeyRow) => ({
 /** @throws ApiError (KS-4101) where it is not a time in the future. */
 export function expiryOf(text: string | null | undefined): Date | null {
   if (text === null || text === undefined) return null;
-  const expiresAt = timeOf(text);
+  const expiresAt = rfc3339Time(text);
   const path = '/expiresAt';
   if (expiresAt === undefined) throw invalid([{ path, message: NO_TIME }]);
   if (expiresAt.getTime() <= Date.now()) throw invalid([{ path, message: 'must be in the future' }]);

@@ -1,7 +1,7 @@
 /** What processes found of their own files. */
 import { Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
-import { ProgramCheck } from '../../domain/programDifference.js';
+import { ProgramCheck } from '../../domain/programCheck.js';
 import { Page, pageMembers } from '../../domain/schema.js';
 import { API_VERSION } from '../contract/apis.js';
 import { endpoint } from '../contract/endpoint.js';

@@ -1,10 +1,7 @@
 /** What processes found of their own files, for ever, and what follows from it: audit log, public log, e-mail (docs/operations.md). */
-import type {
-  ProgramCheck as ProgramCheckSchema,
-  ProgramDifference,
-} from '../../domain/programDifference.js';
+import type { ProgramCheck, ProgramDifference } from '../../domain/programCheck.js';
 import type { WithDates } from '../../domain/schema.js';
-import { audit } from '../../postgres/auditLog.js';
+import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { recordOperatorEmail } from '../../postgres/partnerEvents.js';
 import { safe } from '../../postgres/statements.js';
@@ -18,7 +15,7 @@ export type ProgramIdentity = Pick<ProgramCheckRow, 'version' | 'manifest'>;
 
 export type NewProgramCheck = Omit<ProgramCheckRow, 'checkId' | 'at'>;
 
-export type ProgramCheckRow = WithDates<typeof ProgramCheckSchema, 'at'>;
+export type ProgramCheckRow = WithDates<typeof ProgramCheck, 'at'>;
 
 /**
  * Writes down what a process found. Differences go into the audit log and to the operator; a start with another program than
@@ -53,7 +50,7 @@ async function noteProgram(
     SELECT version, manifest FROM program_checks WHERE is_start AND check_id < ${checkId}
     ORDER BY roles = ${roles} DESC, check_id DESC LIMIT 1`;
   if (before !== undefined && before.version === version && before.manifest === manifest) return;
-  await audit(tx, {
+  await writeAuditEntry(tx, {
     actor: 'worker',
     action: 'program.change',
     subject: 'program',
@@ -71,7 +68,7 @@ async function noteDifferences(
   { host, version, manifest, part, differing, differences }: NewProgramCheck,
   operatorEmail: string | undefined,
 ): Promise<void> {
-  await audit(tx, {
+  await writeAuditEntry(tx, {
     actor: 'worker',
     action: 'program.check-failed',
     subject: `process:${host}`,

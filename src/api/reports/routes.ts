@@ -11,7 +11,7 @@ import {
   NO_ACTIVITY,
   REPORT_ROWS_MAX,
 } from '../../domain/reportIntervals.js';
-import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
+import { NO_TIME, rfc3339Time } from '../../domain/rfc3339.js';
 import { rtpOf } from '../../domain/rtp.js';
 import { dayOf, isDay } from '../../domain/settlement.js';
 import type { Severity } from '../../domain/significantEvents.js';
@@ -202,7 +202,7 @@ function eventsWanted({ query }: EventsRequest): { wanted: EventsWanted; place: 
   const faults: Fault[] = [];
   const time = (name: 'from' | 'to'): Date | undefined => {
     const text = query[name];
-    const date = text === undefined ? undefined : timeOf(text);
+    const date = text === undefined ? undefined : rfc3339Time(text);
     if (text !== undefined && date === undefined) faults.push({ path: `/${name}`, message: NO_TIME });
     return date;
   };

@@ -4,7 +4,7 @@ import { ERRORS, type ErrorEntry } from '../../domain/errors.js';
 import type { ApiKey, Partner } from '../../domain/game.js';
 import type { Role } from '../../domain/operator.js';
 import { clientNetwork, type TrustedProxies } from '../../domain/trustedProxies.js';
-import { type CountFailure, Failures } from './authFailures.js';
+import { AuthFailures, type CountFailure } from './authFailures.js';
 import type { Exchange } from './exchange.js';
 import { type Caller, OperatorAccess, type OperatorServices } from './operatorAccess.js';
 import type { Replies, Window } from './reply.js';
@@ -32,7 +32,7 @@ export class Access {
   readonly #replies: Replies;
   readonly #failureLimit: number;
   readonly #proxies: TrustedProxies;
-  readonly #failures: Failures;
+  readonly #failures: AuthFailures;
   readonly #operators: OperatorAccess;
   readonly #hashes = new Map<string, string>();
 
@@ -45,7 +45,7 @@ export class Access {
     this.#replies = replies;
     this.#failureLimit = options.failureLimit;
     this.#proxies = options.proxies;
-    this.#failures = new Failures(services.countFailure, options.failureLimit);
+    this.#failures = new AuthFailures(services.countFailure, options.failureLimit);
     const refusals = {
       wrong: (exchange: Exchange, entry: ErrorEntry, client: string, message?: string): void =>
         this.#refuse(exchange, entry, client, { isOperators: true, message }),

@@ -15,7 +15,7 @@ export const JSON_TYPE = 'application/json';
 export const WINDOW_SECONDS = 60;
 
 /** Seconds from `nowMs` to the end of its window, at least 1. */
-export const secondsLeft = (nowMs: number): number =>
+export const windowSecondsLeft = (nowMs: number): number =>
   WINDOW_SECONDS - (Math.floor(nowMs / 1000) % WINDOW_SECONDS);
 
 /**
@@ -45,7 +45,7 @@ const REMAINING = '\r\nX-RateLimit-Remaining: ';
 
 /** The three X-RateLimit headers (docs/contract.md §4), and the fields of the IETF draft "RateLimit header fields". */
 function windowLines({ policy, limit, remaining, nowMs }: Window): string {
-  const left = secondsLeft(nowMs);
+  const left = windowSecondsLeft(nowMs);
   return (
     `\r\nX-RateLimit-Limit: ${limit}${REMAINING}${remaining}\r\nX-RateLimit-Reset: ${Math.floor(nowMs / 1000) + left}` +
     `\r\nRateLimit-Policy: "${policy}";q=${limit};w=${WINDOW_SECONDS}${remainingOf(policy)}${remaining};t=${left}`

@@ -18,7 +18,7 @@ const DELAYED_MAX = 1024;
 /** Counts a failure of a client. */
 export type CountFailure = (client: string, limit: number) => Promise<{ count: number; timeMs: number }>;
 
-export interface Failure {
+export interface AuthFailure {
   /** The client, or the network that it is counted with. */
   readonly client: string;
   readonly window: Window;
@@ -26,7 +26,7 @@ export interface Failure {
   readonly isOver: boolean;
 }
 
-export class Failures {
+export class AuthFailures {
   readonly #countInStore: CountFailure;
   readonly #limit: number;
   /** Failures of clients over the limit, by the window that they were counted in last. */
@@ -46,7 +46,7 @@ export class Failures {
    * @param isSlowed its answer waits: the longer, the more there were
    * @throws what the store throws
    */
-  async count(client: string, isSlowed: boolean): Promise<Failure> {
+  async count(client: string, isSlowed: boolean): Promise<AuthFailure> {
     const { name } = this.#clients.count(client);
     const { count, timeMs } = this.#countHere(name) ?? (await this.#countThere(name));
     const isRoom = !isSlowed || (await this.#delay(name, count));

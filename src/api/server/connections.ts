@@ -16,8 +16,8 @@ export interface ConnectionLimits {
 }
 
 /** Why a connection was closed before its time. */
-export const REFUSALS = ['total', 'address', 'pipeline', 'unread'] as const;
-export type Refusal = (typeof REFUSALS)[number];
+export const CONNECTION_REFUSALS = ['total', 'address', 'pipeline', 'unread'] as const;
+export type ConnectionRefusal = (typeof CONNECTION_REFUSALS)[number];
 
 /**
  * The bound for connections that leaves descriptors for everything else: without a descriptor nothing can be accepted, nor
@@ -40,7 +40,7 @@ function descriptorLimit(): number | undefined {
 
 export class Connections {
   readonly limits: ConnectionLimits;
-  readonly refused: Record<Refusal, number> = { total: 0, address: 0, pipeline: 0, unread: 0 };
+  readonly refused: Record<ConnectionRefusal, number> = { total: 0, address: 0, pipeline: 0, unread: 0 };
   readonly #byNetwork = new Map<string, number>();
   #open = 0;
 
@@ -73,12 +73,12 @@ export class Connections {
   }
 
   /** Counts a connection. @returns why it has to be closed, where it has to */
-  add(): Refusal | undefined {
+  add(): ConnectionRefusal | undefined {
     return ++this.#open > this.limits.total ? 'total' : undefined;
   }
 
   /** Counts a connection by its address, too. */
-  addOf(address: string): Refusal | undefined {
+  addOf(address: string): ConnectionRefusal | undefined {
     let isOver = false;
     for (const [network, most] of this.boundsOf(address)) {
       const count = (this.#byNetwork.get(network) ?? 0) + 1;

@@ -1,5 +1,5 @@
 /** One request and the way to answer it. What a handler needs is read off the connection before its first await. */
-import type { Origin } from '../../domain/trustedProxies.js';
+import type { ConnectionOrigin } from '../../domain/trustedProxies.js';
 import type { ServedVersion } from './servedVersion.js';
 
 /** What is used of the connection's response object; src/api/server/httpServer.ts gives it. */
@@ -137,7 +137,7 @@ export class Exchange {
   }
 
   /** Where it came from. To be asked before the first await. */
-  origin(): Origin {
+  origin(): ConnectionOrigin {
     const { forwardedFor } = this.head;
     if (this.aborted) return { remote: '', proxied: '', forwardedFor };
     return {

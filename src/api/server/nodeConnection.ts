@@ -2,7 +2,7 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { siteNetwork } from '../../domain/trustedProxies.js';
-import type { Connections, Refusal } from './connections.js';
+import type { ConnectionRefusal, Connections } from './connections.js';
 
 /** Requests of a connection that are not answered in full: node reads on while it answers. */
 const REQUESTS_MAX = 16;
@@ -46,7 +46,7 @@ export class NodeConnection {
   readonly #socket: Socket;
   readonly #all: WaitingBytes;
   readonly #client: string | undefined;
-  readonly #refused: Record<Refusal, number>;
+  readonly #refused: Record<ConnectionRefusal, number>;
   /** Requests that are not answered in full. */
   readonly #requests = new Set<IncomingMessage>();
   #waitingBytes = 0;
@@ -131,7 +131,7 @@ export class NodeConnection {
     this.#waitingBytes = 0;
   }
 
-  #close(refusal: Refusal): false {
+  #close(refusal: ConnectionRefusal): false {
     this.#refused[refusal]++;
     cut(this.#socket);
     return false;

@@ -53,13 +53,13 @@ export const SESSION_COOKIE = 'spindle_session';
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 const SESSION_OVER = 'The session is over; sign in again';
 
-export const sha256 = (text: string): Buffer => Buffer.from(hash('sha256', text, 'hex'), 'hex');
+export const textSha256 = (text: string): Buffer => Buffer.from(hash('sha256', text, 'hex'), 'hex');
 
 /** The token that a session's changes carry: made of the session's own, which scripts can't read, and not the other way round. */
-export const csrfTokenOf = (token: string): string => sha256(`csrf:${token}`).toString('base64url');
+export const csrfTokenOf = (token: string): string => textSha256(`csrf:${token}`).toString('base64url');
 
 /** Compares two secrets in a time that tells nothing of them. */
-const isEqual = (a: string, b: string): boolean => timingSafeEqual(sha256(a), sha256(b));
+const isEqual = (a: string, b: string): boolean => timingSafeEqual(textSha256(a), textSha256(b));
 
 const isChange = ({ head: { method } }: Exchange): boolean => method !== 'get' && method !== 'head';
 
@@ -85,7 +85,7 @@ export class OperatorAccess {
     this.#services = services;
     this.#replies = replies;
     this.#refusals = refusals;
-    this.#firstKeyHash = sha256(firstKey);
+    this.#firstKeyHash = textSha256(firstKey);
   }
 
   /** Lets a request of an operator's through whose role permits what it asks for; answers any other. */
@@ -95,7 +95,7 @@ export class OperatorAccess {
     if (token !== undefined) this.#bySession(exchange, token, needed, onCaller);
     else if (apiKey === '')
       this.#refusals.wrong(exchange, ERRORS.missingApiKey, this.#refusals.clientOf(exchange));
-    else this.#byKey(exchange, sha256(apiKey), needed, onCaller);
+    else this.#byKey(exchange, textSha256(apiKey), needed, onCaller);
   }
 
   #byKey(exchange: Exchange, keyHash: Buffer, needed: Role, onCaller: (caller: Caller) => void): void {
@@ -137,7 +137,7 @@ export class OperatorAccess {
   /** Whose session it is; undefined: it is over, or its key is. @throws what the store throws */
   async #callerOf(token: string): Promise<Caller | undefined> {
     if (!this.#services.sessionTokens.isOwn(token)) return undefined;
-    const sessionHash = sha256(token);
+    const sessionHash = textSha256(token);
     const session = await this.#services.findSession(sessionHash);
     if (session === undefined) return undefined;
     const { keyHash, expiresAt } = session;

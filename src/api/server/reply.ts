@@ -1,7 +1,7 @@
 /** The only writer of responses: status line, headers, body. */
 import { type ApiError, docUrlOf, ERRORS, type ErrorEntry, type Fault } from '../../domain/errors.js';
 import { FAULTS_MAX } from '../../domain/validation.js';
-import { headerLines, JSON_TYPE, secondsLeft, type Window, WindowedHeads } from './answerHead.js';
+import { headerLines, JSON_TYPE, type Window, WindowedHeads, windowSecondsLeft } from './answerHead.js';
 import type { Exchange, RawResponse } from './exchange.js';
 
 /** What `Retry-After` says where no window tells: stores come back within seconds. */
@@ -137,7 +137,7 @@ export class Replies {
   ): void {
     const status = options.status ?? entry.status;
     let retryAfter = options.retryAfterSeconds;
-    if (status === 429 && window !== undefined) retryAfter = secondsLeft(window.nowMs);
+    if (status === 429 && window !== undefined) retryAfter = windowSecondsLeft(window.nowMs);
     else if (status === 503 || entry === ERRORS.spinInProgress) retryAfter ??= RETRY_AFTER_SECONDS;
     const body = JSON.stringify({
       status: 'error',

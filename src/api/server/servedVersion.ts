@@ -6,7 +6,7 @@ import {
   VERSION_PHASES,
   type VersionPhase,
 } from '../../domain/apiVersion.js';
-import type { KeyUse } from '../../engine/catalog/apiVersions.store.js';
+import type { NewKeyUse } from '../../engine/catalog/apiVersions.store.js';
 
 interface Use {
   requests: number;
@@ -65,7 +65,7 @@ export class ServedVersion {
   }
 
   /** What was noted since the last call. */
-  takeUses(): KeyUse[] {
+  takeUses(): NewKeyUse[] {
     const uses = this.#uses;
     this.#uses = new Map();
     return [...uses].map(([keyId, { requests, lastUsedAtMs }]) => ({
@@ -77,7 +77,7 @@ export class ServedVersion {
   }
 
   /** Gives back what could not be written down; there is one record for each key, however long that lasts. */
-  putBack(uses: readonly KeyUse[]): void {
+  putBack(uses: readonly NewKeyUse[]): void {
     for (const { keyId, version, requests, lastUsedAt } of uses) {
       if (version !== this.name) continue;
       const use = this.#uses.get(keyId);

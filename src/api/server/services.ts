@@ -6,7 +6,7 @@ import type { Environment, Game, Partner } from '../../domain/game.js';
 import type { OutcomeStatistics } from '../../domain/presentation.js';
 import type { SpinIds } from '../../domain/spinId.js';
 import type { SpinTail } from '../../domain/spinTail.js';
-import type { Judgement } from '../../domain/webhookUrl.js';
+import type { UrlJudgement } from '../../domain/webhookUrl.js';
 import type { RoundPlay } from '../../engine/blackjack/roundPlay.js';
 import type { Shoes } from '../../engine/blackjack/shoes.js';
 import type { Adjuster } from '../../engine/cells/adjuster.js';
@@ -57,7 +57,7 @@ export interface CellServices {
 
 export interface WebhookServices {
   /** Judges a URL and what its name resolves to now. */
-  judgeUrl(url: string, environment: Environment): Promise<Judgement>;
+  judgeUrl(url: string, environment: Environment): Promise<UrlJudgement>;
   /** Encrypts a secret for the database. */
   sealSecret(secret: string): string;
   /** Deliveries were committed. */

@@ -1,5 +1,5 @@
 /** Settlement reports: the partner reads, acknowledges and disputes them; the operator has them made and lists all (docs/contract.md §12). */
-import type { Judgement, StoredReport } from '../../books/settlement/settlements.store.js';
+import type { PartnerJudgement, StoredReport } from '../../books/settlement/settlements.store.js';
 import { csvTexts } from '../../domain/csv.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { ExactNumber, jsonInteger } from '../../domain/exactJson.js';
@@ -32,7 +32,7 @@ function dateOf({ params: { date } }: { readonly params: { readonly date: string
 export const settlementRoutes = (services: Services): Route[] => {
   const { store, settlements } = services;
   /** A report may be judged once: the code says what it is (KS-4302 acknowledged, KS-4303 disputed). */
-  const judge = async (request: JudgingRequest, judgement: Judgement) => {
+  const judge = async (request: JudgingRequest, judgement: PartnerJudgement) => {
     const { partner, query } = request;
     const about = {
       partnerId: partner.partnerId,

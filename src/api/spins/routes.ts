@@ -5,7 +5,7 @@ import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
 import { type Partner, prizeTierOf } from '../../domain/game.js';
 import type { LedgerEntry } from '../../domain/ledgerColumns.js';
 import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
-import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
+import { NO_TIME, rfc3339Time } from '../../domain/rfc3339.js';
 import { Semaphore } from '../../platform/semaphore.js';
 import { SPIN_CSV_HEAD, spinCsvRow } from '../contract/spinCsv.js';
 import { booked, knownGame, noSpin } from '../server/found.js';
@@ -36,7 +36,7 @@ function wantedOf(services: Services, { partner, query }: Request): Wanted {
   const time = (name: 'from' | 'to'): number | undefined => {
     const text = query[name];
     if (text === undefined) return undefined;
-    const date = timeOf(text);
+    const date = rfc3339Time(text);
     if (date !== undefined) return Math.max(0, date.getTime());
     faults.push({ path: `/${name}`, message: NO_TIME });
     return undefined;

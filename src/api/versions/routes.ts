@@ -1,7 +1,7 @@
 /** Versions of the partner API: announcing their end, who still uses them (docs/contract.md §16), and the build that answers. */
 import { API_VERSIONS, statusOfVersion } from '../../domain/apiVersion.js';
 import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
-import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
+import { NO_TIME, rfc3339Time } from '../../domain/rfc3339.js';
 import type { ApiVersionRow } from '../../engine/catalog/apiVersions.store.js';
 import { API_VERSION, PARTNER_VERSION } from '../contract/apis.js';
 import { learn, type Route, route } from '../server/route.js';
@@ -22,7 +22,7 @@ const versionOf = (version: string, end: ApiVersionRow | undefined, nowMs: numbe
 function announcementOf({ sunsetAt, deprecatedAt, successor, migrationUrl }: DeprecateBody) {
   const faults: Fault[] = [];
   const time = (path: string, text: string): Date => {
-    const date = timeOf(text);
+    const date = rfc3339Time(text);
     if (date === undefined) faults.push({ path, message: NO_TIME });
     return date ?? new Date(Number.NaN);
   };

@@ -2,11 +2,11 @@
 import { randomBytes } from 'node:crypto';
 import { ApiError, ERRORS, type ErrorEntry, type Fault, invalid } from '../../domain/errors.js';
 import type { Partner } from '../../domain/game.js';
-import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
+import { NO_TIME, rfc3339Time } from '../../domain/rfc3339.js';
 import { FAULTS_MAX } from '../../domain/validation.js';
 import { webhookSecret } from '../../domain/webhook.js';
 import { EVENT_TYPES } from '../../domain/webhookEvents.js';
-import type { Judgement } from '../../domain/webhookUrl.js';
+import type { UrlJudgement } from '../../domain/webhookUrl.js';
 import type { DeliveryRow } from '../../webhooks/webhooks.store.js';
 import type { Store } from '../api.store.js';
 import { check, type JsonObject } from '../server/body.js';
@@ -45,7 +45,7 @@ function eventFaults(events: unknown): Fault[] {
  */
 async function checked(
   body: JsonObject,
-  judge: (url: string) => Promise<Judgement>,
+  judge: (url: string) => Promise<UrlJudgement>,
   required: readonly string[],
 ): Promise<{ url: string | undefined; events: string[] | undefined }> {
   const { url, events } = body;
@@ -60,7 +60,7 @@ async function checked(
     if (body[name] === undefined) add(ERRORS.fieldMissing, [{ path: `/${name}`, message: 'is required' }]);
   }
   if (url !== undefined) {
-    const { refusal, message = '' }: Judgement =
+    const { refusal, message = '' }: UrlJudgement =
       typeof url === 'string' ? await judge(url) : { refusal: 'invalid', message: 'must be a string' };
     const wrong = refusal === 'disallowed' ? ERRORS.webhookDestinationDisallowed : ERRORS.invalidWebhookUrl;
     if (refusal !== undefined) add(wrong, [{ path: '/url', message }]);
@@ -107,7 +107,7 @@ export const webhookRoutes = (services: Services): Route[] => {
       return { deliveries, page, limit, total };
     }),
     route(contract.resendFailed, async ({ actor, body }) => {
-      const time = timeOf(body.since);
+      const time = rfc3339Time(body.since);
       if (time === undefined) throw invalid([{ path: '/since', message: NO_TIME }]);
       return { resent: await store.deliveries.resendFailed(actor, time) };
     }),

@@ -1,6 +1,6 @@
 /** What a front end says whenever it is scraped. */
 
-import { REFUSALS } from '../../api/server/connections.js';
+import { CONNECTION_REFUSALS } from '../../api/server/connections.js';
 import type { HttpServer } from '../../api/server/httpServer.js';
 import type { ServedVersion } from '../../api/server/servedVersion.js';
 import type { CellClient } from '../../engine/cells/cellClient.js';
@@ -22,7 +22,7 @@ export function registerFrontEndMetrics(
   metrics.counters(
     'spindle_http_connections_refused_total',
     'Connections closed because there were too many (total, address), too many requests on them (pipeline) or answers unread',
-    () => REFUSALS.map((reason) => ({ labels: { reason }, value: connections.refused[reason] })),
+    () => CONNECTION_REFUSALS.map((reason) => ({ labels: { reason }, value: connections.refused[reason] })),
   );
   registerRequestIds(metrics, requestIds);
   metrics.counters(

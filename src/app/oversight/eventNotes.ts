@@ -6,7 +6,7 @@
 import type { AuditAction } from '../../domain/significantEvents.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
-import { audit } from '../../postgres/auditLog.js';
+import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql } from '../../postgres/connection.js';
 
 const LOOK_EVERY_MS = 5000;
@@ -116,7 +116,7 @@ export class EventNotes extends PeriodicService {
   }
 
   #write({ action, subject, actor = 'worker', data }: EventNote): Promise<void> {
-    return this.#sql.begin((tx) => audit(tx, { actor, action, subject, after: data }));
+    return this.#sql.begin((tx) => writeAuditEntry(tx, { actor, action, subject, after: data }));
   }
 
   #ofProcess(action: 'service.start' | 'service.stop'): EventNote {

@@ -11,7 +11,7 @@ import type { Sql } from '../../postgres/connection.js';
 import type { Config } from '../config.js';
 import { PROGRAM_CHECK_CRON } from '../constants.js';
 import { SetupError } from '../embedded/index.js';
-import { ProgramChangedError, ProgramCheck } from '../oversight/programCheck.js';
+import { ProgramChangedError, ProgramChecker } from '../oversight/programChecker.js';
 
 interface Parts {
   readonly config: Config;
@@ -40,14 +40,14 @@ const checkFilesOf =
  * Begins to read the program's files.
  * @returns what waits for it, writes down what was found, and goes on checking
  */
-export function beginProgramCheck(config: Config): (parts: Parts) => Promise<ProgramCheck> {
+export function beginProgramCheck(config: Config): (parts: Parts) => Promise<ProgramChecker> {
   const checkFiles = checkFilesOf(config);
   const first = checkFiles('program');
   // A start that fails meanwhile says why itself.
   first.catch(() => {});
   return async ({ log, roles, now, sql, nodes, events, services }) => {
     const { version, PROGRAM_CHANGED: onChanged, REDIS_URL, DATABASE_URL } = config;
-    const check = new ProgramCheck(
+    const check = new ProgramChecker(
       {
         sql,
         nodes,

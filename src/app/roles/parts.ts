@@ -17,7 +17,7 @@ import type { Resolve } from '../../webhooks/allowedAddresses.js';
 import type { Config } from '../config.js';
 import type { Metrics } from '../metrics/metrics.js';
 import type { EventNotes } from '../oversight/eventNotes.js';
-import type { ProgramCheck } from '../oversight/programCheck.js';
+import type { ProgramChecker } from '../oversight/programChecker.js';
 
 /** What the service asks of the world beside its stores. */
 export interface World {
@@ -53,7 +53,7 @@ export interface RoleParts {
   /** What happens by nobody's order and belongs into the audit log. */
   readonly notes: EventNotes;
   /** The program's own files, as the newest checks found them. */
-  readonly program: Pick<ProgramCheck, 'identity' | 'problem'>;
+  readonly program: Pick<ProgramChecker, 'identity' | 'problem'>;
   readonly operatorKey: string;
   /** Of the secrets of webhooks in Postgres. */
   readonly secretBox: SecretBox;

@@ -22,7 +22,7 @@ import { UnservedCells } from '../../engine/ledger/unservedCells.js';
 import { AbsentPosition } from '../../engine/recovery/absentPosition.js';
 import { type OwnershipParts, openOwnership } from '../../engine/recovery/cellPreparation.js';
 import { PartnerMover } from '../../engine/recovery/partnerMover.js';
-import { Checkpoints } from '../../engine/recovery/playerCheckpoints.js';
+import { PlayerCheckpoints } from '../../engine/recovery/playerCheckpoints.js';
 import { PositionKeeper } from '../../engine/recovery/positionKeeper.js';
 import type { RedisNode } from '../../engine/redis/node.js';
 import { OutboxReader } from '../../engine/redis/outboxReader.js';
@@ -218,7 +218,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   });
   const cleanup = new Cleanup(nodes, () => ownership.cells, events);
   const release = openSegmentRelease(parts, bookedIds, onFailpoint);
-  const checkpoints = new Checkpoints(sql, CHECKPOINT_EVERY_MS, events);
+  const checkpoints = new PlayerCheckpoints(sql, CHECKPOINT_EVERY_MS, events);
   const judging = new RtpJudging(parts.background);
   const settlements = new SettlementReports({ store: parts.background, nodes, events, clocks: parts.clocks });
   const settlement = new SettlementJob(settlements, {

@@ -7,20 +7,20 @@ import {
   type LedgerMember,
 } from '../../domain/ledgerColumns.js';
 import type { ArchiveFile } from '../../domain/ledgerDay.js';
-import type { Column } from './parquetFile.js';
+import type { ParquetColumn } from './parquetFile.js';
 
-const int64 = (name: string): Column => ({ name, type: 'int64' });
+const int64 = (name: string): ParquetColumn => ({ name, type: 'int64' });
 /** One of few values. */
-const few = (name: string): Column => ({ name, type: 'smallInt32' });
-const dictionary = (name: string): Column => ({ name, type: 'dictionary' });
-const requestId: Column = { name: 'request_id', type: 'text', isNullable: true };
+const few = (name: string): ParquetColumn => ({ name, type: 'smallInt32' });
+const dictionary = (name: string): ParquetColumn => ({ name, type: 'dictionary' });
+const requestId: ParquetColumn = { name: 'request_id', type: 'text', isNullable: true };
 
-const ofLedger = (member: LedgerMember): Column => {
+const ofLedger = (member: LedgerMember): ParquetColumn => {
   const { name, parquet, isNullable }: LedgerColumn = LEDGER_COLUMNS[member];
   return { name, type: parquet, isNullable: isNullable === true };
 };
 
-export const COLUMNS: { readonly [File in ArchiveFile]: readonly Column[] } = {
+export const COLUMNS: { readonly [File in ArchiveFile]: readonly ParquetColumn[] } = {
   ledger: LEDGER_MEMBERS.map(([member]) => ofLedger(member)),
   rounds: [
     ...[

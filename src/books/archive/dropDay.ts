@@ -2,7 +2,7 @@
 import { dayOf } from '../../domain/settlement.js';
 import type { Sql } from '../../postgres/connection.js';
 import { archivedManifests } from './ledgerDays.store.js';
-import { type DropStep, dropDay as dropFromLedger, whyNotDrop } from './ledgerDrop.store.js';
+import { type DropStep, dropFromLedger, whyNotDrop } from './ledgerDrop.store.js';
 import { type ArchiveCheck, type ArchiveFault, type ArchiveProgress, checkArchives } from './readArchive.js';
 
 export interface DropOptions {

@@ -12,7 +12,7 @@ import type { WithDates } from '../../domain/schema.js';
 import { DAY_MS, dayOf, startOf } from '../../domain/settlement.js';
 import { allColumnsSql, columnsSql } from '../../engine/ledger/ledgerRow.store.js';
 import { FIRST_DAY, IS_OVERTAKEN } from '../../engine/ledger/settledDays.store.js';
-import { audit } from '../../postgres/auditLog.js';
+import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { type CopyRow, readRows } from '../../postgres/copy.js';
 import { raw, safe } from '../../postgres/statements.js';
@@ -296,7 +296,7 @@ export async function recordArchive(sql: Sql, actor: string, archived: ArchivedD
       ON CONFLICT (day) DO NOTHING RETURNING 1`;
     if (made.length === 0) return false;
     const after = { entries, archiveBytes, manifestHash };
-    await audit(tx, { actor, action: 'ledger.archive', subject: `ledger:${day}`, after });
+    await writeAuditEntry(tx, { actor, action: 'ledger.archive', subject: `ledger:${day}`, after });
     return true;
   });
 }

@@ -9,7 +9,7 @@ import { DAY_MS, shiftDay } from '../../domain/settlement.js';
 import { allColumnsSql } from '../../engine/ledger/ledgerRow.store.js';
 import { checkpointCell } from '../../engine/recovery/recoveries.store.js';
 import { bindingTimes } from '../../engine/requestIds/requestRunReads.store.js';
-import { audit } from '../../postgres/auditLog.js';
+import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { boundLocks } from '../../postgres/limits.js';
 import { raw, safe } from '../../postgres/statements.js';
@@ -26,7 +26,7 @@ const TRIES_MAX = 170;
 
 export type DropStep = 'drop.boundary' | 'drop.detached' | 'drop.dropped';
 
-export interface DropOptions {
+export interface LedgerDropOptions {
   readonly day: string;
   /** Of the archive that was verified. */
   readonly manifestHash: string;
@@ -40,7 +40,7 @@ export interface DropOptions {
 /** Why a day can't be dropped; undefined: it can. */
 export async function whyNotDrop(
   sql: Sql | Transaction,
-  { day, keepDays, today }: Pick<DropOptions, 'day' | 'keepDays' | 'today'>,
+  { day, keepDays, today }: Pick<LedgerDropOptions, 'day' | 'keepDays' | 'today'>,
 ): Promise<string | undefined> {
   const [record] = await sql<{ is_dropped: boolean }[]>`
     SELECT dropped_at IS NOT NULL AS is_dropped FROM ledger_days WHERE day = ${day}::date`;
@@ -79,7 +79,7 @@ export async function whyNotDrop(
  * Drops a day that is archived and was verified. Repeated after it was ended anywhere, it goes on.
  * @returns why it can't be dropped; undefined: it is
  */
-export async function dropDay(sql: Sql, options: DropOptions): Promise<string | undefined> {
+export async function dropFromLedger(sql: Sql, options: LedgerDropOptions): Promise<string | undefined> {
   const { day, onFailpoint } = options;
   const refused = await whyNotDrop(sql, options);
   if (refused !== undefined) return refused;
@@ -102,7 +102,7 @@ async function checkpointBefore(sql: Sql, toId: bigint): Promise<void> {
   for (const { cell } of cells) await checkpointCell(sql, cell, toId);
 }
 
-async function detach(tx: Transaction, options: DropOptions): Promise<string | undefined> {
+async function detach(tx: Transaction, options: LedgerDropOptions): Promise<string | undefined> {
   const { day, manifestHash, actor, onFailpoint } = options;
   await tx.patiently();
   await tx`SELECT pg_advisory_xact_lock(${DROP_LOCK})`;
@@ -121,7 +121,7 @@ async function detach(tx: Transaction, options: DropOptions): Promise<string | u
   onFailpoint('drop.boundary');
   await tx`UPDATE ledger_days SET dropped_at = now() WHERE day = ${day}::date`;
   const after = { entries: safe(record.entries), manifestHash };
-  await audit(tx, { actor, action: 'ledger.drop', subject: `ledger:${day}`, after });
+  await writeAuditEntry(tx, { actor, action: 'ledger.drop', subject: `ledger:${day}`, after });
   return lockedOut(tx, partition, day);
 }
 

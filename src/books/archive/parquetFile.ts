@@ -35,7 +35,7 @@ const loaded = (): Promise<void> => {
 /** int64, int32: a `bigint`, and an `integer` or `smallint`, of Postgres. dictionary: a text of which there are few. */
 type ColumnType = 'int64' | 'int32' | 'smallInt32' | 'text' | 'dictionary';
 
-export interface Column {
+export interface ParquetColumn {
   readonly name: string;
   readonly type: ColumnType;
   readonly isNullable?: boolean;
@@ -49,7 +49,7 @@ const ENCODINGS = {
   dictionary: 'RLE_DICTIONARY',
 } as const satisfies Record<ColumnType, ColumnSource['encoding']>;
 
-function schemaOf(columns: readonly Column[]): SchemaElement[] {
+function schemaOf(columns: readonly ParquetColumn[]): SchemaElement[] {
   return [
     { name: 'schema', num_children: columns.length },
     ...columns.map(({ name, type, isNullable }): SchemaElement => {
@@ -63,7 +63,7 @@ function schemaOf(columns: readonly Column[]): SchemaElement[] {
 
 type Values = BigInt64Array | Int32Array | (bigint | string | Uint8Array | null)[];
 
-const emptyValues = ({ type, isNullable }: Column): Values => {
+const emptyValues = ({ type, isNullable }: ParquetColumn): Values => {
   if (isNullable || type === 'text' || type === 'dictionary') return new Array(ROWS_HELD).fill(null);
   return type === 'int64' ? new BigInt64Array(ROWS_HELD) : new Int32Array(ROWS_HELD);
 };
@@ -71,7 +71,7 @@ const emptyValues = ({ type, isNullable }: Column): Values => {
 /** Written in row groups. */
 export class ParquetFile {
   readonly #handle: FileHandle;
-  readonly #columns: readonly Column[];
+  readonly #columns: readonly ParquetColumn[];
   readonly #values: readonly Values[];
   readonly #out = new ByteWriter(4_194_304);
   readonly #parquet: ParquetWriter;
@@ -80,7 +80,7 @@ export class ParquetFile {
   #rows = 0;
   #bytes = 0;
 
-  private constructor(handle: FileHandle, columns: readonly Column[]) {
+  private constructor(handle: FileHandle, columns: readonly ParquetColumn[]) {
     this.#handle = handle;
     this.#columns = columns;
     this.#values = columns.map(emptyValues);
@@ -94,7 +94,7 @@ export class ParquetFile {
     });
   }
 
-  static async create(path: string, columns: readonly Column[]): Promise<ParquetFile> {
+  static async create(path: string, columns: readonly ParquetColumn[]): Promise<ParquetFile> {
     await loaded();
     return new ParquetFile(await openPrivate(path, 'w'), columns);
   }
@@ -144,7 +144,7 @@ export class ParquetFile {
     await this.#drain();
     await this.#handle.sync();
     await this.#handle.close();
-    return { rows: this.#rows, bytes: this.#bytes, sha256: this.#digest.digest('hex') };
+    return { rows: this.#rows, bytes: this.#bytes, sha256Hex: this.#digest.digest('hex') };
   }
 
   async abandon(): Promise<void> {

@@ -34,7 +34,7 @@ import { auditRequests } from './requestAudit.js';
 import { auditOpenRounds, auditRounds } from './roundAudit.js';
 import { auditCells, auditPlayers, type StoresAudit } from './storeAudit.js';
 
-export type Phase =
+export type AuditPhase =
   | 'moves'
   | 'blocks'
   | 'ledger'
@@ -52,7 +52,7 @@ export interface AuditOptions {
   /** Milliseconds to wait for the end of moves of partners that are under way; 0 if absent. */
   readonly movesWithinMs?: number;
   /** @param total 0 where it is not known */
-  readonly onProgress: (phase: Phase, done: number, total: number) => void;
+  readonly onProgress: (phase: AuditPhase, done: number, total: number) => void;
 }
 
 const MOVES_LOOK_MS = 250;

@@ -9,7 +9,7 @@ import type { CommunalReplay } from './communalReplay.js';
 import type { dayTables } from './days.js';
 import type { RefundReplay } from './refundReplay.js';
 import type { Findings, Place } from './report.js';
-import { type PlayerTable, timeOf } from './tables.js';
+import { auditedTimeMs, type PlayerTable } from './tables.js';
 
 export type BoundarySnapshot = Pick<Snapshot, 'facts' | 'boundaryPlayers' | 'keptEntries'> & PotSnapshot;
 
@@ -81,7 +81,10 @@ function boundaryPlayer(players: PlayerTable, row: CopyRow): void {
   players.balance[slot] = row.safe(BOUNDARY_PLAYER.balance);
   players.entries[slot] = row.int(BOUNDARY_PLAYER.entryNumber);
   players.code[slot] = row.int(BOUNDARY_PLAYER.outcomeCode);
-  players.firstMs[slot] = timeOf(row.word(BOUNDARY_PLAYER.firstId, 0), row.word(BOUNDARY_PLAYER.firstId, 4));
+  players.firstMs[slot] = auditedTimeMs(
+    row.word(BOUNDARY_PLAYER.firstId, 0),
+    row.word(BOUNDARY_PLAYER.firstId, 4),
+  );
 }
 
 /** By kind: the table of its day, and by how many an entry changes the count. Kinds by constants of the audit's own (ledgerPass.ts). */

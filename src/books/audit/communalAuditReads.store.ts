@@ -72,7 +72,7 @@ export const strayCommunal = (fromId: bigint): string => `
   SELECT 'told', told_by, c.game_id FROM communal_shares c LEFT JOIN ledger l ON l.entry_id = told_by AND kind = ${AUDITED_KINDS.spin.code}
     WHERE told_by >= ${fromId} AND l.entry_id IS NULL`;
 
-export interface BookedShare {
+export interface AuditedShare {
   readonly entryId: bigint;
   readonly eventId: bigint;
   readonly gameId: number;
@@ -86,9 +86,9 @@ export interface BookedShare {
 /** What the audit asks of the moment. */
 export interface CommunalReads {
   /** Those of these shares that are booked. */
-  shares(entryIds: readonly bigint[]): Promise<readonly BookedShare[]>;
+  shares(entryIds: readonly bigint[]): Promise<readonly AuditedShare[]>;
   /** The next shares behind an id that are still to be notified of, by id. */
-  untold(afterId: bigint, limit: number): Promise<readonly BookedShare[]>;
+  untold(afterId: bigint, limit: number): Promise<readonly AuditedShare[]>;
   /** What these spins notified their players of. */
   notices(spinIds: readonly bigint[]): Promise<ReadonlyMap<bigint, BonusNotice>>;
   /** A pot as it is booked now: version, progress and budget; empty: there is none. */
@@ -127,7 +127,7 @@ interface ShareRow {
   told_by: bigint | null;
 }
 
-const shareOfRow = (row: ShareRow): BookedShare => ({
+const shareOfRow = (row: ShareRow): AuditedShare => ({
   entryId: row.entry_id,
   eventId: row.event_id,
   gameId: row.game_id,

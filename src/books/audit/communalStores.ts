@@ -8,7 +8,7 @@ import type { RedisAuditReads } from '../../engine/redis/auditReads.js';
 import { readWaitingShares, type WaitingShare } from '../../engine/redis/communalRecords.js';
 import { playerField } from '../../engine/redis/keys.js';
 import type { Facts } from './auditReads.store.js';
-import type { BookedShare, CommunalReads } from './communalAuditReads.store.js';
+import type { AuditedShare, CommunalReads } from './communalAuditReads.store.js';
 import type { Findings, Place } from './report.js';
 
 /** Where a player's record has its flags, and its shares. */
@@ -119,7 +119,7 @@ export class CommunalStoresAudit {
   #compare(
     { cell, partnerId, playerId }: Player,
     found: WaitingShare,
-    booked: BookedShare | undefined,
+    booked: AuditedShare | undefined,
   ): void {
     const at = { cell, partner: partnerId, player: playerId, entry: found.entryId.toString() };
     if (booked === undefined) {
@@ -185,7 +185,7 @@ export class CommunalStoresAudit {
   }
 
   /** Those of the shares that neither wait in Redis nor were notified since. */
-  async #notWaiting(shares: readonly BookedShare[]): Promise<readonly BookedShare[]> {
+  async #notWaiting(shares: readonly AuditedShare[]): Promise<readonly AuditedShare[]> {
     let missing = shares;
     for (let attempt = 0; attempt < TRIES && missing.length > 0; attempt++) {
       if (attempt > 0) await pause();

@@ -20,7 +20,7 @@ interface Question {
 }
 
 /** Finds entries that Redis names: in the ledger as it is now, in the outbox, or in the ledger a moment later. */
-export class Entries {
+export class LedgerEntryLookUp {
   readonly #stores: EntryStores;
   #waiting: Question[] = [];
 

@@ -19,6 +19,7 @@ import { RefundReplay } from './refundReplay.js';
 import type { CheckName, Findings, Place } from './report.js';
 import {
   adjustmentHash,
+  auditedTimeMs,
   cellOfPartnerAt,
   idOf,
   PlayerTable,
@@ -27,7 +28,6 @@ import {
   REQUEST_WORDS,
   RequestTable,
   Sum,
-  timeOf,
 } from './tables.js';
 
 const DAY_MS = 86_400_000;
@@ -200,7 +200,7 @@ export class LedgerPass {
     const id = row.bytes(LEDGER.id);
     const high = id.readUInt32BE(0);
     const low = id.readUInt32BE(4);
-    const ms = timeOf(high, low);
+    const ms = auditedTimeMs(high, low);
     const partnerId = row.int(LEDGER.partnerId);
     const wager = row.safe(LEDGER.wagerMicros);
     const credit = row.safe(LEDGER.creditMicros);
@@ -296,7 +296,7 @@ export class LedgerPass {
     const previousHigh = previous.readUInt32BE(0);
     const previousLow = previous.readUInt32BE(4);
     const before = players.entries[slot]!;
-    if (before === 0) players.firstMs[slot] = timeOf(high, low);
+    if (before === 0) players.firstMs[slot] = auditedTimeMs(high, low);
     // The first of what is wrong is said: what follows from it would only hide it.
     const isNumbered = kind !== undefined && AUDITED_KINDS[kind].isNumbered;
     const expectedNumber = isNumbered ? before + 1 : before;
@@ -531,7 +531,7 @@ export class LedgerPass {
   #duplicate(row: CopyRow, ms: number, table: RequestTable, at: number): boolean {
     const high = table.words[at + REQUEST.idHigh]!;
     const low = table.words[at + REQUEST.idLow]!;
-    if (ms >= this.#facts.binding.untilMs(timeOf(high, low))) return false;
+    if (ms >= this.#facts.binding.untilMs(auditedTimeMs(high, low))) return false;
     this.#report(
       'requests',
       row,

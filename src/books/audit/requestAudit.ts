@@ -5,7 +5,7 @@ import { BOUND, CORE } from '../../domain/layouts.js';
 import { SpinIds } from '../../domain/spinId.js';
 import { segmentNumbers } from '../../engine/redis/segmentRecords.js';
 import type { AuditedEntry } from './auditReads.store.js';
-import { Entries } from './ledgerEntryLookUp.js';
+import { LedgerEntryLookUp } from './ledgerEntryLookUp.js';
 import type { LedgerPass } from './ledgerPass.js';
 import type { Findings, Place } from './report.js';
 import { cellOfId, type StoresAudit } from './storeAudit.js';
@@ -21,7 +21,7 @@ const NOTHING = Buffer.alloc(0);
  */
 export async function auditRequests(audit: StoresAudit, pass: LedgerPass): Promise<void> {
   const { facts, findings, redis } = audit;
-  const entries = new Entries(audit);
+  const entries = new LedgerEntryLookUp(audit);
   const spinIds = new SpinIds(facts.spinIdKey);
   let count = 0;
   const held: Held[] = [];
@@ -99,7 +99,7 @@ interface Held {
 function auditBound(
   { facts, findings, communal }: StoresAudit,
   pass: LedgerPass,
-  entries: Entries,
+  entries: LedgerEntryLookUp,
   { cell, segment, closedAt }: Held,
   field: Buffer,
   value: Buffer,

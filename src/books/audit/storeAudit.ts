@@ -10,7 +10,7 @@ import type { CellRecord, OutboxPage, RedisAuditReads } from '../../engine/redis
 import { cellToken, isPlayer, type OutboxRecord, readPlayer } from '../../engine/redis/cellRecords.js';
 import type { AuditedCell, AuditedEntry, AuditReads, Facts } from './auditReads.store.js';
 import type { CommunalStoresAudit } from './communalStores.js';
-import { Entries } from './ledgerEntryLookUp.js';
+import { LedgerEntryLookUp } from './ledgerEntryLookUp.js';
 import type { SeenStatuses } from './playerStatusAudit.js';
 import type { Findings, Place } from './report.js';
 import type { PlayerTable } from './tables.js';
@@ -36,7 +36,7 @@ export const cellOfId = (id: bigint): number => Number((id >> CELL_SHIFT) & CELL
 /** Every player in Redis against its newest entry; every player of the ledger is in Redis. */
 export async function auditPlayers(audit: StoresAudit, players: PlayerTable, statuses: SeenStatuses) {
   const { facts, findings, redis } = audit;
-  const entries = new Entries(audit);
+  const entries = new LedgerEntryLookUp(audit);
   let count = 0;
   let total = 0;
   for (let cell = 0; cell < facts.cells; cell++) total += (await redis.counts(cell, 0)).players;
@@ -74,7 +74,7 @@ export async function auditPlayers(audit: StoresAudit, players: PlayerTable, sta
 function auditPlayer(
   { facts, findings, communal }: StoresAudit,
   players: PlayerTable,
-  entries: Entries,
+  entries: LedgerEntryLookUp,
   cell: number,
   field: Buffer,
   value: Buffer,

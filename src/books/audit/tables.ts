@@ -172,7 +172,7 @@ export const idOf = (high: number, low: number): bigint => (BigInt(high >>> 0) <
  * Milliseconds since the epoch of the entry with this id. The layout that src/domain/entryId.ts has, written down a second
  * time: an audit that reads ids by the service's own code could not tell that it is wrong.
  */
-export const timeOf = (high: number, low: number): number => high * 1024 + ((low >>> 0) >>> 22);
+export const auditedTimeMs = (high: number, low: number): number => high * 1024 + ((low >>> 0) >>> 22);
 
 /**
  * The last 6 bytes of a requestId's fingerprint as two words of 32 and 16 bits: a hash of the player's name. What

@@ -5,7 +5,7 @@
 import type { ParSheet } from '../../domain/par.js';
 import { type Judged, judgeRtp, type RtpState, type RtpWindow, type SheetMoments } from '../../domain/rtp.js';
 import { sheetsOf } from '../../engine/catalog/catalog.store.js';
-import { audit } from '../../postgres/auditLog.js';
+import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { arrayOf, raw, safe, textArrayOf } from '../../postgres/statements.js';
 
@@ -268,7 +268,7 @@ export class Rtp {
       const row = await lockedReview(tx, reviewId);
       if (row === undefined) return undefined;
       await tx`INSERT INTO rtp_review_notes (review_id, by, text) VALUES (${reviewId}, ${actor}, ${text})`;
-      await audit(tx, {
+      await writeAuditEntry(tx, {
         actor,
         action: 'rtp.review-note',
         subject: `rtp-review:${reviewId}`,
@@ -294,7 +294,12 @@ export class Rtp {
         UPDATE rtp_reviews SET finding = ${finding}, closed_at = now(), closed_by = ${actor}
         WHERE review_id = ${reviewId} RETURNING ${REVIEW_COLUMNS}`;
       const after = { gameConfigId: before.game_id, finding, text };
-      await audit(tx, { actor, action: 'rtp.review-close', subject: `rtp-review:${reviewId}`, after });
+      await writeAuditEntry(tx, {
+        actor,
+        action: 'rtp.review-close',
+        subject: `rtp-review:${reviewId}`,
+        after,
+      });
       return reviewOf(tx, row!);
     });
   }
@@ -313,7 +318,7 @@ async function openReview(
   if (opened === undefined) return;
   const subject = `rtp-review:${opened.review_id}`;
   const after = { gameConfigId: gameId, window, day, state };
-  await audit(tx, { actor: 'worker', action: 'rtp.review-open', subject, after });
+  await writeAuditEntry(tx, { actor: 'worker', action: 'rtp.review-open', subject, after });
 }
 
 /** Held to the end of the transaction. */

@@ -18,7 +18,7 @@ export interface Link {
 }
 
 /** What the audit log says was done to a report. */
-export interface Witness {
+export interface AuditedSettlement {
   /** `settlement:<partner>:<date>` */
   readonly subject: string;
   readonly revision: number;
@@ -58,7 +58,7 @@ export interface SettlementSnapshot {
   /** In the order in which they were made. */
   readonly links: readonly Link[];
   /** Oldest first. */
-  readonly witnesses: readonly Witness[];
+  readonly witnesses: readonly AuditedSettlement[];
   readonly firstDays: ReadonlyMap<number, string>;
   /** The reports of a day. */
   texts(date: string): Promise<ReportText[]>;

@@ -16,15 +16,15 @@ import type { PrizeTableUsd } from '../../domain/games/prizeTable.js';
 import {
   composeReport,
   type GameFigures,
-  type Report,
   type ReportStatus,
+  type SettlementReportBody,
   seal,
 } from '../../domain/settlement.js';
 import type { AuditAction } from '../../domain/significantEvents.js';
 import { openRoundsAt } from '../../engine/blackjack/rounds.store.js';
 import { REACH } from '../../engine/catalog/partners.store.js';
 import { FIRST_DAY, type UnsettledDay, unsettledDays } from '../../engine/ledger/settledDays.store.js';
-import { audit, because } from '../../postgres/auditLog.js';
+import { because, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { recordEvents } from '../../postgres/partnerEvents.js';
 import { raw, safe } from '../../postgres/statements.js';
@@ -37,7 +37,7 @@ export interface StoredReport {
   readonly status: ReportStatus;
   /** All of the day was in the ledger when it was made. */
   readonly isComplete: boolean;
-  readonly report: Report;
+  readonly report: SettlementReportBody;
   readonly integrityHash: string;
   readonly acknowledgedAt: Date | null;
   readonly disputedAt: Date | null;
@@ -63,7 +63,7 @@ const fromRow = (row: Row): StoredReport => ({
   partnerId: row.partner_id,
   status: row.status,
   isComplete: row.is_complete,
-  report: parseExactJson(row.report) as Report,
+  report: parseExactJson(row.report) as SettlementReportBody,
   integrityHash: row.integrity_hash,
   acknowledgedAt: row.acknowledged_at,
   disputedAt: row.disputed_at,
@@ -222,7 +222,9 @@ const certifiedRtp = (row: {
 
 // Judging ------------------------------------------------------------------------------------------------------------
 
-export type Judgement = { readonly status: 'ACKNOWLEDGED' } | { readonly status: 'DISPUTED'; reason: string };
+export type PartnerJudgement =
+  | { readonly status: 'ACKNOWLEDGED' }
+  | { readonly status: 'DISPUTED'; reason: string };
 
 export class Settlements {
   readonly #sql: Sql;
@@ -329,7 +331,7 @@ export class Settlements {
   async judge(
     about: { partnerId: number; date: string; revision: number | undefined; standing?: number | undefined },
     actor: string,
-    judgement: Judgement,
+    judgement: PartnerJudgement,
   ): Promise<StoredReport | 'missing' | 'superseded' | 'ACKNOWLEDGED' | 'DISPUTED'> {
     const { partnerId, date, revision, standing } = about;
     return this.#sql.begin(async (tx) => {
@@ -370,7 +372,7 @@ async function audited(
     integrityHash,
     ...(disputeReason === null ? {} : { disputeReason }),
   });
-  await audit(tx, {
+  await writeAuditEntry(tx, {
     actor,
     action,
     subject: `settlement:${after.partnerId}:${after.report.reportDate}`,

@@ -13,7 +13,7 @@ import {
   dayOf,
   type GameFigures,
   type OpenRounds,
-  type Report,
+  type SettlementReportBody,
   seal,
   startOf,
 } from '../../domain/settlement.js';
@@ -134,11 +134,11 @@ const reportKey = (named: Named): string => `${dayKey(named)}:${named.revision}`
 const idOf = (text: string, fallback: bigint): bigint => (/^\d{1,20}$/.test(text) ? BigInt(text) : fallback);
 
 /** The report, where it is what its hash was made of; undefined where it can't be read. */
-function sealedReport({ text }: ReportText, link: Link, differ: Differ): Report | undefined {
-  let report: Report;
+function sealedReport({ text }: ReportText, link: Link, differ: Differ): SettlementReportBody | undefined {
+  let report: SettlementReportBody;
   let sealed: { text: string; integrityHash: string };
   try {
-    report = parseExactJson(text) as Report;
+    report = parseExactJson(text) as SettlementReportBody;
     sealed = seal(report);
   } catch (error) {
     differ('the report is not JSON that has a canonical form', null, String(error));
@@ -246,7 +246,12 @@ const plain = (value: JsonNumber | null): string | number | null =>
 const COMPARED = ['spins', 'wageredUsd', 'paidOutUsd', 'ggrUsd', 'actualRtp', 'communityBonusUsd'] as const;
 
 /** Makes the report anew of the ledger's rows and compares every figure. */
-function compareWithLedger(report: Report, sums: LedgerSums, open: OpenRounds, differ: Differ): void {
+function compareWithLedger(
+  report: SettlementReportBody,
+  sums: LedgerSums,
+  open: OpenRounds,
+  differ: Differ,
+): void {
   const listed = new Map(report.gameBreakdown.map((row) => [row.gameConfigId, row]));
   const names = [...new Set([...listed.keys(), ...sums.games.keys()])].sort((a, b) => a - b);
   const games = names.map((gameConfigId): GameFigures => {

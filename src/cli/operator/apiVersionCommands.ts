@@ -1,8 +1,8 @@
 /** `spindle api`: versions of the partner API, who uses them, and when they end. */
 import { bodyOf } from '../../api/client/apiClients.js';
 import { withYes } from '../confirm.js';
-import { type Column, keyValues, table } from '../output.js';
-import { type Call, type OperatorCommands, reasonOf, type Schemas, withReason } from './call.js';
+import { keyValues, type TableColumn, table } from '../output.js';
+import { auditReasonOf, type Call, type OperatorCommands, type Schemas, withReason } from './call.js';
 
 /** Adds the commands to the program. */
 export function addApiVersionCommands(commands: OperatorCommands): void {
@@ -25,7 +25,7 @@ Examples:
 
 type Version = Schemas['ApiVersionList']['versions'][number];
 
-const USES: readonly Column<Version['partners'][number]>[] = [
+const USES: readonly TableColumn<Version['partners'][number]>[] = [
   { heading: 'id', value: (row) => row.partnerId, kind: 'number' },
   { heading: 'slug', value: (row) => row.slug },
   { heading: 'last used', value: (row) => row.lastUsedAt },
@@ -50,7 +50,7 @@ async function deprecate(call: Call): Promise<void> {
     ...(deprecatedAt === undefined ? {} : { deprecatedAt: timeOf(deprecatedAt) }),
     ...(successor === undefined ? {} : { successor }),
     ...(migrationUrl === undefined ? {} : { migrationUrl }),
-    ...reasonOf(call),
+    ...auditReasonOf(call),
   };
   print(await bodyOf(client.POST('/api-versions/{version}/deprecate', { params, body })), keyValues);
 }

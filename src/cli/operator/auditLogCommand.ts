@@ -1,9 +1,9 @@
 /** `spindle audit-log`: what was changed, by whom. */
 import { bodyOf } from '../../api/client/apiClients.js';
-import { type Column, table } from '../output.js';
+import { type TableColumn, table } from '../output.js';
 import { type Call, type OperatorCommands, pageLine, pageOf, type Schemas, withPages } from './call.js';
 
-const COLUMNS: readonly Column<Schemas['AuditEntry']>[] = [
+const COLUMNS: readonly TableColumn<Schemas['AuditEntry']>[] = [
   { heading: 'id', value: (row) => row.auditId, kind: 'number' },
   { heading: 'at', value: (row) => row.at },
   { heading: 'actor', value: (row) => row.actor },

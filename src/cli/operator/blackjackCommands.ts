@@ -3,15 +3,15 @@ import { Option } from 'commander';
 import { bodyOf } from '../../api/client/apiClients.js';
 import { UsageError, usdNumber, wholeNumber } from '../command.js';
 import { withYes } from '../confirm.js';
-import { type Column, keyValues, table } from '../output.js';
+import { keyValues, type TableColumn, table } from '../output.js';
 import {
+  auditReasonOf,
   bytesOf,
   type Call,
   forReason,
   type OperatorCommands,
   pageLine,
   pageOf,
-  reasonOf,
   type Schemas,
   withPages,
   withReason,
@@ -86,7 +86,7 @@ function rulesOf(file: string): Schemas['BlackjackRulesBody'] {
   }
 }
 
-const ROUNDS: readonly Column<Schemas['OperatorRounds']['rounds'][number]>[] = [
+const ROUNDS: readonly TableColumn<Schemas['OperatorRounds']['rounds'][number]>[] = [
   { heading: 'dealt', value: (row) => row.createdAt },
   { heading: 'round', value: (row) => row.roundId },
   { heading: 'partner', value: (row) => row.partnerId, kind: 'number' },
@@ -127,7 +127,7 @@ async function voidRound({ client, words, options, print, confirm }: Call): Prom
 async function closeRound(call: Call): Promise<void> {
   const { client, words, print, confirm } = call;
   await confirm(`Round ${words[0]} is played out for the player.`);
-  const params = { ...pathOf(words), query: reasonOf(call) };
+  const params = { ...pathOf(words), query: auditReasonOf(call) };
   print(await bodyOf(client.POST('/rounds/{roundId}/close', { params })), roundLines);
 }
 

@@ -141,21 +141,24 @@ export const withReason = (command: Command): Command => command.option(...REASO
 export const forReason = (command: Command): Command => command.requiredOption(...REASON);
 
 /** The reason as the API takes it. */
-export const reasonOf = ({ options: { reason } }: Pick<Call, 'options'>): { reason?: string } =>
+export const auditReasonOf = ({ options: { reason } }: Pick<Call, 'options'>): { reason?: string } =>
   reason === undefined ? {} : { reason: String(reason) };
 
-export interface Page {
+export interface PageOptions {
   readonly page: number;
   readonly limit: number;
 }
 
-export const pageOf = ({ options }: Call): Page => ({
+export const pageOf = ({ options }: Call): PageOptions => ({
   page: options.page as number,
   limit: options.limit as number,
 });
 
 /** The last line of a page. */
-export function pageLine({ page, limit, total }: Page & { readonly total: number }, many: string): string {
+export function pageLine(
+  { page, limit, total }: PageOptions & { readonly total: number },
+  many: string,
+): string {
   return `page ${page} of ${Math.max(1, Math.ceil(total / limit))}, ${total} ${many}\n`;
 }
 

@@ -1,19 +1,19 @@
 /** `spindle cells`: where the cells are and what they hold; adds some, and lets one take no more partners. */
 import { bodyOf } from '../../api/client/apiClients.js';
 import { UsageError, wholeNumber } from '../command.js';
-import { type Column, keyValues, table } from '../output.js';
+import { keyValues, type TableColumn, table } from '../output.js';
 import {
+  auditReasonOf,
   type Call,
   note,
   type OperatorCommands,
-  reasonOf,
   type Schemas,
   withReason,
   withWatch,
 } from './call.js';
 import { movePartnersOff } from './moves.js';
 
-const CELLS: readonly Column<Schemas['OperatorCell']>[] = [
+const CELLS: readonly TableColumn<Schemas['OperatorCell']>[] = [
   { heading: 'cell', value: (row) => row.cell, kind: 'number' },
   { heading: 'node', value: (row) => row.node },
   { heading: 'slot', value: (row) => row.slot, kind: 'number' },
@@ -28,7 +28,7 @@ const CELLS: readonly Column<Schemas['OperatorCell']>[] = [
   { heading: 'halted', value: (row) => row.halted },
 ];
 
-const RECOVERIES: readonly Column<Schemas['Recovery']>[] = [
+const RECOVERIES: readonly TableColumn<Schemas['Recovery']>[] = [
   { heading: 'recovered cell', value: (row) => row.cell, kind: 'number' },
   { heading: 'started', value: (row) => row.startedAt },
   { heading: 'finished', value: (row) => row.finishedAt },
@@ -75,7 +75,7 @@ async function addCells({ client, words, print }: Call): Promise<void> {
 
 async function drain(call: Call): Promise<void> {
   const { client, words, options, print } = call;
-  const reason = reasonOf(call);
+  const reason = auditReasonOf(call);
   const cell = numberOf(words[0]!);
   const isDraining = options.undo !== true;
   const params = { path: { cell } };

@@ -2,17 +2,17 @@
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
 import { bodyOf, NoAnswerError } from '../../api/client/apiClients.js';
-import { UsageError, usdText } from '../command.js';
+import { parseUsdText, UsageError } from '../command.js';
 import { withYes } from '../confirm.js';
-import { type Column, keyValues, table } from '../output.js';
+import { keyValues, type TableColumn, table } from '../output.js';
 import {
+  auditReasonOf,
   bytesOf,
   type Call,
   forReason,
   note,
   type OperatorCommands,
   pageOf,
-  reasonOf,
   type Schemas,
   withPages,
   withReason,
@@ -34,7 +34,7 @@ export function addCommunalCommands(commands: OperatorCommands): void {
   forReason(commands.add('fund <GAME>', 'add to the budget, once for each request id', fund, group))
     .addOption(
       new Option('--amount <USD>', 'what is added; below 0: withdrawn')
-        .argParser(usdText)
+        .argParser(parseUsdText)
         .makeOptionMandatory(),
     )
     .option(
@@ -47,13 +47,13 @@ export function addCommunalCommands(commands: OperatorCommands): void {
 type Tier = Schemas['CommunalResponse']['tiers'][number];
 type Event = Schemas['OperatorCommunalEvents']['events'][number];
 
-const TIERS: readonly Column<Tier>[] = [
+const TIERS: readonly TableColumn<Tier>[] = [
   { heading: 'level', value: (row) => row.tierLevel, kind: 'number' },
   { heading: 'name', value: (row) => row.tierName },
   { heading: 'at spins', value: (row) => row.triggerAtSpins, kind: 'number' },
   { heading: 'USD', value: (row) => row.amountUsd },
 ];
-const EVENTS: readonly Column<Event>[] = [
+const EVENTS: readonly TableColumn<Event>[] = [
   { heading: 'at', value: (row) => row.createdAt },
   { heading: 'level', value: (row) => row.tierLevel, kind: 'number' },
   { heading: 'name', value: (row) => row.tierName },
@@ -80,7 +80,7 @@ async function setRules(call: Call): Promise<void> {
   const body = {
     ...rules,
     ...(options.resetProgress === true && { resetProgress: true }),
-    ...reasonOf(call),
+    ...auditReasonOf(call),
   };
   print(await bodyOf(client.PUT('/games/{id}/communal', { params, body })), potLines);
 }

@@ -3,14 +3,14 @@ import { Option } from 'commander';
 import { bodyOf } from '../../api/client/apiClients.js';
 import { whole, wholeNumber } from '../command.js';
 import { withYes } from '../confirm.js';
-import { type Column, keyValues, table } from '../output.js';
+import { keyValues, type TableColumn, table } from '../output.js';
 import {
+  auditReasonOf,
   type Call,
   forReason,
   type OperatorCommands,
   pageLine,
   pageOf,
-  reasonOf,
   type Schemas,
   withPages,
   withReason,
@@ -22,7 +22,7 @@ import { gameIdOf, partnerIdOf } from './names.js';
 const percent = (share: number | null | undefined): string | null =>
   share === null || share === undefined ? null : `${(share * 100).toFixed(2)} %`;
 
-const COLUMNS: readonly Column<Schemas['OperatorGame']>[] = [
+const COLUMNS: readonly TableColumn<Schemas['OperatorGame']>[] = [
   { heading: 'id', value: (row) => row.gameConfigId, kind: 'number' },
   { heading: 'partner', value: (row) => row.partnerId, kind: 'number' },
   { heading: 'config', value: (row) => row.configName },
@@ -77,7 +77,7 @@ export function gameLines(game: Schemas['OperatorGame'] | Schemas['RaffleRespons
   return keyValues({ ...raffle, ticketPriceUsd: minWagerUsd });
 }
 
-const RTP_WINDOWS: readonly Column<Schemas['RtpWindow']>[] = [
+const RTP_WINDOWS: readonly TableColumn<Schemas['RtpWindow']>[] = [
   { heading: 'window', value: (row) => row.window },
   { heading: 'from', value: (row) => row.from },
   { heading: 'to', value: (row) => row.to },
@@ -89,7 +89,7 @@ const RTP_WINDOWS: readonly Column<Schemas['RtpWindow']>[] = [
   { heading: 'nats', value: (row) => row.nats, kind: 'number' },
   { heading: 'state', value: (row) => row.state },
 ];
-const RTP_RECORDS: readonly Column<Schemas['RtpRecord']>[] = [
+const RTP_RECORDS: readonly TableColumn<Schemas['RtpRecord']>[] = [
   { heading: 'day', value: (row) => row.day },
   { heading: 'window', value: (row) => row.window },
   { heading: 'spins', value: (row) => row.spins, kind: 'number' },
@@ -131,7 +131,7 @@ const setStatus =
   async (call: Call): Promise<void> => {
     const { client, words, print } = call;
     const params = { path: { id: await gameIdOf(client, words[0]!) } };
-    const body = { status, ...reasonOf(call) };
+    const body = { status, ...auditReasonOf(call) };
     print(await bodyOf(client.PATCH('/games/{id}', { params, body })), gameLines);
   };
 
@@ -154,6 +154,6 @@ async function retireSheet(call: Call): Promise<void> {
   const { client, words, print, confirm } = call;
   const params = { path: { id: whole(words[0], 'SHEET_ID') } };
   await confirm(`PAR sheet ${words[0]} takes no further games.`);
-  const body = { status: 'RETIRED', ...reasonOf(call) } as const;
+  const body = { status: 'RETIRED', ...auditReasonOf(call) } as const;
   print(await bodyOf(client.PATCH('/par-sheets/{id}', { params, body })), keyValues);
 }

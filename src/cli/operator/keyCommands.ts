@@ -2,11 +2,11 @@
 import { bodyOf } from '../../api/client/apiClients.js';
 import { whole } from '../command.js';
 import { withYes } from '../confirm.js';
-import { type Column, keyValues, table } from '../output.js';
-import { type Call, note, type OperatorCommands, reasonOf, type Schemas, withReason } from './call.js';
+import { keyValues, type TableColumn, table } from '../output.js';
+import { auditReasonOf, type Call, note, type OperatorCommands, type Schemas, withReason } from './call.js';
 import { partnerIdOf } from './names.js';
 
-const COLUMNS: readonly Column<Schemas['ApiKey']>[] = [
+const COLUMNS: readonly TableColumn<Schemas['ApiKey']>[] = [
   { heading: 'id', value: (row) => row.keyId, kind: 'number' },
   { heading: 'name', value: (row) => row.name },
   { heading: 'begins with', value: (row) => row.prefix },
@@ -48,7 +48,7 @@ async function revokeKey(call: Call): Promise<void> {
   const keyId = whole(words[1], 'KEY_ID');
   const id = await partnerIdOf(client, words[0]!);
   await confirm(`Key ${keyId} of partner ${words[0]} is refused from now on.`);
-  const params = { path: { id, keyId }, query: reasonOf(call) };
+  const params = { path: { id, keyId }, query: auditReasonOf(call) };
   print(
     await bodyOf(client.DELETE('/partners/{id}/keys/{keyId}', { params })),
     () => `Key ${keyId} of partner ${id} is revoked.\n`,

@@ -22,7 +22,7 @@ import { addSpinCommands } from './spinCommands.js';
 import { addWebhookCommands } from './webhookCommands.js';
 
 /** Adds the commands to the program. */
-export function addOperatorCommands(program: Command, open: OpenClient): void {
+export function addOperatorApiCommands(program: Command, open: OpenClient): void {
   const commands = new OperatorCommands(program, open);
   addOverviewCommands(commands);
   addDealingCommands(commands);

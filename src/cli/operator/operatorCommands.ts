@@ -2,10 +2,10 @@
 import { Option } from 'commander';
 import { bodyOf } from '../../api/client/apiClients.js';
 import { withYes } from '../confirm.js';
-import { type Column, keyValues, table } from '../output.js';
-import { type Call, note, type OperatorCommands, reasonOf, type Schemas, withReason } from './call.js';
+import { keyValues, type TableColumn, table } from '../output.js';
+import { auditReasonOf, type Call, note, type OperatorCommands, type Schemas, withReason } from './call.js';
 
-const COLUMNS: readonly Column<Schemas['Operator']>[] = [
+const COLUMNS: readonly TableColumn<Schemas['Operator']>[] = [
   { heading: 'name', value: (row) => row.name },
   { heading: 'role', value: (row) => row.role },
   { heading: 'begins with', value: (row) => row.prefix },
@@ -59,7 +59,7 @@ async function rotate(call: Call): Promise<void> {
   const { client, words, options, print, confirm } = call;
   await confirm(`The key that ${words[0]} has is refused from now on.`);
   const params = { path: { name: words[0]! } };
-  const body = { ...expiryOf(options as { expires?: string }), ...reasonOf(call) };
+  const body = { ...expiryOf(options as { expires?: string }), ...auditReasonOf(call) };
   print(await bodyOf(client.POST('/operators/{name}/rotate', { params, body })), keyValues);
   note(SHOWN_ONCE);
 }
@@ -68,7 +68,7 @@ async function revoke(call: Call): Promise<void> {
   const { client, words, print, confirm } = call;
   const name = words[0]!;
   await confirm(`The key of ${name} is refused from now on, and its sessions end.`);
-  const params = { path: { name }, query: reasonOf(call) };
+  const params = { path: { name }, query: auditReasonOf(call) };
   print(
     await bodyOf(client.DELETE('/operators/{name}', { params })),
     () => `The key of ${name} is revoked.\n`,

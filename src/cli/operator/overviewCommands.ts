@@ -1,9 +1,9 @@
 /** `spindle overview`: what an operator looks at first, once or again and again. */
 import { bodyOf } from '../../api/client/apiClients.js';
-import { type Column, keyValues, table } from '../output.js';
+import { keyValues, type TableColumn, table } from '../output.js';
 import { type Call, type OperatorCommands, type Schemas, withWatch } from './call.js';
 
-const BUSIEST: readonly Column<Schemas['PartnerTraffic']>[] = [
+const BUSIEST: readonly TableColumn<Schemas['PartnerTraffic']>[] = [
   { heading: 'partner', value: (row) => row.partnerId, kind: 'number' },
   { heading: 'slug', value: (row) => row.slug },
   { heading: 'spins', value: (row) => row.spins, kind: 'number' },
@@ -11,7 +11,7 @@ const BUSIEST: readonly Column<Schemas['PartnerTraffic']>[] = [
   { heading: 'paid USD', value: (row) => row.paidOutUsd, kind: 'usd' },
 ];
 
-const FAILING: readonly Column<Schemas['FailingWebhook']>[] = [
+const FAILING: readonly TableColumn<Schemas['FailingWebhook']>[] = [
   { heading: 'partner', value: (row) => row.partnerId, kind: 'number' },
   { heading: 'slug', value: (row) => row.slug },
   { heading: 'webhook', value: (row) => row.id, kind: 'number' },

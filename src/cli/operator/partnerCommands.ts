@@ -2,12 +2,12 @@
 import { type Command, Option } from 'commander';
 import { bodyOf } from '../../api/client/apiClients.js';
 import { NONE, oneOf, orNone, UsageError, usdNumber, wholeNumber } from '../command.js';
-import { type Column, keyValues, table } from '../output.js';
+import { keyValues, type TableColumn, table } from '../output.js';
 import {
+  auditReasonOf,
   type Call,
   type OperatorCommands,
   type Options,
-  reasonOf,
   type Schemas,
   withReason,
 } from './call.js';
@@ -41,7 +41,7 @@ const SETTINGS: readonly (readonly [
   ['--contact-email <ADDRESS>', 'whom to write to; none: nobody', 'contactEmail', orNone(String)],
 ];
 
-const COLUMNS: readonly Column<Schemas['PartnerResponse']>[] = [
+const COLUMNS: readonly TableColumn<Schemas['PartnerResponse']>[] = [
   { heading: 'id', value: (row) => row.partnerId, kind: 'number' },
   { heading: 'slug', value: (row) => row.slug },
   { heading: 'name', value: (row) => row.name },
@@ -155,14 +155,14 @@ async function updatePartner(call: Call): Promise<void> {
 async function movePartner(call: Call): Promise<void> {
   const { client, words, options, print } = call;
   const partnerId = await partnerIdOf(client, words[0]!);
-  print(await moveAndWait(client, partnerId, options.cell as number, reasonOf(call)), keyValues);
+  print(await moveAndWait(client, partnerId, options.cell as number, auditReasonOf(call)), keyValues);
 }
 
 const deactivatePartner = (call: Call): Promise<void> => patchPartner(call, { isActive: false });
 
 async function patchPartner(call: Call, change: Schemas['PartnerPatch']): Promise<void> {
   const { client, words, print } = call;
-  const body = { ...change, ...reasonOf(call) };
+  const body = { ...change, ...auditReasonOf(call) };
   const params = { path: { id: await partnerIdOf(client, words[0]!) } };
   print(await bodyOf(client.PATCH('/partners/{id}', { params, body })), keyValues);
 }

@@ -2,12 +2,12 @@
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
 import { bodyOf, NoAnswerError, namedPlayer } from '../../api/client/apiClients.js';
-import { usdText, wholeNumber } from '../command.js';
-import { type Column, keyValues, table } from '../output.js';
+import { parseUsdText, wholeNumber } from '../command.js';
+import { keyValues, type TableColumn, table } from '../output.js';
 import { type Call, forReason, note, type OperatorCommands, type Schemas } from './call.js';
 import { partnerIdOf } from './names.js';
 
-const ENTRIES: readonly Column<Schemas['StatementEntry']>[] = [
+const ENTRIES: readonly TableColumn<Schemas['StatementEntry']>[] = [
   { heading: 'at', value: (row) => row.createdAt },
   { heading: 'kind', value: (row) => row.kind },
   { heading: 'game', value: (row) => row.gameId, kind: 'number' },
@@ -33,7 +33,9 @@ export function addPlayerCommands(commands: OperatorCommands): void {
   );
   forReason(commands.add('adjust <PARTNER> <PLAYER_ID>', 'adjust a balance', adjust))
     .addOption(
-      new Option('--amount <USD>', 'what is added; below 0: taken').argParser(usdText).makeOptionMandatory(),
+      new Option('--amount <USD>', 'what is added; below 0: taken')
+        .argParser(parseUsdText)
+        .makeOptionMandatory(),
     )
     .option(
       '--request-id <ID>',

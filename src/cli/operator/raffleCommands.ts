@@ -4,7 +4,7 @@ import { bodyOf, type OperatorClient } from '../../api/client/apiClients.js';
 import { usdToMicros } from '../../domain/money.js';
 import { FaultsError, NotFoundError, usdNumber, wholeNumber } from '../command.js';
 import { withYes } from '../confirm.js';
-import { keyValues, usd } from '../output.js';
+import { formatUsd, keyValues } from '../output.js';
 import { bytesOf, type Call, note, type OperatorCommands, type Schemas } from './call.js';
 import { gameLines, hasPool } from './gameCommands.js';
 import { gameIdOf, partnerIdOf } from './names.js';
@@ -79,7 +79,7 @@ function lossOf({ prizes, ticketPriceUsd, poolSize }: Schemas['RaffleBody']): st
   const returns = prizes.reduce((sum, { valueUsd, count }) => sum + micros(valueUsd) * BigInt(count), 0n);
   const takes = micros(ticketPriceUsd) * BigInt(poolSize);
   if (returns <= takes) return undefined;
-  const shown = (sum: bigint): string => usd(Number(sum) / 1e6);
+  const shown = (sum: bigint): string => formatUsd(Number(sum) / 1e6);
   return `The raffle returns more than it takes: prizes of ${shown(returns)} USD for tickets of ${shown(takes)} USD.`;
 }
 

@@ -2,11 +2,11 @@
 import { Option } from 'commander';
 import { bodyOf } from '../../api/client/apiClients.js';
 import { wholeNumber } from '../command.js';
-import { type Column, table } from '../output.js';
+import { type TableColumn, table } from '../output.js';
 import type { Call, OperatorCommands, Schemas } from './call.js';
 import { gameIdOf, partnerIdOf } from './names.js';
 
-const SUMS: readonly Column<Schemas['GamesReportTotals']>[] = [
+const SUMS: readonly TableColumn<Schemas['GamesReportTotals']>[] = [
   { heading: 'spins', value: (row) => row.spins, kind: 'number' },
   { heading: 'wagered USD', value: (row) => row.wageredUsd, kind: 'usd' },
   { heading: 'paid USD', value: (row) => row.paidOutUsd, kind: 'usd' },
@@ -16,7 +16,7 @@ const SUMS: readonly Column<Schemas['GamesReportTotals']>[] = [
   { heading: 'voided', value: (row) => row.voidedOutcomes, kind: 'number' },
   { heading: 'open rounds', value: (row) => row.openRounds, kind: 'number' },
 ];
-const GAMES: readonly Column<Schemas['GamesReportRow']>[] = [
+const GAMES: readonly TableColumn<Schemas['GamesReportRow']>[] = [
   { heading: 'game', value: (row) => row.gameConfigId, kind: 'number' },
   { heading: 'partner', value: (row) => row.partnerId, kind: 'number' },
   { heading: 'config', value: (row) => row.configName },
@@ -24,7 +24,7 @@ const GAMES: readonly Column<Schemas['GamesReportRow']>[] = [
   ...SUMS,
   { heading: 'certified', value: (row) => row.certifiedRtp, kind: 'number' },
 ];
-const LIABILITY: readonly Column<Schemas['LiabilityRow']>[] = [
+const LIABILITY: readonly TableColumn<Schemas['LiabilityRow']>[] = [
   { heading: 'partner', value: (row) => row.partnerId, kind: 'number' },
   { heading: 'slug', value: (row) => row.slug },
   { heading: 'players', value: (row) => row.players, kind: 'number' },
@@ -34,7 +34,7 @@ const LIABILITY: readonly Column<Schemas['LiabilityRow']>[] = [
   { heading: 'open rounds', value: (row) => row.openRounds, kind: 'number' },
   { heading: 'budget USD', value: (row) => row.communalBudgetUsd, kind: 'usd' },
 ];
-const EVENTS: readonly Column<Schemas['SignificantEvent']>[] = [
+const EVENTS: readonly TableColumn<Schemas['SignificantEvent']>[] = [
   { heading: 'at', value: (row) => row.at },
   { heading: 'severity', value: (row) => row.severity },
   { heading: 'type', value: (row) => row.type },

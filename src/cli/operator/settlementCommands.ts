@@ -2,20 +2,20 @@
 import { Option } from 'commander';
 import { bodyOf } from '../../api/client/apiClients.js';
 import { UsageError, wholeNumber } from '../command.js';
-import { type Column, keyValues, table } from '../output.js';
+import { keyValues, type TableColumn, table } from '../output.js';
 import {
+  auditReasonOf,
   type Call,
   type OperatorCommands,
   pageLine,
   pageOf,
-  reasonOf,
   type Schemas,
   withPages,
   withReason,
 } from './call.js';
 import { partnerIdOf } from './names.js';
 
-const COLUMNS: readonly Column<Schemas['ListedSettlement']>[] = [
+const COLUMNS: readonly TableColumn<Schemas['ListedSettlement']>[] = [
   { heading: 'date', value: (row) => row.reportDate },
   { heading: 'partner', value: (row) => row.partnerId, kind: 'number' },
   { heading: 'slug', value: (row) => row.slug },
@@ -26,7 +26,7 @@ const COLUMNS: readonly Column<Schemas['ListedSettlement']>[] = [
   { heading: 'dispute', value: (row) => row.disputeReason },
 ];
 
-const GAMES: readonly Column<Schemas['SettlementGame']>[] = [
+const GAMES: readonly TableColumn<Schemas['SettlementGame']>[] = [
   { heading: 'game', value: (row) => row.gameConfigId, kind: 'number' },
   { heading: 'config', value: (row) => row.configName },
   { heading: 'spins', value: (row) => row.spins, kind: 'number' },
@@ -90,7 +90,7 @@ async function show({ client, words, options, print }: Call): Promise<void> {
 async function make(call: Call): Promise<void> {
   const { client, words, print } = call;
   const path = { id: await partnerIdOf(client, words[0]!), date: words[1]! };
-  const params = { path, query: reasonOf(call) };
+  const params = { path, query: auditReasonOf(call) };
   if (params.query.reason === undefined && (await isDisputed(call, path)))
     throw new UsageError(
       'The report is disputed. Answer the dispute on record: give --reason TEXT, which the audit log keeps',

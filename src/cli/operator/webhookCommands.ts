@@ -2,13 +2,13 @@
 import { Option } from 'commander';
 import { bodyOf } from '../../api/client/apiClients.js';
 import { UsageError } from '../command.js';
-import { type Column, table } from '../output.js';
+import { type TableColumn, table } from '../output.js';
 import { type Call, type OperatorCommands, pageLine, pageOf, type Schemas, withPages } from './call.js';
 import { partnerIdOf } from './names.js';
 
 const STATUSES = ['pending', 'delivered', 'failed'] as const;
 
-const COLUMNS: readonly Column<Schemas['OperatorDelivery']>[] = [
+const COLUMNS: readonly TableColumn<Schemas['OperatorDelivery']>[] = [
   { heading: 'id', value: (row) => row.id },
   { heading: 'partner', value: (row) => row.partnerId, kind: 'number' },
   { heading: 'webhook', value: (row) => row.webhookId, kind: 'number' },

@@ -31,7 +31,7 @@ interface SealedBlock extends Common {
   readonly late: boolean;
 }
 
-export type Entry =
+export type PublicLogEntry =
   | (SealedBlock & { readonly type: 'block'; readonly secretHash: string })
   | (SealedBlock & { readonly type: 'pool'; readonly secretHash: string; readonly commitment: string })
   | (SealedBlock & { readonly type: 'shoes'; readonly commitment: string })
@@ -51,7 +51,7 @@ export type Entry =
     });
 
 /** JCS (RFC 8785): of a flat object that is JSON's own text of its members in their order. */
-export const entryText = (entry: Entry): string => JSON.stringify(entry, Object.keys(entry).sort());
+export const entryText = (entry: PublicLogEntry): string => JSON.stringify(entry, Object.keys(entry).sort());
 
 /** @param salt 32 random bytes of this entry alone */
 export const entryCommitment = (salt: Buffer, text: string): Buffer => sha256(COMMITMENT, salt, text);

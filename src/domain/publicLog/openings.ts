@@ -1,16 +1,16 @@
 /** What is kept of an entry of the public log, and the text that it gives: what was committed to, to the byte. */
 
 import { secretHash } from './leaves.js';
-import { type Entry, entryText, labelKeyHash } from './logEntries.js';
+import { entryText, labelKeyHash, type PublicLogEntry } from './logEntries.js';
 import { HASH_BYTES } from './tree.js';
 
 /** As `log_entries.kind` has them. */
-export const ENTRY_KINDS = { forgotten: 0, block: 1, pool: 2, shoes: 3, void: 4, lost: 5 } as const;
+export const LOG_ENTRY_KINDS = { forgotten: 0, block: 1, pool: 2, shoes: 3, void: 4, lost: 5 } as const;
 /** `forgotten`: a number whose opening a restore has lost; an entry `lost` names it. */
-export type EntryType = keyof typeof ENTRY_KINDS;
+export type EntryType = keyof typeof LOG_ENTRY_KINDS;
 
 export const entryTypeOf = (kind: number): EntryType =>
-  (Object.keys(ENTRY_KINDS) as EntryType[]).find((type) => ENTRY_KINDS[type] === kind)!;
+  (Object.keys(LOG_ENTRY_KINDS) as EntryType[]).find((type) => LOG_ENTRY_KINDS[type] === kind)!;
 
 /** An entry's own row, its game's, and that of its block where it is one. */
 export interface Opening {
@@ -52,7 +52,7 @@ function labelKeyHashOf(labelKey: Buffer): string {
   return hash;
 }
 
-function entryOf(opening: Opening): Entry {
+function entryOf(opening: Opening): PublicLogEntry {
   const { gameId, number, type, fromIndex, toIndex, isLate } = opening;
   if (type === 'forgotten') throw new Error(`The opening of entry ${number} of game ${gameId} is lost`);
   const common = {

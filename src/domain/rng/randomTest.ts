@@ -39,7 +39,7 @@ export function repeatsIn(list: Float64Array): number {
   return repeated;
 }
 
-export interface Judgement {
+export interface RandomTestResult {
   readonly name: string;
   /** Of the first draws. */
   readonly p: number;
@@ -48,8 +48,8 @@ export interface Judgement {
   readonly passed: boolean;
 }
 
-export interface Verdict {
-  readonly tests: readonly Judgement[];
+export interface RandomTestVerdict {
+  readonly tests: readonly RandomTestResult[];
   /** Tests that these draws give nothing to compare for, such as runs of no win in a game that always wins. */
   readonly notApplicable: readonly string[];
   readonly passed: boolean;
@@ -67,14 +67,14 @@ export async function judge(
   tests: readonly Pick<RandomTest<unknown>, 'name' | 'p'>[],
   size: number,
   countsOf: (draw: 0 | 1, size: number) => Promise<readonly Float64Array[]>,
-): Promise<Verdict> {
+): Promise<RandomTestVerdict> {
   const first = await countsOf(0, size);
   const values = tests.map((test, i) => test.p(first[i]!));
   const applicable = values.filter((p) => p !== undefined).length;
   const isSuspect = (p: number | undefined): boolean =>
     p !== undefined && p < SUSPECT && p >= SUSPECT / applicable;
   const again = values.some(isSuspect) ? await countsOf(1, REPEATED_SIZE * size) : undefined;
-  const judged = tests.flatMap(({ name, p: pOf }, i): Judgement[] => {
+  const judged = tests.flatMap(({ name, p: pOf }, i): RandomTestResult[] => {
     const p = values[i];
     if (p === undefined) return [];
     const repeated = again !== undefined && isSuspect(p) ? (pOf(again[i]!) ?? 0) : null;

@@ -15,13 +15,13 @@ import type { TableTerms } from '../../domain/games/tableTerms.js';
 import type { RoundEntryKind } from '../../domain/ledgerEntry.js';
 import { microsToUsdText } from '../../domain/money.js';
 import type { OpenRounds } from '../../domain/settlement.js';
-import { audit, withChange } from '../../postgres/auditLog.js';
+import { withChange, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { isUniqueViolation } from '../../postgres/postgresErrors.js';
 import { arrayOf, raw, safe } from '../../postgres/statements.js';
 import { openColumn } from '../blocks/blockSeals.store.js';
 import { findGame, type GameRow } from '../catalog/games.store.js';
-import { inScope, NEWEST_MOVE, type Scope } from '../cells/cells.store.js';
+import { inScope, NEWEST_MOVE, type PartnerScope } from '../cells/cells.store.js';
 
 /** A ledger entry of a round, as far as the round's record needs it. */
 export interface RoundEntry {
@@ -195,7 +195,7 @@ export async function expiredRounds(
 }
 
 /** The open rounds of a cell: what Redis has of them is made of this. */
-export async function openRounds(sql: Sql | Transaction, scope: Scope): Promise<RoundRecord[]> {
+export async function openRounds(sql: Sql | Transaction, scope: PartnerScope): Promise<RoundRecord[]> {
   const rows = await sql<Row[]>`
     SELECT ${COLUMNS} FROM rounds JOIN partners USING (partner_id) WHERE rounds.status = 'OPEN' AND ${inScope(scope)}`;
   return rows.map(fromRow);
@@ -304,7 +304,7 @@ export class Rounds {
           rules,
           roundTimeoutS: roundTimeoutSeconds,
         };
-        await audit(tx, { actor, action: 'blackjack.create', subject: `game:${gameId}`, after });
+        await writeAuditEntry(tx, { actor, action: 'blackjack.create', subject: `game:${gameId}`, after });
         return (await findGame(tx, gameId))!;
       });
     } catch (error) {

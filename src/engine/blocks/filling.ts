@@ -3,7 +3,7 @@
  * to the renewal of leases and to the ledger. A free turn goes to the partner with the fewest queues under way, and of its queues to the
  * one that runs dry first.
  */
-import { type Queue, secondsLeft } from './queue.js';
+import { type Queue, queueSecondsLeft } from './queue.js';
 
 /** Queues that are filled at once; most of them wait for the public log. */
 const FILLING_MAX = 64;
@@ -56,7 +56,7 @@ export class FillingTurns {
     const waiting = this.#waiting.get(partner)!;
     let next: Queue | undefined;
     for (const queue of waiting) {
-      if (next === undefined || secondsLeft(queue) < secondsLeft(next)) next = queue;
+      if (next === undefined || queueSecondsLeft(queue) < queueSecondsLeft(next)) next = queue;
     }
     waiting.delete(next!);
     if (waiting.size === 0) this.#waiting.delete(partner);

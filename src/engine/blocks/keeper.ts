@@ -21,7 +21,7 @@ import { blocksMade, leaseBlock } from './blocks.store.js';
 import { FairTurns } from './fairTurns.js';
 import { FillingTurns, retryMs } from './filling.js';
 import { freeQueue } from './freeing.js';
-import { learnDealtOut, newQueue, type Queue, secondsLeft } from './queue.js';
+import { learnDealtOut, newQueue, type Queue, queueSecondsLeft } from './queue.js';
 import { readQueue } from './readQueue.js';
 import { type KeptGame, Supplies, type SupplyOptions } from './supplies.js';
 import { type MadeBlock, paceAfter, type QueueState, readyBlocks } from './supply.js';
@@ -338,7 +338,7 @@ export class BlockKeeper implements Service {
     const { onFailpoint, finishRotation } = this.#options;
     const block = await this.#turns.run(
       queue.partnerId,
-      () => secondsLeft(queue),
+      () => queueSecondsLeft(queue),
       () => queue.supply.make(fromIndex, queue.pace),
     );
     onFailpoint('block.made');

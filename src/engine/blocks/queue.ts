@@ -72,5 +72,5 @@ export function learnDealtOut(queue: Queue, index: number, now: number): void {
 }
 
 /** How long the outcomes of a queue last at its pace; one that was not read yet may have none. */
-export const secondsLeft = ({ leaseEnd, dealtIndex, pace }: Queue): number =>
+export const queueSecondsLeft = ({ leaseEnd, dealtIndex, pace }: Queue): number =>
   leaseEnd === undefined ? 0 : (leaseEnd - dealtIndex) / Math.max(pace, 1);

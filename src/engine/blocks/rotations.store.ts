@@ -5,8 +5,8 @@
  *
  * A rotation is pending until the ledger has come to its end, by its own void or by that of a rebuild.
  */
-import { ENTRY_KINDS } from '../../domain/publicLog/openings.js';
-import { audit } from '../../postgres/auditLog.js';
+import { LOG_ENTRY_KINDS } from '../../domain/publicLog/openings.js';
+import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { raw, safe } from '../../postgres/statements.js';
 import { NEWEST_MOVE } from '../cells/cells.store.js';
@@ -80,7 +80,7 @@ export class Rotations {
       const row = await placeOf(tx, gameId, 'FOR SHARE OF cells');
       const sealedTo = (await leaseEnds(tx, [gameId])).get(gameId) ?? 0;
       await tx`UPDATE games SET rotating_to = ${sealedTo} WHERE game_id = ${gameId}`;
-      await audit(tx, {
+      await writeAuditEntry(tx, {
         actor,
         action: 'game.rotate',
         subject: `game:${gameId}`,
@@ -104,7 +104,7 @@ export class Rotations {
       FROM (SELECT coalesce((SELECT next_index FROM game_progress WHERE game_id = ${gameId}), 0) AS next_index) p
         LEFT JOIN voids v ON v.game_id = ${gameId} AND v.from_index >= ${bookedTo} AND v.to_index = ${sealedTo}
         LEFT JOIN LATERAL (SELECT number FROM log_entries l
-          WHERE l.game_id = v.game_id AND kind = ${ENTRY_KINDS.void} AND l.from_index = v.from_index AND l.to_index = v.to_index
+          WHERE l.game_id = v.game_id AND kind = ${LOG_ENTRY_KINDS.void} AND l.from_index = v.from_index AND l.to_index = v.to_index
           ORDER BY number DESC LIMIT 1) e ON true
       WHERE next_index >= ${sealedTo}`;
     if (row === undefined) return undefined;

@@ -5,7 +5,7 @@ import { type ApiVersionEnd, announcementFaults, SUNSET_REMINDER_DAYS } from '..
 import type { Fault } from '../../domain/errors.js';
 import type { WithDates } from '../../domain/schema.js';
 import type { NewEvent } from '../../domain/webhook.js';
-import { audit, because, withChange } from '../../postgres/auditLog.js';
+import { because, withChange, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { recordEvents } from '../../postgres/partnerEvents.js';
 import { arrayOf, safe } from '../../postgres/statements.js';
@@ -87,7 +87,7 @@ export type ApiVersionUseRow = WithDates<typeof ApiVersionUseSchema, 'lastUsedAt
 };
 
 /** Requests that came with a key since it was last written down. */
-export interface KeyUse {
+export interface NewKeyUse {
   readonly keyId: number;
   readonly version: string;
   readonly requests: number;
@@ -129,7 +129,7 @@ export class ApiVersions {
           successor = excluded.successor, migration_url = excluded.migration_url, changed = excluded.changed,
           announced_at = CASE WHEN ${isNewSunset} THEN excluded.announced_at ELSE v.announced_at END`;
       const subject = `api-version:${version}`;
-      await audit(tx, {
+      await writeAuditEntry(tx, {
         actor,
         action: 'api-version.deprecate',
         subject,
@@ -165,7 +165,7 @@ export class ApiVersions {
   }
 
   /** Writes down when keys were last used and how often, by version; a time never goes back. */
-  async noteUses(uses: readonly KeyUse[]): Promise<void> {
+  async noteUses(uses: readonly NewKeyUse[]): Promise<void> {
     if (uses.length === 0) return;
     const rows = JSON.stringify(uses);
     await this.#sql.begin(async (tx) => {

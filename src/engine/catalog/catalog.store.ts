@@ -15,7 +15,7 @@ import { RUNS_VERSION } from '../requestIds/requestRuns.store.js';
 import { type ApiVersionRow, apiVersionOf } from './apiVersions.store.js';
 import { dealingAfter } from './dealingSwitches.store.js';
 import { type ChangedOperator, operatorsAfter } from './operators.store.js';
-import { PARTNER_COLUMNS, type PartnerRow, type PartnerTableRow, partnerOf } from './partners.store.js';
+import { PARTNER_COLUMNS, type PartnerRow, type PartnerTableRow, partnerFromRow } from './partners.store.js';
 
 export interface CatalogGame {
   gameId: number;
@@ -135,7 +135,7 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
       isDealing: dealing?.isOn,
       operators,
       apiVersions: versions.map(apiVersionOf),
-      partners: partners.map(partnerOf),
+      partners: partners.map(partnerFromRow),
       keys: keys.map((row) => ({
         keyId: row.key_id,
         partnerId: row.partner_id,

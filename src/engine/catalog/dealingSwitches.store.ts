@@ -4,7 +4,7 @@
  * piece by piece, by whoever switched or by a worker.
  */
 import type { GameStatusReason } from '../../domain/webhook.js';
-import { audit, withChange } from '../../postgres/auditLog.js';
+import { withChange, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { recordEvents } from '../../postgres/partnerEvents.js';
 import { raw } from '../../postgres/statements.js';
@@ -166,7 +166,7 @@ export class DealingSwitches {
           INSERT INTO game_status_notices (at, status, reason, game_ids)
           SELECT now(), ${statusOf(isOn)}, 'SWITCH', ${NAMED} ${PLAYABLE} AND p.is_dealing HAVING count(*) > 0`;
       const state = (on: boolean) => (on ? 'ON' : 'OFF');
-      await audit(tx, {
+      await writeAuditEntry(tx, {
         actor,
         action: 'dealing.switch',
         subject: 'dealing',

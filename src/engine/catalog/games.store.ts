@@ -2,7 +2,7 @@
 import { kindOfGame } from '../../domain/games/index.js';
 import type { GameStatus, GameType, PoolFacts } from '../../domain/games/kindOfGame.js';
 import type { PrizeTableUsd } from '../../domain/games/prizeTable.js';
-import { audit, because, withChange } from '../../postgres/auditLog.js';
+import { because, withChange, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { isUniqueViolation } from '../../postgres/postgresErrors.js';
 import { arrayOf, raw, safe } from '../../postgres/statements.js';
@@ -102,7 +102,7 @@ export async function findGame(sql: Sql | Transaction, gameId: number): Promise<
 }
 
 /** A game as it is booked, of one moment. */
-export interface BookedGame {
+export interface CommittedGame {
   readonly spins: bigint;
   readonly wageredMicros: bigint;
   readonly paidMicros: bigint;
@@ -187,7 +187,7 @@ export class Games {
       if (before === undefined) return undefined;
       if (before.status === 'CLOSED') return 'closed';
       await tx`UPDATE games SET status = ${status}, status_reason = CASE WHEN ${status} = 'SUSPENDED' THEN status_reason END, changed = ${changed} WHERE game_id = ${gameId}`;
-      await audit(tx, {
+      await writeAuditEntry(tx, {
         actor,
         action: 'game.update',
         subject: `game:${gameId}`,
@@ -209,7 +209,7 @@ export class Games {
       const blocksRequested = Math.min(before.blocks_requested + count, BLOCKS_REQUESTED_MAX);
       await tx`
         UPDATE games SET blocks_requested = ${blocksRequested}, changed = ${changed} WHERE game_id = ${gameId}`;
-      await audit(tx, {
+      await writeAuditEntry(tx, {
         actor,
         action: 'game.blocks',
         subject: `game:${gameId}`,
@@ -220,7 +220,7 @@ export class Games {
     });
   }
 
-  async booked(gameId: number): Promise<BookedGame> {
+  async booked(gameId: number): Promise<CommittedGame> {
     const [row] = await this.#sql<
       { spins: bigint; wagered: bigint; paid: bigint; next_index: bigint; blocks: string[] | null }[]
     >`

@@ -6,7 +6,7 @@
 import type { StoredKey } from '../../domain/apiKey.js';
 import type { OperatorKey, Operator as OperatorSchema, Role } from '../../domain/operator.js';
 import type { WithDates } from '../../domain/schema.js';
-import { audit, because, withChange } from '../../postgres/auditLog.js';
+import { because, withChange, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 
 /** Names that there may ever be: the front ends hold all of them in memory. */
@@ -85,7 +85,12 @@ export class Operators {
         INSERT INTO operators (name, role, key_hash, prefix, expires_at, changed)
         VALUES (${wanted.name}, ${wanted.role}, ${wanted.hash}, ${wanted.prefix}, ${wanted.expiresAt}, ${changed}) RETURNING *`;
       const made = fromRow(row!);
-      await audit(tx, { actor, action: 'operator.create', subject: `operator:${made.name}`, after: made });
+      await writeAuditEntry(tx, {
+        actor,
+        action: 'operator.create',
+        subject: `operator:${made.name}`,
+        after: made,
+      });
       return made;
     });
   }
@@ -113,7 +118,7 @@ export class Operators {
       await tx`DELETE FROM operator_sessions WHERE key_hash = ${before.key_hash}`;
       const subject = `operator:${name}`;
       const after = fromRow(row!);
-      await audit(tx, {
+      await writeAuditEntry(tx, {
         actor,
         action: 'operator.rotate-key',
         subject,
@@ -135,7 +140,13 @@ export class Operators {
       await tx`DELETE FROM operator_sessions WHERE key_hash = ${before.key_hash}`;
       const subject = `operator:${name}`;
       const after = { revokedAt: row!.revoked_at, ...because(reason) };
-      await audit(tx, { actor, action: 'operator.revoke', subject, before: { revokedAt: null }, after });
+      await writeAuditEntry(tx, {
+        actor,
+        action: 'operator.revoke',
+        subject,
+        before: { revokedAt: null },
+        after,
+      });
       return 'revoked';
     });
   }
@@ -160,7 +171,7 @@ export class Operators {
           (SELECT expires_at FROM operators WHERE key_hash = ${session.keyHash})))
         RETURNING expires_at`;
       const after = { expiresAt: row!.expires_at };
-      await audit(tx, { actor, action: 'session.begin', subject: `operator:${actor}`, after });
+      await writeAuditEntry(tx, { actor, action: 'session.begin', subject: `operator:${actor}`, after });
       return row!.expires_at;
     });
   }
@@ -177,7 +188,8 @@ export class Operators {
     await this.#sql.begin(async (tx) => {
       const ended =
         await tx`DELETE FROM operator_sessions WHERE session_hash = ${sessionHash} RETURNING expires_at`;
-      if (ended.length > 0) await audit(tx, { actor, action: 'session.end', subject: `operator:${actor}` });
+      if (ended.length > 0)
+        await writeAuditEntry(tx, { actor, action: 'session.end', subject: `operator:${actor}` });
     });
   }
 }

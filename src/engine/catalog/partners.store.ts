@@ -1,6 +1,6 @@
 /** Partners, their settings, and how far the ledger of each is complete. */
 import type { BalanceMode, Environment, FormerCell } from '../../domain/game.js';
-import { audit, because, withChange } from '../../postgres/auditLog.js';
+import { because, withChange, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { isUniqueViolation } from '../../postgres/postgresErrors.js';
 import { raw, safe } from '../../postgres/statements.js';
@@ -61,7 +61,7 @@ export interface PartnerTableRow {
   newest_move: number;
 }
 
-/** The columns that {@link partnerOf} reads. */
+/** The columns that {@link partnerFromRow} reads. */
 export const PARTNER_COLUMNS = raw(
   `partner_id, slug, name, environment, is_active, is_dealing, cell, spin_rate_limit, api_rate_limit, opening_balance_micros,
    balance_mode, funding_micros, large_win_threshold_micros, min_ready_blocks, max_games, max_par_sheets, max_webhooks,
@@ -81,7 +81,7 @@ function formerCellsOf({ cell, former_cells: texts }: PartnerTableRow): FormerCe
   return [...newest].map(([former, untilId]) => ({ cell: former, untilId }));
 }
 
-export const partnerOf = (row: PartnerTableRow): PartnerRow => ({
+export const partnerFromRow = (row: PartnerTableRow): PartnerRow => ({
   partnerId: row.partner_id,
   slug: row.slug,
   name: row.name,
@@ -124,7 +124,7 @@ async function findPartner(sql: Sql | Transaction, partnerId: number): Promise<P
   const [row] = await sql<
     PartnerTableRow[]
   >`SELECT ${PARTNER_COLUMNS} FROM partners WHERE partner_id = ${partnerId}`;
-  return row === undefined ? undefined : partnerOf(row);
+  return row === undefined ? undefined : partnerFromRow(row);
 }
 
 /**
@@ -176,8 +176,8 @@ export class Partners {
             ${partner.largeWinThresholdMicros}, ${partner.minReadyBlocks}, ${partner.maxGames},
             ${partner.maxParSheets}, ${partner.maxWebhooks}, ${partner.contactEmail}, ${changed})
           RETURNING ${PARTNER_COLUMNS}`;
-        const made = partnerOf(row!);
-        await audit(tx, {
+        const made = partnerFromRow(row!);
+        await writeAuditEntry(tx, {
           actor,
           action: 'partner.create',
           subject: `partner:${made.partnerId}`,
@@ -195,7 +195,7 @@ export class Partners {
     const rows = await this.#sql<
       PartnerTableRow[]
     >`SELECT ${PARTNER_COLUMNS} FROM partners ORDER BY partner_id`;
-    return rows.map(partnerOf);
+    return rows.map(partnerFromRow);
   }
 
   find(partnerId: number): Promise<PartnerRow | undefined> {
@@ -222,7 +222,7 @@ export class Partners {
           max_games = ${after.maxGames}, max_par_sheets = ${after.maxParSheets}, max_webhooks = ${after.maxWebhooks},
           contact_email = ${after.contactEmail}, changed = ${changed}
         WHERE partner_id = ${partnerId}`;
-      await audit(tx, {
+      await writeAuditEntry(tx, {
         actor,
         action: 'partner.update',
         subject: `partner:${partnerId}`,

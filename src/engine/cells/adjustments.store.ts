@@ -4,7 +4,7 @@
  * what is decided in one epoch is not known in the next, so whoever holds an intent of an earlier one must read it again.
  */
 
-import { audit } from '../../postgres/auditLog.js';
+import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { arrayOf, safe } from '../../postgres/statements.js';
 import { livesIn, NEWEST_MOVE } from './cells.store.js';
@@ -74,7 +74,7 @@ export class Adjustments {
         DELETE FROM adjustments WHERE partner_id = ${partnerId} AND request_id = ${requestId}
           AND intent_id = ${intent.intentId} RETURNING 1`;
       if (removed.length === 0) return;
-      await audit(tx, {
+      await writeAuditEntry(tx, {
         actor,
         action: 'player.adjust.refused',
         subject: `player:${partnerId}:${playerId}`,
@@ -100,7 +100,7 @@ function recordOnce(sql: Sql, actor: string, wanted: Adjustment): Promise<Intent
       VALUES (${partnerId}, ${requestId}, ${playerId}, ${amountMicros}, ${reason})
       ON CONFLICT (partner_id, request_id) DO NOTHING RETURNING 1`;
     if (made.length > 0) {
-      await audit(tx, {
+      await writeAuditEntry(tx, {
         actor,
         action: 'player.adjust',
         subject: `player:${partnerId}:${playerId}`,

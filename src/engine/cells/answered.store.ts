@@ -4,7 +4,7 @@
  * over (found by cells/answeredSpins.ts).
  */
 
-import { audit } from '../../postgres/auditLog.js';
+import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql } from '../../postgres/connection.js';
 import { arrayOf, safe, textArrayOf } from '../../postgres/statements.js';
 import { findObstacles, type Obstacles } from '../recovery/obstacles.store.js';
@@ -108,7 +108,7 @@ export class Answered {
       }
       if (lost.length + notRemembered > 0) {
         const ids = lost.sort((a, b) => (a < b ? -1 : 1));
-        await audit(tx, {
+        await writeAuditEntry(tx, {
           actor: 'front-end',
           action: 'spins.lost',
           subject: `cell:${cell}`,

@@ -5,7 +5,7 @@
  */
 
 import { CELL_MAX } from '../../domain/entryId.js';
-import { audit, because, nextChange, withChange } from '../../postgres/auditLog.js';
+import { because, nextChange, withChange, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { arrayOf, raw } from '../../postgres/statements.js';
 import { OBSTACLES, type Obstacles, type ObstaclesRow, obstaclesOf } from '../recovery/obstacles.store.js';
@@ -221,7 +221,12 @@ export async function haltCell(sql: Sql, cell: number, reason: string): Promise<
     const rows =
       await tx`UPDATE cells SET halted = ${reason} WHERE cell = ${cell} AND halted IS NULL RETURNING cell`;
     if (rows.length === 0) return;
-    await audit(tx, { actor: 'worker', action: 'cell.halt', subject: `cell:${cell}`, after: { reason } });
+    await writeAuditEntry(tx, {
+      actor: 'worker',
+      action: 'cell.halt',
+      subject: `cell:${cell}`,
+      after: { reason },
+    });
   });
 }
 
@@ -232,7 +237,7 @@ export async function clearHalt(sql: Sql, cell: number): Promise<void> {
       SELECT halted FROM cells WHERE cell = ${cell} FOR NO KEY UPDATE`;
     if (before === undefined || before.halted === null) return;
     await tx`UPDATE cells SET halted = NULL WHERE cell = ${cell}`;
-    await audit(tx, { actor: 'cli', action: 'cell.resume', subject: `cell:${cell}`, before });
+    await writeAuditEntry(tx, { actor: 'cli', action: 'cell.resume', subject: `cell:${cell}`, before });
   });
 }
 
@@ -318,7 +323,7 @@ export class Cells {
       const added = Array.from({ length: count }, (_, i) => first + i);
       await tx`INSERT INTO cells (cell) SELECT generate_series(${first}::int, ${first + count - 1}::int)`;
       await tx`UPDATE installation SET cells = ${first + count}`;
-      await audit(tx, {
+      await writeAuditEntry(tx, {
         actor,
         action: 'cells.add',
         subject: 'installation',
@@ -340,7 +345,7 @@ export class Cells {
       if (isDraining && (await takesNobody(tx, cell))) return 'last';
       if (before === isDraining) return 'changed';
       await tx`UPDATE cells SET is_draining = ${isDraining} WHERE cell = ${cell}`;
-      await audit(tx, {
+      await writeAuditEntry(tx, {
         actor,
         action: 'cell.drain',
         subject: `cell:${cell}`,
@@ -363,14 +368,14 @@ export async function drainingOf(tx: Transaction, cell: number): Promise<boolean
 }
 
 /** A cell's number, or a partner. */
-export type Scope = number | { readonly partnerId: number };
+export type PartnerScope = number | { readonly partnerId: number };
 
 /** SQL that is true of the rows of `partners` that are meant. */
-export const inScopeText = (scope: Scope): string =>
+export const inScopeText = (scope: PartnerScope): string =>
   typeof scope === 'number' ? `partners.cell = ${scope}` : `partners.partner_id = ${scope.partnerId}`;
 
 /** The same, to be part of a statement. */
-export const inScope = (scope: Scope): unknown => raw(inScopeText(scope));
+export const inScope = (scope: PartnerScope): unknown => raw(inScopeText(scope));
 
 /** Number of the newest move that is done of a row of `partners`; 0: it never moved. */
 export const NEWEST_MOVE_TEXT = `coalesce((SELECT max(m.move_id) FROM partner_moves m

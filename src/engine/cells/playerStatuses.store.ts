@@ -1,8 +1,8 @@
 /** The players that an operator has blocked, or has let play again: the source of what Redis has in their records. */
 import type { PlayerStatus } from '../../domain/playerStatus.js';
-import { audit } from '../../postgres/auditLog.js';
+import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
-import { inScope, NEWEST_MOVE, type Scope } from './cells.store.js';
+import { inScope, NEWEST_MOVE, type PartnerScope } from './cells.store.js';
 
 export interface PlayerStatusChange {
   readonly partnerId: number;
@@ -51,7 +51,7 @@ export class PlayerStatuses {
           WHERE (s.status, s.reason) <> (excluded.status, excluded.reason)
         RETURNING change`;
       if (made.length > 0) {
-        await audit(tx, {
+        await writeAuditEntry(tx, {
           actor,
           action: 'player.status',
           subject: `player:${partnerId}:${playerId}`,
@@ -79,7 +79,7 @@ export class PlayerStatuses {
 /** Every player whose status was ever changed. */
 export async function playerStatuses(
   sql: Sql | Transaction,
-  scope: Scope,
+  scope: PartnerScope,
 ): Promise<Omit<PlayerStatusOnRecord, 'cell' | 'newestMove' | 'epoch'>[]> {
   const rows = await sql<{ partner_id: number; player_id: string; status: PlayerStatus; change: number }[]>`
     SELECT partner_id, player_id, status, change

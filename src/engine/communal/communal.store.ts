@@ -4,7 +4,7 @@
  */
 
 import type { BonusNotice, CommunalRules, CommunalState } from '../../domain/communal.js';
-import { audit, because } from '../../postgres/auditLog.js';
+import { because, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql } from '../../postgres/connection.js';
 import { SharedLookUps } from '../../postgres/sharedLookUps.js';
 import { arrayOf, raw, safe } from '../../postgres/statements.js';
@@ -146,7 +146,7 @@ export class Communal {
       await tx`
         INSERT INTO communal_rules (game_id, version, rules, resets_progress)
         VALUES (${gameId}, ${version}, ${JSON.stringify(rules)}, ${resetsProgress})`;
-      await audit(tx, {
+      await writeAuditEntry(tx, {
         actor,
         action: 'communal.set',
         subject: `game:${gameId}`,
@@ -164,7 +164,7 @@ export class Communal {
         DELETE FROM communal_rules WHERE game_id = ${gameId} AND version = ${version} AND in_force_from IS NULL
           AND version = (SELECT max(version) FROM communal_rules WHERE game_id = ${gameId}) RETURNING 1`;
       if (removed.length === 0) return;
-      await audit(tx, {
+      await writeAuditEntry(tx, {
         actor,
         action: 'communal.set.refused',
         subject: `game:${gameId}`,
@@ -211,7 +211,7 @@ export class Communal {
         ON CONFLICT (game_id, request_id) DO NOTHING RETURNING 1`;
       if (made.length > 0) {
         const after = { requestId, amountMicros, reason };
-        await audit(tx, { actor, action: 'communal.fund', subject: `game:${gameId}`, after });
+        await writeAuditEntry(tx, { actor, action: 'communal.fund', subject: `game:${gameId}`, after });
       }
       const [row] = await tx<
         {
@@ -265,7 +265,7 @@ export class Communal {
         RETURNING 1`;
       if (removed.length === 0) return;
       const before = { requestId, amountMicros, reason };
-      await audit(tx, {
+      await writeAuditEntry(tx, {
         actor,
         action: 'communal.fund.refused',
         subject: `game:${gameId}`,

@@ -2,7 +2,7 @@
  * Books what a flush has of communal progressives, in the flush's transaction: counters, budgets, events, shares, and
  * what was notified. A counter or budget that does not go on where the books stand stops the cell.
  */
-import { audit } from '../../postgres/auditLog.js';
+import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Transaction } from '../../postgres/connection.js';
 import { arrayOf, safe, textArrayOf } from '../../postgres/statements.js';
 
@@ -221,7 +221,7 @@ async function bookWithdrawn(tx: Transaction, change: PotChange): Promise<boolea
     INSERT INTO communal_fundings (game_id, request_id, funding_id, amount_micros, reason, note_id, budget_micros)
     OVERRIDING SYSTEM VALUE
     VALUES (${gameId}, ${requestId}, ${reference}, ${amountMicros}, ${reason}, ${noteId}, ${budgetMicros})`;
-  await audit(tx, {
+  await writeAuditEntry(tx, {
     actor: 'worker',
     action: 'communal.fund.late',
     subject: `game:${gameId}`,

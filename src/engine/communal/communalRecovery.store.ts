@@ -1,10 +1,10 @@
 /** What a rebuild of Redis reads of communal progressives. */
 import { type CommunalRules, RECENCY_MAX } from '../../domain/communal.js';
 import { entryCellSql } from '../../domain/entryId.js';
-import { audit } from '../../postgres/auditLog.js';
+import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { arrayOf, raw, safe } from '../../postgres/statements.js';
-import { inScope, type Scope } from '../cells/cells.store.js';
+import { inScope, type PartnerScope } from '../cells/cells.store.js';
 
 /** A pot as it is booked, under the newest rules that are on record. */
 export interface RecoveredPot {
@@ -22,7 +22,7 @@ export interface RecoveredPot {
 }
 
 /** Some of the games have a communal progressive, or had one. */
-export async function hasPots(sql: Sql, scope: Scope): Promise<boolean> {
+export async function hasPots(sql: Sql, scope: PartnerScope): Promise<boolean> {
   const rows = await sql`
     SELECT 1 FROM communal_pots JOIN games USING (game_id) JOIN partners USING (partner_id) WHERE ${inScope(scope)} LIMIT 1`;
   return rows.length > 0;
@@ -33,7 +33,7 @@ export async function hasPots(sql: Sql, scope: Scope): Promise<boolean> {
  * call that is still under way can put them in force any more. Rules that were answered as in force hold in the next epoch,
  * since Redis may have lost them. Rules that were never confirmed to anybody are withdrawn, in writing.
  */
-export async function adoptRules(tx: Transaction, scope: Scope, cursorId: bigint): Promise<void> {
+export async function adoptRules(tx: Transaction, scope: PartnerScope, cursorId: bigint): Promise<void> {
   await withdrawUnconfirmed(tx, scope);
   const rows = await tx<{ game_id: number; version: number; resets: boolean; is_enabled: boolean }[]>`
     SELECT game_id, max(version) AS version, bool_or(resets_progress) AS resets,
@@ -55,14 +55,14 @@ export async function adoptRules(tx: Transaction, scope: Scope, cursorId: bigint
   }
 }
 
-async function withdrawUnconfirmed(tx: Transaction, scope: Scope): Promise<void> {
+async function withdrawUnconfirmed(tx: Transaction, scope: PartnerScope): Promise<void> {
   const withdrawn = await tx<{ game_id: number; version: number }[]>`
     DELETE FROM communal_rules r USING games JOIN partners USING (partner_id)
     WHERE r.game_id = games.game_id AND ${inScope(scope)} AND in_force_from IS NULL AND confirmed_at IS NULL
       AND version > (SELECT coalesce(max(version), 0) FROM communal_pots p WHERE p.game_id = r.game_id)
     RETURNING r.game_id, version`;
   for (const { game_id: gameId, version } of withdrawn)
-    await audit(tx, {
+    await writeAuditEntry(tx, {
       actor: 'worker',
       action: 'communal.set.refused',
       subject: `game:${gameId}`,
@@ -70,7 +70,7 @@ async function withdrawUnconfirmed(tx: Transaction, scope: Scope): Promise<void>
     });
 }
 
-export async function potsOf(sql: Sql | Transaction, scope: Scope): Promise<RecoveredPot[]> {
+export async function potsOf(sql: Sql | Transaction, scope: PartnerScope): Promise<RecoveredPot[]> {
   const pots = await sql<
     {
       game_id: number;
@@ -149,7 +149,7 @@ export async function keepNewestPlayers(
 /** Shares that their players are still to be notified of, oldest first. */
 export async function waitingShares(
   sql: Sql,
-  scope: Scope,
+  scope: PartnerScope,
 ): Promise<
   {
     partnerId: number;

@@ -6,14 +6,14 @@
  */
 
 import type { CellTotals, GameTotals } from '../catalog/games.store.js';
-import type { BookedGame } from '../processEvents.js';
+import type { CommittedGameTotals } from '../processEvents.js';
 
 /** A flush: what it booked, from one cursor to the next. */
 export interface BookedFlush {
   readonly cell: number;
   readonly from: bigint;
   readonly to: bigint;
-  readonly games: readonly BookedGame[];
+  readonly games: readonly CommittedGameTotals[];
 }
 
 interface Known {

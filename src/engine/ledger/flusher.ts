@@ -25,7 +25,7 @@ import type { RedisNodes } from '../redis/nodes.js';
 import type { CellRead, OutboxReader } from '../redis/outboxReader.js';
 import { OutrunError } from '../redis/scriptErrors.js';
 import type { BookedIds } from '../requestIds/bookedIds.js';
-import { restMs } from './flushPause.js';
+import { pauseMs } from './flushPause.js';
 import { bookEntries, type CellFlush, ProgressError } from './ledger.store.js';
 import { Partitions } from './partitions.js';
 import {
@@ -72,7 +72,7 @@ interface NodeLoop {
   /** Trims what was booked. */
   readonly trimmer: Trimmer;
   /** How long the last round booked, without the wait for what there is to book. */
-  bookedMs: number;
+  flushMs: number;
   /** Games whose totals it wrote. */
   games: number;
   /** The last round found nothing to book. */
@@ -111,7 +111,7 @@ export class Flusher implements Service {
   async start(): Promise<void> {
     this.#endLoops = this.#nodes.each((node) => {
       const reader = this.#openReader(node);
-      const state = { isOver: false, isAwaited: false, bookedMs: 0, games: 0, wasEmpty: false };
+      const state = { isOver: false, isAwaited: false, flushMs: 0, games: 0, wasEmpty: false };
       const loop: NodeLoop = { ...state, reader, trimmer: this.#newTrimmer() };
       this.#loops.set(loop, this.#run(loop));
       return () => {
@@ -189,9 +189,9 @@ export class Flusher implements Service {
         this.#report(error);
         await pause(RETRY_MS);
       }
-      const rest = restMs({ ...loop, roundMs: performance.now() - started }, this.#options.intervalMs);
+      const pausedMs = pauseMs({ ...loop, roundMs: performance.now() - started }, this.#options.intervalMs);
       // None while there is more than one read takes: after an outage the backlog must shrink.
-      if (rest > 0 && !isMore && !this.#stopping) await pause(rest);
+      if (pausedMs > 0 && !isMore && !this.#stopping) await pause(pausedMs);
     }
   }
 
@@ -203,7 +203,7 @@ export class Flusher implements Service {
   async #round(loop: NodeLoop, waitMs: number): Promise<boolean> {
     const { reader } = loop;
     const now = performance.now();
-    loop.bookedMs = 0;
+    loop.flushMs = 0;
     loop.games = 0;
     const cells = [...this.#owned.values()].filter(
       ({ store, notBefore }) => store.node === reader.node && notBefore <= now,
@@ -229,7 +229,7 @@ export class Flusher implements Service {
     const areBooked = await Promise.all(
       transactionsOf(portions).map((together) => this.#book(loop, together)),
     );
-    loop.bookedMs = performance.now() - readAt;
+    loop.flushMs = performance.now() - readAt;
     loop.games = portions.reduce((sum, { flush }) => sum + flush.totals.games.length, 0);
     loop.wasEmpty = read.cells.length === 0;
     // Beside the rest; done before the next read.

@@ -3,7 +3,7 @@
 import { entryTimeMs, firstIdAt } from '../../domain/entryId.js';
 import { type PrizeTableUsd, prizeTableText } from '../../domain/games/prizeTable.js';
 import { REFUND_PREFIX } from '../../domain/refund.js';
-import { audit, nextChange, withChange } from '../../postgres/auditLog.js';
+import { nextChange, withChange, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { isUniqueViolation } from '../../postgres/postgresErrors.js';
 import { arrayOf, safe } from '../../postgres/statements.js';
@@ -22,7 +22,7 @@ export async function openRaffle(sql: Sql, gameId: number): Promise<void> {
     const [block] = await tx<{ commitment: Buffer }[]>`
       SELECT commitment FROM blocks WHERE game_id = ${gameId} AND from_index = 0`;
     const after = { poolCommitment: block!.commitment.toString('hex') };
-    await audit(tx, { actor: 'worker', action: 'raffle.seal', subject: `game:${gameId}`, after });
+    await writeAuditEntry(tx, { actor: 'worker', action: 'raffle.seal', subject: `game:${gameId}`, after });
   });
 }
 
@@ -41,7 +41,7 @@ export async function closeRaffles(
   const ids = closed.map((row) => row.game_id);
   await tx`UPDATE games SET changed = ${changed} WHERE game_id = ANY(${arrayOf(ids)}::int[])`;
   for (const gameId of ids) {
-    await audit(tx, { actor: 'worker', action: 'raffle.close', subject: `game:${gameId}` });
+    await writeAuditEntry(tx, { actor: 'worker', action: 'raffle.close', subject: `game:${gameId}` });
     await noteGameStatus(tx, gameId, 'CLOSED', 'SOLD_OUT');
   }
 }
@@ -119,7 +119,12 @@ export class Raffles {
         await tx`
           INSERT INTO raffles (game_id, pool_size, prize_table)
           VALUES (${gameId}, ${table.poolSize}, ${prizeTableText(table)})`;
-        await audit(tx, { actor, action: 'raffle.create', subject: `game:${gameId}`, after: raffle });
+        await writeAuditEntry(tx, {
+          actor,
+          action: 'raffle.create',
+          subject: `game:${gameId}`,
+          after: raffle,
+        });
         return (await findGame(tx, gameId))!;
       });
     } catch (error) {
@@ -164,7 +169,7 @@ export class Raffles {
         await tx`
           UPDATE raffles SET voided_at = now(), voided_by = ${actor}, void_reason = ${reason} WHERE game_id = ${gameId}`;
         await tx`UPDATE games SET changed = ${changed} WHERE game_id = ${gameId}`;
-        await audit(tx, {
+        await writeAuditEntry(tx, {
           actor,
           action: 'raffle.void',
           subject: `game:${gameId}`,
@@ -278,7 +283,7 @@ export async function closeVoided(
     if (closed.length === 0) return;
     await tx`UPDATE games SET changed = ${changed} WHERE game_id = ${gameId}`;
     const { tickets } = (await voidProgress(tx, gameId))!;
-    await audit(tx, {
+    await writeAuditEntry(tx, {
       actor: 'worker',
       action: 'raffle.close',
       subject: `game:${gameId}`,
@@ -377,7 +382,7 @@ export async function finishVoid(sql: Sql, gameId: number): Promise<boolean> {
     }
     await tx`UPDATE raffles SET refunds_done_at = now() WHERE game_id = ${gameId}`;
     const after = { tickets, refunded, failed, refundedMicros: String(refundedMicros) };
-    await audit(tx, { actor: 'worker', action: 'raffle.refund', subject: `game:${gameId}`, after });
+    await writeAuditEntry(tx, { actor: 'worker', action: 'raffle.refund', subject: `game:${gameId}`, after });
     return true;
   });
 }

@@ -5,7 +5,7 @@
 import { openSteps } from '../../domain/games/round.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { openRounds } from '../blackjack/rounds.store.js';
-import type { Scope } from '../cells/cells.store.js';
+import type { PartnerScope } from '../cells/cells.store.js';
 import { playerStatuses } from '../cells/playerStatuses.store.js';
 import { hasPots, type RecoveredPot, waitingShares } from '../communal/communalRecovery.store.js';
 import { CellFiller } from '../redis/cellFiller.js';
@@ -21,7 +21,7 @@ export interface Filling<Run = Sql> {
   readonly store: CellStore;
   readonly owner: CellOwner;
   /** Whose data is read. */
-  readonly scope: Scope;
+  readonly scope: PartnerScope;
 }
 
 /**
@@ -117,7 +117,7 @@ export async function fillPlayers(
 }
 
 /** Shares that players are still to be notified of, oldest first, by the fields of the players' records. */
-export async function waitingSharesOf(sql: Sql, scope: Scope): Promise<Map<string, Buffer[]>> {
+export async function waitingSharesOf(sql: Sql, scope: PartnerScope): Promise<Map<string, Buffer[]>> {
   const untold = new Map<string, Buffer[]>();
   for (const { partnerId, playerId, ...share } of await waitingShares(sql, scope)) {
     const field = playerField(partnerId, playerId);

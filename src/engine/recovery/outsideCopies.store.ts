@@ -2,7 +2,7 @@
  * The copies outside both stores that this database knows of: the position file and the copy of the public log. A restored database
  * recognises by them that it is of an older state, so a worker that does not find one deals nothing until an operator decides.
  */
-import { audit } from '../../postgres/auditLog.js';
+import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 
 /** The setting that names the copy's place. */
@@ -52,7 +52,7 @@ export async function giveCopyUp(sql: Sql, setting: CopySetting): Promise<boolea
     const before = await forgetCopy(tx, setting);
     if (before === undefined) return false;
     const { path, copyId, newest } = before;
-    await audit(tx, {
+    await writeAuditEntry(tx, {
       actor: 'command',
       action: 'copy.give-up',
       subject: `copy:${setting}`,

@@ -3,7 +3,7 @@
 import { entryTimeMs } from '../../domain/entryId.js';
 import type { MoveStep, PartnerMove as PartnerMoveSchema } from '../../domain/partnerMove.js';
 import type { WithDates } from '../../domain/schema.js';
-import { audit, because, nextChange, withChange } from '../../postgres/auditLog.js';
+import { because, nextChange, withChange, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { boundLocks } from '../../postgres/limits.js';
 import { arrayOf } from '../../postgres/statements.js';
@@ -15,6 +15,7 @@ import {
   livesIn,
   NEWEST_MOVE,
 } from '../cells/cells.store.js';
+import type { AwayPartner } from '../redis/cellHead.js';
 
 /** `switchedAt` is null while the old cell deals for the partner, `finishedAt` while something of the move is left to do, also after it failed. */
 export type PartnerMove = WithDates<typeof PartnerMoveSchema, 'requestedAt' | 'switchedAt' | 'finishedAt'>;
@@ -74,7 +75,7 @@ export class PartnerMoves {
       const [row] = await tx<Row[]>`
         INSERT INTO partner_moves (partner_id, from_cell, to_cell) VALUES (${partnerId}, ${partner.cell}, ${toCell})
         RETURNING *`;
-      await audit(tx, {
+      await writeAuditEntry(tx, {
         actor,
         action: 'partner.move',
         subject: `partner:${partnerId}`,
@@ -105,12 +106,6 @@ export async function openMoves(sql: Sql, cells: readonly number[]): Promise<Par
   const rows = await sql<Row[]>`
     SELECT * FROM partner_moves WHERE finished_at IS NULL AND from_cell = ANY(${arrayOf(cells)}::int[]) ORDER BY move_id`;
   return rows.map(moveOf);
-}
-
-/** A partner that has left a cell, and by which move it has come back; undefined: it lives elsewhere now. */
-export interface AwayPartner {
-  readonly partnerId: number;
-  readonly backBy: number | undefined;
 }
 
 /** The partners that have left a cell, also those that have come back. */

@@ -7,7 +7,7 @@ import { checkpointPlayers } from './recoveries.store.js';
 
 const TURN_MS = 30_000;
 
-export class Checkpoints extends PeriodicService {
+export class PlayerCheckpoints extends PeriodicService {
   readonly name = 'player checkpoints';
   readonly #sql: Sql;
   readonly #everyMs: number;

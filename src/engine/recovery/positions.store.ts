@@ -4,7 +4,7 @@
  */
 
 import { SpinIds } from '../../domain/spinId.js';
-import { audit, nextChange } from '../../postgres/auditLog.js';
+import { nextChange, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { arrayOf, raw, safe } from '../../postgres/statements.js';
 import { noteGameStatus } from '../catalog/dealingSwitches.store.js';
@@ -204,7 +204,7 @@ export async function voidOpenRounds(tx: Transaction, cell: number): Promise<voi
   if (rows.length === 0) return;
   const spinIds = new SpinIds((await installation(tx)).spinIdKey);
   for (const { partner_id: partnerId, player_id: playerId, deal_id: dealId } of rows)
-    await audit(tx, {
+    await writeAuditEntry(tx, {
       actor: 'worker',
       action: 'round.void',
       subject: `round:${spinIds.encodeOne(dealId, partnerId)}`,

@@ -3,11 +3,17 @@ import { entryCellSql, entryTimeMs, idsIn } from '../../domain/entryId.js';
 import { kindOfGame } from '../../domain/games/index.js';
 import type { GameType } from '../../domain/games/kindOfGame.js';
 import { type LedgerRow, type MembersReadBy, membersReadBy } from '../../domain/ledgerColumns.js';
-import { audit } from '../../postgres/auditLog.js';
+import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { type CopyRow, readRows } from '../../postgres/copy.js';
 import { arrayOf, raw, safe } from '../../postgres/statements.js';
-import { assertOwner, type CellLease, inScope, inScopeText, type Scope } from '../cells/cells.store.js';
+import {
+  assertOwner,
+  type CellLease,
+  inScope,
+  inScopeText,
+  type PartnerScope,
+} from '../cells/cells.store.js';
 import { adoptRules, checkpointRecency } from '../communal/communalRecovery.store.js';
 import { columnsSql, fieldsOf, rowReader } from '../ledger/ledgerRow.store.js';
 import { giveUpLeased, type RestoredState, suspendRaffles, voidOpenRounds } from './positions.store.js';
@@ -63,7 +69,7 @@ export async function beginRecovery(
     await tx`
       INSERT INTO recoveries (cell, epoch, reason, step, voided)
       VALUES (${lease.cell}, ${epoch}, ${reason}, 'begun', ${voided})`;
-    await audit(tx, {
+    await writeAuditEntry(tx, {
       actor: 'worker',
       action: 'cell.recover',
       subject: `cell:${lease.cell}`,
@@ -161,7 +167,7 @@ export async function partnerNets(
  */
 export async function resumptionsOf(
   sql: Sql | Transaction,
-  scope: Scope,
+  scope: PartnerScope,
   isAllBooked = false,
 ): Promise<{ gameId: number; nextIndex: number; queueEnd: number }[]> {
   const rows = await sql<
@@ -318,7 +324,7 @@ const PLAYER_STATE = fieldsOf(PLAYER_STATE_COLUMNS);
 /** Players as of the checkpoint. @param only those that have had an entry after this one, and others of a partner by their ids */
 export async function readCheckpoint(
   sql: Sql,
-  scope: Scope,
+  scope: PartnerScope,
   onPlayer: (player: PlayerState) => void,
   onPause: () => Promise<void>,
   { afterId, others }: { readonly afterId: bigint; readonly others: readonly string[] },

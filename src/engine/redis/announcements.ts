@@ -100,7 +100,7 @@ export interface Listening {
  * Listens over a connection of its own, which subscribes again whenever it is made anew.
  * @param channel one for all cells, or the sharded ones of the node's cells
  */
-export function listen(
+export function listenOn(
   url: string,
   channel: string | (() => readonly string[]),
   { onMessage, onHearing, onDeaf, onError }: Listening,
@@ -139,5 +139,5 @@ export function listenBooked(
     const [cell, epoch, cursor] = words(message, 3);
     onBooked({ cell: whole(cell), epoch, cursor: BigInt(cursor) });
   };
-  return listen(url, channel, { onMessage, onError });
+  return listenOn(url, channel, { onMessage, onError });
 }

@@ -166,7 +166,7 @@ export interface StateNote {
   readonly budgetMicros: number;
 }
 
-export interface EventNote {
+export interface CommunalEventNote {
   readonly type: 'event';
   readonly eventId: bigint;
   readonly version: number;
@@ -187,7 +187,7 @@ export interface NotifiedNote {
   readonly spinId: bigint;
 }
 
-export type CommunalNote = StateNote | EventNote | NotifiedNote;
+export type CommunalNote = StateNote | CommunalEventNote | NotifiedNote;
 
 /** Reads the payload of a note. @throws RangeError where it is of no known type. */
 export function readNote(payload: Buffer): CommunalNote {

@@ -6,15 +6,15 @@ import {
   type BookedAnnouncement,
   type Listener,
   type Listening,
-  listen,
   listenBooked,
+  listenOn,
   publish,
 } from './announcements.js';
 import { announceChange, announcedChange } from './catalogChanges.js';
 import { bookedChannel } from './keys.js';
 import { keepLogNote, logNotes } from './logNotes.js';
 import { CLIENT, type ReadServerId, RedisClient } from './redisClient.js';
-import { Durability } from './redisDurability.js';
+import { RedisDurability } from './redisDurability.js';
 import { ReplicatedCalls, type ReplicatedReply } from './replicatedCalls.js';
 import { ReplicaWatch } from './replicaWatch.js';
 import { asScriptError, messageOf, NotHereError, NotSentError } from './scriptErrors.js';
@@ -29,7 +29,7 @@ type Argument = string | number | Buffer;
 export class RedisNode {
   readonly [CLIENT]: RedisClient;
   /** The settings of the server that let it lose what it acknowledged. */
-  readonly durability: Durability;
+  readonly durability: RedisDurability;
 
   /** `host:port` of the replicas that the cluster knows of the server; none on a single server, which is not asked. */
   #replicas: readonly string[] = [];
@@ -57,7 +57,7 @@ export class RedisNode {
     this.#onError = onError;
     this.#openClient = () => new RedisClient(url, onError, readServerId);
     this[CLIENT] = this.#openClient();
-    this.durability = new Durability(this[CLIENT]);
+    this.durability = new RedisDurability(this[CLIENT]);
   }
 
   /** Connects, and waits until the server has identified itself. @throws where it can't be reached. */
@@ -274,9 +274,9 @@ export class RedisNode {
     publish(this[CLIENT], channel, message, isSharded);
   }
 
-  /** Listens over a connection of its own. @param channel as {@link listen} takes it */
+  /** Listens over a connection of its own. @param channel as {@link listenOn} takes it */
   listen(channel: string | (() => readonly string[]), listening: Listening): Listener {
-    return listen(this[CLIENT].url, channel, listening);
+    return listenOn(this[CLIENT].url, channel, listening);
   }
 
   /**

@@ -3,7 +3,7 @@
  * by themselves.
  */
 import { Redis, type RedisOptions } from 'ioredis';
-import { asClearError, connectionOptionsOf, openingFault, tellingFault } from './redisUrl.js';
+import { asClearError, openingFault, redisOptionsOf, tellingFault } from './redisUrl.js';
 
 const OPTIONS = {
   lazyConnect: true,
@@ -28,7 +28,7 @@ const OPTIONS = {
   disableClientInfo: true,
 } satisfies RedisOptions;
 
-const optionsFor = (url: string) => ({ ...connectionOptionsOf(url), ...OPTIONS });
+const optionsFor = (url: string) => ({ ...redisOptionsOf(url), ...OPTIONS });
 
 const IDENTIFY_TIMEOUT_MS = 5000;
 

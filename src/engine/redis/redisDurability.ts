@@ -9,7 +9,7 @@ const DURABLE_SETTINGS = {
   'maxmemory-policy': 'noeviction',
 };
 
-export class Durability {
+export class RedisDurability {
   readonly #client: RedisClient;
   #volatile: readonly string[] = [];
   /** The run of the server whose log was found off, until it is whole again. */

@@ -12,7 +12,7 @@ const FILES = { cacert: 'ca', cert: 'cert', key: 'key' } as const;
  * @param url of one server: `rediss://user:password@host:port/database?cacert=/path/ca.crt`
  * @throws Error with one line, without a secret, where the address can't be used.
  */
-export function connectionOptionsOf(url: string): Address {
+export function redisOptionsOf(url: string): Address {
   if (!URL.canParse(url))
     throw new Error('REDIS_URL is no URL: special characters are to be percent-encoded');
   const { protocol, hostname, port, username, password, pathname, searchParams } = new URL(url);

@@ -4,21 +4,21 @@
  */
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import { RedisClient } from './redisClient.js';
-import { Durability } from './redisDurability.js';
+import { RedisDurability } from './redisDurability.js';
 
 const TURN_MS = 1000;
 
 class WatchedReplica extends PeriodicService {
   readonly name = 'durability watch of a replica';
   readonly #client: RedisClient;
-  readonly #durability: Durability;
+  readonly #durability: RedisDurability;
   /** As they were found over the connection of now; undefined: not yet. */
   #volatile: readonly string[] | undefined;
 
   constructor(url: string, onError: (error: Error) => void) {
     super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
     this.#client = new RedisClient(url, onError);
-    this.#durability = new Durability(this.#client);
+    this.#durability = new RedisDurability(this.#client);
     // A server that was started again may have other settings.
     this.#client.on('close', () => {
       this.#volatile = undefined;

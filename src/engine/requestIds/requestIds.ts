@@ -19,14 +19,14 @@ import type { LedgerEntry } from '../../domain/ledgerColumns.js';
 import { ENTRY_KINDS, type EntryKind } from '../../domain/ledgerEntry.js';
 import { RequestFilter } from '../../domain/requestFilter.js';
 import { REQUEST_KEY_BYTES, writeRequestKey } from '../../domain/requestKey.js';
-import { findInBlock, HASH_BYTES } from '../../domain/requestRun.js';
+import { findInBlock, REQUEST_HASH_BYTES } from '../../domain/requestRun.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import type { EngineStore } from '../engine.store.js';
 import { coarsestBytes, FilterMemoryError, plannedFolds } from './filterMemory.js';
 import { LookUps } from './lookUps.js';
 import type { FilterReading, RunsRead } from './requestRunReads.store.js';
 import type { RequestRun, RunsReach } from './requestRuns.store.js';
-import type { Found } from './secondPass.js';
+import type { FoundRequest } from './secondPass.js';
 
 export interface RequestIdsOptions {
   /** For the filters. */
@@ -166,7 +166,7 @@ export class RequestIds extends PeriodicService {
    * The entry that a requestId of a partner was bound to when Redis let it go, and as of which {@link versionOf} that is known.
    * @throws where the ledger can't be asked now, or too many wait for it.
    */
-  async find(holder: IdHolder, requestId: string): Promise<Found<LedgerEntry>> {
+  async find(holder: IdHolder, requestId: string): Promise<FoundRequest<LedgerEntry>> {
     const found = await this.#lookUps
       .run(holder.partnerId, () => this.#find(holder, requestId))
       .catch((error: unknown) => {
@@ -193,7 +193,7 @@ export class RequestIds extends PeriodicService {
       const runs = [cell, ...formerCells.map((former) => former.cell)].flatMap((each) => this.#of(each).runs);
       const hit = runs.filter(({ filter }) => filter.mayHave(high, low)).map(({ run }) => run);
       if (hit.length === 0) return { entry: undefined, version };
-      const blocks = await store.requestRunReads.blocksOf(hit, hash.subarray(0, HASH_BYTES));
+      const blocks = await store.requestRunReads.blocksOf(hit, hash.subarray(0, REQUEST_HASH_BYTES));
       if (blocks === undefined) {
         await this.refresh();
         continue;

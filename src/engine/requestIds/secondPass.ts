@@ -7,7 +7,7 @@
 import type { EntryKind } from '../../domain/ledgerEntry.js';
 
 /** What the ledger has of a requestId. */
-export interface Found<Entry> {
+export interface FoundRequest<Entry> {
   /** What the id is bound to; undefined: nothing. */
   readonly entry: Entry | undefined;
   /** As of which version of the cell's filters that is known. */
@@ -37,7 +37,7 @@ export type SecondPass<Entry> =
   | { readonly outcome: 'again'; readonly clearedAt: number };
 
 export function secondPass<Entry extends BoundRequest>(
-  { entry, version }: Found<Entry>,
+  { entry, version }: FoundRequest<Entry>,
   { kinds, gameId, playerId, mayEqual, isDenied }: AskedRequest,
 ): SecondPass<Entry> {
   if (entry === undefined)

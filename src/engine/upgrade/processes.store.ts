@@ -1,6 +1,6 @@
 /** The processes that run, and the format that they write: what an upgrade beside live traffic goes by. */
 import type { Formats } from '../../domain/formats.js';
-import { audit } from '../../postgres/auditLog.js';
+import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 
 /** What a process says of itself. */
@@ -111,7 +111,7 @@ export async function finishUpgrade(sql: Sql, actor: string, to: number): Promis
     const against = processes.filter(({ formats }) => to > formats.newest || to < formats.oldest);
     if (against.length > 0 || row!.format >= to) return against;
     await tx`UPDATE installation SET format = ${to}`;
-    await audit(tx, {
+    await writeAuditEntry(tx, {
       actor,
       action: 'upgrade.finish',
       subject: 'installation',

@@ -15,16 +15,16 @@ import type { Sql } from '../../postgres/connection.js';
 import { witnessNote } from './forkEvidence.js';
 import { logState } from './publicLog.store.js';
 import { readTiles } from './publicLogReads.store.js';
-import { type Cosigning as Answer, ASK_WITHIN_MS, submit } from './submission.js';
+import { ASK_WITHIN_MS, type SubmissionResult, submit } from './submission.js';
 import {
   beginRound,
   endRound,
+  type KnownWitness,
   lookAtWitnesses,
   noteAnswer,
   type SignedCheckpoint,
   storeCosignatures,
   type WitnessLook,
-  type WitnessState,
 } from './witnesses.store.js';
 
 export interface CosigningOptions {
@@ -57,7 +57,7 @@ export class Cosigning extends PeriodicService {
   /** Requests that no round waits for any more, by vkey. */
   readonly #asking = new Map<string, Promise<void>>();
   /** What each answered last, by vkey: only changes are told. */
-  readonly #answers = new Map<string, Answer['result']>();
+  readonly #answers = new Map<string, SubmissionResult['result']>();
   #look: WitnessLook = { published: 0, ages: [] };
 
   constructor(options: CosigningOptions) {
@@ -108,7 +108,7 @@ export class Cosigning extends PeriodicService {
   }
 
   /** Asks who has not cosigned, all at once, until the quorum is there or all have answered. */
-  async #round(newest: SignedCheckpoint, states: readonly WitnessState[]): Promise<void> {
+  async #round(newest: SignedCheckpoint, states: readonly KnownWitness[]): Promise<void> {
     const asked: Promise<void>[] = [];
     let enough: () => void = () => {};
     const isEnough = new Promise<void>((resolve) => {
@@ -136,7 +136,7 @@ export class Cosigning extends PeriodicService {
     const note = newest.note;
     const prove = (old: number): Promise<Buffer[]> => this.#prove(logId, old, size);
     const answer = await submit(witness, { size, text, note }, known <= size ? known : 0, prove).catch(
-      (error: unknown): Answer => ({ result: 'failed', problem: (error as Error).message }),
+      (error: unknown): SubmissionResult => ({ result: 'failed', problem: (error as Error).message }),
     );
     const { sql } = this.#options;
     const isPublished =
@@ -194,7 +194,7 @@ export class Cosigning extends PeriodicService {
   }
 
   /** What changed is told, and not each try. */
-  #tell(witness: Witness, answer: Answer): void {
+  #tell(witness: Witness, answer: SubmissionResult): void {
     const vkey = vkeyOf(witness);
     const before = this.#answers.get(vkey) ?? 'cosigned';
     this.#answers.set(vkey, answer.result);

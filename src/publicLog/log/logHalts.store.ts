@@ -1,5 +1,5 @@
 /** Why the public log is not appended to any more: kept with the log, so that every worker and every later start knows of it. */
-import { audit } from '../../postgres/auditLog.js';
+import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql } from '../../postgres/connection.js';
 import type { LogState } from './publicLog.store.js';
 
@@ -31,7 +31,7 @@ export async function haltLog(
     if (row.is_known) return true;
     await tx`
       UPDATE logs SET halt = ${problem}, halt_note = ${note}, halted_at = now(), is_held = ${isHeld}::boolean WHERE log_id = ${logId}`;
-    await audit(tx, {
+    await writeAuditEntry(tx, {
       actor,
       action: 'log.halt',
       subject: `log:${row.origin}`,

@@ -6,8 +6,8 @@
 import { grow } from '../../domain/publicLog/growth.js';
 import { labelIn, labelOf, publicRecord } from '../../domain/publicLog/logEntries.js';
 import { parseVkey } from '../../domain/publicLog/notes.js';
-import { ENTRY_KINDS } from '../../domain/publicLog/openings.js';
-import { audit } from '../../postgres/auditLog.js';
+import { LOG_ENTRY_KINDS } from '../../domain/publicLog/openings.js';
+import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { arrayOf, safe, textArrayOf } from '../../postgres/statements.js';
 import { type LogState, lockedLog, tilesAt, writeTiles } from './publicLog.store.js';
@@ -129,7 +129,7 @@ async function noteForgotten(
   ] as const;
   await tx`
     INSERT INTO log_entries (game_id, number, kind, from_index, to_index, at, reason, log_id, log_index, logged_at)
-    SELECT game_id, number, ${ENTRY_KINDS.forgotten}, 0, 0, now(), ${REASON}, ${logId}, log_index, now()
+    SELECT game_id, number, ${LOG_ENTRY_KINDS.forgotten}, 0, 0, now(), ${REASON}, ${logId}, log_index, now()
     FROM unnest(${columns[0]}::int[], ${columns[1]}::bigint[], ${columns[2]}::bigint[]) AS f(game_id, number, log_index)
     ON CONFLICT (game_id, number) DO UPDATE SET kind = excluded.kind, from_index = 0, to_index = 0, reason = excluded.reason,
       log_id = excluded.log_id, log_index = excluded.log_index, logged_at = excluded.logged_at`;
@@ -149,11 +149,11 @@ export async function declareLost(sql: Sql): Promise<number> {
   const rows = await sql<{ numbers: bigint }[]>`
     WITH gone AS (
       SELECT game_id, min(number) AS first, max(number) AS last, count(*) AS numbers FROM log_entries e
-      WHERE kind = ${ENTRY_KINDS.forgotten} AND NOT EXISTS (
-        SELECT 1 FROM log_entries l WHERE l.game_id = e.game_id AND l.kind = ${ENTRY_KINDS.lost}
+      WHERE kind = ${LOG_ENTRY_KINDS.forgotten} AND NOT EXISTS (
+        SELECT 1 FROM log_entries l WHERE l.game_id = e.game_id AND l.kind = ${LOG_ENTRY_KINDS.lost}
           AND e.number BETWEEN l.from_index AND l.to_index)
       GROUP BY game_id)
-    SELECT numbers, next_log_entry(game_id, ${ENTRY_KINDS.lost}, first, last, now(), false, ${REASON}) FROM gone`;
+    SELECT numbers, next_log_entry(game_id, ${LOG_ENTRY_KINDS.lost}, first, last, now(), false, ${REASON}) FROM gone`;
   return rows.reduce((sum, { numbers }) => sum + Number(numbers), 0);
 }
 
@@ -170,7 +170,7 @@ export async function endHalt(
     await tx`
       INSERT INTO log_checkpoints (log_id, size, note, published_at) VALUES (${logId}, ${size}, ${note}, now())
       ON CONFLICT (log_id, size) DO UPDATE SET published_at = coalesce(log_checkpoints.published_at, now())`;
-    await audit(tx, {
+    await writeAuditEntry(tx, {
       actor: 'command',
       action: 'log.import',
       subject: `log:${origin}`,
@@ -225,7 +225,7 @@ export async function beginAnother(
         next_log_entry(game_id, log_kind(game_id), from_index, to_index, created_at, true, NULL) AS number FROM open)
       UPDATE blocks b SET log_number = l.number FROM logged l
       WHERE b.game_id = l.game_id AND b.from_index = l.from_index RETURNING 1`;
-    await audit(tx, {
+    await writeAuditEntry(tx, {
       actor: 'command',
       action: 'log.begin',
       subject: `log:${log.origin}`,

@@ -16,7 +16,7 @@ export interface AskedCheckpoint {
 }
 
 /** What comes of it. */
-export type Cosigning =
+export type SubmissionResult =
   | { readonly result: 'cosigned'; readonly line: SignatureLine; readonly at: number }
   /** It has a larger tree already. */
   | { readonly result: 'overtaken'; readonly problem: string; readonly size: number }
@@ -63,7 +63,7 @@ export async function submit(
   checkpoint: AskedCheckpoint,
   known: number,
   prove: (old: number) => Promise<readonly Buffer[]>,
-): Promise<Cosigning> {
+): Promise<SubmissionResult> {
   let old = known;
   for (let times = 0; times < SUBMISSIONS_MAX; times++) {
     const body = submissionText({ old, proof: await prove(old), note: checkpoint.note });

@@ -5,7 +5,7 @@ import type { Sql } from '../../postgres/connection.js';
 import { safe, textArrayOf } from '../../postgres/statements.js';
 
 /** What is known of a witness. */
-export interface WitnessState {
+export interface KnownWitness {
   readonly vkey: string;
   /** Of the newest checkpoint that it has, as far as is known; 0: of none. */
   readonly size: number;
@@ -115,7 +115,7 @@ export async function beginRound(
     roundMs,
     againSeconds,
   }: { readonly holder: string; readonly roundMs: number; readonly againSeconds: number },
-): Promise<{ readonly newest: SignedCheckpoint; readonly witnesses: readonly WitnessState[] } | undefined> {
+): Promise<{ readonly newest: SignedCheckpoint; readonly witnesses: readonly KnownWitness[] } | undefined> {
   const [newest] = await sql<{ log_id: number; size: bigint; note: string }[]>`
     WITH taken AS (
       INSERT INTO log_rounds AS r (log_id, holder, until)

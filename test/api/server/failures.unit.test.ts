@@ -1,6 +1,6 @@
 /** Failed authentications: what one client, or one network of many addresses, may use of what there is. */
 import { expect, test } from 'vitest';
-import { type CountFailure, Failures } from '../../../src/api/server/authFailures.js';
+import { AuthFailures, type CountFailure } from '../../../src/api/server/authFailures.js';
 import { until } from '../../support/wait.js';
 
 /** A store that counts as lua/countFailure.lua does. */
@@ -16,7 +16,7 @@ function counting() {
 
 test('an IPv6 network of many /64s has a bounded number of counts in the store, and nobody else shares one', async () => {
   const { counts, count } = counting();
-  const failures = new Failures(count, 60, () => 0);
+  const failures = new AuthFailures(count, 60, () => 0);
   await failures.count('192.0.2.1', false);
   for (let place = 0; place < 40_000; place++)
     await failures.count(`2001:db8:7:${place.toString(16)}::/64`, false);
@@ -28,7 +28,7 @@ test('an IPv6 network of many /64s has a bounded number of counts in the store, 
 });
 
 test('the waiting answers of one client leave another its place', async () => {
-  const failures = new Failures(async () => ({ count: 5, timeMs: 0 }), 60);
+  const failures = new AuthFailures(async () => ({ count: 5, timeMs: 0 }), 60);
   let isRefused = 0;
   const flood = Array.from({ length: 2000 }, () =>
     failures.count('192.0.2.1', true).then(({ isOver }) => {

@@ -6,7 +6,7 @@ import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { type Verification, verifySettlements } from '../../../src/books/settlement/verify.js';
-import type { Report } from '../../../src/domain/settlement.js';
+import type { SettlementReportBody } from '../../../src/domain/settlement.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { cliOf, ROOT } from '../../support/root.js';
@@ -117,13 +117,13 @@ const problems = async (tamper: Tamper): Promise<string[]> =>
 async function rewrite(
   sql: postgres.Sql,
   date: string,
-  change: (report: Report) => Partial<Report>,
+  change: (report: SettlementReportBody) => Partial<SettlementReportBody>,
   isSealed: boolean,
 ): Promise<void> {
   const [row] = await sql`
     SELECT report_id, report FROM settlement_reports WHERE partner_id = ${partnerId} AND report_date = ${date}
     ORDER BY revision DESC LIMIT 1`;
-  const report = row!.report as Report;
+  const report = row!.report as SettlementReportBody;
   const text = canonical({ ...report, ...change(report) });
   const hash = createHash('sha256').update(text).digest('hex');
   await sql`UPDATE settlement_reports SET report = ${text}::text::json WHERE report_id = ${row!.report_id}`;
@@ -162,7 +162,10 @@ describe('found is', () => {
     ['ggrUsd', () => ({ ggrUsd: 0.000001 })],
     ['adjustmentsUsd', () => ({ adjustmentsUsd: 1 })],
     ['communityBonusUsd', () => ({ communityBonusUsd: 1 })],
-    ['spins of game', ({ gameBreakdown: [row] }: Report) => ({ gameBreakdown: [{ ...row!, spins: 41 }] })],
+    [
+      'spins of game',
+      ({ gameBreakdown: [row] }: SettlementReportBody) => ({ gameBreakdown: [{ ...row!, spins: 41 }] }),
+    ],
     ['spins of game', () => ({ gameBreakdown: [] })],
   ])('a wrong %s', async (name, change) => {
     const found = await problems((sql) => rewrite(sql, today, change, true));

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import type { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ENTRY_KINDS } from '../../../src/domain/publicLog/openings.js';
+import { LOG_ENTRY_KINDS } from '../../../src/domain/publicLog/openings.js';
 import { Rotations } from '../../../src/engine/blocks/rotations.store.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';
@@ -70,7 +70,7 @@ async function expectVoidsInOrder(gameId: number): Promise<void> {
     SELECT number::int, kind, from_index::int AS from, to_index::int AS to FROM log_entries
     WHERE game_id = ${gameId} ORDER BY log_index`;
   expect(entries.map(({ number }) => number)).toEqual(entries.map((_, at) => at));
-  for (const { number, to } of entries.filter(({ kind }) => kind === ENTRY_KINDS.void))
+  for (const { number, to } of entries.filter(({ kind }) => kind === LOG_ENTRY_KINDS.void))
     expect(entries.slice(0, number).filter(({ from }) => from >= to)).toEqual([]);
 }
 async function newGame() {
@@ -119,7 +119,7 @@ test('a game that is rotated while it is spun, and while blocks are made, deals 
     });
     const [entry] = await books`
       SELECT from_index::int AS "voidedFrom", to_index::int AS "voidedTo" FROM log_entries
-      WHERE game_id = ${gameId} AND number = ${body.number as number} AND kind = ${ENTRY_KINDS.void}`;
+      WHERE game_id = ${gameId} AND number = ${body.number as number} AND kind = ${LOG_ENTRY_KINDS.void}`;
     expect(entry).toEqual({ voidedFrom: range.voidedFrom, voidedTo: range.voidedTo });
     ranges.push(range);
   }

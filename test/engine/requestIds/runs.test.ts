@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeEntryId } from '../../../src/domain/entryId.js';
 import { RequestFilter } from '../../../src/domain/requestFilter.js';
 import { RequestPairs } from '../../../src/domain/requestPairs.js';
-import { findInBlock, HASH_BYTES } from '../../../src/domain/requestRun.js';
+import { findInBlock, REQUEST_HASH_BYTES } from '../../../src/domain/requestRun.js';
 import { FencedError } from '../../../src/engine/cells/cells.store.js';
 import { install } from '../../../src/engine/recovery/installation.store.js';
 import { RequestRunReads } from '../../../src/engine/requestIds/requestRunReads.store.js';
@@ -38,7 +38,7 @@ afterAll(async () => {
 });
 
 function hashOf(name: string): Buffer {
-  return createHash('sha256').update(name).digest().subarray(0, HASH_BYTES);
+  return createHash('sha256').update(name).digest().subarray(0, REQUEST_HASH_BYTES);
 }
 
 const idOf = (run: number, i: number): bigint =>

@@ -6,7 +6,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { MANIFEST, type ProgramFound, type ProgramPart } from '../../../workers/checkProgram.js';
 import { type ProgramIdentity, recordProgramCheck } from '../../api/programChecks/programChecks.store.js';
-import type { ProgramDifference } from '../../domain/programDifference.js';
+import type { ProgramDifference } from '../../domain/programCheck.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
 import { nextMoment } from '../../platform/runtime/cron.js';
@@ -23,7 +23,7 @@ type Part = 'program' | 'packages';
 /** The files differ, and the operator wants a process to end then, before it deals anything. */
 export class ProgramChangedError extends Error {}
 
-export interface ProgramCheckOptions {
+export interface ProgramCheckerOptions {
   readonly sql: Sql;
   readonly nodes: Pick<RedisNodes, 'all'>;
   readonly checkFiles: (part: ProgramPart) => Promise<ProgramFound>;
@@ -43,9 +43,9 @@ export interface ProgramCheckOptions {
   readonly events: EventEmitter;
 }
 
-export class ProgramCheck extends PeriodicService {
+export class ProgramChecker extends PeriodicService {
   readonly name = 'program check';
-  readonly #options: ProgramCheckOptions;
+  readonly #options: ProgramCheckerOptions;
   /** What differs as of the newest check of a part; a part in which nothing does is not there. */
   readonly #differing = new Map<Part, readonly ProgramDifference[]>();
   readonly #first: Promise<ProgramFound>;
@@ -55,7 +55,7 @@ export class ProgramCheck extends PeriodicService {
   #dueMs: number;
 
   /** @param first what was found of the program's own files, begun while the stores were opened */
-  constructor(options: ProgramCheckOptions, first: Promise<ProgramFound>) {
+  constructor(options: ProgramCheckerOptions, first: Promise<ProgramFound>) {
     super({ everyMs: LOOK_EVERY_MS, firstAfterMs: options.packagesAfterMs });
     this.#options = options;
     this.#first = first;
