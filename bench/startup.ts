@@ -7,7 +7,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { PAIR_WORDS } from '../src/domain/requestPairs.js';
 import { PAIRS_A_BLOCK } from '../src/domain/requestRun.js';
-import { beginRun, type RunsReach, runsReach } from '../src/engine/requestIds/requestRuns.store.js';
+import { beginRun, type RunsWatermark, runsWatermarks } from '../src/engine/requestIds/requestRuns.store.js';
 import { connectPostgres } from '../src/postgres/connect.js';
 import type { Sql, Transaction } from '../src/postgres/connection.js';
 import { Cleanup } from '../test/support/cleanup.js';
@@ -79,19 +79,19 @@ function sorted(values: readonly number[], text: (value: number) => string): str
 /** Has the ledger of each cell come further, and puts so many ids in runs up to there. */
 async function handOver(service: Service, sql: Sql, ids: number): Promise<void> {
   if (ids === 0) return;
-  const before = await runsReach(sql);
+  const before = await runsWatermarks(sql);
   for (const [at, { apiKey, gameId, wagerUsd }] of service.targets.entries()) {
     const body = { gameId, playerId: 'bench', wagerUsd, requestId: `start-${Date.now()}-${at}` };
     const { response, error } = await service.api.partner(apiKey).POST('/spin', { body });
     if (response.status !== 200) throw new Error(`A spin got ${response.status} ${JSON.stringify(error)}`);
   }
-  let reach = await runsReach(sql);
-  const isBehind = ({ cell, runsReachId, cursorId }: RunsReach): boolean =>
+  let reach = await runsWatermarks(sql);
+  const isBehind = ({ cell, runsReachId, cursorId }: RunsWatermark): boolean =>
     cursorId <= runsReachId || cursorId === before.find((each) => each.cell === cell)!.cursorId;
-  for (; reach.some(isBehind); reach = await runsReach(sql)) await pause(100);
+  for (; reach.some(isBehind); reach = await runsWatermarks(sql)) await pause(100);
   // All spins are booked, not only the first ones.
   await pause(2000);
-  reach = await runsReach(sql);
+  reach = await runsWatermarks(sql);
   const ofCell = Math.ceil(ids / reach.length);
   for (const { cell, runsReachId, cursorId } of reach) {
     const runs = Math.ceil(ofCell / RUN_IDS);

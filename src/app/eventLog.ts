@@ -105,7 +105,7 @@ function subscribeCellLog(events: EventEmitter, log: Logger): void {
     log.fatal(refusal, 'clocks differ: the cell is not dealt from');
   });
   events.on('PartnerMoved', (moved) => log.info(moved, 'partner moved'));
-  events.on('PartnerMoveGivenUp', (move) => log.error(move, 'partner move given up'));
+  events.on('PartnerMoveAbandoned', (move) => log.error(move, 'partner move given up'));
   events.on('CellsAdded', (added) => log.info(added, 'cells added'));
   events.on('CellLost', ({ cell }) => log.info({ cell }, 'cell released'));
   events.on('CellHalted', ({ cell, reason }) => log.fatal({ cell, reason }, 'cell halted'));

@@ -205,7 +205,7 @@ export async function recoverRestored(
 }
 
 /** `recover --without`: an operator gives copies up, and states that Postgres is as it was. @returns the exit status: 0 done */
-export async function giveCopiesUp(
+export async function abandonCopies(
   databaseUrl: string,
   settings: readonly CopySetting[],
   isJson: boolean,

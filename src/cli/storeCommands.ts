@@ -140,12 +140,12 @@ Exit status: 0 all cells are served, or can be; 1 some can't.`,
     )
     .action(async () => {
       const { check, replace, restored, resume, without, json = false, yes } = recover.optsWithGlobals();
-      const { recoverCells, giveCopiesUp } = await import('./recover.js');
+      const { recoverCells, abandonCopies } = await import('./recover.js');
       if (without.length > 0) {
         if (check || replace || restored || resume.length > 0)
           throw new UsageError('--without goes with no other option of recover');
         await confirm(withoutText(without), { yes });
-        process.exitCode = await giveCopiesUp((await storeUrls()).databaseUrl, without, json);
+        process.exitCode = await abandonCopies((await storeUrls()).databaseUrl, without, json);
         return;
       }
       if (replace && !check) await confirm('What Redis holds of refused cells is given up.', { yes });

@@ -2,7 +2,7 @@
  * The kinds of ledger entries as the audit judges them, a second time: a wrong rule in ledgerEntry.ts must not pass unnoticed. A kind
  * that is booked and has no rules here does not compile.
  */
-import type { BookedEntryKind } from './ledgerEntry.js';
+import type { LedgerEntryKind } from './ledgerEntry.js';
 
 interface AuditedKind {
   readonly code: number;
@@ -22,13 +22,13 @@ export const AUDITED_KINDS = {
   roundAction: { code: 7, isNumbered: false, binds: undefined, isOfRound: true },
   roundVoid: { code: 8, isNumbered: false, binds: undefined, isOfRound: true },
   forcedSpin: { code: 9, isNumbered: true, binds: 'spins', isOfRound: false },
-} as const satisfies { readonly [K in BookedEntryKind]: AuditedKind };
+} as const satisfies { readonly [K in LedgerEntryKind]: AuditedKind };
 
-const BY_CODE: (BookedEntryKind | undefined)[] = [];
-for (const [kind, { code }] of Object.entries(AUDITED_KINDS)) BY_CODE[code] = kind as BookedEntryKind;
+const BY_CODE: (LedgerEntryKind | undefined)[] = [];
+for (const [kind, { code }] of Object.entries(AUDITED_KINDS)) BY_CODE[code] = kind as LedgerEntryKind;
 
 /** The kind of a row of the ledger; undefined: there is none of the code. */
-export const auditedKindOf = (code: number): BookedEntryKind | undefined => BY_CODE[code];
+export const auditedKindOf = (code: number): LedgerEntryKind | undefined => BY_CODE[code];
 
 /** The codes of the kinds of which something holds, as a list for SQL's IN. */
 export const auditedCodesSql = (holds: (kind: AuditedKind) => boolean): string =>

@@ -185,10 +185,10 @@ export const ENTRY_KINDS = {
 };
 
 /** The kinds of which the ledger has rows; the others are notes in the outbox. */
-export type BookedEntryKind = {
+export type LedgerEntryKind = {
   [K in EntryKind]: (typeof ENTRY_KINDS)[K]['counterpart'] extends 'none' ? never : K;
 }[EntryKind];
-export type NoteKind = Exclude<EntryKind, BookedEntryKind>;
+export type NoteKind = Exclude<EntryKind, LedgerEntryKind>;
 
 const BY_CODE: readonly (EntryDefinition | undefined)[] = Object.values<EntryDefinition>(ENTRY_KINDS).reduce(
   (byCode, definition) => {

@@ -9,7 +9,7 @@ import type { RoundEntry } from './blackjack/rounds.store.js';
 import type { CatalogGame, CatalogState } from './catalog/catalog.store.js';
 import type { GameTotals } from './catalog/games.store.js';
 import type { CellLease } from './cells/cells.store.js';
-import type { BookedEvent } from './communal/communalBooking.store.js';
+import type { CommittedEvent } from './communal/communalFlush.store.js';
 
 /** What was booked of a game; `spins` is a number where few are told. */
 export type CommittedGameTotals = Omit<GameTotals, 'spins'> & { readonly spins: number | bigint };
@@ -117,11 +117,11 @@ export interface Events {
   /** A commit whose answer was lost moved the cursor: what it consumed is unknown here. */
   CommitFoundLater: { readonly cell: number };
   /** This worker's flusher writes the cell no more, though it was not told to stop. */
-  CellGivenUp: { readonly cell: number };
+  CellAbandoned: { readonly cell: number };
   /** The ledger of a cell contradicts its outbox. Nothing is booked or dealt until people decide. */
   CellHalted: { readonly cell: number; readonly reason: string };
   /** Events of communal progressives were committed. */
-  CommunalEventsBooked: { readonly events: readonly Pick<BookedEvent, 'tierLevel' | 'status'>[] };
+  CommunalEventsCommitted: { readonly events: readonly Pick<CommittedEvent, 'tierLevel' | 'status'>[] };
   /** Events for webhooks were committed, with so many deliveries. */
   EventsRecorded: { readonly deliveries: number };
 
@@ -178,7 +178,7 @@ export interface Events {
     readonly seconds: number;
   };
   /** The move was tried too often. The partner stays where it is. */
-  PartnerMoveGivenUp: { readonly partnerId: number; readonly toCell: number; readonly reason: string };
+  PartnerMoveAbandoned: { readonly partnerId: number; readonly toCell: number; readonly reason: string };
   /** A ticket of a voided raffle has its refund, or can't have one. */
   TicketRefunded: { readonly result: 'refunded' | 'failed' };
   PlayersCheckpointed: { readonly players: number; readonly seconds: number };

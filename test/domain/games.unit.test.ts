@@ -33,8 +33,8 @@ describe('a kind of game', () => {
   });
 
   test('goes on after a rebuild behind all that was leased; a raffle behind all that was booked', () => {
-    expect(slot.supply.resumesAt(4096, 1000)).toBe(4096);
-    expect(raffle.supply.resumesAt(4096, 1000)).toBe(1000);
+    expect(slot.outcomeSource.resumesAt(4096, 1000)).toBe(4096);
+    expect(raffle.outcomeSource.resumesAt(4096, 1000)).toBe(1000);
   });
 });
 

@@ -52,7 +52,7 @@ export const COMMUNAL_MUTATIONS: readonly Mutation[] = [
     faults: [
       communal('local left = sub(tail, at + 2 + length)', 'local left = sub(tail, at)'),
       built(
-        'engine/communal/communalBooking.store.js',
+        'engine/communal/communalFlush.store.js',
         'if (rows.length !== notified.length)',
         'if (rows.length < 0)',
       ),
@@ -68,7 +68,7 @@ export const COMMUNAL_MUTATIONS: readonly Mutation[] = [
     name: 'a budget forgets what it paid',
     faults: [
       communal('pot.budget = pot.budget - paid', ''),
-      built('engine/communal/communalBooking.store.js', 'if (paid !== 0n)', 'if (paid < 0n)'),
+      built('engine/communal/communalFlush.store.js', 'if (paid !== 0n)', 'if (paid < 0n)'),
     ],
     found: ['communal'],
   },

@@ -11,7 +11,9 @@ const ROTATED =
 export const VOID_MUTATIONS: readonly { name: string; faults: readonly Fault[]; foundBy: SuiteTest }[] = [
   {
     name: 'the void of a raffle does not wait for tickets under way',
-    faults: [source('engine/raffles/raffleVoids', '(await bookedIdOf(sql, lease.cell)) < newest', 'false')],
+    faults: [
+      source('engine/raffles/raffleVoids', '(await committedIdOf(sql, lease.cell)) < newest', 'false'),
+    ],
     foundBy: test('engine/raffles/raffleVoid', `a raffle that is voided ${UNDER_WAY}`),
   },
   {

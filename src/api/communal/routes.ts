@@ -99,7 +99,7 @@ const listCommunityBonuses = (services: Services): Route =>
  */
 async function bookedPotOf(services: Services, gameId: number, partnerId: number) {
   const { store, cells } = services;
-  const { cell } = await store.partners.ledgerReach(partnerId);
+  const { cell } = await store.partners.ledgerWatermark(partnerId);
   const newestId = await cells.reads.newestInOutbox(cell);
   await services.cells.confirmations.cameTo(entryCell(newestId), newestId, BOOKED_WITHIN_MS);
   const pot = await store.communal.bookedPot(gameId);

@@ -13,8 +13,8 @@ const shown = ({ isOn, reason, actor, changedAt }: DealingSwitch) => ({
 });
 
 /** The change is in force, whatever becomes of the events: a worker makes those that are not made here. */
-export async function tellGames({ store, webhooks }: Services): Promise<void> {
-  const deliveries = await store.dealingSwitches.tellGameStatuses().catch(() => 0);
+export async function notifyGames({ store, webhooks }: Services): Promise<void> {
+  const deliveries = await store.dealingSwitches.notifyGameStatuses().catch(() => 0);
   if (deliveries > 0) webhooks.recorded(deliveries);
 }
 
@@ -23,7 +23,7 @@ export const dealingRoutes = (services: Services): Route[] => [
   route(contract.setDealing, async ({ actor, body }) => {
     const row = await services.store.dealingSwitches.set(actor, body.state === 'ON', body.reason);
     await learn(services.catalog);
-    await tellGames(services);
+    await notifyGames(services);
     return shown(row);
   }),
 ];

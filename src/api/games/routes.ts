@@ -168,7 +168,7 @@ export const gameRoutes = (services: Services): Route[] => [
   route(contract.makeBlocks, async ({ actor, params, body }) => {
     const count = body.count;
     const row = await gameRowOf(services.store, params.id);
-    const message = kindOfGame(row.gameType).supply.refusesBlocks;
+    const message = kindOfGame(row.gameType).outcomeSource.refusesBlocks;
     if (message !== undefined) {
       throw invalid([{ path: '/id', message }]);
     }

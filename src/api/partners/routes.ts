@@ -7,7 +7,7 @@ import { amountMicros } from '../../domain/schema.js';
 import type { PartnerRow, PartnerSettings } from '../../engine/catalog/partners.store.js';
 import type { NotMoved } from '../../engine/recovery/partnerMoves.store.js';
 import type { Store } from '../api.store.js';
-import { tellGames } from '../dealing/routes.js';
+import { notifyGames } from '../dealing/routes.js';
 import { activePartnerOf, partnerOf, pathId } from '../server/found.js';
 import { learn, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
@@ -165,7 +165,7 @@ export const partnerRoutes = (services: Services): Route[] => {
         partnerId === undefined ? undefined : await store.partners.update(actor, partnerId, change, reason);
       if (row === undefined) throw new ApiError(ERRORS.partnerNotFound);
       await learn(catalog);
-      if (dealing !== undefined) await tellGames(services);
+      if (dealing !== undefined) await notifyGames(services);
       return shownPartner(row);
     }),
     route(contract.issueKey, async ({ actor, params, body }) => {

@@ -8,7 +8,7 @@ import { entryTimeMs, firstIdAt, idsIn } from '../../domain/entryId.js';
 import type { EntryRow, LedgerEntry } from '../../domain/ledgerColumns.js';
 import { ENTRY_KINDS, entryCodesSql } from '../../domain/ledgerEntry.js';
 import { DAY_MS, dayOf, startOf } from '../../domain/settlement.js';
-import { type LedgerReach, ledgerReach } from '../../engine/catalog/partners.store.js';
+import { type LedgerWatermark, ledgerWatermark } from '../../engine/catalog/partners.store.js';
 import { findEntry } from '../../engine/ledger/ledgerEntries.store.js';
 import { allColumnsSql, entryOfRow } from '../../engine/ledger/ledgerRow.store.js';
 import type { Sql } from '../../postgres/connection.js';
@@ -162,7 +162,7 @@ export interface SpinsFound {
 
 export interface SpinsOfPartner extends SpinsFound {
   /** How far the partner's ledger was complete. */
-  readonly reach: LedgerReach;
+  readonly reach: LedgerWatermark;
 }
 
 /** The newest entry of a player that was dropped with its day, and its number: 0 where none was. */
@@ -242,14 +242,14 @@ export class SpinHistory {
    * something: a page scans the primary key over the days on which the partner spun, a bounded number of rows. `nextId` says how far
    * it came, also where it found nothing.
    *
-   * A page ends where the partner's ledger is complete ({@link LedgerReach}). Nothing is added below that, so a page skips nothing,
+   * A page ends where the partner's ledger is complete ({@link LedgerWatermark}). Nothing is added below that, so a page skips nothing,
    * whatever is booked meanwhile.
    * @param limit the most entries, at least 1
    */
   async spinsByTime(range: SpinRange, limit: number): Promise<SpinsOfPartner> {
     const { partnerId, fromId, gameId } = range;
     // Read before the rows: every row up to it is there.
-    const reach = await ledgerReach(this.#sql, partnerId);
+    const reach = await ledgerWatermark(this.#sql, partnerId);
     const toId = range.toId > reach.toId ? reach.toId + 1n : range.toId;
     const entries: LedgerEntry[] = [];
     let examined = 0;

@@ -1,6 +1,6 @@
 /** What a worker says of the cells that it writes, whenever it is scraped. */
 import type { Catalog } from '../../engine/catalog/catalog.js';
-import type { BookedTotals } from '../../engine/ledger/bookedTotals.js';
+import type { CommittedTotals } from '../../engine/ledger/committedTotals.js';
 import type { Ownership } from '../../engine/ledger/ownership.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
 import type { Metrics } from './metrics.js';
@@ -13,7 +13,7 @@ export interface CellMetricsParts {
   readonly outboxMax: { readonly entries: number; readonly bytes: number };
   readonly nodes: RedisNodes;
   readonly ownership: Pick<Ownership, 'cells'>;
-  readonly totals: BookedTotals;
+  readonly totals: CommittedTotals;
   /** Cells that this worker was lately refused, or whose ledger it halted. */
   readonly unservedCells: () => readonly number[];
 }

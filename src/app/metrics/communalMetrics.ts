@@ -1,6 +1,6 @@
 /** What a worker says of the communal progressives of the cells that it writes, whenever it is scraped. */
 
-import { type BookedPot, bookedPots } from '../../engine/communal/communal.store.js';
+import { type CommittedPot, committedPots } from '../../engine/communal/communal.store.js';
 import type { Ownership } from '../../engine/ledger/ownership.js';
 import type { Sql } from '../../postgres/connection.js';
 import type { Metrics } from './metrics.js';
@@ -15,7 +15,7 @@ export interface CommunalMetricsParts {
 }
 
 export function registerCommunalMetrics({ metrics, sql, ownership, gamesMax }: CommunalMetricsParts): void {
-  const pots = singleFlight(() => bookedPots(sql, ownership.cells, gamesMax));
+  const pots = singleFlight(() => committedPots(sql, ownership.cells, gamesMax));
   metrics.gaugeBy(
     'spindle_communal_progress_spins',
     'Spins that the communal progressive of a game has counted',
@@ -50,7 +50,7 @@ export function registerCommunalMetrics({ metrics, sql, ownership, gamesMax }: C
 
 /** One of the amounts of a pot's tiers; undefined: the pot is not enabled. */
 const ofTiersUsd = (
-  { rules }: Pick<BookedPot, 'rules'>,
+  { rules }: Pick<CommittedPot, 'rules'>,
   choose: (...amounts: number[]) => number,
 ): number | undefined =>
   rules.enabled ? choose(...rules.tiers.map(({ amountMicros }) => amountMicros)) / 1e6 : undefined;

@@ -99,7 +99,7 @@ function countMoves(events: EventEmitter, metrics: Metrics): void {
     counts.moved++;
     stopped += stoppedSeconds;
   });
-  events.on('PartnerMoveGivenUp', () => counts.given_up++);
+  events.on('PartnerMoveAbandoned', () => counts.given_up++);
 }
 
 function countRefunds(events: EventEmitter, metrics: Metrics): void {
@@ -123,7 +123,7 @@ function countCommunalEvents(events: EventEmitter, metrics: Metrics): void {
     'Events of communal progressives that this process booked, by tier level and status',
     () => [...series.values()],
   );
-  events.on('CommunalEventsBooked', ({ events: booked }) => {
+  events.on('CommunalEventsCommitted', ({ events: booked }) => {
     for (const { tierLevel, status } of booked) series.get(`${tierLevel} ${status}`)!.value++;
   });
 }

@@ -8,7 +8,7 @@ import { rtpSurprise } from '../../domain/rtp.js';
 import type { BlockKeeper, QueueDepth } from '../../engine/blocks/keeper.js';
 import type { Catalog } from '../../engine/catalog/catalog.js';
 import type { GameTotals } from '../../engine/catalog/games.store.js';
-import type { BookedTotals } from '../../engine/ledger/bookedTotals.js';
+import type { CommittedTotals } from '../../engine/ledger/committedTotals.js';
 import type { Ownership } from '../../engine/ledger/ownership.js';
 import type { Metrics } from './metrics.js';
 import { singleFlight } from './scraped.js';
@@ -20,7 +20,7 @@ export interface GameMetricsParts {
   readonly catalog: Pick<Catalog, 'game' | 'statistics'>;
   readonly keeper: Pick<BlockKeeper, 'depths'>;
   readonly ownership: Pick<Ownership, 'cells'>;
-  readonly totals: BookedTotals;
+  readonly totals: CommittedTotals;
 }
 
 /** Where a game comes before busier ones in what is shown: long before an alert. */

@@ -4,7 +4,6 @@ import type { CellServices } from '../../api/server/services.js';
 import type { SpinIds } from '../../domain/spinId.js';
 import { Adjuster } from '../../engine/cells/adjuster.js';
 import { AnsweredIds } from '../../engine/cells/answeredIds.js';
-import { AnsweredMarks } from '../../engine/cells/answeredMarks.js';
 import { AnsweredSpins } from '../../engine/cells/answeredSpins.js';
 import { CellClient } from '../../engine/cells/cellClient.js';
 import { Confirmations } from '../../engine/cells/confirmations.js';
@@ -60,7 +59,7 @@ async function openRequestIds(parts: RoleParts): Promise<RequestIds> {
 /** What this process has answered, by the newest entry and by name: an older copy of Redis, or a replica that takes over, may lack it. */
 interface Answered {
   readonly ids: AnsweredIds;
-  readonly marks: AnsweredMarks;
+  readonly marks: AnsweredWatermarks;
   readonly spins: AnsweredSpins;
 }
 
@@ -74,7 +73,7 @@ async function openAnswered({
 }: RoleParts): Promise<Answered | undefined> {
   if (config.allowVolatileRedis) return undefined;
   const ids = new AnsweredIds();
-  const marks = await services.add(new AnsweredMarks({ answered: ids, store, events }));
+  const marks = await services.add(new AnsweredWatermarks({ answered: ids, store, events }));
   const spins = await services.add(
     new AnsweredSpins({ store, events, epochOf: (cell) => catalog.epochOf(cell) }),
   );
@@ -105,7 +104,7 @@ async function openConfirmations(parts: RoleParts, answered: Answered | undefine
   };
   events.on('CursorAdvanced', ({ lease, cursor }) => advance(lease.cell, lease.token, cursor));
   const onStrange = strangeMessages(log);
-  const listening = await nodes.listenBooked(
+  const listening = await nodes.listenForCommits(
     () => catalog.epochs.keys(),
     ({ cell, epoch, cursor }) => advance(cell, epoch, cursor),
     (error) => {

@@ -2,7 +2,7 @@
 
 import type { SettlementJob } from '../../books/settlement/job.js';
 import { remindOfSunsets } from '../../engine/catalog/apiVersions.store.js';
-import { tellGameStatuses } from '../../engine/catalog/dealingSwitches.store.js';
+import { notifyGameStatuses } from '../../engine/catalog/dealingSwitches.store.js';
 import { Mailer } from '../../webhooks/mailer.js';
 import { Notices } from '../../webhooks/notices.js';
 import { noticeExpiringKeys, noticeOverdueSettlement } from '../../webhooks/notices.store.js';
@@ -39,7 +39,7 @@ export function openNotices(
       everyMs: OVERDUE_EVERY_MS,
       now,
       events,
-      record: () => tellGameStatuses(sql),
+      record: () => notifyGameStatuses(sql),
     }),
     new Notices({
       name: 'API sunset reminders',

@@ -1,7 +1,7 @@
 /** What the services of a worker do about what happens. Metrics and the log subscribe by themselves. */
 import type { BlockKeeper } from '../../engine/blocks/keeper.js';
-import type { BookedTotals } from '../../engine/ledger/bookedTotals.js';
 import type { Cleanup } from '../../engine/ledger/cleanup.js';
+import type { CommittedTotals } from '../../engine/ledger/committedTotals.js';
 import type { Flusher } from '../../engine/ledger/flusher.js';
 import type { Ownership } from '../../engine/ledger/ownership.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
@@ -21,7 +21,7 @@ export interface Reacting {
   readonly release: SegmentRelease;
   readonly moves: PartnerMover;
   readonly voids: RaffleVoids;
-  readonly totals: BookedTotals;
+  readonly totals: CommittedTotals;
   readonly deliverer: Deliverer;
   readonly mailer: Mailer;
 }
@@ -45,18 +45,18 @@ export function subscribeWorker(events: EventEmitter, reacting: Reacting): void 
     moves.disown(cell);
     voids.disown(cell);
   });
-  events.on('CellGivenUp', ({ cell }) => ownership.giveUp(cell));
+  events.on('CellAbandoned', ({ cell }) => ownership.abandon(cell));
   // Cells are claimed in the new format. Where that fails the cell is prepared anew.
   events.on('FormatChanged', () => {
     for (const { cell, fence } of ownership.leases)
       nodes
         .cell(cell)
         .claim({ fence })
-        .catch(() => ownership.giveUp(cell));
+        .catch(() => ownership.abandon(cell));
   });
 
   events.on('CursorAdvanced', ({ lease, cursor }) =>
-    nodes.announceBooked({ cell: lease.cell, epoch: lease.token, cursor }),
+    nodes.announceCommit({ cell: lease.cell, epoch: lease.token, cursor }),
   );
   events.on('LedgerCommitted', (flush) => totals.booked(flush));
   events.on('OutcomesConsumed', ({ cell, games }) => keeper.consumed(cell, games));

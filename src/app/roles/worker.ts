@@ -9,9 +9,9 @@ import { findDeal } from '../../engine/blackjack/rounds.store.js';
 import { BlockKeeper, type KeeperOptions } from '../../engine/blocks/keeper.js';
 import { OutcomeRemoval } from '../../engine/blocks/outcomeRemoval.js';
 import { openThreads } from '../../engine/blocks/threads.js';
-import { bookedTotals } from '../../engine/catalog/games.store.js';
-import { BookedTotals } from '../../engine/ledger/bookedTotals.js';
+import { committedTotals } from '../../engine/catalog/games.store.js';
 import { Cleanup } from '../../engine/ledger/cleanup.js';
+import { CommittedTotals } from '../../engine/ledger/committedTotals.js';
 import { drain } from '../../engine/ledger/drain.js';
 import { Flusher } from '../../engine/ledger/flusher.js';
 import type { Ownership } from '../../engine/ledger/ownership.js';
@@ -20,13 +20,13 @@ import { StalledSessions } from '../../engine/ledger/stalledSessions.js';
 import { TrafficHours } from '../../engine/ledger/trafficHours.js';
 import { UnservedCells } from '../../engine/ledger/unservedCells.js';
 import { AbsentPosition } from '../../engine/recovery/absentPosition.js';
-import { type OwnershipParts, openOwnership } from '../../engine/recovery/cellPreparation.js';
+import { type OwnershipParts, openOwnership } from '../../engine/recovery/openOwnership.js';
 import { PartnerMover } from '../../engine/recovery/partnerMover.js';
 import { PlayerCheckpoints } from '../../engine/recovery/playerCheckpoints.js';
 import { PositionKeeper } from '../../engine/recovery/positionKeeper.js';
 import type { RedisNode } from '../../engine/redis/node.js';
 import { OutboxReader } from '../../engine/redis/outboxReader.js';
-import { BookedIds } from '../../engine/requestIds/bookedIds.js';
+import { CommittedRequestIds } from '../../engine/requestIds/committedRequestIds.js';
 import { SegmentRelease } from '../../engine/requestIds/segmentRelease.js';
 import { armFailpoint, type OnFailpoint } from '../../platform/failpoints.js';
 import type { PeriodicService } from '../../platform/runtime/periodicService.js';
@@ -82,12 +82,12 @@ function openDeliveries({ config, events, sql, world, secretBox }: RoleParts): {
 
 function openSegmentRelease(
   { config, events, sql, nodes }: RoleParts,
-  bookedIds: BookedIds,
+  committedIds: CommittedRequestIds,
   onFailpoint: OnFailpoint,
 ): SegmentRelease {
   return new SegmentRelease(sql, nodes, {
     windowMs: config.REQUEST_ID_WINDOW_S * 1000,
-    bookedIds,
+    committedIds,
     events,
     onFailpoint,
   });
@@ -178,14 +178,14 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const spinIds = new SpinIds(installed.spinIdKey);
   const openReader = (node: RedisNode): OutboxReader =>
     new OutboxReader(node, nodes, () => metrics.storeErrors.inc({ store: 'redis' }));
-  const bookedIds = new BookedIds();
+  const committedIds = new CommittedRequestIds();
   const flusher = new Flusher(ledger, nodes, openReader, {
     intervalMs: config.constants.flushIntervalMs,
     isAwaited: config.ACK === 'ledger',
     largeWinThreshold: (partnerId) => catalog.largeWinThreshold(partnerId),
     eventsOf: (wins) =>
       largeWinEvents(spinIds, catalog, wins, (gameId, shoeIndex) => findDeal(sql, gameId, shoeIndex)),
-    bookedIds,
+    committedIds,
     events,
     onFailpoint,
   });
@@ -217,7 +217,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     published: () => publicLog.published(),
   });
   const cleanup = new Cleanup(nodes, () => ownership.cells, events);
-  const release = openSegmentRelease(parts, bookedIds, onFailpoint);
+  const release = openSegmentRelease(parts, committedIds, onFailpoint);
   const checkpoints = new PlayerCheckpoints(sql, CHECKPOINT_EVERY_MS, events);
   const judging = new RtpJudging(parts.background);
   const settlements = new SettlementReports({ store: parts.background, nodes, events, clocks: parts.clocks });
@@ -229,7 +229,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   });
   const { deliverer, retention } = openDeliveries(parts);
   const { mailer, notices } = openNotices(parts, settlement);
-  const totals = new BookedTotals((cells) => bookedTotals(sql, cells));
+  const totals = new CommittedTotals((cells) => committedTotals(sql, cells));
   const unservedCells = new UnservedCells(events);
   const moves = new PartnerMover({ sql, nodes, events, onFailpoint });
   const voids = openRaffleVoids(parts, spinIds, onFailpoint);

@@ -5,7 +5,7 @@
 
 import { hash } from 'node:crypto';
 import { AUDITED_KINDS, auditedKindOf } from '../../domain/auditedKinds.js';
-import type { BookedEntryKind } from '../../domain/ledgerEntry.js';
+import type { LedgerEntryKind } from '../../domain/ledgerEntry.js';
 import { SpinIds } from '../../domain/spinId.js';
 import type { CopyRow } from '../../postgres/copy.js';
 import { LEDGER } from './auditColumns.js';
@@ -280,7 +280,7 @@ export class LedgerPass {
   /** The player's number, predecessor and balance; gives the player's name. */
   #chain(
     row: CopyRow,
-    kind: BookedEntryKind | undefined,
+    kind: LedgerEntryKind | undefined,
     high: number,
     low: number,
     partnerId: number,

@@ -10,7 +10,7 @@
 import { firstIdAt } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { DAY_MS, dayOf, overAfterMs, shiftDay, startOf } from '../../domain/settlement.js';
-import type { LedgerReach } from '../../engine/catalog/partners.store.js';
+import type { LedgerWatermark } from '../../engine/catalog/partners.store.js';
 import type { EngineStore } from '../../engine/engine.store.js';
 import type { UnsettledDay } from '../../engine/ledger/settledDays.store.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
@@ -168,13 +168,13 @@ export class SettlementReports {
     const { store, clocks } = this.#options;
     const { skewMaxMs } = clocks;
     const endMs = startOf(date) + DAY_MS;
-    const reach = await store.partners.ledgerReach(partnerId);
+    const reach = await store.partners.ledgerWatermark(partnerId);
     const isOver = skewMaxMs >= DAY_MS || Math.min(reach.timeMs, this.now().getTime()) >= endMs + skewMaxMs;
     const isComplete = isOver && (await this.#isBooked(reach, date, passed));
     return { isOver, isComplete };
   }
 
-  async #isBooked(reach: LedgerReach, date: string, passed: PassedDays): Promise<boolean> {
+  async #isBooked(reach: LedgerWatermark, date: string, passed: PassedDays): Promise<boolean> {
     const endMs = startOf(date) + DAY_MS;
     if (reach.toId >= firstIdAt(endMs)) return true;
     const key = `${reach.cell} ${reach.epoch} ${date}`;
@@ -187,7 +187,7 @@ export class SettlementReports {
   }
 
   /** The Redis that a cell was prepared for is beyond a moment, and all that the cell made before is booked. */
-  async #hasPassed({ cell, epoch }: LedgerReach, endMs: number): Promise<boolean> {
+  async #hasPassed({ cell, epoch }: LedgerWatermark, endMs: number): Promise<boolean> {
     const outbox = this.#options.nodes.cell(cell);
     try {
       if (!(await outbox.isOpen(epoch))) return false;

@@ -22,7 +22,7 @@ import {
 } from '../../domain/settlement.js';
 import type { AuditAction } from '../../domain/significantEvents.js';
 import { openRoundsAt } from '../../engine/blackjack/rounds.store.js';
-import { REACH } from '../../engine/catalog/partners.store.js';
+import { WATERMARK } from '../../engine/catalog/partners.store.js';
 import { FIRST_DAY, type UnsettledDay, unsettledDays } from '../../engine/ledger/settledDays.store.js';
 import { because, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
@@ -175,7 +175,7 @@ async function figuresOf(
       bonus: bigint;
     }[]
   >`
-    SELECT ${REACH} AS to_id, coalesce(a.amount_micros, 0) AS adjustments,
+    SELECT ${WATERMARK} AS to_id, coalesce(a.amount_micros, 0) AS adjustments,
            g.game_id, g.config_name, g.display_name, g.game_type, g.sheet->>'certifiedRtp' AS certified_rtp,
            g.prize_table, coalesce(g.spins, 0) AS spins, coalesce(g.wagered_micros, 0) AS wagered,
            coalesce(g.paid_micros, 0) AS paid, coalesce(g.bonus_micros, 0) AS bonus

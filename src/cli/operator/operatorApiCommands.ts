@@ -11,7 +11,7 @@ import { addDealingCommands } from './dealingCommands.js';
 import { addGameCommands } from './gameCommands.js';
 import { addKeyCommands } from './keyCommands.js';
 import { addOpenApiCommand } from './openApiCommand.js';
-import { addOperatorCommands as addNamedOperatorCommands } from './operatorCommands.js';
+import { addOperatorCommands } from './operatorCommands.js';
 import { addOverviewCommands } from './overviewCommands.js';
 import { addPartnerCommands } from './partnerCommands.js';
 import { addPlayerCommands } from './playerCommands.js';
@@ -40,7 +40,7 @@ export function addOperatorApiCommands(program: Command, open: OpenClient): void
   addReportCommands(commands);
   addComplianceCommands(commands);
   addApiVersionCommands(commands);
-  addNamedOperatorCommands(commands);
+  addOperatorCommands(commands);
   addAuditLogCommand(commands);
   addOpenApiCommand(commands);
 }

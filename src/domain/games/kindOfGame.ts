@@ -18,7 +18,7 @@ export interface KindOfGame {
   readonly gameType: GameType;
   /** Who registers a game of this kind. */
   readonly registeredBy: 'partner' | 'operator';
-  readonly supply: Supply;
+  readonly outcomeSource: OutcomeSource;
   /**
    * `as-configured`: the setting ACK decides. `after-ledger-commit`: a spin is answered once Postgres has it, whatever ACK says.
    */
@@ -29,7 +29,7 @@ export interface KindOfGame {
 }
 
 /** Where the outcomes of a game come from. */
-export interface Supply {
+export interface OutcomeSource {
   /**
    * `blocks`: endless; blocks are made ahead of demand, and a reserve of them is kept ready.
    * `pool`: finite; one block, sealed before the first outcome is dealt, and nothing after its last one.

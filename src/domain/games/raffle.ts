@@ -13,7 +13,7 @@ function required(pool: PoolFacts | undefined): PoolFacts {
 export const RAFFLE: KindOfGame = {
   gameType: 'raffle',
   registeredBy: 'operator',
-  supply: {
+  outcomeSource: {
     form: 'pool',
     refusesBlocks: 'is a raffle: its outcomes are one sealed pool',
     // Whoever was shown a ticket was shown it after it was booked, so all others are still to be sold.

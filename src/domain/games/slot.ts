@@ -8,7 +8,7 @@ import type { KindOfGame } from './kindOfGame.js';
 export const SLOT: KindOfGame = {
   gameType: 'slot',
   registeredBy: 'partner',
-  supply: {
+  outcomeSource: {
     form: 'blocks',
     refusesBlocks: undefined,
     // What was leased and not booked is voided: some of it may have been shown to players.

@@ -76,7 +76,7 @@ function render(terms: TableTerms): RenderedOutcomes {
 export const BLACKJACK: KindOfGame = {
   gameType: 'blackjack',
   registeredBy: 'operator',
-  supply: {
+  outcomeSource: {
     form: 'shoes',
     refusesBlocks: undefined,
     // Whoever was shown a card was shown it after its round was booked, so all other shoes are still to be dealt.

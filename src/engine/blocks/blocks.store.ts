@@ -92,7 +92,7 @@ export async function openBlocks(
 }
 
 /** Where the newest blocks of a game begin that are wholly booked: Redis needs them no more. */
-export async function bookedBlocks(sql: Sql, gameId: number, count: number): Promise<number[]> {
+export async function committedBlocks(sql: Sql, gameId: number, count: number): Promise<number[]> {
   const rows = await sql<{ from_index: bigint }[]>`
     SELECT from_index FROM blocks
     WHERE game_id = ${gameId} AND to_index <= (SELECT next_index FROM game_progress p WHERE p.game_id = ${gameId})

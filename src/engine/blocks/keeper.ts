@@ -1,6 +1,6 @@
 /**
- * Keeps the outcome queues of the owned cells filled. What is made, and when, is for each game's supply to say (supply.ts:
- * blockSupply.ts, poolSupply.ts). The pace at which a game is dealt is read off the outbox, where each entry says which index was
+ * Keeps the outcome queues of the owned cells filled. What is made, and when, is for each game's block maker to say (blockMaker.ts:
+ * slotBlockMaker.ts, poolMaker.ts). The pace at which a game is dealt is read off the outbox, where each entry says which index was
  * dealt, and off what the scripts announce when a block is dealt out: a game that is new has few outcomes, and the ledger is behind.
  *
  *   make (piscina: draw, check, seal) ──> lease (Postgres, fenced) ──> public log ──> load (Redis) ──> dealt, booked ──> unlinked
@@ -17,25 +17,25 @@ import type { CellLease } from '../cells/cells.store.js';
 import type { Consumption } from '../processEvents.js';
 import type { DealtAnnouncement } from '../redis/announcements.js';
 import type { RedisNodes } from '../redis/nodes.js';
+import { type MadeBlock, paceAfter, type QueueState, readyBlocks } from './blockMaker.js';
+import { BlockMakers, type BlockMakersOptions, type KeptGame } from './blockMakers.js';
 import { blocksMade, leaseBlock } from './blocks.store.js';
 import { FairTurns } from './fairTurns.js';
 import { FillingTurns, retryMs } from './filling.js';
 import { freeQueue } from './freeing.js';
 import { learnDealtOut, newQueue, type Queue, queueSecondsLeft } from './queue.js';
 import { readQueue } from './readQueue.js';
-import { type KeptGame, Supplies, type SupplyOptions } from './supplies.js';
-import { type MadeBlock, paceAfter, type QueueState, readyBlocks } from './supply.js';
 
 export interface QueueDepth {
   readonly gameId: number;
   readonly cell: number;
   readonly outcomes: number;
   readonly blocks: number;
-  /** The reserve that the partner is to have; undefined where the supply has none. */
+  /** The reserve that the partner is to have; undefined where the game has none. */
   readonly minReadyBlocks: number | undefined;
 }
 
-export interface KeeperOptions extends SupplyOptions {
+export interface KeeperOptions extends BlockMakersOptions {
   readonly gamesOfCell: (cell: number) => readonly KeptGame[];
   /** Everything that Postgres has of the public log when it is called lies in a published checkpoint. */
   readonly published: () => Promise<void>;
@@ -74,7 +74,7 @@ export class BlockKeeper implements Service {
   readonly #options: KeeperOptions;
   readonly #leases = new Map<number, CellLease>();
   readonly #queues = new Map<number, Queue>();
-  readonly #supplies: Supplies;
+  readonly #blockMakers: BlockMakers;
   readonly #running = new Set<Promise<void>>();
   readonly #filling = new FillingTurns();
   readonly #turns: FairTurns;
@@ -89,7 +89,7 @@ export class BlockKeeper implements Service {
     this.#sql = sql;
     this.#nodes = nodes;
     this.#options = options;
-    this.#supplies = new Supplies(sql, pool, options);
+    this.#blockMakers = new BlockMakers(sql, pool, options);
     this.#turns = new FairTurns(MAKING_PER_THREAD * pool.threads.length || MAKING_PER_THREAD);
   }
 
@@ -154,7 +154,7 @@ export class BlockKeeper implements Service {
       }
       let queue = this.#queues.get(game.gameId);
       if (queue === undefined) {
-        queue = newQueue(game, lease, this.#supplies.of(game, lease));
+        queue = newQueue(game, lease, this.#blockMakers.of(game, lease));
         this.#queues.set(game.gameId, queue);
       }
       queue.requested = game.blocksRequested;
@@ -201,7 +201,7 @@ export class BlockKeeper implements Service {
   /** @param readyBefore how many blocks were ready before what is known now */
   #dealt(queue: Queue, readyBefore: number): void {
     const ready = readyBlocks(queue);
-    if (ready < readyBefore) queue.supply.reserve?.hasFallen(ready);
+    if (ready < readyBefore) queue.blockMaker.reserve?.hasFallen(ready);
     this.#consider(queue);
   }
 
@@ -214,15 +214,15 @@ export class BlockKeeper implements Service {
     }
   }
 
-  /** Queue depth by game; of a finite supply, the outcomes that are not booked. */
+  /** Queue depth by game; of a pool, the outcomes that are not booked. */
   depths(): QueueDepth[] {
     const kept = [...this.#queues.values()].filter(({ isFreed }) => !isFreed);
-    return kept.map(({ gameId, lease, supply, ...queue }) => ({
+    return kept.map(({ gameId, lease, blockMaker, ...queue }) => ({
       gameId,
       cell: lease.cell,
       outcomes: Math.max(0, (queue.leaseEnd ?? queue.nextIndex) - queue.nextIndex),
       blocks: readyBlocks(queue),
-      minReadyBlocks: supply.reserve?.minReadyBlocks,
+      minReadyBlocks: blockMaker.reserve?.minReadyBlocks,
     }));
   }
 
@@ -232,11 +232,11 @@ export class BlockKeeper implements Service {
     if (this.#stopped || queue.making || now < queue.notBefore) return;
     if (suspendedAt !== undefined) {
       // A pool is loaded whole, and there are few.
-      const isDue = queue.supply.reserve !== undefined && now - suspendedAt > FREE_AFTER_MS;
+      const isDue = queue.blockMaker.reserve !== undefined && now - suspendedAt > FREE_AFTER_MS;
       if (isDue && !queue.isFreed && this.#filling.hasTurn(queue)) this.#run(queue, () => this.#free(queue));
       return;
     }
-    if (queue.leaseEnd !== undefined && !queue.supply.isLow(queue)) return;
+    if (queue.leaseEnd !== undefined && !queue.blockMaker.isLow(queue)) return;
     if (this.#filling.hasTurn(queue)) this.#run(queue, () => this.#fill(queue));
     else this.#filling.wait(queue);
   }
@@ -305,12 +305,12 @@ export class BlockKeeper implements Service {
         leased: this.#options.leased,
         published: () => this.#published(),
       });
-      queue.supply.reserve?.hasFallen(readyBlocks(queue));
+      queue.blockMaker.reserve?.hasFallen(readyBlocks(queue));
     }
-    await queue.supply.reserve?.note(() => readyBlocks(queue));
-    while (!this.#stopped && this.#queues.get(queue.gameId) === queue && queue.supply.isLow(queue)) {
+    await queue.blockMaker.reserve?.note(() => readyBlocks(queue));
+    while (!this.#stopped && this.#queues.get(queue.gameId) === queue && queue.blockMaker.isLow(queue)) {
       await this.#make(queue);
-      await queue.supply.reserve?.note(() => readyBlocks(queue));
+      await queue.blockMaker.reserve?.note(() => readyBlocks(queue));
     }
   }
 
@@ -324,7 +324,7 @@ export class BlockKeeper implements Service {
       requested: Math.max(0, queue.requested - leased.length),
     });
     do leased.push(await this.#lease(queue, planned().leaseEnd!));
-    while (leased.length < this.#options.blocksAtOnce && !this.#stopped && queue.supply.isLow(planned()));
+    while (leased.length < this.#options.blocksAtOnce && !this.#stopped && queue.blockMaker.isLow(planned()));
     await this.#published();
     this.#options.onFailpoint('block.published');
     await this.#options.leased(queue.gameId, leased.at(-1)!.toIndex);
@@ -339,7 +339,7 @@ export class BlockKeeper implements Service {
     const block = await this.#turns.run(
       queue.partnerId,
       () => queueSecondsLeft(queue),
-      () => queue.supply.make(fromIndex, queue.pace),
+      () => queue.blockMaker.make(fromIndex, queue.pace),
     );
     onFailpoint('block.made');
     const toIndex = fromIndex + block.outcomes.byteLength / OUTCOME_BYTES;
@@ -356,7 +356,7 @@ export class BlockKeeper implements Service {
     this.#options.onFailpoint('block.loaded');
     queue.leaseEnd = toIndex;
     queue.blocks.push({ fromIndex, toIndex });
-    await queue.supply.loaded();
+    await queue.blockMaker.loaded();
     if (queue.requested > 0) {
       queue.requested -= 1;
       await blocksMade(this.#sql, gameId, 1);

@@ -1,12 +1,12 @@
 /** What the block keeper knows of a game's queue of outcomes. */
 import type { CellLease } from '../cells/cells.store.js';
-import { type OutcomeSupply, paceOfBlock } from './supply.js';
+import { type BlockMaker, paceOfBlock } from './blockMaker.js';
 
 export interface Queue {
   readonly gameId: number;
   readonly partnerId: number;
   readonly lease: CellLease;
-  readonly supply: OutcomeSupply;
+  readonly blockMaker: BlockMaker;
   /** Blocks that are loaded and not wholly booked, oldest first. */
   blocks: { fromIndex: number; toIndex: number }[];
   /** Index after the last outcome that is booked. */
@@ -34,12 +34,12 @@ export interface Queue {
 export const newQueue = (
   { gameId, partnerId }: { readonly gameId: number; readonly partnerId: number },
   lease: CellLease,
-  supply: OutcomeSupply,
+  blockMaker: BlockMaker,
 ): Queue => ({
   gameId,
   partnerId,
   lease,
-  supply,
+  blockMaker,
   blocks: [],
   nextIndex: 0,
   dealtIndex: 0,

@@ -2,7 +2,7 @@
 
 import type { Sql } from '../../postgres/connection.js';
 import type { CellStore } from '../redis/cellStore.js';
-import { bookedBlocks, leaseEnds, openBlocks } from './blocks.store.js';
+import { committedBlocks, leaseEnds, openBlocks } from './blocks.store.js';
 import type { Queue } from './queue.js';
 
 /** Booked blocks that are removed once more: a worker before this one may not have removed the last any more. */
@@ -39,7 +39,7 @@ export async function readQueue(queue: Queue, { sql, store, leased, published }:
     queue.blocks.push({ fromIndex, toIndex });
   }
   queue.leaseEnd = leaseEnd;
-  if (leaseEnd > 0) await queue.supply.loaded();
-  const done = await bookedBlocks(sql, gameId, UNLINKED_ANEW);
+  if (leaseEnd > 0) await queue.blockMaker.loaded();
+  const done = await committedBlocks(sql, gameId, UNLINKED_ANEW);
   if (done.length > 0) await store.unlinkBlocks(gameId, done);
 }

@@ -27,7 +27,7 @@ export interface RotationOnRecord {
 }
 
 /** What a rotation came to: indices, the last one exclusive, and the number of the void's entry in the public log. */
-export interface BookedRotation {
+export interface CommittedRotation {
   readonly fromIndex: number;
   readonly toIndex: number;
   /** Null: nothing was left to void. */
@@ -98,7 +98,7 @@ export class Rotations {
   }
 
   /** What a rotation came to; undefined: the ledger has not come to its end yet. */
-  async booked({ gameId, sealedTo, bookedTo }: RotationOnRecord): Promise<BookedRotation | undefined> {
+  async booked({ gameId, sealedTo, bookedTo }: RotationOnRecord): Promise<CommittedRotation | undefined> {
     const [row] = await this.#sql<{ from_index: bigint | null; number: bigint | null }[]>`
       SELECT v.from_index, e.number
       FROM (SELECT coalesce((SELECT next_index FROM game_progress WHERE game_id = ${gameId}), 0) AS next_index) p

@@ -94,7 +94,7 @@ const PIECE = 500;
  * off. Of a partner's games the first has the e-mail. A raffle that was closed or voided meanwhile has no event: CLOSED is its last.
  * @returns how many deliveries were recorded
  */
-export async function tellGameStatuses(sql: Sql): Promise<number> {
+export async function notifyGameStatuses(sql: Sql): Promise<number> {
   let deliveries = 0;
   for (;;) {
     const made = await sql.begin((tx) => tellPiece(tx));
@@ -177,8 +177,8 @@ export class DealingSwitches {
     });
   }
 
-  /** {@link tellGameStatuses} */
-  tellGameStatuses(): Promise<number> {
-    return tellGameStatuses(this.#sql);
+  /** {@link notifyGameStatuses} */
+  notifyGameStatuses(): Promise<number> {
+    return notifyGameStatuses(this.#sql);
   }
 }

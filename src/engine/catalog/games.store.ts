@@ -260,7 +260,7 @@ export interface CellTotals {
 }
 
 /** The totals of every game of these cells, with the cursors at which they are so. */
-export async function bookedTotals(sql: Sql, cells: readonly number[]): Promise<CellTotals[]> {
+export async function committedTotals(sql: Sql, cells: readonly number[]): Promise<CellTotals[]> {
   const wanted = arrayOf(cells);
   return sql.begin(async (tx) => {
     const cursors = await tx<{ cell: number; cursor_id: bigint }[]>`

@@ -133,7 +133,7 @@ async function findPartner(sql: Sql | Transaction, partnerId: number): Promise<P
  * booked, and its entries in the next cell have higher ids. So nothing is added up to the cursor of its present cell, or up to
  * the entry with which it left the cell before, whichever is higher.
  */
-export interface LedgerReach {
+export interface LedgerWatermark {
   /** The cell that the partner lives in, as Postgres says: a front end may not know of a move yet. */
   readonly cell: number;
   /** The epoch of that cell. */
@@ -233,19 +233,19 @@ export class Partners {
     });
   }
 
-  ledgerReach(partnerId: number): Promise<LedgerReach> {
-    return ledgerReach(this.#sql, partnerId);
+  ledgerWatermark(partnerId: number): Promise<LedgerWatermark> {
+    return ledgerWatermark(this.#sql, partnerId);
   }
 }
 
 /** The same as SQL, where `p` is the partner and `c` its present cell. */
-export const REACH = raw(`greatest(c.cursor_id, (SELECT max(m.until_id) FROM partner_moves m
+export const WATERMARK = raw(`greatest(c.cursor_id, (SELECT max(m.until_id) FROM partner_moves m
   WHERE m.partner_id = p.partner_id AND m.switched_at IS NOT NULL))`);
 
 /** @throws Error where there is no such partner */
-export async function ledgerReach(sql: Sql, partnerId: number): Promise<LedgerReach> {
+export async function ledgerWatermark(sql: Sql, partnerId: number): Promise<LedgerWatermark> {
   const [row] = await sql<{ cell: number; token: string; to_id: bigint; time_ms: number }[]>`
-    SELECT cell, ${TOKEN} AS token, ${REACH} AS to_id, (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS time_ms FROM partners p JOIN cells c USING (cell)
+    SELECT cell, ${TOKEN} AS token, ${WATERMARK} AS to_id, (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS time_ms FROM partners p JOIN cells c USING (cell)
     WHERE p.partner_id = ${partnerId}`;
   if (row === undefined) throw new Error(`There is no partner ${partnerId}`);
   return { cell: row.cell, epoch: row.token, toId: row.to_id, timeMs: row.time_ms };

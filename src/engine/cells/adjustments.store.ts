@@ -144,7 +144,7 @@ function recordOnce(sql: Sql, actor: string, wanted: Adjustment): Promise<Intent
 }
 
 /** An adjustment that is booked. */
-export interface BookedAdjustment {
+export interface CommittedAdjustment {
   readonly partnerId: number;
   readonly requestId: string;
   readonly entryId: bigint;
@@ -153,7 +153,7 @@ export interface BookedAdjustment {
 /** Writes down, in the transaction that books them, which entries adjustments are. */
 export async function noteAdjustments(
   tx: Transaction,
-  adjustments: readonly BookedAdjustment[],
+  adjustments: readonly CommittedAdjustment[],
 ): Promise<void> {
   const rows = adjustments.map(({ partnerId, requestId, entryId }) => ({
     partner: partnerId,

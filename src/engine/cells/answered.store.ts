@@ -1,6 +1,6 @@
 /**
  * What front ends answered and the stores may lack: the newest answered entry of each cell, which Redis must have
- * (written by cells/answeredMarks.ts), and acknowledged spins that neither Redis nor the ledger has since a replica took
+ * (written by cells/answeredWatermarks.ts), and acknowledged spins that neither Redis nor the ledger has since a replica took
  * over (found by cells/answeredSpins.ts).
  */
 

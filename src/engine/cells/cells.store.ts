@@ -259,7 +259,7 @@ export async function writtenOf(
 }
 
 /** Id of the newest booked ledger entry of a cell. */
-export async function bookedIdOf(sql: Sql, cell: number): Promise<bigint> {
+export async function committedIdOf(sql: Sql, cell: number): Promise<bigint> {
   const [row] = await sql<{ cursor_id: bigint }[]>`SELECT cursor_id FROM cells WHERE cell = ${cell}`;
   return row?.cursor_id ?? 0n;
 }

@@ -5,9 +5,9 @@ import type { CellLease } from './cells.store.js';
 
 interface OwnedWorkTimes {
   readonly turnMs: number;
-  /** Back-off after the first failure of an item, in ms. It doubles with each further failure up to restMaxMs. */
-  readonly restMinMs: number;
-  readonly restMaxMs: number;
+  /** Back-off after the first failure of an item, in ms. It doubles with each further failure up to backoffMaxMs. */
+  readonly backoffMinMs: number;
+  readonly backoffMaxMs: number;
 }
 
 export abstract class OwnedWork extends PeriodicService {
@@ -45,8 +45,8 @@ export abstract class OwnedWork extends PeriodicService {
   /** @returns how often the item failed in a row */
   protected noteFailure(item: number): number {
     const times = (this.#failed.get(item)?.times ?? 0) + 1;
-    const restMs = Math.min(this.#times.restMaxMs, this.#times.restMinMs * 2 ** (times - 1));
-    this.#failed.set(item, { times, notBefore: performance.now() + restMs });
+    const backoffMs = Math.min(this.#times.backoffMaxMs, this.#times.backoffMinMs * 2 ** (times - 1));
+    this.#failed.set(item, { times, notBefore: performance.now() + backoffMs });
     return times;
   }
 

@@ -6,7 +6,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { RecordOf } from '../../domain/layout.js';
 import { ROTATE_REPLY } from '../../domain/layouts.js';
-import type { BookedRotation, RotationOnRecord, Rotations } from '../blocks/rotations.store.js';
+import type { CommittedRotation, RotationOnRecord, Rotations } from '../blocks/rotations.store.js';
 import { SPIN_STATUS } from '../redis/statuses.js';
 import type { CellClient } from './cellClient.js';
 import type { CellOperation, CellRequest } from './operation.js';
@@ -49,7 +49,7 @@ export async function rotate(
   rotations: Pick<Rotations, 'record' | 'booked'>,
   { actor, gameId, reason }: { readonly actor: string; readonly gameId: number; readonly reason: string },
   deadlineMs: number,
-): Promise<BookedRotation | 'unavailable'> {
+): Promise<CommittedRotation | 'unavailable'> {
   const rotated = await carryOut(cells, () => rotations.record(actor, gameId, reason), rotations, deadlineMs);
   return rotated ?? 'unavailable';
 }
@@ -74,7 +74,7 @@ async function carryOut(
   record: () => Promise<RotationOnRecord | undefined>,
   rotations: Pick<Rotations, 'booked'>,
   deadlineMs: number,
-): Promise<BookedRotation | 'unavailable' | undefined> {
+): Promise<CommittedRotation | 'unavailable' | undefined> {
   const deadline = performance.now() + deadlineMs;
   while (performance.now() < deadline) {
     // Read anew each time: a rebuild has voided what was sealed, and begun another epoch.

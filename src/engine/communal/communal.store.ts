@@ -21,7 +21,7 @@ export interface RulesVersion {
 }
 
 /** A pot as it is booked. */
-export interface BookedPot {
+export interface CommittedPot {
   readonly gameId: number;
   readonly progress: bigint;
   readonly budgetMicros: bigint;
@@ -41,7 +41,7 @@ interface BookedPotRow {
 const BOOKED_POT = raw(`game_id, progress, budget_micros, rules,
   (SELECT coalesce(sum(paid_micros), 0) FROM communal_days d WHERE d.game_id = p.game_id) AS paid`);
 
-const bookedPotOf = (row: BookedPotRow): BookedPot => ({
+const bookedPotOf = (row: BookedPotRow): CommittedPot => ({
   gameId: row.game_id,
   progress: row.progress,
   budgetMicros: row.budget_micros,
@@ -50,7 +50,11 @@ const bookedPotOf = (row: BookedPotRow): BookedPot => ({
 });
 
 /** The pots of these cells; of more than `max` those that changed last. */
-export async function bookedPots(sql: Sql, cells: readonly number[], max: number): Promise<BookedPot[]> {
+export async function committedPots(
+  sql: Sql,
+  cells: readonly number[],
+  max: number,
+): Promise<CommittedPot[]> {
   const rows = await sql<BookedPotRow[]>`
     SELECT ${BOOKED_POT} FROM communal_pots p JOIN communal_rules USING (game_id, version) JOIN games USING (game_id)
       JOIN partners USING (partner_id)

@@ -1,18 +1,18 @@
-/** Gathers from the outbox what a flush books of communal progressives (communalBooking.store.ts). */
+/** Gathers from the outbox what a flush books of communal progressives (communalFlush.store.ts). */
 import { readId, readSafeInt64 } from '../../domain/layout.js';
 import { SHARE_TEXT } from '../../domain/layouts.js';
 import { OUTBOX } from '../redis/cellRecords.js';
 import { readNote } from '../redis/communalRecords.js';
-import type { CommunalBooking } from './communalBooking.store.js';
+import type { CommunalFlush } from './communalFlush.store.js';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] extends readonly (infer Item)[] ? Item[] : T[K] };
 
 const nothing = () => ({
-  changes: [] as Mutable<CommunalBooking>['changes'],
-  events: [] as Mutable<CommunalBooking>['events'],
-  shares: [] as Mutable<CommunalBooking>['shares'],
-  notified: [] as Mutable<CommunalBooking>['notified'],
-  days: [] as Mutable<CommunalBooking>['days'],
+  changes: [] as Mutable<CommunalFlush>['changes'],
+  events: [] as Mutable<CommunalFlush>['events'],
+  shares: [] as Mutable<CommunalFlush>['shares'],
+  notified: [] as Mutable<CommunalFlush>['notified'],
+  days: [] as Mutable<CommunalFlush>['days'],
 });
 
 export class CommunalNotes {
@@ -26,7 +26,7 @@ export class CommunalNotes {
   }
 
   /** Undefined: there is nothing. */
-  get booking(): CommunalBooking | undefined {
+  get booking(): CommunalFlush | undefined {
     return this.#isEmpty ? undefined : this.#booking;
   }
 

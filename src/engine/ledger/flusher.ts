@@ -18,13 +18,13 @@ import { HEALTHY, type Health, type Service, unhealthy } from '../../platform/ru
 import type { Sql } from '../../postgres/connection.js';
 import { isDataFault, isPostgresAway, isUniqueViolation } from '../../postgres/postgresErrors.js';
 import { type CellLease, FencedError, haltCell, writtenOf } from '../cells/cells.store.js';
-import { PotError } from '../communal/communalBooking.store.js';
+import { PotError } from '../communal/communalFlush.store.js';
 import type { EventEmitter } from '../processEvents.js';
 import type { RedisNode } from '../redis/node.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import type { CellRead, OutboxReader } from '../redis/outboxReader.js';
 import { OutrunError } from '../redis/scriptErrors.js';
-import type { BookedIds } from '../requestIds/bookedIds.js';
+import type { CommittedRequestIds } from '../requestIds/committedRequestIds.js';
 import { pauseMs } from './flushPause.js';
 import { bookEntries, type CellFlush, ProgressError } from './ledger.store.js';
 import { Partitions } from './partitions.js';
@@ -52,7 +52,7 @@ export interface FlusherOptions {
   /** The events of what may be large wins; they are recorded with the entries. */
   readonly eventsOf: (wins: readonly LargeWin[]) => Promise<NewEvent[]>;
   /** Is told the request ids of what is booked. */
-  readonly bookedIds: BookedIds;
+  readonly committedIds: CommittedRequestIds;
   readonly onFailpoint: OnFailpoint;
 }
 
@@ -132,7 +132,7 @@ export class Flusher implements Service {
    */
   own(lease: CellLease, token?: string): void {
     const records = new Transcoder(this.#options.largeWinThreshold);
-    this.#options.bookedIds.forget(lease.cell);
+    this.#options.committedIds.forget(lease.cell);
     this.#owned.set(lease.cell, newlyOwned(lease, token, this.#nodes.cell(lease.cell), records));
   }
 
@@ -144,7 +144,7 @@ export class Flusher implements Service {
 
   /** Writes no more for a cell. */
   disown(cell: number): void {
-    this.#options.bookedIds.forget(cell);
+    this.#options.committedIds.forget(cell);
     this.#owned.delete(cell);
   }
 
@@ -290,7 +290,7 @@ export class Flusher implements Service {
   #keepIds(owned: OwnedCell, { cursor: { from, to } }: CellFlush): void {
     const { cell } = owned.lease;
     if (this.#owned.get(cell) === owned)
-      this.#options.bookedIds.add(cell, from, to, owned.records.requestIds);
+      this.#options.committedIds.add(cell, from, to, owned.records.requestIds);
   }
 
   #announceCommitted({ owned, flush, entries, oldestMs }: Portion): void {
@@ -299,7 +299,7 @@ export class Flusher implements Service {
     const { cursor, totals, communal } = flush;
     events.emit('CursorAdvanced', { lease, cursor: cursor.to });
     const fired = communal?.events ?? [];
-    if (fired.length > 0) events.emit('CommunalEventsBooked', { events: fired });
+    if (fired.length > 0) events.emit('CommunalEventsCommitted', { events: fired });
     events.emit('LedgerCommitted', {
       cell: lease.cell,
       from: cursor.from,
@@ -374,9 +374,9 @@ export class Flusher implements Service {
   #giveUp(owned: OwnedCell): void {
     const { cell } = owned.lease;
     if (this.#owned.get(cell) !== owned) return;
-    this.#options.bookedIds.forget(cell);
+    this.#options.committedIds.forget(cell);
     this.#owned.delete(cell);
-    this.#options.events.emit('CellGivenUp', { cell });
+    this.#options.events.emit('CellAbandoned', { cell });
   }
 
   /** @param cell undefined: no cell's flush could begin. */

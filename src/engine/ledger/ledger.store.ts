@@ -14,11 +14,11 @@ import { bookRounds, type RoundEntry } from '../blackjack/rounds.store.js';
 import {
   type AdjustmentDay,
   addAdjustmentDays,
-  type BookedAdjustment,
+  type CommittedAdjustment,
   noteAdjustments,
 } from '../cells/adjustments.store.js';
 import { type CursorMove, moveCursors } from '../cells/cells.store.js';
-import { bookCommunal, type CommunalBooking } from '../communal/communalBooking.store.js';
+import { bookCommunal, type CommunalFlush } from '../communal/communalFlush.store.js';
 import { closeRaffles, noteTickets, type Ticket } from '../raffles/raffles.store.js';
 import { addVoids } from '../recovery/positions.store.js';
 import { COPY_LEDGER } from './ledgerRow.store.js';
@@ -43,9 +43,9 @@ export interface CellFlush {
   /** The tickets among the entries, of these raffles. */
   readonly ticketsOf: (raffles: ReadonlySet<number>) => readonly Ticket[];
   /** The adjustments among the entries. */
-  readonly adjustments: readonly BookedAdjustment[];
+  readonly adjustments: readonly CommittedAdjustment[];
   readonly events: readonly NewEvent[];
-  readonly communal: CommunalBooking | undefined;
+  readonly communal: CommunalFlush | undefined;
 }
 
 /** What a flush adds to the other side of the books. */

@@ -46,8 +46,8 @@ const LEASE_MS = 3000;
 const TURN_MS = 750;
 const PREPARED_WITHIN_MS = 3000;
 /** After the second preparation of a cell that failed in a row; twice as long after each further one. */
-const REST_MIN_MS = 1000;
-const REST_MAX_MS = 60_000;
+const BACKOFF_MIN_MS = 1000;
+const BACKOFF_MAX_MS = 60_000;
 /** A cell that is free for so long is taken beyond the share, and is kept for so long. */
 const UNCLAIMED_MS = 4000;
 const KEPT_MS = 60_000;
@@ -102,7 +102,7 @@ export class Ownership extends PeriodicService {
   }
 
   /** Lets a cell go that its writer has given up: it is taken anew, here or elsewhere. */
-  giveUp(cell: number): void {
+  abandon(cell: number): void {
     const held = this.#held.get(cell);
     if (held !== undefined) void this.#release(held);
   }
@@ -228,8 +228,8 @@ export class Ownership extends PeriodicService {
   #rest(cell: number): void {
     const times = (this.#failed.get(cell)?.times ?? 0) + 1;
     // One that failed once is tried again at once: most often a store was away for a moment.
-    const restMs = times === 1 ? 0 : Math.min(REST_MAX_MS, REST_MIN_MS * 2 ** (times - 2));
-    this.#failed.set(cell, { times, notBefore: performance.now() + restMs });
+    const backoffMs = times === 1 ? 0 : Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** (times - 2));
+    this.#failed.set(cell, { times, notBefore: performance.now() + backoffMs });
   }
 
   #drop(held: Held): void {

@@ -5,7 +5,7 @@
 import type { Totals } from '../../domain/layouts.js';
 import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
 import type { NewEvent } from '../../domain/webhook.js';
-import type { BookedAdjustment } from '../cells/adjustments.store.js';
+import type { CommittedAdjustment } from '../cells/adjustments.store.js';
 import type { CellLease } from '../cells/cells.store.js';
 import type { Consumption } from '../processEvents.js';
 import type { Ticket } from '../raffles/raffles.store.js';
@@ -170,7 +170,7 @@ function ticketsOf(batches: readonly OutboxBatch[], raffles: ReadonlySet<number>
     );
 }
 
-function adjustmentsOf(batches: readonly OutboxBatch[]): BookedAdjustment[] {
+function adjustmentsOf(batches: readonly OutboxBatch[]): CommittedAdjustment[] {
   return batches
     .flatMap(({ records }) => readOutbox(records))
     .flatMap(({ kind, partnerId, requestId, id }) =>

@@ -14,13 +14,13 @@ import type { OnFailpoint } from '../../platform/failpoints.js';
 import { IDLE } from '../../platform/runtime/periodicService.js';
 import type { Sql } from '../../postgres/connection.js';
 import type { Adjuster } from '../cells/adjuster.js';
-import { bookedIdOf, type CellLease } from '../cells/cells.store.js';
+import { type CellLease, committedIdOf } from '../cells/cells.store.js';
 import { OwnedWork } from '../cells/ownedWork.js';
 import type { EventEmitter } from '../processEvents.js';
 import { endPool } from '../redis/endPool.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import {
-  type BookedTicket,
+  type CommittedTicket,
   closeVoided,
   finishVoid,
   noteRefunded,
@@ -50,15 +50,15 @@ const AT_ONCE = 16;
 const BOOKED_WITHIN_MS = 5000;
 const LOOK_MS = 20;
 /** After a step that failed; twice as long after each further one in a row. */
-const REST_MIN_MS = 500;
-const REST_MAX_MS = 30_000;
+const BACKOFF_MIN_MS = 500;
+const BACKOFF_MAX_MS = 30_000;
 
 export class RaffleVoids extends OwnedWork {
   readonly name = 'raffle voids';
   readonly #options: RaffleVoidsOptions;
 
   constructor(options: RaffleVoidsOptions) {
-    super({ turnMs: TURN_MS, restMinMs: REST_MIN_MS, restMaxMs: REST_MAX_MS });
+    super({ turnMs: TURN_MS, backoffMinMs: BACKOFF_MIN_MS, backoffMaxMs: BACKOFF_MAX_MS });
     this.#options = options;
   }
 
@@ -102,7 +102,7 @@ export class RaffleVoids extends OwnedWork {
     // Read after the end: no ticket comes behind it.
     const newest = await store.newestInOutbox();
     const deadline = performance.now() + BOOKED_WITHIN_MS;
-    while ((await bookedIdOf(sql, lease.cell)) < newest) {
+    while ((await committedIdOf(sql, lease.cell)) < newest) {
       if (this.isStopped || performance.now() > deadline)
         throw new Error(`The tickets of raffle ${raffle.gameId} are not booked yet`);
       await pause(LOOK_MS);
@@ -128,7 +128,7 @@ export class RaffleVoids extends OwnedWork {
   }
 
   /** @throws where one can't be known to be done: the piece is begun again. */
-  async #refundAll(raffle: VoidedRaffle, tickets: readonly BookedTicket[]): Promise<void> {
+  async #refundAll(raffle: VoidedRaffle, tickets: readonly CommittedTicket[]): Promise<void> {
     const { gameId } = raffle;
     const left = [...tickets].reverse();
     let undone: string | undefined;
@@ -147,7 +147,7 @@ export class RaffleVoids extends OwnedWork {
   }
 
   /** @returns why it is not known to be done; undefined: it is, or it never can be */
-  async #refund(raffle: VoidedRaffle, ticket: BookedTicket): Promise<string | undefined> {
+  async #refund(raffle: VoidedRaffle, ticket: CommittedTicket): Promise<string | undefined> {
     const { sql, adjuster, spinIds, events, onFailpoint } = this.#options;
     const { gameId, partnerId, actor, reason } = raffle;
     const { entryId, playerId, priceMicros } = ticket;

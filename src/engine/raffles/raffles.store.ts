@@ -293,7 +293,7 @@ export async function closeVoided(
 }
 
 /** A ticket of a voided raffle as it is booked. */
-export interface BookedTicket {
+export interface CommittedTicket {
   readonly entryId: bigint;
   readonly playerId: string;
   readonly priceMicros: number;
@@ -301,7 +301,7 @@ export interface BookedTicket {
 
 /** Some tickets, in the order of their entries, and how far they are complete. */
 export interface TicketPiece {
-  readonly tickets: readonly BookedTicket[];
+  readonly tickets: readonly CommittedTicket[];
   readonly to: bigint;
 }
 

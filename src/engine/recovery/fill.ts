@@ -27,14 +27,14 @@ export interface Filling<Run = Sql> {
 /**
  * A slot game goes on after all that was ever leased, a raffle or a blackjack table after the last outcome that is booked; with an
  * empty queue: the block keeper fills it.
- * @param isAllBooked nothing was dealt that is not booked: every game goes on where it was
+ * @param isAllCommitted nothing was dealt that is not booked: every game goes on where it was
  */
 export async function fillGames(
   { sql, store, owner, scope }: Filling<Sql | Transaction>,
-  isAllBooked = false,
+  isAllCommitted = false,
 ): Promise<void> {
   const filler = new CellFiller(store, owner);
-  for (const { gameId, nextIndex, queueEnd } of await resumptionsOf(sql, scope, isAllBooked)) {
+  for (const { gameId, nextIndex, queueEnd } of await resumptionsOf(sql, scope, isAllCommitted)) {
     filler.game(gameId, nextIndex, queueEnd);
   }
   await filler.finish();

@@ -18,7 +18,7 @@ import { findEntry } from '../ledger/ledgerEntries.store.js';
 import type { CellStore } from '../redis/cellStore.js';
 import { newestInOutboxUpTo } from '../redis/promotedCell.js';
 import { mayLack } from '../redis/serverIdentity.js';
-import { bookedIndices, hasBlocks } from './recoveries.store.js';
+import { committedIndices, hasBlocks } from './recoveries.store.js';
 
 export type Finding = { readonly state: 'ready' | 'new' } | Unfit;
 export interface Unfit {
@@ -85,7 +85,7 @@ export async function examine(
   if (answered > cursorId && (newestEntryId === undefined || newestEntryId < answered)) {
     return lost('Redis lacks entries that were answered: it was restored from an older copy');
   }
-  const indices = await bookedIndices(sql, cell);
+  const indices = await committedIndices(sql, cell);
   if (indices.length > 0) {
     const games = await store.findGames(indices.map(({ gameId }) => gameId));
     const behind = indices.find(({ nextIndex }, i) => {

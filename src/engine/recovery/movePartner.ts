@@ -21,7 +21,7 @@ import { lockingWithin } from '../../postgres/limits.js';
 import { isPostgresAway } from '../../postgres/postgresErrors.js';
 import { openBlocks } from '../blocks/blocks.store.js';
 import { gamesOfPartner } from '../catalog/games.store.js';
-import { bookedIdOf, type CellLease, FencedError } from '../cells/cells.store.js';
+import { type CellLease, committedIdOf, FencedError } from '../cells/cells.store.js';
 import { playerStatuses } from '../cells/playerStatuses.store.js';
 import { adoptRules, potsOf } from '../communal/communalRecovery.store.js';
 import type { EventEmitter } from '../processEvents.js';
@@ -29,7 +29,7 @@ import { CellFiller } from '../redis/cellFiller.js';
 import type { CellOwner, CellStore, ClaimedCell } from '../redis/cellStore.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { findPartner, newestId, removePartner, setAway } from '../redis/partnerOfCell.js';
-import { runsReachOf, writeRun } from '../requestIds/requestRuns.store.js';
+import { runsWatermarkOf, writeRun } from '../requestIds/requestRuns.store.js';
 import { fillGames, fillPlayers, fillPots, fillRounds } from './fill.js';
 import {
   backBy,
@@ -132,7 +132,7 @@ async function copyAhead(
   let statuses: Statuses = new Map();
   for (let round = 0, tookMs = Number.POSITIVE_INFINITY; round < ROUNDS_MAX; round++) {
     const started = performance.now();
-    const bookedTo = await bookedIdOf(sql, lease.cell);
+    const bookedTo = await committedIdOf(sql, lease.cell);
     await checkpointCell(sql, lease.cell);
     const statusesNow = await statusesOf(sql, move.partnerId);
     const changed = { afterId: copiedTo, others: changedIn(statuses, statusesNow) };
@@ -180,10 +180,10 @@ export async function finishPartnerMove(
 }
 
 /**
- * Gives a move up that could not be done: the partner stays where it is. {@link clearGivenUpMove} finishes it.
+ * Gives a move up that could not be done: the partner stays where it is. {@link clearAbandonedMove} finishes it.
  * @returns false where it was switched after all
  */
-export async function giveUpMove(
+export async function abandonMove(
   { sql, nodes }: MoveParts,
   lease: CellLease,
   move: PartnerMove,
@@ -196,7 +196,7 @@ export async function giveUpMove(
 }
 
 /** Removes what was copied by a move that was given up. @throws where no worker serves the new cell */
-export async function clearGivenUpMove(
+export async function clearAbandonedMove(
   { sql, nodes }: MoveParts,
   { moveId, partnerId, toCell }: PartnerMove,
 ): Promise<void> {
@@ -306,7 +306,7 @@ async function allBooked(sql: Sql, { store, owner }: Side, deadline: number): Pr
   let booked = 0n;
   await until(
     async () => {
-      booked = await bookedIdOf(sql, store.cell);
+      booked = await committedIdOf(sql, store.cell);
       return booked >= newest;
     },
     deadline,
@@ -325,7 +325,7 @@ async function until(isSo: () => Promise<boolean>, deadline: number, what: strin
 /** Hands over the request ids of a cell up to an entry: from then on they are found wherever their partner lives. */
 async function writeRunsTo(sql: Sql, { cell, fence }: CellLease, to: bigint): Promise<void> {
   for (let tries = 0; ; tries++) {
-    const from = await runsReachOf(sql, cell);
+    const from = await runsWatermarkOf(sql, cell);
     if (from >= to) return;
     try {
       await writeRun(

@@ -5,9 +5,9 @@ import { type CellLease, FencedError } from '../cells/cells.store.js';
 import { OwnedWork } from '../cells/ownedWork.js';
 import { OutrunError } from '../redis/scriptErrors.js';
 import {
-  clearGivenUpMove,
+  abandonMove,
+  clearAbandonedMove,
   finishPartnerMove,
-  giveUpMove,
   type MoveParts,
   movePartner,
 } from './movePartner.js';
@@ -17,8 +17,8 @@ const TURN_MS = 500;
 /** After so long no front end reads the partner in its old cell any more. */
 const REMOVE_AFTER_MS = 3000;
 const TRIES_MAX = 10;
-const REST_MIN_MS = 500;
-const REST_MAX_MS = 5000;
+const BACKOFF_MIN_MS = 500;
+const BACKOFF_MAX_MS = 5000;
 
 export class PartnerMover extends OwnedWork {
   readonly name = 'partner moves';
@@ -27,7 +27,7 @@ export class PartnerMover extends OwnedWork {
   readonly #switched = new Map<number, number>();
 
   constructor(parts: MoveParts) {
-    super({ turnMs: TURN_MS, restMinMs: REST_MIN_MS, restMaxMs: REST_MAX_MS });
+    super({ turnMs: TURN_MS, backoffMinMs: BACKOFF_MIN_MS, backoffMaxMs: BACKOFF_MAX_MS });
     this.#parts = parts;
   }
 
@@ -52,7 +52,7 @@ export class PartnerMover extends OwnedWork {
   async #carryOn(lease: CellLease, move: PartnerMove): Promise<void> {
     const { moveId } = move;
     if (move.failure !== null) {
-      await clearGivenUpMove(this.#parts, move);
+      await clearAbandonedMove(this.#parts, move);
       return;
     }
     if (move.switchedAt === null) {
@@ -76,9 +76,9 @@ export class PartnerMover extends OwnedWork {
     const isDecided = move.switchedAt !== null || move.failure !== null;
     if (isDecided || times < TRIES_MAX || isOutrun) return;
     const reason = error instanceof Error ? error.message : String(error);
-    if (!(await giveUpMove(this.#parts, lease, move, reason))) return;
+    if (!(await abandonMove(this.#parts, lease, move, reason))) return;
     this.forgetFailures(moveId);
-    events.emit('PartnerMoveGivenUp', { partnerId, toCell, reason });
+    events.emit('PartnerMoveAbandoned', { partnerId, toCell, reason });
   }
 
   protected onTurnFailed(error: unknown): void {

@@ -116,7 +116,7 @@ export interface RestoredState {
  */
 const RESTORED_GAP = 2 ** 32;
 
-interface GivenUp {
+interface VoidedRange {
   readonly gameId: number;
   readonly fromIndex: number;
   readonly toIndex: number;
@@ -125,13 +125,13 @@ interface GivenUp {
 }
 
 /** Voids what is leased and not booked of slot games; after a restore also of tables, and all that may have been loaded besides. */
-export async function giveUpLeased(
+export async function voidLeased(
   tx: Transaction,
   cell: number,
   epoch: bigint,
   reason: string,
   restored: RestoredState | undefined,
-): Promise<GivenUp[]> {
+): Promise<VoidedRange[]> {
   const isRestored = restored !== undefined;
   const loadedTo = restored?.loadedTo ?? new Map<number, number>();
   const floors = restored?.floors ?? new Map<number, number>();

@@ -11,7 +11,7 @@ import type { EventEmitter } from '../processEvents.js';
 import type { CellOwner, CellStore } from '../redis/cellStore.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { firstSegment } from '../redis/segmentRecords.js';
-import { runsReachOf } from '../requestIds/requestRuns.store.js';
+import { runsWatermarkOf } from '../requestIds/requestRuns.store.js';
 import { agreedTimeMs } from './agreedTime.js';
 import { examine, type Finding, ForeignError, type Unfit } from './handshake.js';
 import { installation } from './installation.store.js';
@@ -81,7 +81,7 @@ async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLeas
     case 'new':
       await store.claim(owner);
       await store.open(owner, lease.token, {
-        segments: firstSegment(await runsReachOf(sql, lease.cell)),
+        segments: firstSegment(await runsWatermarkOf(sql, lease.cell)),
         away: await awayPartners(sql, lease.cell),
       });
       return lease;

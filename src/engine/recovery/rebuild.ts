@@ -28,7 +28,7 @@ import type { Clocks } from '../redis/clockSkew.js';
 import { playerField } from '../redis/keys.js';
 import { adjustmentFingerprint, adjustmentKey } from '../redis/requestHashes.js';
 import { FIRST_SEGMENT, firstSegment } from '../redis/segmentRecords.js';
-import { runsReachOf } from '../requestIds/requestRuns.store.js';
+import { runsWatermarkOf } from '../requestIds/requestRuns.store.js';
 import { agreedTimeMs } from './agreedTime.js';
 import { fillGames, fillPlayers, fillPots, fillRounds } from './fill.js';
 import type { Unfit } from './handshake.js';
@@ -89,7 +89,7 @@ export async function rebuild(
     onFailpoint('recovery.partners');
     return recovery;
   });
-  const runsReachId = await runsReachOf(sql, store.cell);
+  const runsReachId = await runsWatermarkOf(sql, store.cell);
   const filled = { players: 0, requests: 0 };
   const pots = await parts.turn.run(() => potsOf(sql, store.cell));
   const recency = new Recency(pots);

@@ -16,10 +16,10 @@ import {
 } from '../cells/cells.store.js';
 import { adoptRules, checkpointRecency } from '../communal/communalRecovery.store.js';
 import { columnsSql, fieldsOf, rowReader } from '../ledger/ledgerRow.store.js';
-import { giveUpLeased, type RestoredState, suspendRaffles, voidOpenRounds } from './positions.store.js';
+import { type RestoredState, suspendRaffles, voidLeased, voidOpenRounds } from './positions.store.js';
 
 /** The next index of each game of a cell, as the ledger has it; games of which nothing is booked or voided are left out. */
-export async function bookedIndices(
+export async function committedIndices(
   sql: Sql,
   cell: number,
 ): Promise<{ gameId: number; nextIndex: bigint }[]> {
@@ -61,7 +61,7 @@ export async function beginRecovery(
       UPDATE cells SET epoch = greatest(epoch, ${aboveEpoch}) + 1 WHERE cell = ${lease.cell}
       RETURNING epoch, (SELECT dataset_id FROM installation) || ':' || epoch AS token, cursor_id`;
     const { epoch, token, cursor_id: cursorId } = row!;
-    const voids = await giveUpLeased(tx, lease.cell, epoch, reason, restored);
+    const voids = await voidLeased(tx, lease.cell, epoch, reason, restored);
     const suspended = restored === undefined ? [] : await suspendRaffles(tx, lease.cell);
     if (restored !== undefined) await voidOpenRounds(tx, lease.cell);
     await adoptRules(tx, lease.cell, cursorId);
@@ -163,12 +163,12 @@ export async function partnerNets(
  * Where games go on after a rebuild, or in the cell that their partner moves to, and where the block begins that is loaded next; games without blocks are left
  * out. What goes on where it was, a raffle's pool or a table's shoes, is loaded again from the block on that is not wholly
  * booked.
- * @param isAllBooked nothing was dealt that is not booked: every game goes on where it was
+ * @param isAllCommitted nothing was dealt that is not booked: every game goes on where it was
  */
 export async function resumptionsOf(
   sql: Sql | Transaction,
   scope: PartnerScope,
-  isAllBooked = false,
+  isAllCommitted = false,
 ): Promise<{ gameId: number; nextIndex: number; queueEnd: number }[]> {
   const rows = await sql<
     {
@@ -194,7 +194,9 @@ export async function resumptionsOf(
       return { gameId: row.game_id, nextIndex: row.voided_pool, queueEnd: row.voided_pool };
     const end = safe(row.to_index);
     const booked = safe(row.next_index);
-    const nextIndex = isAllBooked ? booked : kindOfGame(row.game_type).supply.resumesAt(end, booked);
+    const nextIndex = isAllCommitted
+      ? booked
+      : kindOfGame(row.game_type).outcomeSource.resumesAt(end, booked);
     const queueEnd = nextIndex < end && row.open_from !== null ? safe(row.open_from) : end;
     return { gameId: row.game_id, nextIndex, queueEnd };
   });

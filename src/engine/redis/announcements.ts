@@ -9,7 +9,7 @@
 import { openSubscriber, type RedisClient } from './redisClient.js';
 
 /** Every ledger entry of the cell, under this epoch, up to the cursor is committed. */
-export interface BookedAnnouncement {
+export interface CommitAnnouncement {
   readonly cell: number;
   /** Dataset and number: channels are shared by all databases of a server. */
   readonly epoch: string;
@@ -48,7 +48,7 @@ function whole(text: string): number {
   return number;
 }
 
-export const bookedMessage = ({ cell, epoch, cursor }: BookedAnnouncement): string =>
+export const commitMessage = ({ cell, epoch, cursor }: CommitAnnouncement): string =>
   `${cell} ${epoch} ${cursor}`;
 
 export const catalogMessage = (read: CatalogAnnouncement): string =>
@@ -129,10 +129,10 @@ export function listenOn(
 }
 
 /** Listens to how far cells are booked; meanwhile whoever waits for it asks Postgres. */
-export function listenBooked(
+export function listenForCommits(
   url: string,
   channel: string | (() => readonly string[]),
-  onBooked: (announcement: BookedAnnouncement) => void,
+  onBooked: (announcement: CommitAnnouncement) => void,
   onError: (error: Error) => void,
 ): Listener {
   const onMessage = (message: string): void => {

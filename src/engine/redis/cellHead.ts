@@ -29,7 +29,7 @@ export interface CellHead {
 }
 
 /** What is written down of a cell that is opened. */
-export interface CellMarks {
+export interface NewCellHead {
   /** Of one that was used before. */
   readonly booked?: Booked;
   /** Of one that was rebuilt: its next entry comes after this moment, milliseconds since the epoch. */

@@ -7,10 +7,10 @@ import { entryTimeMs, streamIdOf } from '../../domain/entryId.js';
 import type { Totals } from '../../domain/layouts.js';
 import {
   type CellHead,
-  type CellMarks,
   type CellOwner,
   fenceText,
   isTurnedAway,
+  type NewCellHead,
   writeAway,
 } from './cellHead.js';
 import {
@@ -52,7 +52,7 @@ import type { Script } from './scriptLoader.js';
 import { readSegments, writeSegments } from './segmentRecords.js';
 import { closedName } from './serverIdentity.js';
 
-export type { CellHead, CellMarks, CellOwner } from './cellHead.js';
+export type { CellHead, CellOwner, NewCellHead } from './cellHead.js';
 
 /** Fields of a hash, names and values by turns. */
 export type Fields = readonly (string | Buffer)[];
@@ -239,7 +239,7 @@ export class CellStore {
   async open(
     owner: CellOwner & { readonly serverId: string },
     epoch: string,
-    marks: CellMarks,
+    marks: NewCellHead,
   ): Promise<void> {
     const fields: (string | Buffer)[] = ['away', writeAway(marks.away)];
     if (marks.lastMs !== undefined) fields.push('last', writeLast(marks.lastMs));

@@ -3,10 +3,10 @@
  * is reached through cellStore.ts; which cell is on which node, nodes.ts knows.
  */
 import {
-  type BookedAnnouncement,
+  type CommitAnnouncement,
   type Listener,
   type Listening,
-  listenBooked,
+  listenForCommits,
   listenOn,
   publish,
 } from './announcements.js';
@@ -283,12 +283,12 @@ export class RedisNode {
    * Listens to how far cells are booked, over a connection of its own.
    * @param shardChannels in a cluster: the channels of the node's cells
    */
-  listenBooked(
+  listenForCommits(
     shardChannels: (() => readonly string[]) | undefined,
-    onBooked: (announcement: BookedAnnouncement) => void,
+    onBooked: (announcement: CommitAnnouncement) => void,
     onError: (error: Error) => void,
   ): Listener {
-    return listenBooked(this[CLIENT].url, shardChannels ?? bookedChannel(), onBooked, onError);
+    return listenForCommits(this[CLIENT].url, shardChannels ?? bookedChannel(), onBooked, onError);
   }
 }
 

@@ -1,10 +1,10 @@
 /** All nodes, and which of them holds a cell: one server for all cells, or the primaries of a Redis Cluster (clusterMap.ts). */
 import { withTimeout } from '../../platform/runtime/withTimeout.js';
 import {
-  type BookedAnnouncement,
-  bookedMessage,
   type CatalogAnnouncement,
+  type CommitAnnouncement,
   catalogMessage,
+  commitMessage,
   type DealtAnnouncement,
   type Listening,
   readCatalogMessage,
@@ -173,10 +173,10 @@ export class RedisNodes {
   }
 
   /** Announces to every listener that a cell is booked up to a cursor. The message may be lost. */
-  announceBooked(announcement: BookedAnnouncement): void {
+  announceCommit(announcement: CommitAnnouncement): void {
     const { cell } = announcement;
     const channel = bookedChannel(this.#map.isCluster ? this.nameOf(cell) : undefined);
-    this.of(cell).publish(channel, bookedMessage(announcement), this.#map.isCluster);
+    this.of(cell).publish(channel, commitMessage(announcement), this.#map.isCluster);
   }
 
   /** Announces to every listener what was read of the catalog, over each node. The message may be lost. */
@@ -221,15 +221,15 @@ export class RedisNodes {
    * @param cells those that there are; once there are more, `subscribe` is to be called
    * @throws where a node of now can't be reached and there is no other.
    */
-  async listenBooked(
+  async listenForCommits(
     cells: () => Iterable<number>,
-    onBooked: (announcement: BookedAnnouncement) => void,
+    onBooked: (announcement: CommitAnnouncement) => void,
     onError: (error: Error) => void,
   ): Promise<{ readonly subscribe: () => void; readonly end: () => void }> {
     const opened: Promise<unknown>[] = [];
     const subscriptions = new Set<() => void>();
     const end = this.each((node) => {
-      const { isOpen, subscribe, close } = node.listenBooked(
+      const { isOpen, subscribe, close } = node.listenForCommits(
         this.#map.isCluster ? () => this.#shardChannels(node, cells(), bookedChannel) : undefined,
         onBooked,
         onError,

@@ -25,7 +25,7 @@ import type { EngineStore } from '../engine.store.js';
 import { coarsestBytes, FilterMemoryError, plannedFolds } from './filterMemory.js';
 import { LookUps } from './lookUps.js';
 import type { FilterReading, RunsRead } from './requestRunReads.store.js';
-import type { RequestRun, RunsReach } from './requestRuns.store.js';
+import type { RequestRun, RunsWatermark } from './requestRuns.store.js';
 import type { FoundRequest } from './secondPass.js';
 
 export interface RequestIdsOptions {
@@ -257,7 +257,7 @@ export class RequestIds extends PeriodicService {
       wanted.push(...unknown);
       if (unknown.length > 0) isLast.add(unknown.at(-1)!);
     }
-    const finish = (each: RunsReach): void => {
+    const finish = (each: RunsWatermark): void => {
       this.#cells[each.cell] = this.#next(each, runs);
       this.#forget(runs, each.cell);
     };
@@ -303,7 +303,10 @@ export class RequestIds extends PeriodicService {
     this.oldestMs = oldest.length === 0 ? undefined : Math.min(...oldest);
   }
 
-  #next({ cell, runsReachId, boundFromId, bindingMs }: RunsReach, all: readonly RequestRun[]): CellFilters {
+  #next(
+    { cell, runsReachId, boundFromId, bindingMs }: RunsWatermark,
+    all: readonly RequestRun[],
+  ): CellFilters {
     const reach = Buffer.alloc(8);
     reach.writeBigUInt64LE(runsReachId);
     // The newest first: an id that is repeated is seldom old.

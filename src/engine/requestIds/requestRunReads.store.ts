@@ -14,14 +14,14 @@ import {
   hashWord,
   type RequestRun,
   RUNS_VERSION,
-  type RunsReach,
+  type RunsWatermark,
   requestRuns,
-  runsReach,
+  runsWatermarks,
 } from './requestRuns.store.js';
 
 /** What the front ends know of the runs, as of one moment. */
 export interface RunsRead {
-  readonly cells: readonly RunsReach[];
+  readonly cells: readonly RunsWatermark[];
   /** Oldest first. */
   readonly runs: readonly RequestRun[];
   readonly times: BindingTimes;
@@ -95,7 +95,7 @@ export class RequestRunReads {
   async read(begin: (read: RunsRead) => FilterReading): Promise<void> {
     await this.#sql.begin(async (tx) => {
       const times = await bindingTimes(tx);
-      const reading = begin({ cells: await runsReach(tx), runs: await requestRuns(tx), times });
+      const reading = begin({ cells: await runsWatermarks(tx), runs: await requestRuns(tx), times });
       for (const run of reading.wanted) {
         const digest = createHash('sha256');
         let at = 0;

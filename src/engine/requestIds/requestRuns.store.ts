@@ -36,7 +36,7 @@ export interface RequestRun {
 }
 
 /** How far a cell has handed its request ids over. */
-export interface RunsReach {
+export interface RunsWatermark {
   readonly cell: number;
   /** Those of entries up to this one are in runs, */
   readonly runsReachId: bigint;
@@ -68,7 +68,7 @@ const runOfRow = (row: RunRow): RequestRun => ({
   filterHash: row.filter_hash,
 });
 
-export async function runsReach(sql: Sql | Transaction): Promise<RunsReach[]> {
+export async function runsWatermarks(sql: Sql | Transaction): Promise<RunsWatermark[]> {
   const rows = await sql<
     {
       cell: number;
@@ -88,7 +88,7 @@ export async function runsReach(sql: Sql | Transaction): Promise<RunsReach[]> {
 }
 
 /** Request ids of the cell's entries up to this one are in runs. */
-export async function runsReachOf(sql: Sql, cell: number): Promise<bigint> {
+export async function runsWatermarkOf(sql: Sql, cell: number): Promise<bigint> {
   const [row] = await sql<
     { handed_over_id: bigint }[]
   >`SELECT handed_over_id FROM cells WHERE cell = ${cell}`;

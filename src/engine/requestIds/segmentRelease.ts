@@ -2,10 +2,10 @@
  * Hands request ids over from Redis to runs in Postgres, for the cells that this worker owns.
  *
  *   segment of Redis that is written ──closed, every window──> closed ──all of it booked, its ids written to a run (those that this
- *     process has booked as it kept them, bookedIds.ts, others of the ledger), run and mark in one transaction──> in both ──older than the window──> released: Redis holds it no more
+ *     process has booked as it kept them, committedRequestIds.ts, others of the ledger), run and watermark in one transaction──> in both ──older than the window──> released: Redis holds it no more
  *     ──no id of the run binds any more (domain/bindingTimes.ts)──> the run is dropped
  *
- * The mark, cells.handed_over_id, is before the release at each moment, and front ends can't deal until their filters reach as far
+ * The watermark, cells.handed_over_id, is before the release at each moment, and front ends can't deal until their filters reach as far
  * as was released: no id is ever in neither. Each step is fenced and can be repeated: ended anywhere, the next owner goes on.
  * Runs are merged, so that a front end asks few filters.
  */
@@ -25,14 +25,14 @@ import {
   requestSegments,
 } from '../redis/requestSegments.js';
 import { OutrunError } from '../redis/scriptErrors.js';
-import type { BookedIds } from './bookedIds.js';
+import type { CommittedRequestIds } from './committedRequestIds.js';
 import { bindingTimes, dropRun, moveBinding } from './requestRunReads.store.js';
 import {
   type DueIds,
   mergeRuns,
   type RequestRun,
   requestRuns,
-  runsReach,
+  runsWatermarks,
   writeRun,
 } from './requestRuns.store.js';
 import { runsToMerge } from './runMerging.js';
@@ -41,7 +41,7 @@ export interface SegmentReleaseOptions {
   /** Redis holds a request id for so long at least, milliseconds. */
   readonly windowMs: number;
   /** What the same process has booked. */
-  readonly bookedIds: BookedIds;
+  readonly committedIds: CommittedRequestIds;
   readonly events: EventEmitter;
   readonly onFailpoint: OnFailpoint;
 }
@@ -112,7 +112,7 @@ export class SegmentRelease extends PeriodicService {
       const seconds = (performance.now() - started) / 1000;
       this.#options.events.emit('RunWritten', { ids, seconds });
     }
-    const marks = new Map((await runsReach(this.#sql)).map((each) => [each.cell, each]));
+    const marks = new Map((await runsWatermarks(this.#sql)).map((each) => [each.cell, each]));
     await ofEach(held, ([cell, segments]) =>
       this.#release(cell, segments, marks.get(cell)?.runsReachId ?? 0n),
     );
@@ -154,8 +154,8 @@ export class SegmentRelease extends PeriodicService {
 
   /** Writes ids of what is closed and booked to runs, or of all that is booked where too many wait; all cells in one pass. */
   async #copy(held: ReadonlyMap<number, CellSegments>): Promise<{ ids: number; isMore: boolean }> {
-    const marks = new Map((await runsReach(this.#sql)).map((each) => [each.cell, each]));
-    const { bookedIds, onFailpoint } = this.#options;
+    const marks = new Map((await runsWatermarks(this.#sql)).map((each) => [each.cell, each]));
+    const { committedIds, onFailpoint } = this.#options;
     const due: DueIds[] = [];
     let isLate = false;
     for (const [cell, { closed, releasedId }] of held) {
@@ -165,10 +165,10 @@ export class SegmentRelease extends PeriodicService {
       const { runsReachId: from, cursorId } = mark;
       // What is released already: Postgres was put back to an earlier state.
       const ends = [releasedId, ...closed].filter((id) => id > from && id <= cursorId);
-      const booked = bookedIds.areDue ? bookedIds.reachOf(cell) : undefined;
+      const booked = committedIds.areDue ? committedIds.watermarkOf(cell) : undefined;
       const to = booked !== undefined && booked > from && booked <= cursorId ? booked : ends.at(-1);
       if (to !== undefined)
-        due.push({ cell, fence: lease.fence, from, to, pairs: bookedIds.take(cell, from, to) });
+        due.push({ cell, fence: lease.fence, from, to, pairs: committedIds.take(cell, from, to) });
       isLate ||= ends.length >= CLOSED_MAX;
     }
     if (due.length === 0) return { ids: 0, isMore: false };

@@ -1,13 +1,13 @@
 /** Outcomes are made at the pace at which a game is dealt. */
 import { expect, test } from 'vitest';
-import { learnDealtOut, newQueue, type Queue } from '../../../src/engine/blocks/queue.js';
 import {
   blockSizeFor,
   paceAfter,
   paceOfBlock,
   readyBlocks,
   runsLow,
-} from '../../../src/engine/blocks/supply.js';
+} from '../../../src/engine/blocks/blockMaker.js';
+import { learnDealtOut, newQueue, type Queue } from '../../../src/engine/blocks/queue.js';
 
 test('a game that rested is supplied at the pace of its first burst, not at the mean since its last spin', () => {
   expect(paceAfter(0, 5000, 3600)).toBe(20_000);
@@ -35,8 +35,8 @@ test('a block that lasted for hours does not make the game a busy one', () => {
 
 /** A game with three blocks of 2,048 outcomes, of which none is booked. */
 function youngQueue(): Queue {
-  const reserve = { minReadyBlocks: 2 } as Queue['supply']['reserve'];
-  const supply = { reserve } as Queue['supply'];
+  const reserve = { minReadyBlocks: 2 } as Queue['blockMaker']['reserve'];
+  const supply = { reserve } as Queue['blockMaker'];
   const queue = newQueue(
     { gameId: 1, partnerId: 1 },
     { cell: 0, token: '1', fence: 1n } as Queue['lease'],
@@ -50,10 +50,10 @@ function youngQueue(): Queue {
 
 test('a block that is dealt out is replaced before the ledger has booked it', () => {
   const queue = youngQueue();
-  expect(runsLow(queue, queue.supply.reserve!)).toBe(false);
+  expect(runsLow(queue, queue.blockMaker.reserve!)).toBe(false);
   learnDealtOut(queue, 2048, 60_000);
   expect(readyBlocks(queue)).toBe(2);
-  expect(runsLow(queue, queue.supply.reserve!)).toBe(true);
+  expect(runsLow(queue, queue.blockMaker.reserve!)).toBe(true);
   expect(queue.nextIndex).toBe(0);
 });
 

@@ -122,7 +122,7 @@ test('a node that is away closes its own cells; those of the other are dealt fro
   const reader = new OutboxReader(even, nodes, () => {});
   cleanup.add(() => reader.close());
   const announced: number[] = [];
-  const listening = await nodes.listenBooked(
+  const listening = await nodes.listenForCommits(
     () => [EVEN, ODD],
     ({ cell }) => announced.push(cell),
     () => {},
@@ -147,7 +147,7 @@ test('a node that is away closes its own cells; those of the other are dealt fro
   expect(requestIds).toEqual(expect.arrayContaining(['together', 'meanwhile']));
 
   await until(() => {
-    nodes.announceBooked({ cell: EVEN, epoch: EPOCH, cursor: 1n });
+    nodes.announceCommit({ cell: EVEN, epoch: EPOCH, cursor: 1n });
     return announced.length > 0;
   }, 'the announcement arrives');
   expect(new Set(announced)).toEqual(new Set([EVEN]));
@@ -174,7 +174,7 @@ test('a node that comes later and can not be reached ends nothing', async () => 
   process.on('unhandledRejection', note);
   cleanup.add(() => process.off('unhandledRejection', note));
   let failed = 0;
-  const listening = await growing.listenBooked(
+  const listening = await growing.listenForCommits(
     () => [EVEN],
     () => {},
     () => failed++,

@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { poolFaults, type RevealedPool } from '../../../src/domain/games/rafflePool.js';
-import { tellGameStatuses } from '../../../src/engine/catalog/dealingSwitches.store.js';
+import { notifyGameStatuses } from '../../../src/engine/catalog/dealingSwitches.store.js';
 import { readGame } from '../../../src/engine/redis/cellRecords.js';
 import { cellKey, gamesKey, outboxKey } from '../../../src/engine/redis/keys.js';
 import { FAILPOINTS, type Failpoint } from '../../../src/platform/failpoints.js';
@@ -288,7 +288,7 @@ describe('a raffle that is voided', () => {
     await sql`
       INSERT INTO game_status_notices (at, status, reason, game_ids) VALUES (now(), 'ACTIVE', 'SWITCH', ${[gameId]})`;
     const own = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
-    await tellGameStatuses(own);
+    await notifyGameStatuses(own);
     await own.end();
     const events = await sql`
       SELECT body::json->'data'->>'status' AS status FROM events

@@ -11,7 +11,7 @@ import { RequestRunReads } from '../../../src/engine/requestIds/requestRunReads.
 import {
   mergeRuns,
   requestRuns,
-  runsReachOf,
+  runsWatermarkOf,
   writeRun,
 } from '../../../src/engine/requestIds/requestRuns.store.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
@@ -86,7 +86,7 @@ test('every id that was booked is in its run and in the merged one, equal hashes
       () => {},
     );
     expect(step).toEqual({ ids: SIZES[run], isMore: false });
-    expect(await runsReachOf(sql, 0)).toBe(to);
+    expect(await runsWatermarkOf(sql, 0)).toBe(to);
     from = to;
   }
   await eachIsFound();
@@ -122,7 +122,7 @@ test('every id that was booked is in its run and in the merged one, equal hashes
 });
 
 test('what is written of another owner, or from another mark, moves nothing', async () => {
-  const [runs, reach] = [await requestRuns(sql), await runsReachOf(sql, 0)];
+  const [runs, reach] = [await requestRuns(sql), await runsWatermarkOf(sql, 0)];
   await sql`UPDATE cells SET cursor_id = ${idOf(SIZES.length + 2, 0)}`;
   const to = idOf(SIZES.length + 1, 0);
   for (const wrong of [
@@ -138,5 +138,5 @@ test('what is written of another owner, or from another mark, moves nothing', as
     );
     await expect(writing).rejects.toThrow(FencedError);
   }
-  expect([await requestRuns(sql), await runsReachOf(sql, 0)]).toEqual([runs, reach]);
+  expect([await requestRuns(sql), await runsWatermarkOf(sql, 0)]).toEqual([runs, reach]);
 });

@@ -9,7 +9,7 @@ import type { CellTotals, GameTotals } from '../catalog/games.store.js';
 import type { CommittedGameTotals } from '../processEvents.js';
 
 /** A flush: what it booked, from one cursor to the next. */
-export interface BookedFlush {
+export interface CommittedFlush {
   readonly cell: number;
   readonly from: bigint;
   readonly to: bigint;
@@ -22,18 +22,18 @@ interface Known {
   readonly sum: Omit<GameTotals, 'gameId'>;
 }
 
-export class BookedTotals {
+export class CommittedTotals {
   readonly #read: (cells: readonly number[]) => Promise<CellTotals[]>;
   readonly #cells = new Map<number, Known>();
   /** What is booked while totals are read, by cell. */
-  #meanwhile: Map<number, BookedFlush[]> | undefined;
+  #meanwhile: Map<number, CommittedFlush[]> | undefined;
   #reading: Promise<void> | undefined;
 
   constructor(read: (cells: readonly number[]) => Promise<CellTotals[]>) {
     this.#read = read;
   }
 
-  booked(flush: BookedFlush): void {
+  booked(flush: CommittedFlush): void {
     const known = this.#cells.get(flush.cell);
     if (known === undefined) this.#meanwhile?.get(flush.cell)?.push(flush);
     else if (known.cursor === flush.from) add(known, flush);
@@ -60,7 +60,7 @@ export class BookedTotals {
   }
 
   async #learn(cells: readonly number[]): Promise<void> {
-    const meanwhile = new Map(cells.map((cell): [number, BookedFlush[]] => [cell, []]));
+    const meanwhile = new Map(cells.map((cell): [number, CommittedFlush[]] => [cell, []]));
     this.#meanwhile = meanwhile;
     for (const { cell, cursor, games } of await this.#read(cells)) {
       const flushes = meanwhile.get(cell);
@@ -78,7 +78,7 @@ export class BookedTotals {
   }
 }
 
-function add(known: Known, { to, games }: BookedFlush): void {
+function add(known: Known, { to, games }: CommittedFlush): void {
   known.cursor = to;
   for (const { gameId, spins, wageredMicros, paidMicros } of games) {
     let game = known.games.get(gameId);

@@ -19,7 +19,7 @@ export interface PotChange {
   readonly budgetMicros: number;
 }
 
-export interface BookedEvent {
+export interface CommittedEvent {
   readonly eventId: bigint;
   readonly gameId: number;
   readonly version: number;
@@ -32,7 +32,7 @@ export interface BookedEvent {
   readonly status: 'PAID' | 'SKIPPED_BUDGET';
 }
 
-export interface BookedShare {
+export interface CommittedShare {
   readonly entryId: bigint;
   readonly eventId: bigint;
   readonly gameId: number;
@@ -45,10 +45,10 @@ export interface BookedShare {
 }
 
 /** What a flush adds; everything in the order of the outbox. */
-export interface CommunalBooking {
+export interface CommunalFlush {
   readonly changes: readonly PotChange[];
-  readonly events: readonly BookedEvent[];
-  readonly shares: readonly BookedShare[];
+  readonly events: readonly CommittedEvent[];
+  readonly shares: readonly CommittedShare[];
   readonly notified: readonly { readonly shareId: bigint; readonly spinId: bigint }[];
   /** Sums of the shares by game and day. */
   readonly days: readonly {
@@ -64,7 +64,7 @@ export interface CommunalBooking {
 export class PotError extends Error {}
 
 /** @throws PotError; a unique violation where something is booked already. */
-export async function bookCommunal(tx: Transaction, booking: CommunalBooking): Promise<void> {
+export async function bookCommunal(tx: Transaction, booking: CommunalFlush): Promise<void> {
   const { changes, events, shares, notified, days } = booking;
   for (const gameId of new Set(changes.map((change) => change.gameId))) {
     await bookPot(
@@ -111,7 +111,7 @@ async function bookPot(
   tx: Transaction,
   gameId: number,
   changes: readonly PotChange[],
-  events: readonly BookedEvent[],
+  events: readonly CommittedEvent[],
 ): Promise<void> {
   // What nearly every flush has is one statement.
   if (isOfSpinsOnly(gameId, changes, events) && (await bookSpins(tx, gameId, changes))) return;
@@ -122,7 +122,7 @@ async function bookPot(
 function isOfSpinsOnly(
   gameId: number,
   changes: readonly PotChange[],
-  events: readonly BookedEvent[],
+  events: readonly CommittedEvent[],
 ): boolean {
   const paid = events.reduce((sum, event) => sum + (event.gameId === gameId ? event.paidMicros : 0), 0);
   const drop = changes[0]!.budgetBeforeMicros - changes.at(-1)!.budgetMicros;
@@ -154,7 +154,7 @@ async function bookChanges(
   tx: Transaction,
   gameId: number,
   changes: readonly PotChange[],
-  events: readonly BookedEvent[],
+  events: readonly CommittedEvent[],
 ): Promise<void> {
   const [row] = await tx<{ version: number; progress: bigint; budget_micros: bigint }[]>`
     SELECT version, progress, budget_micros FROM communal_pots WHERE game_id = ${gameId} FOR UPDATE`;

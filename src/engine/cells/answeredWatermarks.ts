@@ -14,7 +14,7 @@ import type { AnsweredIds } from './answeredIds.js';
 const TURN_MS = 1000;
 const STOPPED_WITHIN_MS = 2000;
 
-export interface AnsweredMarksOptions {
+export interface AnsweredWatermarksOptions {
   readonly answered: AnsweredIds;
   readonly store: Pick<EngineStore, 'answered'>;
   readonly events: EventEmitter;
@@ -25,16 +25,16 @@ interface Known {
   readonly entryId: bigint;
 }
 
-export class AnsweredMarks extends PeriodicService {
+export class AnsweredWatermarks extends PeriodicService {
   readonly name = 'answered entries';
-  readonly #options: AnsweredMarksOptions;
+  readonly #options: AnsweredWatermarksOptions;
   /** By cell: up to where the ledger has it or it is written down. */
   readonly #known = new Map<number, Known>();
   /** By cell: the newest that was answered, as of the turn before. */
   readonly #before = new Map<number, Known>();
   readonly #lacking = new Set<number>();
 
-  constructor(options: AnsweredMarksOptions) {
+  constructor(options: AnsweredWatermarksOptions) {
     super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
     this.#options = options;
   }

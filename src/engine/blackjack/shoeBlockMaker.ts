@@ -1,14 +1,14 @@
-/** Endless supply of shoes: blocks made ahead of demand, as those of slots (blockSupply.ts); a shoe lasts for a round. */
+/** Makes blocks of shoes ahead of demand, as those of slots (slotBlockMaker.ts); a shoe lasts for a round. */
 import type { Piscina } from 'piscina';
 import type { BlackjackRules } from '../../domain/games/blackjackRules.js';
-import type { Reserve } from '../blocks/reserve.js';
 import {
+  type BlockMaker,
   blockSizeFor,
   type MadeBlock,
-  type OutcomeSupply,
   type QueueState,
   runsLow,
-} from '../blocks/supply.js';
+} from '../blocks/blockMaker.js';
+import type { Reserve } from '../blocks/reserve.js';
 
 /** What a thread of the pool is asked for (workers/makeShoes.ts). */
 export interface ShoeOrder {
@@ -23,7 +23,7 @@ const SHOES_MIN = 256;
 /** About 0.2 s of a thread. */
 const SHOES_MAX = 8192;
 
-export class ShoeSupply implements OutcomeSupply {
+export class ShoeBlockMaker implements BlockMaker {
   readonly reserve: Reserve;
   readonly #pool: Piscina;
   readonly #shoemaker: string;

@@ -1,13 +1,13 @@
 /**
- * Endless supply: blocks drawn by a PAR sheet ahead of demand. A game has at least `minReadyBlocks` + 1 blocks, and outcomes for the
+ * Makes the blocks of a slot: they are drawn by a PAR sheet ahead of demand. A game has at least `minReadyBlocks` + 1 blocks, and outcomes for the
  * next seconds at its pace; the size of a block follows the pace.
  */
 import type { Piscina } from 'piscina';
 import type { ParSheet } from '../../domain/par.js';
 import type { Sql } from '../../postgres/connection.js';
 import { sheetsOf } from '../catalog/catalog.store.js';
+import { type BlockMaker, blockSizeFor, type MadeBlock, type QueueState, runsLow } from './blockMaker.js';
 import type { Reserve } from './reserve.js';
-import { blockSizeFor, type MadeBlock, type OutcomeSupply, type QueueState, runsLow } from './supply.js';
 
 /** What a thread of the pool is asked for (workers/makeBlock.ts). */
 export interface BlockOrder {
@@ -22,7 +22,7 @@ export interface BlockOrder {
 const BLOCK_OUTCOMES_MIN = 2048;
 const BLOCK_OUTCOMES_MAX = 262_144;
 
-export class BlockSupply implements OutcomeSupply {
+export class SlotBlockMaker implements BlockMaker {
   readonly reserve: Reserve;
   readonly #pool: Piscina;
   readonly #sheets: SheetCache;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { RequestPairs } from '../../../src/domain/requestPairs.js';
-import { BookedIds } from '../../../src/engine/requestIds/bookedIds.js';
+import { CommittedRequestIds } from '../../../src/engine/requestIds/committedRequestIds.js';
 
 /** Pairs of these entries, whose hashes are their ids. */
 const pairsOf = (...ids: number[]): RequestPairs => {
@@ -12,12 +12,12 @@ const idsOf = (pairs: RequestPairs | undefined): number[] | undefined =>
   pairs && Array.from({ length: pairs.count }, (_, i) => pairs.slice(i, i + 1)[3]!);
 
 test('what was booked without a gap is given once, and what comes after it is kept', () => {
-  const booked = new BookedIds();
+  const booked = new CommittedRequestIds();
   booked.add(0, 10n, 20n, pairsOf(12, 20));
   booked.add(1, 5n, 30n, pairsOf(7));
   booked.add(0, 20n, 25n, pairsOf());
   booked.add(0, 25n, 40n, pairsOf(31, 32, 40));
-  expect(booked.reachOf(0)).toBe(40n);
+  expect(booked.watermarkOf(0)).toBe(40n);
   expect(idsOf(booked.take(0, 10n, 31n))).toEqual([12, 20, 31]);
   expect(booked.take(0, 10n, 31n)).toBe(undefined);
   booked.add(0, 40n, 50n, pairsOf(50));
@@ -28,7 +28,7 @@ test('what was booked without a gap is given once, and what comes after it is ke
 });
 
 test('where something is missing, before, between or after, nothing is given', () => {
-  const booked = new BookedIds();
+  const booked = new CommittedRequestIds();
   booked.add(0, 10n, 20n, pairsOf(12));
   expect(booked.take(0, 9n, 20n)).toBe(undefined);
   expect(booked.take(0, 10n, 21n)).toBe(undefined);
@@ -38,11 +38,11 @@ test('where something is missing, before, between or after, nothing is given', (
   expect(idsOf(booked.take(0, 21n, 30n))).toEqual([25]);
   booked.add(0, 30n, 35n, pairsOf(33));
   booked.forget(0);
-  expect([booked.reachOf(0), booked.take(0, 30n, 35n)]).toEqual([undefined, undefined]);
+  expect([booked.watermarkOf(0), booked.take(0, 30n, 35n)]).toEqual([undefined, undefined]);
 });
 
 test('they are due at a million and let go at two, and counted right all the while', () => {
-  const booked = new BookedIds();
+  const booked = new CommittedRequestIds();
   const many = new RequestPairs(2 ** 19);
   many.count = 2 ** 19;
   booked.add(0, 0n, 1n, many);
@@ -52,7 +52,7 @@ test('they are due at a million and let go at two, and counted right all the whi
   booked.add(2, 0n, 1n, many);
   booked.add(2, 1n, 2n, many);
   booked.add(2, 2n, 3n, pairsOf(3));
-  expect([0, 1, 2].map((cell) => booked.reachOf(cell))).toEqual([1n, 1n, 3n]);
+  expect([0, 1, 2].map((cell) => booked.watermarkOf(cell))).toEqual([1n, 1n, 3n]);
   expect(idsOf(booked.take(2, 2n, 3n))).toEqual([3]);
   expect(booked.areDue).toBe(true);
   booked.forget(1);

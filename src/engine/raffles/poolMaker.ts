@@ -1,8 +1,8 @@
-/** Finite supply: the pool of a raffle is the one block of its game, sealed once and open for sale when it is loaded. */
+/** Makes the pool of a raffle, which is the one block of its game, sealed once and open for sale when it is loaded. */
 import type { Piscina } from 'piscina';
 import type { PrizeTableUsd } from '../../domain/games/prizeTable.js';
 import type { Sql } from '../../postgres/connection.js';
-import type { MadeBlock, OutcomeSupply, QueueState } from '../blocks/supply.js';
+import type { BlockMaker, MadeBlock, QueueState } from '../blocks/blockMaker.js';
 import { openRaffle } from './raffles.store.js';
 
 /** What a thread of the pool is asked for (workers/sealRaffle.ts). */
@@ -11,7 +11,7 @@ export interface PoolOrder {
   readonly table: PrizeTableUsd;
 }
 
-export class PoolSupply implements OutcomeSupply {
+export class PoolMaker implements BlockMaker {
   readonly reserve = undefined;
   readonly #sql: Sql;
   readonly #pool: Piscina;

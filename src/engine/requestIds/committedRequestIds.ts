@@ -17,7 +17,7 @@ interface Kept {
   readonly pairs: RequestPairs;
 }
 
-export class BookedIds {
+export class CommittedRequestIds {
   readonly #cells = new Map<number, Kept>();
   #ids = 0;
 
@@ -38,7 +38,7 @@ export class BookedIds {
   }
 
   /** Up to which entry of a cell they are all there; undefined: none is. */
-  reachOf(cell: number): bigint | undefined {
+  watermarkOf(cell: number): bigint | undefined {
     return this.#cells.get(cell)?.to;
   }
 

@@ -1,28 +1,28 @@
-/** Gives each game the supply of its kind. */
+/** Gives each game the block maker of its kind. */
 import type { Piscina } from 'piscina';
 import { kindOfGame } from '../../domain/games/index.js';
-import type { GameSource, GameStatus, GameType, Supply } from '../../domain/games/kindOfGame.js';
+import type { GameSource, GameStatus, GameType, OutcomeSource } from '../../domain/games/kindOfGame.js';
 import type { Sql } from '../../postgres/connection.js';
-import { ShoeSupply } from '../blackjack/shoeSupply.js';
+import { ShoeBlockMaker } from '../blackjack/shoeBlockMaker.js';
 import type { CellLease } from '../cells/cells.store.js';
 import type { EventEmitter } from '../processEvents.js';
-import { PoolSupply } from '../raffles/poolSupply.js';
-import { BlockSupply, SheetCache } from './blockSupply.js';
+import { PoolMaker } from '../raffles/poolMaker.js';
+import type { BlockMaker } from './blockMaker.js';
 import { Reserve } from './reserve.js';
-import type { OutcomeSupply } from './supply.js';
+import { SheetCache, SlotBlockMaker } from './slotBlockMaker.js';
 
 export interface KeptGame extends GameSource {
   readonly gameId: number;
   readonly partnerId: number;
   readonly cell: number;
   readonly gameType: GameType;
-  /** When a finite supply was opened to spins; null: it was not, or the supply is endless. */
+  /** When a pool was opened to spins; null: it was not, or the game has no pool. */
   readonly sealedAt: Date | null;
   readonly status: GameStatus;
   readonly blocksRequested: number;
 }
 
-export interface SupplyOptions {
+export interface BlockMakersOptions {
   readonly minReadyBlocks: (partnerId: number) => number;
   /** The worker of the thread pool that seals a raffle. */
   readonly sealer: string;
@@ -33,38 +33,38 @@ export interface SupplyOptions {
   readonly events: EventEmitter;
 }
 
-export class Supplies {
+export class BlockMakers {
   readonly #sql: Sql;
   readonly #pool: Piscina;
   readonly #sheets: SheetCache;
-  readonly #options: SupplyOptions;
+  readonly #options: BlockMakersOptions;
 
-  constructor(sql: Sql, pool: Piscina, options: SupplyOptions) {
+  constructor(sql: Sql, pool: Piscina, options: BlockMakersOptions) {
     this.#sql = sql;
     this.#pool = pool;
     this.#sheets = new SheetCache(sql);
     this.#options = options;
   }
 
-  of(game: KeptGame, lease: CellLease): OutcomeSupply {
+  of(game: KeptGame, lease: CellLease): BlockMaker {
     const { gameId, partnerId } = game;
     const { minReadyBlocks, events, reserveSeconds, sealer, shoemaker } = this.#options;
     const reserve = (): Reserve =>
       new Reserve(this.#sql, { gameId, partnerId, lease }, minReadyBlocks, events, reserveSeconds);
-    const makers: { readonly [F in Supply['form']]: () => OutcomeSupply } = {
+    const makers: { readonly [F in OutcomeSource['form']]: () => BlockMaker } = {
       blocks: () => {
         const order = { gameId, sheetId: game.parSheetId! };
-        return new BlockSupply(this.#pool, this.#sheets, order, reserve());
+        return new SlotBlockMaker(this.#pool, this.#sheets, order, reserve());
       },
       pool: () => {
         const order = { gameId, table: game.prizeTable! };
-        return new PoolSupply(this.#sql, this.#pool, sealer, order, game.sealedAt !== null);
+        return new PoolMaker(this.#sql, this.#pool, sealer, order, game.sealedAt !== null);
       },
       shoes: () => {
         const order = { gameId, rules: game.table!.rules };
-        return new ShoeSupply(this.#pool, shoemaker, order, reserve());
+        return new ShoeBlockMaker(this.#pool, shoemaker, order, reserve());
       },
     };
-    return makers[kindOfGame(game.gameType).supply.form]();
+    return makers[kindOfGame(game.gameType).outcomeSource.form]();
   }
 }

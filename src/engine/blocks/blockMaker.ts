@@ -1,4 +1,4 @@
-/** How a queue gets its outcomes: what the block keeper asks of each form of supply (domain/games/kindOfGame.ts). */
+/** How a queue gets its outcomes: what the block keeper asks of the block maker of a game (domain/games/kindOfGame.ts). */
 import type { Reserve } from './reserve.js';
 
 /** A block that is drawn, checked and sealed on a thread of the pool (workers/). */
@@ -15,7 +15,7 @@ export interface MadeBlock {
   readonly elapsedMs: number;
 }
 
-/** What a supply judges a queue by. */
+/** What a block maker judges a queue by. */
 export interface QueueState {
   /** Blocks that are loaded and not wholly booked, oldest first. */
   readonly blocks: readonly { readonly fromIndex: number; readonly toIndex: number }[];
@@ -29,8 +29,8 @@ export interface QueueState {
   readonly pace: number;
 }
 
-export interface OutcomeSupply {
-  /** The blocks that the partner is to have ready; undefined: this supply has no reserve. */
+export interface BlockMaker {
+  /** The blocks that the partner is to have ready; undefined: the game has no reserve. */
   readonly reserve: Reserve | undefined;
   /** Whether another block has to be made now. */
   isLow(queue: QueueState): boolean;
@@ -40,7 +40,7 @@ export interface OutcomeSupply {
   loaded(): Promise<void>;
 }
 
-/** A block of an endless supply lasts about this long at the present pace. */
+/** A block of an endless game lasts about this long at the present pace. */
 const BLOCK_SECONDS = 2;
 
 /** The pace that is planned for halves in this time once a game slows down. */
@@ -72,11 +72,11 @@ export function paceOfBlock(pace: number, dealt: number, secondsSince: number, r
   return Math.max(pace, now, (2 * ranDryOf) / BLOCK_SECONDS);
 }
 
-/** Outcomes in the next block of an endless supply, a power of two between bounds. @param pace as in {@link QueueState} */
+/** Outcomes in the next block of an endless game, a power of two between bounds. @param pace as in {@link QueueState} */
 export const blockSizeFor = (pace: number, least: number, most: number): number =>
   Math.min(most, Math.max(least, 2 ** Math.ceil(Math.log2(Math.max(1, pace * BLOCK_SECONDS)))));
 
-/** Whether an endless supply needs another block: the operator asked for one, the reserve is short, or the pace needs it. */
+/** Whether an endless game needs another block: the operator asked for one, the reserve is short, or the pace needs it. */
 export const runsLow = (queue: QueueState, { minReadyBlocks, reserveSeconds }: Reserve): boolean => {
   const { leaseEnd = 0, dealtIndex, requested, pace } = queue;
   const isShort = leaseEnd - dealtIndex < reserveSeconds * pace;
