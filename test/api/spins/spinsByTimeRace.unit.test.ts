@@ -21,7 +21,7 @@ test.each([0, 1])('a page is not the last one where read %i let a flush through'
       ledgerDays: { keptFrom: async () => undefined },
       communal: { noticesOfSpins: async () => new Map() },
       // Where the ledger has the entry there is a further page.
-      history: {
+      spinHistory: {
         spinsByTime: async () =>
           read({
             entries: [],
