@@ -5,7 +5,6 @@ import type { ErrorEntry } from '../../domain/errors.js';
 import type { Environment, Game, Partner } from '../../domain/game.js';
 import type { OutcomeStatistics } from '../../domain/presentation.js';
 import type { SpinIds } from '../../domain/spinId.js';
-import type { SpinTail } from '../../domain/spinTail.js';
 import type { UrlJudgement } from '../../domain/webhookUrl.js';
 import type { RoundPlay } from '../../engine/blackjack/roundPlay.js';
 import type { Shoes } from '../../engine/blackjack/shoes.js';

@@ -5,6 +5,7 @@ import type { SpinIds } from '../../domain/spinId.js';
 import { Adjuster } from '../../engine/cells/adjuster.js';
 import { AnsweredIds } from '../../engine/cells/answeredIds.js';
 import { AnsweredSpins } from '../../engine/cells/answeredSpins.js';
+import { AnsweredWatermarks } from '../../engine/cells/answeredWatermarks.js';
 import { CellClient } from '../../engine/cells/cellClient.js';
 import { Confirmations } from '../../engine/cells/confirmations.js';
 import { DEAL, dealOperation } from '../../engine/cells/deal.js';

@@ -36,7 +36,6 @@ import { judgeRegistration } from '../../webhooks/allowedAddresses.js';
 import { SetupError } from '../embedded/index.js';
 import { registerFrontEndMetrics } from '../metrics/frontEndMetrics.js';
 import { openDealing } from './dealing.js';
-import { gameRules } from './gameRules.js';
 import { openRedrawing } from './openRedrawing.js';
 import { playedRounds } from './openRounds.js';
 import type { RoleParts } from './parts.js';

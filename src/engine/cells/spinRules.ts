@@ -11,7 +11,7 @@ import type { Catalog } from '../catalog/catalog.js';
 import type { EngineStore } from '../engine.store.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import type { RequestIds } from '../requestIds/requestIds.js';
-import type { Found } from '../requestIds/secondPass.js';
+import type { FoundRequest } from '../requestIds/secondPass.js';
 import type { Confirmations } from './confirmations.js';
 import type { MovedPartners } from './movedPartners.js';
 import type { CatalogFreshness } from './spinPath.js';
@@ -37,7 +37,7 @@ export interface SpinRulesParts {
   readonly catalog: Catalog;
   readonly freshness: CatalogFreshness;
   readonly faults: readonly Fault[];
-  readonly store: Pick<EngineStore, 'ledger' | 'communal'>;
+  readonly store: Pick<EngineStore, 'ledgerEntries' | 'communal'>;
   readonly spinIds: SpinIds;
   readonly nodes: Pick<RedisNodes, 'cell'>;
   readonly confirmations: Pick<Confirmations, 'cameTo'>;
@@ -84,13 +84,17 @@ export class SpinRules {
   }
 
   /** What the ledger has of a requestId that Redis does not bind. Rejects where that can't be known now. */
-  async findBound(partner: Partner, requestId: string, game: Game | undefined): Promise<Found<BoundEntry>> {
+  async findBound(
+    partner: Partner,
+    requestId: string,
+    game: Game | undefined,
+  ): Promise<FoundRequest<BoundEntry>> {
     const { store, spinIds, requestIds, deadlineMs } = this.#parts;
     const found = await withTimeout(requestIds.find(partner, requestId), deadlineMs);
     const { version } = found;
     let { entry } = found;
     if (entry === undefined && game !== undefined && this.mayForget(game))
-      entry = await store.ledger.findTicket(game.gameId, requestId);
+      entry = await store.ledgerEntries.findTicket(game.gameId, requestId);
     if (entry === undefined) return { entry, version };
     const tail = tailOfEntry(entry, await store.communal.noticeOfSpin(entry.id));
     return { entry: { ...entry, spinId: spinIds.encodeOne(entry.id, partner.partnerId), tail }, version };
