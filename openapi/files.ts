@@ -123,7 +123,7 @@ function pathTree(): string[] {
 /** src/api/index.ts as it is, with the tree of all paths in its first comment. */
 const indexText = (): string =>
   readFileSync(INDEX, 'utf8').replace(
-    /( \* <paths>\n)[^]*?( \* <\/paths>\n)/,
+    /( \* <paths>\n)[\s\S]*?( \* <\/paths>\n)/,
     (_, begin, end) =>
       begin +
       pathTree()

@@ -1,5 +1,5 @@
 /** Sends a command to a cell in one call, without the tries of CellClient: for tests of what the script itself does. */
-import { ADJUST, type AdjustRequest } from '../../src/engine/cells/adjust.js';
+import { ADJUST, type AdjustRequest } from '../../src/engine/cells/adjustOperation.js';
 import type { IntentReply } from '../../src/engine/cells/intents.js';
 import type { CellOperation, CellRequest } from '../../src/engine/cells/operation.js';
 import type { Scripts } from '../../src/engine/redis/scripts.js';

@@ -2,8 +2,8 @@
 
 import type { EngineStore } from '../engine.store.js';
 import { SPIN_STATUS } from '../redis/statuses.js';
-import { ADJUST } from './adjust.js';
 import type { Adjustment, Intent } from './adjustments.store.js';
+import { ADJUST } from './adjustOperation.js';
 import { type IntendedRequest, type IntentAnswer, type IntentOptions, Intents } from './intents.js';
 
 /** The player's partner, as far as it matters to an adjustment. */

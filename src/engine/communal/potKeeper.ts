@@ -8,8 +8,8 @@ import { type IntendedRequest, type IntentOptions, Intents } from '../cells/inte
 import type { EngineStore } from '../engine.store.js';
 import { SPIN_STATUS } from '../redis/statuses.js';
 import type { Funding, FundingIntent } from './communal.store.js';
-import { COMMUNAL_FUND } from './communalFund.js';
-import { COMMUNAL_SET, type CommunalSetRequest } from './communalSet.js';
+import { COMMUNAL_FUND } from './communalFundOperation.js';
+import { COMMUNAL_SET, type CommunalSetRequest } from './communalSetOperation.js';
 
 interface Done {
   readonly fundingId: number;

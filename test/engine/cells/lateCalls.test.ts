@@ -1,9 +1,9 @@
 /** Calls that the network held until somebody else was refused the same: they do nothing, whatever Redis has released meanwhile. */
 import { expect, test } from 'vitest';
 import { readRules } from '../../../src/domain/communalRules.js';
-import { ADJUST } from '../../../src/engine/cells/adjust.js';
-import { COMMUNAL_FUND } from '../../../src/engine/communal/communalFund.js';
-import { COMMUNAL_SET } from '../../../src/engine/communal/communalSet.js';
+import { ADJUST } from '../../../src/engine/cells/adjustOperation.js';
+import { COMMUNAL_FUND } from '../../../src/engine/communal/communalFundOperation.js';
+import { COMMUNAL_SET } from '../../../src/engine/communal/communalSetOperation.js';
 import { playersKey } from '../../../src/engine/redis/keys.js';
 import { removePartner, setAway } from '../../../src/engine/redis/partnerOfCell.js';
 import { closeSegment, releaseSegment, requestSegments } from '../../../src/engine/redis/requestSegments.js';

@@ -15,11 +15,14 @@ import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-/** The files of a life, in the order in which they are named. */
+/** The files of a life, in the order in which they are named: of a spin in a section of its own, of others in a paragraph. */
 const filesOf = (life: string): string[] => {
   const page = readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8');
-  const paragraph = page.split(`**${life}**`)[1]?.split('\n\n')[0];
-  return [...(paragraph ?? '').matchAll(/`((?:src|lua)\/[\w./]+\.(?:ts|lua))`/g)].map(([, file]) => file!);
+  const part =
+    life === 'A spin'
+      ? page.split('## The life of a spin\n')[1]?.split('\n## ')[0]
+      : page.split(`**${life}**`)[1]?.split('\n\n')[0];
+  return [...(part ?? '').matchAll(/`((?:src|lua)\/[\w./]+\.(?:ts|lua))`/g)].map(([, file]) => file!);
 };
 
 let stores: TestStores;

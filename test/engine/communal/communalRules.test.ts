@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
-import { COMMUNAL_FUND } from '../../../src/engine/communal/communalFund.js';
+import { COMMUNAL_FUND } from '../../../src/engine/communal/communalFundOperation.js';
 import { requestSegments } from '../../../src/engine/redis/requestSegments.js';
 import { Scripts } from '../../../src/engine/redis/scripts.js';
 import { SPIN_STATUS } from '../../../src/engine/redis/statuses.js';
