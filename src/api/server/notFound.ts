@@ -19,9 +19,9 @@ const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
  */
 export function notFoundRoutes(
   routes: readonly ServerRoute[],
-  services: { access: Access; replies: Replies; path: Services['path'] },
+  services: { access: Access; replies: Replies; spinPath: Services['spinPath'] },
 ): ServerRoute[] {
-  const { access, replies, path } = services;
+  const { access, replies, spinPath } = services;
   const router = new Router(routes);
   const faultsOf = ({ method, path }: RequestHead): Fault[] => {
     const known = METHODS.filter((each) => router.find(each, path) !== undefined);
@@ -41,7 +41,7 @@ export function notFoundRoutes(
   const refuseCounted: Handle = (exchange) =>
     access.partner(exchange, (partner) => {
       const notFound = new ApiError(ERRORS.notFound, { details: faultsOf(exchange.head) });
-      path.submit(new CountedRequest(exchange, partner, replies, KIND.countApi, notFound));
+      spinPath.submit(new CountedRequest(exchange, partner, replies, KIND.countApi, notFound));
     });
   // The base itself, without a slash, is below it, too.
   const below = (base: string, handle: Handle): ServerRoute[] => [

@@ -28,7 +28,7 @@ const roleFor = ({ role, method }: Pick<Route, 'role' | 'method'>): Role =>
 
 export interface RouteServices {
   /** Where requests are counted against the windows of their partners. */
-  readonly path: Services['path'];
+  readonly spinPath: Services['spinPath'];
   onFault(exchange: Exchange, route: Route, error: unknown, entry: ErrorEntry): void;
   /** The error says that a store does not answer, and nothing of this program. */
   isStoreAway(error: unknown): boolean;
@@ -89,7 +89,7 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
         exchange.keepBody();
         const counted = (window: Window): void =>
           void run(exchange, { partner, actor: '', operator: NO_OPERATOR }, window);
-        services.path.submit(new CountedRequest(exchange, partner, replies, kind, counted));
+        services.spinPath.submit(new CountedRequest(exchange, partner, replies, kind, counted));
       }),
     );
   };

@@ -35,7 +35,7 @@ export function serverRoutes(
   const routes = [spin, ...allRoutes(services, options.brand)];
   const spinEndpoint = new SpinEndpoint(access, replies, services);
   const routeServices = {
-    path: services.path,
+    spinPath: services.spinPath,
     isStoreAway: services.process.isStoreAway,
     onFault: (exchange: Exchange, route: Route, error: unknown, entry: ErrorEntry) =>
       services.process.onFault(exchange, route.operationId, error, entry),
@@ -60,7 +60,7 @@ export function serverRoutes(
     ...publicLogRoutes(services, options.verifyDir, { access, replies, window: PublicWindow.ofLog() }),
     ...consoleRoutes(options.consoleDir, { access, replies, window: PublicWindow.ofPages() }),
   ];
-  const all = [...found, ...notFoundRoutes(found, { access, replies, path: services.path })];
+  const all = [...found, ...notFoundRoutes(found, { access, replies, spinPath: services.spinPath })];
   return all.map((each) => ({ ...each, handle: keptByNobody(isOperators(each), each.handle) }));
 }
 

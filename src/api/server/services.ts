@@ -92,7 +92,7 @@ export interface Services {
   /** Key of the user ids, 32 bytes. */
   readonly playerIdKey: Buffer;
   /** How spins and tickets are dealt, and requests counted. */
-  readonly path: Pick<SpinPath, 'submit'>;
+  readonly spinPath: Pick<SpinPath, 'submit'>;
   readonly spins: SpinRules;
   /** What was dealt, as it is counted. */
   readonly metrics: DealtCounter;

@@ -45,7 +45,9 @@ export class SpinEndpoint {
   #read(exchange: Exchange, partner: Partner): void {
     const read = readBody(exchange);
     if (read instanceof ApiError) {
-      this.#services.path.submit(new CountedRequest(exchange, partner, this.#replies, KIND.countSpin, read));
+      this.#services.spinPath.submit(
+        new CountedRequest(exchange, partner, this.#replies, KIND.countSpin, read),
+      );
       return;
     }
     const { gameId } = read.body;
@@ -84,7 +86,7 @@ export class SpinEndpoint {
     else if (!isWager) denial = ERRORS.wagerMismatch;
     const services = this.#services;
     const spin = { exchange, partner, game, body, denial, isWager };
-    services.path.submit(new DealCommand(this.#replies, services, spin, KIND.deal));
+    services.spinPath.submit(new DealCommand(this.#replies, services, spin, KIND.deal));
   }
 }
 
@@ -258,7 +260,7 @@ class DealCommand implements SpinCommand {
       if (partner === undefined) this.fail({ kind: 'refused', mayHaveRun: false });
       else {
         const spin = { ...this.#spin, partner, awaySince };
-        services.path.submit(new DealCommand(this.#replies, services, spin, this.kind));
+        services.spinPath.submit(new DealCommand(this.#replies, services, spin, this.kind));
       }
     });
   }
@@ -280,7 +282,7 @@ class DealCommand implements SpinCommand {
             return;
           }
           case 'again':
-            services.path.submit(
+            services.spinPath.submit(
               new DealCommand(this.#replies, services, this.#spin, KIND.dealCounted, pass.clearedAt),
             );
             return;

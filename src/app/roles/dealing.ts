@@ -32,7 +32,7 @@ const BATCH_MAX = 128;
 
 export interface Dealing {
   readonly cells: CellClient;
-  readonly path: SpinPath;
+  readonly spinPath: SpinPath;
   readonly rules: SpinRules;
   /** What requests of operators and testers have done. */
   readonly operating: Pick<CellServices, 'adjuster' | 'playerStatuses' | 'pots' | 'forceOutcome' | 'rotate'>;
@@ -201,7 +201,7 @@ export async function openDealing(
   nodes.onChanged(() => cells.regroup());
   const exhausted = new ExhaustedWindows();
   const deal = dealOperation(spinIds, BATCH_MAX, exhausted, requestIds, answered?.spins);
-  const path = new SpinPath(staleness, exhausted, cells, deal);
+  const spinPath = new SpinPath(staleness, exhausted, cells, deal);
   const moved = new MovedPartners({
     partner: (partnerId) => catalog.partner(partnerId),
     refresh: () => catalog.refresh(),
@@ -222,7 +222,7 @@ export async function openDealing(
     deadlineMs,
   });
   const operating = openOperating(parts, cells, confirmations);
-  return { cells, path, rules, operating, confirmations, requestIds, moved };
+  return { cells, spinPath, rules, operating, confirmations, requestIds, moved };
 }
 
 /** What requests of operators and testers have done in the cells. */

@@ -74,7 +74,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
   const unserved = (): Volatile => unservedVolatile(config, nodes, parts.postgresDurability);
   const spinIds = new SpinIds(installed.spinIdKey);
   const dealing = await openDealing(parts, spinIds, (cell) => isVolatile(parts, cell));
-  const { cells, path, rules, operating, confirmations, requestIds, moved } = dealing;
+  const { cells, spinPath, rules, operating, confirmations, requestIds, moved } = dealing;
   const version = await serveVersion(parts);
 
   const requestLog = new RequestLog(log, metrics);
@@ -86,7 +86,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     catalog,
     spinIds,
     playerIdKey: installed.playerIdKey,
-    path,
+    spinPath,
     spins: rules,
     metrics,
     drawAgain,
