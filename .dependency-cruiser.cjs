@@ -17,7 +17,7 @@ const ROOMS = [
 const room = (name) => `^src/${name}/`;
 const SRC = '^src/';
 /** A store: SQL lies with its owner. */
-const STORE = '(\\.store\\.ts|/store/[^/]+\\.ts)$';
+const STORE = '\\.store\\.ts$';
 
 /** Beside src: who may import what else than itself. */
 const BESIDE = {
@@ -120,7 +120,7 @@ module.exports = {
     { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
     only(
       'sql-lies-with-its-owner',
-      'statements are made in *.store.ts files, or in a folder named store',
+      'statements are made in *.store.ts files',
       [STORE, room('postgres')],
       '^src/postgres/statements\\.ts$',
     ),

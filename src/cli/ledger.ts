@@ -4,7 +4,7 @@ import { archiveDay } from '../books/archive/archiveDay.js';
 import { dropDay, strangeManifests } from '../books/archive/dropDay.js';
 import { type LedgerDay, LedgerDays } from '../books/archive/ledgerDays.store.js';
 import { type ArchiveFault, checkArchives } from '../books/archive/readArchive.js';
-import { isDay } from '../domain/settlement.js';
+import { isDay } from '../domain/days.js';
 import { connectPostgres } from '../postgres/connect.js';
 import type { Sql } from '../postgres/connection.js';
 import { NotFoundError, type StoreUrls, UsageError } from './command.js';

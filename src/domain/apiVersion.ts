@@ -1,6 +1,7 @@
 /** The life of a version of the partner API: announced end, notice, and what every answer says of it (docs/contract.md §16). */
 
 import { Type } from '#typebox';
+import { DAY_MS } from './days.js';
 import type { Fault } from './errors.js';
 import { timestamp } from './schema.js';
 
@@ -23,7 +24,6 @@ export type ApiVersionStatus = 'ACTIVE' | 'DEPRECATED' | 'SUNSET';
 /** Days before its sunset at which partners are reminded. */
 export const SUNSET_REMINDER_DAYS: readonly number[] = [30, 7, 1];
 
-const DAY_MS = 86_400_000;
 const NOTICE_MONTHS = 6;
 /** The last days in which calls of a version are watched. */
 const ENDING_DAYS = 30;

@@ -1,5 +1,5 @@
 /** The intervals of reports (docs/reports.md): UTC days, both with it. */
-import { shiftDay } from './settlement.js';
+import { shiftDay } from './days.js';
 
 export const INTERVALS = ['DTD', 'MTD', 'YTD', 'LTD', 'RANGE'] as const;
 export type Interval = (typeof INTERVALS)[number];

@@ -7,12 +7,11 @@ import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { type Static, Type } from '#typebox';
 import type { CsvText } from './csv.js';
+import { DAY_MS } from './days.js';
 import { ExactNumber, type JsonNumber, jsonInteger, jsonUsd, unmarked, type WithSums } from './exactJson.js';
 import { GAME_TYPES } from './games/kindOfGame.js';
 import { rtpOf } from './rtp.js';
 import { choice, extensible, nullable, timestamp, usd } from './schema.js';
-
-export const DAY_MS = 86_400_000;
 
 export type ReportStatus = Static<typeof ReportStatus>;
 
@@ -47,24 +46,6 @@ export type SettlementReportBody = WithSums<
   >,
   'totalSpins' | 'openRounds'
 > & { readonly gameBreakdown: readonly Breakdown[] };
-
-// Days ---------------------------------------------------------------------------------------------------------------
-
-/** The text is a day of the calendar, YYYY-MM-DD, from the year 1 on. */
-export function isDay(text: string): boolean {
-  if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || text < '0001') return false;
-  const ms = Date.parse(`${text}T00:00:00Z`);
-  return !Number.isNaN(ms) && dayOf(ms) === text;
-}
-
-/** The UTC day of a moment, milliseconds since the epoch. */
-export const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
-
-/** When a day begins, milliseconds since the epoch. */
-export const startOf = (day: string): number => Date.parse(`${day}T00:00:00Z`);
-
-/** The day so many days after another one, or before it. */
-export const shiftDay = (day: string, days: number): string => dayOf(startOf(day) + days * DAY_MS);
 
 /**
  * How long after its end a day is over, milliseconds: an entry that is dealt later falls into the next day, although a clock was behind.

@@ -1,8 +1,7 @@
 /**
- * What partners and the operator are notified of once: keys near their expiry, games whose reserve of blocks falls, an overdue
- * settlement. E-mails wait in the outbox of events: whoever sends them leases them, and records the results as of webhook deliveries.
+ * Notices of keys that expire soon, each recorded once, and e-mails that are due. The process that sends an e-mail leases it, and records
+ * the result as that of a webhook delivery.
  */
-import { unsettledDays } from '../engine/ledger/settledDays.store.js';
 import type { Sql } from '../postgres/connection.js';
 import { recordEvents } from '../postgres/partnerEvents.js';
 
@@ -41,30 +40,6 @@ export async function noticeExpiringKeys(sql: Sql, now: Date): Promise<number> {
         data: { keyId: key_id, name, expiresAt: expires_at.toISOString(), daysLeft: days },
       })),
     );
-  });
-}
-
-/**
- * Records that the settlement of a day is overdue, once for each day.
- * @param date YYYY-MM-DD @param recipient address of the operator
- * @returns how many deliveries were recorded.
- */
-export async function noticeOverdueSettlement(
-  sql: Sql,
-  date: string,
-  recipient: string,
-  now: Date,
-): Promise<number> {
-  const days = await unsettledDays(sql, date, date);
-  if (days.length === 0) return 0;
-  return sql.begin(async (tx) => {
-    const noticed = await tx`
-      INSERT INTO settlement_notices (report_date, noticed_at) VALUES (${date}::date, ${now})
-      ON CONFLICT DO NOTHING RETURNING report_date`;
-    if (noticed.length === 0) return 0;
-    const data = { reportDate: date, partners: days.length };
-    const partnerId = days[0]!.partnerId;
-    return recordEvents(tx, [{ event: 'settlement.overdue', partnerId, createdAt: now, data, recipient }]);
   });
 }
 

@@ -1,10 +1,11 @@
 /** The arithmetic of a settlement report: amounts exact or refused, returns rounded half up, days of the calendar. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { isDay } from '../../src/domain/days.js';
 import { exactJson, jsonUsd, parseExactJson } from '../../src/domain/exactJson.js';
 import { poolRtp } from '../../src/domain/games/prizeTable.js';
 import { rtpOf } from '../../src/domain/rtp.js';
-import { composeReport, isDay, seal } from '../../src/domain/settlement.js';
+import { composeReport, seal } from '../../src/domain/settlement.js';
 import { hashOf, microsOf } from '../support/settlement.js';
 
 const EXACT_MICROS = 2n ** 33n * 1_000_000n;

@@ -81,7 +81,7 @@ async function deal(services: Services, partner: Partner, body: DealBody, text: 
     playerId,
     requestId,
     isDenied: () => {
-      denial = denialOf(game, isWager, services.spins.stopOf(partner));
+      denial = denialOf(game, isWager, services.spinRules.stopOf(partner));
       return denial !== undefined;
     },
     mayEqual: isWager && game.table !== undefined,

@@ -5,12 +5,12 @@ import { PATH } from '../../domain/schema.js';
 import { EVENTS } from '../../domain/webhookEvents.js';
 import { ENDPOINTS } from '../index.js';
 import { API_VERSION, BASES, BODY_LIMIT, type Scope, TAGS } from './apis.js';
+import { CSV_TYPE } from './csv.js';
 import { EVENT_REFERENCES } from './deliveredEvents.js';
 import type { Endpoint } from './endpoint.js';
 import { bodyTooLargeExample, errorExamples } from './errorExamples.js';
 import { ErrorResponse } from './errorResponse.js';
 import { SchemaReferences, sorted } from './schemaReferences.js';
-import { CSV_TYPE } from './spinCsv.js';
 
 const METHODS: readonly Endpoint['method'][] = ['get', 'post', 'put', 'patch', 'delete'];
 const INTRODUCTION: Readonly<Record<Scope, string>> = {

@@ -1,6 +1,7 @@
 /**
  * An operation of an API as callers know it: where it is, what it takes, gives and refuses, and how the documents show it. Requests
- * are checked by it, and the documents are made of it; the routes.ts of its resource has the handler.
+ * are checked by it, and the documents are made of it; the routes.ts of its resource has the handler, except for
+ * the spin (api/spins/spin.ts) and for what operators read in a partner's name (api/server/partnerViews.ts).
  */
 import type { TSchema } from '#typebox';
 import { ERRORS, type ErrorEntry } from '../../domain/errors.js';

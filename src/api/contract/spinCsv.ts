@@ -5,8 +5,6 @@ import type { LedgerEntry } from '../../domain/ledgerColumns.js';
 import { microsToUsdText } from '../../domain/money.js';
 import type { SpinTail } from '../../domain/spinTail.js';
 
-export const CSV_TYPE = 'text/csv; charset=utf-8; header=present';
-
 /** A spin as a row of CSV has it. */
 interface CsvSpin {
   readonly spinId: string;
@@ -43,16 +41,3 @@ export const spinCsvRow = (spin: CsvSpin, csvText: CsvText): string =>
   `${SPIN_COLUMN_VALUES.map((column) => column(spin, csvText)).join()}\r\n`;
 
 export const SPIN_CSV_EXAMPLE = `${SPIN_CSV_HEAD}04f965c9ca0a730d47062f0635d6a943,2026-11-22T04:14:01.121Z,3,"alice","0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e",0.25,0.5,1,1000.25,,1041\r\n`;
-
-/** The Accept header (RFC 9110, 12.5.1) ranks text/csv above application/json. */
-export function prefersCsv(accept: string): boolean {
-  const ranges = new Map<string, number>();
-  for (const range of accept.toLowerCase().split(',')) {
-    const [type, ...parameters] = range.split(';').map((part) => part.trim());
-    const weight = parameters.find((parameter) => parameter.startsWith('q='));
-    ranges.set(type!, weight === undefined ? 1 : Number(weight.slice(2)));
-  }
-  const quality = (type: string): number =>
-    ranges.get(type) ?? ranges.get(`${type.split('/')[0]}/*`) ?? ranges.get('*/*') ?? 0;
-  return quality('text/csv') > quality('application/json');
-}

@@ -1,6 +1,6 @@
 /** Days of the ledger, as operators see them. */
 
-import { dayOf, shiftDay } from '../../domain/settlement.js';
+import { dayOf, shiftDay } from '../../domain/days.js';
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import * as contract from './contract.js';

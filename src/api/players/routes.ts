@@ -70,7 +70,7 @@ const statusRoutes = (services: Services): Route[] => [
     const { partnerId } = await partnerOf(services.store, params.id);
     await playerOf(services.cells, partnerId, playerId);
     const change = { partnerId, playerId, status, reason };
-    const outcome = await services.cells.playerStatuses.change(actor, change);
+    const outcome = await services.cells.playerBlocking.change(actor, change);
     if (outcome === 'unavailable') throw new ApiError(ERRORS.unavailable);
     if (outcome === 'unknownPlayer') throw new ApiError(ERRORS.playerNotFound);
     return { playerId, status };

@@ -2,6 +2,7 @@
 
 import type { GameReportRow, GamesWanted, LiabilityRow, Sums } from '../../books/reports/reports.store.js';
 import { type CsvText, csvTexts } from '../../domain/csv.js';
+import { dayOf, isDay } from '../../domain/days.js';
 import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
 import { ExactNumber, exactJson, jsonInteger, jsonUsd } from '../../domain/exactJson.js';
 import {
@@ -13,7 +14,6 @@ import {
 } from '../../domain/reportIntervals.js';
 import { NO_TIME, rfc3339Time } from '../../domain/rfc3339.js';
 import { rtpOf } from '../../domain/rtp.js';
-import { dayOf, isDay } from '../../domain/settlement.js';
 import type { Severity } from '../../domain/significantEvents.js';
 import type {
   EventPlace,

@@ -2,7 +2,7 @@
 import type { ConnectionOrigin } from '../../domain/trustedProxies.js';
 import type { ServedVersion } from './servedVersion.js';
 
-/** What is used of the connection's response object; src/api/server/httpServer.ts gives it. */
+/** What is used of the connection's response object; src/api/server/uwsListener.ts and nodeResponse.ts have one each. */
 export interface RawResponse {
   cork(callback: () => void): unknown;
   writeStatus(status: string): unknown;
@@ -66,7 +66,7 @@ export class Exchange {
   /** What it asks for, as the metrics name it. */
   readonly operation: string;
   readonly startedMs = performance.now();
-  /** Undefined: the request came whole. */
+  /** The body, which may come later than the head. Undefined: the request has none. */
   incoming: Incoming | undefined = undefined;
   /** The whole body, which holds until the handler's first await, see `keepBody`; undefined where it was not kept. */
   body: Buffer | undefined;
@@ -111,7 +111,7 @@ export class Exchange {
     return this.body === undefined && !this.lacksRoom;
   }
 
-  /** Keeps the body of a request that may ask for something; it is not kept before. @param then is called once it has come */
+  /** Waits for the body of a request that may ask for something. @param then is called once it has come */
   takeBody(then: () => void): void {
     const { incoming } = this;
     if (incoming === undefined) then();

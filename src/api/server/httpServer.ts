@@ -1,5 +1,5 @@
 /**
- * The HTTP server: reads requests whole and hands them on as exchanges. Two implementations: uWebSockets.js where its binding
+ * The HTTP server: reads the head of a request and hands it on as an exchange, which takes the body where a route needs it. Two implementations: uWebSockets.js where its binding
  * loads, node:http elsewhere.
  */
 import { setTimeout as pause } from 'node:timers/promises';

@@ -2,7 +2,7 @@
 import type { Connections } from './connections.js';
 import type { Exchange } from './exchange.js';
 
-/** What a route takes; the exchange's body is whole, or undefined where it is over the route's limit. */
+/** Begins to answer a request whose head was read. A route that needs the body takes it with {@link Exchange.takeBody}. */
 export type Handle = (exchange: Exchange) => void;
 
 export interface ServerRoute {

@@ -4,9 +4,9 @@ import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
 import { KIND } from '../../engine/cells/batch.js';
 import { BASES } from '../contract/apis.js';
 import type { Access } from './access.js';
-import { CountedRequest } from './countedRequest.js';
 import type { Exchange, RequestHead } from './exchange.js';
 import type { Handle, ServerRoute } from './listener.js';
+import { PendingCount } from './pendingCount.js';
 import type { Replies } from './reply.js';
 import { Router } from './router.js';
 import type { Services } from './services.js';
@@ -41,7 +41,7 @@ export function notFoundRoutes(
   const refuseCounted: Handle = (exchange) =>
     access.partner(exchange, (partner) => {
       const notFound = new ApiError(ERRORS.notFound, { details: faultsOf(exchange.head) });
-      spinPath.submit(new CountedRequest(exchange, partner, replies, KIND.countApi, notFound));
+      spinPath.submit(new PendingCount(exchange, partner, replies, KIND.countApi, notFound));
     });
   // The base itself, without a slash, is below it, too.
   const below = (base: string, handle: Handle): ServerRoute[] => [

@@ -1,16 +1,16 @@
-/** How a route runs: access, window, body, handler, answer. The spin has a path of its own (spin.ts). */
+/** How a route runs: access, window, body, handler, answer. The spin is served by api/spins/spin.ts. */
 
 import { ApiError, ERRORS, type ErrorEntry } from '../../domain/errors.js';
 import type { Partner } from '../../domain/game.js';
 import type { Role } from '../../domain/operator.js';
 import { KIND } from '../../engine/cells/batch.js';
 import { BASES } from '../contract/apis.js';
-import { CSV_TYPE, prefersCsv } from '../contract/spinCsv.js';
+import { CSV_TYPE, prefersCsv } from '../contract/csv.js';
 import type { Access } from './access.js';
-import { CountedRequest } from './countedRequest.js';
 import type { Exchange } from './exchange.js';
 import type { Handle } from './listener.js';
 import type { Caller as OperatorCaller } from './operatorAccess.js';
+import { PendingCount } from './pendingCount.js';
 import { readRequest } from './readRequest.js';
 import { REPLAYED, type Replies, type Window } from './reply.js';
 import { Replayed, type Route, type RouteRequest, WithHeaders } from './route.js';
@@ -89,7 +89,7 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
         exchange.keepBody();
         const counted = (window: Window): void =>
           void run(exchange, { partner, actor: '', operator: NO_OPERATOR }, window);
-        services.spinPath.submit(new CountedRequest(exchange, partner, replies, kind, counted));
+        services.spinPath.submit(new PendingCount(exchange, partner, replies, kind, counted));
       }),
     );
   };

@@ -46,7 +46,7 @@ export interface CellServices {
   readonly views: CellViews;
   readonly confirmations: Pick<Confirmations, 'cameTo'>;
   readonly adjuster: Adjuster;
-  readonly playerStatuses: PlayerBlocking;
+  readonly playerBlocking: PlayerBlocking;
   readonly pots: PotKeeper;
   /** @returns until when the choice stands */
   forceOutcome(wanted: ForcedOutcome): Promise<Date | 'full' | 'unavailable'>;
@@ -93,14 +93,14 @@ export interface Services {
   readonly playerIdKey: Buffer;
   /** How spins and tickets are dealt, and requests counted. */
   readonly spinPath: Pick<SpinPath, 'submit'>;
-  readonly spins: SpinRules;
+  readonly spinRules: SpinRules;
   /** What was dealt, as it is counted. */
   readonly metrics: DealtCounter;
   readonly blackjack: { readonly rounds: RoundPlay; readonly shoes: Shoes };
   readonly drawAgain: DrawAgain;
   readonly proofs: Proofs;
   readonly cells: CellServices;
-  readonly settlements: SettlementReports;
+  readonly settlementReports: SettlementReports;
   readonly webhooks: WebhookServices;
   /** How long sessions of the console last, and what makes their tokens. */
   readonly sessions: { readonly minutes: number; readonly tokens: SessionTokens };

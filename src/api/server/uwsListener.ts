@@ -148,7 +148,7 @@ export class UwsListener implements HttpListener {
     });
     if (expectation !== '' && expectation !== ANSWERED_EXPECTATION)
       incoming.askToContinue = () => writeContinue(raw);
-    // The key is judged now, before anything of a body is kept.
+    // The key is judged now, before the pieces of a body that come later.
     if (route.bodyLimit > 0) beginHandling(route, exchange, this.#options);
     else incoming.take(() => route.handle(exchange));
   }

@@ -1,9 +1,10 @@
 /** Settlement reports: the partner reads, acknowledges and disputes them; the operator has them made and lists all (docs/contract.md §12). */
 import type { PartnerJudgement, StoredReport } from '../../books/settlement/settlements.store.js';
 import { csvTexts } from '../../domain/csv.js';
+import { isDay } from '../../domain/days.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { ExactNumber, jsonInteger } from '../../domain/exactJson.js';
-import { breakdownCsv, isDay, type ReportStatus } from '../../domain/settlement.js';
+import { breakdownCsv, type ReportStatus } from '../../domain/settlement.js';
 import { pathId } from '../server/found.js';
 import { type Route, type RouteRequest, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
@@ -30,7 +31,7 @@ function dateOf({ params: { date } }: { readonly params: { readonly date: string
 }
 
 export const settlementRoutes = (services: Services): Route[] => {
-  const { store, settlements } = services;
+  const { store, settlementReports: settlements } = services;
   /** A report may be judged once: the code says what it is (KS-4302 acknowledged, KS-4303 disputed). */
   const judge = async (request: JudgingRequest, judgement: PartnerJudgement) => {
     const { partner, query } = request;

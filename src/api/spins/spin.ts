@@ -18,8 +18,8 @@ import { secondPass } from '../../engine/requestIds/secondPass.js';
 import { communityBonus } from '../communal/views.js';
 import type { Access } from '../server/access.js';
 import { memberText } from '../server/body.js';
-import { CountedRequest, ownWindow, windowOf } from '../server/countedRequest.js';
 import type { Exchange } from '../server/exchange.js';
+import { ownWindow, PendingCount, windowOf } from '../server/pendingCount.js';
 import { REPLAYED, type Replies, type Window } from '../server/reply.js';
 import type { Services } from '../server/services.js';
 import type { SpinBody } from './contract.js';
@@ -46,7 +46,7 @@ export class SpinEndpoint {
     const read = readBody(exchange);
     if (read instanceof ApiError) {
       this.#services.spinPath.submit(
-        new CountedRequest(exchange, partner, this.#replies, KIND.countSpin, read),
+        new PendingCount(exchange, partner, this.#replies, KIND.countSpin, read),
       );
       return;
     }
@@ -86,7 +86,7 @@ export class SpinEndpoint {
     else if (!isWager) denial = ERRORS.wagerMismatch;
     const services = this.#services;
     const spin = { exchange, partner, game, body, denial, isWager };
-    services.spinPath.submit(new DealCommand(this.#replies, services, spin, KIND.deal));
+    services.spinPath.submit(new PendingSpin(this.#replies, services, spin, KIND.deal));
   }
 }
 
@@ -132,7 +132,7 @@ export function isExactly(micros: number, wagerUsd: number, text: string | undef
  * A spin on its way. Where the ledger may have its requestId, it is asked after the window and what Redis binds: what they turn
  * away or answer does not reach it.
  */
-class DealCommand implements SpinCommand {
+class PendingSpin implements SpinCommand {
   readonly cell: number;
   readonly newestMove: number | undefined;
   readonly kind: SpinCommand['kind'];
@@ -170,7 +170,7 @@ class DealCommand implements SpinCommand {
       clearedAt === undefined &&
       game !== undefined &&
       body.requestId !== undefined &&
-      services.spins.mayForget(game);
+      services.spinRules.mayForget(game);
     this.hasOtherWager = game !== undefined && game.poolSize > 0 && spin.denial === ERRORS.wagerMismatch;
     this.clearedAt = clearedAt;
     this.kind = kind;
@@ -179,7 +179,7 @@ class DealCommand implements SpinCommand {
     this.newestMove = partner.newestMove;
     this.game = game;
     this.mayEqual = isWager;
-    this.waitsForLedger = services.spins.waitsForLedger(game);
+    this.waitsForLedger = services.spinRules.waitsForLedger(game);
     this.gameId = body.gameId;
     this.playerId = body.playerId;
     this.requestId = body.requestId;
@@ -203,7 +203,7 @@ class DealCommand implements SpinCommand {
   /** A switch comes after KS-4006, and before all else that a game says (docs/contract.md §8.2). */
   #denialNow(): ErrorEntry | undefined {
     const { denial } = this.#spin;
-    return this.game === undefined ? denial : (this.#services.spins.stopOf(this.partner) ?? denial);
+    return this.game === undefined ? denial : (this.#services.spinRules.stopOf(this.partner) ?? denial);
   }
 
   resolve(result: SpinResult): void {
@@ -225,7 +225,7 @@ class DealCommand implements SpinCommand {
         return;
       case 'raffleClosed':
         // Terminal, so not said while the last tickets could still come back: what is not booked a rebuild sells again.
-        this.#services.spins.isSoldOut(this.game!).then((isSoldOut) => {
+        this.#services.spinRules.isSoldOut(this.game!).then((isSoldOut) => {
           const entry = isSoldOut ? ERRORS.raffleClosed : ERRORS.unavailable;
           this.#replies.error(this.#exchange, entry, window);
         });
@@ -256,11 +256,11 @@ class DealCommand implements SpinCommand {
   #follow(): void {
     const services = this.#services;
     const { awaySince = performance.now() } = this.#spin;
-    services.spins.whereIs(this.partner, awaySince).then((partner) => {
+    services.spinRules.whereIs(this.partner, awaySince).then((partner) => {
       if (partner === undefined) this.fail({ kind: 'refused', mayHaveRun: false });
       else {
         const spin = { ...this.#spin, partner, awaySince };
-        services.spinPath.submit(new DealCommand(this.#replies, services, spin, this.kind));
+        services.spinPath.submit(new PendingSpin(this.#replies, services, spin, this.kind));
       }
     });
   }
@@ -270,7 +270,7 @@ class DealCommand implements SpinCommand {
     const services = this.#services;
     const { isWager } = this.#spin;
     const asked = { kinds: SPIN_KINDS, gameId: this.gameId, playerId: this.playerId, mayEqual: isWager };
-    services.spins.findBound(this.partner, this.requestId!, this.game).then(
+    services.spinRules.findBound(this.partner, this.requestId!, this.game).then(
       (found) => {
         const denial = this.#denialNow();
         const pass = secondPass(found, { ...asked, isDenied: this.#isFinal(denial) });
@@ -283,7 +283,7 @@ class DealCommand implements SpinCommand {
           }
           case 'again':
             services.spinPath.submit(
-              new DealCommand(this.#replies, services, this.#spin, KIND.dealCounted, pass.clearedAt),
+              new PendingSpin(this.#replies, services, this.#spin, KIND.dealCounted, pass.clearedAt),
             );
             return;
           default:

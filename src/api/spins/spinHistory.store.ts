@@ -4,10 +4,11 @@
  * A player's entries, newest first, are read along `previous_id` from an indexed entry (each 64th) or from the player's newest.
  * Each statement has a range of ids, so that it plans and locks the partitions of a few days only, however many there are.
  */
+
+import { DAY_MS, dayOf, startOf } from '../../domain/days.js';
 import { entryTimeMs, firstIdAt, idsIn } from '../../domain/entryId.js';
 import type { EntryRow, LedgerEntry } from '../../domain/ledgerColumns.js';
 import { ENTRY_KINDS, entryCodesSql } from '../../domain/ledgerEntry.js';
-import { DAY_MS, dayOf, startOf } from '../../domain/settlement.js';
 import { type LedgerWatermark, ledgerWatermark } from '../../engine/catalog/partners.store.js';
 import { findEntry } from '../../engine/ledger/ledgerEntries.store.js';
 import { allColumnsSql, entryOfRow } from '../../engine/ledger/ledgerRow.store.js';

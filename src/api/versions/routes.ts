@@ -42,7 +42,7 @@ export const versionRoutes = (services: Services, brand: string): Route[] => [
     version: API_VERSION,
     apiVersion: PARTNER_VERSION,
     service: brand.toLowerCase(),
-    requestIdBindsSeconds: services.spins.requestIdBindsSeconds,
+    requestIdBindsSeconds: services.spinRules.requestIdBindsSeconds,
     manifest: services.process.manifest(),
   })),
   route(contract.listApiVersions, async () => {

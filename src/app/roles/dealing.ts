@@ -43,7 +43,7 @@ export interface Dealing {
 
 /** Filters of request ids that Redis holds no more: read before anything is dealt. */
 async function openRequestIds(parts: RoleParts): Promise<RequestIds> {
-  const { config, background, store, log, metrics, services, catalog } = parts;
+  const { config, ownStore, store, log, metrics, services, catalog } = parts;
   const onError = (error: unknown): void => {
     metrics.storeErrors.inc({ store: 'postgres' });
     log.warn({ err: error }, 'the filters of request ids could not be read');
@@ -51,7 +51,7 @@ async function openRequestIds(parts: RoleParts): Promise<RequestIds> {
   const everyMs = Math.min(FILTERS_EVERY_MS, config.REQUEST_ID_WINDOW_S * 250);
   const filterBytesMax = (config.REQUEST_FILTERS_MAX_MB ?? filterMegabytesByDefault()) * 1e6;
   const newestVersion = (): string => catalog.runsVersion;
-  const ids = new RequestIds({ runs: background, store, filterBytesMax, newestVersion, everyMs, onError });
+  const ids = new RequestIds({ runs: ownStore, store, filterBytesMax, newestVersion, everyMs, onError });
   return services.add(ids).catch((error: unknown) => {
     throw error instanceof FilterMemoryError ? new SetupError(error.message) : error;
   });
@@ -83,12 +83,12 @@ async function openAnswered({
 
 /** Confirmations, told of by the worker of this process, by others through Redis and, where that is silent, by Postgres. */
 async function openConfirmations(parts: RoleParts, answered: Answered | undefined): Promise<Confirmations> {
-  const { config, log, services, nodes, catalog, metrics, events, background } = parts;
+  const { config, log, services, nodes, catalog, metrics, events, ownStore } = parts;
   const confirmations = new Confirmations({
     datasetId: parts.installed.datasetId,
     // Requests of partners that take all their connections must not hold up the confirmations.
-    read: () => background.cells.cursors(),
-    findEntry: (entryId) => background.ledgerEntries.find(entryId),
+    read: () => ownStore.cells.cursors(),
+    findEntry: (entryId) => ownStore.ledgerEntries.find(entryId),
     serverOf: (cell) => nodes.of(cell).serverId,
     deadlineMs: config.SPIN_DEADLINE_MS,
     onConfirmed: (seconds) => metrics.ackSeconds.observe(seconds),
@@ -247,7 +247,7 @@ function openOperating(
     };
   return {
     adjuster: new Adjuster({ ...options, onError: onError('a store did not answer to an adjustment') }),
-    playerStatuses: new PlayerBlocking({ store, cells, deadlineMs: config.SPIN_DEADLINE_MS }),
+    playerBlocking: new PlayerBlocking({ store, cells, deadlineMs: config.SPIN_DEADLINE_MS }),
     pots: new PotKeeper({
       ...options,
       onError: onError('a store did not answer to a change of a communal progressive'),

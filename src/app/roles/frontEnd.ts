@@ -14,8 +14,9 @@ import type { Services } from '../../api/server/services.js';
 import { SessionTokens } from '../../api/server/sessionTokens.js';
 import { ofVersion } from '../../api/server/versionedRoutes.js';
 import { SettlementReports } from '../../books/settlement/settlementReports.js';
+import { dayOf, shiftDay } from '../../domain/days.js';
 import { ERRORS } from '../../domain/errors.js';
-import { dayOf, overAfterMs, shiftDay } from '../../domain/settlement.js';
+import { overAfterMs } from '../../domain/settlement.js';
 import { SpinIds } from '../../domain/spinId.js';
 import { CellViews } from '../../engine/cells/cellViews.js';
 import type { MovedPartners } from '../../engine/cells/movedPartners.js';
@@ -87,13 +88,13 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     spinIds,
     playerIdKey: installed.playerIdKey,
     spinPath,
-    spins: rules,
+    spinRules: rules,
     metrics,
     drawAgain,
     proofs: new Proofs(store.publicLogReads, drawAgain),
     blackjack: playedRounds(parts, cells, requestIds),
     cells: { ...operating, confirmations, reads: readsOf(parts, moved), views: new CellViews(nodes) },
-    settlements: new SettlementReports({ store, nodes, events, clocks: parts.clocks }),
+    settlementReports: new SettlementReports({ store, nodes, events, clocks: parts.clocks }),
     webhooks: {
       judgeUrl: (url, environment) => judgeRegistration(url, environment, parts.world.resolve),
       sealSecret: (secret) => parts.secretBox.seal(secret),

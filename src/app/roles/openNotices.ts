@@ -1,11 +1,12 @@
 /** What a worker tells people and webhooks of by the calendar, and what sends its e-mails. */
 
 import type { SettlementJob } from '../../books/settlement/job.js';
+import { noticeOverdueSettlement } from '../../books/settlement/overdueNotice.store.js';
 import { remindOfSunsets } from '../../engine/catalog/apiVersions.store.js';
 import { notifyGameStatuses } from '../../engine/catalog/dealingSwitches.store.js';
 import { Mailer } from '../../webhooks/mailer.js';
 import { Notices } from '../../webhooks/notices.js';
-import { noticeExpiringKeys, noticeOverdueSettlement } from '../../webhooks/notices.store.js';
+import { noticeExpiringKeys } from '../../webhooks/notices.store.js';
 import type { RoleParts } from './parts.js';
 
 const CALENDAR_EVERY_MS = 300_000;

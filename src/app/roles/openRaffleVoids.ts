@@ -9,12 +9,12 @@ import type { RoleParts } from './parts.js';
 import { workerCells } from './workerCells.js';
 
 export function openRaffleVoids(parts: RoleParts, spinIds: SpinIds, onFailpoint: OnFailpoint): RaffleVoids {
-  const { config, log, sql, background, nodes, installed, metrics, events } = parts;
+  const { config, log, sql, ownStore, nodes, installed, metrics, events } = parts;
   // What this process books it hears of at once; of what another one does Postgres is asked.
   const confirmations = new Confirmations({
     datasetId: installed.datasetId,
-    read: () => background.cells.cursors(),
-    findEntry: (entryId) => background.ledgerEntries.find(entryId),
+    read: () => ownStore.cells.cursors(),
+    findEntry: (entryId) => ownStore.ledgerEntries.find(entryId),
     serverOf: (cell) => nodes.of(cell).serverId,
     deadlineMs: config.SPIN_DEADLINE_MS,
     onError: () => metrics.storeErrors.inc({ store: 'postgres' }),
@@ -22,7 +22,7 @@ export function openRaffleVoids(parts: RoleParts, spinIds: SpinIds, onFailpoint:
   });
   events.on('CursorAdvanced', ({ lease, cursor }) => confirmations.advance(lease.cell, lease.token, cursor));
   const adjuster = new Adjuster({
-    store: background,
+    store: ownStore,
     cells: workerCells(parts, confirmations),
     newestInOutbox: (cell) => nodes.cell(cell).newestInOutbox(),
     confirmations,

@@ -5,10 +5,10 @@ import type { RoleParts } from './parts.js';
 import { workerCells } from './workerCells.js';
 
 export function openRotations(parts: RoleParts): Pick<KeeperOptions, 'finishRotation'> {
-  const { background, config } = parts;
+  const { ownStore, config } = parts;
   // The ledger is asked for the void itself.
   const cells = workerCells(parts, { confirmed: async () => true, isStalled: () => false });
   return {
-    finishRotation: (gameId) => finishRotation(cells, background.rotations, gameId, config.SPIN_DEADLINE_MS),
+    finishRotation: (gameId) => finishRotation(cells, ownStore.rotations, gameId, config.SPIN_DEADLINE_MS),
   };
 }

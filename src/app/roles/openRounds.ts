@@ -17,7 +17,7 @@ export function playedRounds({ store }: Pick<RoleParts, 'store'>, cells: CellCli
 
 /** @param owned the cells that this worker writes */
 export function openRoundTimeouts(parts: RoleParts, owned: () => readonly number[]): RoundTimeouts {
-  const { sql, background: store, catalog, events } = parts;
+  const { sql, ownStore: store, catalog, events } = parts;
   // Nobody is told of a timeout: it need not wait for the ledger.
   const cells = workerCells(parts, { confirmed: async () => true, isStalled: () => false });
   return new RoundTimeouts({

@@ -38,11 +38,11 @@ export interface RoleParts {
   readonly sql: Sql;
   readonly postgresDurability: PostgresDurability;
   /** For flushes. */
-  readonly ledger: Sql;
+  readonly flushSql: Sql;
   /** For what partners and operators ask: its connections are others. */
   readonly store: Store;
   /** The same over {@link RoleParts.sql}. */
-  readonly background: Store;
+  readonly ownStore: Store;
   readonly nodes: RedisNodes;
   readonly scripts: Scripts;
   readonly catalog: Catalog;

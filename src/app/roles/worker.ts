@@ -170,7 +170,7 @@ async function openPosition(
 
 export async function startWorker(parts: RoleParts): Promise<void> {
   const { config, log, services, events, metrics } = parts;
-  const { sql, ledger, nodes, catalog, installed, registry } = parts;
+  const { sql, flushSql, nodes, catalog, installed, registry } = parts;
   const threads = openThreads(join(config.workersDir, 'makeBlock.js'), config.BLOCK_WORKERS);
   await services.add(closing('block threads', () => threads.destroy()));
 
@@ -179,7 +179,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const openReader = (node: RedisNode): OutboxReader =>
     new OutboxReader(node, nodes, () => metrics.storeErrors.inc({ store: 'redis' }));
   const committedIds = new CommittedRequestIds();
-  const flusher = new Flusher(ledger, nodes, openReader, {
+  const flusher = new Flusher(flushSql, nodes, openReader, {
     intervalMs: config.constants.flushIntervalMs,
     isAwaited: config.ACK === 'ledger',
     largeWinThreshold: (partnerId) => catalog.largeWinThreshold(partnerId),
@@ -219,8 +219,8 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const cleanup = new Cleanup(nodes, () => ownership.cells, events);
   const release = openSegmentRelease(parts, committedIds, onFailpoint);
   const checkpoints = new PlayerCheckpoints(sql, CHECKPOINT_EVERY_MS, events);
-  const judging = new RtpJudging(parts.background);
-  const settlements = new SettlementReports({ store: parts.background, nodes, events, clocks: parts.clocks });
+  const judging = new RtpJudging(parts.ownStore);
+  const settlements = new SettlementReports({ store: parts.ownStore, nodes, events, clocks: parts.clocks });
   const settlement = new SettlementJob(settlements, {
     cron: config.SETTLEMENT_CRON,
     everyMs: config.constants.settlementTurnMs,

@@ -11,6 +11,7 @@
  */
 import { open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { dayOf } from '../../domain/days.js';
 import {
   ARCHIVE_FILES,
   ARCHIVE_SCHEMA,
@@ -23,7 +24,7 @@ import {
   manifestText,
   sha256,
 } from '../../domain/ledgerDay.js';
-import { dayOf, overAfterMs } from '../../domain/settlement.js';
+import { overAfterMs } from '../../domain/settlement.js';
 import { makePrivateFolder, openPrivate } from '../../platform/files.js';
 import { DutyCycle } from '../../platform/runtime/dutyCycle.js';
 import { databaseTimeMs } from '../../postgres/clock.js';

@@ -3,6 +3,7 @@
  * give every card; wagers and payout are those of the round's archived entries.
  */
 import { join } from 'node:path';
+import { dayOf } from '../../domain/days.js';
 import { entryTimeMs } from '../../domain/entryId.js';
 import { IllegalActionError } from '../../domain/games/blackjack.js';
 import { rulesHash } from '../../domain/games/blackjackRules.js';
@@ -11,7 +12,6 @@ import { SHOE_SEED_BYTES, shoeCommitment, shoesCommitment } from '../../domain/g
 import type { BlackjackTable } from '../../domain/games/tableTerms.js';
 import { fileName } from '../../domain/ledgerDay.js';
 import { usdToMicros } from '../../domain/money.js';
-import { dayOf } from '../../domain/settlement.js';
 import { Rounds } from '../../engine/blackjack/rounds.store.js';
 import type { Sql } from '../../postgres/connection.js';
 import { type Group, readGroups } from './parquetFile.js';

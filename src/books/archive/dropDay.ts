@@ -1,5 +1,5 @@
 /** Drops a day of the ledger, where its archive is whole and is the one on record. */
-import { dayOf } from '../../domain/settlement.js';
+import { dayOf } from '../../domain/days.js';
 import type { Sql } from '../../postgres/connection.js';
 import { archivedManifests } from './ledgerDays.store.js';
 import { type DropStep, dropFromLedger, whyNotDrop } from './ledgerDrop.store.js';

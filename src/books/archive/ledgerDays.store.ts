@@ -1,5 +1,6 @@
 /** Days of the ledger: what there is of each, what an archive is made of, and the record of archives (docs/archive.md). */
 
+import { DAY_MS, dayOf, startOf } from '../../domain/days.js';
 import { entryCellSql, firstIdAt } from '../../domain/entryId.js';
 import { LARGE_WIN_MEMBERS } from '../../domain/ledgerColumns.js';
 import type {
@@ -9,13 +10,12 @@ import type {
   LedgerDay as LedgerDaySchema,
 } from '../../domain/ledgerDay.js';
 import type { WithDates } from '../../domain/schema.js';
-import { DAY_MS, dayOf, startOf } from '../../domain/settlement.js';
 import { allColumnsSql, columnsSql } from '../../engine/ledger/ledgerRow.store.js';
-import { FIRST_DAY, IS_OVERTAKEN } from '../../engine/ledger/settledDays.store.js';
 import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { type CopyRow, readRows } from '../../postgres/copy.js';
 import { raw, safe } from '../../postgres/statements.js';
+import { FIRST_DAY, IS_OVERTAKEN } from '../settlement/settledDays.store.js';
 
 export type LedgerDay = Omit<WithDates<typeof LedgerDaySchema, 'archivedAt' | 'droppedAt'>, 'isDroppable'>;
 

@@ -3,9 +3,10 @@
  * detaches its partition; the table is dropped afterwards, which waits for nobody. The detaching is the only moment at which the ledger
  * is locked: it is tried again and again for a moment each, so that no flush waits longer than that.
  */
+
+import { DAY_MS, shiftDay } from '../../domain/days.js';
 import { entryCellSql } from '../../domain/entryId.js';
 import { entryCodesSql } from '../../domain/ledgerEntry.js';
-import { DAY_MS, shiftDay } from '../../domain/settlement.js';
 import { allColumnsSql } from '../../engine/ledger/ledgerRow.store.js';
 import { checkpointCell } from '../../engine/recovery/recoveries.store.js';
 import { bindingTimes } from '../../engine/requestIds/requestRunReads.store.js';

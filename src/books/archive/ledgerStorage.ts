@@ -1,6 +1,6 @@
 /** Looks now and then at what the ledger takes: days by state, bytes, the newest archive, and how much room Postgres has left. */
 import { statfs } from 'node:fs/promises';
-import { DAY_MS, dayOf, startOf } from '../../domain/settlement.js';
+import { DAY_MS, dayOf, startOf } from '../../domain/days.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import type { Sql } from '../../postgres/connection.js';

@@ -5,6 +5,7 @@
 
 import { hash } from 'node:crypto';
 import { AUDITED_KINDS, auditedKindOf } from '../../domain/auditedKinds.js';
+import { DAY_MS } from '../../domain/days.js';
 import type { LedgerEntryKind } from '../../domain/ledgerEntry.js';
 import { SpinIds } from '../../domain/spinId.js';
 import type { CopyRow } from '../../postgres/copy.js';
@@ -30,7 +31,6 @@ import {
   Sum,
 } from './tables.js';
 
-const DAY_MS = 86_400_000;
 /** Sealed outcomes of a game that are held at a time: 64 KB. */
 const STRETCH_OUTCOMES = 16_384;
 /** More are loaded when fewer than this are left: more than the rows of one piece can need. */

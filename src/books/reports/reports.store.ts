@@ -3,14 +3,15 @@
  * flush writes with its entries: no ledger is read, so days that were dropped from it are in the sums. One statement each, so that the
  * figures of a report fit each other.
  */
+
+import { DAY_MS, startOf } from '../../domain/days.js';
 import { firstIdAt, idsIn } from '../../domain/entryId.js';
 import { kindOfGame } from '../../domain/games/index.js';
 import type { GameStatus, GameType } from '../../domain/games/kindOfGame.js';
 import type { PrizeTableUsd } from '../../domain/games/prizeTable.js';
-import { DAY_MS, startOf } from '../../domain/settlement.js';
-import { FIRST_DAY, unsettledDays } from '../../engine/ledger/settledDays.store.js';
 import type { Sql } from '../../postgres/connection.js';
 import { raw } from '../../postgres/statements.js';
+import { FIRST_DAY, unsettledDays } from '../settlement/settledDays.store.js';
 
 /** The largest id that the ledger can have. */
 const ID_END = 2n ** 63n - 1n;

@@ -2,13 +2,13 @@
  * Makes the reports that are due, in the worker role. Any number of workers do the same: of several, the transaction lets
  * one make a report. What was due while no worker ran is made at the next start.
  */
-import { DAY_MS, shiftDay, startOf } from '../../domain/settlement.js';
-import type { UnsettledDay } from '../../engine/ledger/settledDays.store.js';
+import { DAY_MS, shiftDay, startOf } from '../../domain/days.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import { HEALTHY, type Health, unhealthy } from '../../platform/runtime/service.js';
 import type { RtpJudging } from '../returns/rtpJudging.js';
 import { dueDay } from './schedule.js';
+import type { UnsettledDay } from './settledDays.store.js';
 import type { SettlementReports } from './settlementReports.js';
 
 export interface JobOptions {

@@ -1,5 +1,5 @@
 /** When reports become due. */
-import { dayOf, shiftDay } from '../../domain/settlement.js';
+import { dayOf, shiftDay } from '../../domain/days.js';
 import { newestMoment } from '../../platform/runtime/cron.js';
 
 /** The newest day that is due at a moment: the one before the newest moment of the cron expression. */

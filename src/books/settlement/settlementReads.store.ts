@@ -3,9 +3,9 @@ import type { EntryTotal, Manifest } from '../../domain/ledgerDay.js';
 import { entryOfCode } from '../../domain/ledgerEntry.js';
 import type { OpenRounds, ReportStatus } from '../../domain/settlement.js';
 import { openRoundsAt } from '../../engine/blackjack/rounds.store.js';
-import { FIRST_DAY } from '../../engine/ledger/settledDays.store.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { raw } from '../../postgres/statements.js';
+import { FIRST_DAY } from './settledDays.store.js';
 
 /** A report's place in the chain. */
 export interface Link {

@@ -7,16 +7,17 @@
  * differ: Redis may step back, or be replaced by one that is behind.
  */
 
+import { DAY_MS, dayOf, shiftDay, startOf } from '../../domain/days.js';
 import { firstIdAt } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
-import { DAY_MS, dayOf, overAfterMs, shiftDay, startOf } from '../../domain/settlement.js';
+import { overAfterMs } from '../../domain/settlement.js';
 import type { LedgerWatermark } from '../../engine/catalog/partners.store.js';
 import type { EngineStore } from '../../engine/engine.store.js';
-import type { UnsettledDay } from '../../engine/ledger/settledDays.store.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import type { Clocks } from '../../engine/redis/clockSkew.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
 import type { BooksStore } from '../books.store.js';
+import type { UnsettledDay } from './settledDays.store.js';
 import type { OnReport, StoredReport, WantedReport } from './settlements.store.js';
 
 export interface SettlementReportsOptions {

@@ -23,12 +23,12 @@ import {
 import type { AuditAction } from '../../domain/significantEvents.js';
 import { openRoundsAt } from '../../engine/blackjack/rounds.store.js';
 import { WATERMARK } from '../../engine/catalog/partners.store.js';
-import { FIRST_DAY, type UnsettledDay, unsettledDays } from '../../engine/ledger/settledDays.store.js';
 import { because, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { recordEvents } from '../../postgres/partnerEvents.js';
 import { raw, safe } from '../../postgres/statements.js';
 import { namedCheckpoint } from '../../publicLog/log/publicLog.store.js';
+import { FIRST_DAY, type UnsettledDay, unsettledDays } from './settledDays.store.js';
 
 const PARTNER_LOCK = 7_310_005;
 
@@ -97,7 +97,7 @@ async function findReport(
 /** Called in the transaction that makes a report; what it throws undoes the report. */
 export type OnReport = (tx: Transaction, report: StoredReport) => Promise<void>;
 
-/** The partner is notified; the deliverer finds it at its next look. */
+/** Records the event of a report. The worker's deliverer is woken after the commit; without a worker here, it looks by itself. */
 const notifyPartner: OnReport = async (tx, { partnerId, report, integrityHash }) => {
   const { reportDate, revision, totalSpins, ggrUsd, generatedAt } = report;
   await recordEvents(tx, [

@@ -4,18 +4,16 @@
  * a report anew with a right hash is told by the next report's previousHash, and by the audit log, which has every hash.
  */
 
+import { DAY_MS, dayOf, startOf } from '../../domain/days.js';
 import { firstIdAt } from '../../domain/entryId.js';
 import { ExactNumber, type JsonNumber, parseExactJson } from '../../domain/exactJson.js';
 import type { EntryTotal } from '../../domain/ledgerDay.js';
 import {
   composeReport,
-  DAY_MS,
-  dayOf,
   type GameFigures,
   type OpenRounds,
   type SettlementReportBody,
   seal,
-  startOf,
 } from '../../domain/settlement.js';
 import type { Sql } from '../../postgres/connection.js';
 import {

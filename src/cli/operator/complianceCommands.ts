@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bodyOf, type OperatorClient } from '../../api/client/apiClients.js';
-import { isDay } from '../../domain/settlement.js';
+import { DAY_MS, isDay } from '../../domain/days.js';
 import { makePrivateFolder, openPrivate } from '../../platform/files.js';
 import { UsageError } from '../command.js';
 import { table } from '../output.js';
@@ -15,7 +15,6 @@ import { type Call, note, type OperatorCommands, type Schemas } from './call.js'
 const INDEX = 'index.json';
 const PAGE = 100;
 const EVENTS_PAGE = 100;
-const DAY_MS = 86_400_000;
 /** The most that the API has of a game's judgements. */
 const HISTORY_DAYS_MAX = 400;
 

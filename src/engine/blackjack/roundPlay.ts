@@ -22,7 +22,7 @@ import {
   sumOf,
 } from '../../domain/games/round.js';
 import type { BlackjackTable } from '../../domain/games/tableTerms.js';
-import type { CellClient, Outcome } from '../cells/cellClient.js';
+import type { CellClient, CommandResult } from '../cells/cellClient.js';
 import { type Refusal, refusalOf } from '../cells/scriptRefusals.js';
 import type { EngineStore } from '../engine.store.js';
 import { SPIN_STATUS } from '../redis/statuses.js';
@@ -167,7 +167,7 @@ export class RoundPlay {
     }
   }
 
-  #sendDeal(order: DealOrder, clearedAt: number | undefined): Promise<Outcome<RoundDealReply>> {
+  #sendDeal(order: DealOrder, clearedAt: number | undefined): Promise<CommandResult<RoundDealReply>> {
     const { cells, waitsForLedger } = this.#options;
     const { partner, game, playerId, requestId } = order;
     return cells.execute(this.#roundDeal, {

@@ -23,13 +23,13 @@ const QUIET_MS = 400;
 /** What is left of the second for silence and a look, where a read takes as long as it may. */
 const SILENCE_MS = 400;
 /**
- * Where no other process has announced anything, and nothing was read, for so long, Redis is asked with each look: longer than from one
- * poll of the catalog to the next (560 ms), which reads or announces something. What it takes longer than SILENCE_MS, the read has less;
+ * Silence, in ms, after which every look also asks Redis. It is longer than the time between two polls of the catalog (560 ms), since a
+ * poll reads or announces something. What it exceeds SILENCE_MS by is taken from the time that a read may take.
  */
 const SILENT_AFTER_MS = 600;
-/** else so often: a message may have been lost, or a node its data. */
+/** Without silence a look asks Redis this often, in ms: a message, or the data of a node, may have been lost. */
 const ASK_EVERY_MS = 5000;
-/** A process whose last look began longer ago has stood still: what was taken away meanwhile it can't know. */
+/** A process whose last look began longer ago, in ms, was paused: it can't know what was revoked meanwhile. */
 const BLIND_AFTER_MS = 1000;
 const LOOKS_MAX = 5;
 

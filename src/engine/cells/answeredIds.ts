@@ -13,7 +13,7 @@ interface Answered {
 export class AnsweredIds {
   readonly #cells = new Map<number, Answered>();
 
-  /** An entry is about to be answered that was made under an epoch. */
+  /** An entry that was made under an epoch is answered, in the same turn of the event loop. */
   note(cell: number, epoch: string, id: bigint): void {
     const known = this.#cells.get(cell);
     if (known !== undefined && known.epoch === epoch && known.id >= id) return;

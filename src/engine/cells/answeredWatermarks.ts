@@ -1,7 +1,7 @@
 /**
- * Writes down in Postgres what this process has answered and the ledger does not have a second later: the newest entry of each cell,
- * every second, at a stop, and at once where a cell lacks it. While the ledger keeps up, it tells as much, and nothing is written. Should Redis come back with an older copy, its owner knows it also when every front end was
- * started again since (recovery/handshake.ts).
+ * Notes in Postgres the newest entry of each cell that this process has answered and the ledger does not have: every second, at a stop, and
+ * at once where a cell says that it lacks the entry. Nothing is written while the ledger keeps up. The next owner of a cell compares the note
+ * with Redis (recovery/handshake.ts), so that an older copy of Redis is recognised after all front ends have restarted.
  */
 
 import { PeriodicService } from '../../platform/runtime/periodicService.js';

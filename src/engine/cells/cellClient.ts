@@ -10,7 +10,7 @@ import type { CellCommand, CellFailure, CellOperation, CellRequest } from './ope
 import { QueueGroup } from './queueGroup.js';
 import type { CellStations } from './spinPath.js';
 
-export type Outcome<Reply> = { readonly kind: 'reply'; readonly reply: Reply } | CellFailure;
+export type CommandResult<Reply> = { readonly kind: 'reply'; readonly reply: Reply } | CellFailure;
 
 interface AnyQueue {
   readonly held: Held;
@@ -34,7 +34,7 @@ export class CellClient {
   execute<Request extends CellRequest, Reply>(
     operation: CellOperation<Request, Reply>,
     request: Request,
-  ): Promise<Outcome<Reply>> {
+  ): Promise<CommandResult<Reply>> {
     return new Promise((resolve) => {
       this.submit(operation, {
         ...request,
@@ -93,7 +93,7 @@ export class CellClient {
 
   readonly #schedule = (group: QueueGroup, isFull: boolean): void => {
     if (isFull) {
-      this.#stations.servers.pipelined(() => group.flush());
+      this.#stations.servers.pipelined(() => group.send());
       return;
     }
     this.#scheduled.push(group);
@@ -107,7 +107,7 @@ export class CellClient {
     const groups = this.#scheduled;
     this.#scheduled = [];
     this.#stations.servers.pipelined(() => {
-      for (const group of groups) group.flush();
+      for (const group of groups) group.send();
     });
   };
 

@@ -90,6 +90,6 @@ export interface CellOperation<Request, Reply> {
   /** Whose command it is: partners take turns. */
   partnerOf(request: Request): number;
   codec(): CellCodec<Request, Reply>;
-  /** Called with a call's replies before they are answered. */
+  /** Called with a call's replies before they are answered; not with those that the replicas lack, which wait for the ledger. */
   onReplies?(cell: number, epoch: string, requests: readonly Request[], replies: CellReplies<Reply>): void;
 }

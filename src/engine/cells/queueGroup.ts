@@ -80,7 +80,7 @@ export class QueueGroup {
   }
 
   /** The calls are written before this returns. */
-  flush(): void {
+  send(): void {
     this.#isScheduled = false;
     const isMuch = this.#isMuch();
     for (const queue of this.#queues) queue.send(isMuch);

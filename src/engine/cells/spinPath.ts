@@ -6,18 +6,19 @@
  *     │ SpinPath.submit                       1. CatalogFreshness: could the key have been revoked since?
  *     │                                       2. ExhaustedWindows: does Redis need to be asked at all?
  *     │ CellClient.submit                     3. the queue of the partner's cell
- *     │ CellQueue.submit                      4. a place in it: partners take turns
+ *     │ CellQueue.submit                      4. a place in it: partners take turns (WaitingList)
  *     ▼
- *   call           src/engine/cells/cellQueue.ts, once a slot is free, with all spins that wait
+ *   call           src/engine/cells/cellQueue.ts, once its QueueGroup sends and a slot is free, with all spins that wait
  *     │ SendPermission, CellEpochs            5. may this process send to the cell, and under which epoch?
- *     │ RequestIdReach                        6. which request ids may only the ledger know?
- *     │ CellScripts or ReplicatedScripts      7. one call of lua/deal.lua, repeated until the deadline
+ *     │ the codec of deal.ts                  6. SpinRules: may the spin still be dealt? RequestIdFilters: may the ledger know its id?
+ *     │                                          RequestIdReach: how far do these filters reach?
+ *     │ CellScripts or ReplicatedScripts      7. one call of lua/deal.lua, repeated until the deadline; deal.ts reads the reply
  *     ▼
  *   answer
- *     │ AnsweredIds, AnsweredSpins            8. noted: a Redis that lacks it later must not deal
- *     │ Confirmations                         9. raffles, ACK=ledger: held until the ledger has it
- *     ▼ resolve or fail
+ *     │ AnsweredSpins, Confirmations          8. remembered by name; raffles and ACK=ledger: held until the ledger has it
+ *     ▼ resolve or fail                       9. AnsweredIds: its newest entry goes along with the next call
  *   route          src/api/spins/spin.ts, src/api/server/reply.ts
+ *     └─> SpinPath.submit again where the partner moves to another cell, or where the ledger was asked for the id
  *
  * A request that only counts against a window takes the same way ({@link CountRequest}).
  */

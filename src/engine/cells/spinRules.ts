@@ -29,14 +29,14 @@ interface BoundEntry {
 }
 
 /** Something of this process that may forbid it to deal: its files differ from the build's, or it does not read what is written. */
-interface Fault {
+interface DealingFault {
   readonly problem: string | undefined;
 }
 
 export interface SpinRulesParts {
   readonly catalog: Catalog;
   readonly freshness: CatalogFreshness;
-  readonly faults: readonly Fault[];
+  readonly faults: readonly DealingFault[];
   readonly store: Pick<EngineStore, 'ledgerEntries' | 'communal'>;
   readonly spinIds: SpinIds;
   readonly nodes: Pick<RedisNodes, 'cell'>;

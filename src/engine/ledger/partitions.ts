@@ -1,11 +1,12 @@
 /** The partitions of the ledger, one for each UTC day: made days ahead, so that no flush waits for a lock of the ledger. */
+
+import { DAY_MS } from '../../domain/days.js';
 import { firstIdAt } from '../../domain/entryId.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import type { Sql } from '../../postgres/connection.js';
 import type { EventEmitter } from '../processEvents.js';
 import { ensurePartition, partitionDays } from './ledger.store.js';
 
-const DAY_MS = 86_400_000;
 /** A ledger that stays locked for less than this stops no flush. */
 const DAYS_AHEAD = 4;
 const TURN_MS = 10_000;

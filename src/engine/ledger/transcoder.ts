@@ -2,6 +2,8 @@
  * Turns outbox records into ledger rows and sums, byte by byte: no text, no number and no object is made of what is only
  * carried from the one to the other. Both sides' layouts are theirs (redis/cellRecords.ts, ledgerRow.store.ts).
  */
+
+import { DAY_MS } from '../../domain/days.js';
 import { readId, readSafeInt64 } from '../../domain/layout.js';
 import { ENTRY, ROTATION } from '../../domain/layouts.js';
 import { type EntryDefinition, entryOfCode, type NoteKind } from '../../domain/ledgerEntry.js';
@@ -15,7 +17,6 @@ import { CopyWriter, FIXED_MEMBERS, ROW } from './ledgerRow.store.js';
 
 const COLON = 0x3a;
 const ZERO = 0x30;
-const DAY_MS = 86_400_000;
 /** A sum is moved into a BigInt before one more amount could take it out of the safe range. */
 const SUM_MAX = 4_000_000_000_000_000;
 

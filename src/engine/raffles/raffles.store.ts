@@ -1,5 +1,6 @@
 /** Raffles: their prize tables, and what becomes of their pools. The pool itself is a row of `blocks`. */
 
+import { DAY_MS } from '../../domain/days.js';
 import { entryTimeMs, firstIdAt } from '../../domain/entryId.js';
 import { type PrizeTableUsd, prizeTableText } from '../../domain/games/prizeTable.js';
 import { REFUND_PREFIX } from '../../domain/refund.js';
@@ -307,7 +308,6 @@ export interface TicketPiece {
 
 /** Rows of the ledger that are looked through for one piece. */
 const ROWS_MAX = 20_000;
-const DAY_MS = 86_400_000;
 
 /**
  * The next tickets of a raffle behind `refundedTo`, from the ledger and from the tickets kept of its dropped days. The ledger has no

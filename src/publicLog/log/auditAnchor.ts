@@ -1,5 +1,5 @@
 /** Has the public log say each day what the audit log's newest entry is. Any number of workers may: one of them does. */
-import { dayOf, startOf } from '../../domain/settlement.js';
+import { dayOf, startOf } from '../../domain/days.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import { nextMoment } from '../../platform/runtime/cron.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';

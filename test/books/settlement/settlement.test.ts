@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { CSV_TYPE, prefersCsv } from '../../../src/api/contract/spinCsv.js';
+import { CSV_TYPE, prefersCsv } from '../../../src/api/contract/csv.js';
 import { freshStores } from '../../setup/freshStores.js';
 import type { Answer, Client, TestPartner } from '../../support/client.js';
 import { startService } from '../../support/service.js';

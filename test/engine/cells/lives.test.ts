@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { type Profiler, Session } from 'node:inspector/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { outboxKey } from '../../../src/engine/redis/keys.js';
 import { LUA_DIR, loadScript } from '../../../src/engine/redis/scriptLoader.js';
 import { freshStores } from '../../setup/freshStores.js';
 import type { TestPartner } from '../../support/client.js';
@@ -70,17 +71,22 @@ function expectLife(life: string, ran: ReadonlySet<string>, ...operations: strin
   expect(files.filter((file) => !ran.has(file) && !lua.includes(file))).toEqual([]);
 }
 
-const isListed = async (playerId: string): Promise<boolean> =>
-  (await service.partner('GET', `/players/${playerId}/spins`, partner.key)).text.includes('"spinId"');
+/** The folders whose files a spin passes: each that runs is named. */
+const OF_A_SPIN = ['src/api/spins/', 'src/engine/cells/'];
 
 test('of a spin', async () => {
   const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
   const request = { gameId, playerId: 'spins', wagerUsd: 0.25, requestId: 'spin' };
+  const redis = rawRedis(stores.redisUrl);
   const ran = await ranIn(async () => {
     expect((await service.spin(partner.key, request)).status).toBe(200);
-    await until(() => isListed('spins'), 'the spin is booked');
+    await until(async () => (await redis.xlen(outboxKey(0))) === 0, 'the spin is committed and trimmed');
   });
+  redis.disconnect();
   expectLife('A spin', ran, 'deal');
+  const passed = [...ran].filter((file) => OF_A_SPIN.some((folder) => file.startsWith(folder)));
+  expect(passed.length).toBeGreaterThan(10);
+  expect(passed.filter((file) => !filesOf('A spin').includes(file))).toEqual([]);
 });
 
 test('of a ticket', async () => {

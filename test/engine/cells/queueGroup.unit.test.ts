@@ -27,7 +27,7 @@ function group() {
   const made = new QueueGroup(leaving, (ready, isFull) => {
     flushes++;
     if (isFull) fullFlushes++;
-    ready.flush();
+    ready.send();
   });
   for (const name of ['a', 'b']) made.add({ send: (isMuch) => sent.push(`${name} ${isMuch}`) });
   return {

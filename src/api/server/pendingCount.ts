@@ -9,7 +9,7 @@ import type { Exchange } from './exchange.js';
 import type { Replies, Window } from './reply.js';
 
 /** A request on its way to be counted: it does nothing else in Redis. */
-export class CountedRequest implements CountCommand {
+export class PendingCount implements CountCommand {
   readonly waitsForLedger = false;
   readonly cell: number;
   readonly newestMove: number | undefined;

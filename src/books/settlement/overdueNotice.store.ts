@@ -1,0 +1,28 @@
+/** The notice that a settlement is overdue, recorded once for each day. */
+import type { Sql } from '../../postgres/connection.js';
+import { recordEvents } from '../../postgres/partnerEvents.js';
+import { unsettledDays } from './settledDays.store.js';
+
+/**
+ * Records that the settlement of a day is overdue, once for each day.
+ * @param date YYYY-MM-DD @param recipient address of the operator
+ * @returns how many deliveries were recorded.
+ */
+export async function noticeOverdueSettlement(
+  sql: Sql,
+  date: string,
+  recipient: string,
+  now: Date,
+): Promise<number> {
+  const days = await unsettledDays(sql, date, date);
+  if (days.length === 0) return 0;
+  return sql.begin(async (tx) => {
+    const noticed = await tx`
+      INSERT INTO settlement_notices (report_date, noticed_at) VALUES (${date}::date, ${now})
+      ON CONFLICT DO NOTHING RETURNING report_date`;
+    if (noticed.length === 0) return 0;
+    const data = { reportDate: date, partners: days.length };
+    const partnerId = days[0]!.partnerId;
+    return recordEvents(tx, [{ event: 'settlement.overdue', partnerId, createdAt: now, data, recipient }]);
+  });
+}
