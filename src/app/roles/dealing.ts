@@ -35,7 +35,7 @@ export interface Dealing {
   readonly spinPath: SpinPath;
   readonly rules: SpinRules;
   /** What requests of operators and testers have done. */
-  readonly operating: Pick<CellServices, 'adjuster' | 'playerStatuses' | 'pots' | 'forceOutcome' | 'rotate'>;
+  readonly operating: Pick<CellServices, 'adjuster' | 'playerBlocking' | 'pots' | 'forceOutcome' | 'rotate'>;
   readonly confirmations: Confirmations;
   readonly requestIds: RequestIds;
   readonly moved: MovedPartners;
