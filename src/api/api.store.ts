@@ -10,13 +10,21 @@ import { PartnerEvents } from '../postgres/partnerEvents.js';
 import { PublicLogReads } from '../publicLog/log/publicLogReads.store.js';
 import { Deliveries } from '../webhooks/deliveries.store.js';
 import { Webhooks } from '../webhooks/webhooks.store.js';
+import { RoundList } from './blackjack/roundList.store.js';
+import { CellReads } from './cells/cellReads.store.js';
+import { Progressives } from './communal/progressives.store.js';
+import { GameDays } from './games/gameDays.store.js';
 import { ParSheets } from './games/parSheets.store.js';
 import { OverviewReads } from './overview/overviewReads.store.js';
 import { ApiKeys } from './partners/apiKeys.store.js';
 import { Recall } from './players/recall.store.js';
 import { ProgramChecks } from './programChecks/programChecks.store.js';
 import { SearchReads } from './search/searchReads.store.js';
+import { SettlementList } from './settlements/settlementList.store.js';
+import { SpinBlocks } from './spins/spinBlocks.store.js';
 import { SpinHistory } from './spins/spinHistory.store.js';
+import { TrafficReads } from './traffic/traffic.store.js';
+import { DeliveryReads } from './webhooks/deliveryReads.store.js';
 
 export type Store = ReturnType<typeof openStore>;
 
@@ -26,14 +34,22 @@ export const openStore = (sql: Sql) => ({
   ...openBooksStore(sql),
   apiKeys: new ApiKeys(sql),
   auditLog: new AuditLog(sql),
+  cellReads: new CellReads(sql),
   deliveries: new Deliveries(sql),
-  partnerEvents: new PartnerEvents(sql),
-  searchReads: new SearchReads(sql),
+  deliveryReads: new DeliveryReads(sql),
+  gameDays: new GameDays(sql),
   overviewReads: new OverviewReads(sql),
   parSheets: new ParSheets(sql),
-  spinHistory: new SpinHistory(sql),
+  partnerEvents: new PartnerEvents(sql),
   programChecks: new ProgramChecks(sql),
+  progressives: new Progressives(sql),
   publicLogReads: new PublicLogReads(sql),
   recall: new Recall(sql),
+  roundList: new RoundList(sql),
+  searchReads: new SearchReads(sql),
+  settlementList: new SettlementList(sql),
+  spinBlocks: new SpinBlocks(sql),
+  spinHistory: new SpinHistory(sql),
+  traffic: new TrafficReads(sql),
   webhooks: new Webhooks(sql),
 });

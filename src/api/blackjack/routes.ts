@@ -243,7 +243,7 @@ const operatorRoutes = (services: Services): Route[] => [
 const listAllRounds = ({ store, spinIds }: Services): Route =>
   route(contract.listAllRounds, async ({ query }) => {
     const { page = 1, limit, ...of } = query;
-    const { rounds, total } = await store.searchReads.rounds(of, page, limit);
+    const { rounds, total } = await store.roundList.page(of, page, limit);
     return {
       rounds: rounds.map(({ dealId, wageredMicros, payoutMicros, ...round }) => ({
         ...round,

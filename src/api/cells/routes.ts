@@ -12,8 +12,8 @@ const listCells = (services: Services): Route =>
     const { store } = services;
     const { views } = services.cells;
     const [cells, recoveries] = await Promise.all([
-      store.overviewReads.cells(),
-      store.overviewReads.newestRecoveries(),
+      store.cellReads.cells(),
+      store.cellReads.newestRecoveries(),
     ]);
     const [places, redis] = await Promise.all([
       Promise.all(cells.map(({ cell }) => views.of(cell))),

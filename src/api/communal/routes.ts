@@ -191,13 +191,11 @@ const listCommunalPayouts = (services: Services): Route =>
 
 const listProgressives = ({ store }: Services): Route =>
   route(contract.listProgressives, async () => ({
-    progressives: (await store.searchReads.progressives()).map(
-      ({ budgetMicros, paidMicros, ...progressive }) => ({
-        ...progressive,
-        budgetUsd: jsonUsd(budgetMicros),
-        paidUsd: jsonUsd(paidMicros),
-      }),
-    ),
+    progressives: (await store.progressives.list()).map(({ budgetMicros, paidMicros, ...progressive }) => ({
+      ...progressive,
+      budgetUsd: jsonUsd(budgetMicros),
+      paidUsd: jsonUsd(paidMicros),
+    })),
   }));
 
 export const communalRoutes = (services: Services): Route[] =>

@@ -3,13 +3,21 @@ import type { Static } from '#typebox';
 import type { ParSheet } from '../../domain/par.js';
 import { because, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql } from '../../postgres/connection.js';
-import { raw } from '../../postgres/statements.js';
-import type { ParSheetResponse as ParSheetResponseSchema } from './contract.js';
+import { raw, safe } from '../../postgres/statements.js';
+import type {
+  OperatorParSheet as OperatorParSheetSchema,
+  ParSheetResponse as ParSheetResponseSchema,
+} from './contract.js';
+
+/** A list counts no further. */
+const COUNTED_MAX = 10_000;
 
 export type ParSheetStatus = 'ACTIVE' | 'RETIRED';
 
 /** What a list shows of a sheet. */
 export type ParSheetSummary = Readonly<Static<typeof ParSheetResponseSchema>>;
+
+export type ListedSheet = Readonly<Static<typeof OperatorParSheetSchema>>;
 
 export interface ParSheetRow {
   readonly parSheetId: number;
@@ -19,7 +27,7 @@ export interface ParSheetRow {
 }
 
 /** Columns of a sheet's summary: {@link SUMMARY}. */
-export interface SummaryRow {
+interface SummaryRow {
   par_sheet_id: number;
   game_title: string;
   num_reels: number;
@@ -29,11 +37,11 @@ export interface SummaryRow {
   combination_count: number;
 }
 
-export const SUMMARY = raw(
+const SUMMARY = raw(
   'par_sheet_id, game_title, num_reels, certified_rtp, symbol_count, tier_count, combination_count',
 );
 
-export const summaryOf = (row: SummaryRow): ParSheetSummary => ({
+const summaryOf = (row: SummaryRow): ParSheetSummary => ({
   parSheetId: row.par_sheet_id,
   gameTitle: row.game_title,
   numReels: row.num_reels,
@@ -41,6 +49,17 @@ export const summaryOf = (row: SummaryRow): ParSheetSummary => ({
   symbolCount: row.symbol_count,
   tierCount: row.tier_count,
   combinationCount: row.combination_count,
+});
+
+interface SheetRow extends SummaryRow {
+  partner_id: number;
+  status: ParSheetStatus;
+}
+
+const sheetOf = (row: SheetRow): ListedSheet => ({
+  ...summaryOf(row),
+  partnerId: row.partner_id,
+  status: row.status,
 });
 
 export class ParSheets {
@@ -81,6 +100,29 @@ export class ParSheets {
     >`SELECT par_sheet_id, partner_id, status, sheet FROM par_sheets WHERE par_sheet_id = ${parSheetId}`;
     if (row === undefined) return undefined;
     return { parSheetId: row.par_sheet_id, partnerId: row.partner_id, status: row.status, sheet: row.sheet };
+  }
+
+  /** A page of PAR sheets, retired ones too, the newest first. @param partnerId undefined: of all partners */
+  async page(
+    partnerId: number | undefined,
+    page: number,
+    limit: number,
+  ): Promise<{ parSheets: ListedSheet[]; total: number }> {
+    const of = partnerId ?? null;
+    const rows = await this.#sql<SheetRow[]>`
+      SELECT partner_id, status, ${SUMMARY} FROM par_sheets WHERE ${of}::int IS NULL OR partner_id = ${of}
+      ORDER BY par_sheet_id DESC LIMIT ${limit} OFFSET ${Math.min((page - 1) * limit, COUNTED_MAX)}`;
+    const [count] = await this.#sql<{ total: bigint }[]>`
+      SELECT count(*) AS total FROM (
+        SELECT 1 FROM par_sheets WHERE ${of}::int IS NULL OR partner_id = ${of} LIMIT ${COUNTED_MAX}) c`;
+    return { parSheets: rows.map(sheetOf), total: safe(count!.total) };
+  }
+
+  /** A sheet as it was uploaded; undefined where there is none. */
+  async findListed(parSheetId: number): Promise<(ListedSheet & { sheet: ParSheet }) | undefined> {
+    const [row] = await this.#sql<(SheetRow & { sheet: ParSheet })[]>`
+      SELECT partner_id, status, ${SUMMARY}, sheet FROM par_sheets WHERE par_sheet_id = ${parSheetId}`;
+    return row === undefined ? undefined : { ...sheetOf(row), sheet: row.sheet };
   }
 
   /** Sets the status; undefined where there is no such sheet. */

@@ -214,7 +214,7 @@ const listAllGames = (services: Services): Route =>
 const listGameDays = ({ store }: Services): Route =>
   route(contract.listGameDays, async ({ params, query }) => {
     const row = await gameRowOf(store, params.id);
-    const days = await store.overviewReads.gameDays(row.gameId, query.limit);
+    const days = await store.gameDays.newest(row.gameId, query.limit);
     return {
       days: days.map((each) => ({ day: each.day, ...trafficOf(each) })),
     };
@@ -223,13 +223,13 @@ const listGameDays = ({ store }: Services): Route =>
 const listAllParSheets = ({ store }: Services): Route =>
   route(contract.listAllParSheets, async ({ query }) => {
     const { page = 1, limit, partnerId } = query;
-    return { ...(await store.searchReads.parSheets(partnerId, page, limit)), page, limit };
+    return { ...(await store.parSheets.page(partnerId, page, limit)), page, limit };
   });
 
 const getAnyParSheet = ({ store }: Services): Route =>
   route(contract.getAnyParSheet, async ({ params }) => {
     const parSheetId = pathId(params.id);
-    const found = parSheetId === undefined ? undefined : await store.searchReads.parSheet(parSheetId);
+    const found = parSheetId === undefined ? undefined : await store.parSheets.findListed(parSheetId);
     if (found === undefined) throw new ApiError(ERRORS.parSheetNotFound);
     return found;
   });

@@ -80,7 +80,7 @@ export const settlementRoutes = (services: Services): Route[] => {
 const listAllSettlements = ({ store }: Services): Route =>
   route(contract.listAllSettlements, async ({ query }) => {
     const { page = 1, limit } = query;
-    const { reports, total } = await store.overviewReads.reports(
+    const { reports, total } = await store.settlementList.page(
       query.status as ReportStatus | undefined,
       page,
       limit,

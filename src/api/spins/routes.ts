@@ -218,7 +218,7 @@ const showSpin = (services: Services): Route =>
     const hasPlace = ENTRY_KINDS[entry.kind].advancesGameIndex;
     const [[record], block] = await Promise.all([
       spinRecords(services, partner, [entry]),
-      hasPlace ? store.overviewReads.blockOf(entry.gameId, entry.outcomeIndex) : undefined,
+      hasPlace ? store.spinBlocks.find(entry.gameId, entry.outcomeIndex) : undefined,
     ]);
     return {
       partnerId: partner.partnerId,

@@ -1,9 +1,9 @@
 /** Plays and money by day and by hour, of all partners or of one. */
 import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
-import type { Traffic } from '../../engine/ledger/trafficHours.store.js';
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import * as contract from './contract.js';
+import type { Traffic } from './traffic.store.js';
 
 /** Plays and money as answers show them. */
 export const trafficOf = ({ spins, wageredMicros, paidMicros }: Traffic) => ({
@@ -14,7 +14,7 @@ export const trafficOf = ({ spins, wageredMicros, paidMicros }: Traffic) => ({
 
 const listTraffic = ({ store }: Services): Route =>
   route(contract.listTraffic, async ({ query }) => ({
-    days: (await store.searchReads.trafficDays(query.days, query.partnerId)).map((each) => ({
+    days: (await store.traffic.days(query.days, query.partnerId)).map((each) => ({
       day: each.day,
       ...trafficOf(each),
     })),
@@ -22,7 +22,7 @@ const listTraffic = ({ store }: Services): Route =>
 
 const listTrafficHours = ({ store }: Services): Route =>
   route(contract.listTrafficHours, async ({ query }) => ({
-    hours: (await store.searchReads.trafficHours(query.hours, query.partnerId)).map((each) => ({
+    hours: (await store.traffic.hours(query.hours, query.partnerId)).map((each) => ({
       hour: each.hour,
       ...trafficOf(each),
     })),

@@ -212,6 +212,6 @@ const listAllDeliveries = ({ store }: Services): Route =>
     const { page = 1, limit } = query;
     const status = (query.status ?? 'failed') as DeliveryRow['status'];
     const of = { status, partnerId: query.partnerId ?? null };
-    const { deliveries, total } = await store.overviewReads.deliveries(of, page, limit);
+    const { deliveries, total } = await store.deliveryReads.page(of, page, limit);
     return { deliveries, page, limit, total };
   });

@@ -9,9 +9,6 @@ const KEPT_DAYS = 35;
 /** No two processes count at a time: each would count the same growth. */
 const COUNT_LOCK = 7_310_048;
 
-/** Plays and money of an hour. */
-export type TrafficHour = Traffic & { readonly hour: Date };
-
 /** Adds what yesterday and today grew by since the last time to the current hour, and forgets old hours. */
 export async function countTrafficHours(sql: Sql): Promise<void> {
   await sql.begin(async (tx) => {
@@ -41,36 +38,4 @@ export async function countTrafficHours(sql: Sql): Promise<void> {
         wagered_micros = t.wagered_micros + excluded.wagered_micros, paid_micros = t.paid_micros + excluded.paid_micros`;
     await tx`DELETE FROM traffic_hours WHERE hour < now() - make_interval(days => ${KEPT_DAYS})`;
   });
-}
-
-/**
- * The last hours, oldest first, the current one too, from the first that is known on.
- * @param partnerId undefined: of all partners
- */
-export async function trafficHours(
-  sql: Sql,
-  hours: number,
-  partnerId: number | undefined,
-): Promise<TrafficHour[]> {
-  const of = partnerId ?? null;
-  const rows = await sql<{ hour: Date; spins: bigint; wagered: bigint; paid: bigint }[]>`
-    SELECT h.hour, coalesce(sum(spins), 0) AS spins, coalesce(sum(wagered_micros), 0) AS wagered,
-      coalesce(sum(paid_micros), 0) AS paid
-    FROM (SELECT date_trunc('hour', now(), 'UTC') - i * interval '1 hour' AS hour
-          FROM generate_series(0, ${hours}::int - 1) AS i) h
-      LEFT JOIN traffic_hours t ON t.hour = h.hour AND is_known AND (${of}::int IS NULL OR partner_id = ${of})
-    WHERE h.hour >= (SELECT min(hour) FROM traffic_hours WHERE is_known)
-    GROUP BY h.hour ORDER BY h.hour`;
-  return rows.map(({ hour, spins, wagered, paid }) => ({
-    hour,
-    spins,
-    wageredMicros: wagered,
-    paidMicros: paid,
-  }));
-}
-
-export interface Traffic {
-  readonly spins: bigint;
-  readonly wageredMicros: bigint;
-  readonly paidMicros: bigint;
 }

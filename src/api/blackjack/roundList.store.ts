@@ -1,0 +1,82 @@
+/** Rounds of all partners, as a list for operators. */
+import type { Static } from '#typebox';
+import type { RoundStatus } from '../../domain/games/round.js';
+import type { Page as PageSchema } from '../../domain/schema.js';
+import type { Sql } from '../../postgres/connection.js';
+import { raw, safe } from '../../postgres/statements.js';
+import type { OperatorRoundsQuery as OperatorRoundsQuerySchema } from './contract.js';
+
+/** A list counts no further. */
+const COUNTED_MAX = 10_000;
+
+export interface ListedRound {
+  readonly dealId: bigint;
+  readonly partnerId: number;
+  readonly gameId: number;
+  readonly gameName: string;
+  readonly playerId: string;
+  readonly status: RoundStatus;
+  readonly wageredMicros: bigint;
+  readonly payoutMicros: bigint | null;
+}
+
+export type RoundsSought = Readonly<
+  Omit<Static<typeof OperatorRoundsQuerySchema>, keyof Static<typeof PageSchema>>
+>;
+
+export class RoundList {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** A page of rounds, the newest first. @param of absent members: all */
+  async page(
+    of: RoundsSought,
+    page: number,
+    limit: number,
+  ): Promise<{ rounds: ListedRound[]; total: number }> {
+    const partnerId = of.partnerId ?? null;
+    const gameId = of.gameId ?? null;
+    const status = of.status ?? null;
+    // A game deals its shoes in their order, by which its rounds are kept.
+    const newestFirst = raw(gameId === null ? 'deal_id DESC' : 'shoe_index DESC');
+    const rows = await this.#sql<
+      {
+        deal_id: bigint;
+        partner_id: number;
+        game_id: number;
+        display_name: string;
+        player_id: string;
+        status: RoundStatus;
+        wagered: bigint;
+        payout_micros: bigint | null;
+      }[]
+    >`
+      SELECT deal_id, r.partner_id, game_id, display_name, player_id, r.status, payout_micros,
+        (SELECT sum(w) FROM unnest(wagers_micros) AS w WHERE w > 0) AS wagered
+      FROM rounds r JOIN games USING (game_id)
+      WHERE (${partnerId}::int IS NULL OR r.partner_id = ${partnerId})
+        AND (${gameId}::int IS NULL OR game_id = ${gameId}) AND (${status}::text IS NULL OR r.status = ${status})
+      ORDER BY ${newestFirst} LIMIT ${limit} OFFSET ${Math.min((page - 1) * limit, COUNTED_MAX)}`;
+    const [count] = await this.#sql<{ total: bigint }[]>`
+      SELECT count(*) AS total FROM (
+        SELECT 1 FROM rounds WHERE (${partnerId}::int IS NULL OR partner_id = ${partnerId})
+          AND (${gameId}::int IS NULL OR game_id = ${gameId}) AND (${status}::text IS NULL OR status = ${status})
+        LIMIT ${COUNTED_MAX}) c`;
+    return {
+      rounds: rows.map((row) => ({
+        dealId: row.deal_id,
+        partnerId: row.partner_id,
+        gameId: row.game_id,
+        gameName: row.display_name,
+        playerId: row.player_id,
+        status: row.status,
+        wageredMicros: row.wagered,
+        payoutMicros: row.payout_micros,
+      })),
+      total: safe(count!.total),
+    };
+  }
+}

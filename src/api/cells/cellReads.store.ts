@@ -1,0 +1,86 @@
+/** Cells with their owners, and the newest recoveries, as operators see them. */
+import type { WithDates } from '../../domain/schema.js';
+import type { Sql } from '../../postgres/connection.js';
+import { safe } from '../../postgres/statements.js';
+import type { Recovery as RecoverySchema } from './contract.js';
+
+const RECOVERIES_LISTED = 50;
+
+export interface CellRow {
+  readonly cell: number;
+  readonly epoch: bigint;
+  /** The worker that writes it; null: none does. */
+  readonly owner: string | null;
+  readonly cursorId: bigint;
+  readonly halted: string | null;
+  /** It takes no new partners. */
+  readonly isDraining: boolean;
+  readonly partners: number;
+  readonly games: number;
+}
+
+export type RecoveryRow = WithDates<typeof RecoverySchema, 'startedAt' | 'finishedAt'>;
+
+export class CellReads {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Every cell, with the worker whose lease of it is in force. */
+  async cells(): Promise<CellRow[]> {
+    const rows = await this.#sql<
+      {
+        cell: number;
+        epoch: bigint;
+        owner: string | null;
+        cursor_id: bigint;
+        halted: string | null;
+        is_draining: boolean;
+        partners: bigint;
+        games: bigint;
+      }[]
+    >`
+      SELECT cell, epoch, CASE WHEN lease_until > now() THEN owner END AS owner, cursor_id, halted, is_draining,
+        coalesce(partners, 0) AS partners, coalesce(games, 0) AS games
+      FROM cells LEFT JOIN (
+        SELECT cell, count(*) AS partners, sum(games)::bigint AS games
+        FROM partners LEFT JOIN (SELECT partner_id, count(*) AS games FROM games GROUP BY partner_id) g USING (partner_id)
+        GROUP BY cell
+      ) p USING (cell) ORDER BY cell`;
+    return rows.map(({ cursor_id, is_draining, partners, games, ...row }) => ({
+      ...row,
+      cursorId: cursor_id,
+      isDraining: is_draining,
+      partners: safe(partners),
+      games: safe(games),
+    }));
+  }
+
+  /** The newest recoveries, newest first. */
+  async newestRecoveries(): Promise<RecoveryRow[]> {
+    const rows = await this.#sql<
+      {
+        cell: number;
+        epoch: bigint;
+        reason: string;
+        step: string;
+        voided: bigint;
+        started_at: Date;
+        finished_at: Date | null;
+      }[]
+    >`
+      SELECT cell, epoch, reason, step, voided, started_at, finished_at FROM recoveries
+      ORDER BY started_at DESC, cell LIMIT ${RECOVERIES_LISTED}`;
+    return rows.map((row) => ({
+      cell: row.cell,
+      epoch: safe(row.epoch),
+      reason: row.reason,
+      step: row.step,
+      voidedOutcomes: safe(row.voided),
+      startedAt: row.started_at,
+      finishedAt: row.finished_at,
+    }));
+  }
+}

@@ -1,0 +1,50 @@
+/** Communal progressives of all games, as a list for operators. */
+import type { Sql } from '../../postgres/connection.js';
+
+const PROGRESSIVES_MAX = 200;
+
+export interface Progressive {
+  readonly gameConfigId: number;
+  readonly partnerId: number;
+  readonly displayName: string;
+  readonly isEnabled: boolean;
+  readonly budgetMicros: bigint;
+  readonly paidMicros: bigint;
+}
+
+export class Progressives {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Games that have a communal progressive, with its newest rules, the newest games first. */
+  async list(): Promise<Progressive[]> {
+    const rows = await this.#sql<
+      {
+        game_id: number;
+        partner_id: number;
+        display_name: string;
+        enabled: boolean;
+        budget: bigint | null;
+        paid: bigint | null;
+      }[]
+    >`
+      SELECT game_id, partner_id, display_name, coalesce((rules->>'enabled')::boolean, false) AS enabled,
+        budget_micros AS budget,
+        (SELECT sum(paid_micros) FROM communal_days d WHERE d.game_id = r.game_id) AS paid
+      FROM (SELECT DISTINCT ON (game_id) game_id, rules FROM communal_rules ORDER BY game_id DESC, version DESC
+            LIMIT ${PROGRESSIVES_MAX}) r
+        JOIN games USING (game_id) LEFT JOIN communal_pots USING (game_id)
+      ORDER BY game_id DESC`;
+    return rows.map((row) => ({
+      gameConfigId: row.game_id,
+      partnerId: row.partner_id,
+      displayName: row.display_name,
+      isEnabled: row.enabled,
+      budgetMicros: row.budget ?? 0n,
+      paidMicros: row.paid ?? 0n,
+    }));
+  }
+}

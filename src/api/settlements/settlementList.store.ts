@@ -1,0 +1,81 @@
+/** Settlement reports of all partners, as a list for operators. */
+import type { ReportStatus } from '../../domain/settlement.js';
+import type { Sql } from '../../postgres/connection.js';
+import { raw, safe } from '../../postgres/statements.js';
+
+/** A list counts no further. */
+const COUNTED_MAX = 10_000;
+
+export interface ListedReport {
+  readonly partnerId: number;
+  readonly slug: string;
+  readonly reportDate: string;
+  readonly revision: number;
+  readonly status: ReportStatus;
+  readonly totalSpins: bigint;
+  readonly ggrUsd: string;
+  readonly disputeReason: string | null;
+}
+
+export class SettlementList {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /**
+   * A page of the newest revision of every report of all partners, newest day first; of the status DISPUTED those whose dispute is open,
+   * also where a worker has completed the report since.
+   */
+  async page(
+    status: ReportStatus | undefined,
+    page: number,
+    limit: number,
+  ): Promise<{ reports: ListedReport[]; total: number }> {
+    const isListed =
+      status === 'DISPUTED'
+        ? raw(`NOT EXISTS (
+        SELECT 1 FROM settlement_reports n
+        WHERE n.partner_id = r.partner_id AND n.report_date = r.report_date AND n.revision > r.revision
+          AND (n.ends_dispute OR n.status IN ('ACKNOWLEDGED', 'DISPUTED')))`)
+        : raw(`NOT EXISTS (
+        SELECT 1 FROM settlement_reports n
+        WHERE n.partner_id = r.partner_id AND n.report_date = r.report_date AND n.revision > r.revision)`);
+    const rows = await this.#sql<
+      {
+        partner_id: number;
+        slug: string;
+        report_date: string;
+        revision: number;
+        status: ReportStatus;
+        total_spins: bigint;
+        ggr_usd: string;
+        dispute_reason: string | null;
+      }[]
+    >`
+      SELECT partner_id, slug, report_date::text AS report_date, revision, status,
+        (report->>'totalSpins')::numeric AS total_spins, report->>'ggrUsd' AS ggr_usd, dispute_reason
+      FROM settlement_reports r JOIN partners USING (partner_id)
+      WHERE status = coalesce(${status ?? null}::text, status) AND ${isListed}
+      ORDER BY r.report_date DESC, partner_id LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
+    const [count] = await this.#sql<{ total: bigint }[]>`
+      SELECT count(*) AS total FROM (
+        SELECT 1 FROM settlement_reports r
+        WHERE status = coalesce(${status ?? null}::text, status) AND ${isListed}
+        LIMIT ${COUNTED_MAX}) c`;
+    return {
+      reports: rows.map((row) => ({
+        partnerId: row.partner_id,
+        slug: row.slug,
+        reportDate: row.report_date,
+        revision: row.revision,
+        status: row.status,
+        totalSpins: row.total_spins,
+        ggrUsd: row.ggr_usd,
+        disputeReason: row.dispute_reason,
+      })),
+      total: safe(count!.total),
+    };
+  }
+}

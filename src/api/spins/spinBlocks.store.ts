@@ -1,0 +1,28 @@
+/** The sealed blocks that spins took their outcomes from. */
+import type { WithDates } from '../../domain/schema.js';
+import type { Sql } from '../../postgres/connection.js';
+import { safe } from '../../postgres/statements.js';
+import type { SpinBlock as SpinBlockSchema } from './contract.js';
+
+export type BlockRow = WithDates<typeof SpinBlockSchema, 'createdAt'>;
+
+export class SpinBlocks {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** The sealed block that an outcome of a game stood in; undefined where it is gone. */
+  async find(gameId: number, outcomeIndex: number): Promise<BlockRow | undefined> {
+    const [row] = await this.#sql<
+      { from_index: bigint; to_index: bigint; commitment: string; created_at: Date }[]
+    >`
+      SELECT from_index, to_index, encode(commitment, 'hex') AS commitment, created_at FROM blocks
+      WHERE game_id = ${gameId} AND from_index <= ${outcomeIndex} AND to_index > ${outcomeIndex}
+      ORDER BY from_index DESC LIMIT 1`;
+    if (row === undefined) return undefined;
+    const { from_index, to_index, commitment, created_at: createdAt } = row;
+    return { fromIndex: safe(from_index), toIndex: safe(to_index), commitment, createdAt };
+  }
+}

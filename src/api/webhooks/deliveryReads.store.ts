@@ -1,0 +1,67 @@
+/** Deliveries of all partners by status, as operators look for them. */
+import type { WithDates } from '../../domain/schema.js';
+import type { Sql } from '../../postgres/connection.js';
+import { safe } from '../../postgres/statements.js';
+import {
+  DELIVERIES_LISTED_MAX,
+  type DeliveryRow,
+  deliveryOf,
+  NEXT_ATTEMPT,
+  type StoredDelivery,
+} from '../../webhooks/webhooks.store.js';
+import type { OperatorDelivery as OperatorDeliverySchema } from './contract.js';
+
+export type ListedDelivery = WithDates<
+  typeof OperatorDeliverySchema,
+  'createdAt' | 'lastAttemptAt' | 'nextAttemptAt'
+>;
+
+export class DeliveryReads {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** A page of the deliveries of all partners with a status, the newest attempts first. */
+  async page(
+    { status, partnerId = null }: { status: DeliveryRow['status']; partnerId?: number | null },
+    page: number,
+    limit: number,
+  ): Promise<{ deliveries: ListedDelivery[]; total: number }> {
+    const offset = (page - 1) * limit;
+    const listed = Math.max(0, Math.min(limit, DELIVERIES_LISTED_MAX - offset));
+    const rows = await this.#sql<
+      (StoredDelivery & {
+        partner_id: number;
+        webhook_id: number;
+        url: string;
+        body: string;
+        last_error: string | null;
+      })[]
+    >`
+      SELECT delivery_id, w.partner_id, webhook_id, url, body, event, d.status, d.attempts, max_attempts, d.created_at,
+        last_attempt_at, ${NEXT_ATTEMPT}, response_status, d.last_error
+      FROM deliveries d JOIN webhooks w USING (webhook_id) JOIN events USING (event_id)
+        LEFT JOIN webhook_endpoints USING (webhook_id)
+      WHERE d.status = ${status} AND (${partnerId}::int IS NULL OR w.partner_id = ${partnerId})
+      ORDER BY last_attempt_at DESC NULLS LAST, delivery_id DESC
+      LIMIT ${listed} OFFSET ${Math.min(offset, DELIVERIES_LISTED_MAX)}`;
+    const [count] = await this.#sql<{ total: bigint }[]>`
+      SELECT count(*) AS total FROM (
+        SELECT 1 FROM deliveries d JOIN webhooks w USING (webhook_id)
+        WHERE d.status = ${status} AND (${partnerId}::int IS NULL OR w.partner_id = ${partnerId})
+        LIMIT ${DELIVERIES_LISTED_MAX}) c`;
+    return {
+      deliveries: rows.map((row) => ({
+        ...deliveryOf(row),
+        partnerId: row.partner_id,
+        webhookId: row.webhook_id,
+        url: row.url,
+        body: row.body,
+        lastError: row.last_error,
+      })),
+      total: safe(count!.total),
+    };
+  }
+}
