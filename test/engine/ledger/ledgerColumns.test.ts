@@ -2,16 +2,16 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { COLUMNS } from '../../src/books/archive/columns.js';
-import { LEDGER, ledgerSql } from '../../src/books/audit/auditColumns.js';
-import { ENTRY } from '../../src/domain/layouts.js';
-import { LEDGER_MEMBERS } from '../../src/domain/ledgerColumns.js';
-import { allColumnsSql, COPY_LEDGER } from '../../src/engine/ledger/ledgerRow.store.js';
-import { connectPostgres } from '../../src/postgres/connect.js';
-import type { Sql } from '../../src/postgres/connection.js';
-import { freshStores } from '../setup/freshStores.js';
-import { ROOT } from '../support/root.js';
-import type { TestStores } from '../support/stores.js';
+import { COLUMNS } from '../../../src/books/archive/columns.js';
+import { LEDGER, ledgerSql } from '../../../src/books/audit/auditColumns.js';
+import { ENTRY } from '../../../src/domain/layouts.js';
+import { LEDGER_MEMBERS } from '../../../src/domain/ledgerColumns.js';
+import { allColumnsSql, COPY_LEDGER } from '../../../src/engine/ledger/ledgerRow.store.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
+import type { Sql } from '../../../src/postgres/connection.js';
+import { freshStores } from '../../setup/freshStores.js';
+import { ROOT } from '../../support/root.js';
+import type { TestStores } from '../../support/stores.js';
 
 interface StoredColumn {
   name: string;

@@ -1,11 +1,11 @@
 /** The entries of the ledger's days: counted where a day is small, estimated where it is large. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { idsOfDay, LedgerDays } from '../../src/books/archive/ledgerDays.store.js';
-import { ensurePartition } from '../../src/engine/ledger/ledger.store.js';
-import { connectPostgres } from '../../src/postgres/connect.js';
-import type { Sql } from '../../src/postgres/connection.js';
-import { freshStores } from '../setup/freshStores.js';
-import type { TestStores } from '../support/stores.js';
+import { idsOfDay, LedgerDays } from '../../../src/books/archive/ledgerDays.store.js';
+import { ensurePartition } from '../../../src/engine/ledger/ledger.store.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
+import type { Sql } from '../../../src/postgres/connection.js';
+import { freshStores } from '../../setup/freshStores.js';
+import type { TestStores } from '../../support/stores.js';
 
 let stores: TestStores;
 let sql: Sql;
