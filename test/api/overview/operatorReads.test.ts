@@ -1,4 +1,4 @@
-/** What operators read beyond one partner: overview, cells, games, statements, spins, deliveries, reports, the audit log by filter. */
+/** What operators read beyond one partner: the overview, statements, spins, deliveries, reports, the audit log by filter. */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
@@ -88,34 +88,6 @@ test('the overview shows the traffic of today, the busiest partners and the erro
   const [first] = (body.process as unknown as { partners: Record<string, number>[] }).partners;
   expect(first).toMatchObject({ partnerId: partner.partnerId, errors: 1 });
   expect(first!.requests).toBeGreaterThan(SPINS);
-});
-
-test('cells are shown with the worker that books them, and Redis with its memory', async () => {
-  const body = await get<{ cells: Body[]; redis: Body[]; recoveries: Body[] }>('/cells');
-  expect(body.cells).toHaveLength(4);
-  const address = new URL(stores.redisUrl).host;
-  for (const cell of body.cells) {
-    expect(cell).toMatchObject({ owner: expect.any(String), halted: null, isDraining: false });
-    expect(cell).toMatchObject({ node: address, slot: null, outboxEntries: expect.any(Number) });
-  }
-  expect(body.cells.reduce((sum, cell) => sum + Number(cell.games), 0)).toBe(1);
-  expect(body.cells.reduce((sum, cell) => sum + Number(cell.partners), 0)).toBe(2);
-  expect(body.redis).toMatchObject([{ isReady: true, memoryBytes: expect.any(Number) }]);
-  expect(body.recoveries).toBeInstanceOf(Array);
-});
-
-test('games are listed for all and for one partner, with what they let expect, and by day', async () => {
-  const all = await get<{ games: Body[]; total: number }>('/games');
-  expect(all).toMatchObject({ total: 1, games: [{ gameConfigId: gameId, partnerId: partner.partnerId }] });
-  expect(all.games[0]).toMatchObject({
-    expected: { rtp: expect.any(Number), variancePerSpin: expect.any(Number) },
-    totals: { spins: SPINS },
-  });
-  expect(await get(`/games?partnerId=${other.partnerId}`)).toMatchObject({ games: [], total: 0 });
-  expect(await get(`/games/${gameId}/days`)).toMatchObject({
-    days: [{ day: new Date().toISOString().slice(0, 10), spins: SPINS, wageredUsd: SPINS * 0.25 }],
-  });
-  expect(await refused('/games/999/days')).toEqual([404, 'KS-4201']);
 });
 
 test("a statement has every entry of a player's, each balance made of the one before, page by page", async () => {

@@ -1,14 +1,12 @@
-/** A search over everything, lists that operators find things by, and reasons in the audit log (docs/contract.md §15.8). */
+/** A search over everything, keys by how they begin, and reasons in the audit log (docs/contract.md §15.8). */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
 import type { Client } from '../../support/client.js';
-import { command } from '../../support/command.js';
 import { dealUntil, newTable } from '../../support/rounds.js';
-import { constants, startService } from '../../support/service.js';
+import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
-import { until } from '../../support/wait.js';
 
 let stores: TestStores;
 let service: Client & { stop(): Promise<void> };
@@ -27,7 +25,7 @@ interface Found {
 
 beforeAll(async () => {
   stores = await freshStores();
-  service = await startService(stores, constants({ trafficTurnMs: 100 }));
+  service = await startService(stores);
   const made = await service.newPartner();
   const { body } = await service.operator<{ slug: string }>('GET', `/partners/${made.partnerId}`);
   partner = { ...made, slug: body.slug };
@@ -62,145 +60,6 @@ test('a search takes its text as it is, finds nothing at no text, and refuses on
   expect((await search('  ')).games).toEqual([]);
   const { status, body } = await service.operator('GET', `/search?q=${'x'.repeat(129)}`);
   expect([status, body.errorCode]).toEqual([400, 'KS-4101']);
-});
-
-test('a round is listed, found by its id, and shown with its cards', async () => {
-  const table = await newTable(service, partner.partnerId);
-  const round = await dealUntil(service, partner.key, table, 'bob', () => true);
-  const listed = await service.operator<{ rounds: { roundId: string; wageredUsd: number }[]; total: number }>(
-    'GET',
-    `/rounds?partnerId=${partner.partnerId}&gameId=${table}`,
-  );
-  expect(listed.body).toMatchObject({ total: 1, rounds: [{ roundId: round.roundId, playerId: 'bob-0' }] });
-  expect(listed.body.rounds[0]!.wageredUsd).toBe(round.wageredUsd);
-  const list = ['round', 'list', String(partner.partnerId), '--game', String(table)];
-  expect(JSON.parse((await command(service, ...list, '--json')).out)).toEqual(listed.body);
-  expect((await command(service, ...list)).out).toContain(round.roundId);
-  expect((await search(round.roundId)).plays).toMatchObject([{ kind: 'round' }]);
-  const others = await service.operator('GET', `/rounds?partnerId=${partner.partnerId}&status=VOIDED`);
-  expect(others.body.rounds).toEqual([]);
-});
-
-test('rounds of all partners are listed by page, by status and by table', async () => {
-  const other = await service.newPartner();
-  const table = await newTable(service, other.partnerId);
-  const dealt = [];
-  for (const player of ['carol', 'dave']) {
-    dealt.push(await dealUntil(service, other.key, table, player, ({ status }) => status === 'OPEN'));
-  }
-  const list = async (query: string) =>
-    (
-      await service.operator<{
-        rounds: { roundId: string; partnerId: number; gameName: string; status: string }[];
-        total: number;
-      }>('GET', `/rounds${query}`)
-    ).body;
-  const all = await list('');
-  expect(new Set(all.rounds.map(({ partnerId }) => partnerId))).toEqual(
-    new Set([partner.partnerId, other.partnerId]),
-  );
-  expect(all.rounds[0]).toMatchObject({ roundId: dealt[1]!.roundId, partnerId: other.partnerId });
-  expect(JSON.parse((await command(service, 'round', 'list', '--json')).out)).toEqual(all);
-  expect((await command(service, 'round', 'list', '--status', 'open')).out).toMatch(
-    new RegExp(`${dealt[1]!.roundId} +${other.partnerId} +${table} +dave`),
-  );
-  const pages = await Promise.all([1, 2].map((page) => list(`?limit=1&page=${page}`)));
-  expect(pages.map(({ rounds }) => rounds[0]!.roundId)).toEqual(
-    all.rounds.slice(0, 2).map(({ roundId }) => roundId),
-  );
-  expect(pages[0]!.total).toBe(all.total);
-  const open = await list('?status=OPEN&limit=100');
-  expect(open.rounds.map(({ roundId }) => roundId)).toEqual(
-    expect.arrayContaining(dealt.map(({ roundId }) => roundId)),
-  );
-  expect(open.rounds.every(({ status }) => status === 'OPEN')).toBe(true);
-  const ofTable = await list(`?gameId=${table}&limit=100`);
-  expect(ofTable.rounds.slice(0, 1)).toMatchObject([{ roundId: dealt[1]!.roundId }]);
-  expect(ofTable.rounds.every(({ partnerId }) => partnerId === other.partnerId)).toBe(true);
-});
-
-test('a PAR sheet is listed, and shown as it was uploaded', async () => {
-  const { body } = await service.operator<{ parSheets: { parSheetId: number }[] }>(
-    'GET',
-    `/par-sheets?partnerId=${partner.partnerId}`,
-  );
-  expect(body.parSheets).toHaveLength(1);
-  const detail = await service.operator('GET', `/par-sheets/${body.parSheets[0]!.parSheetId}`);
-  expect(detail.body.sheet).toEqual(parSheet('classic-3-reel'));
-  expect((await service.operator('GET', '/par-sheets/999999')).status).toBe(404);
-});
-
-test('traffic has each day of the range, and what was played today', async () => {
-  const { body } = await service.operator<{ days: { day: string; spins: number }[] }>(
-    'GET',
-    '/traffic?days=3',
-  );
-  expect(body.days).toHaveLength(3);
-  expect(body.days.map(({ day }) => day)).toEqual(body.days.map(({ day }) => day).toSorted());
-  expect(body.days.at(-1)!.spins).toBeGreaterThan(0);
-  const none = await service.operator<typeof body>('GET', '/traffic?days=2&partnerId=999999');
-  expect(none.body.days.map(({ spins }) => spins)).toEqual([0, 0]);
-});
-
-test('traffic has each hour from the first that is kept, with what days grew by in it', async () => {
-  const ofHours = async (query = '') =>
-    (
-      await service.operator<{ hours: { hour: string; spins: number; wageredUsd: number }[] }>(
-        'GET',
-        `/traffic/hours?hours=48${query}`,
-      )
-    ).body.hours;
-  const other = await service.newPartner();
-  const game = await service.api.newGame(other.key, 'silver-reels', parSheet('classic-3-reel'));
-  const spin = () => service.spin(other.key, { gameId: game, playerId: 'ivan', wagerUsd: 0.25 });
-  const counted = async (): Promise<number> =>
-    (await ofHours(`&partnerId=${other.partnerId}`)).reduce((sum, { spins }) => sum + spins, 0);
-  await spin();
-  await until(async () => (await counted()) === 1, 'the spin is counted');
-  await spin();
-  await until(async () => (await counted()) === 2, 'the next one is, too');
-  const hours = await ofHours(`&partnerId=${other.partnerId}`);
-  expect(hours.reduce((sum, { wageredUsd }) => sum + wageredUsd, 0)).toBe(0.5);
-  const all = await ofHours();
-  expect(all.map(({ hour }) => hour)).toEqual(hours.map(({ hour }) => hour));
-  for (const { hour } of all) expect(hour).toMatch(/:00:00\.000Z$/);
-  expect((await service.operator('GET', '/traffic/hours?hours=841')).body.errorCode).toBe('KS-4101');
-});
-
-test('hours add up to the days, whatever was booked before they were kept, and leave after 35 days', async () => {
-  const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
-  const oldest = async (): Promise<number> =>
-    Number(
-      (await sql`SELECT count(*) AS n FROM traffic_hours WHERE hour < now() - interval '35 days'`)[0]!.n,
-    );
-  try {
-    // The service may take its turn at once: then they have left already.
-    const made = await sql`
-      INSERT INTO traffic_hours SELECT date_trunc('hour', now() - interval '36 days'), partner_id, 5, 5, 5 FROM partners RETURNING hour`;
-    expect(made.length).toBeGreaterThan(0);
-    await until(async () => (await oldest()) === 0, 'old hours leave');
-    const differing = () => sql`
-      SELECT * FROM (SELECT partner_id, day, sum(spins) AS spins, sum(wagered_micros) AS wagered FROM game_days GROUP BY 1, 2) d
-        FULL JOIN (SELECT partner_id, (hour AT TIME ZONE 'UTC')::date AS day, sum(spins) AS spins, sum(wagered_micros) AS wagered
-                   FROM traffic_hours GROUP BY 1, 2) h USING (partner_id, day)
-      WHERE (d.spins, d.wagered) IS DISTINCT FROM (h.spins, h.wagered)`;
-    await until(async () => (await differing()).length === 0, 'hours are the days');
-  } finally {
-    await sql.end();
-  }
-});
-
-test('a game with a communal progressive is listed with its budget', async () => {
-  const rules = {
-    enabled: true,
-    triggerInterval: 10,
-    triggerSplitPct: 100,
-    communitySplitPct: 0,
-    tiers: [{ tierLevel: 1, tierName: 'One', triggerAtSpins: 100, amountUsd: '1.00' }],
-  };
-  expect((await service.operator('PUT', `/games/${gameId}/communal`, rules)).status).toBe(200);
-  const { body } = await service.operator('GET', '/progressives');
-  expect(body.progressives).toMatchObject([{ gameConfigId: gameId, isEnabled: true, paidUsd: 0 }]);
 });
 
 test('a reason of whatever stops play, ends or replaces something is in the audit log, and none is asked for', async () => {

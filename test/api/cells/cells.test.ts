@@ -1,0 +1,42 @@
+/** Cells as operators see them. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freshStores } from '../../setup/freshStores.js';
+import type { Client } from '../../support/client.js';
+import { startService } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import type { TestStores } from '../../support/stores.js';
+
+type Body = Record<string, unknown>;
+
+let stores: TestStores;
+let service: Client & { stop(): Promise<void> };
+
+beforeAll(async () => {
+  stores = await freshStores();
+  service = await startService(stores);
+});
+
+afterAll(async () => {
+  await service.stop();
+  await stores.drop();
+});
+
+test('cells are shown with the worker that books them, and Redis with its memory', async () => {
+  const partner = await service.newPartner();
+  await service.newPartner();
+  await service.newGame(partner.key, parSheet('classic-3-reel'));
+  const { body } = await service.operator<{ cells: Body[]; redis: Body[]; recoveries: Body[] }>(
+    'GET',
+    '/cells',
+  );
+  expect(body.cells).toHaveLength(4);
+  const address = new URL(stores.redisUrl).host;
+  for (const cell of body.cells) {
+    expect(cell).toMatchObject({ owner: expect.any(String), halted: null, isDraining: false });
+    expect(cell).toMatchObject({ node: address, slot: null, outboxEntries: expect.any(Number) });
+  }
+  expect(body.cells.reduce((sum, cell) => sum + Number(cell.games), 0)).toBe(1);
+  expect(body.cells.reduce((sum, cell) => sum + Number(cell.partners), 0)).toBe(2);
+  expect(body.redis).toMatchObject([{ isReady: true, memoryBytes: expect.any(Number) }]);
+  expect(body.recoveries).toBeInstanceOf(Array);
+});

@@ -1,0 +1,69 @@
+/** Games and PAR sheets of all partners, as operators list them. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freshStores } from '../../setup/freshStores.js';
+import type { Client, TestPartner } from '../../support/client.js';
+import { startService } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import type { TestStores } from '../../support/stores.js';
+import { until } from '../../support/wait.js';
+
+type Body = Record<string, unknown>;
+
+let stores: TestStores;
+let service: Client & { stop(): Promise<void> };
+let partner: TestPartner;
+let other: TestPartner;
+let gameId: number;
+const SPINS = 3;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  service = await startService(stores);
+  partner = await service.newPartner();
+  other = await service.newPartner();
+  gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+  for (let i = 0; i < SPINS; i++) {
+    expect((await service.spin(partner.key, { gameId, playerId: 'alice', wagerUsd: 0.25 })).status).toBe(200);
+  }
+});
+
+afterAll(async () => {
+  await service.stop();
+  await stores.drop();
+});
+
+const get = async <T = Body>(path: string): Promise<T> => {
+  const answer = await service.operator<T & Record<string, unknown>>('GET', path);
+  expect(answer.status, `${path} ${answer.text}`).toBe(200);
+  return answer.body;
+};
+
+test('games are listed for all and for one partner, with what they let expect, and by day', async () => {
+  await until(
+    async () => (await get<{ games: { totals: Body }[] }>('/games')).games[0]!.totals.spins === SPINS,
+    'the spins are booked',
+  );
+  const all = await get<{ games: Body[]; total: number }>('/games');
+  expect(all).toMatchObject({ total: 1, games: [{ gameConfigId: gameId, partnerId: partner.partnerId }] });
+  expect(all.games[0]).toMatchObject({
+    expected: { rtp: expect.any(Number), variancePerSpin: expect.any(Number) },
+    totals: { spins: SPINS },
+  });
+  expect(await get(`/games?partnerId=${other.partnerId}`)).toMatchObject({ games: [], total: 0 });
+  expect(await get(`/games/${gameId}/days`)).toMatchObject({
+    days: [{ day: new Date().toISOString().slice(0, 10), spins: SPINS, wageredUsd: SPINS * 0.25 }],
+  });
+  const { status, body } = await service.operator('GET', '/games/999/days');
+  expect([status, body.errorCode]).toEqual([404, 'KS-4201']);
+});
+
+test('a PAR sheet is listed, and shown as it was uploaded', async () => {
+  const { body } = await service.operator<{ parSheets: { parSheetId: number }[] }>(
+    'GET',
+    `/par-sheets?partnerId=${partner.partnerId}`,
+  );
+  expect(body.parSheets).toHaveLength(1);
+  const detail = await service.operator('GET', `/par-sheets/${body.parSheets[0]!.parSheetId}`);
+  expect(detail.body.sheet).toEqual(parSheet('classic-3-reel'));
+  expect((await service.operator('GET', '/par-sheets/999999')).status).toBe(404);
+});
