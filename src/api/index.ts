@@ -45,7 +45,7 @@
  *       /deprecate                  post deprecateApiVersion (versions)
  *   /audit-log                      get listAuditLog (auditLog)
  *   /cells                          get listCells (cells), post addCells (cells)
- *     /{cell}                       get getCell (cells), patch setDraining (cells)
+ *     /{cell}                       patch setDraining (cells)
  *   /dealing                        get getDealing (dealing), put setDealing (dealing)
  *   /deliveries                     get listAllDeliveries (webhooks)
  *     /{id}

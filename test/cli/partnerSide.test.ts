@@ -150,14 +150,13 @@ test('lists name partners by slug, and show games, spins, statements, reports an
   expect(none).toEqual({ status: 1, out: '', error: 'spindle: No partner has the slug «nobody»\n' });
   expect(absent).toEqual({ status: 1, out: '', error: 'spindle: Partner acme has no game «NONE»\n' });
 
-  const [reports, report, missing, log, overview, cells, cell] = await Promise.all([
+  const [reports, report, missing, log, overview, cells] = await Promise.all([
     cli('settlement', 'list', '--status', 'pending'),
     cli('settlement', 'show', String(partnerId), today, '--revision', '1'),
     cli('settlement', 'show', 'acme', today, '--revision', '9'),
     cli('audit-log', '--action', 'partner.', '--subject', `partner:${partnerId}`, '--actor', 'operator'),
     cli('overview'),
     cli('cells'),
-    cli('cells', 'show', '0'),
   ]);
   expect(reports.out).toMatch(new RegExp(`^${today} +${partnerId} +acme +1 +PENDING `, 'm'));
   expect(report.out).toMatch(/^reportStatus +PENDING$/m);
@@ -168,7 +167,6 @@ test('lists name partners by slug, and show games, spins, statements, reports an
   ]);
   expect(overview.out).toMatch(/^attention\.failedDeliveries +\d+$/m);
   expect(cells.out).toMatch(/^isReady +true$/m);
-  expect(cell.out).toMatch(/^isDraining +false$/m);
 });
 
 test("what can't be undone takes --yes where nobody can be asked, and changes nothing without it", async () => {

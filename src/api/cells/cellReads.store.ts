@@ -29,18 +29,7 @@ export class CellReads {
   }
 
   /** Every cell, with the worker whose lease of it is in force. */
-  cells(): Promise<CellRow[]> {
-    return this.#cells(null);
-  }
-
-  /** One cell; undefined: there is no such cell. */
-  async cell(cell: number): Promise<CellRow | undefined> {
-    const [row] = await this.#cells(cell);
-    return row;
-  }
-
-  /** @param cell null: all */
-  async #cells(cell: number | null): Promise<CellRow[]> {
+  async cells(): Promise<CellRow[]> {
     const rows = await this.#sql<
       {
         cell: number;
@@ -59,7 +48,7 @@ export class CellReads {
         SELECT cell, count(*) AS partners, sum(games)::bigint AS games
         FROM partners LEFT JOIN (SELECT partner_id, count(*) AS games FROM games GROUP BY partner_id) g USING (partner_id)
         GROUP BY cell
-      ) p USING (cell) WHERE ${cell}::int IS NULL OR cell = ${cell} ORDER BY cell`;
+      ) p USING (cell) ORDER BY cell`;
     return rows.map(({ cursor_id, is_draining, partners, games, ...row }) => ({
       ...row,
       cursorId: cursor_id,

@@ -3,7 +3,7 @@ import { type Static, Type } from '#typebox';
 import { CELL_MAX } from '../../domain/entryId.js';
 import { ERRORS } from '../../domain/errors.js';
 import { AUDIT_REASON, nullable, PATH, timestamp } from '../../domain/schema.js';
-import { endpoint, operatorRead } from '../contract/endpoint.js';
+import { endpoint } from '../contract/endpoint.js';
 
 export const OperatorCell = Type.Object({
   cell: Type.Integer(),
@@ -64,21 +64,6 @@ export const Cells = Type.Object({
   recoveries: Type.Array(Recovery, { description: 'The newest 50, newest first' }),
 });
 
-const CELL_EXAMPLE = {
-  cell: 0,
-  node: '10.0.0.7:6379',
-  slot: 32,
-  epoch: 1,
-  owner: 'worker-1',
-  bookedTo: '2026-11-22T07:44:59.912Z',
-  outboxAgeSeconds: 0.08,
-  outboxEntries: 214,
-  halted: null,
-  isDraining: false,
-  partners: 1,
-  games: 3,
-};
-
 export const listCells = endpoint(
   {
     method: 'get',
@@ -96,7 +81,22 @@ export const listCells = endpoint(
   {
     description: 'Each partner lives in one cell. Recoveries are the newest 50.',
     response: {
-      cells: [CELL_EXAMPLE],
+      cells: [
+        {
+          cell: 0,
+          node: '10.0.0.7:6379',
+          slot: 32,
+          epoch: 1,
+          owner: 'worker-1',
+          bookedTo: '2026-11-22T07:44:59.912Z',
+          outboxAgeSeconds: 0.08,
+          outboxEntries: 214,
+          halted: null,
+          isDraining: false,
+          partners: 1,
+          games: 3,
+        },
+      ],
       redis: [{ isReady: true, volatile: [], memoryBytes: 31457280, maxMemoryBytes: 0 }],
       recoveries: [
         {
@@ -110,24 +110,6 @@ export const listCells = endpoint(
         },
       ],
     },
-  },
-);
-
-export const getCell = endpoint(
-  {
-    ...operatorRead,
-    path: '/cells/{cell}',
-    params: { cell: PATH.cell },
-    operationId: 'getCell',
-    tag: 'Service',
-    summary: 'One cell',
-    response: OperatorCell,
-    hasSums: true,
-    errors: [ERRORS.notFound],
-  },
-  {
-    description: 'The cell as `GET /cells` lists it.',
-    response: CELL_EXAMPLE,
   },
 );
 

@@ -41,7 +41,6 @@ export function addCellCommands(commands: OperatorCommands): void {
   const group = commands.group('cells', 'cells');
   const isDefault = true;
   withWatch(commands.add('list', 'cells, Redis servers and recoveries', listCells, group, { isDefault }));
-  commands.add('show <CELL>', 'one cell', showCell, group);
   commands
     .add('add <COUNT>', 'add cells; running processes learn of them by themselves', addCells, group)
     .addHelpText('after', '\nNew partners go to new cells. A cell is never removed.');
@@ -58,11 +57,6 @@ async function listCells({ client, print }: Call): Promise<void> {
       table(RECOVERIES, body.recoveries),
     ].join('\n'),
   );
-}
-
-async function showCell({ client, words, print }: Call): Promise<void> {
-  const params = { path: { cell: numberOf(words[0]!) } };
-  print(await bodyOf(client.GET('/cells/{cell}', { params })), keyValues);
 }
 
 /** @throws UsageError where it is not a whole number */

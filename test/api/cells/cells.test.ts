@@ -40,13 +40,3 @@ test('cells are shown with the worker that books them, and Redis with its memory
   expect(body.redis).toMatchObject([{ isReady: true, memoryBytes: expect.any(Number) }]);
   expect(body.recoveries).toBeInstanceOf(Array);
 });
-
-test('one cell is shown as the list of cells shows it, and an unknown one is not found', async () => {
-  const { body } = await service.operator<{ cells: Body[] }>('GET', '/cells');
-  const { outboxAgeSeconds: _, ...listed } = body.cells[3]!;
-  expect((await service.operator('GET', '/cells/3')).body).toMatchObject(listed);
-  for (const cell of ['4', '256', '03', 'x']) {
-    const { status, body: error } = await service.operator<{ errorCode: string }>('GET', `/cells/${cell}`);
-    expect([status, error.errorCode]).toEqual([404, 'KS-4215']);
-  }
-});
