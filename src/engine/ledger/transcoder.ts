@@ -32,8 +32,6 @@ for (const member of FIXED_MEMBERS) {
 }
 
 const NO_KEYS = Buffer.alloc(0);
-/** What `chosen_by` has where a tester chose the outcome. */
-const TESTER = Buffer.from('tester');
 
 /** A spin whose payout is above its partner's threshold. */
 export interface LargeWin {
@@ -195,7 +193,7 @@ export class Transcoder {
       return end;
     }
 
-    const row = this.#copy.begin(end - idAt + TESTER.length);
+    const row = this.#copy.begin(end - idAt);
     const out = this.#copy.buffer;
     for (let i = 0; i < BYTES_FROM.length; i++) out[row + BYTES_TO[i]!] = batch[at + BYTES_FROM[i]!]!;
     out.writeInt32BE(partnerId, row + ROW.partnerId.at);
@@ -203,7 +201,6 @@ export class Transcoder {
     const index = batch.readUIntLE(at + OUTBOX.outcomeIndex, 6);
     this.#copy.text(batch, idAt + 1, requestAt, false);
     this.#copy.text(batch, requestAt, end, requestAt === end || entry.requestIds === undefined);
-    this.#copy.text(TESTER, 0, TESTER.length, entry.kind !== 'forcedSpin');
     if (requestAt < end && entry.requestIds === 'spins') this.#requestId(batch, at, idAt, requestAt, end);
 
     const credit = readSafeInt64(batch, at + OUTBOX.creditMicros);

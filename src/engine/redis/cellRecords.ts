@@ -169,7 +169,6 @@ export function readOutbox(batch: Buffer): OutboxRecord[] {
       playerId: batch.toString('utf8', colon + 1, requestAt),
       requestId:
         requestIds === undefined || requestAt === end ? null : batch.toString('utf8', requestAt, end),
-      chosenBy: kind === 'forcedSpin' ? 'tester' : null,
       ...(kind === 'rotation' && { voidedTo: ROTATION.read(batch, requestAt).toIndex }),
     });
     at = end;
