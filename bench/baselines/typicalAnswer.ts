@@ -16,7 +16,6 @@ const example = spinResponse(
   '0123456789abcdef0123456789abcdef',
   Buffer.from(typical.json),
   1_000_250_000,
-  250_000,
   '?',
 );
 const before = example.toString().slice(0, -'?"}'.length);

@@ -16,7 +16,6 @@ export const SLOT_SPIN = {
     animationHints: { celebrationTier: 'small', isNearMiss: false, isBonusTrigger: false },
   },
   balance: { balanceUsd: 1000.25 },
-  netUsd: 0.25,
   communityBonus: null,
   requestId: '0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e',
 };
@@ -32,7 +31,6 @@ export const RAFFLE_SPIN = {
     celebrationTier: 'large',
   },
   balance: { balanceUsd: 1049.25 },
-  netUsd: 49,
   communityBonus: null,
   requestId: '0197d2c4-a3b0-7c11-9d2e-5f6a7b8c9d0e',
 };

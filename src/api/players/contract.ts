@@ -111,7 +111,6 @@ export const RecalledGame = Type.Object({
   outcome: Type.Optional(nullable(SpinOutcome)),
   presentation: RecalledPresentation,
   balance: Type.Optional(nullable(PlayerBalance)),
-  netUsd: Type.Optional(usd('Of spins: payout less wager, without the share of a bonus')),
   communityBonus: Type.Optional(nullable(CommunityBonus)),
   sandbox: SandboxMark,
   requestId: Type.Optional(Type.String({ description: 'As sent' })),

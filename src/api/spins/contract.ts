@@ -76,7 +76,6 @@ const spinMembers = {
   outcome: SpinOutcome,
   presentation: Presentation,
   balance: PlayerBalance,
-  netUsd: usd('Payout less wager, without the share of a bonus'),
   communityBonus: nullable(CommunityBonus),
   sandbox: SandboxMark,
   requestId: Type.Optional(Type.String({ description: 'As sent' })),

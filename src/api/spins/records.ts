@@ -55,8 +55,7 @@ export async function spinRecords(
     const spinId = spinIds.encodeOne(entry.id, partnerId);
     const fragment = game.fragments[entry.outcomeCode]!;
     const bonus = tail.notice && JSON.stringify(communityBonus(spinIds, partnerId, tail.notice));
-    const netMicros = entry.creditMicros - entry.wagerMicros;
-    const response = spinResponse(spinId, fragment, balanceMicros, netMicros, entry.requestId, tail, bonus);
+    const response = spinResponse(spinId, fragment, balanceMicros, entry.requestId, tail, bonus);
     return {
       ...(parseExactJson(response.toString()) as object),
       createdAt: new Date(entryTimeMs(entry.id)).toISOString(),

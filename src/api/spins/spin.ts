@@ -306,8 +306,7 @@ class PendingSpin implements SpinCommand {
       bonus = JSON.stringify(communityBonus(this.#services.spinIds, this.partner.partnerId, notice));
     }
     const fragment = game.fragments[outcomeCode]!;
-    const netMicros = game.payoutMicros[outcomeCode]! - game.wagerMicros;
-    const response = spinResponse(spinId, fragment, balanceMicros, netMicros, this.requestId, tail, bonus);
+    const response = spinResponse(spinId, fragment, balanceMicros, this.requestId, tail, bonus);
     this.#replies.json(this.#exchange, 200, response, window, headers);
     return tail.isForced ? undefined : game.payoutMicros[outcomeCode]!;
   }

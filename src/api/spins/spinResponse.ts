@@ -7,8 +7,7 @@ import { NO_TAIL, type SpinTail } from '../../domain/spinTail.js';
 
 const BEGIN = Buffer.from('{"spinId":"');
 const BALANCE = Buffer.from(',"balance":{"balanceUsd":');
-const NET = Buffer.from('},"netUsd":');
-const BONUS = ',"communityBonus":';
+const BONUS = '},"communityBonus":';
 const NO_BONUS = Buffer.from(`${BONUS}null`);
 const FORCED = ',"sandbox":{"forced":true}';
 const REQUEST_ID = Buffer.from(',"requestId":');
@@ -25,7 +24,6 @@ let views: Buffer[] = [];
  * @param spinId ASCII
  * @param fragment the members `outcome` and `presentation` as UTF-8 JSON
  * @param balanceMicros micro-USD after the spin
- * @param netMicros payout less wager, micro-USD
  * @param communityBonus JSON
  * @returns the response as UTF-8 JSON: a view that holds until the next call.
  */
@@ -33,7 +31,6 @@ export function spinResponse(
   spinId: string,
   fragment: Buffer,
   balanceMicros: number,
-  netMicros: number,
   requestId: string | undefined | null,
   { isForced }: SpinTail = NO_TAIL,
   communityBonus = 'null',
@@ -47,8 +44,6 @@ export function spinResponse(
   at = bytes(fragment, at);
   at = bytes(BALANCE, at);
   at = ascii(microsToUsdText(balanceMicros), at);
-  at = bytes(NET, at);
-  at = ascii(microsToUsdText(netMicros), at);
   if (communityBonus === 'null') at = bytes(NO_BONUS, at);
   else at += buffer.write(BONUS + communityBonus, at);
   if (isForced) at = ascii(FORCED, at);
