@@ -74,7 +74,6 @@ export function subscribeMetrics(events: EventEmitter, metrics: Metrics): void {
     metrics.webhookAttemptSeconds.observe(seconds);
   });
   countLostSpins(events, metrics);
-  countRuns(events, metrics);
   countEmails(events, metrics);
   countCommunalEvents(events, metrics);
   events.on('PostgresDurabilityChanged', ({ volatile }) =>
@@ -139,12 +138,6 @@ function countLostSpins(events: EventEmitter, metrics: Metrics): void {
     'Spins that this process answered and that are lost since a replica took over (table lost_spins)',
     () => [{ labels: {}, value: lost }],
   );
-}
-
-function countRuns(events: EventEmitter, metrics: Metrics): void {
-  let runs = 0;
-  events.on('RunWritten', () => runs++);
-  metrics.counter('spindle_request_id_runs_total', 'Runs of request ids that this process wrote', () => runs);
 }
 
 function countEmails(events: EventEmitter, metrics: Metrics): void {
