@@ -34,7 +34,6 @@ export interface EventData {
   'settlement.report_ready': WithSums<Sent<'settlement.report_ready'>, 'totalSpins'>;
   'block.low_reserve': Sent<'block.low_reserve'>;
   'api_key.expiring': Sent<'api_key.expiring'>;
-  'player.status_changed': Sent<'player.status_changed'>;
   'api.version.deprecated': Sent<'api.version.deprecated'>;
   'game.status_changed': Readonly<Static<typeof GameStatusChanged>['data']>;
   'webhook.deactivated': {
@@ -90,7 +89,6 @@ export const SAMPLE_DATA: { readonly [Type in SubscribedEventType]: EventData[Ty
   },
   'block.low_reserve': { gameId: 1, readyBlocks: 1, minReadyBlocks: 2 },
   'api_key.expiring': { keyId: 1, name: 'test', expiresAt: '2026-01-31T00:00:00.000Z', daysLeft: 30 },
-  'player.status_changed': { playerId: 'test-player', status: 'BLOCKED' },
 };
 
 /** What is sent: the same bytes on every attempt. */

@@ -8,7 +8,6 @@ export const EVENT_TYPES = [
   'settlement.report_ready',
   'block.low_reserve',
   'api_key.expiring',
-  'player.status_changed',
 ] as const;
 
 const eventOf = <Data extends Type.TProperties>(event: string, data: Data) =>
@@ -20,7 +19,6 @@ const eventOf = <Data extends Type.TProperties>(event: string, data: Data) =>
     data: Type.Object(data),
     test: Type.Optional(Type.Boolean({ description: 'True where `POST /webhooks/{id}/test` made it' })),
   });
-export const NewPlayerStatus = choice(['ACTIVE', 'BLOCKED'], '`BLOCKED`: the player is refused spins');
 
 /** What is sent to webhooks, by event type. */
 export const EVENTS = {
@@ -51,10 +49,6 @@ export const EVENTS = {
     name: nullable(Type.String()),
     expiresAt: timestamp(),
     daysLeft: Type.Integer({ description: '30, 7 or 1' }),
-  }),
-  'player.status_changed': eventOf('player.status_changed', {
-    playerId: Type.String(),
-    status: NewPlayerStatus,
   }),
   'api.version.deprecated': eventOf('api.version.deprecated', {
     version: Type.String(),

@@ -25,13 +25,7 @@ import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 const DAY_MS = 86_400_000;
-const EVENTS = [
-  'spin.large_win',
-  'settlement.report_ready',
-  'block.low_reserve',
-  'api_key.expiring',
-  'player.status_changed',
-];
+const EVENTS = ['spin.large_win', 'settlement.report_ready', 'block.low_reserve', 'api_key.expiring'];
 const WAGER = 0.25;
 
 let stores: TestStores;
@@ -246,18 +240,6 @@ describe('spin.large_win', () => {
     const feed = () => client.partner('GET', '/events?limit=100', key);
     await expect.poll(feed, { timeout: 90_000 }).toMatchObject({ body: { events: { length } } });
   });
-});
-
-test('player.status_changed is sent once for each change of the operator', async () => {
-  const partner = await listener();
-  const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
-  await client.spin(partner.key, { gameId, playerId: 'p', wagerUsd: WAGER });
-  const path = `/partners/${partner.partnerId}/players/p`;
-  const block = () => client.operator('PATCH', path, { status: 'BLOCKED', reason: 'a complaint' });
-  expect([(await block()).status, (await block()).status]).toEqual([200, 200]);
-  await until(() => partner.data('player.status_changed').length > 0, 'the partner is notified');
-  expect(partner.data('player.status_changed')).toEqual([{ playerId: 'p', status: 'BLOCKED' }]);
-  expect(await recorded(partner.partnerId)).toBe(1);
 });
 
 describe('block.low_reserve', () => {

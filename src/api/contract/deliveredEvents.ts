@@ -60,15 +60,6 @@ export const EVENT_REFERENCES: Readonly<Record<string, EventReference>> = {
       data: { keyId: 2, name: 'back end', expiresAt: '2026-11-29T00:00:00.000Z', daysLeft: 7 },
     },
   },
-  'player.status_changed': {
-    description: 'Sent when the operator blocks a player, or lets it play again.',
-    body: {
-      id: 'evt_01a201760794207691b2c3d4e5f60718',
-      event: 'player.status_changed',
-      ...EVENT,
-      data: { playerId: 'alice', status: 'BLOCKED' },
-    },
-  },
   'api.version.deprecated': {
     description:
       'Sent to every webhook, whatever it subscribes to, when the end of this API version is announced, and again 30, 7 and 1 days before.',

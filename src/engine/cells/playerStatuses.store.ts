@@ -2,7 +2,6 @@
 import type { PlayerStatus } from '../../domain/playerStatus.js';
 import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
-import { recordEvents } from '../../postgres/partnerEvents.js';
 import { inScope, NEWEST_MOVE, type PartnerScope } from './cells.store.js';
 
 export interface PlayerStatusChange {
@@ -58,8 +57,6 @@ export class PlayerStatuses {
           subject: `player:${partnerId}:${playerId}`,
           after: { status, reason },
         });
-        const event = 'player.status_changed';
-        await recordEvents(tx, [{ event, partnerId, createdAt: new Date(), data: { playerId, status } }]);
       }
       const [{ change }] = (made.length > 0
         ? made
