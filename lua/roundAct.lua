@@ -49,8 +49,7 @@ repeat
   local credit, code, balance = payout, tonumber(ARGV[15]), after
   -- inline: bookEntry
   netPaid[1] = netPaid[1] + payout - stake
-  -- What is behind ROUND stays: ROUND_2 in format 2.
-  if ARGV[17] ~= '1' then nextRound = pack(ROUND_FORMAT, index, dealLow, dealHigh, steps + 1) .. sub(openRound, ROUND_BYTES + 1) end
+  if ARGV[17] ~= '1' then nextRound = pack(ROUND_FORMAT, index, dealLow, dealHigh, steps + 1) end
   status = DEALT
 until true
 

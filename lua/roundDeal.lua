@@ -87,13 +87,7 @@ repeat
     netPaid[1] = netPaid[1] + payout - stake
     if requestKeys[1] then newlyBound, newlyBoundCount = { requestKeys[1], core .. fingerprint }, 2 end
     -- Code 0: it is open.
-    if code == 0 then
-      if tonumber(cell[8] or 1) >= 2 then
-        openRound = pack(ROUND_2_FORMAT, index, previousLow[player], previousHigh[player], 0, nowMs)
-      else
-        openRound = pack(ROUND_FORMAT, index, previousLow[player], previousHigh[player], 0)
-      end
-    end
+    if code == 0 then openRound = pack(ROUND_FORMAT, index, previousLow[player], previousHigh[player], 0) end
   end
   status = DEALT
 until true

@@ -69,7 +69,6 @@ function groups(): Readonly<Record<string, readonly Definition[]>> {
     FORCED,
     FORCED_REPLY,
     ROUND,
-    ROUND_2,
     ROUND_DEAL_REPLY,
     ROUND_ACT_REPLY,
   } = layouts;
@@ -131,7 +130,7 @@ function groups(): Readonly<Record<string, readonly Definition[]>> {
     ],
     intents: ofLayouts({ INTENT_REPLY }),
     forced: [...ofLayouts({ FORCED, FORCED_REPLY }), define('FORCED_TAIL', byteOf(layouts.FORCED_TAIL[0]!))],
-    rounds: ofLayouts({ ROUND, ROUND_2, ROUND_DEAL_REPLY, ROUND_ACT_REPLY }),
+    rounds: ofLayouts({ ROUND, ROUND_DEAL_REPLY, ROUND_ACT_REPLY }),
     rotation: ofLayouts({ ROTATION: layouts.ROTATION, ROTATE_REPLY: layouts.ROTATE_REPLY }),
     communal: [
       ...ofLayouts({

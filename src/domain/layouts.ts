@@ -223,8 +223,6 @@ export const FORCED_TAIL = Buffer.of(1);
 
 /** An open round: index of its shoe, entry of its deal, steps after the deal. */
 export const ROUND = layout({ shoeIndex: u48, dealId: id, steps: u16 });
-/** The same from format 2 on, with the time of its deal, milliseconds since the epoch. */
-export const ROUND_2 = layout({ ...ROUND.members, dealtMs: u48 });
 /** `newestId`: the player's newest entry; 0: the player is not known. */
 export const ROUND_DEAL_REPLY = layout({
   timeMs: u48,

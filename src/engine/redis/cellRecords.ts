@@ -19,7 +19,6 @@ import {
   READ_AHEAD,
   ROTATION,
   ROUND,
-  ROUND_2,
   TOTALS,
   type Totals,
 } from '../../domain/layouts.js';
@@ -183,7 +182,7 @@ export type OpenRound = RecordOf<typeof ROUND>;
 
 /** Undefined where the record has another length than it can have. */
 export const readRound = (record: Buffer): OpenRound | undefined =>
-  record.length === ROUND.bytes || record.length === ROUND_2.bytes ? ROUND.read(record) : undefined;
+  record.length === ROUND.bytes ? ROUND.read(record) : undefined;
 
 // Writers, for a rebuild ---------------------------------------------------------------------------------------------
 

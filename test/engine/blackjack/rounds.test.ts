@@ -2,12 +2,8 @@
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { FORMATS } from '../../../src/domain/formats.js';
-import { ROUND, ROUND_2 } from '../../../src/domain/layouts.js';
-import { cellKey, playerAtGame, roundsKey } from '../../../src/engine/redis/keys.js';
 import { freshStores } from '../../setup/freshStores.js';
 import type { Answer, TestPartner } from '../../support/client.js';
-import { rawRedis } from '../../support/redis.js';
 import {
   act,
   deal,
@@ -99,35 +95,6 @@ describe('a round', () => {
       '/rounds?playerId=p7&status=SETTLED',
     );
     expect(list.body).toMatchObject({ total: 1, rounds: [{ playerId: 'p7' }] });
-    await expectClean(stores, sql);
-  });
-
-  test('has the time of its deal in Redis, after each of its steps, and a cell of format 1 has it without', async () => {
-    const redis = rawRedis(stores.redisUrl);
-    const [{ cell } = { cell: 0 }] = await sql<{ cell: number }[]>`
-      SELECT cell FROM partners WHERE partner_id = ${partner.partnerId}`;
-    const lengths = async (player: string): Promise<number[]> => {
-      const [record] = await redis.hmgetBuffer(
-        roundsKey(cell),
-        playerAtGame(gameId, partner.partnerId, player),
-      );
-      return record === null || record === undefined ? [] : [record.length];
-    };
-    const openOf = async (name: string): Promise<number[]> => {
-      for (let i = 0; i < 40; i++) {
-        const { body } = await deal(service, partner.key, gameId, `${name}${i}`);
-        if (body.status !== 'OPEN') continue;
-        const found = await lengths(`${name}${i}`);
-        await playOut(service, partner.key, body);
-        return found;
-      }
-      throw new Error('no round stays open');
-    };
-    expect(await openOf('new')).toEqual([ROUND_2.bytes]);
-    await redis.hset(cellKey(cell), 'format', 1);
-    expect(await openOf('old')).toEqual([ROUND.bytes]);
-    await redis.hset(cellKey(cell), 'format', FORMATS.newest);
-    redis.disconnect();
     await expectClean(stores, sql);
   });
 
