@@ -26,7 +26,6 @@ export const REMOVED_SETTINGS = [
   'OUTBOX_MAX_MB',
   'PROGRAM_CHECK_CRON',
   'RESTRICTION_READ_MS',
-  'SMTP_FROM',
   'WEBHOOK_HOST_ATTEMPTS_MAX',
   'WEBHOOK_RETRY_DELAYS_MS',
 ] as const;
@@ -207,7 +206,7 @@ const PRODUCTION = {
         'Mail server, such as `smtps://user:password@mail.example.com`; if absent, e-mails stay unsent',
     }),
   ),
-  EMAIL_FROM: Type.String({
+  SMTP_FROM: Type.String({
     default: 'spindle@localhost',
     pattern: EMAIL_PATTERN,
     description: 'Sender of e-mails',

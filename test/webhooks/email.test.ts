@@ -63,7 +63,7 @@ async function mailServer(refuse = 0, port = 0): Promise<{ url: string; mails: M
 
 const settings = (smtpUrl: string) => ({
   SMTP_URL: smtpUrl,
-  EMAIL_FROM: 'api@spindle.example',
+  SMTP_FROM: 'api@spindle.example',
   ...constants({ apiNoticeDays: 0, webhookRetryDelaysMs: [50] }),
 });
 const subjectOf = ({ text }: Mail): string | undefined => /^Subject: (.*)$/m.exec(text)?.[1]?.trim();

@@ -20,7 +20,7 @@ export function openNotices(
 ): { mailer: Mailer; notices: Notices[] } {
   const mailer = new Mailer(sql, {
     smtpUrl: config.SMTP_URL,
-    from: config.EMAIL_FROM,
+    from: config.SMTP_FROM,
     brand: config.BRAND,
     retryDelaysMs: config.constants.webhookRetryDelaysMs,
     events,
