@@ -106,7 +106,6 @@ function subscribeCellLog(events: EventEmitter, log: Logger): void {
   });
   events.on('PartnerMoved', (moved) => log.info(moved, 'partner moved'));
   events.on('PartnerMoveAbandoned', (move) => log.error(move, 'partner move given up'));
-  events.on('PlayerStatusChanged', (changed) => log.info(changed, 'player status changed'));
   events.on('CellsAdded', (added) => log.info(added, 'cells added'));
   events.on('CellLost', ({ cell }) => log.info({ cell }, 'cell released'));
   events.on('CellHalted', ({ cell, reason }) => log.fatal({ cell, reason }, 'cell halted'));

@@ -3,7 +3,6 @@
  * react subscribe; what is asked (a threshold, the games of a cell) is no event.
  */
 
-import type { PlayerStatus } from '../domain/playerStatus.js';
 import type { ProgramDifference } from '../domain/programCheck.js';
 import { Emitter } from '../platform/runtime/emitter.js';
 import type { RoundEntry } from './blackjack/rounds.store.js';
@@ -193,8 +192,6 @@ export interface Events {
   StoresRestored: { readonly reason: string };
   ClockRefused: { readonly cell: number; readonly skewMs: number };
 
-  /** An operator blocked a player, or let it play again, and Redis has it. */
-  PlayerStatusChanged: { readonly partnerId: number; readonly status: PlayerStatus };
   /** There are cells that there were not before. */
   CellsAdded: { readonly cells: readonly number[] };
   /** The catalog has read that a partner lives in another cell than before. */

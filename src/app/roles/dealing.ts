@@ -227,7 +227,7 @@ export async function openDealing(
 
 /** What requests of operators and testers have done in the cells. */
 function openOperating(
-  { config, log, nodes, metrics, events, store }: RoleParts,
+  { config, log, nodes, metrics, store }: RoleParts,
   cells: CellClient,
   confirmations: Confirmations,
 ): Dealing['operating'] {
@@ -247,7 +247,7 @@ function openOperating(
     };
   return {
     adjuster: new Adjuster({ ...options, onError: onError('a store did not answer to an adjustment') }),
-    playerBlocking: new PlayerBlocking({ store, cells, events, deadlineMs: config.SPIN_DEADLINE_MS }),
+    playerBlocking: new PlayerBlocking({ store, cells, deadlineMs: config.SPIN_DEADLINE_MS }),
     pots: new PotKeeper({
       ...options,
       onError: onError('a store did not answer to a change of a communal progressive'),

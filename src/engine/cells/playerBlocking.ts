@@ -6,7 +6,6 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { EngineStore } from '../engine.store.js';
-import type { EventEmitter } from '../processEvents.js';
 import { SPIN_STATUS } from '../redis/statuses.js';
 import type { CellClient } from './cellClient.js';
 import type { PlayerStatusChange, PlayerStatusOnRecord } from './playerStatuses.store.js';
@@ -15,7 +14,6 @@ import { SET_PLAYER_STATUS } from './setPlayerStatus.js';
 export interface PlayerBlockingOptions {
   readonly store: Pick<EngineStore, 'playerStatuses'>;
   readonly cells: Pick<CellClient, 'execute'>;
-  readonly events: Pick<EventEmitter, 'emit'>;
   /** How long the stores are tried, all tries included. */
   readonly deadlineMs: number;
 }
@@ -35,7 +33,7 @@ export class PlayerBlocking {
    * @throws what Postgres throws.
    */
   async change(actor: string, wanted: PlayerStatusChange): Promise<'done' | 'unavailable' | 'unknownPlayer'> {
-    const { store, cells, events, deadlineMs } = this.#options;
+    const { store, cells, deadlineMs } = this.#options;
     const deadline = performance.now() + deadlineMs;
     while (performance.now() < deadline) {
       // Read anew each time: the epoch that it is to be done under, and what another request has changed meanwhile.
@@ -50,10 +48,7 @@ export class PlayerBlocking {
         continue;
       }
       if (outcome.kind !== 'reply') return 'unavailable';
-      if (outcome.reply.status === SPIN_STATUS.dealt) {
-        events.emit('PlayerStatusChanged', { partnerId: wanted.partnerId, status: wanted.status });
-        return 'done';
-      }
+      if (outcome.reply.status === SPIN_STATUS.dealt) return 'done';
       if (onRecord.status !== 'ACTIVE') {
         await store.playerStatuses.record(actor, {
           ...wanted,

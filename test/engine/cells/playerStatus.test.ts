@@ -14,7 +14,7 @@ import { RULES, setUp } from '../../support/communal.js';
 import { OUTBOX_MAX } from '../../support/dealing.js';
 import { type OpenNodes, openNodes, rawRedis } from '../../support/redis.js';
 import { deal, newTable, playOut } from '../../support/rounds.js';
-import { startLogged, startService } from '../../support/service.js';
+import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
@@ -124,17 +124,6 @@ test('each change is in the audit log, once however often it is sent', async () 
   expect([...log]).toEqual([
     { actor: 'operator', action: 'player.status', after: { status: 'BLOCKED', reason: 'a complaint' } },
   ]);
-});
-
-test('a change has a line in the log, without the name of the player', async () => {
-  const logged = await startLogged(stores, { CELLS: '1', ROLES: 'http' });
-  await spin('blocked');
-  const path = `/partners/${partner.partnerId}/players/blocked`;
-  await logged.operator('PATCH', path, { status: 'BLOCKED', reason: 'a complaint' });
-  const line = logged.lines.find(({ msg }) => msg === 'player status changed');
-  expect(line).toMatchObject({ partnerId: partner.partnerId, status: 'BLOCKED' });
-  expect(JSON.stringify(line)).not.toContain('"blocked"');
-  await logged.running.stop();
 });
 
 test('what is not known, or not right, changes nothing', async () => {
