@@ -131,7 +131,6 @@ function groups(): Readonly<Record<string, readonly Definition[]>> {
     intents: ofLayouts({ INTENT_REPLY }),
     forced: [...ofLayouts({ FORCED, FORCED_REPLY }), define('FORCED_TAIL', byteOf(layouts.FORCED_TAIL[0]!))],
     rounds: ofLayouts({ ROUND, ROUND_DEAL_REPLY, ROUND_ACT_REPLY }),
-    balances: ofLayouts({ BALANCE_REPLY: layouts.BALANCE_REPLY }),
     rotation: ofLayouts({ ROTATION: layouts.ROTATION, ROTATE_REPLY: layouts.ROTATE_REPLY }),
     communal: [
       ...ofLayouts({

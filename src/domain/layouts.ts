@@ -240,11 +240,6 @@ export const ROUND_ACT_REPLY = layout({
   newestId: id,
 });
 
-// Balances -----------------------------------------------------------------------------------------------------------
-
-/** What lua/readBalance.lua replies. */
-export const BALANCE_REPLY = layout({ status: u8, balanceMicros: money });
-
 // Rotation -----------------------------------------------------------------------------------------------------------
 
 /** A note, in the place of a requestId: the outcomes of its game from its outcome index up to this one (exclusive) are voided. */

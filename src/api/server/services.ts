@@ -14,7 +14,6 @@ import type { Confirmations } from '../../engine/cells/confirmations.js';
 import type { ForcedOutcome } from '../../engine/cells/forceOutcome.js';
 import type { PartnerReads } from '../../engine/cells/partnerReads.js';
 import type { PlayerBlocking } from '../../engine/cells/playerBlocking.js';
-import type { BalanceQuestion, readBalance } from '../../engine/cells/readBalance.js';
 import type { rotate } from '../../engine/cells/rotate.js';
 import type { SpinPath } from '../../engine/cells/spinPath.js';
 import type { SpinRules } from '../../engine/cells/spinRules.js';
@@ -51,8 +50,6 @@ export interface CellServices {
   readonly pots: PotKeeper;
   /** @returns until when the choice stands */
   forceOutcome(wanted: ForcedOutcome): Promise<Date | 'full' | 'unavailable'>;
-  /** Balance of a player, micro-USD, read by a command of its cell. */
-  balanceOf(question: BalanceQuestion): ReturnType<typeof readBalance>;
   /** Voids what is sealed of a game and not dealt. */
   rotate(wanted: Parameters<typeof rotate>[2]): ReturnType<typeof rotate>;
 }

@@ -13,7 +13,6 @@ import { ExhaustedWindows } from '../../engine/cells/exhaustedWindows.js';
 import { forceOutcome } from '../../engine/cells/forceOutcome.js';
 import { MovedPartners } from '../../engine/cells/movedPartners.js';
 import { PlayerBlocking } from '../../engine/cells/playerBlocking.js';
-import { readBalance } from '../../engine/cells/readBalance.js';
 import { rotate } from '../../engine/cells/rotate.js';
 import { type CallObserver, type ReplicatedScripts, SpinPath } from '../../engine/cells/spinPath.js';
 import { SpinRules } from '../../engine/cells/spinRules.js';
@@ -36,10 +35,7 @@ export interface Dealing {
   readonly spinPath: SpinPath;
   readonly rules: SpinRules;
   /** What requests of operators and testers have done. */
-  readonly operating: Pick<
-    CellServices,
-    'adjuster' | 'playerBlocking' | 'pots' | 'forceOutcome' | 'balanceOf' | 'rotate'
-  >;
+  readonly operating: Pick<CellServices, 'adjuster' | 'playerBlocking' | 'pots' | 'forceOutcome' | 'rotate'>;
   readonly confirmations: Confirmations;
   readonly requestIds: RequestIds;
   readonly moved: MovedPartners;
@@ -257,7 +253,6 @@ function openOperating(
       onError: onError('a store did not answer to a change of a communal progressive'),
     }),
     forceOutcome: (wanted) => forceOutcome(cells, wanted),
-    balanceOf: (question) => readBalance(cells, question),
     rotate: (wanted) => rotate(cells, store.rotations, wanted, config.SPIN_DEADLINE_MS),
   };
 }

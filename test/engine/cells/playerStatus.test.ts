@@ -3,15 +3,12 @@ import type { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { audit } from '../../../src/books/audit/audit.js';
-import { READ_BALANCE } from '../../../src/engine/cells/readBalance.js';
 import { SET_PLAYER_STATUS } from '../../../src/engine/cells/setPlayerStatus.js';
 import { cellKey, outboxKey, playersKey, waitingSharesKey } from '../../../src/engine/redis/keys.js';
 import { Scripts } from '../../../src/engine/redis/scripts.js';
-import { SPIN_STATUS } from '../../../src/engine/redis/statuses.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import type { Sql } from '../../../src/postgres/connection.js';
 import { freshStores } from '../../setup/freshStores.js';
-import { commandOnce } from '../../support/cellCommands.js';
 import type { TestPartner } from '../../support/client.js';
 import { RULES, setUp } from '../../support/communal.js';
 import { OUTBOX_MAX } from '../../support/dealing.js';
@@ -191,19 +188,4 @@ test('the audit finds a player whom Redis lets play though it is blocked, and th
   await redis.hset(key, fieldOf('held'), Buffer.concat([active, blocked.subarray(28)]));
   const problem = "statuses: Redis's status of the player is another";
   expect(await audited()).toEqual([problem, problem]);
-});
-
-test("a cell reads a player's balance, and says that it does not know a player", async () => {
-  const { balance } = (await spin('reader')).body as { balance: { balanceUsd: number } };
-  const scripts = new Scripts(nodes.nodes, { outboxMax: OUTBOX_MAX });
-  const epoch = (await redis.hget(cellKey(0), 'epoch'))!.split(':').slice(0, 2).join(':');
-  const question = { cell: 0, epoch, newestMove: undefined, partnerId: partner.partnerId };
-  expect(await commandOnce(scripts, READ_BALANCE, { ...question, playerId: 'reader' })).toEqual({
-    status: SPIN_STATUS.dealt,
-    balanceMicros: Math.round(balance.balanceUsd * 1e6),
-  });
-  expect(await commandOnce(scripts, READ_BALANCE, { ...question, playerId: 'stranger' })).toEqual({
-    status: SPIN_STATUS.playerUnknown,
-    balanceMicros: 0,
-  });
 });
