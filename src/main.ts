@@ -15,8 +15,9 @@ import {
   registerPoolMetrics,
   registerProgramMetrics,
 } from './app/metrics/storeMetrics.js';
-import { openPostgres, openRedis, storeAddresses } from './app/openStores.js';
+import { openRedis, storeAddresses } from './app/openStores.js';
 import { EventNotes } from './app/oversight/eventNotes.js';
+import { openPostgresPools } from './app/postgresPools.store.js';
 import { noteAddress } from './app/program/address.js';
 import { installFixed, openSecretBox, openSeedBox, operatorKeyOf, sealAll } from './app/program/installed.js';
 import { KeyReplacement } from './app/program/keyReplacement.js';
@@ -82,7 +83,7 @@ async function startAll(
   const durability = new PostgresDurability((volatile) =>
     events.emit('PostgresDurabilityChanged', { volatile }),
   );
-  const pools = await openPostgres(databaseUrl, config, log, services, durability);
+  const pools = await openPostgresPools(databaseUrl, config, log, services, durability);
   const sql = pools.background;
   progress('Bringing the schema up to date …');
   // A lock of its session keeps others out: behind PgBouncer the next statement may run in another session.

@@ -1,4 +1,4 @@
-/** Opens the stores: those that are given by their addresses, the others as embedded servers. */
+/** Opens the stores: those that are given by their addresses, the others as embedded servers. The pools of Postgres: postgresPools.store.ts. */
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
@@ -9,10 +9,6 @@ import { closing } from '../platform/runtime/service.js';
 import type { ServiceGroup } from '../platform/runtime/serviceGroup.js';
 import { addressOf, lineOf } from '../platform/secretsInLogs.js';
 import { STORES_FILE } from '../platform/storesFile.js';
-import { connectPostgres, POSTGRES_MAJOR_MIN, type PoolOptions, readServer } from '../postgres/connect.js';
-import type { PostgresPools, Sql } from '../postgres/connection.js';
-import type { PostgresDurability } from '../postgres/postgresDurability.js';
-import { PostgresDurabilityWatch } from '../postgres/postgresDurabilityWatch.js';
 import type { Config } from './config.js';
 import {
   closeTree,
@@ -115,74 +111,4 @@ async function checkServer(node: RedisNode, url: string, config: Config, log: Lo
     );
   }
   log.error(`${what}; served all the same: ALLOW_VOLATILE_REDIS=1`);
-}
-
-/** @throws SetupError where Postgres may lose what it commits, as the first connections have found. */
-function checkDurability({ volatile }: PostgresDurability, config: Config, log: Logger): void {
-  if (volatile.length === 0) return;
-  const what = `Postgres may lose what it commits (${volatile.join('; ')})`;
-  if (!config.allowVolatilePostgres) {
-    throw new SetupError(
-      `${what}; set fsync on, full_page_writes on and, behind a pooler, ALTER ROLE … SET synchronous_commit = on`,
-    );
-  }
-  log.error(`${what}; served all the same: ALLOW_VOLATILE_POSTGRES=1`);
-}
-
-const REQUEST_CONNECTIONS_MAX = 6;
-const WORKER_CONNECTIONS_MAX = 10;
-/** Flushes of several nodes, or of cells that go alone, may run at once. Opened by a worker's first flush. */
-const LEDGER_CONNECTIONS_MAX = 4;
-/** A front end reads its catalog and how far the cells are booked. */
-const FRONT_END_CONNECTIONS_MAX = 2;
-
-/** @throws SetupError where it can't be reached, is too old, or may lose what it commits. */
-export async function openPostgres(
-  url: string,
-  config: Config,
-  log: Logger,
-  services: ServiceGroup,
-  durability: PostgresDurability,
-): Promise<PostgresPools> {
-  // With this setting the connections lead to a pooler.
-  const isPooled = config.DATABASE_DIRECT_URL !== undefined;
-  const connect = (max: number, more: Partial<PoolOptions> = {}): Sql =>
-    connectPostgres(url, {
-      ...more,
-      max,
-      name: 'spindle',
-      isPooled,
-      durability,
-      onError: (error) => log.warn({ err: lineOf(error) }, 'a connection to Postgres is broken'),
-    });
-  let server: Awaited<ReturnType<typeof readServer>>;
-  let pools: PostgresPools;
-  try {
-    pools = {
-      requests: connect(REQUEST_CONNECTIONS_MAX, { repeatsConflicts: true }),
-      background: connect(config.roles.worker ? WORKER_CONNECTIONS_MAX : FRONT_END_CONNECTIONS_MAX),
-      ledger: connect(LEDGER_CONNECTIONS_MAX, {
-        isPipelined: true,
-        isPrepared: !isPooled,
-        isDurable: !config.allowVolatilePostgres,
-      }),
-    };
-    for (const sql of Object.values(pools))
-      await services.add(closing('Postgres connections', () => sql.end()));
-    server = await readServer(pools.background);
-  } catch (error) {
-    throw new SetupError(`Postgres at ${addressOf(url)} can't be reached: ${lineOf(error)}`);
-  }
-  if (server.major < POSTGRES_MAJOR_MIN) {
-    throw new SetupError(
-      `Postgres at ${addressOf(url)} is ${server.major}; ${POSTGRES_MAJOR_MIN} or later is needed`,
-    );
-  }
-  checkDurability(durability, config, log);
-  await services.add(new PostgresDurabilityWatch(pools.background, durability));
-  if (!server.hasTimeouts)
-    log.warn(
-      'Postgres ends no statement that hangs: set statement_timeout and idle_in_transaction_session_timeout on the role',
-    );
-  return pools;
 }

@@ -5,9 +5,9 @@ import { dropDay, strangeManifests } from '../books/archive/dropDay.js';
 import { type LedgerDay, LedgerDays } from '../books/archive/ledgerDays.store.js';
 import { type ArchiveFault, checkArchives } from '../books/archive/readArchive.js';
 import { isDay } from '../domain/days.js';
-import { connectPostgres } from '../postgres/connect.js';
 import type { Sql } from '../postgres/connection.js';
 import { NotFoundError, type StoreUrls, UsageError } from './command.js';
+import { openPostgres } from './openPostgres.store.js';
 import { Progress } from './progress.js';
 
 type Database = Pick<StoreUrls, 'databaseUrl'>;
@@ -103,7 +103,7 @@ async function checkedIn<T>(directory: string, run: () => Promise<T>): Promise<T
 }
 
 async function on<T>({ databaseUrl }: Database, run: (sql: Sql) => Promise<T>): Promise<T> {
-  const sql = connectPostgres(databaseUrl, { max: 2, name: 'spindle-ledger', onError: () => {} });
+  const sql = openPostgres(databaseUrl, 'ledger', 2);
   try {
     return await run(sql);
   } finally {

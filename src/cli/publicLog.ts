@@ -21,7 +21,6 @@ import { giveCopyUp, missingCopies } from '../engine/recovery/outsideCopies.stor
 import type { RedisNodes } from '../engine/redis/nodes.js';
 import { openNodes } from '../engine/redis/openNodes.js';
 import { lineOf } from '../platform/secretsInLogs.js';
-import { connectPostgres } from '../postgres/connect.js';
 import type { Sql } from '../postgres/connection.js';
 import { readEvidence } from '../publicLog/log/evidenceWatch.js';
 import { haltOnEvidence, hashOfOrigin } from '../publicLog/log/forkEvidence.js';
@@ -39,6 +38,7 @@ import { PublicLogReads } from '../publicLog/log/publicLogReads.store.js';
 import { lookAtWitnesses } from '../publicLog/log/witnesses.store.js';
 import { LogReader, type SeenCheckpoint } from '../publicLog/witness/logReader.js';
 import { FaultsError, type StoreUrls, UsageError } from './command.js';
+import { openPostgres } from './openPostgres.store.js';
 import { recoverRestored } from './recover.js';
 
 /** What the commands take of the settings. */
@@ -74,7 +74,7 @@ async function withStores(
   run: (opened: Opened) => Promise<number>,
 ): Promise<number> {
   let nodes: RedisNodes | undefined;
-  const sql = connectPostgres(databaseUrl, { max: 4, name: 'spindle-log', onError: () => {} });
+  const sql = openPostgres(databaseUrl, 'log', 4);
   try {
     const state = await logState(sql);
     if (state === undefined) throw new UsageError('No public log has begun: a worker begins it at its start');

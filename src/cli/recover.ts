@@ -22,9 +22,9 @@ import type { RedisNodes } from '../engine/redis/nodes.js';
 import { openNodes } from '../engine/redis/openNodes.js';
 import { lineOf } from '../platform/secretsInLogs.js';
 import { Semaphore } from '../platform/semaphore.js';
-import { connectPostgres } from '../postgres/connect.js';
 import type { Sql } from '../postgres/connection.js';
 import { type StoreUrls, UsageError, whole } from './command.js';
+import { openPostgres } from './openPostgres.store.js';
 
 export interface RecoverOptions {
   /** Look only. */
@@ -210,7 +210,7 @@ export async function abandonCopies(
   settings: readonly CopySetting[],
   isJson: boolean,
 ): Promise<number> {
-  const sql = connectPostgres(databaseUrl, { max: 1, name: 'spindle-recover', onError: () => {} });
+  const sql = openPostgres(databaseUrl, 'recover', 1);
   try {
     const states: { setting: CopySetting; state: string }[] = [];
     for (const setting of settings)
@@ -242,7 +242,7 @@ export async function recoverCells(
   }
   const resume = options.resume.map((cell) => whole(cell, '--resume'));
   let nodes: RedisNodes | undefined;
-  const sql = connectPostgres(databaseUrl, { max: 4, name: 'spindle-recover', onError: () => {} });
+  const sql = openPostgres(databaseUrl, 'recover', 4);
   try {
     nodes = await openNodes(redisUrl, () => {});
     nodes.writtenFormat = (await installation(sql)).format;

@@ -6,8 +6,8 @@ import { FormatError } from '../domain/formats.js';
 import { installation } from '../engine/recovery/installation.store.js';
 import type { RedisNodes } from '../engine/redis/nodes.js';
 import { openNodes } from '../engine/redis/openNodes.js';
-import { connectPostgres } from '../postgres/connect.js';
 import { type StoreUrls, whole } from './command.js';
+import { openPostgres } from './openPostgres.store.js';
 import { Progress } from './progress.js';
 
 const LIMIT = 100;
@@ -22,7 +22,7 @@ export async function runAudit(
 ): Promise<number> {
   const limit = options.limit === undefined ? LIMIT : whole(options.limit, '--limit');
   let nodes: RedisNodes | undefined;
-  const sql = connectPostgres(databaseUrl, { max: 2, name: 'spindle-audit', onError: () => {} });
+  const sql = openPostgres(databaseUrl, 'audit', 2);
   const progress = new Progress(process.stderr);
   try {
     nodes = await openNodes(redisUrl, () => {}).catch((error: Error) => {

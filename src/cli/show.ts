@@ -8,9 +8,9 @@ import { cellOfGame, cellOfPartner } from '../engine/cells/cells.store.js';
 import { spinIdKey } from '../engine/recovery/installation.store.js';
 import type { RedisNodes } from '../engine/redis/nodes.js';
 import { openNodes } from '../engine/redis/openNodes.js';
-import { connectPostgres } from '../postgres/connect.js';
 import type { Sql } from '../postgres/connection.js';
 import { type Line, NotFoundError, type StoreUrls, UsageError, whole } from './command.js';
+import { openPostgres } from './openPostgres.store.js';
 
 const LIMIT = 20;
 
@@ -33,7 +33,7 @@ async function find(
   limit: number,
 ): Promise<Line[]> {
   let nodes: RedisNodes | undefined;
-  const sql = connectPostgres(databaseUrl, { max: 1, name: 'spindle-cli', onError: () => {} });
+  const sql = openPostgres(databaseUrl, 'cli', 1);
   try {
     const [what, first, second] = words;
     if (what === 'lost') return await lost(sql, limit);

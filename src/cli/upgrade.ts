@@ -6,9 +6,9 @@ import {
   type RunningProcess,
   runningProcesses,
 } from '../engine/upgrade/processes.store.js';
-import { connectPostgres } from '../postgres/connect.js';
 import type { Sql } from '../postgres/connection.js';
 import type { StoreUrls } from './command.js';
+import { openPostgres } from './openPostgres.store.js';
 import { type TableColumn, table } from './output.js';
 
 const COLUMNS: TableColumn<RunningProcess>[] = [
@@ -35,7 +35,7 @@ const lacking = (processes: readonly RunningProcess[]): RunningProcess[] =>
   processes.filter(({ formats }) => FORMATS.newest > formats.newest || FORMATS.newest < formats.oldest);
 
 async function withPostgres<T>({ databaseUrl }: StoreUrls, work: (sql: Sql) => Promise<T>): Promise<T> {
-  const sql = connectPostgres(databaseUrl, { max: 1, name: 'spindle-upgrade', onError: () => {} });
+  const sql = openPostgres(databaseUrl, 'upgrade', 1);
   try {
     return await work(sql);
   } finally {

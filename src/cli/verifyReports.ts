@@ -2,8 +2,8 @@
 
 import { type Difference, type Verification, verifySettlements } from '../books/settlement/verify.js';
 import { isPartner } from '../engine/catalog/partners.store.js';
-import { connectPostgres } from '../postgres/connect.js';
 import { NotFoundError, type StoreUrls, whole } from './command.js';
+import { openPostgres } from './openPostgres.store.js';
 import { Progress } from './progress.js';
 
 /** @returns the exit status: 0 all is as it should be, 1 something differs. */
@@ -16,7 +16,7 @@ export async function verifyReports(
   },
 ): Promise<number> {
   const partnerId = options.partner === undefined ? undefined : whole(options.partner, '--partner');
-  const sql = connectPostgres(databaseUrl, { max: 1, name: 'spindle-settlement', onError: () => {} });
+  const sql = openPostgres(databaseUrl, 'settlement', 1);
   const progress = new Progress(process.stderr);
   try {
     if (partnerId !== undefined) {

@@ -7,8 +7,8 @@ import { SpinIds } from '../domain/spinId.js';
 import { schemaFaults } from '../domain/validation.js';
 import { installation } from '../engine/recovery/installation.store.js';
 import { lineOf } from '../platform/secretsInLogs.js';
-import { connectPostgres } from '../postgres/connect.js';
 import { type StoreUrls, UsageError } from './command.js';
+import { openPostgres } from './openPostgres.store.js';
 import { printable } from './output.js';
 
 const MESSAGES = { [HEX_32]: 'must be 32 bytes as 64 lowercase hexadecimal digits' };
@@ -96,7 +96,7 @@ export async function verifyArchivedRound(
   options: { readonly archive: string; readonly commitment?: string; readonly json?: boolean },
 ): Promise<number> {
   const published = publishedOf(options);
-  const sql = connectPostgres(databaseUrl, { max: 2, name: 'spindle-verify', onError: () => {} });
+  const sql = openPostgres(databaseUrl, 'verify', 2);
   try {
     const named = new SpinIds((await installation(sql)).spinIdKey).decode(roundId);
     if (named === undefined) throw new UsageError(`${printable(roundId)} is no id of a round`);
