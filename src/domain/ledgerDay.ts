@@ -37,7 +37,7 @@ export interface FileSeal {
   readonly rows: number;
   readonly bytes: number;
   /** SHA-256, hexadecimal. */
-  readonly sha256Hex: string;
+  readonly sha256: string;
 }
 
 export interface Manifest {

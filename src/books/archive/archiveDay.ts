@@ -187,7 +187,7 @@ async function compare(
   { day, onProgress }: ArchiveOptions,
 ): Promise<void> {
   for (const name of ARCHIVE_FILES) {
-    if (files[name].sha256Hex === manifest.files[name].sha256Hex) continue;
+    if (files[name].sha256 === manifest.files[name].sha256) continue;
     throw new DayRefused(
       `${day}: ${fileName(name)} has other bytes than when the day was archived: the ledger has changed`,
     );

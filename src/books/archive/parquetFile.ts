@@ -144,7 +144,7 @@ export class ParquetFile {
     await this.#drain();
     await this.#handle.sync();
     await this.#handle.close();
-    return { rows: this.#rows, bytes: this.#bytes, sha256Hex: this.#digest.digest('hex') };
+    return { rows: this.#rows, bytes: this.#bytes, sha256: this.#digest.digest('hex') };
   }
 
   async abandon(): Promise<void> {

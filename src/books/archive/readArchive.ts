@@ -218,7 +218,7 @@ async function checkFiles(
       continue;
     }
     if (found.bytes !== seal.bytes) fault(`it has ${found.bytes} bytes in place of ${seal.bytes}`);
-    else if (found.sha256 !== seal.sha256Hex)
+    else if (found.sha256 !== seal.sha256)
       fault('its SHA-256 is not that of the manifest: bytes were changed');
     else if (name === 'ledger') {
       const {

@@ -238,6 +238,34 @@ describe.sequential('a week of the ledger', () => {
     },
   );
 
+  test('a manifest has the members that archives of every version have, by their names', async () => {
+    const manifest = JSON.parse(await readFile(join(directory, days[0]!, MANIFEST), 'utf8'));
+    expect(Object.keys(manifest)).toEqual([
+      'datasetId',
+      'day',
+      'files',
+      'fromId',
+      'largeWinMicros',
+      'previous',
+      'reports',
+      'schema',
+      'toId',
+      'totals',
+    ]);
+    expect(Object.keys(manifest.files).sort()).toEqual(['large_wins', 'ledger', 'rounds', 'voids']);
+    for (const seal of Object.values<object>(manifest.files))
+      expect(Object.keys(seal)).toEqual(['bytes', 'rows', 'sha256']);
+    expect(Object.keys(manifest.totals[0])).toEqual([
+      'creditedMicros',
+      'entries',
+      'gameId',
+      'kind',
+      'partnerId',
+      'wageredMicros',
+    ]);
+    expect(Object.keys(manifest.reports[0])).toEqual(['integrityHash', 'partnerId', 'revision']);
+  });
+
   test('an archive of another state of the ledger is not written over, and is kept where it is to be replaced', async () => {
     const day = days[0]!;
     const options = { day, actor: 'test', today };
