@@ -1,4 +1,4 @@
-/** An entry of the audit log, and what entries are found by. */
+/** An entry of the audit log, and the query that filters entries. */
 import { Type } from '#typebox';
 import { Page, timestamp } from './schema.js';
 

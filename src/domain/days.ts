@@ -1,4 +1,4 @@
-/** UTC days, as texts YYYY-MM-DD. */
+/** UTC days as text in the form YYYY-MM-DD. */
 
 export const DAY_MS = 86_400_000;
 

@@ -95,7 +95,7 @@ function alternativesOf(pattern: string): string[] {
   return list.split(',').flatMap((each) => alternativesOf(`${before}${each}${after}`));
 }
 
-test('every test that vitest.config.ts names is there: one that is moved would be of another project', () => {
+test('every test file that vitest.config.ts names exists', () => {
   const config = read('vitest.config.ts');
   const listed = (name: string): string[] => {
     const names = new RegExp(`const ${name} = \`([^\`]+)\``).exec(config)![1]!.trim().split(/\s+/);

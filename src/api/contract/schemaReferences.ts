@@ -28,7 +28,7 @@ const EVENTS = Object.entries({
   'game.status_changed': GameStatusChanged,
 });
 
-/** The files of the domain that have schemas beside the rules for them. */
+/** The domain modules that define schemas. */
 const DOMAIN = [
   apiKey,
   leaves,

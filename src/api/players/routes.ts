@@ -1,4 +1,4 @@
-/** Players, their spins and statements, read from Redis (now) and the ledger (what was booked); adjustments and blocks. */
+/** Players, their spins and statements, read from Redis (balances) and from the ledger (committed entries); adjustments and blocks. */
 import { createHmac } from 'node:crypto';
 import { firstIdAt } from '../../domain/entryId.js';
 import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';

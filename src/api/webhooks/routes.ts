@@ -1,4 +1,4 @@
-/** Webhooks, their deliveries (docs/contract.md §13.4) and the feed of events; the operator sends again. */
+/** Webhooks, their deliveries (docs/contract.md §13.4) and the feed of events. Operators resend deliveries. */
 import { randomBytes } from 'node:crypto';
 import { ApiError, ERRORS, type ErrorEntry, type Fault, invalid } from '../../domain/errors.js';
 import type { Partner } from '../../domain/game.js';

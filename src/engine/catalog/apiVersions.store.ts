@@ -1,7 +1,11 @@
 /** Versions of the partner API: announcements of their end, reminders of it, and which partners still use them. */
 
-import type { ApiVersionUse as ApiVersionUseSchema } from '../../domain/apiVersion.js';
-import { type ApiVersionEnd, announcementFaults, SUNSET_REMINDER_DAYS } from '../../domain/apiVersion.js';
+import {
+  type ApiVersionEnd,
+  type ApiVersionUse as ApiVersionUseSchema,
+  announcementFaults,
+  SUNSET_REMINDER_DAYS,
+} from '../../domain/apiVersion.js';
 import type { Fault } from '../../domain/errors.js';
 import type { WithDates } from '../../domain/schema.js';
 import type { NewEvent } from '../../domain/webhook.js';

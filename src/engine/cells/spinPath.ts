@@ -32,9 +32,9 @@ import type { CellFailure } from './operation.js';
 
 /** Whether what this process knows of partners, keys and games may be old (src/engine/catalog/staleness.ts). */
 export interface CatalogFreshness {
-  /** Nothing may be dealt by it. */
+  /** True: spins are refused, because a key or a switch may have changed since. */
   readonly isBehind: boolean;
-  /** It is behind because this process was paused: one look tells what it missed. */
+  /** True: this process was paused, and has not read the catalog since. One look brings it up to date. */
   readonly isBlind: boolean;
   /** Looks once, and resolves whatever the look found. */
   looked(): Promise<void>;
@@ -49,7 +49,7 @@ export interface SendPermission {
 export interface CellEpochs {
   /** Undefined while it is not known. */
   epochOf(cell: number): string | undefined;
-  /** Reads the epochs again: a cell has said that it is at another one. */
+  /** Reads the epochs again, after a cell has refused a call for its epoch. */
   refresh(): Promise<void>;
 }
 
@@ -76,7 +76,7 @@ export interface CellScripts {
   command(operation: string, call: CellCall): Promise<Buffer>;
 }
 
-/** The same with ACK=replica: what the replicas of the cell's server don't have is answered once the ledger has it. */
+/** Calls of `ACK=replica`. A reply that the replicas lack is answered once the ledger has its entry. */
 export interface ReplicatedScripts {
   /** @throws as {@link CellScripts} */
   replicated(operation: string, call: CellCall): Promise<ReplicatedReply>;
@@ -148,7 +148,7 @@ export class SpinPath {
     this.#deal = deal;
   }
 
-  /** Has a command dealt or counted: exactly one of its `resolve` and `fail` is called, once. */
+  /** Submits a spin or a counted request. Exactly one of its `resolve` and `fail` is called, once. */
   submit(command: DealCommand): void {
     if (this.#freshness.isBehind) {
       this.#onceFresh(command);

@@ -14,8 +14,13 @@ import {
   shoeLeaves,
 } from '../../domain/publicLog/blockTree.js';
 import { tlogProofText } from '../../domain/publicLog/checkpoints.js';
-import type { ProvenOutcome } from '../../domain/publicLog/leaves.js';
-import { leafKeyOf, leafNonces, outcomeLeafData, shoeLeafData } from '../../domain/publicLog/leaves.js';
+import {
+  leafKeyOf,
+  leafNonces,
+  outcomeLeafData,
+  type ProvenOutcome,
+  shoeLeafData,
+} from '../../domain/publicLog/leaves.js';
 import { entryCommitment, labelOf, privateRecord } from '../../domain/publicLog/logEntries.js';
 import { openedText } from '../../domain/publicLog/openings.js';
 import { HASH_BYTES, leafHash, rootByInclusion } from '../../domain/publicLog/tree.js';
