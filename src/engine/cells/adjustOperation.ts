@@ -1,19 +1,19 @@
-/** The operation `adjust`: changes a player's balance, once for each intent (lua/adjust.lua). */
+/** The cell operation `adjust`, which changes a player's balance once for each intent (lua/adjust.lua). */
 import { playerField } from '../redis/keys.js';
 import { adjustmentFingerprint, adjustmentKey } from '../redis/requestHashes.js';
 import { intentOperation } from './intents.js';
 import type { CellRequest } from './operation.js';
 
 export interface AdjustRequest extends CellRequest {
-  /** Greater than that of every adjustment before. */
+  /** Number of the adjustment's intent. It is higher than the number of every earlier intent. */
   readonly intentId: number;
   readonly partnerId: number;
   readonly playerId: string;
   readonly requestId: string;
-  /** Of either sign, within ±9e15. */
+  /** Amount in micro-USD, positive or negative, within ±9e15. */
   readonly amountMicros: number;
   readonly openingBalanceMicros: number;
-  /** A debit below zero is refused. */
+  /** True if a debit that would take the balance below zero is refused. */
   readonly enforcesBalance: boolean;
 }
 

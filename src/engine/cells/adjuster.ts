@@ -1,4 +1,4 @@
-/** Adjusts a player's balance, once for each requestId, for ever (intents.ts). */
+/** Adjusts a player's balance exactly once for each request id, without a time limit (intents.ts). */
 
 import type { EngineStore } from '../engine.store.js';
 import { SPIN_STATUS } from '../redis/statuses.js';
@@ -6,7 +6,7 @@ import type { Adjustment, Intent } from './adjustments.store.js';
 import { ADJUST } from './adjustOperation.js';
 import { type IntendedRequest, type IntentAnswer, type IntentOptions, Intents } from './intents.js';
 
-/** The player's partner, as far as it matters to an adjustment. */
+/** Settings of the player's partner that an adjustment depends on. */
 export interface AdjustedPartner {
   readonly openingBalanceMicros: number;
   readonly enforcesBalance: boolean;
@@ -17,7 +17,10 @@ interface Done {
   readonly balanceMicros: number;
 }
 
-/** The balance would be below zero, or beyond what a balance may be. */
+/**
+ * `insufficient`: the new balance would be below zero. `overflow`: it would exceed the largest allowed
+ * balance.
+ */
 type Refusal = 'insufficient' | 'overflow';
 export type Adjusted = IntentAnswer<Done, Refusal>;
 
@@ -40,7 +43,11 @@ export class Adjuster {
     this.#intents = new Intents(options);
   }
 
-  /** @throws what Postgres throws, where nothing was done yet. */
+  /**
+   * Adjusts a player's balance.
+   * @throws the error of Postgres if the adjustment's intent could not be recorded. Nothing has been done in
+   * that case.
+   */
   adjust(actor: string, wanted: Adjustment, partner: AdjustedPartner): Promise<Adjusted> {
     const { store, cells, waitsForLedger } = this.#options;
     return this.#intents.carryOut<Intent, Done, Refusal>({

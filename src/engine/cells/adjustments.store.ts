@@ -1,7 +1,10 @@
 /**
- * The intents of adjustments: who wants to change which balance by how much and why, on record before anything happens.
- * An intent is decided once, in Redis (lua/adjust.lua). It is read together with the epoch that it is to be done under:
- * what is decided in one epoch is not known in the next, so whoever holds an intent of an earlier one must read it again.
+ * Stores the intents of adjustments: who wants to change which balance, by how much and why. An intent is on
+ * record before the balance changes.
+ *
+ * Redis decides each intent once (lua/adjust.lua). An intent is read together with the cell's epoch, under
+ * which Redis must decide it. A later epoch does not know what an earlier epoch decided, so an intent that
+ * was read under an earlier epoch must be read again.
  */
 
 import { writeAuditEntry } from '../../postgres/auditLog.js';
@@ -13,7 +16,7 @@ export interface Adjustment {
   readonly partnerId: number;
   readonly playerId: string;
   readonly requestId: string;
-  /** Of either sign, not 0. */
+  /** Amount in micro-USD, positive or negative, never 0. */
   readonly amountMicros: number;
   readonly reason: string;
 }
@@ -21,24 +24,29 @@ export interface Adjustment {
 export interface Intent extends Adjustment {
   readonly intentId: number;
   readonly cell: number;
-  /** Of the partner, when the intent was read. */
+  /** Number of the partner's newest completed move to another cell, at the time the intent was read. */
   readonly newestMove: number;
-  /** The cell's epoch when the intent was read. */
+  /** The cell's epoch at the time the intent was read. */
   readonly epoch: string;
-  /** It was made by this call. */
+  /** True if this call created the intent. */
   readonly isNew: boolean;
-  /** It is so old that Redis may have forgotten what came of it. */
+  /** True if the intent is so old that Redis may already have dropped the result of deciding it. */
   readonly isOld: boolean;
-  /** Redis has forgotten nothing that came after this entry: otherwise the intent must be read again. */
+  /**
+   * Redis still has every request id that it bound after this entry. If request ids have been released beyond
+   * this entry since, the intent must be read again.
+   */
   readonly runsReachId: bigint;
 }
 
-/** By so much may the clocks of the stores differ, milliseconds. */
+/** Maximum difference between the clocks of Redis and Postgres, in ms. */
 export const CLOCKS_MS = 60_000;
-/** An intent may be withdrawn between two statements; so often in a row it is not. */
+/**
+ * Maximum number of attempts to record an intent. Another attempt is needed if the intent is withdrawn
+ * between the insert and the read.
+ */
 const TRIES = 10;
 
-/** Intents of adjustments. */
 export class Adjustments {
   readonly #sql: Sql;
 
@@ -47,8 +55,8 @@ export class Adjustments {
   }
 
   /**
-   * Puts an intent on record, or finds the same one there.
-   * @returns `reused` where the requestId stands for another adjustment.
+   * Records an intent, or finds the identical one that is already on record.
+   * @returns `reused` if the request id already belongs to a different adjustment
    */
   async record(actor: string, wanted: Adjustment): Promise<Intent | 'reused'> {
     for (let attempt = 0; attempt < TRIES; attempt++) {
@@ -59,13 +67,14 @@ export class Adjustments {
   }
 
   /**
-   * Removes an intent that was refused, and says so in the audit log. Left where it is if the cell is at another epoch by
-   * now, or the partner in another cell: then it may have been done there, for another caller.
+   * Removes a refused intent and records the refusal in the audit log. The intent stays if the cell has begun
+   * another epoch or the partner has moved to another cell, because the adjustment may then have been made
+   * for another caller.
    */
   async withdraw(actor: string, intent: Intent, refusal: string): Promise<void> {
     const { partnerId, playerId, requestId, amountMicros, reason } = intent;
     await this.#sql.begin(async (tx) => {
-      // Held, so that no later epoch begins before the intent is gone.
+      // Locks the cell's row, so that no later epoch begins before the intent is removed.
       const held = await tx`
         SELECT 1 FROM cells WHERE cell = ${intent.cell}
           AND (SELECT dataset_id FROM installation) || ':' || epoch = ${intent.epoch} FOR SHARE`;
@@ -84,7 +93,10 @@ export class Adjustments {
     });
   }
 
-  /** Gives an intent that lapsed in Redis the next number, unless it was withdrawn or numbered anew meanwhile. */
+  /**
+   * Gives an intent that lapsed in Redis the next number, unless it has been withdrawn or renumbered in the
+   * meantime.
+   */
   async renumber({ partnerId, requestId, intentId }: Intent): Promise<void> {
     await this.#sql`
       UPDATE adjustments SET intent_id = DEFAULT
@@ -107,7 +119,8 @@ function recordOnce(sql: Sql, actor: string, wanted: Adjustment): Promise<Intent
         after: { requestId, amountMicros, reason },
       });
     }
-    // One statement: the epoch is that of the moment at which the intent is there.
+    // A single statement reads the intent and the epoch, so the epoch is the one at the time the intent was
+    // on record.
     const [row] = await tx<
       {
         intent_id: bigint;
@@ -143,14 +156,14 @@ function recordOnce(sql: Sql, actor: string, wanted: Adjustment): Promise<Intent
   });
 }
 
-/** An adjustment that is booked. */
+/** An adjustment that has been committed to the ledger. */
 export interface CommittedAdjustment {
   readonly partnerId: number;
   readonly requestId: string;
   readonly entryId: bigint;
 }
 
-/** Writes down, in the transaction that books them, which entries adjustments are. */
+/** Records the ledger entry of each adjustment, in the transaction that commits these entries. */
 export async function noteAdjustments(
   tx: Transaction,
   adjustments: readonly CommittedAdjustment[],
@@ -166,7 +179,7 @@ export async function noteAdjustments(
     WHERE a.partner_id = t.partner AND a.request_id = t.request`;
 }
 
-/** What a partner's adjustments of a day come to. */
+/** Number and sum of a partner's adjustments on one day. */
 export interface AdjustmentDay {
   partnerId: number;
   day: string;

@@ -1,7 +1,7 @@
 /**
- * What front ends answered and the stores may lack: the newest answered entry of each cell, which Redis must have
- * (written by cells/answeredWatermarks.ts), and acknowledged spins that neither Redis nor the ledger has since a replica took
- * over (found by cells/answeredSpins.ts).
+ * Records what front ends have answered:
+ * - the newest answered entry of each cell, which Redis must have (written by cells/answeredWatermarks.ts)
+ * - acknowledged spins that both Redis and the ledger lost in a failover (found by cells/answeredSpins.ts)
  */
 
 import { writeAuditEntry } from '../../postgres/auditLog.js';
@@ -12,27 +12,33 @@ import type { CellLease } from './cells.store.js';
 
 export interface AnsweredEntry {
   readonly cell: number;
-  /** Number of the epoch that it was made under. */
+  /** Number of the cell's epoch under which the entry was made. */
   readonly epoch: bigint;
   readonly entryId: bigint;
-  /** The cell lacked it when a front end called. */
+  /** True if a call from a front end found that the cell's Redis lacks the entry. */
   readonly isLacking: boolean;
 }
 
-/** The newest entry of a cell that was answered under its epoch; 0 where none is known. */
+/**
+ * Returns the id of the newest answered entry that was made under the given epoch of the cell, or 0 if none
+ * is on record.
+ */
 export async function answeredUnder(sql: Sql, { cell, epoch }: CellLease): Promise<bigint> {
   const [row] = await sql<{ entry_id: bigint }[]>`
     SELECT entry_id FROM answered_entries WHERE cell = ${cell} AND epoch = ${epoch}`;
   return row?.entry_id ?? 0n;
 }
 
-/** The owner of a cell has seen that Redis has what was answered. */
+/**
+ * Clears the mark that Redis lacks answered entries. The cell's owner calls this function after it has
+ * verified that Redis has them.
+ */
 export async function clearLacking(sql: Sql, { cell, epoch }: CellLease): Promise<void> {
   await sql`
     UPDATE answered_entries SET is_lacking = false WHERE cell = ${cell} AND epoch <= ${epoch} AND is_lacking`;
 }
 
-/** A spin as it was answered. */
+/** A spin, with the result that was sent to the partner. */
 export interface AnsweredSpin {
   readonly entryId: bigint;
   readonly partnerId: number;
@@ -43,17 +49,16 @@ export interface AnsweredSpin {
   readonly balanceMicros: number;
 }
 
-/** What a front end has answered under epochs of a cell that are over. */
+/** Spins of one cell that a front end answered under epochs that have ended. */
 export interface EndedEpoch {
   readonly cell: number;
-  /** The cell's epoch now: nothing of an earlier one is booked any more. */
+  /** The cell's current epoch. Entries of earlier epochs can no longer be committed. */
   readonly epoch: string;
   readonly spins: readonly AnsweredSpin[];
-  /** More were answered, and are not known by name any more. */
+  /** Number of further answered spins that were dropped from memory, so their details are not known. */
   readonly notRemembered: number;
 }
 
-/** What front ends answered. */
 export class Answered {
   readonly #sql: Sql;
 
@@ -61,7 +66,7 @@ export class Answered {
     this.#sql = sql;
   }
 
-  /** Notes what was answered; what is older than what is known says nothing. */
+  /** Records the newest answered entries. An entry that is older than the recorded one is ignored. */
   async note(entries: readonly AnsweredEntry[]): Promise<void> {
     await this.#sql`
       INSERT INTO answered_entries AS a (cell, epoch, entry_id, is_lacking)
@@ -79,9 +84,9 @@ export class Answered {
   }
 
   /**
-   * Writes down the spins that the ledger lacks; an entry of the same id that is of another player or game, or came to something else, is
-   * not the spin. Repeatable. One transaction.
-   * @returns how many are lost that were not written down before
+   * Records the answered spins that the ledger lacks, in one transaction. Repeating the call is safe. A
+   * ledger entry with the same id but another player, game or outcome does not count as the spin.
+   * @returns the number of lost spins that were not on record before
    */
   recordLost({ cell, epoch, spins, notRemembered }: EndedEpoch): Promise<number> {
     return this.#sql.begin(async (tx) => {
@@ -126,14 +131,13 @@ export class Answered {
   }
 }
 
-/** In one statement. */
+/** Maximum number of spins in one INSERT statement. */
 const SPINS_A_STATEMENT = 5000;
 
 export interface LostSpin extends AnsweredSpin {
   readonly foundAt: Date;
 }
 
-/** The lost spins, newest first. */
 export async function lostSpins(sql: Sql, limit: number): Promise<LostSpin[]> {
   const rows = await sql<
     {

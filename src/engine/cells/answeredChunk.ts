@@ -1,19 +1,20 @@
 /**
- * Spins that were answered, by name, in bytes: some hundreds of thousands of objects that live for a moment would be moved about by the
- * garbage collector, at 4 % of a spin.
+ * A buffer of answered spins in binary form. Hundreds of thousands of short-lived objects would instead be
+ * moved by the garbage collector, at 4 % of the cost of a spin. One spin is stored as:
  *
- *   entryId u64 | partnerId u32 | gameId u32 | outcomeCode u16 | balanceMicros f64 | playerId, requestId: bytes u16, UTF-8
+ *   entryId u64 | partnerId u32 | gameId u32 | outcomeCode u16 | balanceMicros f64
+ *   | bytes of playerId u16 | bytes of requestId u16 | playerId UTF-8 | requestId UTF-8
  */
 import type { AnsweredSpin } from './answered.store.js';
 import { writeText } from './batch.js';
 
 export const CHUNK_BYTES = 32_768;
 const HEAD_BYTES = 30;
-/** With a playerId and a requestId of 128 characters. */
+/** Size of the largest spin, whose playerId and requestId have 128 characters each, in bytes. */
 const SPIN_BYTES_MAX = HEAD_BYTES + 2 * 128 * 4;
 const NONE = 0xffff;
 
-/** Who spun. */
+/** Fields of a spin request that identify its partner, game, player and request id. */
 interface Request {
   readonly partner: { readonly partnerId: number };
   readonly gameId: number;
@@ -23,14 +24,17 @@ interface Request {
 
 export class AnsweredChunk {
   readonly #bytes = Buffer.allocUnsafeSlow(CHUNK_BYTES);
-  /** Of the same bytes: it writes numbers in a quarter of a buffer's time, and a bigint without garbage. */
+  /**
+   * View of the same bytes. A DataView writes numbers in a quarter of a Buffer's time, and a bigint without
+   * creating garbage.
+   */
   readonly #view = new DataView(this.#bytes.buffer);
   #length = 0;
   #count = 0;
   #epoch = '';
   #newestId = 0n;
 
-  /** Forgets what it has, to be written under an epoch of a cell. */
+  /** Empties the chunk and starts it anew for the given epoch of a cell. */
   begin(epoch: string): void {
     this.#length = 0;
     this.#count = 0;
@@ -42,7 +46,10 @@ export class AnsweredChunk {
     return this.#epoch;
   }
 
-  /** No entry in it is newer. */
+  /**
+   * Id of the entry that must be committed before the chunk can be dropped. No spin in the chunk has a newer
+   * entry.
+   */
   get newestId(): bigint {
     return this.#newestId;
   }
@@ -55,7 +62,11 @@ export class AnsweredChunk {
     return this.#length + SPIN_BYTES_MAX <= CHUNK_BYTES;
   }
 
-  /** Needs {@link hasRoom}. @param upTo the entry, or a newer one of the cell that is booked with it or later */
+  /**
+   * Appends a spin. {@link hasRoom} must be true.
+   * @param upTo the spin's entry, or a newer entry of the same cell that is committed in the same flush or
+   * later
+   */
   add(
     entryId: bigint,
     { partner, gameId, playerId, requestId }: Request,

@@ -1,6 +1,7 @@
 /**
- * The newest entry of each cell that this process has answered. Each call of a script tells it: a server that lacks the entry, because an
- * older copy has taken over and is not recognised yet, then deals nothing.
+ * Keeps the id of the newest entry of each cell that this process has answered. Every script call presents
+ * that id. A replica that was promoted without the entry then refuses to deal, even before the failover is
+ * recognized.
  */
 import { entryTimeMs, parseEntryId } from '../../domain/entryId.js';
 
@@ -13,7 +14,10 @@ interface Answered {
 export class AnsweredIds {
   readonly #cells = new Map<number, Answered>();
 
-  /** An entry that was made under an epoch is answered, in the same turn of the event loop. */
+  /**
+   * Records that an entry of the given epoch has been answered. Call this in the same turn of the event loop
+   * as the answer.
+   */
   note(cell: number, epoch: string, id: bigint): void {
     const known = this.#cells.get(cell);
     if (known !== undefined && known.epoch === epoch && known.id >= id) return;
@@ -23,12 +27,15 @@ export class AnsweredIds {
     this.#cells.set(cell, { epoch, id, bytes });
   }
 
-  /** The newest of each cell. */
+  /** The newest answered entry of each cell. */
   *all(): Iterable<{ readonly cell: number; readonly epoch: string; readonly id: bigint }> {
     for (const [cell, { epoch, id }] of this.#cells) yield { cell, epoch, id };
   }
 
-  /** As a script reads it (lua/include/cell.lua); undefined: none was answered under the epoch. */
+  /**
+   * Returns the newest answered entry in the byte format of lua/include/cell.lua, or undefined if nothing was
+   * answered under the epoch.
+   */
   newest(cell: number, epoch: string): Buffer | undefined {
     const known = this.#cells.get(cell);
     return known?.epoch === epoch ? known.bytes : undefined;

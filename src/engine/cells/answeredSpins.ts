@@ -1,10 +1,12 @@
 /**
- * The spins that this process has answered and that are not known to be in the ledger. Where a primary dies for good, its replica may
- * lack the newest of them: once the cell has begun another epoch, nothing of the epoch before can be booked any more, and what the
- * ledger lacks then is lost. It is written down (answered.store.ts).
+ * Remembers the spins that this process has answered and that may not be committed yet. If a primary is lost,
+ * its replica may lack the newest of these spins. Once the cell has begun its next epoch, no entry of the
+ * previous epoch can be committed any more. A remembered spin that the ledger lacks at that point is lost,
+ * and is recorded as lost (answered.store.ts).
  *
- *   answered ──> remembered ──booked──> forgotten
- *                    └──the cell begins another epoch──> looked up in the ledger ──> forgotten, or written down as lost
+ *   answered ──> remembered ──committed──> forgotten
+ *                    └──the cell begins its next epoch──> looked up in the ledger
+ *                                                            └──> forgotten, or recorded as lost
  */
 
 import { entryCell } from '../../domain/entryId.js';
@@ -17,20 +19,23 @@ import type { DealRequest, SpinResult } from './deal.js';
 import type { CellReplies } from './operation.js';
 
 const TURN_MS = 500;
-/** A minute of 2,000 spins a second. Beyond it, while Postgres is away, the oldest are no more known by name. */
+/**
+ * Maximum number of chunks in memory, enough for one minute at 2,000 spins a second. When Postgres is away
+ * for longer, the oldest spins are dropped and only counted.
+ */
 const CHUNKS_MAX = 16_777_216 / CHUNK_BYTES;
-/** Empty ones that are kept, to be written again. */
+/** Maximum number of empty chunks that are kept for reuse. */
 const SPARE_MAX = 16;
 
 interface Cell {
-  /** In the order in which they were answered; the last one is written to. */
+  /** Chunks in the order in which their spins were answered. New spins are written to the last chunk. */
   chunks: AnsweredChunk[];
-  /** How many were forgotten for want of room, and the newest of them. */
+  /** Number of spins that were dropped for lack of room, and the newest entry among them. */
   dropped: { spins: number; newestId: bigint; epoch: string } | undefined;
 }
 
 export interface AnsweredSpinsOptions {
-  /** Dataset and number of the epoch that a cell is at. */
+  /** Returns the current epoch of a cell, as dataset and number. */
   readonly epochOf: (cell: number) => string | undefined;
   readonly store: { readonly answered: Pick<EngineStore['answered'], 'recordLost'> };
   readonly events: EventEmitter;
@@ -48,7 +53,10 @@ export class AnsweredSpins extends PeriodicService {
     this.#options = options;
   }
 
-  /** Remembers the spins of a call that are answered now: those that don't wait for the ledger. */
+  /**
+   * Remembers the spins of a call that are about to be answered. Spins that wait for the ledger are skipped,
+   * because they are committed before they are answered.
+   */
   remember(
     cell: number,
     epoch: string,
@@ -64,14 +72,14 @@ export class AnsweredSpins extends PeriodicService {
       if (reply.kind !== 'dealt' && reply.kind !== 'replayed') continue;
       const isDealt = reply.kind === 'dealt';
       const id = entryId(i);
-      // What a partner brought from another cell is booked.
+      // An entry that the partner brought from its previous cell is already committed.
       if (!isDealt && entryCell(id) !== cell) continue;
       if (chunk === undefined || !chunk.hasRoom) chunk = this.#open(cell, epoch);
       chunk.add(id, request, reply, isDealt ? newestId : id);
     }
   }
 
-  /** The ledger has every entry of the cell up to the cursor. */
+  /** Forgets the spins of a cell up to the cursor, because the ledger has every entry up to there. */
   booked(cell: number, epoch: string, cursor: bigint): void {
     const known = this.#cells.get(cell);
     if (known === undefined) return;
@@ -80,7 +88,7 @@ export class AnsweredSpins extends PeriodicService {
       this.#forget(known, (chunk) => chunk.epoch === epoch && chunk.newestId <= cursor);
   }
 
-  /** Looks up what was answered under epochs that are over. */
+  /** Looks up the answered spins of ended epochs in the ledger. */
   protected async turn(): Promise<void> {
     const { epochOf, store, events } = this.#options;
     for (const [cell, known] of this.#cells) {
@@ -90,7 +98,8 @@ export class AnsweredSpins extends PeriodicService {
       const wereDropped = dropped !== undefined && dropped.epoch !== now;
       if (now === undefined || (over.length === 0 && !wereDropped)) continue;
       const notRemembered = wereDropped ? dropped.spins : 0;
-      // Out of reach meanwhile: what comes late, or is booked, changes nothing of them.
+      // Removed before the look-up, so that a late answer or a commit cannot change these chunks in the
+      // meantime.
       known.chunks = known.chunks.filter((chunk) => !over.includes(chunk));
       const spins = over.flatMap((chunk) => chunk.spins());
       const lost = await store.answered
@@ -110,7 +119,7 @@ export class AnsweredSpins extends PeriodicService {
     this.#options.events.emit('TaskFailed', { task: 'lost spins', error });
   }
 
-  /** The chunk of a cell that the next spin of an epoch is written to. */
+  /** Returns the chunk of a cell that takes the next spin of the given epoch. */
   #open(cell: number, epoch: string): AnsweredChunk {
     const known = this.#cell(cell);
     const last = known.chunks.at(-1);
@@ -137,7 +146,7 @@ export class AnsweredSpins extends PeriodicService {
     if (this.#spare.length < SPARE_MAX) this.#spare.push(chunk);
   }
 
-  /** Of the cell that has most. */
+  /** Drops the oldest chunk of the cell that has the most chunks. */
   #dropOldest(): void {
     let fullest: Cell | undefined;
     for (const cell of this.#cells.values())

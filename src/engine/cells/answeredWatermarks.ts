@@ -1,7 +1,10 @@
 /**
- * Notes in Postgres the newest entry of each cell that this process has answered and the ledger does not have: every second, at a stop, and
- * at once where a cell says that it lacks the entry. Nothing is written while the ledger keeps up. The next owner of a cell compares the note
- * with Redis (recovery/handshake.ts), so that an older copy of Redis is recognised after all front ends have restarted.
+ * Records the answered watermark of each cell in Postgres: the newest entry that this process has answered
+ * and the ledger does not have yet. It is written every second, at shutdown, and immediately when a cell
+ * reports that it lacks the entry. While the ledger keeps up, nothing is written.
+ *
+ * The next owner of a cell compares the watermark with Redis (recovery/handshake.ts). An older copy of Redis
+ * is thus recognized even after all front ends have restarted.
  */
 
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
@@ -28,9 +31,9 @@ interface Known {
 export class AnsweredWatermarks extends PeriodicService {
   readonly name = 'answered entries';
   readonly #options: AnsweredWatermarksOptions;
-  /** By cell: up to where the ledger has it or it is written down. */
+  /** By cell: the newest entry that is either committed or on record as the answered watermark. */
   readonly #known = new Map<number, Known>();
-  /** By cell: the newest that was answered, as of the turn before. */
+  /** By cell: the newest answered entry at the time of the previous turn. */
   readonly #before = new Map<number, Known>();
   readonly #lacking = new Set<number>();
 
@@ -39,7 +42,7 @@ export class AnsweredWatermarks extends PeriodicService {
     this.#options = options;
   }
 
-  /** Once more after the last answer. */
+  /** Writes the watermarks once more, because the last answers may have come after the last turn. */
   override async stop(): Promise<void> {
     await super.stop();
     await withTimeout(this.#write(this.#unknown(() => true)), STOPPED_WITHIN_MS).catch((error: unknown) =>
@@ -47,14 +50,14 @@ export class AnsweredWatermarks extends PeriodicService {
     );
   }
 
-  /** A call was refused: the cell has not what was answered. */
+  /** Notes that a call was refused because the cell's Redis lacks an answered entry. */
   lacks(cell: number): void {
     if (this.#lacking.has(cell)) return;
     this.#lacking.add(cell);
     this.hurry();
   }
 
-  /** The ledger has every entry of the cell up to the cursor. */
+  /** Notes that the ledger has every entry of the cell up to the cursor. */
   booked(cell: number, epoch: string, cursor: bigint): void {
     this.#learn(cell, { epoch: numberOf(epoch), entryId: cursor });
   }
@@ -67,7 +70,7 @@ export class AnsweredWatermarks extends PeriodicService {
     await this.#write(late);
   }
 
-  /** The ledger lacks what was answered before the last turn. */
+  /** True if an entry that was answered before the previous turn is still not in the ledger. */
   #isBehind(cell: number): boolean {
     const before = this.#before.get(cell);
     return before !== undefined && !this.#isKnown(cell, before);
@@ -78,7 +81,10 @@ export class AnsweredWatermarks extends PeriodicService {
     return known?.epoch === epoch && known.entryId >= entryId;
   }
 
-  /** The newest answered entries of some cells that are not known to last. */
+  /**
+   * Returns the newest answered entry of each wanted cell that is neither committed nor on record in
+   * Postgres.
+   */
   #unknown(isWanted: (entry: AnsweredEntry) => boolean): AnsweredEntry[] {
     const entries: AnsweredEntry[] = [];
     for (const { cell, epoch: token, id: entryId } of this.#options.answered.all()) {
@@ -108,5 +114,5 @@ export class AnsweredWatermarks extends PeriodicService {
   }
 }
 
-/** Of an epoch, `<dataset>:<number>`. */
+/** Extracts the number from an epoch of the form `<dataset>:<number>`. */
 const numberOf = (epoch: string): bigint => BigInt(epoch.split(':')[1] ?? 0);

@@ -1,4 +1,6 @@
-/** Writes a batch of spins as lua/deal.lua reads it (domain/layouts.ts, BATCH to BATCH_REQUEST). */
+/**
+ * Encodes a batch of spins in the format that lua/deal.lua reads (domain/layouts.ts, BATCH to BATCH_REQUEST).
+ */
 import type { Game, Partner } from '../../domain/game.js';
 import { writeSafeInt64 } from '../../domain/layout.js';
 import {
@@ -18,31 +20,40 @@ import { Named, Places } from './named.js';
 
 export const KIND = BATCH_KIND;
 
-/** A request that counts against a window of its partner, and does nothing else. */
+/** A request that only counts against one of its partner's rate limit windows. */
 export interface CountItem {
   readonly kind: typeof KIND.countSpin | typeof KIND.countApi;
   readonly partner: Partner;
 }
 
-/** A spin or ticket, as the batch has it. */
+/** A spin or raffle ticket, with everything that the batch says about it. */
 export interface SpinItem {
-  /** `dealCounted`: it has counted against its window before. */
+  /** `dealCounted` marks a retry that has already been counted against the rate limit window. */
   readonly kind: typeof KIND.deal | typeof KIND.dealCounted;
-  /** Nothing may be dealt for it, unless the requestId is bound. Asked once each time that a batch is written. */
+  /**
+   * True if the spin may only be answered by a replay of an earlier spin with the same requestId. Evaluated
+   * once for each time the batch is encoded.
+   */
   readonly isDenied: boolean;
-  /** The wager is not that of the raffle: nothing may be dealt, and that the raffle is sold out comes first. */
+  /**
+   * True if the wager is not the raffle's wager, so that no ticket may be dealt. The error for a sold-out
+   * raffle takes precedence.
+   */
   readonly hasOtherWager?: boolean;
-  /** Only the ledger can tell whether the requestId is bound, where Redis does not bind it. */
+  /** True if, for a requestId that Redis does not bind, only the ledger can tell whether it is bound. */
   readonly mayBeBound: boolean;
   readonly partner: Partner;
   readonly game: Game | undefined;
-  /** As sent; the id of an unknown game takes part in the fingerprint too. */
+  /** Game id as the client sent it. It is part of the request fingerprint even if no such game exists. */
   readonly gameId: number;
   readonly playerId: string;
   readonly requestId: string | undefined;
-  /** The game is the partner's and the wager is its: only then can the request equal one that was dealt before. */
+  /**
+   * True if the game belongs to the partner and the wager is the game's wager. Only such a request can equal
+   * a request that was dealt earlier.
+   */
   readonly mayEqual: boolean;
-  /** The ledger was asked, and has not the requestId, as of this version of the filters. */
+  /** Version of the request-id filters at which the ledger was asked and did not have the requestId. */
   readonly clearedAt?: number | undefined;
 }
 
@@ -51,7 +62,7 @@ export type BatchItem = SpinItem | CountItem;
 export const isSpinItem = (item: BatchItem): item is SpinItem =>
   item.kind === KIND.deal || item.kind === KIND.dealCounted;
 
-/** What is known of the request ids that Redis holds no more (requestIds/requestIds.ts). */
+/** Filters for the request ids that Redis has already released to Postgres (requestIds/requestIds.ts). */
 export interface RequestIdFilters {
   versionOf(cell: number): number;
   mayHave(partner: Pick<Partner, 'partnerId' | 'cell' | 'formerCells'>, hash: Buffer, at: number): boolean;
@@ -60,14 +71,14 @@ export interface RequestIdFilters {
 const PARTNER = BATCH_PARTNER.at;
 const GAME = BATCH_GAME.at;
 const SPIN = BATCH_SPIN.at;
-/** Digits of an id, u32. */
+/** Maximum number of digits of a u32 id. */
 const ID_TEXT_BYTES_MAX = 10;
 const SPIN_BYTES = BATCH_SPIN.bytes;
-/** UTF-8 bytes of 128 characters, and of a partner's number with its colon. */
+/** Maximum UTF-8 size of a player's field: 128 characters, and the partner's number with its colon. */
 const PLAYER_BYTES_MAX = 128 * 4 + 11;
 const REQUEST_BYTES_MAX = 128 * 4;
 
-/** A partner in the batch, and the places of what is its own. */
+/** One partner of a batch, with the positions of its players and request ids in the batch. */
 interface PartnerPlaces {
   readonly place: number;
   readonly prefix: string;
@@ -75,7 +86,7 @@ interface PartnerPlaces {
   readonly requests: Places;
 }
 
-/** A game in the batch: its place, and its spins that may be dealt. */
+/** One game of a batch, with its position and the number of its spins that may be dealt. */
 interface GamePlace {
   readonly place: number;
   readonly game: Game;
@@ -86,32 +97,37 @@ export class BatchEncoder {
   #buffer = Buffer.allocUnsafe(65_536);
   readonly #players = new Named();
   readonly #requests = new Named();
-  // By id, not by object: two versions of a changed game or partner may meet in one batch, and the script must see one. Each batch has maps
-  // of its own: one that is cleared links its old table to the new one, and an old table that has outlived two collections of young objects
-  // keeps all that come after it, with what they hold, until a full one.
+  // Keyed by id, because two versions of a changed game or partner may meet in one batch and the script must
+  // see only one of them.
+  //
+  // Each batch gets new maps. A cleared map links its old table to the new one, and an old table that has
+  // survived two minor garbage collections keeps everything after it alive until a full collection.
   #partnerPlaces = new Map<number, PartnerPlaces>();
   #gamePlaces = new Map<number, GamePlace>();
-  /** Where the payouts of a sheet are: its games share them. */
+  /** Offset of each payout table. Games with the same PAR sheet share one table. */
   #tablesAt = new Map<Buffer, number>();
   readonly #requestIds: RequestIdFilters | undefined;
-  /** Places of the partners of the items that were encoded last, in the batch and in the reply. */
+  /** By item of the last encoded batch: the position of the item's partner, in the batch and in the reply. */
   #placesOfPartners = new Uint16Array(64);
-  /** Why nothing may be dealt for an item, by its place (DENY). */
+  /** By item: the reason why nothing may be dealt for it (DENY). */
   #denials = new Uint8Array(64);
-  /** By the place of a requestId: 1, the ledger may have it. */
+  /** By position of a requestId: 1 if the ledger may have it. */
   #mayBeInRuns = new Uint8Array(64);
 
-  /** @param requestIds absent: Redis holds all request ids that there are */
+  /** @param requestIds filters of the released request ids; undefined if Redis holds all request ids */
   constructor(requestIds?: RequestIdFilters) {
     this.#requestIds = requestIds;
   }
 
-  /** The place of an item's partner in the batch that was encoded last, and in its reply. */
+  /** Returns the position of an item's partner in the batch that was encoded last, and in its reply. */
   partnerPlace(item: number): number {
     return this.#placesOfPartners[item]!;
   }
 
-  /** The batch's bytes: a view that holds until the next call. `partners` gets the partners in the reply's order. */
+  /**
+   * Encodes a batch. The result is a view of a shared buffer, valid until the next call. The partners are
+   * appended to `partners` in the order of the reply.
+   */
   encode(items: readonly BatchItem[], partners: Partner[]): Buffer {
     const players = this.#players;
     const requests = this.#requests;
@@ -156,7 +172,10 @@ export class BatchEncoder {
     return buffer.subarray(0, at);
   }
 
-  /** Gives partners, games and payout tables their places. @returns bytes of the tables */
+  /**
+   * Assigns positions to partners, games and payout tables.
+   * @returns size of the payout tables in bytes
+   */
   #place(items: readonly BatchItem[], partners: Partner[]): number {
     const partnerPlaces = new Map<number, PartnerPlaces>();
     const gamePlaces = new Map<number, GamePlace>();
@@ -179,7 +198,8 @@ export class BatchEncoder {
         partnerPlaces.set(partner.partnerId, places);
         partners.push(partner);
       } else if (movesOf(partner) < movesOf(partners[places.place]!)) {
-        // The cell must turn away who knows least: its filters were asked of fewer cells.
+        // Keep the older version of the partner, so that the cell rejects the request that knows the fewest
+        // moves. That request asked the filters of too few cells.
         partners[places.place] = partner;
       }
       this.#placesOfPartners[i] = places.place;
@@ -205,7 +225,10 @@ export class BatchEncoder {
     return tableBytes;
   }
 
-  /** Writes payout tables and games. @returns where they end */
+  /**
+   * Writes payout tables and games.
+   * @returns offset of the end
+   */
   #writeGames(buffer: Buffer, tablesFrom: number, tableBytes: number): number {
     let at = tablesFrom + tableBytes;
     for (const [table, offset] of this.#tablesAt) table.copy(buffer, tablesFrom + offset);
@@ -222,7 +245,10 @@ export class BatchEncoder {
     return at;
   }
 
-  /** Writes a spin, its player and its requestId. @returns where it ends. */
+  /**
+   * Writes a spin with its player and requestId.
+   * @returns offset of the end
+   */
   #spin(item: BatchItem, deny: number, buffer: Buffer, at: number): number {
     const places = this.#partnerPlaces.get(item.partner.partnerId)!;
     buffer[at + SPIN.kind] = item.kind;
@@ -251,7 +277,7 @@ export class BatchEncoder {
         places.players.set(item.playerId, playerPlace);
         writeUInt16(players.buffer, playerBytes, players.length);
         const copyAt = players.length + 2 - playerAt;
-        // Byte by byte: a copy of a part of a buffer makes a view of it first.
+        // Copied byte by byte, because Buffer.copy of a range first creates a view of it.
         for (let byte = playerAt; byte < textAt; byte++) players.buffer[copyAt + byte] = buffer[byte]!;
         players.length += 2 + playerBytes;
       }
@@ -273,7 +299,10 @@ export class BatchEncoder {
     return textAt + requestBytes;
   }
 
-  /** Names the requestId of an item once, and asks whether the ledger may have it. @returns its place */
+  /**
+   * Adds the requestId of an item to the batch once, and asks the filters whether the ledger may have it.
+   * @returns position of the requestId
+   */
   #request({ partner }: SpinItem, places: PartnerPlaces, requestId: string): number {
     const known = places.requests.get(requestId);
     if (known !== undefined) return known;
@@ -294,7 +323,7 @@ export class BatchEncoder {
 
 const movesOf = ({ newestMove = 0 }: Partner): number => newestMove;
 
-/** @returns where they end */
+/** @returns offset of the end */
 function writePartners(buffer: Buffer, partners: readonly Partner[]): number {
   let at = BATCH.bytes;
   for (const partner of partners) {
@@ -311,7 +340,11 @@ function writePartners(buffer: Buffer, partners: readonly Partner[]): number {
   return at;
 }
 
-/** Writes an id in digits, after their number: Redis takes four times as long to make text of a number. @returns where it ends */
+/**
+ * Writes an id as decimal digits, preceded by the number of digits. Redis would take four times as long to
+ * format the number itself.
+ * @returns offset of the end
+ */
 function writeIdText(buffer: Buffer, id: number, at: number): number {
   const length = writeText(buffer, String(id), at + 1);
   buffer[at] = length;
@@ -324,13 +357,15 @@ function denyOf({ isDenied, mayBeBound, hasOtherWager }: SpinItem): number {
   return hasOtherWager ? DENY.otherWager : DENY.not;
 }
 
-/** The script looks at the game's record for it. */
+/** True if the script reads the game's record for a spin with this denial code. */
 const isOfGame = (deny: number): boolean => deny === DENY.not || deny === DENY.otherWager;
 
 /**
- * What a requestId is bound to: the game (4 bytes) and a hash of the player (6 bytes). The wager needs no place in it:
- * one that is not the game's marks the fingerprint as like no other. The hash is not cryptographic: a partner that
- * searched for two of its own players that collide would only get its own answer again.
+ * Writes the fingerprint that a requestId is bound to: the game (4 bytes) and a hash of the player (6 bytes).
+ *
+ * The wager is not part of it, because a request with another wager than the game's gets a fingerprint that
+ * never matches. The hash is not cryptographic. A partner that searched for two of its own players with the
+ * same hash would only get its own answer again.
  */
 export function writeFingerprint(buffer: Buffer, at: number, gameId: number, playerId: string): void {
   buffer.writeUInt32LE(gameId >>> 0, at);
@@ -348,7 +383,10 @@ export function writeFingerprint(buffer: Buffer, at: number, gameId: number, pla
   writeUInt16(buffer, b & 0xffff, at + 8);
 }
 
-/** Writes a text as UTF-8 and gives its bytes; short ASCII, the rule here, is written without a call out of JavaScript. */
+/**
+ * Writes a text as UTF-8 and returns its size in bytes. Short ASCII, the usual case, is written without a
+ * native call.
+ */
 export function writeText(buffer: Buffer, text: string, at: number): number {
   for (let i = 0; i < text.length; i++) {
     const unit = text.charCodeAt(i);

@@ -1,11 +1,14 @@
-/** Reads the reply to a batch (domain/layouts.ts, REPLY to REPLY_TAIL). */
+/** Decodes the reply to a batch (domain/layouts.ts, REPLY to REPLY_TAIL). */
 import { REPLY, REPLY_PARTNER, REPLY_SPIN, REPLY_TAIL } from '../../domain/layouts.js';
 
-/** Reads the reply of lua/deal.lua: a head, a status with a CORE for each spin, and the tails of those that have one. */
+/**
+ * The decoded reply of lua/deal.lua: a head, a status and a CORE for each spin, and the tails of the spins
+ * that have one.
+ */
 export class BatchReply {
   readonly buffer: Buffer;
   readonly #itemsAt: number;
-  /** By the place of the spin; undefined where no spin has one. */
+  /** Tails by position of the spin; undefined if no spin has a tail. */
   readonly #tails: Map<number, Buffer> | undefined;
 
   constructor(buffer: Buffer, partnerCount: number, itemCount: number) {
@@ -18,17 +21,17 @@ export class BatchReply {
     this.#tails = buffer.length === tailsAt ? undefined : readTails(buffer, tailsAt);
   }
 
-  /** The store's clock at the batch, milliseconds since the epoch. */
+  /** Time of the batch by the clock of Redis, in ms since the Unix epoch. */
   get timeMs(): number {
     return this.buffer.readUIntLE(0, 6);
   }
 
-  /** Spin requests of the partner in this window before the batch. */
+  /** Number of spin requests that the partner made in the current window before the batch. */
   spinsUsed(place: number): number {
     return this.#used(place, REPLY_PARTNER.at.spinsUsed);
   }
 
-  /** API requests of the partner in this window before the batch. */
+  /** Number of API requests that the partner made in the current window before the batch. */
   apiUsed(place: number): number {
     return this.#used(place, REPLY_PARTNER.at.apiUsed);
   }
@@ -41,18 +44,23 @@ export class BatchReply {
     return this.buffer[this.#itemsAt + place * REPLY_SPIN.bytes]!;
   }
 
-  /** What the spin's outcome has beside its CORE; undefined: nothing. A replay repeats it. */
+  /**
+   * Part of a spin's outcome that is not in its CORE; undefined if there is none. A replay repeats the tail.
+   */
   tail(place: number): Buffer | undefined {
     return this.#tails?.get(place);
   }
 
-  /** Where the CORE of a spin begins in {@link buffer}. */
+  /** Offset of a spin's CORE in {@link buffer}. */
   coreAt(place: number): number {
     return this.#itemsAt + place * REPLY_SPIN.bytes + REPLY_SPIN.at.core;
   }
 }
 
-/** The tails that follow the items of a reply. @throws Error where the last one is cut off. */
+/**
+ * Reads the tails that follow the items of a reply.
+ * @throws Error if the last tail is truncated
+ */
 function readTails(buffer: Buffer, tailsAt: number): Map<number, Buffer> {
   const tails = new Map<number, Buffer>();
   let at = tailsAt;

@@ -1,16 +1,20 @@
 /**
- * The commands of one operation for one cell: those that wait, and the calls under way.
+ * The queue of one operation for one cell: its waiting commands and the script calls under way.
  *
- *   submit ──> waiting ──(when its group sends, and a slot is free)──> one script call ──> resolve or fail each
- *                                                                                └──> parked until the ledger has it
+ *   submit ──> waiting ──(its group sends, and a slot is free)──> script call ──> resolve or fail each
+ *                                                                      └──> parked until the commit
  *
- * A slot holds one call at a time, tries included. Each has an operation field of its own in the cell, ids in it that only
- * grow, and a codec of its own. So a repeated call finds its stored reply whatever other slots did meanwhile, a late copy of a
- * call that was given up is STALE once the slot has been used again, and no call's bytes are overwritten while it is on its
- * way. Calls of several slots may run in any order: commands that are under way together have no order of their own.
+ * A slot holds one call at a time, including its retries. Each slot has its own operation field in the cell,
+ * in which operation ids only grow, and its own codec. This has three effects:
+ * - A repeated call finds its stored reply, whatever other slots have done in the meantime.
+ * - A late copy of an abandoned call is rejected as STALE once the slot has been used again.
+ * - The bytes of a call are never overwritten while it is being sent.
  *
- * A call without an answer is made again with the same operation id until the deadline. What may have run by then is
- * `unknown`, never `refused`.
+ * Calls of different slots may run in any order, so commands that are under way at the same time have no
+ * defined order.
+ *
+ * A call without an answer is repeated with the same operation id until the deadline. The result of a call
+ * that may have run by then is `unknown`, never `refused`.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { entryCell } from '../../domain/entryId.js';
@@ -35,7 +39,7 @@ import { WaitingList } from './waitingList.js';
 const RETRY_MS = 20;
 const REFUSED: CellFailure = { kind: 'refused', mayHaveRun: false };
 const UNKNOWN: CellFailure = { kind: 'unknown', mayHaveRun: true };
-/** The errors that say of a try that it did nothing. */
+/** Errors which prove that an attempt has done nothing. */
 const SAYS_NOT_DONE = [NotSentError, RefusedError, EpochError, BehindError];
 
 interface Slot<Request, Reply> {
@@ -44,7 +48,10 @@ interface Slot<Request, Reply> {
   codec: CellCodec<Request, Reply>;
 }
 
-/** Commands by where they are: for a call, in one, or done and waiting for the ledger. */
+/**
+ * Number of commands by state: waiting for a call, in a call under way, or done and parked until the ledger
+ * has them.
+ */
 export interface Held {
   waiting: number;
   underWay: number;
@@ -53,7 +60,10 @@ export interface Held {
 
 const isGone = (command: CellRequest): boolean => command.isGone === true;
 
-/** Refuses the commands that nobody waits for. @returns the others */
+/**
+ * Refuses the commands whose caller no longer waits.
+ * @returns the remaining commands
+ */
 function withoutGone<Command extends CellCommand<never>>(commands: Command[]): Command[] {
   if (!commands.some(isGone)) return commands;
   for (const command of commands) if (isGone(command)) command.fail(REFUSED);
@@ -69,12 +79,12 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
   readonly #free: Slot<Command, Reply>[];
   #underWay = 0;
   #parked = 0;
-  /** Of {@link #waiting}, as the group counts. */
+  /** Length of {@link #waiting} as last reported to the group. */
   #counted = 0;
 
   /**
-   * @param clientName no other process has the same one, nor this one before
-   * @param group it says when this queue sends
+   * @param clientName unique name of this process, never used before
+   * @param group decides when this queue is sent
    */
   constructor(
     cell: number,
@@ -100,7 +110,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     return { waiting: this.#waiting.length, underWay: this.#underWay, parked: this.#parked };
   }
 
-  /** The cell has come to a node whose group this is. */
+  /** Moves the queue to the group of the node that the cell has moved to. */
   moveTo(group: QueueGroup): void {
     if (group === this.#group) return;
     this.#group.changed(this.#counted, 0);
@@ -131,7 +141,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     this.#counted = length;
   }
 
-  /** Sends what waits, as far as slots are free. The calls are written before this returns. */
+  /** Sends waiting commands while slots are free. The calls have been written when this function returns. */
   send(isMuch: boolean): void {
     let leastWaiting = isMuch || this.#underWay === 0 ? 1 : this.#operation.overlapMin;
     while (this.#free.length > 0 && this.#waiting.length >= leastWaiting) {
@@ -144,7 +154,8 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
       this.#underWay += commands.length;
       this.#run(slot, commands)
         .catch((error: unknown) => {
-          // A defect of ours, in writing the call or reading its reply: it may have been done.
+          // A defect in this service, in encoding the call or decoding its reply. The command may have been
+          // executed.
           this.#stations.observer.onError(error, this.#cell, commands.length);
           for (const command of commands) command.fail(UNKNOWN);
         })
@@ -174,7 +185,8 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     const origin = { epoch, serverId: server.serverId };
     const answer = await this.#call(slot, commands, epoch, started);
     if (!('reply' in answer)) {
-      // A call that was given up may still be under way, and send what its buffer holds.
+      // An abandoned call may still be under way and send the contents of its buffer, so the slot needs a new
+      // codec.
       slot.codec = this.#operation.codec();
       for (const command of commands) command.fail(answer);
       return;
@@ -183,7 +195,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     this.#resolve(commands, slot.codec.decode(answer.reply, commands), origin, answer.isReplicated);
   }
 
-  /** The reply, however many tries it takes, or why there is none. */
+  /** Makes a call, with retries, and returns its reply or the reason why there is none. */
   async #call(
     slot: Slot<Command, Reply>,
     commands: Command[],
@@ -207,18 +219,21 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
       const leftMs = deadline - performance.now();
       if (leftMs <= 0 || !permission.maySend(this.#cell)) return mayHaveRun ? UNKNOWN : REFUSED;
       try {
-        // What may be dealt is judged anew: the store may have been away for as long as a call is waited for.
+        // Whether each spin may be dealt is evaluated again, because Redis may have been away for as long as
+        // a call's deadline.
         if (tries > 0) request = this.#encodeAgain(slot, commands, head);
         if (servers.of(this.#cell).isReady) return await this.#try(request, leftMs, tries === 0);
         await servers.whenReady(this.#cell, leftMs);
       } catch (error) {
         observer.onError(error, this.#cell, commands.length);
-        // These say that this try did nothing; of an earlier try they say nothing.
+        // RefusedError proves that this attempt did nothing. It says nothing about earlier attempts.
         if (error instanceof RefusedError && !mayHaveRun) return REFUSED;
         if (error instanceof EpochError) {
-          // A rebuilt cell has another epoch: the sooner it is known here, the sooner the cell deals again.
+          // A rebuilt cell has a new epoch. Reading it immediately lets this process deal from the cell again
+          // sooner.
           void epochs.refresh().catch(() => {});
-          // Where a try may have run the cell may come back to this epoch, with the reply: a server that was started again.
+          // If an attempt may have run, a restarted server may come back with this epoch and the stored
+          // reply. The call is then repeated.
           const isOver = !mayHaveRun || first.epoch !== undefined || epochs.epochOf(this.#cell) !== epoch;
           if (isOver) return { kind: 'epochMoved', mayHaveRun };
         }
@@ -226,17 +241,21 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
         if (error instanceof BehindError) {
           if (first.runsReachId !== undefined) return { kind: 'epochMoved', mayHaveRun };
           await this.#catchUp(leftMs);
-          // The ids are asked anew with the next try.
+          // The next attempt asks the filters about the request ids again.
         }
-        // A later call of this slot is known to the store: whether this one ran before it can't be known any more.
+        // The server has already seen a later call of this slot, so it is no longer possible to find out
+        // whether this call ran before.
         if (error instanceof StaleError) return UNKNOWN;
-        // The loop lets the rest of the process run: a connection that is closing is found closed in a later turn.
+        // Lets the event loop run, because a closing connection is only detected as closed in a later turn.
         await pause(RETRY_MS);
       }
     }
   }
 
-  /** The arguments, and how far the filters reach that they were asked of: in one turn of the loop. */
+  /**
+   * Encodes the arguments together with the watermark of the filters that were asked, in one turn of the
+   * event loop.
+   */
   #encode(slot: Slot<Command, Reply>, commands: Command[]): { args: CellArgument[]; reach: Buffer } {
     const [{ runsReachId }] = commands as [Command];
     let reach = this.#stations.requestIds?.reachOf(this.#cell) ?? NO_ID;
@@ -247,14 +266,20 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     return { reach, args: slot.codec.encode(commands) };
   }
 
-  /** The places in batch and reply stay the same: a reply to an earlier try can be read, too. */
+  /**
+   * Encodes the call again. Positions in the batch and in the reply stay the same, so a reply to an earlier
+   * attempt can still be decoded.
+   */
   #encodeAgain<Head>(slot: Slot<Command, Reply>, commands: Command[], head: Head) {
-    // The try before may still be under way, and send what its buffer holds.
+    // The previous attempt may still be under way and send the contents of its buffer.
     slot.codec = this.#operation.codec();
     return { ...head, ...this.#encode(slot, commands) };
   }
 
-  /** Reads the filters of the request ids that were released since. What fails is tried again with the call. */
+  /**
+   * Loads the filters of recently released request ids. A failure is logged, and the load is repeated with
+   * the next attempt of the call.
+   */
   async #catchUp(timeoutMs: number): Promise<void> {
     const { requestIds, observer } = this.#stations;
     if (requestIds === undefined) return;
@@ -266,7 +291,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
   async #try(request: CellCall, timeoutMs: number, isFirst: boolean): Promise<ReplicatedReply> {
     const { scripts, replication } = this.#stations;
     const { name } = this.#operation;
-    // The cell may come to another node meanwhile.
+    // Kept in a variable, because the cell may move to another node during the call.
     const group = this.#group;
     if (isFirst) group.firstTries++;
     try {
@@ -286,7 +311,10 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     return answered === undefined ? {} : { answered };
   }
 
-  /** The next operation id of the slot, u64; empty where the operation's reply is not stored. */
+  /**
+   * Returns the next operation id of the slot as u64, or an empty buffer if the operation's reply is not
+   * stored.
+   */
   #nextId(slot: Slot<Command, Reply>): Buffer {
     if (!this.#operation.isStored) return NO_ID;
     const id = Buffer.allocUnsafe(8);
@@ -295,7 +323,10 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     return id;
   }
 
-  /** @param isReplicated what the call wrote needs no ledger to last */
+  /**
+   * Answers the commands of a call, or parks them until the ledger has their entries.
+   * @param isReplicated true if the call's writes are durable without the ledger
+   */
   #resolve(commands: Command[], answer: CellReplies<Reply>, origin: Origin, isReplicated: boolean): void {
     const { replies } = answer;
     if (isReplicated) this.#operation.onReplies?.(this.#cell, origin.epoch, commands, answer);
@@ -317,7 +348,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     }
     this.#noteAnswered(answer, origin, parked);
     if (parked.length === 0) return;
-    // The next call goes out meanwhile.
+    // The next call can be sent while these commands are parked.
     this.#parked += parked.length;
     this.#stations.confirmations
       .confirmed(this.#cell, origin, newestId, (row) => answer.isEntry?.(newestPlace, row) ?? true)
@@ -331,7 +362,10 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
       });
   }
 
-  /** The next call tells the store what is answered now: it must have that. */
+  /**
+   * Records the newest entry that is answered now. The next call presents it, and a server that lacks it must
+   * refuse.
+   */
   #noteAnswered(
     { replies, newestPlace, entryId }: CellReplies<Reply>,
     origin: Origin,
@@ -341,7 +375,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     const { answered } = this.#stations;
     if (answered === undefined || parked.includes(place) || replies[place] === undefined) return;
     const id = entryId(place);
-    // What a partner brought from another cell says nothing of this one.
+    // An entry that a partner brought from its previous cell says nothing about the state of this cell.
     if (id !== 0n && entryCell(id) === this.#cell) answered.note(this.#cell, origin.epoch, id);
   }
 

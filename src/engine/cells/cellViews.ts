@@ -1,4 +1,7 @@
-/** How the cells and their Redis servers do, for operators. What does not answer in time is reported as such. */
+/**
+ * Reports the state of the cells and their Redis servers to operators. A server that does not answer in time
+ * is reported as such.
+ */
 
 import { withTimeout } from '../../platform/runtime/withTimeout.js';
 import type { RedisNodes } from '../redis/nodes.js';
@@ -16,7 +19,10 @@ export class CellViews {
     this.#nodes = nodes;
   }
 
-  /** Where a cell is, and what waits in its outbox; null: its server does not answer. */
+  /**
+   * Returns the node of a cell and the backlog of its outbox. Outbox values are null if the server does not
+   * answer.
+   */
   async of(cell: number) {
     const store = this.#nodes.cell(cell);
     const [outboxAgeSeconds, totals] = await Promise.all([
@@ -25,7 +31,7 @@ export class CellViews {
     ]);
     return {
       node: store.node.address,
-      /** Null: Redis is no cluster. */
+      /** Hash slot of the cell; null if Redis is not a cluster. */
       slot: this.#nodes.isCluster ? slotOfCell(cell) : null,
       outboxAgeSeconds,
       outboxEntries: totals?.entries ?? null,

@@ -1,7 +1,7 @@
 /**
- * Ownership of the cells. A worker leases a cell for a few seconds at a time; each new owner gets a higher fence, and
- * every write that an owner makes for its cell checks the fence in the same transaction. So a worker that was stopped
- * and comes back after its lease ended can write nothing.
+ * Stores the ownership of cells. A worker leases a cell for a few seconds at a time. Each new owner gets a
+ * higher fencing token (the fence), and every write of an owner checks the fence in the same transaction. A
+ * paused worker that resumes after its lease has lapsed therefore can't write anything.
  */
 
 import { CELL_MAX } from '../../domain/entryId.js';
@@ -14,14 +14,15 @@ export interface CellLease {
   readonly cell: number;
   readonly fence: bigint;
   readonly epoch: bigint;
-  /** What Redis must hold as its epoch: this database's identity and the number. */
+  /** Epoch that Redis must hold: the dataset id of this database and the number of the epoch. */
   readonly token: string;
-  /** Id of the newest booked ledger entry. */
+  /** Id of the newest committed ledger entry. */
   readonly cursorId: bigint;
   readonly halted: string | null;
 }
 
-// Of another installation's Redis the number alone would be the same.
+// SQL for the token of an epoch. It includes the dataset id, because the Redis of another installation may
+// have an epoch with the same number.
 export const TOKEN = raw(`(SELECT dataset_id FROM installation) || ':' || epoch`);
 
 interface Row {
@@ -42,20 +43,23 @@ const fromRow = (row: Row): CellLease => ({
   halted: row.halted,
 });
 
-/** How the cells are divided among the workers that are there. */
+/** Number of cells, and of the live workers that share them. */
 export interface Division {
   readonly cells: number;
   readonly workers: number;
-  /** Of the others, those that came earlier. */
+  /** Number of other live workers that started earlier than this worker. */
   readonly earlier: number;
-  /** Cells that nobody holds. */
+  /** Number of cells without a lease. */
   readonly free: number;
 }
 
 /**
- * Prolongs the leases of these cells that the owner still has; gives the cells that it holds on to. A lease that the
- * owner does not know of (the answer to its acquisition was lost) is not among them: it ends, and is taken anew.
- * It waits for a flush that holds the cell's row, and prolongs from the end of that: nobody took the cell meanwhile.
+ * Renews the owner's leases on the given cells.
+ *
+ * A lease whose acquisition the owner never learned of, because the answer was lost, is not renewed; it
+ * lapses and is acquired again. The statement waits for a flush that locks the cell's row, and renews from
+ * the end of that flush. No other worker can acquire the cell in the meantime.
+ * @returns the cells that the owner still holds
  */
 export async function renewCells(
   sql: Sql,
@@ -72,8 +76,9 @@ export async function renewCells(
 }
 
 /**
- * As {@link renewCells}; says besides that the worker is there, counts the others, and looks for obstacles: all workers ask for all of it
- * all the time. Where it had to wait for a row, an obstacle that came meanwhile may be seen by the next call only.
+ * Does the same as {@link renewCells}, records that the worker is alive, counts the other workers, and looks
+ * for obstacles. It is one statement because all workers run it continually. If the statement had to wait for
+ * a row lock, a new obstacle may only be seen by the next call.
  */
 export async function renewAndDivide(
   sql: Sql,
@@ -107,7 +112,11 @@ export async function renewAndDivide(
   return { kept: row.kept, division: row, obstacles: obstaclesOf(row) };
 }
 
-/** Leases cells that nobody holds (or whose lease has ended), except some, and says which. @param cellsMax null: all */
+/**
+ * Leases cells that have no owner or whose lease has lapsed, other than the cells in `except`.
+ * @param cellsMax maximum number of cells to lease; null for no limit
+ * @returns the leases
+ */
 export async function acquireCells(
   sql: Sql,
   owner: string,
@@ -123,14 +132,17 @@ export async function acquireCells(
   return rows.map(fromRow);
 }
 
-/** Gives the cells back, so that another worker need not wait for the leases to end. */
+/** Releases all leases of a worker, so that other workers need not wait for them to lapse. */
 export async function releaseCells(sql: Sql, owner: string): Promise<void> {
   await sql`
     UPDATE cells SET lease_until = '-infinity', owner = NULL
     WHERE cell IN (SELECT cell FROM cells WHERE owner = ${owner} ORDER BY cell FOR NO KEY UPDATE)`;
 }
 
-/** The worker goes: its cells are free, and the others divide them anew, both at once: none of them sees the one without the other. */
+/**
+ * Removes a worker and releases its cells in one statement. Other workers divide the cells anew, and never
+ * see one change without the other.
+ */
 export async function leave(sql: Sql, owner: string): Promise<void> {
   await sql`
     WITH gone AS (DELETE FROM workers WHERE owner = ${owner})
@@ -138,19 +150,23 @@ export async function leave(sql: Sql, owner: string): Promise<void> {
     WHERE cell IN (SELECT cell FROM cells WHERE owner = ${owner} ORDER BY cell FOR NO KEY UPDATE)`;
 }
 
-/** Gives one cell back, where it is still ours. */
+/** Releases the lease on one cell if its fence is unchanged. */
 export async function releaseCell(sql: Sql, lease: { cell: number; fence: bigint }): Promise<void> {
   await sql`
     UPDATE cells SET lease_until = '-infinity', owner = NULL WHERE cell = ${lease.cell} AND fence = ${lease.fence}`;
 }
 
-/** Longer than a statement_timeout lets any statement run that does not wait for its client (connect.ts), seconds. */
+/**
+ * Time after which a session that waits for its client counts as stalled, in seconds. It is longer than the
+ * statement_timeout of any statement that does not wait for its client (connect.ts).
+ */
 const STALLED_SECONDS = 10;
 
 /**
- * Ends sessions of this service that hold a row of `cells` and have waited for their client for long, in one statement or between two:
- * some transactions take the row last of all, and without a bound of Postgres's on their idle time.
- * @returns how many
+ * Terminates database sessions of this service that lock a row of `cells` and have been waiting for their
+ * client for too long, within a statement or between two. Some transactions lock that row last, and Postgres
+ * has no limit on their idle time.
+ * @returns the number of terminated sessions
  */
 export async function endStalledSessions(sql: Sql): Promise<number> {
   const rows = await sql.prepared`
@@ -169,13 +185,15 @@ export interface CursorMove {
   readonly to: bigint;
 }
 
-/** The cell's lease was lost to another owner; nothing was written. */
+/** The cell's lease went to another owner, and nothing was written. */
 export class FencedError extends Error {}
 
 /**
- * Takes the rows of cells for this transaction and moves their cursors over entries, of which `first` is the oldest. Whoever
- * takes several rows takes them in the order of the cells: two of them can't wait for each other.
- * @throws FencedError where another owner came, another epoch began, or a cursor is not where it was believed to be.
+ * Locks the rows of cells and moves their cursors forward over new entries, the oldest of which is `first`. A
+ * transaction that locks several rows does so in the order of the cells, so that two transactions can't
+ * deadlock.
+ * @throws FencedError if a cell has another owner or another epoch, or if its cursor is not at the expected
+ * entry
  */
 export async function moveCursors(tx: Transaction, moves: readonly CursorMove[]): Promise<void> {
   const cells = arrayOf(moves.map(({ lease }) => lease.cell));
@@ -196,7 +214,10 @@ export async function moveCursors(tx: Transaction, moves: readonly CursorMove[])
   );
 }
 
-/** Holds the cell's row for this transaction. @throws FencedError where another owner came. */
+/**
+ * Locks the cell's row for this transaction.
+ * @throws FencedError if the cell has another owner
+ */
 export async function assertOwner(tx: Transaction, lease: { cell: number; fence: bigint }): Promise<void> {
   const rows =
     await tx`SELECT 1 FROM cells WHERE cell = ${lease.cell} AND fence = ${lease.fence} FOR NO KEY UPDATE`;
@@ -205,8 +226,9 @@ export async function assertOwner(tx: Transaction, lease: { cell: number; fence:
 }
 
 /**
- * Raises the fence of a cell that is ours above one that Redis knows: Postgres was put back, or Redis is another's.
- * @throws FencedError where another owner came.
+ * Raises the fence of a cell that this worker owns above the fence in Redis. This is needed if Postgres was
+ * restored from a backup, or if Redis belongs to another installation.
+ * @throws FencedError if the cell has another owner
  */
 export async function raiseFence(sql: Sql, lease: CellLease, above: bigint): Promise<CellLease> {
   const [row] = await sql<{ fence: bigint }[]>`
@@ -215,7 +237,7 @@ export async function raiseFence(sql: Sql, lease: CellLease, above: bigint): Pro
   return { ...lease, fence: row.fence };
 }
 
-/** Stops the flushing of a cell, with the reason, until an engineer has looked. */
+/** Halts the flushing of a cell, with the reason, until an engineer has examined it. */
 export async function haltCell(sql: Sql, cell: number, reason: string): Promise<void> {
   await sql.begin(async (tx) => {
     const rows =
@@ -230,7 +252,7 @@ export async function haltCell(sql: Sql, cell: number, reason: string): Promise<
   });
 }
 
-/** A halted cell goes on: an engineer has looked. */
+/** Resumes a halted cell after an engineer has examined it. */
 export async function clearHalt(sql: Sql, cell: number): Promise<void> {
   await sql.begin(async (tx) => {
     const [before] = await tx<{ halted: string | null }[]>`
@@ -241,14 +263,17 @@ export async function clearHalt(sql: Sql, cell: number): Promise<void> {
   });
 }
 
-/** Every cell as it is, without taking it: to look, not to write. */
+/** Reads the lease of every cell without acquiring any. */
 export async function cellLeases(sql: Sql): Promise<CellLease[]> {
   const rows = await sql<Row[]>`
     SELECT cell, fence, epoch, ${TOKEN} AS token, cursor_id, halted FROM cells ORDER BY cell`;
   return rows.map(fromRow);
 }
 
-/** The fence under which a cell is written, and the id of its newest committed entry. Undefined where there is no such cell. */
+/**
+ * Returns the fence of a cell and the id of its newest committed entry, or undefined if the cell does not
+ * exist.
+ */
 export async function writtenOf(
   sql: Sql,
   cell: number,
@@ -258,39 +283,45 @@ export async function writtenOf(
   return row && { fence: row.fence, cursor: row.cursor_id };
 }
 
-/** Id of the newest booked ledger entry of a cell. */
+/** Returns the id of the newest committed ledger entry of a cell. */
 export async function committedIdOf(sql: Sql, cell: number): Promise<bigint> {
   const [row] = await sql<{ cursor_id: bigint }[]>`SELECT cursor_id FROM cells WHERE cell = ${cell}`;
   return row?.cursor_id ?? 0n;
 }
 
-/** The cell that a partner lives in; undefined where there is no such partner. */
+/** Returns the cell of a partner, or undefined if the partner does not exist. */
 export async function cellOfPartner(sql: Sql | Transaction, partnerId: number): Promise<number | undefined> {
   const [row] = await sql<{ cell: number }[]>`SELECT cell FROM partners WHERE partner_id = ${partnerId}`;
   return row?.cell;
 }
 
-/** Whether a partner lives in a cell whose row this transaction holds: it can't leave the cell before the transaction ends. */
+/**
+ * True if a partner's data is in the given cell. This transaction must hold the cell's row, so that the
+ * partner can't leave the cell before the transaction ends.
+ */
 export async function livesIn(tx: Transaction, partnerId: number, cell: number): Promise<boolean> {
   return (await cellOfPartner(tx, partnerId)) === cell;
 }
 
-/** The same of a game. */
+/** True if a game is in the given cell, whose row this transaction must hold. */
 export async function gameLivesIn(tx: Transaction, gameId: number, cell: number): Promise<boolean> {
   return (await cellOfGame(tx, gameId)) === cell;
 }
 
-/** The cell that a game lives in: its partner's. */
+/** Returns the cell of a game, which is the cell of its partner. */
 export async function cellOfGame(sql: Sql | Transaction, gameId: number): Promise<number | undefined> {
   const [row] = await sql<{ cell: number }[]>`
     SELECT cell FROM partners JOIN games USING (partner_id) WHERE game_id = ${gameId}`;
   return row?.cell;
 }
 
-/** How a cell was asked to drain, or to take partners again. */
+/**
+ * Result of draining a cell or of letting it take partners again. `unknown`: the cell does not exist. `last`:
+ * no other cell would take partners.
+ */
 export type Drained = 'changed' | 'unknown' | 'last';
 
-/** The cells as operators and front ends see them. */
+/** The cells, for operators and front ends. */
 export class Cells {
   readonly #sql: Sql;
 
@@ -298,22 +329,22 @@ export class Cells {
     this.#sql = sql;
   }
 
-  /** How far each cell is booked, and under which epoch. */
+  /** Returns the cursor and the epoch of each cell. */
   async cursors(): Promise<{ cell: number; epoch: string; cursor: bigint }[]> {
     const rows = await this.#sql<{ cell: number; token: string; cursor_id: bigint }[]>`
       SELECT cell, ${TOKEN} AS token, cursor_id FROM cells`;
     return rows.map((row) => ({ cell: row.cell, epoch: row.token, cursor: row.cursor_id }));
   }
 
-  /** The cells whose ledger is halted, with the reason. */
   async halted(): Promise<{ cell: number; reason: string }[]> {
     return this.#sql<{ cell: number; reason: string }[]>`
       SELECT cell, halted AS reason FROM cells WHERE halted IS NOT NULL ORDER BY cell`;
   }
 
   /**
-   * Adds cells behind those that there are. Every process learns of them with its next poll of the catalog.
-   * @returns the numbers of the new cells; undefined: there would be more than 256, and none was added
+   * Adds cells with the next free numbers. Every process learns of them with its next poll of the catalog.
+   * @returns the numbers of the new cells, or undefined if there would be more than 256 cells and none was
+   * added
    */
   async add(actor: string, count: number): Promise<number[] | undefined> {
     return withChange(this.#sql, async (tx) => {
@@ -334,10 +365,14 @@ export class Cells {
     });
   }
 
-  /** Lets a cell take no new partners, or some again. `last`: no other cell would take any. */
+  /**
+   * Stops or resumes the assignment of new partners to a cell. Returns `last` if no other cell would take
+   * partners.
+   */
   async setDraining(actor: string, cell: number, isDraining: boolean, reason?: string): Promise<Drained> {
     return this.#sql.begin(async (tx) => {
-      // The cell before the number of the change: see switchPartner.
+      // The cell's row is locked before the number of the change is assigned. switchPartner explains this
+      // order.
       await tx`SELECT 1 FROM cells WHERE cell = ${cell} FOR NO KEY UPDATE`;
       await nextChange(tx);
       const before = await drainingOf(tx, cell);
@@ -361,23 +396,26 @@ async function takesNobody(tx: Transaction, without: number): Promise<boolean> {
   return (await tx`SELECT 1 FROM cells WHERE NOT is_draining AND cell <> ${without} LIMIT 1`).length === 0;
 }
 
-/** Whether a cell takes no new partners; undefined: there is no such cell. */
+/** True if a cell takes no new partners; undefined if the cell does not exist. */
 export async function drainingOf(tx: Transaction, cell: number): Promise<boolean | undefined> {
   const [row] = await tx<{ is_draining: boolean }[]>`SELECT is_draining FROM cells WHERE cell = ${cell}`;
   return row?.is_draining;
 }
 
-/** A cell's number, or a partner. */
+/** All partners of a cell (its number), or one partner. */
 export type PartnerScope = number | { readonly partnerId: number };
 
-/** SQL that is true of the rows of `partners` that are meant. */
+/** SQL condition that selects the rows of `partners` in the scope. */
 export const inScopeText = (scope: PartnerScope): string =>
   typeof scope === 'number' ? `partners.cell = ${scope}` : `partners.partner_id = ${scope.partnerId}`;
 
-/** The same, to be part of a statement. */
+/** The SQL condition of {@link inScopeText} as a fragment for a tagged statement. */
 export const inScope = (scope: PartnerScope): unknown => raw(inScopeText(scope));
 
-/** Number of the newest move that is done of a row of `partners`; 0: it never moved. */
+/**
+ * Select expression for the number of the newest completed move of a row of `partners`; 0 if the partner has
+ * never moved.
+ */
 export const NEWEST_MOVE_TEXT = `coalesce((SELECT max(m.move_id) FROM partner_moves m
   WHERE m.partner_id = partners.partner_id AND m.switched_at IS NOT NULL), 0) AS newest_move`;
 export const NEWEST_MOVE = raw(NEWEST_MOVE_TEXT);

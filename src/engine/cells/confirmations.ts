@@ -1,32 +1,37 @@
 /**
- * Resolves when the ledger has what was booked in a cell: for commands that are answered only then, and for whoever reads
- * the ledger and must not miss what Redis has.
+ * Resolves promises when the ledger has an entry of a cell. Two kinds of callers wait: commands that are
+ * answered only after their commit, and readers of the ledger that must not miss entries that are still in
+ * Redis.
  *
- * The flusher announces each commit over Redis. While somebody waits, Postgres is asked, too: an announcement may be lost. One
- * question is under way at a time, for all cells and everybody who waits.
- * What is announced of one epoch says nothing of another: a rebuilt cell goes on with higher ids, and what its Redis lost
- * is not in the ledger for that.
+ * The flusher announces each commit over Redis. An announcement may be lost, so Postgres is polled while
+ * anyone waits. Only one poll is under way at a time, for all cells and callers.
+ *
+ * An announcement for one epoch says nothing about another epoch. A rebuilt cell continues with higher ids,
+ * but its ledger does not contain the entries that Redis lost.
  */
 import { entryCell } from '../../domain/entryId.js';
 import type { BookedIdentity, Origin } from './operation.js';
 
 export interface ConfirmationsOptions {
-  /** What the epochs of this database begin with: announcements of others on the same server are heard, too. */
+  /**
+   * Dataset id with which the epochs of this database begin. Announcements of other installations on the same
+   * server are received as well, and are ignored.
+   */
   readonly datasetId: string;
-  /** The newest entry of each cell that the ledger has, as Postgres says. */
+  /** Reads the newest committed entry of each cell from Postgres. */
   readonly read: () => Promise<readonly { cell: number; epoch: string; cursor: bigint }[]>;
-  /** The row of an entry; undefined: the ledger has none of that id. */
+  /** Finds the ledger row of an entry; undefined if the ledger has no entry with that id. */
   readonly findEntry: (entryId: bigint) => Promise<BookedIdentity | undefined>;
-  /** Which run of a cell's server is reached now. */
+  /** Returns the id of the server run that a cell is currently connected to. */
   readonly serverOf: (cell: number) => string | undefined;
-  /** How long a command waits at the most. */
+  /** Maximum time that a command waits for its commit, in ms. */
   readonly deadlineMs: number;
   readonly onError: (error: unknown) => void;
-  /** Seconds that a command waited. */
+  /** Called with the time that a command waited, in seconds. */
   readonly onConfirmed: (seconds: number) => void;
 }
 
-/** Something that was booked in the store, and is not known to be in the ledger. */
+/** An entry that Redis has written and that is not yet confirmed to be in the ledger. */
 interface Owed extends Origin {
   readonly id: bigint;
 }
@@ -36,7 +41,7 @@ interface Waiting extends Owed {
   readonly resolve: (isConfirmed: boolean) => void;
 }
 
-/** Somebody who is about to read the ledger. */
+/** A caller that is about to read the ledger and waits for an entry. */
 interface Reader {
   readonly id: bigint;
   readonly since: number;
@@ -48,21 +53,26 @@ interface Cell {
   epoch: string;
   cursor: bigint;
   readers: Reader[];
-  /** In the order in which they came: that of their ids, but for replays. */
+  /** Commands in order of arrival, which is the order of their entry ids except for replays. */
   waiting: Waiting[];
-  /** The newest that was given up and is not known to be in the ledger. */
+  /** The newest entry whose command timed out and that is still not confirmed to be in the ledger. */
   owed: Owed | undefined;
 }
 
-/** Who waits longer than this has Postgres asked. */
+/** Time after which a waiting caller triggers a poll of Postgres, in ms. */
 const ASK_AFTER_MS = 250;
 const TURN_MS = 100;
-/** While somebody waits longer than this, nothing more is dealt that would have to wait, too. */
+/**
+ * While a command has waited longer than this, commands that would have to wait as well are refused. In ms.
+ */
 const STALLED_AFTER_MS = 1000;
-/** Readers that may wait for one cell. */
+/** Maximum number of readers that wait for one cell. */
 const READERS_MAX = 1000;
 
-/** Of a partner that lived in another cell when it was made: all that it has there was booked before it came. */
+/**
+ * True if the entry was made in the partner's previous cell. All its entries there were committed before the
+ * partner moved.
+ */
 const isOfAnother = (cell: number, id: bigint): boolean => id !== 0n && entryCell(id) !== cell;
 
 export class Confirmations {
@@ -77,8 +87,10 @@ export class Confirmations {
   }
 
   /**
-   * True once the ledger has an entry of the cell; false where that is not known within the deadline.
-   * @param isEntry a row of that id is the entry: a server that took over may have dealt another one under it
+   * Resolves to true once the ledger has an entry of the cell, or to false if that is not confirmed within
+   * the deadline.
+   * @param isEntry checks that the ledger row with that id is this entry, because a promoted replica may have
+   * dealt another entry with the same id
    */
   async confirmed(
     cell: number,
@@ -88,13 +100,14 @@ export class Confirmations {
   ): Promise<boolean> {
     if (isOfAnother(cell, id)) return true;
     if (!(await this.#reached(cell, origin, id))) return false;
-    // A Redis that came back may lack what was dealt before: then the ledger has later entries, and not this one.
+    // A restarted or promoted Redis may lack entries that were dealt before. The ledger then has later
+    // entries without this one, so the row itself is checked.
     if (this.#options.serverOf(cell) === origin.serverId) return true;
     const row = await this.#options.findEntry(id);
     return row !== undefined && isEntry(row);
   }
 
-  /** True once the ledger has come to the entry. */
+  /** Resolves to true once the cursor of the cell has reached the entry. */
   #reached(cell: number, { epoch, serverId }: Origin, id: bigint): Promise<boolean> {
     const known = this.#cell(cell);
     if (known.epoch === epoch && known.cursor >= id) return Promise.resolve(true);
@@ -105,8 +118,9 @@ export class Confirmations {
   }
 
   /**
-   * True once the ledger has come to an entry of the cell, under whichever epoch; an entry that Redis lost is then not in it.
-   * False where it has not within the milliseconds, or too many wait for the cell already.
+   * Resolves to true once the cursor of the cell has reached an entry, under any epoch. An entry that Redis
+   * lost is not in the ledger even then. Resolves to false on timeout, or if too many readers already wait
+   * for the cell.
    */
   cameTo(cell: number, id: bigint, timeoutMs: number): Promise<boolean> {
     if (isOfAnother(cell, id)) return Promise.resolve(true);
@@ -114,7 +128,7 @@ export class Confirmations {
     if (known.cursor >= id) return Promise.resolve(true);
     if (known.readers.length >= READERS_MAX) return Promise.resolve(false);
     const since = performance.now();
-    // What was announced before this process listened is learnt now.
+    // Polls Postgres for commits that were announced before this process subscribed.
     if (since - this.#askedAt > ASK_AFTER_MS && !this.#isAsking) void this.#ask();
     return new Promise((resolve) => {
       known.readers.push({ id, since, deadline: since + timeoutMs, resolve });
@@ -122,7 +136,10 @@ export class Confirmations {
     });
   }
 
-  /** The ledger of a cell has not moved for so long that what is dealt now would hardly be answered in time. */
+  /**
+   * True if the cell's ledger has not advanced for so long that a new command would hardly be answered in
+   * time.
+   */
   isStalled(cell: number): boolean {
     const known = this.#cells.get(cell);
     if (known === undefined) return false;
@@ -134,7 +151,7 @@ export class Confirmations {
     );
   }
 
-  /** The ledger has every entry of the cell up to the cursor. */
+  /** Notes that the ledger has every entry of the cell up to the cursor. */
   advance(cell: number, epoch: string, cursor: bigint): void {
     if (!epoch.startsWith(`${this.#options.datasetId}:`)) return;
     const known = this.#cell(cell);
@@ -162,8 +179,9 @@ export class Confirmations {
   }
 
   /**
-   * What a run of the server dealt that has ended may be lost with it, under the same epoch: then the ledger comes to it only
-   * once something more is dealt, which must not wait for it.
+   * Clears an owed entry that was made by a server run that has ended. The entry may be lost, with the epoch
+   * unchanged. The cursor would then pass the entry only after a further deal, so that deal must not wait for
+   * it.
    */
   #forgive(cell: number, known: Cell): void {
     const serverId = this.#options.serverOf(cell);
@@ -197,7 +215,7 @@ export class Confirmations {
       for (const { since } of cell.readers) oldest = Math.min(oldest, since);
     }
     const isOwed = [...this.#cells.values()].some(({ owed }) => owed !== undefined);
-    // Not waited for: a Postgres that hangs must not hold up the deadlines.
+    // Not awaited, because an unresponsive Postgres must not delay the deadlines.
     if ((isOwed || now - oldest > ASK_AFTER_MS) && !this.#isAsking) void this.#ask();
     const isAwaited =
       isOwed || [...this.#cells.values()].some(({ waiting, readers }) => waiting.length + readers.length > 0);

@@ -1,4 +1,7 @@
-/** The operation `deal`: spins of a cell, and requests that count against a window, a batch in one call (lua/deal.lua). */
+/**
+ * The cell operation `deal`: one call runs a batch of spins and of requests that only count against a rate
+ * limit window (lua/deal.lua).
+ */
 import type { Partner } from '../../domain/game.js';
 import { readId, readSafeInt64 } from '../../domain/layout.js';
 import { CORE } from '../../domain/layouts.js';
@@ -18,19 +21,22 @@ import type { ExhaustedWindows } from './exhaustedWindows.js';
 import type { CellCodec, CellCommand, CellOperation, CellReplies, CellRequest } from './operation.js';
 import { type Refusal, refusalOf } from './scriptRefusals.js';
 
-/** What is left of the window that a request counts against. */
+/** Remainder of the rate limit window that a request was counted in. */
 interface Counted {
   readonly remaining: number;
-  /** The store's clock, milliseconds since the epoch. */
+  /** Time by the clock of Redis, in ms since the Unix epoch. */
   readonly timeMs: number;
 }
 
-/** An outcome, the same in each replay. */
+/** A dealt outcome, which is the same in every replay. */
 export interface DealtSpin extends Counted {
   readonly kind: 'dealt' | 'replayed';
   readonly spinId: string;
   readonly outcomeCode: number;
-  /** After it, micro-USD: without a share that it notifies of. */
+  /**
+   * Balance after the spin, in micro-USD. It excludes a share of a communal progressive that the spin's
+   * answer notifies of.
+   */
   readonly balanceMicros: number;
   readonly tail: SpinTail;
 }
@@ -41,18 +47,21 @@ interface RefusedSpin extends Counted {
 }
 
 /**
- * `counted`: that was all that was asked. `limited`: the window is exhausted. `partnerAway`: the partner moves to another cell.
- * `mayBeBound`: the requestId is free in Redis, and the ledger may have it. `raffleClosed`: all tickets are dealt.
+ * - `counted`: the request only had to be counted.
+ * - `limited`: the rate limit window is exhausted.
+ * - `partnerAway`: the partner is moving to another cell.
+ * - `mayBeBound`: Redis does not bind the requestId, but the ledger may have it.
+ * - `raffleClosed`: all tickets of the raffle have been dealt.
  */
 interface UndealtSpin extends Counted {
   readonly kind: 'counted' | 'limited' | 'partnerAway' | 'mayBeBound' | 'raffleClosed';
 }
 
-/** What became of one request of a batch. */
+/** Result of one request of a batch. */
 export type SpinResult = DealtSpin | RefusedSpin | UndealtSpin;
 
 export interface SpinRequest extends SpinItem, CellRequest {}
-/** It counts, and that is all: no game, player or request id. */
+/** A request that is only counted. It has no game, player or request id. */
 export interface CountRequest extends CountItem, CellRequest {}
 export type DealRequest = SpinRequest | CountRequest;
 
@@ -62,7 +71,7 @@ export type DealCommand = SpinCommand | CountCommand;
 
 export type DealOperation = CellOperation<DealRequest, SpinResult>;
 
-/** Who remembers what was answered (answeredSpins.ts). */
+/** Remembers answered spins (answeredSpins.ts). */
 export interface AnswersKept {
   remember(
     cell: number,
@@ -72,18 +81,22 @@ export interface AnswersKept {
   ): void;
 }
 
-/** lua/deal.lua */
+/** Name of the script lua/deal.lua. */
 export const DEAL = 'deal';
 
-/** Batches of a cell that are under way at once, and how many spins the next one waits for meanwhile: docs/adr/0003 has the measurements. */
+/**
+ * Number of batches of a cell that may be under way at once, and the number of waiting spins that start a
+ * further batch meanwhile. docs/adr/0003 has the measurements.
+ */
 const SLOTS = 8;
 const OVERLAP_MIN = 64;
 
 /**
- * @param batchMax requests in one call at the most
- * @param exhausted called with each window that a request found exhausted
- * @param requestIds absent: Redis holds all request ids that there are
- * @param answered gets a call's replies before they are answered; absent: nobody remembers them
+ * @param batchMax maximum number of requests in one call
+ * @param exhausted is notified of each rate limit window that a request found exhausted
+ * @param requestIds filters of the released request ids; undefined if Redis holds all request ids
+ * @param answered gets the replies of a call before they are answered; undefined if answered spins are not
+ * remembered
  */
 export const dealOperation = (
   spinIds: SpinIds,
@@ -200,14 +213,14 @@ class DealCodec implements CellCodec<DealRequest, SpinResult> {
     };
   }
 
-  /** The spin ids of the whole batch, enciphered in one call: 32 characters each. */
+  /** Returns the spin ids of the whole batch, encrypted in one call. Each has 32 characters. */
   #enciphered(requests: readonly DealRequest[], reply: BatchReply): string {
     const bytes = requests.length * 16;
     if (this.#idBlocks.length < bytes) this.#idBlocks = Buffer.alloc(bytes);
     const blocks = this.#idBlocks;
     for (let i = 0; i < requests.length; i++) {
       const at = reply.coreAt(i);
-      // Byte by byte: a copy of a part of a buffer makes a view of it first.
+      // Copied byte by byte, because Buffer.copy of a range first creates a view of it.
       for (let byte = 0; byte < 8; byte++) blocks[i * 16 + byte] = reply.buffer[at + byte]!;
       blocks.writeUInt32LE(requests[i]!.partner.partnerId, i * 16 + 8);
     }
@@ -215,5 +228,8 @@ class DealCodec implements CellCodec<DealRequest, SpinResult> {
   }
 }
 
-/** The reply to a request whose window is known to be exhausted. @param timeMs the store's clock */
+/**
+ * Returns the reply to a request whose rate limit window is exhausted.
+ * @param timeMs time by the clock of Redis, in ms since the Unix epoch
+ */
 export const limitedResult = (timeMs: number): SpinResult => ({ kind: 'limited', remaining: 0, timeMs });

@@ -1,6 +1,7 @@
 /**
- * The windows that Redis has said are exhausted: until such a window ends, a request of the partner is refused here, as Redis
- * would refuse it, and costs it nothing. A window never becomes free before its end, unless its limit is changed.
+ * Caches the rate limit windows that Redis has reported as exhausted. Until such a window ends, requests of
+ * the partner are refused locally, as Redis would refuse them, without a call. A window can't become free
+ * before its end unless the limit is changed.
  */
 import type { Partner } from '../../domain/game.js';
 import { KIND } from './batch.js';
@@ -9,22 +10,26 @@ const WINDOW_MS = 60_000;
 
 interface Exhausted {
   readonly limit: number;
-  /** When it ends at the earliest, as performance.now() counts. */
+  /** Earliest end of the window, by performance.now(). */
   readonly endsAt: number;
-  /** The same by the store's clock, milliseconds since the epoch. */
+  /** Earliest end of the window by the clock of Redis, in ms since the Unix epoch. */
   readonly endMs: number;
 }
 
 export class ExhaustedWindows {
-  /** By partner: two for each, of spins and of API requests. At most as many as there are partners. */
+  /**
+   * Exhausted windows by partner, one map for spins and one for API requests. Neither map has more entries
+   * than there are partners.
+   */
   readonly #spins = new Map<number, Exhausted>();
   readonly #api = new Map<number, Exhausted>();
 
   /**
-   * Learns that a request was refused.
-   * @param kind as in {@link KIND}
-   * @param timeMs the store's clock then
-   * @param sentAt when the call was made, as performance.now() counts: the window has not ended before the rest of it from then
+   * Records that a request was refused because its window was exhausted.
+   * @param kind a value of {@link KIND}
+   * @param timeMs time of the refusal by the clock of Redis, in ms
+   * @param sentAt time of the call by performance.now(); the window ends no earlier than its remaining time
+   * after that
    */
   learn(partner: Partner, kind: number, timeMs: number, sentAt: number): void {
     const leftMs = WINDOW_MS - (timeMs % WINDOW_MS);
@@ -32,7 +37,10 @@ export class ExhaustedWindows {
     this.#of(kind).set(partner.partnerId, exhausted);
   }
 
-  /** The store's clock now, milliseconds since the epoch, where the request's window is exhausted; else undefined. */
+  /**
+   * Returns the current time by the clock of Redis, in ms since the Unix epoch, if the request's window is
+   * exhausted; otherwise undefined.
+   */
   refusedAt(partner: Partner, kind: number): number | undefined {
     const windows = this.#of(kind);
     if (windows.size === 0 || kind === KIND.dealCounted) return undefined;

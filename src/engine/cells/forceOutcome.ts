@@ -1,33 +1,36 @@
-/** The operation `forceOutcome`: chooses the outcome of a sandbox player's next spin of a game (lua/forceOutcome.lua). */
+/**
+ * The cell operation `forceOutcome`, which sets the outcome of a sandbox player's next spin of a game
+ * (lua/forceOutcome.lua).
+ */
 import { FORCED_REPLY } from '../../domain/layouts.js';
 import { playerAtGame } from '../redis/keys.js';
 import { SPIN_STATUS } from '../redis/statuses.js';
 import type { CellClient } from './cellClient.js';
 import type { CellOperation, CellRequest } from './operation.js';
 
-/** For how long a choice waits for its spin. */
+/** Time after which an unused forced outcome expires, in ms. */
 const FORCED_TTL_MS = 3_600_000;
-/** Choices of a partner that wait at a time. */
+/** Maximum number of unused forced outcomes of a partner. */
 export const FORCED_MAX = 1000;
 
 export interface ForcedOutcome {
-  /** Of the partner. */
+  /** The partner's cell. */
   readonly cell: number;
   readonly newestMove: number | undefined;
   readonly partnerId: number;
   readonly gameId: number;
   readonly playerId: string;
-  /** An outcome of the game. */
+  /** Code of an outcome that the game has. */
   readonly outcomeCode: number;
 }
 
-/** Calls under way for a cell. */
+/** Maximum number of calls under way for a cell. */
 const SLOTS = 4;
 
 interface ForceReply {
-  /** SPIN_STATUS: dealt (it is done), full. */
+  /** Value of SPIN_STATUS: `dealt` if the outcome has been set, or `full`. */
   readonly status: number;
-  /** Until when the choice stands, milliseconds since the epoch. */
+  /** Expiry of the forced outcome, in ms since the Unix epoch. */
   readonly untilMs: number;
 }
 
@@ -36,7 +39,7 @@ const FORCE_OUTCOME: CellOperation<ForcedOutcome & CellRequest, ForceReply> = {
   batchMax: 1,
   slots: SLOTS,
   overlapMin: 1,
-  // A spin may have used the choice up before the call is repeated.
+  // The reply is stored, because a spin may already have used the forced outcome when the call is repeated.
   isStored: true,
   waitsForStore: true,
   partnerOf: ({ partnerId }) => partnerId,
@@ -52,7 +55,11 @@ const FORCE_OUTCOME: CellOperation<ForcedOutcome & CellRequest, ForceReply> = {
   }),
 };
 
-/** @returns until when the choice stands; `full`: as many wait as may; `unavailable`: it is not known to be done. */
+/**
+ * Sets the outcome of a sandbox player's next spin.
+ * @returns the expiry of the forced outcome; `full` if the partner has too many unused forced outcomes;
+ * `unavailable` if it is not certain that the outcome was set
+ */
 export async function forceOutcome(
   cells: Pick<CellClient, 'execute'>,
   wanted: ForcedOutcome,

@@ -1,17 +1,18 @@
 /**
- * Carries out what has an intent in Postgres, once for each requestId, for ever: adjustments, fundings.
+ * Carries out intents that are on record in Postgres, exactly once for each request id and without a time
+ * limit: adjustments and fundings.
  *
- *   intent on record (Postgres) ──new──────────────────────────> script (Redis) ──> done
- *     │ there is another one          │ there before                │ refused        │ lapsed
- *     └──> reused                     └──> booked? its answer       │                └──> numbered anew, tried again
- *                                                                   └──> intent withdrawn, in writing
+ *   intent on record (Postgres) ──new─────────────> script (Redis) ──> done
+ *     │ other intent with the id    │ same intent     │ refused        │ lapsed
+ *     └──> reused                   └──> committed?   │                └──> renumbered, tried again
+ *                                        its answer   └──> intent withdrawn, audit log entry
  *
- * An intent lapses where an intent with its number, or a higher one, was refused in its cell. So a call that is still in the
- * network can't carry out what was refused and withdrawn.
+ * An intent lapses if an intent with the same or a higher number was refused in its cell. A call that is
+ * still in the network therefore can't carry out an intent that was refused and withdrawn.
  *
- * A request that was ended anywhere goes on when it is sent again: the intent is found, then what the ledger has of it, then
- * what Redis has that is not booked yet. Where none of them has anything, it is done now. CellClient calls the script
- * (lua/include/intents.lua).
+ * A request that was interrupted at any point is completed when it is sent again. The request finds the
+ * intent, then the result in the ledger, then a result in Redis that is not committed yet. If none of these
+ * exists, the intent is carried out now. CellClient calls the script (lua/include/intents.lua).
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { INTENT_REPLY } from '../../domain/layouts.js';
@@ -20,63 +21,72 @@ import type { CellClient } from './cellClient.js';
 import type { Confirmations } from './confirmations.js';
 import type { CellArgument, CellFailure, CellOperation, CellRequest } from './operation.js';
 
-/** An intent as it is on record. */
+/** An intent that is on record in Postgres. */
 export interface Recorded {
   readonly cell: number;
-  /** It was made by this call: nothing has come of it yet. */
+  /** True if this call recorded the intent, so that no result can exist yet. */
   readonly isNew: boolean;
-  /** It is so old that Redis may have forgotten what came of it. */
+  /** True if the intent is so old that Redis may already have dropped the result of deciding it. */
   readonly isOld: boolean;
 }
 
 export interface IntentReply {
-  /** SPIN_STATUS. */
+  /** Value of SPIN_STATUS. */
   readonly status: number;
-  /** Of the entry or note; 0 where nothing was booked. */
+  /** Id of the ledger entry or outbox note that the intent made; 0 if none was written. */
   readonly entryId: bigint;
-  /** The balance, or budget, after it, micro-USD. */
+  /** The balance or budget after the change, in micro-USD. */
   readonly afterMicros: number;
 }
 
 export type IntentOutcome = { readonly kind: 'reply'; readonly reply: IntentReply } | CellFailure;
 
-/** A request of which there is one intent. `Done`: what it is answered with. `Refusal`: why it is not done. */
+/**
+ * A request that is carried out through exactly one intent. `Done` is the type of its answer, `Refusal` the
+ * type of the reasons for refusing it.
+ */
 export interface IntendedRequest<Intent extends Recorded, Done extends object, Refusal extends string> {
-  /** Puts the intent on record, or finds it: `done` where the ledger has it. */
+  /** Records the intent, or finds the one on record. Returns `done` if the ledger already has the result. */
   record(): Promise<{ readonly intent: Intent } | { readonly done: Done } | 'reused' | 'withdrawn'>;
   execute(intent: Intent, deadline: number): Promise<IntentOutcome>;
   doneBy(intent: Intent, reply: IntentReply): Done;
   withdraw(intent: Intent, refusal: string): Promise<void>;
-  /** Gives an intent that lapsed the next number, unless it was withdrawn or numbered anew meanwhile. */
+  /** Gives a lapsed intent the next number, unless it has been withdrawn or renumbered in the meantime. */
   renumber(intent: Intent): Promise<void>;
-  /** By status: as the audit log names it, and as it is answered. Without a name the intent stays on record. */
+  /**
+   * By status: the name of the refusal in the audit log, and the answer to the caller. An intent whose
+   * refusal has no name stays on record.
+   */
   readonly refusals: Readonly<
     Record<number, readonly [name: string | undefined, answer: Refusal | 'refused']>
   >;
 }
 
-/** `reused`: the requestId stands for another intent. `refused`: nothing was done. `unknown`: it may have been done. */
+/**
+ * `reused`: the request id belongs to another intent. `refused`: nothing was done. `unknown`: the change may
+ * have been made.
+ */
 export type IntentAnswer<Done, Refusal> = Done | Refusal | 'reused' | 'refused' | 'unknown';
 
 export interface IntentsOptions {
-  /** Id of the newest entry in a cell's outbox; 0: there is none. */
+  /** Returns the id of the newest entry in a cell's outbox, or 0 if the outbox is empty. */
   readonly newestInOutbox: (cell: number) => Promise<bigint>;
   readonly confirmations: Pick<Confirmations, 'cameTo'>;
-  /** How long the stores are tried, all tries included. */
+  /** Maximum time for the work in both stores, including retries, in ms. */
   readonly deadlineMs: number;
   readonly onError: (error: unknown, cell: number) => void;
 }
 
-/** What those who have intents carried out need besides. */
+/** Options of the services that carry out intents. */
 export interface IntentOptions extends IntentsOptions {
   readonly cells: Pick<CellClient, 'execute'>;
-  /** A change is answered only once the ledger has it. */
+  /** True if a change is answered only after its commit. */
   readonly waitsForLedger: boolean;
 }
 
 const RETRY_MS = 50;
 
-/** One request under way. */
+/** State of one request that is being carried out. */
 interface Try {
   readonly deadline: number;
   mayHaveRun: boolean;
@@ -89,7 +99,11 @@ export class Intents {
     this.#options = options;
   }
 
-  /** @throws what Postgres throws, where nothing was done yet; Error where the script answers what it never does. */
+  /**
+   * Carries out the intent of a request.
+   * @throws the error of Postgres if nothing has been done yet; Error if the script returns an unexpected
+   * status
+   */
   async carryOut<Intent extends Recorded, Done extends object, Refusal extends string>(
     request: IntendedRequest<Intent, Done, Refusal>,
   ): Promise<IntentAnswer<Done, Refusal>> {
@@ -115,8 +129,9 @@ export class Intents {
   }
 
   /**
-   * The intent, or what the ledger has of it. What Redis may have forgotten of an old one is in the ledger once that has all that the
-   * cell has now. `late`: that takes too long.
+   * Finds the intent of a request, or its committed result. Redis may have dropped the result of an old
+   * intent. Such a result is in the ledger once everything in the cell's outbox has been committed, so the
+   * search waits for that commit. Returns `late` if the wait exceeds the deadline.
    */
   async #find<Intent extends Recorded, Done extends object>(
     { record }: Pick<IntendedRequest<Intent, Done, string>, 'record'>,
@@ -140,8 +155,8 @@ export class Intents {
   }
 
   /**
-   * Has an intent carried out. `epochMoved`: the cell was rebuilt, or is being, and the intent must be read again.
-   * `lapsed`: it has a new number, and must be read again.
+   * Sends an intent to the cell. Returns `epochMoved` if the cell was rebuilt or is being rebuilt, and
+   * `lapsed` if the intent got a new number. In both cases the intent must be read again.
    */
   async #send<Intent extends Recorded, Done extends object, Refusal extends string>(
     request: IntendedRequest<Intent, Done, Refusal>,
@@ -161,7 +176,8 @@ export class Intents {
     if (refusal === undefined) throw new Error(`An intent came to status ${reply.status}`);
     const [name, answer] = refusal;
     if (name === undefined) return answer;
-    // Where this fails the intent stays on record and has lapsed: the request's repetition decides it anew.
+    // If the withdrawal fails, the intent stays on record in its lapsed state. A repetition of the request
+    // decides it again.
     await request.withdraw(intent, name).catch((error: unknown) => this.#options.onError(error, intent.cell));
     return answer;
   }
@@ -183,7 +199,10 @@ export class Intents {
 
 const failed = ({ mayHaveRun }: Try): 'unknown' | 'refused' => (mayHaveRun ? 'unknown' : 'refused');
 
-/** An operation that decides an intent: what it came to is kept with its requestId. */
+/**
+ * Defines a cell operation that decides an intent. The result of the decision is kept with the intent's
+ * request id.
+ */
 export const intentOperation = <Request extends CellRequest & { readonly partnerId: number }>(
   name: string,
   slots: number,

@@ -1,28 +1,32 @@
 /**
- * Where the requests of a partner go on whose cell turned them away, since the partner moves to another one: as soon as the catalog
- * knows the new cell, and to the same cell again from time to time, should the move have been given up.
+ * Finds the cell to which a request is sent again, after the partner's old cell rejected it because of a
+ * move. The request is sent to the new cell as soon as the catalog has it. From time to time the request is
+ * also sent to the old cell again, in case the move was cancelled.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Partner } from '../../domain/game.js';
 
 const LOOK_EVERY_MS = 25;
-/** After so long the old cell is asked again. */
+/** Number of catalog polls after which the request is sent to the old cell again. */
 const LOOKS_MAX = 8;
-/** A request is held for so long at the most, all times together. */
+/** Maximum time that a request is held because of its partner's move, over all attempts, in ms. */
 const HELD_MS_MAX = 5000;
 
 export interface MovedPartnersOptions {
   readonly partner: (partnerId: number) => Partner | undefined;
-  /** Reads what is new of partners. */
+  /** Reads changes of partners into the catalog. */
   readonly refresh: () => Promise<void>;
-  /** Reads what is new of the request ids that cells have released: those of the old cell bind in the new one. */
+  /**
+   * Loads the filters of recently released request ids. Ids of the old cell are still binding in the new
+   * cell.
+   */
   readonly refreshIds: () => Promise<void>;
   readonly deadlineMs: number;
 }
 
 export class MovedPartners {
   readonly #options: MovedPartnersOptions;
-  /** By partner: all requests that wait share one look. */
+  /** Polls under way by partner. All waiting requests of a partner share one poll. */
   readonly #looks = new Map<number, Promise<Partner | undefined>>();
 
   constructor(options: MovedPartnersOptions) {
@@ -30,10 +34,11 @@ export class MovedPartners {
   }
 
   /**
-   * The partner as it is once its request should be sent again.
-   * @param known the partner whose cell turned the request away
-   * @param since when it was turned away first, as performance.now() counts
-   * @returns undefined: it was held for too long, and is to be refused
+   * Waits for the partner's move, and returns the partner with the cell to which its request should be sent
+   * again.
+   * @param known the partner with the cell that rejected the request
+   * @param since time of the first rejection, by performance.now()
+   * @returns undefined if the request was held for too long and must be refused
    */
   async where(known: Partner, since: number): Promise<Partner | undefined> {
     const heldMaxMs = Math.min(HELD_MS_MAX, this.#options.deadlineMs);
@@ -52,7 +57,7 @@ export class MovedPartners {
     for (let looks = 0; looks < LOOKS_MAX; looks++) {
       await refresh().catch(() => {});
       const now = partner(partnerId);
-      // A partner that has come back to the same cell has another newest move.
+      // A partner that has moved back to the same cell has a newer move number.
       if (now !== undefined && (now.cell !== cell || now.newestMove !== newestMove)) {
         await refreshIds().catch(() => {});
         return now;

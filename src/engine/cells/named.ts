@@ -1,8 +1,6 @@
-/**
- * What a batch names once, and refers to by its place.
- */
+/** Lists of texts that a batch contains once and refers to by position. */
 
-/** A list of the batch that names each of its texts once: places are counted from 1. */
+/** A list that holds each text of a batch once. Positions are counted from 1. */
 export class Named {
   buffer = Buffer.allocUnsafe(4096);
   length = 0;
@@ -16,7 +14,10 @@ export class Named {
   }
 }
 
-/** Places by text. Among many partners most have one spin in a batch: a map is made for the second text only. */
+/**
+ * Positions by text. In a batch of many partners most have a single spin, so a map is created only for the
+ * second text.
+ */
 export class Places {
   #firstText: string | undefined;
   #firstPlace = 0;

@@ -1,44 +1,61 @@
 /**
- * What an operation of a cell is: one Lua file, one codec, one kind of command. CellClient runs it.
- * To add one: lua/<name>.lua (lua/include/cell.lua has the head of its arguments), a file here with its codec.
+ * Defines the operations of a cell. Each consists of one Lua file, one codec and one type of command, and is
+ * run by CellClient.
+ *
+ * To add an operation, write lua/<name>.lua (lua/include/cell.lua describes its leading arguments) and a file
+ * with its codec in this folder.
  */
 
-/** Where something was done: under which epoch, by which run of the store's server. */
+/** The epoch and the server run under which a command was executed. */
 export interface Origin {
   readonly epoch: string;
   readonly serverId: string | undefined;
 }
 
 /**
- * Why a command has no reply. `refused`: nothing was done. `unknown`: it may have been done. `epochMoved`: the cell is at
- * another epoch, or holds requestIds no more that it must; whether it was done before is `mayHaveRun`.
+ * Reason why a command has no reply.
+ * - `refused`: nothing was done.
+ * - `unknown`: the command may have been executed.
+ * - `epochMoved`: the cell has another epoch, or has released request ids that it must hold. `mayHaveRun`
+ *   says whether an earlier attempt may have been executed.
  */
 export interface CellFailure {
   readonly kind: 'refused' | 'unknown' | 'epochMoved';
   readonly mayHaveRun: boolean;
 }
 
-/** What CellClient must know of a command; the codec knows the rest. */
+/** Fields of a command that CellClient uses. All further fields are for the codec. */
 export interface CellRequest {
   readonly cell: number;
-  /** Number of the newest move that its caller knows of the partner whose command it is; undefined or 0: none. */
+  /**
+   * Number of the newest move that the caller knows of the command's partner; undefined or 0 if it knows of
+   * none.
+   */
   readonly newestMove: number | undefined;
-  /** It is answered only once the ledger has what it booked. */
+  /** True if the command is answered only after its entries have been committed. */
   readonly waitsForLedger: boolean;
-  /** Nobody waits for its reply any more: it is refused where it has not been sent. */
+  /**
+   * True if the caller no longer waits for the reply. Such a command is refused if it has not been sent yet.
+   */
   readonly isGone?: boolean;
-  /** It may be done under this epoch only; undefined: under the one that this process believes in. */
+  /**
+   * The only epoch under which the command may be executed; undefined for the current epoch in this process's
+   * catalog.
+   */
   readonly epoch?: string;
   /**
-   * It may be done only while Redis holds what requestIds of entries after this one are bound to; undefined: filters say
-   * which ids Redis holds no more (requestIds/requestIds.ts).
+   * The command may be executed only while Redis still has the request ids of all entries after this one. If
+   * undefined, the filters tell which ids Redis has released (requestIds/requestIds.ts).
    */
   readonly runsReachId?: bigint;
-  /** When it is given up, as performance.now() counts; undefined: after the client's deadline, from its first try on. */
+  /**
+   * Deadline of the command by performance.now(). If undefined, the client's deadline applies from the first
+   * attempt.
+   */
   readonly deadline?: number;
 }
 
-/** A command on its way. Exactly one of `resolve` and `fail` is called, once, after `submit` returned or within it. */
+/** A submitted command. Exactly one of `resolve` and `fail` is called, once, during or after `submit`. */
 export interface CellCommand<Reply> extends CellRequest {
   resolve(reply: Reply): void;
   fail(failure: CellFailure): void;
@@ -46,26 +63,41 @@ export interface CellCommand<Reply> extends CellRequest {
 
 export type CellArgument = string | number | Buffer;
 
-/** Writes the arguments of a call, and reads its reply. A slot of a queue has one of its own, so it may keep buffers. */
+/**
+ * Encodes the arguments of a call and decodes its reply. Each slot of a queue has its own codec, so a codec
+ * may reuse buffers.
+ */
 export interface CellCodec<Request, Reply> {
-  /** The arguments behind the head. Views in them hold until the next call. */
+  /** Encodes the arguments that follow the head. Views in the result are valid until the next call. */
   encode(requests: readonly Request[]): CellArgument[];
-  /** The replies to what was encoded last, in its order. @throws Error where the reply is not one of this operation. */
+  /**
+   * Decodes the replies to the requests that were encoded last, in the same order.
+   * @throws Error if the bytes are not a reply of this operation
+   */
   decode(reply: Buffer, requests: readonly Request[]): CellReplies<Reply>;
 }
 
 export interface CellReplies<Reply> {
-  /** Undefined: the call has left the command undone; it goes again, with those that wait. */
+  /**
+   * Replies by command. Undefined if the call did not execute the command; the command is then sent again
+   * with the waiting ones.
+   */
   readonly replies: readonly (Reply | undefined)[];
-  /** Id of the ledger entry that a reply is about; 0: none. */
+  /** Id of the ledger entry that a reply refers to; 0 if there is none. */
   entryId(place: number): bigint;
-  /** The place of the newest entry that the call made; undefined: it made none, or the last one that a reply is about. */
+  /**
+   * Position of the newest entry that the call made. If undefined, the call made no entry, or the newest
+   * entry is the one of the last reply.
+   */
   readonly newestPlace?: number | undefined;
-  /** A row of the ledger that has the id of the reply's entry is that entry; absent: ids say enough. */
+  /**
+   * True if the given ledger row, which has the id of the reply's entry, is that entry. Absent if the id
+   * alone is sufficient.
+   */
   isEntry?(place: number, row: BookedIdentity): boolean;
 }
 
-/** What distinguishes one entry from another that has the same id. */
+/** Fields that distinguish two entries with the same id. */
 export interface BookedIdentity {
   readonly partnerId: number;
   readonly playerId: string;
@@ -75,21 +107,27 @@ export interface BookedIdentity {
 }
 
 export interface CellOperation<Request, Reply> {
-  /** lua/<name>.lua */
+  /** Name of the operation and of its script, lua/<name>.lua. */
   readonly name: string;
-  /** Commands in one call at the most; 1: the operation is not batched. */
+  /** Maximum number of commands in one call; 1 if the operation is not batched. */
   readonly batchMax: number;
-  /** Calls under way for one cell at the most (cellQueue.ts says why that is correct). */
+  /** Maximum number of calls under way for one cell (cellQueue.ts explains why several are safe). */
   readonly slots: number;
-  /** While a call is under way, another one leaves once so many commands wait; from 1. */
+  /** Number of waiting commands that start a further call while another call is under way; at least 1. */
   readonly overlapMin: number;
-  /** The cell keeps the newest reply of each slot: a repetition is answered with it. */
+  /**
+   * True if the cell stores the newest reply of each slot, so that a repeated call is answered with the
+   * stored reply.
+   */
   readonly isStored: boolean;
-  /** A command waits for a store that is away, until its deadline, where it would be refused otherwise. */
+  /** True if a command waits until its deadline while Redis is unreachable. Otherwise it is refused. */
   readonly waitsForStore: boolean;
-  /** Whose command it is: partners take turns. */
+  /** Returns the partner of a command. Partners take turns in the queue. */
   partnerOf(request: Request): number;
   codec(): CellCodec<Request, Reply>;
-  /** Called with a call's replies before they are answered; not with those that the replicas lack, which wait for the ledger. */
+  /**
+   * Called with the replies of a call before they are answered. Not called if the replicas lack the call's
+   * writes, because its replies then wait for the ledger.
+   */
   onReplies?(cell: number, epoch: string, requests: readonly Request[], replies: CellReplies<Reply>): void;
 }

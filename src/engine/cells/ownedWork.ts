@@ -1,11 +1,17 @@
-/** Base of services that finish open work in the cells of this worker. After a failure an item waits; each further failure doubles the wait. */
+/**
+ * Base class of services that complete open work in the cells of this worker. An item that failed is retried
+ * with exponential back-off.
+ */
 
 import { PeriodicService, WOKEN_MS } from '../../platform/runtime/periodicService.js';
 import type { CellLease } from './cells.store.js';
 
 interface OwnedWorkTimes {
   readonly turnMs: number;
-  /** Back-off after the first failure of an item, in ms. It doubles with each further failure up to backoffMaxMs. */
+  /**
+   * Back-off after the first failure of an item, in ms. The back-off doubles with each further failure, up to
+   * backoffMaxMs.
+   */
   readonly backoffMinMs: number;
   readonly backoffMaxMs: number;
 }
@@ -13,7 +19,7 @@ interface OwnedWorkTimes {
 export abstract class OwnedWork extends PeriodicService {
   protected readonly leases = new Map<number, CellLease>();
   readonly #times: OwnedWorkTimes;
-  /** By item: how often it failed in a row, and when it is tried again (performance.now()). */
+  /** By item: the number of consecutive failures, and the time of the next attempt by performance.now(). */
   readonly #failed = new Map<number, { times: number; notBefore: number }>();
 
   constructor(times: OwnedWorkTimes) {
@@ -29,7 +35,7 @@ export abstract class OwnedWork extends PeriodicService {
     this.leases.delete(cell);
   }
 
-  /** Looks for work at once instead of at the next turn. */
+  /** Looks for work immediately instead of at the next turn. */
   wake(): void {
     this.hurry();
   }
@@ -42,7 +48,10 @@ export abstract class OwnedWork extends PeriodicService {
     return this.#failed.has(item);
   }
 
-  /** @returns how often the item failed in a row */
+  /**
+   * Records a failure of an item.
+   * @returns the number of consecutive failures of the item
+   */
   protected noteFailure(item: number): number {
     const times = (this.#failed.get(item)?.times ?? 0) + 1;
     const backoffMs = Math.min(this.#times.backoffMaxMs, this.#times.backoffMinMs * 2 ** (times - 1));

@@ -1,6 +1,6 @@
 /**
- * What a partner has in Redis now. A partner may have moved to another cell before this process knows of it: its old cell then says so
- * with what it is asked for, and the new one is read.
+ * Reads the current data of a partner from Redis. If the partner has moved to another cell that this process
+ * does not know yet, its old cell says so in the same reply, and the new cell is read instead.
  */
 import type { PotRecord } from '../../domain/communal.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
@@ -15,9 +15,12 @@ export interface PartnerReadsOptions {
     cell: number,
   ) => Pick<CellStore, 'findPlayer' | 'findGame' | 'findPot' | 'isTurnedAway' | 'newestInOutbox'>;
   readonly partner: (partnerId: number) => Partner | undefined;
-  /** Reads what is new of partners. */
+  /** Reads changes of partners into the catalog. */
   readonly refresh: () => Promise<void>;
-  /** Where the partner is once its old cell should not be asked again (movedPartners.ts); undefined: it was waited for too long. */
+  /**
+   * Waits for a partner's move and returns the partner with the cell to read next (movedPartners.ts);
+   * undefined if the wait took too long.
+   */
   readonly whereIs: (known: Partner, since: number) => Promise<Partner | undefined>;
 }
 
@@ -28,22 +31,34 @@ export class PartnerReads {
     this.#options = options;
   }
 
-  /** A player as of its last spin; undefined where it never spun. @throws ApiError (KS-5002) while its partner moves for too long */
+  /**
+   * Returns a player as of its last spin, or undefined if it has never spun.
+   * @throws ApiError (KS-5002) if the partner's move takes too long
+   */
   player(partnerId: number, playerId: string): Promise<PlayerRecord | undefined> {
     return this.#read(partnerId, (store) => store.findPlayer(partnerId, playerId));
   }
 
-  /** Counter and queue of a partner's game; undefined before its first block. @throws as {@link player} does */
+  /**
+   * Returns the counter and queue of a partner's game, or undefined before its first block.
+   * @throws ApiError (KS-5002) if the partner's move takes too long
+   */
   game(partnerId: number, gameId: number): Promise<GameRecord | undefined> {
     return this.#read(partnerId, (store) => store.findGame(gameId));
   }
 
-  /** The communal progressive of a partner's game; undefined where it has none. @throws as {@link player} does */
+  /**
+   * Returns the communal progressive of a partner's game, or undefined if it has none.
+   * @throws ApiError (KS-5002) if the partner's move takes too long
+   */
   pot(partnerId: number, gameId: number): Promise<PotRecord | undefined> {
     return this.#read(partnerId, (store) => store.findPot(gameId));
   }
 
-  /** Id of the newest ledger entry in the outbox of a cell, booked or not; 0 where there is none. */
+  /**
+   * Returns the id of the newest ledger entry in a cell's outbox, committed or not, or 0 if the outbox is
+   * empty.
+   */
   newestInOutbox(cell: number): Promise<bigint> {
     return this.#options.cell(cell).newestInOutbox();
   }
@@ -57,7 +72,8 @@ export class PartnerReads {
     let partner: Partner | undefined = await this.#known(partnerId);
     while (partner !== undefined) {
       const store = cell(partner.cell);
-      // Asked behind it on the same connection: what was read before a partner left is what it had.
+      // The check for a move follows the read on the same connection. If the partner had not left by then,
+      // the data was current.
       const [found, isAway] = await Promise.all([
         read(store),
         store.isTurnedAway(partnerId, partner.newestMove ?? 0),
@@ -68,7 +84,10 @@ export class PartnerReads {
     throw new ApiError(ERRORS.unavailable);
   }
 
-  /** It may have been made a moment ago. */
+  /**
+   * Finds a partner in the catalog. The catalog is read once more if necessary, because the partner may be
+   * new.
+   */
   async #known(partnerId: number): Promise<Partner> {
     const { partner, refresh } = this.#options;
     const known = partner(partnerId);

@@ -1,8 +1,9 @@
 /**
- * Blocks players and lets them play again: on record in Postgres first, then in Redis, where spins see it.
+ * Blocks and unblocks players. A change is recorded in Postgres first and then written to Redis, where spins
+ * see it.
  *
- * Each change has a number, so a late call undoes no newer change. Ended in between, the repetition of the request brings
- * the newest status on record to Redis; so does a rebuild.
+ * Each change has a number, so that a late call can't undo a newer change. After an interruption, repeating
+ * the request writes the newest recorded status to Redis. A rebuild does the same.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { EngineStore } from '../engine.store.js';
@@ -14,7 +15,7 @@ import { SET_PLAYER_STATUS } from './setPlayerStatus.js';
 export interface PlayerBlockingOptions {
   readonly store: Pick<EngineStore, 'playerStatuses'>;
   readonly cells: Pick<CellClient, 'execute'>;
-  /** How long the stores are tried, all tries included. */
+  /** Maximum time for the work in both stores, including retries, in ms. */
   readonly deadlineMs: number;
 }
 
@@ -28,15 +29,17 @@ export class PlayerBlocking {
   }
 
   /**
-   * @returns `unavailable`: the change is on record, and the same request brings it to Redis later. `unknownPlayer`: there is
-   *   no such player; what was on record is taken back.
-   * @throws what Postgres throws.
+   * Changes the status of a player.
+   * @returns `unavailable` if the change is on record but not in Redis yet; repeating the request writes it
+   * to Redis. `unknownPlayer` if the player does not exist; the recorded status is reset.
+   * @throws the error of Postgres
    */
   async change(actor: string, wanted: PlayerStatusChange): Promise<'done' | 'unavailable' | 'unknownPlayer'> {
     const { store, cells, deadlineMs } = this.#options;
     const deadline = performance.now() + deadlineMs;
     while (performance.now() < deadline) {
-      // Read anew each time: the epoch that it is to be done under, and what another request has changed meanwhile.
+      // Each attempt reads the current epoch again, and a change that another request may have recorded in
+      // the meantime.
       const onRecord: PlayerStatusOnRecord = await store.playerStatuses.record(actor, wanted);
       const outcome = await cells.execute(SET_PLAYER_STATUS, {
         ...onRecord,

@@ -1,4 +1,7 @@
-/** The players that an operator has blocked, or has let play again: the source of what Redis has in their records. */
+/**
+ * Stores the players that an operator has blocked or unblocked. These rows are the source of the status in
+ * Redis's player records.
+ */
 import type { PlayerStatus } from '../../domain/playerStatus.js';
 import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
@@ -15,16 +18,15 @@ export interface PlayerStatusOnRecord {
   readonly partnerId: number;
   readonly playerId: string;
   readonly status: PlayerStatus;
-  /** Counts the changes of the player's status. */
+  /** Number of this change, counted per player. */
   readonly change: number;
   readonly cell: number;
-  /** Of the partner, at that moment. */
+  /** Number of the partner's newest completed move, at the time of the change. */
   readonly newestMove: number;
-  /** The cell's epoch at that moment. */
+  /** The cell's epoch at the time of the change. */
   readonly epoch: string;
 }
 
-/** Blocked and excluded players. */
 export class PlayerStatuses {
   readonly #sql: Sql;
 
@@ -32,13 +34,17 @@ export class PlayerStatuses {
     this.#sql = sql;
   }
 
-  /** Puts a status on record, unless the same one with the same reason is there. @throws where there is no such partner. */
+  /**
+   * Records a player's status, unless the same status and reason are already on record.
+   * @throws Error if the partner does not exist
+   */
   record(
     actor: string,
     { partnerId, playerId, status, reason }: PlayerStatusChange,
   ): Promise<PlayerStatusOnRecord> {
     return this.#sql.begin(async (tx) => {
-      // Held until the end: a rebuild that begins an epoch after this one finds the status on record.
+      // The row lock lasts until the commit, so a rebuild that begins a later epoch finds the status on
+      // record.
       const [row] = await tx<{ cell: number; newest_move: number; token: string }[]>`
         SELECT cell, ${NEWEST_MOVE}, (SELECT dataset_id FROM installation) || ':' || epoch AS token
         FROM partners JOIN cells USING (cell) WHERE partner_id = ${partnerId} FOR SHARE OF cells`;
@@ -76,7 +82,7 @@ export class PlayerStatuses {
   }
 }
 
-/** Every player whose status was ever changed. */
+/** Returns every player whose status has ever been changed. */
 export async function playerStatuses(
   sql: Sql | Transaction,
   scope: PartnerScope,
@@ -92,7 +98,7 @@ export async function playerStatuses(
   }));
 }
 
-/** What the audit asks. */
+/** Read queries of the audit. */
 export interface PlayerStatusReads {
   playerStatuses(cell: number): ReturnType<typeof playerStatuses>;
 }

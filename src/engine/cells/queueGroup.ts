@@ -1,14 +1,19 @@
 /**
- * The queues of one operation whose cells are on one node. They are sent together: while a call of any of them is on its way,
- * the next ones wait until enough has gathered for a call of each, so that many cells make no smaller batches than one. A node
- * answers the calls of a connection in their order: whoever waits for another cell's call waits for little more than its own.
+ * Groups the queues of one operation whose cells are on the same node, and sends them together. While a call
+ * of any queue is under way, the next calls wait until each of them can be large enough. Batches therefore
+ * don't get smaller when there are more cells. A node answers the calls of a connection in order, so waiting
+ * for another cell's call costs little.
  */
 export interface GroupedQueue {
-  /** Sends what waits, as far as slots are free. @param isMuch enough waits in all queues: little of this one goes, too */
+  /**
+   * Sends waiting commands while slots are free.
+   * @param isMuch true if enough commands wait in the group as a whole; a queue with few commands is then
+   * sent as well
+   */
   send(isMuch: boolean): void;
 }
 
-/** How the calls of the queues leave: see CellOperation. */
+/** Limits that decide when calls are sent, as in CellOperation. */
 export interface Leaving {
   readonly batchMax: number;
   readonly slots: number;
@@ -20,17 +25,18 @@ export class QueueGroup {
   readonly #onReady: (group: QueueGroup, isFull: boolean) => void;
   readonly #queues: GroupedQueue[] = [];
   #isScheduled = false;
-  /** Commands that wait, of all queues. */
+  /** Number of waiting commands in all queues. */
   #waiting = 0;
-  /** Queues in which any wait. */
+  /** Number of queues with waiting commands. */
   #filled = 0;
-  /** Calls that are on their way for the first time. One that is repeated holds up nobody else. */
+  /** Number of calls under way that are first attempts. A repeated call does not delay other queues. */
   firstTries = 0;
 
   /**
-   * @param leaving while a call is under way, others leave once they have `overlapMin` commands on average
-   * @param onReady called when there is something to send; it calls `flush` soon, or at once where a call is full: then nothing
-   *   that comes could go along
+   * @param leaving while a call is under way, further calls are sent once they have `overlapMin` commands on
+   * average
+   * @param onReady called when there are commands to send. The callee calls `send` soon, or immediately if a
+   * call is full, because a full call gains nothing by waiting.
    */
   constructor(leaving: Leaving, onReady: (group: QueueGroup, isFull: boolean) => void) {
     this.#leaving = leaving;
@@ -41,7 +47,7 @@ export class QueueGroup {
     this.#queues.push(queue);
   }
 
-  /** The queue's cell has come to another node. */
+  /** Removes a queue whose cell has moved to another node. */
   remove(queue: GroupedQueue): void {
     this.#queues.splice(this.#queues.indexOf(queue), 1);
   }
@@ -50,24 +56,27 @@ export class QueueGroup {
     return this.#queues.length === 0;
   }
 
-  /** Takes note that in a queue other commands wait than before. */
+  /** Updates the counters after the number of waiting commands in one queue has changed. */
   changed(before: number, now: number): void {
     this.#waiting += now - before;
     this.#filled += (now > 0 ? 1 : 0) - (before > 0 ? 1 : 0);
   }
 
-  /** The calls have as many commands as one that leaves beside others has at the least. */
+  /**
+   * True if the calls would have, on average, the minimum number of commands for a call that overlaps with
+   * another.
+   */
   #isMuch(): boolean {
     return this.#waiting >= this.#leaving.overlapMin * Math.max(1, this.#filled);
   }
 
-  /** A call has as many commands as it can, and there may be a slot for it. */
+  /** True if a call can have the maximum number of commands and a slot may be free for it. */
   #isFull(): boolean {
     const { batchMax, slots } = this.#leaving;
     return batchMax > 1 && this.#waiting >= batchMax && this.firstTries < slots && this.#isMuch();
   }
 
-  /** Something came, or a call has ended. */
+  /** Called whenever a command has arrived or a call has ended. */
   schedule(): void {
     if (this.#isFull()) {
       this.#onReady(this, true);
@@ -79,7 +88,7 @@ export class QueueGroup {
     this.#onReady(this, false);
   }
 
-  /** The calls are written before this returns. */
+  /** Sends all queues. The calls have been written when this function returns. */
   send(): void {
     this.#isScheduled = false;
     const isMuch = this.#isMuch();

@@ -1,7 +1,11 @@
 /**
- * The operation `rotate`: voids what is sealed of a slot game and not dealt (lua/rotate.lua). On record in Postgres first
- * (rotations.store.ts), which says up to where the game is sealed; then in Redis, whose note brings it to the ledger. Ended in
- * between, the worker that is to lease the game's next block carries it out: the void is logged before that block.
+ * The cell operation `rotate`, which voids the sealed outcomes of a slot game that have not been dealt
+ * (lua/rotate.lua).
+ *
+ * The rotation is first recorded in Postgres (rotations.store.ts) with the index up to which the game is
+ * sealed. The script then carries it out in Redis, and a note in the outbox brings it to the ledger. If the
+ * process stops between the two, the worker that leases the game's next block completes the rotation, so that
+ * the void is logged before that block.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { RecordOf } from '../../domain/layout.js';
@@ -18,7 +22,7 @@ const ROTATE: CellOperation<RotationOnRecord & CellRequest, RotateReply> = {
   batchMax: 1,
   slots: 4,
   overlapMin: 1,
-  // A repetition would tell of nothing that is left to void.
+  // The reply is stored, because a repeated script would find no outcomes left to void.
   isStored: true,
   waitsForStore: true,
   partnerOf: ({ partnerId }) => partnerId,
@@ -39,10 +43,10 @@ const POLL_MS = 50;
 type Cells = Pick<CellClient, 'execute'>;
 
 /**
- * Voids what an operator wants voided of a game.
- * @param deadlineMs how long the stores are tried, all tries included
- * @returns what is voided, once the ledger has it; `unavailable`: it is not known to be done
- * @throws what Postgres throws
+ * Rotates a game by an operator's order.
+ * @param deadlineMs maximum time for the work in both stores, including retries
+ * @returns the rotation once it is committed; `unavailable` if it is not certain that it was carried out
+ * @throws the error of Postgres
  */
 export async function rotate(
   cells: Cells,
@@ -55,8 +59,8 @@ export async function rotate(
 }
 
 /**
- * Carries out the rotation of a game that is on record and not booked, if there is one.
- * @throws what Postgres throws; Error where it is not known to be done within the deadline
+ * Carries out the recorded rotation of a game that is not committed yet, if there is one.
+ * @throws the error of Postgres; Error if the rotation is not committed within the deadline
  */
 export async function finishRotation(
   cells: Cells,
@@ -68,7 +72,7 @@ export async function finishRotation(
   if (rotated === 'unavailable') throw new Error(`The rotation of game ${gameId} is not booked yet`);
 }
 
-/** @returns undefined: nothing is on record */
+/** @returns undefined if no rotation is on record */
 async function carryOut(
   cells: Cells,
   record: () => Promise<RotationOnRecord | undefined>,
@@ -77,7 +81,8 @@ async function carryOut(
 ): Promise<CommittedRotation | 'unavailable' | undefined> {
   const deadline = performance.now() + deadlineMs;
   while (performance.now() < deadline) {
-    // Read anew each time: a rebuild has voided what was sealed, and begun another epoch.
+    // Each attempt reads the record again, because a rebuild may have voided the sealed outcomes and begun
+    // another epoch.
     const onRecord = await record();
     if (onRecord === undefined) return undefined;
     const outcome = await cells.execute(ROTATE, { ...onRecord, waitsForLedger: true, deadline });
@@ -86,7 +91,8 @@ async function carryOut(
       continue;
     }
     if (outcome.kind !== 'reply' || outcome.reply.status !== SPIN_STATUS.dealt) return 'unavailable';
-    // Where another call has voided it, or all is dealt, the reply waited for no entry of the ledger.
+    // If another call has carried out the rotation, or all outcomes have been dealt, the reply did not wait
+    // for a ledger entry. The commit is then polled.
     for (;;) {
       const booked = await rotations.booked(onRecord);
       if (booked !== undefined) return booked;

@@ -1,4 +1,4 @@
-/** Why a cell deals nothing, by name: what its callers are told in place of a script's status. */
+/** Names the reasons for which a cell refuses to deal, in place of a script's status codes. */
 import { SPIN_STATUS } from '../redis/statuses.js';
 
 const BY_STATUS = {
@@ -13,8 +13,8 @@ const BY_STATUS = {
 } as const;
 
 /**
- * `conflict`: the requestId is bound to another request. `denied`: the caller wants nothing dealt. `failed`: a sum would overflow, or
- * the status is none that a deal can come to.
+ * `conflict`: the requestId is bound to another request. `denied`: the caller asked for a replay only, and
+ * there is none. `failed`: a sum would overflow, or the status is not one of a deal.
  */
 export type Refusal = (typeof BY_STATUS)[keyof typeof BY_STATUS] | 'failed';
 

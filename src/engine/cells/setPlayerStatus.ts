@@ -1,4 +1,4 @@
-/** The operation `setPlayerStatus`: blocks a player, or lets it play again (lua/setPlayerStatus.lua). */
+/** The cell operation `setPlayerStatus`, which blocks or unblocks a player (lua/setPlayerStatus.lua). */
 import { PLAYER_FLAGS } from '../../domain/layouts.js';
 import type { PlayerStatus } from '../../domain/playerStatus.js';
 import { playerField } from '../redis/keys.js';
@@ -8,11 +8,11 @@ export interface PlayerStatusRequest extends CellRequest {
   readonly partnerId: number;
   readonly playerId: string;
   readonly status: PlayerStatus;
-  /** Greater than that of every change of the player before. */
+  /** Number of this change. It is higher than that of every earlier change of the player. */
   readonly change: number;
 }
 
-/** `status`: SPIN_STATUS: dealt (it is done), playerUnknown. */
+/** `status` is a value of SPIN_STATUS: `dealt` if the status was set, or `playerUnknown`. */
 export interface PlayerStatusReply {
   readonly status: number;
 }

@@ -1,26 +1,29 @@
 /**
- * The life of a spin between its route and its answer, station by station. Each station is an interface here;
- * src/app/roles/dealing.ts connects those who keep them.
+ * The life of a spin between its route and its answer, station by station. Each station is an interface in
+ * this file; src/app/roles/dealing.ts connects the implementations.
  *
- *   route          src/api/spins/spin.ts      key, body, game and wager are judged
- *     │ SpinPath.submit                       1. CatalogFreshness: could the key have been revoked since?
- *     │                                       2. ExhaustedWindows: does Redis need to be asked at all?
+ *   route          src/api/spins/spin.ts      checks key, body, game and wager
+ *     │ SpinPath.submit                       1. CatalogFreshness: may the key have been revoked since?
+ *     │                                       2. ExhaustedWindows: is the rate limit known to be used up?
  *     │ CellClient.submit                     3. the queue of the partner's cell
- *     │ CellQueue.submit                      4. a place in it: partners take turns (WaitingList)
+ *     │ CellQueue.submit                      4. its waiting list, where partners take turns (WaitingList)
  *     ▼
- *   call           src/engine/cells/cellQueue.ts, once its QueueGroup sends and a slot is free, with all spins that wait
+ *   call           src/engine/cells/cellQueue.ts, once its QueueGroup sends and a slot is free
  *     │ SendPermission, CellEpochs            5. may this process send to the cell, and under which epoch?
- *     │ the codec of deal.ts                  6. SpinRules: may the spin still be dealt? RequestIdFilters: may the ledger know its id?
- *     │                                          RequestIdReach: how far do these filters reach?
- *     │ CellScripts or ReplicatedScripts      7. one call of lua/deal.lua, repeated until the deadline; deal.ts reads the reply
+ *     │ the codec of deal.ts                  6. SpinRules: may the spin still be dealt?
+ *     │                                          RequestIdFilters: may the ledger have its request id?
+ *     │                                          RequestIdReach: the watermark of these filters
+ *     │ CellScripts or ReplicatedScripts      7. one call of lua/deal.lua, repeated until the deadline;
+ *     │                                          deal.ts decodes the reply
  *     ▼
  *   answer
- *     │ AnsweredSpins, Confirmations          8. remembered by name; raffles and ACK=ledger: held until the ledger has it
- *     ▼ resolve or fail                       9. AnsweredIds: its newest entry goes along with the next call
+ *     │ AnsweredSpins, Confirmations          8. the spin is remembered as answered; raffle tickets and
+ *     │                                          ACK=ledger wait for the commit
+ *     ▼ resolve or fail                       9. AnsweredIds: the next call presents the newest entry
  *   route          src/api/spins/spin.ts, src/api/server/reply.ts
- *     └─> SpinPath.submit again where the partner moves to another cell, or where the ledger was asked for the id
+ *     └─> SpinPath.submit again if the partner moves to another cell, or after a look-up in the ledger
  *
- * A request that only counts against a window takes the same way ({@link CountRequest}).
+ * A request that only counts against a rate limit window takes the same path ({@link CountRequest}).
  */
 import type { ReplicatedReply } from '../redis/replicatedCalls.js';
 import type { CellCall } from '../redis/scripts.js';
@@ -30,92 +33,112 @@ import { type DealCommand, type DealOperation, limitedResult } from './deal.js';
 import type { ExhaustedWindows } from './exhaustedWindows.js';
 import type { CellFailure } from './operation.js';
 
-/** Whether what this process knows of partners, keys and games may be old (src/engine/catalog/staleness.ts). */
+/**
+ * Tells whether this process's catalog of partners, keys and games may be stale
+ * (src/engine/catalog/staleness.ts).
+ */
 export interface CatalogFreshness {
-  /** True: spins are refused, because a key or a switch may have changed since. */
+  /**
+   * True if spins are refused because a key or a switch may have changed since the last read of the catalog.
+   */
   readonly isBehind: boolean;
-  /** True: this process was paused, and has not read the catalog since. One look brings it up to date. */
+  /**
+   * True if this process was paused and has not read the catalog since. A single read brings the catalog up
+   * to date.
+   */
   readonly isBlind: boolean;
-  /** Looks once, and resolves whatever the look found. */
+  /** Reads the catalog once. Resolves whether or not the read succeeds. */
   looked(): Promise<void>;
 }
 
-/** Whether this process may send anything to a cell now: its store is durable, and the format that is written is known. */
+/**
+ * Tells whether this process may send calls to a cell: its Redis must be durable, and this build must support
+ * the data format in use.
+ */
 export interface SendPermission {
   maySend(cell: number): boolean;
 }
 
-/** The generations of the cells' data (src/engine/catalog/catalog.ts). */
+/** The current epochs of the cells (src/engine/catalog/catalog.ts). */
 export interface CellEpochs {
-  /** Undefined while it is not known. */
+  /** Returns the epoch of a cell; undefined as long as it has not been read. */
   epochOf(cell: number): string | undefined;
-  /** Reads the epochs again, after a cell has refused a call for its epoch. */
+  /** Reads the epochs again after a cell has rejected a call because of its epoch. */
   refresh(): Promise<void>;
 }
 
-/** The server that holds a cell: the same object for all of its cells. */
+/** The Redis server that holds a cell. All cells of a server share one object. */
 export interface CellServer {
-  /** It can be reached now. */
+  /** True if the server is reachable now. */
   readonly isReady: boolean;
-  /** Which run of the server is reached; undefined: none. */
+  /** Id of the current server run; undefined while the server is not connected. */
   readonly serverId: string | undefined;
 }
 
 /** The Redis servers of the cells (src/engine/redis/nodes.ts). */
 export interface CellServers {
   of(cell: number): CellServer;
-  /** Resolves once the cell's server can be reached, or after the milliseconds. */
+  /** Resolves when the cell's server becomes reachable, or after the timeout in ms. */
   whenReady(cell: number, timeoutMs: number): Promise<void>;
-  /** What is called in there leaves in one write. */
+  /** Sends all commands that the callback issues in one write. */
   pipelined(calls: () => void): void;
 }
 
-/** Calls lua/<operation>.lua (src/engine/redis/scripts.ts). */
+/** Calls the script lua/<operation>.lua (src/engine/redis/scripts.ts). */
 export interface CellScripts {
-  /** @throws EpochError, ClockError, RefusedError, NotSentError: the call did nothing. Any other error: it may have been done. */
+  /**
+   * @throws EpochError, ClockError, RefusedError or NotSentError if the call did nothing. After any other
+   * error the call may have been executed.
+   */
   command(operation: string, call: CellCall): Promise<Buffer>;
 }
 
-/** Calls of `ACK=replica`. A reply that the replicas lack is answered once the ledger has its entry. */
+/**
+ * Script calls under `ACK=replica`. If the replicas lack a call's writes, its reply is held until the ledger
+ * has the entry.
+ */
 export interface ReplicatedScripts {
-  /** @throws as {@link CellScripts} */
+  /** @throws the errors of {@link CellScripts} */
   replicated(operation: string, call: CellCall): Promise<ReplicatedReply>;
-  /** The replicas have acknowledged the newest call. */
+  /** True if the replicas have acknowledged the newest call. */
   isCurrent(cell: number): boolean;
 }
 
-/** The filters of the request ids that Redis holds no more (src/engine/requestIds/requestIds.ts). */
+/** Filters of the request ids that Redis has released (src/engine/requestIds/requestIds.ts). */
 export interface RequestIdReach {
-  /** The ledger entry up to which the filters have the ids of a cell, 8 bytes, little endian. */
+  /**
+   * Watermark of the filters: the ledger entry up to which they include the released ids of a cell, as 8
+   * bytes, little endian.
+   */
   reachOf(cell: number): Buffer;
-  /** Reads the filters of the ids that were released since. */
+  /** Loads the filters of recently released ids. */
   refresh(): Promise<void>;
 }
 
-/** What is counted and logged of the calls. */
+/** Counts and logs script calls. */
 export interface CallObserver {
   onCall(operation: string, size: number, seconds: number): void;
   onError(error: unknown, cell: number, size: number): void;
 }
 
 export interface QueueLimits {
-  /** How long an answer of the store is waited for, all tries included, ms. */
+  /** Maximum time to wait for an answer of Redis, including retries, in ms. */
   readonly deadlineMs: number;
-  /** Commands that may wait for one operation of a cell; more are refused. */
+  /** Maximum number of waiting commands for one operation of a cell. Further commands are refused. */
   readonly waitingMax: number;
 }
 
-/** What the queues of the cells ask of the rest of the process. */
+/** Dependencies of the cell queues on the rest of the process. */
 export interface CellStations {
   readonly permission: SendPermission;
   readonly epochs: CellEpochs;
   readonly servers: CellServers;
   readonly scripts: CellScripts;
-  /** Absent: what the store has is answered. */
+  /** Absent if replies are sent without waiting for replicas. */
   readonly replication?: ReplicatedScripts;
-  /** Absent: no operation of this process binds request ids. */
+  /** Absent if no operation of this process binds request ids. */
   readonly requestIds?: RequestIdReach;
-  /** Absent: a Redis that loses what it acknowledged is served from all the same. */
+  /** Absent if this process does not check whether Redis has lost entries that were acknowledged. */
   readonly answered?: AnsweredIds;
   readonly confirmations: Pick<Confirmations, 'confirmed' | 'isStalled'>;
   readonly observer: CallObserver;
@@ -129,7 +152,7 @@ interface CellQueues {
 
 const NOT_RUN: CellFailure = { kind: 'refused', mayHaveRun: false };
 
-/** Where every spin, and every request that counts, begins its way to Redis. */
+/** Entry point of every spin, and of every counted request, on its way to Redis. */
 export class SpinPath {
   readonly #freshness: CatalogFreshness;
   readonly #exhausted: ExhaustedWindows;
@@ -159,7 +182,10 @@ export class SpinPath {
     else command.resolve(limitedResult(limitedAtMs));
   }
 
-  /** The key of the request may have been revoked since. A process that was paused looks once before it refuses. */
+  /**
+   * Handles a command while the catalog is stale, because the key of the request may have been revoked. A
+   * process that was paused reads the catalog once before it refuses.
+   */
   #onceFresh(command: DealCommand): void {
     if (!this.#freshness.isBlind) {
       command.fail(NOT_RUN);

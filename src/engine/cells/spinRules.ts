@@ -1,4 +1,7 @@
-/** What a spin must know beside its queue: whether anything may be dealt, when it is answered, what the ledger has of it. */
+/**
+ * Rules for a spin that are outside its cell queue: whether spins may be dealt now, when a spin is answered,
+ * and which earlier spin the ledger has for its request id.
+ */
 import { entryTimeMs } from '../../domain/entryId.js';
 import { ERRORS, type ErrorEntry } from '../../domain/errors.js';
 import type { Game, Partner } from '../../domain/game.js';
@@ -16,19 +19,22 @@ import type { Confirmations } from './confirmations.js';
 import type { MovedPartners } from './movedPartners.js';
 import type { CatalogFreshness } from './spinPath.js';
 
-/** What the ledger has of a requestId that Redis binds no more: a spin, or round, as it was dealt. */
+/** A spin or round in the ledger that is bound to a requestId which Redis has released. */
 interface BoundEntry {
   readonly kind: EntryKind;
   readonly gameId: number;
   readonly playerId: string;
   readonly spinId: string;
   readonly outcomeCode: number;
-  /** Micro-USD after it. */
+  /** Balance after the entry, in micro-USD. */
   readonly balanceMicros: number;
   readonly tail: SpinTail;
 }
 
-/** Something of this process that may forbid it to deal: its files differ from the build's, or it does not read what is written. */
+/**
+ * A condition of this process that may forbid it to deal: its files differ from the build, or it does not
+ * support the data format in use.
+ */
 interface DealingFault {
   readonly problem: string | undefined;
 }
@@ -43,21 +49,24 @@ export interface SpinRulesParts {
   readonly confirmations: Pick<Confirmations, 'cameTo'>;
   readonly moved: MovedPartners;
   readonly requestIds: RequestIds;
-  /** When spins are answered that no rule of their game holds back. */
+  /** Setting `ACK`: when a spin is answered, unless its game requires a commit first. */
   readonly ack: Parameters<typeof waitsForLedger>[1];
   readonly deadlineMs: number;
 }
 
 export class SpinRules {
   readonly #parts: SpinRulesParts;
-  /** Whether a raffle is sold out, by game: everybody who asks meanwhile shares one look. */
+  /** Checks under way of whether a raffle is sold out, by game. Concurrent requests share one check. */
   readonly #looks = new Map<number, Promise<boolean>>();
 
   constructor(parts: SpinRulesParts) {
     this.#parts = parts;
   }
 
-  /** Why nothing may be dealt for a partner now, whatever the game: a switch, or that this can't be known. Undefined: it may. */
+  /**
+   * Returns the error for which no spin of a partner may be dealt now, whatever the game: dealing is switched
+   * off, or the switch can't be read. Undefined if dealing is allowed.
+   */
   stopOf({ partnerId }: Partner): ErrorEntry | undefined {
     const { catalog, freshness, faults } = this.#parts;
     if (!catalog.dealsFor(partnerId)) return ERRORS.dealingOff;
@@ -65,17 +74,20 @@ export class SpinRules {
     return freshness.isBehind ? ERRORS.unavailable : undefined;
   }
 
-  /** A spin of the game is answered only once the ledger has it. */
+  /** True if spins of the game are answered only after their commit. */
   waitsForLedger(game: Game | undefined): boolean {
     return waitsForLedger(game?.kind, this.#parts.ack);
   }
 
-  /** For how long the request id of a spin or deal binds that is dealt now, seconds. */
+  /** Seconds for which the request id of a spin or deal stays bound. */
   get requestIdBindsSeconds(): number {
     return this.#parts.requestIds.bindsSeconds;
   }
 
-  /** A ticket of the raffle may have been sold under a requestId that neither Redis nor its filters know any more. */
+  /**
+   * True if a ticket of the raffle may have been sold under a requestId that neither Redis nor the filters
+   * still have.
+   */
   mayForget({ kind, sealedAtMs, partnerId }: Game): boolean {
     if (sealedAtMs === undefined) return false;
     const { catalog, requestIds } = this.#parts;
@@ -83,7 +95,10 @@ export class SpinRules {
     return kind.lifeCycle.mayBindInLedger({ sealedAtMs, boundFromMs });
   }
 
-  /** What the ledger has of a requestId that Redis does not bind. Rejects where that can't be known now. */
+  /**
+   * Looks in the ledger for the entry of a requestId that Redis does not bind. Rejects if the ledger can't be
+   * read in time.
+   */
   async findBound(
     partner: Partner,
     requestId: string,
@@ -100,7 +115,10 @@ export class SpinRules {
     return { entry: { ...entry, spinId: spinIds.encodeOne(entry.id, partner.partnerId), tail }, version };
   }
 
-  /** All tickets of a raffle are dealt. True once the last one is committed; false where that does not come to be known. */
+  /**
+   * Resolves to true once the last ticket of a sold-out raffle is committed, or to false if that can't be
+   * confirmed.
+   */
   isSoldOut({ gameId, partnerId }: Game): Promise<boolean> {
     let look = this.#looks.get(gameId);
     if (look === undefined) {
@@ -124,8 +142,9 @@ export class SpinRules {
   }
 
   /**
-   * The partner as it is once a spin should be sent again that its cell turned away, since it moves; undefined: refuse the spin.
-   * @param since when it was turned away first, as performance.now() counts
+   * Returns the partner with the cell to which a spin should be sent again, after a cell rejected it because
+   * of a move. Undefined if the spin must be refused.
+   * @param since time of the first rejection, by performance.now()
    */
   whereIs(known: Partner, since: number): Promise<Partner | undefined> {
     return this.#parts.moved.where(known, since);

@@ -1,15 +1,19 @@
 /**
- * The commands that wait for a call, no more than a bound. Who goes first is decided here: while more wait than a call takes,
- * partners take turns, and where the list is full, the partner with the most gives way. One partner alone pays nothing for it.
+ * A bounded list of commands that wait for a call. If more commands wait than fit in a call, partners take
+ * turns. If the list is full, the partner with the most waiting commands loses its newest one. A single
+ * partner has no overhead.
  */
 export class WaitingList<Command> {
   readonly #max: number;
   readonly #partnerOf: (command: Command) => number;
-  /** By partner, each first come, first served. The partner that was served last is the last. */
+  /**
+   * Commands by partner, each partner's in order of arrival. The partner that was served last is the last in
+   * the map.
+   */
   #queues = new Map<number, Command[]>();
   #length = 0;
 
-  /** @param max commands that may wait */
+  /** @param max maximum number of waiting commands */
   constructor(max: number, partnerOf: (command: Command) => number) {
     this.#max = max;
     this.#partnerOf = partnerOf;
@@ -19,7 +23,11 @@ export class WaitingList<Command> {
     return this.#length;
   }
 
-  /** @returns the command that is not in the list because it is full: this one, or the newest of the partner with the most. */
+  /**
+   * Adds a command.
+   * @returns the command that is left out because the list is full: the given one, or the newest of the
+   * partner with the most waiting commands
+   */
   add(command: Command): Command | undefined {
     const partnerId = this.#partnerOf(command);
     const queue = this.#queues.get(partnerId);
@@ -36,7 +44,10 @@ export class WaitingList<Command> {
     return refused;
   }
 
-  /** Puts commands that were taken, and not done, before the others of their partners: they were let in before. */
+  /**
+   * Puts back commands that were taken but not executed, ahead of the other commands of their partners,
+   * because they arrived earlier.
+   */
   putBack(commands: readonly Command[]): void {
     const queues = new Map<number, Command[]>();
     for (const command of commands) {
@@ -52,7 +63,7 @@ export class WaitingList<Command> {
     this.#length += commands.length;
   }
 
-  /** Takes the next commands off the list; those of one partner stay in their order. */
+  /** Removes and returns the next commands. Commands of one partner keep their order. */
   take(max: number): Command[] {
     if (this.#length > max) return this.#takeInTurn(max);
     const queues = [...this.#queues.values()];
@@ -61,7 +72,7 @@ export class WaitingList<Command> {
     return queues.length === 1 ? queues[0]! : queues.flat();
   }
 
-  /** Of each partner as much as of any other, as far as it has as much. */
+  /** Takes the same number of commands from each partner, as far as each has that many. */
   #takeInTurn(max: number): Command[] {
     const counts = new Map<number, number>();
     let left = max;
@@ -77,7 +88,7 @@ export class WaitingList<Command> {
       open = open.filter(({ partnerId, length }) => length > counts.get(partnerId)!);
     }
     const commands: Command[] = [];
-    // Who got one more than others is behind them the next time.
+    // A partner that got one command more than others is behind them in the next call.
     for (const [partnerId, count] of [...counts].sort(([, a], [, b]) => a - b)) {
       if (count === 0) continue;
       const queue = this.#queues.get(partnerId)!;
