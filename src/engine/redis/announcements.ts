@@ -1,32 +1,38 @@
 /**
- * What processes announce to each other over Redis: workers how far cells are booked, whoever has read the catalog what it found, and the
- * scripts that deal which block is dealt out. A message may be lost: nothing depends on one.
+ * Announcements between processes over Redis. Workers announce the committed watermark of a cell, processes
+ * announce what they read of the catalog, and scripts announce that a block has been dealt out. Any message
+ * may be lost, so nothing depends on one.
  *
- * In a cluster the channels are sharded (those of the scripts always are), one for each cell that there is, and one for the catalog on each node: the node that holds a
- * cell publishes its messages itself. PUBLISH would send each of them to all nodes, and whoever listens at several would hear it several
- * times; listening at one, it would hear nothing of the others' cells while that one is away.
+ * In a cluster the channels are sharded, with one channel per cell and one per node for the catalog; the
+ * channels of the scripts are always sharded. The node that holds a cell publishes the cell's messages
+ * itself. PUBLISH would send each message to all nodes. A subscriber of several nodes would then receive it
+ * several times, and a subscriber of one node would miss the messages of all cells while that node is
+ * unreachable.
  */
 import { openSubscriber, type RedisClient } from './redisClient.js';
 
-/** Every ledger entry of the cell, under this epoch, up to the cursor is committed. */
+/** Announces that every ledger entry of the cell, up to the cursor, is committed under this epoch. */
 export interface CommitAnnouncement {
   readonly cell: number;
-  /** Dataset and number: channels are shared by all databases of a server. */
+  /**
+   * Dataset and number of the epoch. The dataset is needed because all databases of a server share its
+   * channels.
+   */
   readonly epoch: string;
   readonly cursor: bigint;
 }
 
-/** What a process found when it read the catalog from Postgres. */
+/** Announces the state of the catalog that a process read from Postgres. */
 export interface CatalogAnnouncement {
-  /** Names the process. */
+  /** Id of the process that read the catalog. */
   readonly reader: string;
-  /** Channels are shared by all databases of a server. */
+  /** Id of the database. It is needed because all databases of a server share its channels. */
   readonly datasetId: string;
-  /** Number of the newest change that is known there. */
+  /** Number of the newest change that the process has read. */
   readonly newest: bigint;
-  /** Up to this one all are known there that take something away. */
+  /** Watermark of the restrictions: the process has read every restricting change up to this number. */
   readonly newestRestriction: bigint;
-  /** Of all else that was read with it. */
+  /** Digest of everything else that was read in the same poll. */
   readonly digest: string;
 }
 
@@ -34,14 +40,17 @@ type Words<Count extends number, Of extends string[] = []> = Of['length'] extend
   ? Of
   : Words<Count, [...Of, string]>;
 
-/** The first words of a message. A newer version may add some, which are not looked at. @throws RangeError where one lacks */
+/**
+ * Splits a message into its first words. Further words, which a newer version may add, are ignored.
+ * @throws RangeError if a word is missing
+ */
 function words<const Count extends number>(message: string, count: Count): Words<Count> {
   const found = message.split(' ', count);
   if (found.length < count || found.includes('')) throw new RangeError('A message lacks a member');
   return found as Words<Count>;
 }
 
-/** @throws RangeError */
+/** @throws RangeError if the text is not a safe integer */
 function whole(text: string): number {
   const number = Number(text);
   if (!Number.isSafeInteger(number)) throw new RangeError('A member of a message is not a whole number');
@@ -59,13 +68,16 @@ export function readCatalogMessage(message: string): CatalogAnnouncement {
   return { reader, datasetId, digest, newest: BigInt(newest), newestRestriction: BigInt(newestRestriction) };
 }
 
-/** A script has dealt out a block of a game (lua/include/writeGames.lua). */
+/** Announces that a script has dealt the last outcome of a game's block (lua/include/writeGames.lua). */
 export interface DealtAnnouncement {
   readonly cell: number;
-  /** The field `epoch` of the cell: channels are shared by all databases of a server. */
+  /**
+   * The cell's field `epoch`. It identifies the database, because all databases of a server share its
+   * channels.
+   */
   readonly token: string;
   readonly gameId: number;
-  /** Of the game's next outcome. */
+  /** Index of the game's next outcome. */
   readonly nextIndex: number;
 }
 
@@ -74,31 +86,32 @@ export function readDealtMessage(message: string): DealtAnnouncement {
   return { cell: whole(cell), token, gameId: whole(gameId), nextIndex: whole(nextIndex) };
 }
 
-/** @param isSharded in a cluster */
+/** @param isSharded true in a cluster */
 export function publish(redis: RedisClient, channel: string, message: string, isSharded: boolean): void {
   redis.call(isSharded ? 'SPUBLISH' : 'PUBLISH', channel, message).catch(() => {});
 }
 
 export interface Listener {
-  /** Settles with the first try to connect; further ones follow by themselves. */
+  /** Settles with the first connection attempt. Failed connections are retried automatically. */
   readonly isOpen: Promise<void>;
-  /** Subscribes to the channels as they are now. */
+  /** Subscribes to the current list of channels. */
   subscribe(): void;
   close(): void;
 }
 
 export interface Listening {
   readonly onMessage: (message: string) => void;
-  /** The connection is up, and subscribed. */
+  /** Called when the connection is up and subscribed. */
   readonly onHearing?: () => void;
-  /** It is broken: whatever is announced now is missed. */
+  /** Called when the connection is lost. Announcements are missed until it is up again. */
   readonly onDeaf?: () => void;
   readonly onError: (error: Error) => void;
 }
 
 /**
- * Listens over a connection of its own, which subscribes again whenever it is made anew.
- * @param channel one for all cells, or the sharded ones of the node's cells
+ * Subscribes on a dedicated connection, and again after each reconnection.
+ * @param channel one channel for all cells, or a function that returns the sharded channels of the node's
+ * cells
  */
 export function listenOn(
   url: string,
@@ -110,12 +123,13 @@ export function listenOn(
     try {
       onMessage(message);
     } catch (error) {
-      // Anybody who may publish there can send what is no message of ours.
+      // Any client that may publish on the channel can send messages that are not from this service.
       onError(new Error('A message is not one of this service', { cause: error }));
     }
   };
   subscriber.on('message', heard).on('smessage', heard);
-  // Where it fails the connection is lost, a cell has moved, or the user may not; the next one subscribes.
+  // A subscription fails if the connection is lost, a cell has moved, or the user has no permission. The next
+  // reconnection subscribes again.
   const subscribe = (): void => {
     const subscribed =
       typeof channel === 'string'
@@ -128,7 +142,7 @@ export function listenOn(
   return { isOpen: subscriber.connect(), subscribe, close: () => subscriber.disconnect() };
 }
 
-/** Listens to how far cells are booked; meanwhile whoever waits for it asks Postgres. */
+/** Listens for commits. While no announcements arrive, waiting callers poll Postgres. */
 export function listenForCommits(
   url: string,
   channel: string | (() => readonly string[]),

@@ -1,4 +1,4 @@
-/** What the audit reads of Redis: a bounded piece at a time, and nothing that writes. */
+/** Read access of the audit to Redis. All reads are bounded in size, and none of them writes. */
 
 import { BOOKED, LAST, TOTALS, type Totals } from '../../domain/layouts.js';
 import type { PlayerStatus } from '../../domain/playerStatus.js';
@@ -34,65 +34,75 @@ import type { RedisNodes } from './nodes.js';
 import { CLIENT, type RedisClient } from './redisClient.js';
 import { readSegments, type Segments } from './segmentRecords.js';
 
-/** A field of a hash and what it holds. */
+/** A field of a Redis hash with its value. */
 export type Field = readonly [field: Buffer, value: Buffer];
 
 export interface CellRecord {
-  /** Undefined: none is installed. */
+  /** The cell's epoch; undefined if none is installed. */
   readonly epoch: string | undefined;
   readonly newestEntryId: bigint | undefined;
-  /** What was added up to the newest entry. */
+  /** Totals of all entries up to the newest one. */
   readonly added: Totals | undefined;
-  /** How far it is known to be booked. */
+  /** Watermark of the entries that Redis knows to be committed. */
   readonly booked: Booked | undefined;
 }
 
-/** One entry of the outbox: a batch. */
+/** One stream entry of the outbox, which holds the ledger entries of one call. */
 export interface OutboxPage {
   readonly streamId: string;
-  /** Undefined: it can't be read. */
+  /** The decoded records; undefined if they can't be decoded. */
   readonly records: readonly OutboxRecord[] | undefined;
-  /** Bytes of the records. */
+  /** Size of the encoded records in bytes. */
   readonly bytes: number;
-  /** What was added before it; undefined: it can't be read. */
+  /** Totals of the outbox before this entry; undefined if they can't be decoded. */
   readonly before: Totals | undefined;
 }
 
 export interface RedisAuditReads {
-  /** The clock of the nodes, milliseconds since the epoch; the latest where they differ. */
+  /**
+   * Returns the clock of Redis in ms since the Unix epoch, or the latest clock of the nodes if they differ.
+   */
   timeMs(): Promise<number>;
-  /** `run_id` of the server's process that holds a cell. */
+  /** Returns the `run_id` of the server process that holds a cell. */
   serverId(cell: number): Promise<string>;
   cell(cell: number): Promise<CellRecord>;
   game(cell: number, gameId: number): Promise<GameRecord | undefined>;
-  /** The record, and the outcomes that were read ahead of its block: what is dealt next. */
+  /**
+   * Returns a game's record with the outcomes that are dealt next: those that were read ahead of its block.
+   */
   ahead(cell: number, gameId: number): Promise<(GameRecord & { readonly outcomes: Buffer }) | undefined>;
-  /** Fields whose value is not a game's record have undefined. */
+  /** Iterates over the games of a cell. A field whose value is not a valid record yields undefined. */
   games(cell: number): AsyncIterable<readonly [gameId: string, game: GameRecord | undefined]>;
-  /** How many players, and how many requestIds of a segment. */
+  /** Counts the players of a cell and the request ids of one segment. */
   counts(cell: number, segment: number): Promise<{ players: number; bound: number }>;
-  /** Which request ids a cell holds; undefined: nobody has prepared it. */
+  /** Returns the request-id segments of a cell, or undefined if no owner has prepared the cell. */
   segments(cell: number): Promise<Segments | undefined>;
   players(cell: number): AsyncIterable<readonly Field[]>;
-  /** Of a player by its field; a player that is not known is active. */
+  /** Returns the status of the player in the given field. A player without a record is active. */
   playerStatus(cell: number, field: string): Promise<PlayerStatus>;
-  /** Shares that wait for a player: those in its list, then those behind its record. */
+  /**
+   * Returns the shares that a player has not been notified of: those in its list, then those stored after its
+   * record.
+   */
   untold(cell: number, field: string): Promise<readonly Buffer[]>;
   bound(cell: number, segment: number): AsyncIterable<readonly Field[]>;
-  /** The open rounds. */
+  /** Iterates over the open rounds of a cell. */
   rounds(cell: number): AsyncIterable<readonly Field[]>;
   loadedBlocks(): AsyncIterable<readonly LoadedBlock[]>;
-  /** Null where there is none. */
+  /** Returns a block, or null if it is not loaded. */
   block(cell: number, gameId: number, fromIndex: number): Promise<Buffer | null>;
-  /** Stream id of the newest outbox entry; undefined where there is none. */
+  /** Returns the stream id of the newest outbox entry, or undefined if the outbox is empty. */
   outboxEnd(cell: number): Promise<string | undefined>;
-  /** Entries of the outbox after a stream id and up to another, oldest first; none: there are no more. */
+  /**
+   * Returns the next outbox entries after one stream id and up to another, oldest first. The result is empty
+   * if there are no more.
+   */
   outbox(cell: number, after: string, end: string): Promise<OutboxPage[]>;
 }
 
 const SCAN_COUNT = 500;
 const SCAN_KEYS_COUNT = 1000;
-/** Of up to 512 spins each. */
+/** Number of outbox entries in one read. Each holds up to 512 spins. */
 const OUTBOX_ENTRIES = 32;
 
 export function openRedisAuditReads(nodes: RedisNodes): RedisAuditReads {
@@ -195,7 +205,7 @@ async function playerStatusOf(redis: RedisClient, cell: CellName, field: string)
   return record === null ? 'ACTIVE' : readPlayer(record).status;
 }
 
-/** The list first: what is taken off it meanwhile stands behind the record then. */
+/** Reads the list before the record, because a script moves shares from the list to the end of the record. */
 async function waitingSharesOf(redis: RedisClient, cell: CellName, field: string): Promise<Buffer[]> {
   const listed = await redis.lrangeBuffer(waitingSharesKey(cell, field), 0, -1);
   const record = await redis.hgetBuffer(playersKey(cell), field);

@@ -1,10 +1,13 @@
 /**
- * The number of the newest change that takes something from a partner, a key or a game, announced through Redis: a front end that has
- * lost Postgres learns by it that what it knows is old. Whoever reads such a change from Postgres announces it.
+ * Announces the number of the newest change that restricts a partner, a key or a game, through a sorted set
+ * in Redis. A front end that has lost Postgres can tell from it that its catalog is stale. Every process that
+ * reads such a change from Postgres announces it.
  */
 import type { RedisClient } from './redisClient.js';
 
-/** Announces a change under a {@link changesKey}; a lower number than the one that is announced already changes nothing. */
+/**
+ * Announces a change under a {@link changesKey}. A number that is lower than the announced one is ignored.
+ */
 export async function announceChange(
   redis: RedisClient,
   key: string,
@@ -14,7 +17,7 @@ export async function announceChange(
   await redis.zadd(key, 'GT', String(change), datasetId);
 }
 
-/** The newest change that was announced; 0 where none was. */
+/** Returns the number of the newest announced change, or 0 if there is none. */
 export async function announcedChange(redis: RedisClient, key: string, datasetId: string): Promise<bigint> {
   return BigInt((await redis.zscore(key, datasetId)) ?? 0);
 }

@@ -1,4 +1,7 @@
-/** Fills a cell that its owner has claimed and cleared with what a rebuild reads of the ledger; many fields a call. */
+/**
+ * Fills a cell that its owner has claimed and cleared with the data that a rebuild reads from the ledger.
+ * Many fields are written per call.
+ */
 import type { PotRecord } from '../../domain/communal.js';
 import { ROUND } from '../../domain/layouts.js';
 import { type OpenRound, writeGame, writePartner, writePlayer } from './cellRecords.js';
@@ -31,31 +34,37 @@ export class CellFiller {
     this.#owner = owner;
   }
 
-  /** A partner whose windows begin anew. @param netMicros payouts − wagers */
+  /**
+   * Adds a partner with new rate limit windows.
+   * @param netMicros payouts minus wagers, in micro-USD
+   */
   partner(partnerId: number, netMicros: bigint): void {
     this.#set(partnersKey(this.#store.name), String(partnerId), writePartner(netMicros));
   }
 
-  /** A partner as another cell has it. */
+  /** Adds a partner with its record from another cell. */
   copiedPartner(partnerId: number, record: Buffer): void {
     this.#set(partnersKey(this.#store.name), String(partnerId), record);
   }
 
-  /** A game that goes on at an index, with an empty queue. @param queueEnd where the block that is loaded next begins */
+  /**
+   * Adds a game with an empty queue.
+   * @param queueEnd first index of the block that is loaded next
+   */
   game(gameId: number, nextIndex: number, queueEnd: number): void {
     this.#set(gamesKey(this.#store.name), String(gameId), writeGame(nextIndex, queueEnd));
   }
 
-  /** The communal progressive of a game. */
+  /** Adds the communal progressive of a game. */
   pot(pot: PotRecord & { readonly gameId: number }): void {
     const record = Buffer.concat([writeState(pot), writeRules(pot.partnerId, pot.rules)]);
     this.#set(communalKey(this.#store.name), String(pot.gameId), record);
   }
 
   /**
-   * A player as of its newest ledger entry.
-   * @param untold shares that wait for it, oldest first
-   * @param isAgain the cell may have shares listed from before
+   * Adds a player with the state after its newest ledger entry.
+   * @param untold shares that the player has not been notified of, oldest first
+   * @param isAgain true if the cell may still have an earlier list of the player's shares
    */
   player(
     player: Parameters<typeof writePlayer>[0] & { partnerId: number; playerId: string },
@@ -70,22 +79,26 @@ export class CellFiller {
         : { ...player, untold: { shares: behindPlayer, hasListed: listed.length > 0 } };
     this.#set(playersKey(this.#store.name), field, writePlayer(record));
     if (isAgain) this.#call(unlistWaitingShares(this.#store, this.#owner, field));
-    // The calls are taken in order: so is the list.
+    // Redis executes the calls in order, so the list keeps the order of the shares.
     for (let from = 0; from < listed.length; from += FIELDS_A_CALL)
       this.#call(this.#store.listWaitingShares(this.#owner, field, listed.slice(from, from + FIELDS_A_CALL)));
   }
 
-  /** A player's record as it is to be. */
+  /** Adds a player with a complete record. */
   playerRecord(field: string, record: Buffer): void {
     this.#set(playersKey(this.#store.name), field, record);
   }
 
-  /** An open round. */
+  /** Adds an open round of a player. */
   round(gameId: number, partnerId: number, playerId: string, round: OpenRound): void {
     this.#set(roundsKey(this.#store.name), playerAtGame(gameId, partnerId, playerId), ROUND.make(round));
   }
 
-  /** A requestId that is bound. @param key its hash @param bound as `writeBound` makes it */
+  /**
+   * Adds a bound requestId.
+   * @param key hash of the requestId
+   * @param bound record in the format of `writeBound`
+   */
   request(segment: number, key: Buffer, bound: Buffer): void {
     this.#set(idempotencyKey(this.#store.name, segment), key, bound);
   }
@@ -111,18 +124,24 @@ export class CellFiller {
     this.#calls.add(call);
   }
 
-  /** So many calls are under way that {@link pause} should be called before more is given. */
+  /** True if so many calls are under way that {@link pause} should be called before adding more. */
   get isBusy(): boolean {
     return this.#calls.size >= CALLS_MAX;
   }
 
-  /** Waits while too many calls are under way. @throws what one of them threw. */
+  /**
+   * Waits while too many calls are under way.
+   * @throws the error of the first call that failed
+   */
   async pause(): Promise<void> {
     while (this.isBusy && this.#failure === undefined) await Promise.race(this.#calls);
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  /** Writes what is left, and waits until all is written. @throws what a call threw. */
+  /**
+   * Writes the remaining fields and waits until all calls have completed.
+   * @throws the error of the first call that failed
+   */
   async finish(): Promise<void> {
     for (const [key, fields] of this.#gathered) this.#send(key, fields);
     await Promise.all(this.#calls);

@@ -1,56 +1,74 @@
-/** What is known and written of a cell as a whole: its owner, how far it is, what holds once it is opened. */
+/**
+ * Fields that describe a cell as a whole: its owner, its watermarks, and the values that are set when it is
+ * opened.
+ */
 import type { MoveStep } from '../../domain/partnerMove.js';
 import type { Booked } from './cellRecords.js';
 import type { Segments } from './segmentRecords.js';
 
-/** Who writes a cell besides the spin script. */
+/** The owner of a cell, whose writes are checked by its fence. */
 export interface CellOwner {
   readonly fence: bigint;
-  /** Only this run of the server is to be written; undefined: whichever there is. */
+  /** The only server run that may be written; undefined if any run may be. */
   readonly serverId?: string;
-  /** It writes as a part of this step of a partner's move: refused once the cell has seen a later step of the partner. */
+  /**
+   * Step of a partner's move that the write belongs to. The write is refused once the cell has seen a later
+   * step for the partner.
+   */
   readonly step?: MoveStep;
 }
 
-/** How an owner names itself to scripts (lua/include/ownerFence.lua). */
+/**
+ * The owner's argument to scripts: its fence, with the step of a move if there is one
+ * (lua/include/ownerFence.lua).
+ */
 export const fenceText = ({ fence, step }: CellOwner): string =>
   step === undefined ? String(fence) : `${fence} ${step.partnerId} ${step.number}`;
 
-/** How far a cell is. */
+/** Epoch, newest entry and watermarks of a cell. */
 export interface CellHead {
-  /** `<dataset>:<number>:<run of the server>`; undefined: nobody can deal from it. */
+  /** `<dataset>:<number>:<server run>`; undefined if the cell can't be dealt from. */
   readonly token: string | undefined;
-  /** Undefined: it never had one. After a rebuild it may be above every entry that there is. */
+  /**
+   * Id of the newest entry; undefined if the cell has never had one. After a rebuild the id may be higher
+   * than that of any existing entry.
+   */
   readonly newestEntryId: bigint | undefined;
-  /** How far it is known to be booked. */
+  /** Watermark of the entries that Redis knows to be committed. */
   readonly booked: Booked | undefined;
-  /** Which request ids it holds; undefined: no owner of this version has prepared it. */
+  /** Request ids that the cell holds; undefined if no owner of this version has prepared the cell. */
   readonly segments: Segments | undefined;
 }
 
-/** What is written down of a cell that is opened. */
+/** Values that are written when a cell is opened. */
 export interface NewCellHead {
-  /** Of one that was used before. */
+  /** Committed watermark, for a cell that was used before. */
   readonly booked?: Booked;
-  /** Of one that was rebuilt: its next entry comes after this moment, milliseconds since the epoch. */
+  /** For a rebuilt cell: the time that its next entry must be after, in ms since the Unix epoch. */
   readonly lastMs?: number;
-  /** Of one that has none: which request ids it holds. */
+  /** Initial request-id segments, for a cell that has none. */
   readonly segments?: Segments;
-  /** The partners that have left it: nothing is dealt for them here, or, where they have come back, for who knows of that move only. */
+  /**
+   * Partners that have left the cell. Commands for them are rejected. If a partner has come back, only
+   * commands that do not know of the move back are rejected.
+   */
   readonly away: readonly AwayPartner[];
 }
 
 export interface AwayPartner {
   readonly partnerId: number;
-  /** The move by which it has come back; undefined: it has not. */
+  /** Number of the move by which the partner came back; undefined if it has not. */
   readonly backBy: number | undefined;
 }
 
-/** The field `away` of a cell, as lua/include/away.lua reads it. */
+/** Encodes the field `away` of a cell in the format of lua/include/away.lua. */
 export const writeAway = (partners: readonly AwayPartner[]): string =>
   `;${partners.map(({ partnerId, backBy }) => (backBy === undefined ? `${partnerId};` : `${partnerId}:${backBy};`)).join('')}`;
 
-/** As lua/include/away.lua decides it: the partner has left, or has come back by a move that the caller does not know of. */
+/**
+ * Decides the same as lua/include/away.lua: true if the partner has left, or came back by a move that the
+ * caller does not know.
+ */
 export function isTurnedAway(away: string, partnerId: number, knownMove: number): boolean {
   if (away.includes(`;${partnerId};`)) return true;
   const backBy = new RegExp(`;${partnerId}:(\\d+);`).exec(away)?.[1];

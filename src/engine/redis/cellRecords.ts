@@ -1,6 +1,7 @@
 /**
- * Readers and writers of what Redis keeps that have more to them than a layout (domain/layouts.ts): defaults, parts of
- * changing length. Money is read as a JS safe integer: the scripts hold balances within ±9e15 micro-USD.
+ * Encodes and decodes records in Redis that are more than a fixed layout (domain/layouts.ts), because they
+ * have defaults or parts of variable length. Amounts of money are read as safe integers of JavaScript, since
+ * the scripts keep balances within ±9e15 micro-USD.
  */
 import { entryTimeMs, entryTimeMsOfWords, makeEntryId, SEQUENCE_MAX } from '../../domain/entryId.js';
 import type { RecordOf } from '../../domain/layout.js';
@@ -26,19 +27,22 @@ import type { LedgerEntry } from '../../domain/ledgerColumns.js';
 import { entryOfCode } from '../../domain/ledgerEntry.js';
 import type { PlayerStatus } from '../../domain/playerStatus.js';
 
-/** The id of a cell's newest ledger entry, from the field `last` of its hash. */
+/** Reads the id of a cell's newest ledger entry from the field `last` of its hash. */
 export const newestEntryId = (last: Buffer, cell: number): bigint =>
   makeEntryId({ ...MOMENT.read(last), cell });
 
 export const NO_TOTALS: Totals = { entries: 0, bytes: 0 };
 
-/** TOTALS of the field `last`. */
+/** Reads the TOTALS in the field `last`. */
 export const totalsOfLast = (last: Buffer): Totals => TOTALS.read(last, MOMENT.bytes);
 
-/** TOTALS before an outbox entry, from its fields. */
+/** Reads the TOTALS before an outbox entry from its fields. */
 export const totalsBefore = ([, , , totals]: readonly Buffer[]): Totals => TOTALS.read(totals!);
 
-/** The field `booked` of a cell's hash: the newest entry that is known to be in the ledger, and the totals up to it. */
+/**
+ * The field `booked` of a cell's hash: the newest entry that Redis knows to be committed, and the totals up
+ * to it.
+ */
 export interface Booked {
   readonly id: bigint;
   readonly totals: Totals;
@@ -51,7 +55,10 @@ export const readBooked = (buffer: Buffer): Booked => {
 
 export const writeBooked = ({ id, totals }: Booked): Buffer => BOOKED.make({ id, ...totals });
 
-/** What is not known to be in the ledger, by the fields `last` and `booked` of a cell's hash. */
+/**
+ * Returns the size of the backlog that is not known to be committed, from the fields `last` and `booked` of a
+ * cell's hash.
+ */
 export function waitingTotals(last: Buffer | null, booked: Buffer | null): Totals {
   if (last === null) return NO_TOTALS;
   const all = totalsOfLast(last);
@@ -60,46 +67,53 @@ export function waitingTotals(last: Buffer | null, booked: Buffer | null): Total
 }
 
 /**
- * The field `epoch` of a cell's hash: the epoch, and the run of the server for which a worker has found that the cell
- * holds what the ledger knows. A server that was started again on an older copy can't have it. `segments` names how the cell keeps its
- * request ids.
+ * Returns the field `epoch` of a cell's hash: the epoch, and the server run for which a worker has verified
+ * that the cell has everything the ledger knows. A server that was restarted on an older copy of its data
+ * therefore can't have the same token. The suffix `segments` names the way in which the cell stores request
+ * ids.
  */
 export const cellToken = (epoch: string, serverId: string): string => `${epoch}:${serverId}:segments`;
 
-/** The field `last` of a cell that begins: its next entry comes after this moment. */
+/** Returns the field `last` of a new cell, whose next entry must be after the given time. */
 export const writeLast = (timeMs: number): Buffer =>
   LAST.make({ timeMs, sequence: SEQUENCE_MAX, ...NO_TOTALS });
 
 export type GameRecord = RecordOf<typeof GAME>;
 export const readGame = (record: Buffer): GameRecord => GAME.read(record);
 
-/** The record of a game has a length that it can have. */
+/** True if the length of a game's record is valid. */
 export const isGame = ({ length }: Buffer): boolean =>
   length >= GAME.bytes && length <= GAME.bytes + 2 * READ_AHEAD && length % 2 === 0;
 
-/** Outcomes from the next index on that the script has read ahead, packed as in a block; often none. */
+/**
+ * Returns the outcomes that the script has read ahead from the game's block, packed as in a block. Often
+ * empty.
+ */
 export const readAhead = (record: Buffer): Buffer => record.subarray(GAME.bytes);
 
-/** Where shares that wait for a player are behind PLAYER. */
+/** Offset of the shares after PLAYER and PLAYER_STATUS that the player has not been notified of. */
 export const PLAYER_SHARES_AT = PLAYER.bytes + PLAYER_STATUS.bytes;
 
-/** The record of a player has a length that it can have. */
+/** True if the length of a player's record is valid. */
 export const isPlayer = ({ length }: Buffer): boolean =>
   length === PLAYER.bytes || length >= PLAYER_SHARES_AT;
 
-/** What is behind PLAYER; undefined: nothing. */
+/** Reads the PLAYER_STATUS after PLAYER; undefined if there is none. */
 const statusOf = (record: Buffer): RecordOf<typeof PLAYER_STATUS> | undefined =>
   record.length > PLAYER.bytes ? PLAYER_STATUS.read(record, PLAYER.bytes) : undefined;
 const hasFlag = (record: Buffer, flag: number): boolean => ((statusOf(record)?.flags ?? 0) & flag) !== 0;
 
-/** PLAYER_STATUS. */
+/** Encodes a PLAYER_STATUS. */
 const makeStatus = (status: PlayerStatus, change: number, isListed: boolean): Buffer =>
   PLAYER_STATUS.make({
     flags: (status === 'BLOCKED' ? PLAYER_FLAGS.isBlocked : 0) | (isListed ? PLAYER_FLAGS.hasListed : 0),
     change,
   });
 
-/** The record of a player with its newest status; the same record where it has a status of that change or a later one. */
+/**
+ * Returns a player's record with a new status. A record that already has this change or a later one is
+ * returned unchanged.
+ */
 export function withStatus(
   record: Buffer,
   { status, change }: { readonly status: PlayerStatus; readonly change: number },
@@ -110,16 +124,16 @@ export function withStatus(
   return Buffer.concat([record.subarray(0, PLAYER.bytes), tail, record.subarray(PLAYER_SHARES_AT)]);
 }
 
-/** The player's status was changed once. */
+/** True if the player's status has ever been changed. */
 export const hasStatus = (record: Buffer): boolean => (statusOf(record)?.change ?? 0) > 0;
 
-/** The player has shares that wait in its list. */
+/** True if the player has shares in its list that it has not been notified of. */
 const hasListedShares = (record: Buffer): boolean => hasFlag(record, PLAYER_FLAGS.hasListed);
 
 export interface PlayerRecord {
   readonly balanceMicros: number;
   readonly newestEntryId: bigint;
-  /** Ledger entries of the player, the opening included. */
+  /** Number of the player's ledger entries, including the opening. */
   readonly entries: number;
   readonly createdAtMs: number;
   readonly status: PlayerStatus;
@@ -131,25 +145,28 @@ export function readPlayer(record: Buffer): PlayerRecord {
   return { newestEntryId: id, balanceMicros, entries, createdAtMs, status };
 }
 
-/** One entry of the ledger as the outbox carries it. Game, wager, index and code are 0 where it is not a spin. */
+/**
+ * One ledger entry in the form of the outbox. Game, wager, index and outcome code are 0 if the entry is not a
+ * spin.
+ */
 export interface OutboxRecord extends LedgerEntry {
-  /** When it was made, milliseconds since the epoch; also in the id. */
+  /** Time of the entry, in ms since the Unix epoch. The entry's id contains the same time. */
   timeMs: number;
-  /** Of a rotation: the index up to which outcomes are voided, exclusive. */
+  /** Only in a rotation: the end of the voided outcomes, exclusive. */
   voidedTo?: number;
 }
 
-/** Where the members of an outbox record are, from its first byte. */
+/** Offsets of the members of an outbox record. */
 export const OUTBOX = { ...ENTRY.at, player: ENTRY.bytes };
 
-/** When the entry of the record at `at` was made, milliseconds since the epoch. */
+/** Returns the time of the entry whose record begins at `at`, in ms since the Unix epoch. */
 export const outboxTimeMs = (batch: Buffer, at: number): number =>
   entryTimeMsOfWords(batch.readUInt32LE(at + OUTBOX.id + 4), batch.readUInt32LE(at + OUTBOX.id));
 
 /**
- * Reads all entries of one outbox stream entry, oldest first: for people, tests and tickets; for rows the flusher has its
- * own way.
- * @throws RangeError where one is of an unknown kind.
+ * Decodes all entries of one outbox stream entry, oldest first. For display, tests and tickets; the flusher
+ * decodes rows with faster code.
+ * @throws RangeError if an entry has an unknown kind
  */
 export function readOutbox(batch: Buffer): OutboxRecord[] {
   const records: OutboxRecord[] = [];
@@ -176,26 +193,26 @@ export function readOutbox(batch: Buffer): OutboxRecord[] {
   return records;
 }
 
-// Rounds ------------------------------------------------------------------------------------------------------------
+// Records of open rounds.
 
 export type OpenRound = RecordOf<typeof ROUND>;
 
-/** Undefined where the record has another length than it can have. */
+/** Decodes an open round; undefined if the length of the record is invalid. */
 export const readRound = (record: Buffer): OpenRound | undefined =>
   record.length === ROUND.bytes ? ROUND.read(record) : undefined;
 
-// Writers, for a rebuild ---------------------------------------------------------------------------------------------
+// Encoders for a rebuild.
 
-/** PLAYER. */
+/** Encodes a PLAYER record with its optional tail. */
 export function writePlayer(player: {
   entryId: bigint;
   outcomeCode: number;
   balanceMicros: number;
   entryNumber: number;
   firstId: bigint;
-  /** Undefined: it was never changed. */
+  /** Status of the player; undefined if it has never been changed. */
   status?: { readonly status: PlayerStatus; readonly change: number } | undefined;
-  /** Shares that wait for the player; undefined: none. */
+  /** Shares that the player has not been notified of; undefined if there are none. */
   untold?: { readonly shares: Buffer; readonly hasListed: boolean } | undefined;
 }): Buffer {
   const { status, untold } = player;
@@ -215,7 +232,7 @@ export function writePlayer(player: {
   return buffer;
 }
 
-/** BOUND. */
+/** Encodes a BOUND record. */
 export const writeBound = (
   id: bigint,
   outcomeCode: number,
@@ -223,7 +240,10 @@ export const writeBound = (
   fingerprint: Buffer,
 ): Buffer => BOUND.make({ core: { id, outcomeCode, balanceMicros }, fingerprint });
 
-/** PARTNER whose windows begin anew. @param netMicros payouts − wagers */
+/**
+ * Encodes a PARTNER record with new rate limit windows.
+ * @param netMicros payouts minus wagers, in micro-USD
+ */
 export function writePartner(netMicros: bigint): Buffer {
   let net = netMicros;
   if (net > NET_MAX_MICROS) net = NET_MAX_MICROS;
@@ -232,8 +252,8 @@ export function writePartner(netMicros: bigint): Buffer {
 }
 
 /**
- * GAME that goes on at an index, with an empty queue.
- * @param queueEnd where the block that is loaded next begins
+ * Encodes a GAME record with an empty queue.
+ * @param queueEnd first index of the block that is loaded next
  */
 export const writeGame = (nextIndex: number, queueEnd: number): Buffer =>
   GAME.make({ nextIndex, queueEnd, blockFrom: queueEnd, blockEnd: queueEnd, readyBlocks: 0 });

@@ -1,6 +1,6 @@
 /**
- * What Redis holds of one cell: looked up by anybody, written by the cell's owner (blocks, outbox, epoch). Players spin
- * through scripts.ts, the audit reads through auditReads.ts.
+ * Access to the data of one cell in Redis. Any process may read it; the cell's owner writes blocks, outbox
+ * and epoch. Spins go through scripts.ts instead, and the audit reads through auditReads.ts.
  */
 import type { PotRecord } from '../../domain/communal.js';
 import { entryTimeMs, streamIdOf } from '../../domain/entryId.js';
@@ -54,19 +54,22 @@ import { closedName } from './serverIdentity.js';
 
 export type { CellHead, CellOwner, NewCellHead } from './cellHead.js';
 
-/** Fields of a hash, names and values by turns. */
+/** Fields of a hash: names and values in alternation. */
 export type Fields = readonly (string | Buffer)[];
 
-/** Entries of a stream as the client library gives them: each entry has the fields b, its records, and t, its totals. */
+/**
+ * Stream entries in the form of the client library. Each entry has the field b, its records, and the field t,
+ * its totals.
+ */
 type StreamEntries = [id: Buffer, fields: Buffer[]][];
 
 const SCAN_COUNT = 1000;
-/** What the field of a front end's newest batch begins with. */
+/** Prefix of the field that holds the newest stored reply of a front end's slot. */
 const OPERATION_PREFIX = 'op:';
-/** Where the reply that it holds has the time of the batch, milliseconds in 6 bytes. */
+/** Offset of the batch's time in the stored reply, 6 bytes in ms. */
 const OPERATION_TIME_AT = 8;
 
-/** A cell as its owner has claimed it. */
+/** A cell with the fence and the epoch under which its owner has claimed it. */
 export interface ClaimedCell {
   readonly fence: bigint;
   /** Dataset and number of the epoch. */
@@ -75,7 +78,7 @@ export interface ClaimedCell {
 
 export class CellStore {
   readonly cell: number;
-  /** How its keys name it. */
+  /** Name of the cell in its keys. */
   readonly name: CellName;
   readonly #locate: () => RedisNode;
   readonly #writtenFormat: () => number;
@@ -86,7 +89,10 @@ export class CellStore {
   readonly #fencedMark: Script;
   readonly #fencedAdd: Script;
 
-  /** @param locate the node that holds the cell now. @param writtenFormat that an owner has the cell written in */
+  /**
+   * @param locate returns the node that currently holds the cell
+   * @param writtenFormat returns the data format that an owner in this process writes
+   */
   constructor(locate: () => RedisNode, cell: number, name: CellName, writtenFormat: () => number) {
     this.#locate = locate;
     this.#writtenFormat = writtenFormat;
@@ -94,16 +100,16 @@ export class CellStore {
     this.name = name;
     const node = locate();
     this.#loadBlock = node.script('loadBlock');
-    // Taken also where memory is full: it makes room.
+    // Allowed when Redis is out of memory, because the script frees memory.
     this.#freeBlocks = node.script('freeBlocks', 'allow-oom');
     this.#claimCell = node.script('claimCell', 'allow-oom');
     this.#fencedSet = node.script('fencedSet');
     this.#fencedAdd = node.script('fencedAdd');
-    // Few bytes, on which it depends that memory becomes free again: taken also where there is none.
+    // Allowed when Redis is out of memory, because these few bytes are needed before memory can be freed.
     this.#fencedMark = node.script('fencedSet', 'allow-oom');
   }
 
-  /** The node that holds the cell now. */
+  /** The node that currently holds the cell. */
   get node(): RedisNode {
     return this.#locate();
   }
@@ -112,78 +118,88 @@ export class CellStore {
     return this.node[CLIENT];
   }
 
-  /** A player as of the last spin; undefined where it never spun. */
+  /** Returns a player as of its last spin, or undefined if it has never spun. */
   async findPlayer(partnerId: number, playerId: string): Promise<PlayerRecord | undefined> {
     const record = await this.#redis.hgetBuffer(playersKey(this.name), playerField(partnerId, playerId));
     return record === null ? undefined : readPlayer(record);
   }
 
-  /** A game's counter and queue; undefined before its first block. */
+  /** Returns the counter and queue of a game, or undefined before its first block. */
   async findGame(gameId: number): Promise<GameRecord | undefined> {
     const record = await this.#redis.hgetBuffer(gamesKey(this.name), String(gameId));
     return record === null ? undefined : readGame(record);
   }
 
-  /** As {@link findGame}, in the order of the ids. @param gameIds at least one */
+  /**
+   * Does the same as {@link findGame} for several games, in the order of the ids.
+   * @param gameIds at least one id
+   */
   async findGames(gameIds: readonly number[]): Promise<(GameRecord | undefined)[]> {
     const records = await this.#redis.hmgetBuffer(gamesKey(this.name), ...gameIds.map(String));
     return records.map((record) => (record ? readGame(record) : undefined));
   }
 
-  /** The communal progressive of a game; undefined where it has none. */
+  /** Returns the communal progressive of a game, or undefined if it has none. */
   async findPot(gameId: number): Promise<PotRecord | undefined> {
     const record = await this.#redis.hgetBuffer(communalKey(this.name), String(gameId));
     return record === null ? undefined : readPot(record);
   }
 
-  /** The cell turns a partner's commands away. @param knownMove number of the newest move that the caller knows; 0: none */
+  /**
+   * True if the cell rejects commands for a partner because of a move.
+   * @param knownMove number of the newest move that the caller knows of; 0 if it knows of none
+   */
   async isTurnedAway(partnerId: number, knownMove: number): Promise<boolean> {
     const away = await this.#redis.hget(cellKey(this.name), 'away');
     return away !== null && isTurnedAway(away, partnerId, knownMove);
   }
 
-  /** Id of the newest ledger entry in the outbox, booked or not; 0 where there is none. */
+  /**
+   * Returns the id of the newest ledger entry in the outbox, committed or not, or 0 if the outbox is empty.
+   */
   async newestInOutbox(): Promise<bigint> {
-    // Not the field `last`: after a rebuild it is above every entry that there is.
+    // The field `last` is not usable, because after a rebuild it is higher than every existing entry.
     const key = outboxKey(this.name);
     const [newest] = (await this.#redis.xrevrangeBuffer(key, '+', '-', 'COUNT', 1)) as StreamEntries;
     return newest === undefined ? 0n : (readOutbox(newest[1][1]!).at(-1)?.id ?? 0n);
   }
 
-  /** The oldest ledger entries that are not trimmed from the outbox yet. */
+  /** Returns the oldest ledger entries that have not been trimmed from the outbox. */
   async outbox(limit: number): Promise<OutboxRecord[]> {
     const batches = await this.#redis.xrangeBuffer(outboxKey(this.name), '-', '+', 'COUNT', limit);
     return (batches as StreamEntries).flatMap(([, fields]) => readOutbox(fields[1]!)).slice(0, limit);
   }
 
-  /** Ledger entries that are not known to be in the ledger, and their bytes. */
+  /** Returns the number and size of the entries that are not known to be committed. */
   async outboxTotals(): Promise<Totals> {
     const [last, booked] = await this.#redis.hmgetBuffer(cellKey(this.name), 'last', 'booked');
     return waitingTotals(last ?? null, booked ?? null);
   }
 
-  /** Age of the oldest outbox entry; 0 where there is none. */
+  /** Returns the age of the oldest outbox entry in seconds, or 0 if the outbox is empty. */
   async outboxAgeSeconds(): Promise<number> {
     const [oldest] = await this.#redis.xrange(outboxKey(this.name), '-', '+', 'COUNT', 1);
     return oldest === undefined ? 0 : Math.max(0, Date.now() - Number.parseInt(oldest[0], 10)) / 1000;
   }
 
-  /** {@link CellHead.token} */
+  /** Reads {@link CellHead.token}. */
   async token(): Promise<string | undefined> {
     return (await this.#redis.hget(cellKey(this.name), 'epoch')) ?? undefined;
   }
 
   /**
-   * The cell can be dealt from at an epoch.
+   * True if the cell can be dealt from under the given epoch.
    * @param epoch dataset and number
-   * @throws NotSentError while the node is not connected.
+   * @throws NotSentError if the node is not connected
    */
   async isOpen(epoch: string): Promise<boolean> {
     const serverId = this.node.knownServerId();
     return (await this.token()) === cellToken(epoch, serverId);
   }
 
-  /** Whether a text is the field `epoch` of the cell at an epoch, as this run of the server has it. */
+  /**
+   * True if the text is the value of the cell's field `epoch` for the given epoch and the current server run.
+   */
   isTokenOf(epoch: string, token: string): boolean {
     const { serverId } = this.node;
     return serverId !== undefined && token === cellToken(epoch, serverId);
@@ -201,30 +217,36 @@ export class CellStore {
     };
   }
 
-  /** Fence of the owner that has claimed the cell; 0 where none has. */
+  /** Returns the fence of the owner that has claimed the cell, or 0 if none has. */
   async fence(): Promise<bigint> {
     return BigInt((await this.#redis.hget(cellKey(this.name), 'fence')) ?? 0);
   }
 
   /**
    * Claims the cell for its owner (lua/claimCell.lua).
-   * @throws OutrunError, RefusedError, NotSentError: nothing was done.
+   * @throws OutrunError, RefusedError or NotSentError; nothing was done
    */
   claim(owner: CellOwner): Promise<void> {
     return this.#claim(owner, 0);
   }
 
-  /** Claims the cell and removes everything that Redis holds of it. @throws as {@link claim}. */
+  /**
+   * Claims the cell and removes all its data from Redis.
+   * @throws the errors of {@link claim}
+   */
   async clear(owner: CellOwner): Promise<void> {
     await this.#claim(owner, 1, await this.otherKeys());
   }
 
-  /** Claims the cell and removes some of its keys. @throws as {@link claim}. */
+  /**
+   * Claims the cell and removes the given keys.
+   * @throws the errors of {@link claim}
+   */
   removeKeys(owner: CellOwner, keys: readonly string[]): Promise<void> {
     return this.#claim(owner, 2, keys);
   }
 
-  /** @param removal ARGV[2] of the script */
+  /** @param removal value of ARGV[2] of the script */
   async #claim(owner: CellOwner, removal: 0 | 1 | 2, keys: readonly string[] = []): Promise<void> {
     this.assertServer(owner);
     const values = [String(owner.fence), removal, this.#writtenFormat()];
@@ -232,9 +254,10 @@ export class CellStore {
   }
 
   /**
-   * Lets the front ends deal at an epoch, over the run of the server that the owner has examined.
+   * Opens the cell: front ends may deal from it under the given epoch, as long as the server run is the one
+   * that the owner has examined.
    * @param epoch dataset and number
-   * @throws OutrunError, RefusedError, NotSentError: nothing was done.
+   * @throws OutrunError, RefusedError or NotSentError; nothing was done
    */
   async open(
     owner: CellOwner & { readonly serverId: string },
@@ -248,26 +271,34 @@ export class CellStore {
     await this.#mark(owner, [...fields, 'epoch', cellToken(epoch, owner.serverId)]);
   }
 
-  /** Claims the cell and ends dealing from it; whatever it holds is kept. @throws as {@link open}. */
+  /**
+   * Claims the cell and stops dealing from it. All its data is kept.
+   * @throws the errors of {@link open}
+   */
   async close(owner: CellOwner, epoch: string): Promise<void> {
     await this.claim(owner);
-    // The name that the cell has, not that of the server: whether this one may lack something must still be seen later.
+    // Keeps the server run that is named in the cell instead of the current one. A later handshake must still
+    // be able to tell whether this server may lack entries.
     const [, , serverId = ''] = ((await this.token()) ?? '').split(':');
     await this.#mark(owner, ['epoch', cellToken(epoch, closedName(serverId))]);
   }
 
   /**
-   * Notes how far the outbox is booked: from this the spin script knows how much waits, and a handshake whether the
-   * ledger has lost what it had.
-   * @throws OutrunError where a later owner has written.
+   * Records the committed watermark of the outbox. The deal script computes the size of the backlog from it,
+   * and a handshake can tell from it whether the ledger has lost entries.
+   * @throws OutrunError if a later owner has written
    */
   async markBooked(owner: CellOwner, booked: Booked): Promise<void> {
     await this.#mark(owner, ['booked', writeBooked(booked)]);
   }
 
-  /** The totals up to a cursor: those before the first entry that follows, or those of the newest where none does. */
+  /**
+   * Returns the totals up to a cursor. They are stored with the first entry after the cursor, or with the
+   * newest entry if none follows.
+   */
   async totalsAt(cursor: bigint): Promise<Totals> {
-    // In this order: what is added in between shows as an entry that follows.
+    // The field `last` is read first, so that an entry added in between is found as an entry after the
+    // cursor.
     const last = await this.#redis.hgetBuffer(cellKey(this.name), 'last');
     const after = `(${streamIdOf(cursor)}`;
     const [next] = (await this.#redis.xrangeBuffer(
@@ -281,21 +312,27 @@ export class CellStore {
     return last === null ? NO_TOTALS : totalsOfLast(last);
   }
 
-  /** Removes what the ledger has, up to a cursor (with); a trim that fails is made up for by the next one. */
+  /**
+   * Trims committed entries from the outbox, up to and including the cursor. If a trim fails, the next one
+   * removes its entries as well.
+   */
   async trimOutbox(cursor: bigint): Promise<void> {
     await this.#redis.call('XTRIM', outboxKey(this.name), 'MINID', streamIdOf(cursor + 1n));
   }
 
   /**
-   * Writes fields of one of the cell's hashes, once the owner has claimed the cell (lua/fencedSet.lua).
-   * @throws OutrunError, RefusedError, NotSentError: nothing was done.
+   * Writes fields of one of the cell's hashes, after the owner has claimed the cell (lua/fencedSet.lua).
+   * @throws OutrunError, RefusedError or NotSentError; nothing was done
    */
   async fencedSet(owner: CellOwner, key: string, fields: Fields): Promise<void> {
     this.assertServer(owner);
     await this.node.run(this.#fencedSet, [cellKey(this.name), key], [fenceText(owner), ...fields]);
   }
 
-  /** Appends to the list of the shares that wait for a player, as {@link fencedSet} writes fields. */
+  /**
+   * Appends to the list of shares that a player has not been notified of, with the checks and errors of
+   * {@link fencedSet}.
+   */
   async listWaitingShares(owner: CellOwner, player: string, shares: readonly Buffer[]): Promise<void> {
     this.assertServer(owner);
     const keys = [cellKey(this.name), waitingSharesKey(this.name, player)];
@@ -303,9 +340,9 @@ export class CellStore {
   }
 
   /**
-   * Writes whom a game remembers, once the owner has claimed the cell (lua/fencedAdd.lua).
-   * @param recent the newest spin of each player, the most recent first
-   * @throws OutrunError, RefusedError, NotSentError: nothing was done.
+   * Writes the recent players of a game, after the owner has claimed the cell (lua/fencedAdd.lua).
+   * @param recent the newest spin of each player, most recent first
+   * @throws OutrunError, RefusedError or NotSentError; nothing was done
    */
   async rememberPlayers(
     owner: CellOwner,
@@ -324,9 +361,10 @@ export class CellStore {
   }
 
   /**
-   * Appends a sealed block to a game's queue (lua/loadBlock.lua); repeatable.
-   * @param lease with which the caller has claimed the cell; its token is dataset and number of the epoch
-   * @throws EpochError, OutrunError, GapError, RefusedError, NotSentError: nothing was done.
+   * Appends a sealed block to a game's queue (lua/loadBlock.lua). Repeating the call is safe.
+   * @param lease the lease under which the caller has claimed the cell; its token is the dataset and number
+   * of the epoch
+   * @throws EpochError, OutrunError, GapError, RefusedError or NotSentError; nothing was done
    */
   async loadBlock(
     { fence, token: epoch }: ClaimedCell,
@@ -342,11 +380,12 @@ export class CellStore {
   }
 
   /**
-   * Frees the queue of a game (lua/freeBlocks.lua): its blocks can be loaded again.
-   * @param lease with which the caller has claimed the cell; its token is dataset and number of the epoch
-   * @param fromIndices where the blocks begin that are loaded
-   * @returns false where the queue ends elsewhere by now: nothing was done.
-   * @throws EpochError, OutrunError, RefusedError, NotSentError: nothing was done.
+   * Frees the queue of a game, whose blocks can be loaded again later (lua/freeBlocks.lua).
+   * @param lease the lease under which the caller has claimed the cell; its token is the dataset and number
+   * of the epoch
+   * @param fromIndices first index of each loaded block
+   * @returns false if the queue's end has changed; nothing was done
+   * @throws EpochError, OutrunError, RefusedError or NotSentError; nothing was done
    */
   async freeBlocks(
     { fence, token: epoch }: ClaimedCell,
@@ -363,12 +402,18 @@ export class CellStore {
     return freed === 1;
   }
 
-  /** Removes blocks of a game that are wholly booked. @param fromIndices at least one */
+  /**
+   * Removes blocks of a game whose outcomes have all been committed.
+   * @param fromIndices at least one index
+   */
   async unlinkBlocks(gameId: number, fromIndices: readonly number[]): Promise<void> {
     await this.#redis.unlink(...fromIndices.map((fromIndex) => blockKey(this.name, gameId, fromIndex)));
   }
 
-  /** Removes the newest reply of each front end that has sent no batch since a moment, milliseconds since the epoch. */
+  /**
+   * Removes the stored replies of front ends that have sent no batch since the given time, in ms since the
+   * Unix epoch.
+   */
   async forgetOperationsBefore(timeMs: number): Promise<void> {
     const fields = await this.#redis.hgetallBuffer(cellKey(this.name));
     const gone = Object.entries(fields)
@@ -384,14 +429,14 @@ export class CellStore {
     await this.node.run(this.#fencedMark, [key, key], [fenceText(owner), ...fields]);
   }
 
-  /** @throws NotSentError where another run of the server is reached than the owner's. */
+  /** @throws NotSentError if the connected server run is not the owner's */
   assertServer({ serverId }: CellOwner): void {
     if (serverId !== undefined && serverId !== this.node.serverId) {
       throw new NotSentError('Redis is not connected, or was started again');
     }
   }
 
-  /** All keys of the cell but {@link cellKey}. */
+  /** Returns all keys of the cell except {@link cellKey}. */
   async otherKeys(): Promise<string[]> {
     const keys = new Set<string>();
     let cursor = '0';

@@ -1,18 +1,24 @@
-/** The clock of Redis beside others. */
+/** Compares the clock of Redis with other clocks. */
 import type { RedisNode } from './node.js';
 
 export interface Clocks {
-  /** Of this process, milliseconds since the epoch. */
+  /** Clock of this process, in ms since the Unix epoch. */
   readonly now: () => number;
-  /** By how much the clocks of Redis, Postgres and this process may differ. */
+  /** Maximum difference between the clocks of Redis, Postgres and this process, in ms. */
   readonly skewMaxMs: number;
 }
 
-/** By how much a clock is ahead of another that was read before and after it; 0 where it may be equal. */
+/**
+ * Returns how far a clock is ahead of another clock that was read before and after it, in ms. Negative if it
+ * is behind, 0 if both may be equal.
+ */
 export const aheadMs = (timeMs: number, beforeMs: number, afterMs: number): number =>
   timeMs > afterMs ? timeMs - afterMs : Math.min(0, timeMs - beforeMs);
 
-/** The clocks of nodes that differ too much from that of this process, a line each; of a node that does not answer nothing is said. */
+/**
+ * Returns the nodes whose clock differs too much from this process's, with a message each. Nodes that do not
+ * answer are skipped.
+ */
 export async function skewedNodes(
   nodes: readonly RedisNode[],
   { now, skewMaxMs }: Clocks,

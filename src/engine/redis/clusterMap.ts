@@ -1,10 +1,12 @@
 /**
- * Where the cells are in a Redis Cluster, and a connection to each primary that holds some.
+ * Maps the cells to the nodes of a Redis Cluster, with a connection to each primary that holds cells.
  *
- *   seeds ──first answer──> primaries ──each second, and at a redirect──> what each says of the cluster ──> claims ──> nodes
+ *   seeds ──first answer──> primaries ──each second, after redirects──> views of the cluster ──> claims
+ *                                                                                                └──> nodes
  *
- * Every server tells what it knows, and some know less than others (one that was cut off, one that just came back). Of two claims to
- * a cell's slot the one with the greater configuration epoch holds, as it does between the servers.
+ * Each server reports its own view of the cluster, and some views are outdated (a server that was cut off, or
+ * has just come back). If two views claim a cell's slot for different primaries, the claim with the higher
+ * configuration epoch wins, as it does among the servers.
  */
 
 import type { ClusterView, PrimaryView } from './clusterView.js';
@@ -16,9 +18,12 @@ import { readMemberId } from './serverIdentity.js';
 import { CELLS, slotOfCell } from './slots.js';
 
 const LOOK_EVERY_MS = 1000;
-/** Redirects of many calls at once cause one look. */
+/** Minimum time between two polls, so that many redirected calls cause only one. In ms. */
 const LOOK_AGAIN_AFTER_MS = 50;
-/** A start goes on without the primaries that are not reached within this. */
+/**
+ * Maximum time that a start waits for all primaries to become reachable, in ms. After that it continues
+ * without the missing ones.
+ */
 const READY_WITHIN_MS = 3000;
 
 type Claim = Omit<PrimaryView, 'ranges'>;
@@ -28,13 +33,13 @@ export class ClusterMap implements CellMap {
   readonly #seeds: readonly string[];
   readonly #onError: (error: Error) => void;
   readonly #luaDir: string | undefined;
-  /** By cell. */
+  /** Current claim to each cell's slot. */
   readonly #claims: (Claim | undefined)[] = [];
-  /** By cell. */
+  /** Node of each cell. */
   #places: readonly RedisNode[] = [];
-  /** By address. */
+  /** Nodes by address. */
   #nodes = new Map<string, RedisNode>();
-  /** Of cells whose slot nobody has claimed yet; never connected. */
+  /** Node of the cells whose slot no primary has claimed yet. It is never connected. */
   readonly #nowhere: RedisNode;
   readonly #listeners = new Set<() => void>();
   #timer: NodeJS.Timeout | undefined;
@@ -49,9 +54,9 @@ export class ClusterMap implements CellMap {
   }
 
   /**
-   * Asks the seeds for the cluster and connects to its primaries.
+   * Reads the cluster's layout from the seeds and connects to its primaries.
    * @param seeds addresses of some of the servers, with the same user and password
-   * @throws where no seed answers, it is no cluster, or no primary can be reached.
+   * @throws Error if no seed answers, the server is not a cluster, or no primary is reachable
    */
   static async open(
     seeds: readonly string[],
@@ -96,11 +101,11 @@ export class ClusterMap implements CellMap {
     if (!this.#isClosed) this.#timer = setTimeout(() => this.#look(), afterMs);
   }
 
-  /** Asks every primary; those that do not answer hold up nobody. */
+  /** Polls every primary. A primary that does not answer does not delay the others. */
   #look(): void {
     this.#lookedAt = performance.now();
     for (const node of this.#nodes.values()) node.identifyAgain();
-    // All that were known may be gone, and others serve.
+    // If no known primary is reachable, other servers may have replaced all of them.
     if (!this.nodes.some(({ isReady }) => isReady)) this.#askSeeds().catch(this.#onError);
     this.#lookSoon(LOOK_EVERY_MS);
   }
@@ -108,7 +113,10 @@ export class ClusterMap implements CellMap {
   readonly #onRedirected = (): void =>
     this.#lookSoon(Math.max(0, this.#lookedAt + LOOK_AGAIN_AFTER_MS - performance.now()));
 
-  /** @throws what the last of them throws, where all do. */
+  /**
+   * Adopts the view of the first seed that answers.
+   * @throws the error of the last seed if none answers
+   */
   async #askSeeds(): Promise<void> {
     const ask = async (seed: string): Promise<void> => {
       const text = await askOnce(seed, 'CLUSTER', 'NODES');
@@ -136,14 +144,15 @@ export class ClusterMap implements CellMap {
 
   #holds(claim: Claim, known: Claim | undefined, { nodeIds }: ClusterView): boolean {
     if (known === undefined || claim.configEpoch > known.configEpoch) return true;
-    // The same server under another address, which some do not know yet.
+    // The same server has a new address, which some servers do not know yet.
     if (claim.nodeId === known.nodeId)
       return claim.address !== known.address && this.#nodes.get(known.address)?.isReady !== true;
-    // A cluster that was made anew counts its epochs from the beginning.
+    // A recreated cluster counts its configuration epochs from the beginning, and its servers have new node
+    // ids.
     return !nodeIds.has(known.nodeId);
   }
 
-  /** Connects to the nodes that hold cells now, and lets the others go. */
+  /** Connects to the nodes that hold cells now, and disconnects from all others. */
   #place(): void {
     const before = this.#nodes;
     const now = new Map<string, RedisNode>();
@@ -158,7 +167,7 @@ export class ClusterMap implements CellMap {
     this.#nodes = now;
     this.#places = places;
     for (const listener of this.#listeners) listener();
-    // Last: whoever waits for one of them finds the cell elsewhere.
+    // Nodes are closed last, so that callers waiting for a closed node find the cell on its new node.
     for (const [address, node] of before) if (!now.has(address)) node.close();
   }
 

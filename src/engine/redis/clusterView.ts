@@ -1,12 +1,18 @@
-/** What a server of a Redis Cluster says of the cluster and of itself: CLUSTER NODES, which alone tells the configuration epochs. */
+/**
+ * Parses the reply to CLUSTER NODES, the only command that reports the configuration epochs of a Redis
+ * Cluster.
+ */
 
-/** A primary as a server sees it. */
+/** A primary in the view of one server. */
 export interface PrimaryView {
-  /** Kept over restarts of the server. */
+  /** Id of the node. It survives restarts of the server. */
   readonly nodeId: string;
-  /** `host:port` */
+  /** Address of the primary, `host:port`. */
   readonly address: string;
-  /** Greater with each failover and each slot that is taken over: of two claims to a slot the one with the greater epoch holds. */
+  /**
+   * Configuration epoch, which rises with each failover and each takeover of a slot. If two primaries claim a
+   * slot, the one with the higher epoch holds it.
+   */
   readonly configEpoch: number;
   /** First and last slot of each range. */
   readonly ranges: readonly (readonly [first: number, last: number])[];
@@ -14,17 +20,20 @@ export interface PrimaryView {
 
 export interface ClusterView {
   readonly primaries: readonly PrimaryView[];
-  /** Of all servers, replicas and those that are gone included. */
+  /** Node ids of all servers, including replicas and servers that have left. */
   readonly nodeIds: ReadonlySet<string>;
-  /** The server that was asked; undefined where it is a replica. */
+  /** The server that was asked; undefined if it is a replica. */
   readonly self: PrimaryView | undefined;
-  /** `host:port` of the replicas of the server that was asked, also of those that are not attached now: one of them may take over, too. */
+  /**
+   * Addresses (`host:port`) of the replicas of the server that was asked. Detached replicas are included,
+   * because one of them may still be promoted.
+   */
   readonly replicas: readonly string[];
 }
 
 /**
  * @param text the reply to CLUSTER NODES
- * @param askedHost of the server that was asked, which may not know its own
+ * @param askedHost host of the server that was asked, which may not know its own host
  */
 export function readClusterNodes(text: string, askedHost: string): ClusterView {
   const primaries: PrimaryView[] = [];
@@ -42,7 +51,7 @@ export function readClusterNodes(text: string, askedHost: string): ClusterView {
       nodeId: nodeId!,
       address,
       configEpoch: Number(configEpoch),
-      // Those in brackets are on their way: whoever has them still is named without brackets.
+      // Slots in brackets are being migrated. Their current holder lists them without brackets as well.
       ranges: slots.filter((range) => /^\d/.test(range)).map(rangeOf),
     };
     primaries.push(primary);
@@ -54,13 +63,15 @@ export function readClusterNodes(text: string, askedHost: string): ClusterView {
   return { primaries, nodeIds, self, replicas };
 }
 
-/** @param place `ip:port@bus-port,hostname`; a hostname is what a certificate names */
+/**
+ * @param place `ip:port@bus-port,hostname`; the hostname is preferred, because TLS certificates contain it
+ */
 function addressOf(place: string, askedHost: string): string {
   const [, ip, port, hostname] = /^(.*):(\d+)(?:@\d+)?(?:,([^,]*))?/.exec(place) ?? [];
   return `${hostname || bracketed(ip || askedHost)}:${port}`;
 }
 
-/** An IPv6 address as URLs have it. */
+/** Formats an IPv6 address for a URL. */
 const bracketed = (host: string): string =>
   host.includes(':') && !host.startsWith('[') ? `[${host}]` : host;
 

@@ -1,6 +1,6 @@
 /**
- * Readers and writers of what the scripts keep of communal progressives, and of their notes in the outbox: what has more
- * to it than a layout (domain/layouts.ts).
+ * Encodes and decodes the records of communal progressives in Redis, and their notes in the outbox, as far as
+ * they are more than a fixed layout (domain/layouts.ts).
  */
 import {
   type BonusNotice,
@@ -29,7 +29,7 @@ import {
 } from '../../domain/layouts.js';
 import { readNotice, writeNotice } from '../../domain/spinTail.js';
 
-// Pots -----------------------------------------------------------------------------------------------------------------
+// Records of pots.
 
 export function readState(buffer: Buffer, at = 0): PotState {
   const { flags, ...state } = POT_STATE.read(buffer, at);
@@ -59,7 +59,7 @@ export function writeRules(partnerId: number, rules: CommunalRules): Buffer {
   return Buffer.concat([POT_RULES.make({ ...head, tiers: rules.tiers.length }), ...tiers]);
 }
 
-/** The record of a game: POT_STATE, POT_RULES, tiers. */
+/** Decodes the record of a game's pot: POT_STATE, POT_RULES, tiers. */
 export function readPot(record: Buffer): PotRecord {
   const { partnerId, flags, tiers: count, ...numbers } = POT_RULES.read(record, POT_STATE.bytes);
   const tiers: CommunalTier[] = [];
@@ -83,15 +83,15 @@ export function readPot(record: Buffer): PotRecord {
   };
 }
 
-// Events and shares ----------------------------------------------------------------------------------------------------
+// Records of events and shares.
 
-/** A share that waits for its player. */
+/** A share that its player has not been notified of. */
 export interface WaitingShare extends BonusNotice {
   /** Ledger entry of the share. */
   readonly entryId: bigint;
 }
 
-/** Bytes of a WAITING_SHARE that its length does not count. */
+/** Size of the length field of a WAITING_SHARE, which the length itself does not count. In bytes. */
 const LENGTH_BYTES = WAITING_SHARE.at.entryId;
 
 export function writeWaitingShare({ entryId, ...share }: WaitingShare): Buffer {
@@ -100,7 +100,10 @@ export function writeWaitingShare({ entryId, ...share }: WaitingShare): Buffer {
   return Buffer.concat([WAITING_SHARE.make({ length, entryId }), notice]);
 }
 
-/** Shares that wait for a player, oldest first. @throws RangeError where they can't be read. */
+/**
+ * Decodes the shares that a player has not been notified of, oldest first.
+ * @throws RangeError if the bytes are malformed
+ */
 export function readWaitingShares(bytes: Buffer): WaitingShare[] {
   const shares: WaitingShare[] = [];
   let at = 0;
@@ -114,7 +117,10 @@ export function readWaitingShares(bytes: Buffer): WaitingShare[] {
   return shares;
 }
 
-/** Where shares are kept: the oldest behind PLAYER, as many as fit, and the rest in the player's list. */
+/**
+ * Splits shares by where they are stored: the oldest ones after PLAYER, as many as fit, and all later ones in
+ * the player's list.
+ */
 export function placeWaitingShares(shares: readonly Buffer[]): {
   behindPlayer: Buffer;
   listed: readonly Buffer[];
@@ -126,16 +132,16 @@ export function placeWaitingShares(shares: readonly Buffer[]): {
   return { behindPlayer: Buffer.concat(shares.slice(0, count)), listed: shares.slice(count) };
 }
 
-// RECENT --------------------------------------------------------------------------------------------------------------
+// Records of recent players (RECENT).
 
-/** A player that a game remembers, by the field of its record, and when it spun last. */
+/** A recent player of a game, named by the field of its record, with the time of its last spin. */
 export interface RecentPlayer {
   readonly name: string;
-  /** Milliseconds since the epoch. */
+  /** Time of the player's last spin, in ms since the Unix epoch. */
   readonly spunMs: number;
 }
 
-/** @param players the most recent first, each once */
+/** @param players most recent first, without duplicates */
 export function writeRecent(players: readonly RecentPlayer[]): string {
   let momentMs: number | undefined;
   return players
@@ -148,17 +154,17 @@ export function writeRecent(players: readonly RecentPlayer[]): string {
     .join('\n');
 }
 
-// Notes --------------------------------------------------------------------------------------------------------------
+// Notes of communal progressives in the outbox.
 
 export type NoteCause = keyof typeof NOTE_CAUSE;
 const nameOf = <K extends string>(codes: Readonly<Record<K, number>>, code: number): K | undefined =>
   (Object.keys(codes) as K[]).find((name) => codes[name] === code);
 
-/** What a call changed of a pot: its counter and its budget. */
+/** Changes that a call made to a pot's counter and budget. */
 export interface StateNote {
   readonly type: 'state';
   readonly cause: NoteCause;
-  /** The version of the rules; of funding, its intent. */
+  /** Version of the rules, or the intent id of a funding. */
   readonly reference: number;
   readonly progressBefore: number;
   readonly progress: number;
@@ -174,13 +180,13 @@ export interface CommunalEventNote {
   readonly tierName: string;
   readonly status: EventStatus;
   readonly progress: number;
-  /** Of the tier. */
+  /** Amount of the tier, in micro-USD. */
   readonly amountMicros: number;
   readonly paidMicros: number;
   readonly winners: number;
 }
 
-/** A spin has notified its player of a share. */
+/** Records that a spin has notified its player of a share. */
 export interface NotifiedNote {
   readonly type: 'notified';
   readonly shareId: bigint;
@@ -189,7 +195,10 @@ export interface NotifiedNote {
 
 export type CommunalNote = StateNote | CommunalEventNote | NotifiedNote;
 
-/** Reads the payload of a note. @throws RangeError where it is of no known type. */
+/**
+ * Decodes the payload of a note.
+ * @throws RangeError if its type is unknown
+ */
 export function readNote(payload: Buffer): CommunalNote {
   switch (nameOf(NOTE_TYPE, payload[0]!)) {
     case 'state': {

@@ -1,4 +1,4 @@
-/** Ends the sale of a raffle in its cell before its last ticket is sold: the operator has voided it. */
+/** Ends the sale of a voided raffle in its cell before its last ticket is sold. */
 
 import { fenceText } from './cellHead.js';
 import { writeGame } from './cellRecords.js';
@@ -6,9 +6,10 @@ import type { CellOwner, CellStore } from './cellStore.js';
 import { cellKey, gamesKey } from './keys.js';
 
 /**
- * Puts the counter of a pool at its end and removes the pool: nothing is sold of it any more, whoever asks, and it is not loaded again
- * (lua/loadBlock.lua takes it for loaded). Repeatable; taken also where memory is full.
- * @throws OutrunError, RefusedError, NotSentError: nothing was done.
+ * Sets the counter of a pool to its end and removes the pool. No further ticket can be sold, and
+ * lua/loadBlock.lua treats the pool as already loaded. Repeating the call is safe. The script is allowed to
+ * run when Redis is out of memory.
+ * @throws OutrunError, RefusedError or NotSentError; nothing was done
  */
 export async function endPool(
   store: CellStore,

@@ -1,13 +1,13 @@
 /**
- * The newest published notes of the public log, outside the cells: a Postgres that was restored to an older state, or emptied, learns
- * of them what it has signed (evidenceWatch.ts).
+ * Keeps the newest published notes of the public log in Redis, outside the cells. If Postgres is restored to
+ * an older state or is empty, the notes show what the log has already signed (evidenceWatch.ts).
  */
 import type { RedisClient } from './redisClient.js';
 
-/** Notes that are kept of a log. */
+/** Number of notes that are kept per log. */
 const KEPT = 2;
 
-/** Keeps a note, beside the newest of those that are there. */
+/** Adds a note and removes all but the newest notes. */
 export async function keepLogNote(
   redis: RedisClient,
   key: string,

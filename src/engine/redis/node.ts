@@ -1,6 +1,6 @@
 /**
- * One Redis server: its connections, identity, clock, settings, scripts and announcements. Whatever it holds of a cell
- * is reached through cellStore.ts; which cell is on which node, nodes.ts knows.
+ * One Redis server: its connections, identity, clock, settings, scripts and announcements. The data of a cell
+ * is accessed through cellStore.ts, and nodes.ts maps cells to nodes.
  */
 import {
   type CommitAnnouncement,
@@ -21,17 +21,23 @@ import { asScriptError, messageOf, NotHereError, NotSentError } from './scriptEr
 import { LUA_DIR, loadScript, type Script } from './scriptLoader.js';
 import { type RedisUse, readUse } from './use.js';
 
-/** The oldest server whose scripts behave as lua/ expects (effects replication only, streams with explicit ids). */
+/**
+ * Oldest major version of Redis whose scripts behave as lua/ expects (effects replication only, streams with
+ * explicit ids).
+ */
 export const REDIS_MAJOR_MIN = 7;
 
 type Argument = string | number | Buffer;
 
 export class RedisNode {
   readonly [CLIENT]: RedisClient;
-  /** The settings of the server that let it lose what it acknowledged. */
+  /** Monitors the settings with which the server could lose acknowledged writes. */
   readonly durability: RedisDurability;
 
-  /** `host:port` of the replicas that the cluster knows of the server; none on a single server, which is not asked. */
+  /**
+   * Addresses (`host:port`) of the server's replicas in its cluster. Always empty for a single server, whose
+   * replicas are not looked up.
+   */
   #replicas: readonly string[] = [];
 
   readonly #luaDir: string;
@@ -42,10 +48,10 @@ export class RedisNode {
   readonly #scripts = new Map<string, Script>();
 
   /**
-   * The node is not connected before {@link open}.
+   * Creates a node. It is not connected before {@link open}.
    * @param onError called with each failure of the connection
-   * @param luaDir the folder of the operations
-   * @param readServerId by default that of a single server
+   * @param luaDir folder of the scripts
+   * @param readServerId reads the server's identity; the default is for a single server
    */
   constructor(
     url: string,
@@ -60,14 +66,17 @@ export class RedisNode {
     this.durability = new RedisDurability(this[CLIENT]);
   }
 
-  /** Connects, and waits until the server has identified itself. @throws where it can't be reached. */
+  /**
+   * Connects, and waits until the server has identified itself.
+   * @throws Error if the server is unreachable
+   */
   open(): Promise<void> {
     return this[CLIENT].open();
   }
 
-  /** Connects in the background, for as long as it takes. */
+  /** Connects in the background, with unlimited retries. */
   begin(): void {
-    // What fails is reported to onError, and tried again.
+    // Connection errors are reported to onError, and the connection is retried.
     this[CLIENT].connect().catch(() => {});
   }
 
@@ -77,69 +86,77 @@ export class RedisNode {
     this.#replicaWatch?.close();
   }
 
-  /** The cluster knows these replicas of the server now. */
+  /** Sets the replicas that the cluster currently has for the server. */
   set replicas(addresses: readonly string[]) {
     this.#replicas = addresses;
     this.#replicaWatch?.follow(addresses);
   }
 
-  /** The replicas that may lose what they acknowledge, with their settings. Watched once something was called that waits for them. */
+  /**
+   * Replicas that may lose acknowledged writes, with their settings. The watch starts with the first call
+   * that waits for replicas.
+   */
   get volatileReplicas(): readonly string[] {
     return this.#replicaWatch?.volatile ?? [];
   }
 
-  /** Names the run of the server: another one after each start; undefined while it is not connected. */
+  /**
+   * Id of the current server run. It changes with each restart, and is undefined while the server is not
+   * connected.
+   */
   get serverId(): string | undefined {
     return this[CLIENT].serverId;
   }
 
-  /** `host:port` */
+  /** Address of the server, `host:port`. */
   get address(): string {
     return new URL(this[CLIENT].url).host;
   }
 
-  /** The server can be reached now. */
   get isReady(): boolean {
     return this[CLIENT].isReady;
   }
 
-  /** How often the connection was lost. */
+  /** Number of times that the connection was lost. */
   get connectionsLost(): number {
     return this[CLIENT].lost;
   }
 
-  /** Resolves once the server can be reached, or after the milliseconds. */
+  /** Resolves when the server becomes reachable, or after the timeout in ms. */
   whenReady(timeoutMs: number): Promise<void> {
     return this[CLIENT].whenReady(timeoutMs);
   }
 
-  /** Calls the listener each time that the server has identified itself anew. @returns what ends that. */
+  /**
+   * Calls the listener whenever the server has identified itself anew.
+   * @returns a function that removes the listener
+   */
   onIdentified(listener: () => void): () => void {
     this[CLIENT].on('identified', listener);
     return () => void this[CLIENT].off('identified', listener);
   }
 
-  /** Calls the listener each time that the server says that a cell is not here. */
+  /** Calls the listener whenever the server answers that it does not hold a cell. */
   onRedirected(listener: () => void): void {
     this[CLIENT].on('redirected', listener);
   }
 
-  /** Asks the server again who it is, and what it knows of its cluster. */
+  /** Asks the server again for its identity and its view of the cluster. */
   identifyAgain(): void {
     this[CLIENT].identifyAgain();
     this.#replicated?.identifyAgain();
   }
 
-  /** Writes the commands that are called in there at once, in one piece. */
+  /** Sends all commands that the callback issues in one write. */
   pipelined(calls: () => void): void {
     const replicated = this.#replicated;
     this[CLIENT].pipelined(replicated === undefined ? calls : () => replicated.pipelined(calls));
   }
 
   /**
-   * An operation of lua/, read once.
-   * @param flags as Redis reads them in the first line of a script.
-   * @throws IncludeError where it can't be composed.
+   * Loads a script of lua/ and caches it.
+   * @param flags flags for the first line of the script, in the syntax of Redis
+   * @throws IncludeError if the script can't be composed
    */
   script(name: string, flags?: string): Script {
     const key = flags === undefined ? name : `${name} ${flags}`;
@@ -151,7 +168,10 @@ export class RedisNode {
     return script;
   }
 
-  /** Each script that was read so far, and whether the files give the same one now. Reads them one by one, as it is asked. */
+  /**
+   * Iterates over the loaded scripts, and tells for each whether its files still give the same script. The
+   * files are read one script at a time.
+   */
   *scriptsRead(): Generator<{ readonly name: string; readonly isSame: boolean }, void, undefined> {
     for (const [key, { sha }] of [...this.#scripts]) {
       const [name = '', flags] = key.split(' ');
@@ -160,17 +180,17 @@ export class RedisNode {
   }
 
   /**
-   * Runs a script, by its SHA-1 where the server knows it already.
-   * @throws EpochError, GapError, OutrunError, RefusedError, NotSentError: nothing was done. StaleError: nothing was done
-   *   now. Any other error: it may have been done.
+   * Runs a script, by its SHA-1 if the server already knows it.
+   * @throws EpochError, GapError, OutrunError, RefusedError or NotSentError if nothing was done; StaleError
+   * if this call did nothing. After any other error the script may have run.
    */
   run(script: Script, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
     return this.#runOn(this[CLIENT], script, keys, args, () => {});
   }
 
   /**
-   * The same, over a connection on which it is waited for the replicas.
-   * @param argsFor the arguments for the server's run that the connection leads to
+   * Runs a script over a connection that waits for the replicas.
+   * @param argsFor returns the arguments for the server run of that connection
    */
   runReplicated(
     script: Script,
@@ -182,12 +202,12 @@ export class RedisNode {
     );
   }
 
-  /** The replicas acknowledge what is written in time. */
+  /** True if the replicas acknowledge writes in time. */
   get isReplicating(): boolean {
     return this.#replicatedCalls.isCurrent;
   }
 
-  /** Its connections are made when they are needed. */
+  /** Calls that wait for replicas. Their connections are created on first use. */
   get #replicatedCalls(): ReplicatedCalls {
     if (this.#replicated === undefined) {
       const watch = new ReplicaWatch(this[CLIENT].url, this.#onError);
@@ -209,7 +229,7 @@ export class RedisNode {
       return await client.callBuffer('EVALSHA', script.sha, keys.length, ...keys, ...args);
     } catch (error) {
       if (!messageOf(error).startsWith('NOSCRIPT')) throw this.#asError(error, script);
-      // The server doesn't know the script yet: it has not run, so it may be sent whole.
+      // The server does not know the script yet. The script has not run, so its source may be sent.
       try {
         const running = client.callBuffer('EVAL', script.source, keys.length, ...keys, ...args);
         onAgain();
@@ -226,32 +246,38 @@ export class RedisNode {
     return known;
   }
 
-  /** {@link serverId}. @throws NotSentError while the server is not connected. */
+  /**
+   * Returns {@link serverId}.
+   * @throws NotSentError if the server is not connected
+   */
   knownServerId(): string {
     const { serverId } = this;
     if (serverId === undefined) throw new NotSentError('Redis is not connected');
     return serverId;
   }
 
-  /** The server's clock, milliseconds since the epoch. */
+  /** Returns the server's clock, in ms since the Unix epoch. */
   async timeMs(): Promise<number> {
     const [seconds, micros] = await this[CLIENT].time();
     return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
   }
 
-  /** Version of the server; Valkey reports the Redis version that it is compatible with. */
+  /** Returns the version of the server. Valkey reports the Redis version that it is compatible with. */
   async version(): Promise<{ version: string; major: number }> {
     const info = await this[CLIENT].info('server');
     const version = /^redis_version:(.+)$/m.exec(info)?.[1]?.trim() ?? '0';
     return { version, major: Number.parseInt(version, 10) };
   }
 
-  /** How much of its resources the server uses. */
+  /** Returns the resource usage of the server. */
   use(): Promise<RedisUse> {
     return readUse(this[CLIENT]);
   }
 
-  /** The number of the newest change of partners, keys and games that was announced under a key; 0 where none was. */
+  /**
+   * Returns the number of the newest announced change of partners, keys and games, or 0 if none was
+   * announced.
+   */
   announcedChange(key: string, datasetId: string): Promise<bigint> {
     return announcedChange(this[CLIENT], key, datasetId);
   }
@@ -269,19 +295,22 @@ export class RedisNode {
     return logNotes(this[CLIENT], key);
   }
 
-  /** Announces something to every listener of a channel. The message may be lost. */
+  /** Publishes a message to the subscribers of a channel. The message may be lost. */
   publish(channel: string, message: string, isSharded: boolean): void {
     publish(this[CLIENT], channel, message, isSharded);
   }
 
-  /** Listens over a connection of its own. @param channel as {@link listenOn} takes it */
+  /**
+   * Subscribes on a dedicated connection.
+   * @param channel as for {@link listenOn}
+   */
   listen(channel: string | (() => readonly string[]), listening: Listening): Listener {
     return listenOn(this[CLIENT].url, channel, listening);
   }
 
   /**
-   * Listens to how far cells are booked, over a connection of its own.
-   * @param shardChannels in a cluster: the channels of the node's cells
+   * Listens for commits on a dedicated connection.
+   * @param shardChannels in a cluster: returns the channels of the node's cells
    */
   listenForCommits(
     shardChannels: (() => readonly string[]) | undefined,
@@ -292,7 +321,7 @@ export class RedisNode {
   }
 }
 
-/** Undefined where the script can't be composed any more. */
+/** Returns the SHA-1 of the script's current files, or undefined if the script can no longer be composed. */
 function shaNow(luaDir: string, name: string, flags: string | undefined): string | undefined {
   try {
     return loadScript(luaDir, name, flags).sha;

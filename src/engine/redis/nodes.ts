@@ -1,4 +1,7 @@
-/** All nodes, and which of them holds a cell: one server for all cells, or the primaries of a Redis Cluster (clusterMap.ts). */
+/**
+ * All Redis nodes, and the map from cells to nodes: one server for all cells, or the primaries of a Redis
+ * Cluster (clusterMap.ts).
+ */
 import { withTimeout } from '../../platform/runtime/withTimeout.js';
 import {
   type CatalogAnnouncement,
@@ -17,19 +20,25 @@ import { isForbidden, NotSentError } from './scriptErrors.js';
 import { CELLS, cellOfText, pinnedName } from './slots.js';
 import { type RedisUse, sumOfUses } from './use.js';
 
-/** Where the cells are. */
+/** Maps cells to nodes. */
 export interface CellMap {
-  /** The nodes that hold cells now. */
+  /** Nodes that currently hold cells. */
   readonly nodes: readonly RedisNode[];
-  /** The cells are pinned to slots, which move between the nodes. */
+  /** True if the cells are pinned to hash slots, which can move between nodes. */
   readonly isCluster: boolean;
   of(cell: number): RedisNode;
-  /** Calls the listener whenever cells have come to other nodes. @returns what ends that. */
+  /**
+   * Calls the listener whenever cells have moved to other nodes.
+   * @returns a function that removes the listener
+   */
   onChanged(listener: () => void): () => void;
   close(): void;
 }
 
-/** Nodes that always hold the same cells. @param placement which of them, by its index, holds a cell; by default the first holds all */
+/**
+ * Creates a fixed map from cells to nodes.
+ * @param placement returns the index of the node that holds a cell; by default the first node holds all cells
+ */
 export const fixedMap = (
   nodes: readonly RedisNode[],
   placement: (cell: number) => number = () => 0,
@@ -43,24 +52,24 @@ export const fixedMap = (
   },
 });
 
-/** Cells by whether they can be dealt from. */
+/** Cells that can't be dealt from, by reason. */
 export interface CellStates {
-  /** Redis is at another epoch, or at none. */
+  /** Cells whose Redis has another epoch or none. */
   readonly closed: readonly number[];
-  /** Their node does not answer. */
+  /** Cells whose node does not answer. */
   readonly away: readonly number[];
 }
 
 const CELL_NUMBERS = Array.from({ length: CELLS }, (_, cell) => cell);
-/** A node that does not answer for so long is away. */
+/** Time without an answer after which a node counts as unreachable, in ms. */
 const ANSWERS_WITHIN_MS = 1500;
 
 export class RedisNodes {
   readonly #map: CellMap;
   readonly #cells = new Map<number, CellStore>();
-  /** The format in which an owner of this process has its cells written (domain/formats.ts). */
+  /** Data format that an owner in this process writes to its cells (domain/formats.ts). */
   writtenFormat = 1;
-  /** Of nodes that are gone. */
+  /** Number of connections lost to nodes that no longer hold cells. */
   #connectionsLostBefore = 0;
 
   constructor(map: CellMap) {
@@ -70,32 +79,32 @@ export class RedisNodes {
     });
   }
 
-  /** Cells are pinned to slots, and nodes may come and go. */
+  /** True if the cells are pinned to hash slots and nodes may come and go. */
   get isCluster(): boolean {
     return this.#map.isCluster;
   }
 
-  /** The nodes that hold cells now. */
+  /** Nodes that currently hold cells. */
   get all(): readonly RedisNode[] {
     return this.#map.nodes;
   }
 
-  /** How often a connection to a node was lost since this process began. */
+  /** Number of lost connections to nodes since this process started. */
   get connectionsLost(): number {
     return this.all.reduce((sum, node) => sum + node.connectionsLost, this.#connectionsLostBefore);
   }
 
-  /** The node that holds a cell now. */
+  /** Returns the node that currently holds a cell. */
   of(cell: number): RedisNode {
     return this.#map.of(cell);
   }
 
-  /** How the keys of a cell name it. */
+  /** Returns the name of a cell in its keys. */
   nameOf(cell: number): CellName {
     return this.#map.isCluster ? pinnedName(cell) : cell;
   }
 
-  /** What Redis holds of a cell. */
+  /** Returns the access object for a cell's data in Redis. */
   cell(cell: number): CellStore {
     let store = this.#cells.get(cell);
     if (store === undefined) {
@@ -110,14 +119,18 @@ export class RedisNodes {
     return store;
   }
 
-  /** Resolves once the node of a cell can be reached, or another holds the cell, or after the milliseconds. */
+  /**
+   * Resolves when a cell's node becomes reachable, when the cell moves to another node, or after the timeout
+   * in ms.
+   */
   whenReady(cell: number, timeoutMs: number): Promise<void> {
     return this.of(cell).whenReady(timeoutMs);
   }
 
   /**
-   * Begins something for each node, at once and for those that come later, and ends it for those that go.
-   * @returns what ends all of it.
+   * Calls `begin` for each node, now and whenever a node is added. Calls the function that it returned when
+   * the node is removed.
+   * @returns a function that ends everything
    */
   each(begin: (node: RedisNode) => () => void): () => void {
     const ends = new Map<RedisNode, () => void>();
@@ -139,7 +152,7 @@ export class RedisNodes {
     };
   }
 
-  /** Writes the commands that are called in there at once, in one piece for each node. */
+  /** Sends all commands that the callback issues in one write per node. */
   pipelined(calls: () => void): void {
     let all = calls;
     for (const node of this.all) {
@@ -149,7 +162,7 @@ export class RedisNodes {
     all();
   }
 
-  /** The cells that can't be dealt from at the given epochs. */
+  /** Returns the cells that can't be dealt from under the given epochs. */
   async closed(epochs: ReadonlyMap<number, string>): Promise<CellStates> {
     const closed: number[] = [];
     const away: number[] = [];
@@ -167,19 +180,22 @@ export class RedisNodes {
     return { closed: ascending(closed), away: ascending(away) };
   }
 
-  /** Calls the listener each time that the server of a node has identified itself anew. @returns what ends that. */
+  /**
+   * Calls the listener whenever the server of a node has identified itself anew.
+   * @returns a function that removes the listener
+   */
   onIdentified(listener: () => void): () => void {
     return this.each((node) => node.onIdentified(listener));
   }
 
-  /** Announces to every listener that a cell is booked up to a cursor. The message may be lost. */
+  /** Announces that a cell is committed up to a cursor. The message may be lost. */
   announceCommit(announcement: CommitAnnouncement): void {
     const { cell } = announcement;
     const channel = bookedChannel(this.#map.isCluster ? this.nameOf(cell) : undefined);
     this.of(cell).publish(channel, commitMessage(announcement), this.#map.isCluster);
   }
 
-  /** Announces to every listener what was read of the catalog, over each node. The message may be lost. */
+  /** Announces what was read of the catalog, on every node. The message may be lost. */
   announceCatalog(read: CatalogAnnouncement): void {
     for (const node of this.all)
       for (const channel of this.#changesKeys(node))
@@ -187,9 +203,9 @@ export class RedisNodes {
   }
 
   /**
-   * Listens to what others read of the catalog, over a connection to each node.
-   * @param onDeaf a connection is broken: what is announced over that node now is missed
-   * @returns what ends it
+   * Listens for catalog reads of other processes, over a connection to each node.
+   * @param onDeaf called when a connection is lost; announcements on that node are missed from then on
+   * @returns a function that ends the subscription
    */
   listenCatalog(
     onRead: (read: CatalogAnnouncement) => void,
@@ -201,7 +217,7 @@ export class RedisNodes {
         this.#map.isCluster ? () => this.#changesKeys(node) : changesKey(),
         { ...listening, onMessage },
       );
-      // A try that fails is followed by others.
+      // A failed connection attempt is retried.
       isOpen.catch(() => {});
       const endFollowing = this.#map.onChanged(subscribe);
       return () => {
@@ -211,15 +227,18 @@ export class RedisNodes {
     });
   }
 
-  /** Calls the listener whenever cells have come to other nodes. @returns what ends that. */
+  /**
+   * Calls the listener whenever cells have moved to other nodes.
+   * @returns a function that removes the listener
+   */
   onChanged(listener: () => void): () => void {
     return this.#map.onChanged(listener);
   }
 
   /**
-   * Listens to announcements over a connection to each node; those of a node that is away are missed.
-   * @param cells those that there are; once there are more, `subscribe` is to be called
-   * @throws where a node of now can't be reached and there is no other.
+   * Listens for commits over a connection to each node. Announcements of an unreachable node are missed.
+   * @param cells returns the existing cells; `subscribe` must be called after cells were added
+   * @throws Error if none of the current nodes is reachable
    */
   async listenForCommits(
     cells: () => Iterable<number>,
@@ -234,7 +253,7 @@ export class RedisNodes {
         onBooked,
         onError,
       );
-      // Of a node that comes later nobody waits for it: a try that fails is followed by others.
+      // Nothing waits for a node that is added later; a failed connection attempt is retried.
       isOpen.catch(() => {});
       opened.push(isOpen);
       subscriptions.add(subscribe);
@@ -258,8 +277,8 @@ export class RedisNodes {
   }
 
   /**
-   * Listens to what the scripts announce of blocks that are dealt out, over a connection to each node.
-   * @param cells those that are listened for; once there are more, `subscribe` is to be called
+   * Listens for announcements of dealt-out blocks over a connection to each node.
+   * @param cells returns the cells to listen for; `subscribe` must be called after cells were added
    */
   listenDealt(
     cells: () => Iterable<number>,
@@ -271,7 +290,7 @@ export class RedisNodes {
     const end = this.each((node) => {
       const channels = (): string[] => this.#shardChannels(node, cells(), dealtChannel);
       const { isOpen, subscribe, close } = node.listen(channels, { onMessage, onError });
-      // A try that fails is followed by others.
+      // A failed connection attempt is retried.
       isOpen.catch(() => {});
       subscriptions.add(subscribe);
       const endFollowing = this.#map.onChanged(subscribe);
@@ -287,12 +306,15 @@ export class RedisNodes {
     return { subscribe: subscribeAll, end };
   }
 
-  /** The channels of those of the cells that a node holds. */
+  /** Returns the channels of those cells that the node holds. */
   #shardChannels(node: RedisNode, cells: Iterable<number>, channelOf: typeof dealtChannel): string[] {
     return [...cells].filter((cell) => this.of(cell) === node).map((cell) => channelOf(this.nameOf(cell)));
   }
 
-  /** The number of the newest change of partners, keys and games that was announced to a node; 0 where none was. */
+  /**
+   * Returns the number of the newest change of partners, keys and games that was announced to a node, or 0 if
+   * there is none.
+   */
   announcedChange(node: RedisNode, datasetId: string): Promise<bigint> {
     return node.announcedChange(this.#changesKey(node), datasetId);
   }
@@ -301,7 +323,11 @@ export class RedisNodes {
     return node.announceChange(this.#changesKey(node), datasetId, change);
   }
 
-  /** Keeps a published note of the public log on each node. @param log names it. @throws where a node does not take it */
+  /**
+   * Keeps a published note of the public log on each node.
+   * @param log name of the log
+   * @throws the error of a node that does not accept the note
+   */
   async keepLogNote(log: string, size: number, note: string): Promise<void> {
     const kept = this.all.map(async (node) => {
       const [key] = this.#keysOf(node, (cell) => logKey(log, cell));
@@ -312,12 +338,12 @@ export class RedisNodes {
   }
 
   /**
-   * The notes of the public log that are kept.
-   * @returns undefined: no node answers
-   * @throws Error where the Redis user may not read them
+   * Returns the notes of the public log that are kept on the nodes.
+   * @returns undefined if no node answers
+   * @throws Error if the Redis user has no permission to read them
    */
   async logNotes(log: string): Promise<string[] | undefined> {
-    // A cell may have come to another node since its note was kept.
+    // All cells are tried, because a cell may have moved to another node since its note was stored.
     const places = this.#map.isCluster
       ? CELL_NUMBERS.map((cell) => ({ node: this.of(cell), key: logKey(log, this.nameOf(cell)) }))
       : [{ node: this.all[0]!, key: logKey(log) }];
@@ -337,19 +363,25 @@ export class RedisNodes {
     return key;
   }
 
-  /** The key on the node, which names its channel, too; none where the node holds no cell any more. */
+  /**
+   * Returns the key on the node, which is also the name of its channel. Empty if the node no longer holds a
+   * cell.
+   */
   #changesKeys(node: RedisNode): string[] {
     return this.#keysOf(node, changesKey);
   }
 
-  /** A key outside the cells on a node: in a cluster it bears the tag of a cell of the node. */
+  /** Returns a key that is outside the cells. In a cluster it has the hash tag of one of the node's cells. */
   #keysOf(node: RedisNode, keyOf: (cell?: CellName) => string): string[] {
     if (!this.#map.isCluster) return [keyOf()];
     const cell = CELL_NUMBERS.find((each) => this.of(each) === node);
     return cell === undefined ? [] : [keyOf(this.nameOf(cell))];
   }
 
-  /** Which node counts failed authentications of a client address, and under which key: another one while that is away. */
+  /**
+   * Returns the node and key that count failed authentications from a client address. If that node is
+   * unreachable, another node counts.
+   */
   failuresOf(address: string): { readonly node: RedisNode; readonly key: string } {
     if (!this.#map.isCluster) return { node: this.all[0]!, key: authFailuresKey(address) };
     const first = cellOfText(address);
@@ -358,7 +390,10 @@ export class RedisNodes {
     return { node: this.of(cell), key: authFailuresKey(address, this.nameOf(cell)) };
   }
 
-  /** The resources of all nodes that answer, together. @throws where none does. */
+  /**
+   * Returns the total resource usage of all nodes that answer.
+   * @throws the error of a node if none answers
+   */
   async use(): Promise<RedisUse> {
     const asked = this.all.map((node) => withTimeout(node.use(), ANSWERS_WITHIN_MS));
     const uses = await Promise.allSettled(asked);

@@ -1,4 +1,6 @@
-/** Opens the nodes behind REDIS_URL: one server, or a Redis Cluster where the address names several. */
+/**
+ * Opens the nodes behind REDIS_URL: a single server, or a Redis Cluster if the URL names several addresses.
+ */
 import { seedsOf } from '../../domain/storeUrl.js';
 import { ClusterMap } from './clusterMap.js';
 import { RedisNode } from './node.js';
@@ -6,8 +8,8 @@ import { fixedMap, RedisNodes } from './nodes.js';
 
 /**
  * @param onError called with each failure of a connection
- * @param luaDir other operations than those of lua/
- * @throws where the server, or every server of the cluster, can't be reached.
+ * @param luaDir folder of the scripts, if not lua/
+ * @throws Error if the server, or every server of the cluster, is unreachable
  */
 export async function openNodes(
   url: string,

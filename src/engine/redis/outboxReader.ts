@@ -1,8 +1,10 @@
 /**
- * Reads the outboxes of the cells of one node, over a connection of its own: a read waits for what there is to come.
+ * Reads the outboxes of the cells of one node over a dedicated connection, because a read blocks until
+ * entries arrive.
  *
- * A read is bounded in bytes. After each read to the end, little can wait for the next one. Before any other (the first, one
- * after a pause, one after a failure) it is asked how much waits, and only as many cells are read as fit, in turn.
+ * A read is bounded in bytes. After a read to the end of the outboxes, little can have gathered before the
+ * next read. Before any other read (the first, one after a pause, one after a failure) the reader asks for
+ * the size of each backlog. It then reads only as many cells as fit, in turn.
  */
 
 import { setTimeout as pause } from 'node:timers/promises';
@@ -15,57 +17,67 @@ import type { RedisNodes } from './nodes.js';
 import { CLIENT, RedisClient } from './redisClient.js';
 import { runOf } from './serverIdentity.js';
 
-/** One entry of an outbox: what one call of a script added. */
+/** One stream entry of an outbox, which one script call has added. */
 export interface OutboxBatch {
-  /** The records, as `readOutbox` reads them. */
+  /** Encoded records, in the format of `readOutbox`. */
   readonly records: Buffer;
-  /** Totals of the entries that were added before it. */
+  /** Totals of the outbox before this entry. */
   readonly before: Totals;
-  /** The keys of the requestIds of a batch's spins, in the order of the records; empty: they are made of the records. */
+  /**
+   * Keys of the requestIds of a batch's spins, in the order of the records. If empty, the keys are computed
+   * from the records.
+   */
   readonly requestKeys: Buffer;
 }
 
-/** How far an outbox was read before: the ledger entry after which it goes on. */
+/** Position of a reader in an outbox: the ledger entry after which the next read begins. */
 export interface OutboxPosition {
   readonly cell: number;
   readonly cursor: bigint;
-  /** Dataset and number of the epoch that the cell is believed to be at. */
+  /** Dataset and number of the epoch that the cell is expected to have. */
   readonly epoch: string;
-  /** Of a cell that nobody deals from any more: its token. Absent: the one that lets front ends deal. */
+  /** Token of a cell that is closed for dealing. Absent if the cell has the token that allows dealing. */
   readonly token?: string | undefined;
 }
 
-/** The entries of a cell that were read. */
+/** Outbox entries that were read from one cell. */
 export interface CellRead {
   readonly cell: number;
   readonly batches: readonly OutboxBatch[];
-  /** After they were read the cell was at the epoch still: they are of this epoch. */
+  /**
+   * True if the cell still had the expected epoch after the read, so that the entries belong to this epoch.
+   */
   readonly isOfEpoch: boolean;
 }
 
-/** What a read gave. */
+/** Result of a read. */
 export interface OutboxRead {
-  /** Those that have none are left out. */
+  /** Cells with entries. Cells without any are omitted. */
   readonly cells: readonly CellRead[];
-  /** There is more than one read takes. */
+  /** True if there are more entries than one read returns. */
   readonly isMore: boolean;
 }
 
-/** What one read brings into memory, bytes of entries, as far as the totals of the cells tell. */
+/** Maximum size of the entries that one read loads, in bytes, as far as the cells' totals are accurate. */
 export const READ_BYTES_MAX = 32_000_000;
-/** Stream entries of a cell in one read. */
+/** Maximum number of stream entries of one cell in one read. */
 const ENTRIES_MAX = 512;
-/** The same of a cell that alone has more than a read takes: an entry has up to 0.9 MB (512 spins with the longest ids). */
+/**
+ * Maximum number of stream entries if a single cell has more bytes than one read may load. An entry can have
+ * 0.9 MB (512 spins with the longest ids).
+ */
 const LARGE_ENTRIES_MAX = 32;
-/** In a cluster: rests between two looks for what there is to come, each twice as long as the one before. */
+/**
+ * Poll interval for new entries in a cluster, in ms. The interval doubles with each poll up to the maximum.
+ */
 const POLL_MS_MIN = 2;
 const POLL_MS_MAX = 25;
-/** For so long after a read to the end it is known that little waits. */
+/** Time after a read to the end during which the backlog is assumed to be small, in ms. */
 const KNOWN_MS = 1000;
 
 const NO_KEYS = Buffer.alloc(0);
 
-/** What XREAD answers; null: there are none. */
+/** Reply of XREAD; null if there are no entries. */
 type StreamsRead = [key: Buffer, entries: [id: Buffer, fields: Buffer[]][]][] | null;
 
 interface Choice {
@@ -77,34 +89,37 @@ export class OutboxReader {
   readonly node: RedisNode;
   readonly #nodes: RedisNodes;
   readonly #client: RedisClient;
-  /** The cells that were read to their end at a time, as performance.now() counts. */
+  /** Cells that were all read to the end, with the time by performance.now(). */
   #short: { readonly cells: ReadonlySet<number>; readonly at: number } | undefined;
-  /** The newest read waited in vain: the epochs are asked for only once entries come. */
+  /** True if the newest read returned no entries. The epochs are then only read once entries arrive. */
   #isQuiet = false;
-  /** The cell that was read last where not all fitted: the next ones come first then. */
+  /** Cell that was read last when not all cells fitted. The next read begins with the cell after it. */
   #newestCell = -1;
 
   /**
    * Connects in the background.
-   * @param nodes of which the node is one
+   * @param nodes all nodes, including this one
    */
   constructor(node: RedisNode, nodes: RedisNodes, onError: (error: Error) => void) {
     this.node = node;
     this.#nodes = nodes;
     this.#client = new RedisClient(node[CLIENT].url, onError);
-    // What fails is reported to onError, and tried again.
+    // Connection errors are reported to onError, and the connection is retried.
     this.#client.connect().catch(() => {});
   }
 
-  /** This connection leads to the same run of the server as the node's. After a restart it may differ for a moment. */
+  /**
+   * True if this connection leads to the same server run as the node's own. Both may differ for a moment
+   * after a restart.
+   */
   get isAtNode(): boolean {
     const { serverId } = this.node;
     return this.#client.serverId === (serverId === undefined ? undefined : runOf(serverId));
   }
 
   /**
-   * Reads the entries that follow the positions, oldest first; cells of this node only.
-   * @param waitMs how long to wait while there are none; 0: not at all
+   * Reads the entries after the given positions, oldest first. All cells must be on this node.
+   * @param waitMs maximum time to wait for entries, in ms; 0 to return immediately
    */
   async read(positions: readonly OutboxPosition[], waitMs: number): Promise<OutboxRead> {
     const choice = this.#isShort(positions)
@@ -123,7 +138,8 @@ export class OutboxReader {
 
   async #readEntries(choice: Choice, waitMs: number): Promise<CellRead[]> {
     if (!this.#nodes.isCluster) return this.#readTogether(choice, waitMs);
-    // One command reads keys of one slot only, and one that waits for a cell holds up those of the others.
+    // In a cluster one command can only read keys of one slot. A blocking read of one cell would delay the
+    // reads of the other cells, so the cells are polled.
     const deadline = performance.now() + waitMs;
     for (let restMs = POLL_MS_MIN; ; restMs = Math.min(2 * restMs, POLL_MS_MAX)) {
       const cells = await this.#readEach(choice);
@@ -132,7 +148,10 @@ export class OutboxReader {
     }
   }
 
-  /** Of several slots. A cell that can't be read, because it is moving to another node, has none. @throws where none can. */
+  /**
+   * Reads cells of several slots. A cell that can't be read because it is moving to another node is omitted.
+   * @throws Error if no cell can be read
+   */
   async #readEach({ positions, entriesMax }: Choice): Promise<CellRead[]> {
     const reads: Promise<CellRead[]>[] = [];
     this.#client.pipelined(() => {
@@ -144,7 +163,7 @@ export class OutboxReader {
     return settled.flatMap((read) => (read.status === 'fulfilled' ? read.value : []));
   }
 
-  /** @param waitMs how long to wait while there are none; 0: not at all */
+  /** @param waitMs maximum time to wait for entries, in ms; 0 to return immediately */
   async #readTogether({ positions, entriesMax }: Choice, waitMs: number): Promise<CellRead[]> {
     const names = positions.map(({ cell }) => this.#nodes.nameOf(cell));
     const keys = names.map(outboxKey);
@@ -167,7 +186,7 @@ export class OutboxReader {
       tokens = answer === null ? [] : await readTokens();
     } else {
       const asked: Promise<StreamsRead | (string | null)[]>[] = [];
-      // In one write: the epochs are read at once when the wait for entries ends.
+      // Both reads are sent in one write, so that the epochs are read as soon as the wait for entries ends.
       this.#client.pipelined(() => asked.push(readEntries(), readTokens()));
       [answer, tokens] = (await Promise.all(asked)) as [StreamsRead, (string | null)[]];
     }
@@ -197,7 +216,10 @@ export class OutboxReader {
     );
   }
 
-  /** Asks how much waits in each cell. All cells where it is less than a read takes, else as many as fit. */
+  /**
+   * Reads the size of each cell's backlog. Chooses all cells if the sum fits in one read, otherwise as many
+   * cells as fit.
+   */
   async #choose(positions: readonly OutboxPosition[]): Promise<Choice> {
     const waiting = await Promise.all(
       positions.map(async (position) => {

@@ -1,4 +1,4 @@
-/** What a cell holds of one partner: copied, turned away and removed when the partner moves to another cell. */
+/** Copies, blocks and removes the data of one partner in a cell when the partner moves to another cell. */
 import { makeEntryId } from '../../domain/entryId.js';
 import type { MoveStep } from '../../domain/partnerMove.js';
 import { fenceText } from './cellHead.js';
@@ -20,9 +20,11 @@ const FIELDS_A_CALL = 500;
 const SCAN_COUNT = 1000;
 
 /**
- * Lets nothing more be done for a partner in a cell, or lets it be done again (lua/setAway.lua), as a step of a move.
- * @param backBy `away`; or it lives there: the move by which it has come back, 0 where it never left; `keep`: as it is
- * @throws OutrunError (also where the cell has seen a later step of the partner), RefusedError, NotSentError: nothing was done.
+ * Stops or resumes commands for a partner in a cell, as a step of a move (lua/setAway.lua).
+ * @param backBy `away` stops commands. A number resumes them: the move by which the partner came back, or 0
+ * if it never left. `keep` changes nothing.
+ * @throws OutrunError (also if the cell has seen a later step for the partner), RefusedError or NotSentError;
+ * nothing was done
  */
 export async function setAway(
   store: CellStore,
@@ -36,7 +38,7 @@ export async function setAway(
   await store.node.run(script, [cellKey(store.name)], values);
 }
 
-/** Id of the newest that the outbox of a cell holds, a ledger entry or a note; 0: it is empty. */
+/** Returns the id of the newest ledger entry or note in a cell's outbox, or 0 if the outbox is empty. */
 export async function newestId(store: CellStore): Promise<bigint> {
   const [newest] = await store.node[CLIENT].xrevrange(outboxKey(store.name), '+', '-', 'COUNT', 1);
   if (newest === undefined) return 0n;
@@ -44,23 +46,27 @@ export async function newestId(store: CellStore): Promise<bigint> {
   return makeEntryId({ timeMs, cell: store.cell, sequence });
 }
 
-/** A partner's windows and net as a cell has them; undefined: it has none. */
+/**
+ * Returns a partner's record in a cell, with its rate limit windows and net result; undefined if the cell has
+ * none.
+ */
 export async function findPartner(store: CellStore, partnerId: number): Promise<Buffer | undefined> {
   const record = await store.node[CLIENT].hgetBuffer(partnersKey(store.name), String(partnerId));
   return record ?? undefined;
 }
 
 /**
- * Empties the list of the shares that wait for a player.
- * @throws OutrunError, RefusedError, NotSentError: nothing was done.
+ * Deletes the list of shares that a player has not been notified of.
+ * @throws OutrunError, RefusedError or NotSentError; nothing was done
  */
 export const unlistWaitingShares = (store: CellStore, owner: CellOwner, player: string): Promise<void> =>
   removeKeys(store, owner, [waitingSharesKey(store.name, player)]);
 
 /**
- * Removes all that a cell holds of a partner but request ids, which are released with all others.
+ * Removes all data of a partner from a cell, except its request ids, which are released together with those
+ * of other partners.
  * @param gameIds the partner's games
- * @throws OutrunError, RefusedError, NotSentError: what was not removed yet is not.
+ * @throws OutrunError, RefusedError or NotSentError; part of the data may already have been removed
  */
 export async function removePartner(
   store: CellStore,
@@ -121,5 +127,5 @@ async function removeKeys(store: CellStore, owner: CellOwner, keys: readonly str
   await store.node.run(remover(store), [cellKey(store.name), ...keys], [fenceText(owner)]);
 }
 
-// Taken also where memory is full: it makes room.
+// Allowed when Redis is out of memory, because the script frees memory.
 const remover = (store: CellStore) => store.node.script('fencedRemove', 'allow-oom');

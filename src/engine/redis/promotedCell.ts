@@ -1,4 +1,7 @@
-/** What a replica that has taken over holds of a cell: read and cut down by the cell's owner, which repairs it (src/engine/recovery/repair.ts). */
+/**
+ * Reads and prunes the data of a cell on a promoted replica. The cell's owner uses it for a repair
+ * (src/engine/recovery/repair.ts).
+ */
 import { streamIdOf } from '../../domain/entryId.js';
 import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
 import { type OutboxRecord, readOutbox } from './cellRecords.js';
@@ -20,7 +23,10 @@ const PLAYERS_A_CALL = 500;
 
 type StreamEntries = [id: Buffer, fields: Buffer[]][];
 
-/** The newest entry of the outbox up to an id (with) that has a row in the ledger; undefined: it was trimmed, or there is none. */
+/**
+ * Returns the newest outbox entry up to and including an id that has a row in the ledger; undefined if it was
+ * trimmed or never existed.
+ */
 export async function newestInOutboxUpTo(
   store: CellStore,
   entryId: bigint,
@@ -36,7 +42,7 @@ export async function newestInOutboxUpTo(
   return readOutbox(newest[1][1]!).findLast(({ kind }) => ENTRY_KINDS[kind].counterpart !== 'none');
 }
 
-/** The records of players by their fields, in the order of the fields; null where a player is not known. */
+/** Returns the records of players in the order of the given fields; null for a player that does not exist. */
 export async function playerRecords(store: CellStore, fields: readonly string[]): Promise<(Buffer | null)[]> {
   const records: (Buffer | null)[] = [];
   for (let from = 0; from < fields.length; from += PLAYERS_A_CALL) {
@@ -47,10 +53,10 @@ export async function playerRecords(store: CellStore, fields: readonly string[])
 }
 
 /**
- * Removes what is written anew: blocks, games, rounds, pots, forced outcomes, and the shares that wait for some players. Players,
- * request ids, partners and the outbox stay.
- * @param players whose untold shares are removed, by their fields
- * @throws OutrunError, RefusedError, NotSentError: nothing was done.
+ * Removes the data that the repair writes anew: blocks, games, rounds, pots, forced outcomes, and the pending
+ * shares of the given players. Players, request ids, partners and the outbox stay.
+ * @param players fields of the players whose pending shares are removed
+ * @throws OutrunError, RefusedError or NotSentError; nothing was done
  */
 export async function removeRenewed(
   store: CellStore,

@@ -1,30 +1,34 @@
 /**
- * The connections to Redis: made here only, and held in src/engine/redis only. They never queue while offline and never resend
- * by themselves.
+ * The connections to Redis. They are created in this file only and used in src/engine/redis only. A
+ * connection never queues commands while offline, and never resends a command by itself.
  */
 import { Redis, type RedisOptions } from 'ioredis';
 import { asClearError, openingFault, redisOptionsOf, tellingFault } from './redisUrl.js';
 
 const OPTIONS = {
   lazyConnect: true,
-  // The replies that the code reads (streams above all) have one shape on every server then.
+  // RESP2, because replies (streams above all) then have the same structure on every server version.
   protocol: 2 as const,
-  // A call fails at once while the server is away; whoever calls decides whether to call again.
+  // A call fails immediately while the server is unreachable, so that the caller can decide whether to repeat
+  // it.
   enableOfflineQueue: false,
-  // An unanswered command is never sent twice behind the caller's back: a batch would be dealt twice.
+  // An unanswered command is never resent behind the caller's back, because a batch could then be dealt
+  // twice.
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
   connectTimeout: 2000,
-  // A server that hangs is a server that is away; spins have a deadline of their own besides.
+  // An unresponsive server counts as unreachable. Spins also have their own deadline.
   commandTimeout: 3000,
-  // And a connection that brings nothing back is given up, for a new one to be tried.
+  // A connection that receives nothing is closed, so that a new one is opened.
   socketTimeout: 4000,
   retryStrategy: (attempt: number) => Math.min(50 * attempt, 500),
-  // A server that loads its log is asked again soon: by itself the client believes the server's guess, up to 10 s.
+  // A server that is loading its append-only file is asked again soon. By default the client waits for the
+  // server's estimate, up to 10 s.
   maxLoadingRetryTime: 200,
   keepAlive: 10_000,
   noDelay: true,
-  // A user with few rights would be refused it, and each refusal stands in the server's ACL LOG.
+  // A Redis user with few permissions would be refused the command, and each refusal would be an entry in the
+  // server's ACL LOG.
   disableClientInfo: true,
 } satisfies RedisOptions;
 
@@ -32,35 +36,38 @@ const optionsFor = (url: string) => ({ ...redisOptionsOf(url), ...OPTIONS });
 
 const IDENTIFY_TIMEOUT_MS = 5000;
 
-/** Under this name src/engine/redis finds the connection of a node; nobody else may import it. */
+/** Property name of a node's connection. Only src/engine/redis may import it. */
 export const CLIENT: unique symbol = Symbol('the connection of a node');
 
-/** Says which run of a server a connection leads to; undefined: to none that may be used. @throws where the server does not say. */
+/**
+ * Reads which server run a connection leads to; undefined if the server must not be used.
+ * @throws Error if the server does not tell
+ */
 export type ReadServerId = (client: Redis) => Promise<string | undefined>;
 
-/** `run_id` of the server's process. */
+/** Reads the `run_id` of the server process. */
 const readRunId: ReadServerId = async (client) => /^run_id:(\w+)/m.exec(await client.info('server'))?.[1];
 
-/** A connection that knows which run of a server it leads to. It is not connected before {@link open}. */
+/** A connection that identifies the server run it leads to. It is not connected before {@link open}. */
 export class RedisClient extends Redis {
   /**
-   * Names the run of the server; undefined while that is not known. A server that was started again has another name: what
-   * it holds may be older than what it held before, whatever it says of itself. In a cluster see serverIdentity.ts.
+   * Id of the server run; undefined while it is not known. A restarted server has another id, because its
+   * data may be older than before the restart. serverIdentity.ts describes the ids in a cluster.
    */
   serverId: string | undefined;
-  /** How often the connection was lost. */
+  /** Number of times that the connection was lost. */
   lost = 0;
   readonly url: string;
   readonly #readServerId: ReadServerId;
-  /** Why the connection failed last. */
+  /** Error of the last failed connection. */
   #fault: Error | undefined;
 
-  /** @throws Error with one line where the address can't be used. */
+  /** @throws Error with a one-line message if the address is not usable */
   constructor(url: string, onError: (error: Error) => void, readServerId: ReadServerId = readRunId) {
     super(optionsFor(url));
     this.url = url;
     this.#readServerId = readServerId;
-    // Every cell that waits for the server listens.
+    // No limit, because every cell that waits for the server adds a listener.
     this.setMaxListeners(0);
     this.on('error', (error) => {
       this.#fault = tellingFault(this.#fault, error);
@@ -73,7 +80,10 @@ export class RedisClient extends Redis {
     });
   }
 
-  /** Connects, and waits until the server is known. @throws where it can't be reached. */
+  /**
+   * Connects, and waits until the server has been identified.
+   * @throws Error if the server is unreachable
+   */
   async open(): Promise<void> {
     await this.connect().catch(() => {
       throw openingFault(this.url, this.#fault);
@@ -82,18 +92,24 @@ export class RedisClient extends Redis {
     if (this.serverId === undefined) throw new Error('Redis does not say who it is (INFO server)');
   }
 
-  /** Ends the connection; what waits for the server fails at once. */
+  /** Closes the connection. Everything that waits for the server fails immediately. */
   close(): void {
     this.disconnect();
     this.emit('closed for good');
   }
 
-  /** The server can be reached: the connection is up, not about to close, and it is known where it leads. */
+  /**
+   * True if the server is reachable: the connection is up and not closing, and the server has been
+   * identified.
+   */
   get isReady(): boolean {
     return this.serverId !== undefined && this.status === 'ready' && this.stream?.writable === true;
   }
 
-  /** Resolves once the server can be reached, or after the milliseconds, or once the connection is closed for good. */
+  /**
+   * Resolves when the server becomes reachable, after the timeout in ms, or when the connection is closed
+   * permanently.
+   */
   whenReady(timeoutMs: number): Promise<void> {
     return new Promise((resolve) => {
       const done = (): void => {
@@ -109,7 +125,7 @@ export class RedisClient extends Redis {
     });
   }
 
-  /** Writes the commands that are called in there at once, in one piece. */
+  /** Sends all commands that the callback issues in one write. */
   pipelined(calls: () => void): void {
     const { stream } = this;
     stream?.cork();
@@ -120,7 +136,10 @@ export class RedisClient extends Redis {
     }
   }
 
-  /** Asks again who answers: a server of a cluster may become another's replica, and be promoted again, within one connection. */
+  /**
+   * Identifies the server again. Within one connection, a server of a cluster may become a replica of another
+   * server and be promoted again.
+   */
   identifyAgain(): void {
     if (this.status === 'ready') this.#identify();
   }
@@ -133,7 +152,7 @@ export class RedisClient extends Redis {
         this.serverId = serverId;
         if (serverId !== undefined) this.emit('identified');
       },
-      // A connection on which this can't be asked is of no use: a new one is made.
+      // A connection on which the server can't be identified is useless, so it is replaced.
       () => {
         if (stream === this.stream) this.disconnect(true);
       },
@@ -141,7 +160,10 @@ export class RedisClient extends Redis {
   }
 }
 
-/** Asks a server one thing over a connection of its own. @throws where it can't be reached, or an error reply. */
+/**
+ * Sends one command over a separate connection.
+ * @throws Error if the server is unreachable or replies with an error
+ */
 export async function askOnce(url: string, command: string, ...words: string[]): Promise<string> {
   const client = new Redis({ ...optionsFor(url), retryStrategy: () => null });
   let fault: Error | undefined;
@@ -158,9 +180,13 @@ export async function askOnce(url: string, command: string, ...words: string[]):
   }
 }
 
-/** A connection that only listens; it is to be connected, and after each 'ready' it must subscribe anew. */
+/**
+ * Creates a connection for subscriptions only. The caller must connect it, and must subscribe again after
+ * each 'ready' event.
+ */
 export function openSubscriber(url: string, onError: (error: Error) => void): Redis {
-  // By itself the library would subscribe again without listening whether that fails, which ends the process.
+  // The library would resubscribe by itself without handling a failure, and the unhandled rejection would end
+  // the process.
   const client = new Redis({ ...optionsFor(url), autoResubscribe: false });
   client.on('error', (error) => onError(asClearError(error)));
   return client;

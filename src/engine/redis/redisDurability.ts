@@ -1,7 +1,10 @@
-/** Whether a server may lose or evict what it acknowledged: its settings can be changed while it runs (redisDurabilityWatch.ts). */
+/**
+ * Checks whether a server may lose or evict acknowledged writes. Its settings can be changed while it runs,
+ * so they are checked repeatedly (redisDurabilityWatch.ts).
+ */
 import type { RedisClient } from './redisClient.js';
 
-/** With these the server keeps everything that it acknowledges. */
+/** Settings with which the server keeps every write that it acknowledges. */
 const DURABLE_SETTINGS = {
   appendonly: 'yes',
   appendfsync: 'always',
@@ -12,19 +15,22 @@ const DURABLE_SETTINGS = {
 export class RedisDurability {
   readonly #client: RedisClient;
   #volatile: readonly string[] = [];
-  /** The run of the server whose log was found off, until it is whole again. */
+  /** Server run in which the append-only file was found to be off, until the file is complete again. */
   #logOffIn: string | undefined;
 
   constructor(client: RedisClient) {
     this.#client = client;
   }
 
-  /** The settings that let the server lose data, as the watch found them last; none: it keeps everything. */
+  /** Settings that allow the server to lose data, as of the last check. Empty if the server is durable. */
   get volatile(): readonly string[] {
     return this.#volatile;
   }
 
-  /** Reads the settings; while the server does not answer, what was found last holds. @returns whether they changed. */
+  /**
+   * Reads the settings. If the server does not answer, the last result is kept.
+   * @returns true if the settings have changed
+   */
   async look(): Promise<boolean> {
     const found = await this.find().catch(() => this.#volatile);
     const hasChanged = found.join() !== this.#volatile.join();
@@ -32,14 +38,18 @@ export class RedisDurability {
     return hasChanged;
   }
 
-  /** The settings that let the server lose data, as they are now. @throws where it does not answer. */
+  /**
+   * Reads the settings that allow the server to lose data.
+   * @throws Error if the server does not answer
+   */
   async find(): Promise<readonly string[]> {
     const { serverId } = this.#client;
     const found = await this.#volatileSettings();
     if (found.some((setting) => setting.startsWith('appendonly '))) {
       this.#logOffIn = serverId;
     } else if (this.#logOffIn !== undefined && this.#logOffIn === serverId) {
-      // A log that is turned on again counts once it is written whole: until then a start loads the one from before.
+      // An append-only file that was turned on again counts only after it has been rewritten completely.
+      // Until then a restart would load the earlier file.
       if (!(await this.#isLogWhole())) return [...found, 'appendonly yes, the log is not whole yet'];
       this.#logOffIn = undefined;
     }
@@ -55,7 +65,7 @@ export class RedisDurability {
     );
   }
 
-  /** A rewrite of the append-only file is neither under way nor due nor has the last one failed. */
+  /** True if no rewrite of the append-only file is under way or scheduled, and the last rewrite succeeded. */
   async #isLogWhole(): Promise<boolean> {
     const info = await this.#client.info('persistence');
     return ['aof_rewrite_in_progress:0', 'aof_rewrite_scheduled:0', 'aof_last_bgrewrite_status:ok'].every(

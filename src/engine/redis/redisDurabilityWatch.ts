@@ -1,4 +1,7 @@
-/** Watches whether the nodes, and with ACK=replica their replicas, may lose or evict what they acknowledged. */
+/**
+ * Watches whether the nodes may lose or evict acknowledged writes. With ACK=replica it also watches their
+ * replicas.
+ */
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import { HEALTHY, type Health, type Service, unhealthy } from '../../platform/runtime/service.js';
 import type { RedisNode } from './node.js';
@@ -7,13 +10,16 @@ import type { RedisNodes } from './nodes.js';
 const TURN_MS = 1000;
 
 export interface DurabilityListener {
-  /** The settings that let a server lose data have become others. */
+  /** Called when the settings that allow a server to lose data have changed. */
   readonly onChanged: () => void;
-  /** Those of a replica have. */
+  /** Called when the settings that allow a replica to lose data have changed. */
   readonly onReplicasChanged: () => void;
 }
 
-/** Looks at once, so that what may be lost is known before anything is served, and then every second. */
+/**
+ * Checks a node at startup, so that the result is available before requests are served, and then every
+ * second.
+ */
 class DurabilityWatch extends PeriodicService {
   readonly name = 'durability watch of a node';
   readonly #node: RedisNode;
@@ -38,11 +44,13 @@ class DurabilityWatch extends PeriodicService {
     if (await this.#node.durability.look()) this.#listener.onChanged();
   }
 
-  /** A look tells nothing of a server that does not answer. */
+  /** Ignored, because a failed check says nothing about a server that does not answer. */
   protected onTurnFailed(): void {}
 }
 
-/** Watches each node by itself: one that does not answer holds up no other's watch. */
+/**
+ * Watches each node separately, so that a node that does not answer does not delay the checks of other nodes.
+ */
 export class DurabilityWatches implements Service {
   readonly name = 'durability watch';
   readonly #nodes: RedisNodes;
@@ -54,7 +62,7 @@ export class DurabilityWatches implements Service {
     this.#listener = listener;
   }
 
-  /** Resolves once the nodes that there are have been looked at. */
+  /** Resolves after the first check of all current nodes. */
   async start(): Promise<void> {
     const started: Promise<void>[] = [];
     this.#end = this.#nodes.each((node) => {
@@ -65,7 +73,7 @@ export class DurabilityWatches implements Service {
     await Promise.all(started);
   }
 
-  /** Does not wait for the looks under way: nobody needs what they find. */
+  /** Does not wait for checks under way, because their results are no longer needed. */
   async stop(): Promise<void> {
     this.#end?.();
   }

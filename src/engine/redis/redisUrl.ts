@@ -1,16 +1,20 @@
-/** What REDIS_URL says of a connection: address, user and password, TLS and its certificates. And why a connection fails, in words. */
+/**
+ * Parses REDIS_URL into connection options: address, user, password, TLS and its certificates. Also explains
+ * why a connection failed.
+ */
 import { readFileSync } from 'node:fs';
 import type { ConnectionOptions } from 'node:tls';
 import type { RedisOptions } from 'ioredis';
 
 type Address = Pick<RedisOptions, 'host' | 'port' | 'username' | 'password' | 'db' | 'tls' | 'family'>;
 
-/** Parameters of a `rediss://` address, each the path of a PEM file, as redis-cli names them. */
+/** Parameters of a `rediss://` URL. Each is the path of a PEM file, with the parameter names of redis-cli. */
 const FILES = { cacert: 'ca', cert: 'cert', key: 'key' } as const;
 
 /**
- * @param url of one server: `rediss://user:password@host:port/database?cacert=/path/ca.crt`
- * @throws Error with one line, without a secret, where the address can't be used.
+ * Parses the URL of one server.
+ * @param url for example `rediss://user:password@host:port/database?cacert=/path/ca.crt`
+ * @throws Error with a one-line message, without secrets, if the URL is not usable
  */
 export function redisOptionsOf(url: string): Address {
   if (!URL.canParse(url))
@@ -43,27 +47,34 @@ function readPem(parameter: string, path: string): Buffer {
   }
 }
 
-/** The same error; OpenSSL's own messages begin with the number of a thread and name a line of its source. */
+/**
+ * Shortens an error of OpenSSL, whose message begins with a thread number and names a source line. Other
+ * errors are returned unchanged.
+ */
 export function asClearError(error: Error): Error {
   const { code, reason } = error as { code?: string; reason?: string };
   if (reason === undefined || code?.startsWith('ERR_SSL_') !== true) return error;
   return new Error(`TLS: ${reason}`, { cause: error });
 }
 
-/** The later one of two errors of a connection, unless it says no more than that a question was under way as it ended. */
+/**
+ * Returns the later of two connection errors, unless it only says that a command was pending when the
+ * connection ended.
+ */
 export const tellingFault = (before: Error | undefined, error: Error): Error | undefined =>
   error.name === 'MaxRetriesPerRequestError' ? before : asClearError(error);
 
 /**
- * Why a first connection did not come about, with what may be wrong about the address.
- * @param fault what the connection told; nothing where the server just closed it.
+ * Explains why a first connection failed, with a hint about the address.
+ * @param fault error of the connection; undefined if the server just closed it
  */
 export function openingFault(url: string, fault: Error | undefined): Error {
   const { message, code } = (fault ?? {
     message: 'the server closed the connection',
     code: 'EPIPE',
   }) as NodeJS.ErrnoException;
-  // A plain port waits for the rest of what it takes for a command; a TLS port ends what is no handshake.
+  // A plain port waits for more input after a TLS handshake, so the attempt times out. A TLS port closes a
+  // connection that does not begin with a handshake.
   if (url.startsWith('rediss:') && code === 'ETIMEDOUT')
     return new Error(`${message}: does this port speak TLS?`);
   if (code === 'ECONNRESET' || code === 'EPIPE')

@@ -1,6 +1,7 @@
 /**
- * Watches whether the replicas of a server keep what they acknowledge: with ACK=replica one that does not sync each write, or that
- * can't be asked, does not count, and spins wait for the ledger (replicatedCalls.ts).
+ * Watches whether the replicas of a server keep the writes that they acknowledge. With ACK=replica, a replica
+ * that does not sync each write or can't be queried does not count, and spins then wait for the ledger
+ * (replicatedCalls.ts).
  */
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import { RedisClient } from './redisClient.js';
@@ -12,14 +13,14 @@ class WatchedReplica extends PeriodicService {
   readonly name = 'durability watch of a replica';
   readonly #client: RedisClient;
   readonly #durability: RedisDurability;
-  /** As they were found over the connection of now; undefined: not yet. */
+  /** Volatile settings that were found over the current connection; undefined before the first check. */
   #volatile: readonly string[] | undefined;
 
   constructor(url: string, onError: (error: Error) => void) {
     super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
     this.#client = new RedisClient(url, onError);
     this.#durability = new RedisDurability(this.#client);
-    // A server that was started again may have other settings.
+    // A restarted server may have other settings.
     this.#client.on('close', () => {
       this.#volatile = undefined;
     });
@@ -27,12 +28,12 @@ class WatchedReplica extends PeriodicService {
   }
 
   override async start(): Promise<void> {
-    // What fails is reported to onError, and tried again.
+    // Connection errors are reported to onError, and the connection is retried.
     this.#client.connect().catch(() => {});
     await super.start();
   }
 
-  /** Does not wait for the look under way: nobody needs what it finds. */
+  /** Does not wait for the check under way, because its result is no longer needed. */
   override async stop(): Promise<void> {
     this.#client.close();
     void super.stop();
@@ -61,17 +62,20 @@ class WatchedReplica extends PeriodicService {
 export class ReplicaWatch {
   readonly #url: string;
   readonly #onError: (error: Error) => void;
-  /** By address. */
+  /** Watched replicas by address. */
   readonly #replicas = new Map<string, WatchedReplica>();
   #count = 0;
 
-  /** @param url of the server that they replicate: they have its user and password */
+  /** @param url URL of the primary, whose user and password the replicas share */
   constructor(url: string, onError: (error: Error) => void) {
     this.#url = url;
     this.#onError = onError;
   }
 
-  /** @param addresses `host:port` of the replicas that there are now */
+  /**
+   * Sets the watched replicas.
+   * @param addresses `host:port` of all current replicas
+   */
   follow(addresses: readonly string[]): void {
     this.#count = addresses.length;
     for (const [address, replica] of this.#replicas) {
@@ -93,13 +97,16 @@ export class ReplicaWatch {
     return this.#count;
   }
 
-  /** Each of them is known to keep what it acknowledges. */
+  /** True if every replica is known to keep the writes that it acknowledges. */
   get areDurable(): boolean {
     for (const { isDurable } of this.#replicas.values()) if (!isDurable) return false;
     return true;
   }
 
-  /** Those that may lose what they acknowledge, with the settings that let them; not those that can't be asked. */
+  /**
+   * Replicas that may lose acknowledged writes, with the settings that allow it. Replicas that can't be
+   * queried are not included.
+   */
   get volatile(): readonly string[] {
     return [...this.#replicas].flatMap(([address, { volatile }]) =>
       volatile.map((setting) => `${address}: ${setting}`),

@@ -1,38 +1,42 @@
 /**
- * Calls of scripts that also say whether every replica has what they wrote: EVALSHA, and WAIT behind it on the same connection.
+ * Calls scripts and reports whether every replica has their writes: EVALSHA, followed by WAIT on the same
+ * connection.
  *
- * WAIT holds up its connection, so there are several, and they take turns. What is called in one turn of the event loop shares one
- * WAIT. Replicas that sync each write (`appendfsync always`) acknowledge after their own fsync; where one does not (replicaWatch.ts),
- * nothing is taken for replicated.
+ * WAIT blocks its connection, so several connections take turns. All calls of one turn of the event loop
+ * share one WAIT. Replicas that sync each write (`appendfsync always`) acknowledge it after their own fsync.
+ * If any replica does not sync each write (replicaWatch.ts), no call counts as replicated.
  */
 import type { RedisClient } from './redisClient.js';
 import { NotSentError } from './scriptErrors.js';
 
 export interface ReplicatedReply {
   readonly reply: Buffer;
-  /** Every replica that the cluster knows of the server has what the call wrote, and what came before it. */
+  /** True if every replica that the cluster knows of has the call's writes, and all writes before them. */
   readonly isReplicated: boolean;
 }
 
 interface Line {
   readonly client: RedisClient;
-  /** WAITs that are not answered. */
+  /** Number of unanswered WAITs. */
   waits: number;
-  /** That of this turn of the event loop, to be sent at its end. */
+  /** The WAIT of the current turn of the event loop, which is sent at the end of the turn. */
   wait: Promise<boolean> | undefined;
 }
 
 const LINES = 2;
-/** Longest wait for the replicas. Beyond it the ledger is sooner. */
+/** Maximum wait for the replicas, in ms. After a longer wait the commit to the ledger would be faster. */
 const WAIT_MS = 250;
-/** After one that was too long, until one is not. 0 would wait for ever. */
+/**
+ * Maximum wait after a WAIT that timed out, until a WAIT succeeds again, in ms. A value of 0 would wait
+ * without a limit.
+ */
 const LATE_WAIT_MS = 1;
 
 /** The replicas of a server. */
 export interface Replicas {
-  /** How many the cluster knows; with none nothing is replicated. */
+  /** Number of replicas that the cluster knows of. With 0, no call counts as replicated. */
   readonly count: number;
-  /** Each of them keeps what it acknowledges. */
+  /** True if each replica keeps the writes that it acknowledges. */
   readonly areDurable: boolean;
 }
 
@@ -43,16 +47,19 @@ export class ReplicatedCalls {
 
   /**
    * Connects in the background.
-   * @param open makes a connection
+   * @param open creates a connection
    */
   constructor(open: () => RedisClient, replicas: Replicas) {
     this.#replicas = replicas;
     this.#lines = Array.from({ length: LINES }, () => ({ client: open(), waits: 0, wait: undefined }));
-    // What fails is reported, and tried again.
+    // Connection errors are reported, and the connection is retried.
     for (const { client } of this.#lines) client.connect().catch(() => {});
   }
 
-  /** The newest WAIT was answered in time, by all replicas, and they keep what they acknowledge. */
+  /**
+   * True if all replicas answered the newest WAIT in time, and all of them keep the writes that they
+   * acknowledge.
+   */
   get isCurrent(): boolean {
     return !this.#isLate && this.#replicas.count > 0 && this.#replicas.areDurable;
   }
@@ -65,7 +72,7 @@ export class ReplicatedCalls {
     for (const { client } of this.#lines) client.identifyAgain();
   }
 
-  /** Writes the commands that are called in there at once, in one piece. */
+  /** Sends all commands that the callback issues in one write per connection. */
   pipelined(calls: () => void): void {
     const [first, ...others] = this.#lines;
     let all = calls;
@@ -77,15 +84,16 @@ export class ReplicatedCalls {
   }
 
   /**
-   * @param run calls the script over a connection. `again` is to be called where it was not known and is sent once more
-   * @throws NotSentError while there is no connection; what `run` throws.
+   * Calls a script and waits for the replicas.
+   * @param run calls the script over a connection, and must call `again` if it resends an unknown script
+   * @throws NotSentError if there is no connection; the error of `run`
    */
   async call(
     run: (client: RedisClient, serverId: string, again: () => void) => Promise<unknown>,
   ): Promise<ReplicatedReply> {
     const line = this.#pick();
     let wait: Promise<boolean> | undefined;
-    // What is sent again comes after the first WAIT.
+    // A resent script comes after the first WAIT, so it needs another one.
     const again = (): void => {
       wait = this.#wait(line);
     };
@@ -99,7 +107,7 @@ export class ReplicatedCalls {
     let best: Line | undefined;
     for (const line of this.#lines) {
       if (!line.client.isReady) continue;
-      // Those that are called together go together.
+      // Calls of the same turn use the same connection, so that they share one WAIT.
       if (line.wait !== undefined) return line;
       if (best === undefined || line.waits < best.waits) best = line;
     }

@@ -1,23 +1,32 @@
-/** How Redis names the requestIds of operators' requests, and what they are bound to beside an entry. */
+/** Computes the keys and fingerprints of the requestIds of operators' requests. */
 import { createHash } from 'node:crypto';
 
 const digest = (text: string, bytes: number): Buffer =>
   createHash('sha256').update(text).digest().subarray(0, bytes);
 
 /**
- * How Redis names the requestId of an adjustment: the first 16 bytes of a SHA-256. A spin's is of a text with a colon
- * after the partner's number: the two never meet.
+ * Returns the key of an adjustment's requestId: the first 16 bytes of a SHA-256. The key of a spin hashes a
+ * text with a colon after the partner's number, so the two can't collide.
  */
 export const adjustmentKey = (partnerId: number, requestId: string): Buffer =>
   digest(`${partnerId}+${requestId}`, 16);
 
-/** What a requestId of an adjustment is bound to, beside its entry: 10 bytes of a SHA-256. */
+/**
+ * Returns the fingerprint of an adjustment, which its requestId is bound to in addition to its entry: 10
+ * bytes of a SHA-256.
+ */
 export const adjustmentFingerprint = (playerId: string, amountMicros: number): Buffer =>
   digest(`${amountMicros}:${playerId}`, 10);
 
-/** How Redis names the requestId of a funding of a communal progressive; never that of a spin or an adjustment. */
+/**
+ * Returns the key of the requestId of a communal progressive's funding. It differs from all keys of spins and
+ * adjustments.
+ */
 export const fundingKey = (gameId: number, requestId: string): Buffer =>
   digest(`*${gameId}:${requestId}`, 16);
 
-/** What a requestId of a funding is bound to, beside its note: 10 bytes of a SHA-256. */
+/**
+ * Returns the fingerprint of a funding, which its requestId is bound to in addition to its note: 10 bytes of
+ * a SHA-256.
+ */
 export const fundingFingerprint = (amountMicros: number): Buffer => digest(`funding ${amountMicros}`, 10);

@@ -1,4 +1,7 @@
-/** The segments of a cell's request ids: read by anybody, closed and released by the cell's owner (lua/requestSegments.lua). */
+/**
+ * The segments of a cell's request ids. Any process may read them; the cell's owner closes and releases them
+ * (lua/requestSegments.lua).
+ */
 
 import { newestEntryId } from './cellRecords.js';
 import { cellKey, idempotencyKey } from './keys.js';
@@ -7,13 +10,13 @@ import { CLIENT } from './redisClient.js';
 import { readSegments, type Segments } from './segmentRecords.js';
 
 export interface CellSegments extends Segments {
-  /** As Redis has them. */
+  /** The SEGMENTS record as it is stored in Redis. */
   readonly bytes: Buffer;
-  /** Newest entry of the cell; 0: it never had one. */
+  /** Newest entry of the cell; 0 if it has never had one. */
   readonly newestEntryId: bigint;
 }
 
-/** Which request ids a cell holds; undefined where it has no owner of this version yet. */
+/** Reads the segments of a cell; undefined if the cell has not had an owner of this version yet. */
 export async function requestSegments(nodes: RedisNodes, cell: number): Promise<CellSegments | undefined> {
   const [bytes, last] = await nodes
     .of(cell)
@@ -23,8 +26,8 @@ export async function requestSegments(nodes: RedisNodes, cell: number): Promise<
 }
 
 /**
- * Closes the newest segment, unless somebody has changed them since they were read.
- * @throws OutrunError, RefusedError, NotSentError: nothing was done.
+ * Closes the newest segment, unless the segments have changed since they were read.
+ * @throws OutrunError, RefusedError or NotSentError; nothing was done
  */
 export const closeSegment = (
   nodes: RedisNodes,
@@ -33,8 +36,8 @@ export const closeSegment = (
 ): Promise<CellSegments> => change(nodes, lease, read, []);
 
 /**
- * Releases the oldest segment, which is closed, unless somebody has changed them since they were read.
- * @throws OutrunError, RefusedError, NotSentError: nothing was done.
+ * Releases the oldest segment, which must be closed, unless the segments have changed since they were read.
+ * @throws OutrunError, RefusedError or NotSentError; nothing was done
  */
 export const releaseSegment = (
   nodes: RedisNodes,
@@ -50,7 +53,7 @@ async function change(
   released: readonly string[],
 ): Promise<CellSegments> {
   const node = nodes.of(cell);
-  // Taken also where memory is full: it makes room.
+  // Allowed when Redis is out of memory, because the script frees memory.
   const script = node.script('requestSegments', 'allow-oom');
   const bytes = await node.run(
     script,

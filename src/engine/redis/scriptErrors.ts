@@ -1,11 +1,14 @@
-/** How a call of a script may fail, and what an error reply of Redis or the client library stands for. */
+/**
+ * Classifies the errors of script calls, from the error replies of Redis and the errors of the client
+ * library.
+ */
 import { type Script, withPlaces } from './scriptLoader.js';
 
-/** The cell is at another epoch than the caller believes, or Redis has lost it. Nothing was done. */
+/** The cell's epoch is not the caller's, or Redis has lost it. Nothing was done. */
 export class EpochError extends Error {}
-/** The partner has left the cell, or is about to. Nothing was done. */
+/** The partner has left the cell or is about to leave it. Nothing was done. */
 class AwayError extends EpochError {}
-/** A block was to be loaded that does not begin where the queue ends. Nothing was done. */
+/** A block to be loaded does not begin at the queue's end. Nothing was done. */
 export class GapError extends Error {
   readonly queueEnd: number;
   constructor(queueEnd: number) {
@@ -14,22 +17,31 @@ export class GapError extends Error {
   }
 }
 
-/** The connection took nothing: the call never left this process. */
+/** The connection was not usable, so the call never left this process. */
 export class NotSentError extends Error {}
-/** The node does not hold the cell, or not now: another one does, or the cluster serves it nowhere at the moment. Nothing was done. */
+/**
+ * The node does not hold the cell: another node holds it, or the cluster serves it nowhere at the moment.
+ * Nothing was done.
+ */
 export class NotHereError extends NotSentError {}
-/** The store has a newer batch of the same front end. Nothing was done now; an earlier try may have been. */
+/**
+ * Redis has already seen a newer batch of the same front end. This call did nothing, but an earlier attempt
+ * may have been executed.
+ */
 export class StaleError extends Error {}
-/** The caller's filters don't reach as far as request ids were released. Nothing was done. */
+/** The caller's filters lack request ids that have been released. Nothing was done. */
 export class BehindError extends Error {}
 /** A later owner of the cell has written to it. Nothing was done. */
 export class OutrunError extends Error {}
-/** Redis refused the script before it ran (out of memory, loading, read only, …). Nothing was done. */
+/** Redis refused the script before running it (out of memory, loading, read only, …). Nothing was done. */
 export class RefusedError extends Error {}
 
-/** The clocks of the caller and of Redis, or a cell's newest entry, differ too much. Nothing was done. */
+/**
+ * The clock of the caller differs too much from the clock of Redis or the cell's newest entry. Nothing was
+ * done.
+ */
 export class ClockError extends RefusedError {
-  /** By how much Redis, or the entry, is ahead of the caller; below 0: behind. */
+  /** Time by which Redis or the entry is ahead of the caller, in ms. Negative if it is behind. */
   readonly skewMs: number;
   constructor(skewMs: number) {
     super(`The clock of Redis, or the newest entry, is ${skewMs} ms ahead of ours`);
@@ -37,38 +49,45 @@ export class ClockError extends RefusedError {
   }
 }
 
-/** The cell lacks an entry that the caller has answered: an older copy has taken its place, and is not recognised yet. Nothing was done. */
+/**
+ * The cell lacks an entry that the caller has answered, because an older copy has taken over and has not been
+ * recognized yet. Nothing was done.
+ */
 export class LacksError extends RefusedError {}
 
-/** Error replies that Redis gives before it runs anything of a script. */
+/** Error replies that Redis sends before it executes any part of a script. */
 const REFUSED = /^(OOM|LOADING|READONLY|MISCONF|MASTERDOWN|BUSY|NOREPLICAS|NOPERM|NOAUTH|WRONGPASS)/;
 
 /**
- * What a server of a cluster says of a key that is not its own. A script reads before it writes, so that the last one, too, comes
- * before anything was done. A redirection is never followed: the next try goes where the map of the cells says.
+ * Errors of a cluster's server about keys that it does not hold. A script reads before it writes, so even the
+ * last of these errors comes before anything was done. Redirects are never followed; the next attempt uses
+ * the map of the cells.
  */
 const NOT_HERE = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN) |access a non local key/;
 
-/** What the client library says of a call that it did not write. */
+/** Error of the client library for a call that was not written. */
 const NOT_SENT = /^Stream isn't writeable/;
 
-/** Of the client library and of sockets: what says that the server does not answer. */
+/** Errors of the client library and of sockets which mean that the server does not answer. */
 const AWAY =
   /^(Stream isn't writeable|Connection is closed|Command timed out)|max retries per request|ECONN|ETIMEDOUT|EPIPE/;
 
-/** Redis does not answer now, or takes nothing, whatever is asked. */
+/** True if Redis does not answer or accepts no commands at the moment. */
 export const isRedisAway = (error: unknown): boolean =>
   error instanceof NotSentError ||
   error instanceof RefusedError ||
   AWAY.test(messageOf(error)) ||
   NOT_HERE.test(messageOf(error));
 
-/** The Redis user may not do what was asked. */
+/** True if the Redis user lacks a permission. */
 export const isForbidden = (error: unknown): boolean => messageOf(error).startsWith('NOPERM');
 
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** The error above that an error reply, or the client library, stands for; any other error as it is, with the place in lua/. */
+/**
+ * Converts an error reply, or an error of the client library, to one of the error classes above. Other errors
+ * are returned with their location in lua/.
+ */
 export function asScriptError(error: unknown, script: Script): unknown {
   const message = messageOf(error);
   if (message.startsWith('EPOCH')) return new EpochError(`The cell is at epoch ${message.slice(6)}`);

@@ -1,8 +1,11 @@
 /**
- * Composes an operation of lua/ with its includes: each line `-- include: name` stands for the file of that name in lua/include, which may
- * have includes of its own. A file that is included twice is there once, where it is first needed; one that is inlined
- * (`-- inline: name`) stands wherever it is asked for, as a function's body would, without the cost of a call. A constant
- * of lua/include/layouts stands wherever it is named: a script has room for 200 locals, and each costs every call.
+ * Composes a script of lua/ with its includes.
+ * - `-- include: name` inserts the file of that name in lua/include, which may have includes of its own. A
+ *   file that is included twice is inserted once, where it is first needed.
+ * - `-- inline: name` inserts the file at every place. It acts like a function's body, without the cost of
+ *   a call.
+ * - A constant of lua/include/layouts is replaced by its value, because a script can have only 200 locals,
+ *   and each local costs time in every call.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -11,27 +14,31 @@ import { PROJECT_ROOT } from '../../platform/projectRoot.js';
 
 export interface Script {
   readonly source: string;
-  /** Lower-case hexadecimal SHA-1 of the source, by which Redis knows the script. */
+  /** SHA-1 of the source in lower-case hexadecimal, by which Redis identifies the script. */
   readonly sha: string;
-  /** Where a line of the source (counted from 1) is written: `include/players.lua:12`. */
+  /**
+   * Returns the file and line of a line of the composed source (counted from 1), for example
+   * `include/players.lua:12`.
+   */
   locate(line: number): string;
 }
 
-/** The folder of the operations. */
+/** Folder of the scripts. */
 export const LUA_DIR = join(PROJECT_ROOT, 'lua');
 
-/** An include that does not exist, or that includes itself. */
+/** An included file does not exist, or includes itself. */
 export class IncludeError extends Error {}
 
 const INCLUDE = /^ *-- (include|inline): (\S+)$/;
 const LAYOUTS = 'include/layouts/';
-/** A line of lua/include/layouts: a name and the number or text that it stands for. */
+/** A line of lua/include/layouts: a constant's name with its number or text. */
 const CONSTANT = /^local ([A-Z][A-Z0-9_]*) = ([\d.e]+|'[^']*')$/;
 
 /**
- * @param luaDir the folder of the operations, with the folder `include` in it.
- * @param flags as Redis reads them in the first line of a script.
- * @throws IncludeError where an include is missing or includes itself.
+ * Loads and composes a script.
+ * @param luaDir folder of the scripts, which contains the folder `include`
+ * @param flags flags for the first line of the script, in the syntax of Redis
+ * @throws IncludeError if an included file is missing or includes itself
  */
 export function loadScript(luaDir: string, name: string, flags?: string): Script {
   const lines: string[] = [];
@@ -75,7 +82,7 @@ export function loadScript(luaDir: string, name: string, flags?: string): Script
   };
 }
 
-/** Texts and comments stay as they are. */
+/** Replaces constants by their values. String literals and comments stay unchanged. */
 function withConstants(line: string, constants: ReadonlyMap<string, string>): string {
   return line.replace(/'[^']*'|--.*|\b[A-Z][A-Z0-9_]*\b/g, (part) => constants.get(part) ?? part);
 }
@@ -88,6 +95,6 @@ function textOf(luaDir: string, file: string, path: readonly string[]): string {
   }
 }
 
-/** An error message of Redis with the place in lua/ in place of the line of the composed script. */
+/** Replaces the line numbers of the composed script in an error message by locations in lua/. */
 export const withPlaces = (message: string, { locate }: Script): string =>
   message.replace(/(?:@\s*)?user_script: ?(\d+)/g, (_all, line: string) => locate(Number(line)));

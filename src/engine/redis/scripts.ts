@@ -1,37 +1,52 @@
-/** The scripts that partners' and operators' requests call: commands of cells, and the count of failures. A cell's owner: cellStore.ts. */
+/**
+ * The scripts that requests of partners and operators call: the commands of cells, and the counter of failed
+ * authentications. The scripts of a cell's owner are in cellStore.ts.
+ */
 
 import { cellToken } from './cellRecords.js';
 import { cellKey, gamesKey, outboxKey, partnersKey, playersKey } from './keys.js';
 import type { RedisNodes } from './nodes.js';
 import type { ReplicatedReply } from './replicatedCalls.js';
 
-/** A call of an operation that begins with lua/include/cell.lua. */
+/** A call of a script that begins with lua/include/cell.lua. */
 export interface CellCall {
   readonly cell: number;
-  /** Dataset and number of the epoch that the caller believes in. */
+  /** Dataset and number of the epoch that the caller expects. */
   readonly epoch: string;
-  /** The entry up to which the caller's filters of request ids reach, 8 bytes little endian; absent or empty: none. */
+  /**
+   * Watermark of the caller's request-id filters: a ledger entry, 8 bytes little endian. Absent or empty if
+   * it has no filters.
+   */
   readonly reach?: Buffer;
-  /** Field of the caller's newest operation, `op:<front end>`; empty where the reply is not stored. */
+  /** Field of the caller's newest operation, `op:<slot>`; empty if the reply is not stored. */
   readonly operationField: string;
-  /** 8 bytes, a number (little endian) greater than that of any operation before in the field; or empty. */
+  /**
+   * Operation id, 8 bytes little endian, higher than every earlier id in the field. Empty if the reply is not
+   * stored.
+   */
   readonly operationId: Buffer;
-  /** The newest entry of the cell that the caller has answered under this epoch (AnsweredIds); absent: none. */
+  /**
+   * Newest entry of the cell that the caller has answered under this epoch (AnsweredIds); absent if there is
+   * none.
+   */
   readonly answered?: Buffer;
-  /** Number of the newest move that the caller knows of the partner whose command it is; absent: none, or the operation names it itself. */
+  /**
+   * Number of the newest move that the caller knows of the command's partner. Absent if it knows of none, or
+   * if the operation passes the number itself.
+   */
   readonly newestMove?: number | undefined;
-  /** What the operation has beside the head. */
+  /** Arguments of the operation after the head. */
   readonly args: readonly (string | number | Buffer)[];
 }
 
 export interface ScriptOptions {
-  /** What may wait in a cell's outbox before nothing more is dealt. */
+  /** Maximum backlog of a cell's outbox. Dealing stops when it is reached. */
   readonly outboxMax: { readonly entries: number; readonly bytes: number };
-  /** Absent: clocks are not compared. */
+  /** Clock that scripts compare with their own. Absent if clocks are not compared. */
   readonly clock?: {
-    /** Milliseconds since the epoch. */
+    /** Clock of this process, in ms since the Unix epoch. */
     readonly now: () => number;
-    /** By how many milliseconds the server's clock and a cell's newest entry may differ from it. */
+    /** Maximum difference from the clock of Redis and from a cell's newest entry, in ms. */
     readonly skewMaxMs: number;
   };
 }
@@ -46,8 +61,9 @@ export class Scripts {
   }
 
   /**
-   * Calls an operation that begins with lua/include/cell.lua; gives its binary reply.
-   * @throws EpochError, ClockError, RefusedError, NotSentError: this call did nothing. Any other error: it may have been done.
+   * Calls a script that begins with lua/include/cell.lua, and returns its binary reply.
+   * @throws EpochError, ClockError, RefusedError or NotSentError if this call did nothing. After any other
+   * error it may have been executed.
    */
   async command(operation: string, call: CellCall): Promise<Buffer> {
     const node = this.#nodes.of(call.cell);
@@ -55,7 +71,7 @@ export class Scripts {
     return node.run(script, this.#keys(call), this.#args(call, node.knownServerId())) as Promise<Buffer>;
   }
 
-  /** The same, and says whether every replica of the node has what it wrote. */
+  /** Calls a script like {@link command}, and reports whether every replica of the node has its writes. */
   async replicated(operation: string, call: CellCall): Promise<ReplicatedReply> {
     const node = this.#nodes.of(call.cell);
     return node.runReplicated(node.script(operation), this.#keys(call), (serverId) =>
@@ -87,7 +103,9 @@ export class Scripts {
     ];
   }
 
-  /** Counts a failed authentication of a client address; the count never goes further than one over the limit. */
+  /**
+   * Counts a failed authentication of a client address. The count never exceeds the limit by more than one.
+   */
   async countFailure(address: string, limit: number): Promise<{ count: number; timeMs: number }> {
     const { node, key } = this.#nodes.failuresOf(address);
     const reply = await node.run(node.script('countFailure'), [key], [limit]);

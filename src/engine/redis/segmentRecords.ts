@@ -1,13 +1,18 @@
-/** SEGMENTS (domain/layouts.ts): which request ids Redis holds of a cell. */
+/**
+ * Encodes and decodes SEGMENTS (domain/layouts.ts): the segments of request ids that Redis holds for a cell.
+ */
 import { ENTRY_ID, SEGMENTS } from '../../domain/layouts.js';
 
-/** The field `segments` of a cell's hash. */
+/** Contents of the field `segments` in a cell's hash. */
 export interface Segments {
-  /** Request ids of entries up to this one are released. */
+  /** Watermark of released request ids: the ids of all entries up to this one have been released. */
   readonly releasedId: bigint;
   /** Number of the oldest segment. */
   readonly first: number;
-  /** Newest entry of each closed segment, oldest first; one more segment follows them, which is written. */
+  /**
+   * Newest entry of each closed segment, oldest first. The open segment, which takes new ids, follows the
+   * closed ones.
+   */
   readonly closed: readonly bigint[];
 }
 
@@ -22,13 +27,13 @@ export const writeSegments = ({ releasedId, first, closed }: Segments): Buffer =
   Buffer.concat([SEGMENTS.make({ releasedId, first }), ...closed.map((id) => ENTRY_ID.make({ id }))]);
 
 export const FIRST_SEGMENT = 1;
-/** Of a cell that begins, or was rebuilt: one segment, of entries after those that are in the runs. */
+/** Returns the segments of a new or rebuilt cell: one open segment, for entries after those in the runs. */
 export const firstSegment = (runsReachId: bigint): Segments => ({
   releasedId: runsReachId,
   first: FIRST_SEGMENT,
   closed: [],
 });
 
-/** Numbers of all segments that there are, the one that is written last. */
+/** Returns the numbers of all segments, ending with the open one. */
 export const segmentNumbers = ({ first, closed }: Segments): number[] =>
   Array.from({ length: closed.length + 1 }, (_, i) => first + i);

@@ -1,18 +1,23 @@
 /**
- * Names of the runs of a cluster's servers: `<run_id>.<replication id>.<node id>.<configuration epoch>`. From the names of two runs
- * it can be told whether what the first one had acknowledged may be missing in the second.
+ * Identifies the runs of a cluster's servers as `<run_id>.<replication id>.<node id>.<configuration epoch>`.
+ * From the ids of two runs one can tell whether writes that the first run acknowledged may be missing in the
+ * second.
  *
- * A single server is named by its run_id alone: its data come from its own log and nowhere else.
+ * A single server is identified by its run_id alone, because its data can only come from its own append-only
+ * file.
  */
 import type { Redis } from 'ioredis';
 import { type ClusterView, readClusterNodes } from './clusterView.js';
 
-/** Of the 40 digits of a replication id and a node id: enough to distinguish a few. */
+/**
+ * Number of digits that are kept of a replication id and a node id. Of their 40 digits, 12 suffice to
+ * distinguish a few servers.
+ */
 const DIGITS = 12;
 
 /**
- * Asks a server of a cluster for its name and for what it knows of the cluster.
- * @returns undefined where it is a replica, which serves nothing.
+ * Reads the id of a server run in a cluster, and the server's view of the cluster.
+ * @returns undefined if the server is a replica, which must not be used
  */
 export async function readMemberId(
   client: Redis,
@@ -32,16 +37,20 @@ export async function readMemberId(
   return [runId, replicationId?.slice(0, DIGITS), nodeId.slice(0, DIGITS), configEpoch].join('.');
 }
 
-/** The run_id in a name. */
+/** Extracts the run_id from the id of a server run. */
 export const runOf = (serverId: string): string => serverId.split('.')[0]!;
 
-/** The name of a server that nobody deals from, and from which it can still be told where the data come from. */
+/**
+ * Returns the id that a closed cell stores. The cell can't be dealt from under it, but the origin of its data
+ * can still be determined.
+ */
 export const closedName = (serverId: string): string => ['none', ...serverId.split('.').slice(1)].join('.');
 
 /**
- * What was acknowledged under the first name may be missing under the second: the data came by replication, which is behind.
- * Not so where nobody took over meanwhile (the same process under the same replication id; the same node under the same
- * configuration epoch, started again from its own log).
+ * True if writes that were acknowledged by the first run may be missing in the second, because its data came
+ * by asynchronous replication. This is ruled out if no failover happened in between:
+ * - the same process under the same replication id
+ * - the same node under the same configuration epoch, restarted from its own append-only file
  */
 export function mayLack(before: string, now: string): boolean {
   const [runId, replicationId, nodeId, configEpoch] = before.split('.');

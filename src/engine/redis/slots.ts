@@ -1,8 +1,8 @@
-/** The hash slots of a Redis Cluster, and which of them the cells are pinned to. */
+/** The hash slots of a Redis Cluster, and the slots that the cells are pinned to. */
 import { CELL_MAX } from '../../domain/entryId.js';
 
 export const SLOTS = 16_384;
-/** Cells that there may be, whether they are used or not. */
+/** Maximum number of cells, whether they are in use or not. */
 export const CELLS = CELL_MAX + 1;
 const SLOTS_A_CELL = SLOTS / CELLS;
 const CELL_BITS = Math.log2(CELLS);
@@ -13,7 +13,10 @@ const TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
   return crc;
 });
 
-/** CRC-16/XMODEM of ASCII text, by which Redis finds the slot of a key's tag. @param begun of the text before */
+/**
+ * Computes the CRC-16/XMODEM of ASCII text, from which Redis derives the hash slot of a tag.
+ * @param begun checksum of the preceding text
+ */
 function crc16(text: string, begun = 0): number {
   let crc = begun;
   for (let i = 0; i < text.length; i++)
@@ -21,12 +24,13 @@ function crc16(text: string, begun = 0): number {
   return crc;
 }
 
-/** The slot of a tag: what stands between the braces of a key. */
+/** Returns the hash slot of a tag, the part of a key between braces. */
 export const slotOfTag = (tag: string): number => crc16(tag) % SLOTS;
 
 /**
- * The slot of a cell, whatever nodes there are. The first cells lie far apart and further ones between them (the bits of the number
- * in reverse): however many cells there are, ranges of slots of the same length have nearly the same number of them.
+ * Returns the slot of a cell, which does not depend on the nodes. It comes from the cell's number with its
+ * bits reversed: the first cells are far apart, and later cells lie between them. Slot ranges of equal length
+ * therefore have nearly the same number of cells, however many cells there are.
  */
 export function slotOfCell(cell: number): number {
   let reversed = 0;
@@ -36,7 +40,10 @@ export function slotOfCell(cell: number): number {
 
 const names: (string | undefined)[] = [];
 
-/** How the keys of a cell name it in a cluster: the least `5.<number>` whose tag `c5.<number>` is in the cell's slot. */
+/**
+ * Returns the name of a cell in the keys of a cluster: the first `5.<number>` whose tag `c5.<number>` hashes
+ * to the cell's slot.
+ */
 export function pinnedName(cell: number): string {
   let name = names[cell];
   if (name === undefined) {
@@ -52,5 +59,8 @@ function searchName(cell: number): string {
   for (let i = 0; ; i++) if (crc16(String(i), begun) % SLOTS === slot) return `${cell}.${i}`;
 }
 
-/** The cell whose node keeps what belongs to a text and to no cell, such as the address of a client. */
+/**
+ * Returns the cell whose node stores data that belongs to a text instead of a cell, for example to a client
+ * address.
+ */
 export const cellOfText = (text: string): number => crc16(text) % CELLS;

@@ -1,6 +1,9 @@
-/** What commands to a cell come to, and why a request may not be done. `npm run layouts` makes the constants of the scripts of it. */
+/**
+ * Status codes of cell commands, and reasons for which a request must not be dealt. `npm run layouts`
+ * generates the constants of the scripts from this file.
+ */
 
-/** What a spin, or another command, came to. */
+/** Result of a spin or of another command. */
 export const SPIN_STATUS = {
   dealt: 0,
   replay: 1,
@@ -17,25 +20,31 @@ export const SPIN_STATUS = {
   raffleClosed: 12,
   playerBlocked: 13,
   playerUnknown: 14,
-  /** Left to a later call: nothing was done, and it did not count. */
+  /** The request is left to a later call. Nothing was done, and it was not counted. */
   deferred: 15,
-  /** A budget has less than is to be taken from it. */
+  /** The budget is smaller than the amount to be taken from it. */
   shortBudget: 16,
-  /** As many choices of a partner wait as may. */
+  /** The partner has the maximum number of unused forced outcomes. */
   full: 17,
-  /** A round of the player is open at the table. */
+  /** The player already has an open round at the table. */
   roundOpen: 20,
-  /** The round has had other steps than the caller believed. */
+  /** The round has had other steps than the caller expected. */
   roundMoved: 21,
   partnerAway: 22,
-  /** The requestId is free in Redis, and the ledger may have it: nothing was done. */
+  /** Redis does not bind the requestId, but the ledger may have it. Nothing was done. */
   mayBeBound: 23,
-  /** An intent with this number, or a higher one, was refused: nothing was done, and a new number decides it. */
+  /**
+   * An intent with this number or a higher one was refused. Nothing was done, and a new number is needed to
+   * decide it.
+   */
   lapsed: 24,
 } as const;
 
 /**
- * Why nothing may be dealt unless the requestId is bound: nothing stands against it; the caller; only the ledger can tell whether it is;
- * the wager is not the raffle's, which is said only where the raffle has tickets left.
+ * Reason why a request may only be answered by a replay.
+ * - `not`: there is no such reason.
+ * - `refused`: the caller denies the deal.
+ * - `mayBeBound`: only the ledger can tell whether the requestId is bound.
+ * - `otherWager`: the wager is not the raffle's, which is reported only if the raffle has tickets left.
  */
 export const DENY = { not: 0, refused: 1, mayBeBound: 2, otherWager: 3 } as const;

@@ -1,24 +1,24 @@
-/** How much of its resources the server uses, as it says itself. */
+/** Reads the resource usage of a server from its INFO reply. */
 import type { RedisClient } from './redisClient.js';
 
 export interface RedisUse {
   readonly memoryBytes: number;
-  /** 0: no bound but the machine's. */
+  /** Limit of the server's memory; 0 if it has none but the machine's. */
   readonly maxMemoryBytes: number;
   readonly clients: number;
-  /** CPU time of the thread that runs commands, since the server was started. */
+  /** CPU time of the thread that executes commands, since the server's start. */
   readonly busySeconds: number;
-  /** Time in scripts, and how many were called. */
+  /** Total time in scripts since the server's start. `scriptCalls` is their number. */
   readonly scriptSeconds: number;
   readonly scriptCalls: number;
   readonly logBytes: number;
-  /** Writes that waited for the disk because the sync before them was not done. */
+  /** Number of writes that waited for the disk because the previous sync had not completed. */
   readonly delayedSyncs: number;
-  /** The newest write of the append-only file failed. */
+  /** True if the newest write to the append-only file failed. */
   readonly isLogFailing: boolean;
 }
 
-/** One INFO, some tens of microseconds of the server. */
+/** Reads the usage with a single INFO command, which takes some tens of microseconds of the server's time. */
 export async function readUse(redis: RedisClient): Promise<RedisUse> {
   const info = String(
     await redis.call('INFO', 'memory', 'clients', 'cpu', 'persistence', 'stats', 'commandstats'),
@@ -41,7 +41,7 @@ export async function readUse(redis: RedisClient): Promise<RedisUse> {
   };
 }
 
-/** @param uses of one node each; `maxMemoryBytes` of the sum is 0 where one node has no bound. */
+/** Adds up the usage of several nodes. `maxMemoryBytes` of the sum is 0 if any node has no limit. */
 export function sumOfUses(uses: readonly RedisUse[]): RedisUse {
   const sum = (value: (use: RedisUse) => number): number => uses.reduce((all, use) => all + value(use), 0);
   return {
