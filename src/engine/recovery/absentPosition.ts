@@ -1,11 +1,14 @@
-/** A worker without POSITION_FILE deals nothing while Postgres has a position file on record: it might have shown an older state. */
+/**
+ * Stops a worker without POSITION_FILE from dealing while Postgres has a position file on record, because the
+ * file might have shown that Postgres was restored to an older state.
+ */
 
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import type { Sql } from '../../postgres/connection.js';
 import type { EventEmitter } from '../processEvents.js';
 import { missingCopy } from './outsideCopies.store.js';
 
-/** An operator may have decided meanwhile. */
+/** Poll interval, in ms. An operator may have removed the record in the meantime. */
 const EVERY_MS = 1000;
 const SETTING = 'POSITION_FILE';
 
@@ -21,13 +24,16 @@ export class AbsentPosition extends PeriodicService {
     this.#events = events;
   }
 
-  /** Before any cell is prepared. */
+  /** Makes the first check before any cell is prepared. */
   override async start(): Promise<void> {
     await this.takeTurn();
     if (this.#problem !== undefined) await super.start();
   }
 
-  /** Why nothing may be dealt; undefined: no position file is on record, or an operator has given it up. */
+  /**
+   * Reason why this worker must not deal. Undefined if no position file is on record, or if an operator has
+   * removed the record.
+   */
   get problem(): string | undefined {
     return this.#problem;
   }

@@ -1,15 +1,16 @@
 /**
- * The clocks while a cell is prepared. What is written then goes on from the clock of Redis: under one that is ahead the cell could not
- * be dealt from until the right time has come to it. So nothing is prepared while clocks differ.
+ * Compares clocks before a cell is prepared. The entry ids of a prepared cell continue from the clock of
+ * Redis. If that clock were ahead, the cell could not be dealt from until the correct time has caught up. So
+ * no cell is prepared while the clocks differ.
  */
 import { databaseTimeMs } from '../../postgres/clock.js';
 import type { Sql } from '../../postgres/connection.js';
 import { aheadMs, type Clocks, skewText } from '../redis/clockSkew.js';
 import type { RedisNode } from '../redis/node.js';
 
-/** Clocks differ too much: nothing is prepared, and it is tried again at once. */
+/** The clocks differ too much. Nothing was prepared, and the preparation is retried immediately. */
 export class ClocksDifferError extends Error {
-  /** By how much Redis is ahead of the other clock; below 0: behind. */
+  /** Time by which Redis is ahead of the other clock, in ms. Negative if it is behind. */
   readonly skewMs: number;
   constructor(skewMs: number, other: string) {
     super(skewText(skewMs, 'Redis', other));
@@ -17,7 +18,10 @@ export class ClocksDifferError extends Error {
   }
 }
 
-/** The clock of Redis, once it is known to agree with the others. @throws ClocksDifferError */
+/**
+ * Returns the clock of Redis in ms since the Unix epoch, after comparing it with the other clocks.
+ * @throws ClocksDifferError if it differs from them too much
+ */
 export async function agreedTimeMs(sql: Sql, node: RedisNode, { now, skewMaxMs }: Clocks): Promise<number> {
   const beforeMs = now();
   const postgresBeforeMs = await databaseTimeMs(sql);

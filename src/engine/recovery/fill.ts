@@ -1,6 +1,6 @@
 /**
- * Writes to a cell of Redis what the ledger has of its partners, or of one that moves to it: players, games, open rounds, communal
- * progressives. Each part can be repeated.
+ * Writes the data of the ledger to a cell in Redis, for all its partners or for one that moves to it:
+ * players, games, open rounds, communal progressives. Each part may be repeated.
  */
 import { openSteps } from '../../domain/games/round.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
@@ -17,17 +17,18 @@ import { type PlayerState, readCheckpoint, resumptionsOf } from './recoveries.st
 
 export interface Filling<Run = Sql> {
   readonly sql: Run;
-  /** Of the cell that is written. */
+  /** Access object of the cell that is written. */
   readonly store: CellStore;
   readonly owner: CellOwner;
-  /** Whose data is read. */
+  /** Partners whose data is read. */
   readonly scope: PartnerScope;
 }
 
 /**
- * A slot game goes on after all that was ever leased, a raffle or a blackjack table after the last outcome that is booked; with an
- * empty queue: the block keeper fills it.
- * @param isAllCommitted nothing was dealt that is not booked: every game goes on where it was
+ * Writes the games with an empty queue, which the block keeper fills. A slot game continues after all
+ * outcomes that were ever leased. A raffle or a blackjack table continues after its last committed outcome.
+ * @param isAllCommitted true if every dealt outcome is committed, so that each game continues exactly where
+ * it was
  */
 export async function fillGames(
   { sql, store, owner, scope }: Filling<Sql | Transaction>,
@@ -40,7 +41,10 @@ export async function fillGames(
   await filler.finish();
 }
 
-/** The rounds that are open go on where their booked steps end; those that are to be voided don't go on. */
+/**
+ * Writes the open rounds, which continue after their last committed step. Rounds that are to be voided are
+ * left out.
+ */
 export async function fillRounds({ sql, store, owner, scope }: Filling<Sql | Transaction>): Promise<void> {
   const filler = new CellFiller(store, owner);
   for (const round of await openRounds(sql, scope)) {
@@ -51,7 +55,7 @@ export async function fillRounds({ sql, store, owner, scope }: Filling<Sql | Tra
   await filler.finish();
 }
 
-/** The pots as they are booked, and whom they remember. */
+/** Writes the committed state of the pots, and their recent players. */
 export async function fillPots(
   { store, owner }: Pick<Filling, 'store' | 'owner'>,
   pots: readonly RecoveredPot[],
@@ -66,15 +70,19 @@ export async function fillPots(
 }
 
 export interface FillPlayersOptions {
-  /** Players as later entries of the ledger have them than the checkpoint's. */
+  /** Players with entries later than the checkpoint, in their newest state. */
   readonly later?: Map<string, PlayerState>;
-  /** Of the checkpoint, only players that have had an entry after this one, */
+  /** Restricts the checkpoint to players that have had an entry after this one, plus `others`. */
   readonly afterId?: bigint;
-  /** and these, whose ids are of one partner. */
+  /** Further players of the checkpoint, by id. All belong to one partner. */
   readonly others?: readonly string[];
 }
 
-/** The players of the checkpoint, those of `later` as they are there, and those that only `later` has. @returns how many */
+/**
+ * Writes the players: those of the checkpoint, in the state of `later` where it has them, and those that only
+ * `later` has.
+ * @returns the number of players
+ */
 export async function fillPlayers(
   { sql, store, owner, scope }: Filling,
   { later = new Map(), afterId = 0n, others = [] }: FillPlayersOptions = {},
@@ -84,7 +92,8 @@ export async function fillPlayers(
     (await playerStatuses(sql, scope)).map((each) => [playerField(each.partnerId, each.playerId), each]),
   );
   const untold = await waitingSharesOf(sql, scope);
-  // Copied before, a player may have had shares that it was notified of since.
+  // A player that was copied in an earlier round may have had listed shares that it has been notified of
+  // since.
   const mayHaveListed = afterId > 0n && (await hasPots(sql, scope));
   let players = 0;
   const fill = (player: PlayerState): void => {
@@ -116,7 +125,10 @@ export async function fillPlayers(
   return players;
 }
 
-/** Shares that players are still to be notified of, oldest first, by the fields of the players' records. */
+/**
+ * Returns the shares that players are still to be notified of, oldest first, by the field of the player's
+ * record.
+ */
 export async function waitingSharesOf(sql: Sql, scope: PartnerScope): Promise<Map<string, Buffer[]>> {
   const untold = new Map<string, Buffer[]>();
   for (const { partnerId, playerId, ...share } of await waitingShares(sql, scope)) {

@@ -1,14 +1,18 @@
 /**
- * Is the Redis that we reach the one that the ledger knows? Asked for each cell before its owner writes anything of it.
+ * Compares a cell in Redis with the ledger before its owner writes anything. The finding decides how the cell
+ * is prepared:
  *
- *   its epoch is ours, and it is not behind the ledger ──> ready: the mark for this run of the server is written
- *   no epoch, nothing booked, nothing leased ──> new
- *   no epoch; an earlier epoch of ours; ours, but behind the ledger or what was answered ──> lost: to be rebuilt from the ledger
- *   ours, on a replica that has taken over ──> promoted: to be repaired from the ledger. It may lack what was acknowledged. Where it
- *     holds what the ledger has otherwise, it is lost
- *   another database's; a later epoch of ours; ours, but the ledger has lost what it had ──> foreign: for people to judge
+ * - ready: Redis has our epoch and is not behind the ledger. The cell is opened for this server run.
+ * - new: Redis has no epoch, nothing is committed, and nothing is leased.
+ * - lost: Redis has no epoch or an earlier one of ours, or it is behind the ledger or behind what was
+ *   answered. The cell is rebuilt from the ledger.
+ * - promoted: Redis has our epoch, but is a promoted replica, which may lack acknowledged entries. The cell
+ *   is repaired from the ledger. If its data contradicts the ledger, the finding is lost.
+ * - foreign: Redis has the data of another database or a later epoch of ours, or the ledger has lost entries
+ *   that it had. An operator must decide.
  *
- * A cell that can't be dealt from has no epoch in Redis that any front end could present, so the scripts refuse.
+ * A cell that can't be dealt from has no epoch in Redis that a front end could present, so the scripts
+ * refuse.
  */
 import { isSameEntry } from '../../domain/ledgerEntry.js';
 import type { Sql } from '../../postgres/connection.js';
@@ -24,18 +28,21 @@ export type Finding = { readonly state: 'ready' | 'new' } | Unfit;
 export interface Unfit {
   readonly state: 'lost' | 'promoted' | 'foreign';
   readonly reason: string;
-  /** Dataset and number of the epoch that Redis is at, where it is at one of our own database. */
+  /** Dataset and number of the epoch in Redis, if it is an epoch of our own database. */
   readonly token: string | undefined;
-  /** The cell's token where its outbox holds what is to be booked before a repair. */
+  /** The cell's token, if its outbox has entries that must be committed before a repair. */
   readonly unbooked?: string;
 }
 
-/** Redis and the ledger differ in a way that no machine should mend: the cell is not served. */
+/**
+ * Redis and the ledger differ in a way that must not be repaired automatically, so the cell is not served.
+ */
 export class ForeignError extends Error {}
 
 /**
- * Looks, and changes nothing.
- * @param knownOutside the newest entry that is known to have been dealt under the epoch of the lease, outside both stores
+ * Examines a cell without changing anything.
+ * @param knownOutside newest entry that is known, from outside both stores, to have been dealt under the
+ * lease's epoch
  */
 export async function examine(
   sql: Sql,
@@ -102,8 +109,9 @@ export async function examine(
 const TAKEN_OVER = 'A replica has taken over, or the slot was moved: Redis may lack what was acknowledged';
 
 /**
- * What a replica holds is a beginning of what its primary had, and so of the ledger once it is booked: it is repaired. Not so where an
- * earlier epoch, which can't be booked any more, went another way than the ledger did.
+ * Examines a promoted replica. Its data is a prefix of what the primary had, and so a prefix of the ledger
+ * once its outbox is committed. It can then be repaired. A repair is impossible if the replica has entries of
+ * an earlier epoch, which can no longer be committed and differ from the ledger.
  */
 async function examinePromoted(
   sql: Sql,

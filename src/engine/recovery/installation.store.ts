@@ -1,20 +1,23 @@
-/** What holds for the life of a database: its identity, its secrets, how partners are spread. */
+/** Stores what is constant for the life of a database: its identity, its secrets, and the number of cells. */
 import { randomBytes } from 'node:crypto';
 import { assertReads, FORMATS } from '../../domain/formats.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 
 export interface Installation {
   readonly datasetId: string;
-  /** 16 bytes: key of the spin ids. */
+  /** Key of the spin ids, 16 bytes. */
   readonly spinIdKey: Buffer;
-  /** 32 bytes: key of the user ids. */
+  /** Key of the user ids, 32 bytes. */
   readonly playerIdKey: Buffer;
   readonly cells: number;
-  /** In which processes write what they share (domain/formats.ts). */
+  /** Number of the data format that all processes write (domain/formats.ts). */
   readonly format: number;
 }
 
-/** Makes the installation at the first start, when `cells` becomes fixed; it is written in the newest format from its first entry on. */
+/**
+ * Creates the installation at the first start, with its number of cells. A new installation uses the newest
+ * data format from its first entry on.
+ */
 export async function install(
   sql: Sql,
   first: { cells: number; idempotencyTtlSeconds: number },
@@ -32,7 +35,11 @@ export async function install(
   });
 }
 
-/** @throws Error where the service was never started on this database; FormatError where this build does not read what is written. */
+/**
+ * Reads the installation.
+ * @throws Error if the service was never started on this database; FormatError if this build does not support
+ * the database's format
+ */
 export async function installation(sql: Sql | Transaction): Promise<Installation> {
   const [row] = await sql<
     {
@@ -54,7 +61,10 @@ export async function installation(sql: Sql | Transaction): Promise<Installation
   };
 }
 
-/** 16 bytes: key of the spin ids, whatever the format of the database. @throws Error where the service was never started on it. */
+/**
+ * Returns the key of the spin ids, 16 bytes, whatever the database's format is.
+ * @throws Error if the service was never started on this database
+ */
 export async function spinIdKey(sql: Sql): Promise<Buffer> {
   const [row] = await sql<{ spin_id_key: Buffer }[]>`SELECT spin_id_key FROM installation`;
   if (row === undefined) throw new Error('The service was never started on this database');

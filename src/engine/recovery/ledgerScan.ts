@@ -1,15 +1,17 @@
 /**
- * Reads the ledger once for all cells that are being rebuilt: a scan of the ledger costs the same for one cell as for all.
+ * Reads the ledger once for all cells that are being rebuilt, because a scan of the ledger costs the same for
+ * one cell as for all.
  *
  *   rebuild of a cell ──begin()──> … ──read(from)──┐
- *   rebuild of a cell ──begin()──> … ──read(from)──┼── all that have begun wait ──> one scan ──> each gets its rows
+ *   rebuild of a cell ──begin()──> … ──read(from)──┼── all cells that called begin() wait ──> one scan
+ *                                                  │        ──> each cell gets its rows
  */
 import { entryCell } from '../../domain/entryId.js';
 import type { Sql } from '../../postgres/connection.js';
 import type { CopyRow } from '../../postgres/copy.js';
 import { RECOVERED, readEntriesFrom } from './recoveries.store.js';
 
-/** A scan begins after this time also without those that have begun and don't wait yet. */
+/** Maximum time that waiting rebuilds wait for the others, in ms. After that the scan starts without them. */
 const GATHER_MS = 5000;
 
 interface Reader {
@@ -23,7 +25,7 @@ interface Reader {
 
 export class LedgerScan {
   readonly #sql: Sql;
-  /** Cells that will read. */
+  /** Cells that have announced a read. */
   readonly #expected = new Set<number>();
   #waiting: Reader[] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -33,20 +35,20 @@ export class LedgerScan {
     this.#sql = sql;
   }
 
-  /** A cell will read, or {@link end}. */
+  /** Announces that a cell will read, or will call {@link end}. */
   begin(cell: number): void {
     this.#expected.add(cell);
   }
 
-  /** It reads no more. */
+  /** Announces that a cell will not read any more. */
   end(cell: number): void {
     this.#expected.delete(cell);
     this.#scanWhenAllWait();
   }
 
   /**
-   * Reads the cell's entries from an id on, in no order, as `readEntriesFrom` does.
-   * @throws what the scan or the cell's own `onPause` threw; the latter ends no other cell's reading.
+   * Reads the cell's entries from an id on, in no particular order, like `readEntriesFrom`.
+   * @throws the error of the scan, or of the cell's own `onPause`; the latter does not affect other cells
    */
   read(
     cell: number,

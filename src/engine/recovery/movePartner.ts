@@ -1,16 +1,19 @@
 /**
- * Moves a partner from a cell to another one, while both go on dealing for all others.
+ * Moves a partner from one cell to another, while both cells continue to deal for all other partners.
  *
- *   requested ──> copied (players, request ids; the partner is dealt for) ──> stopped (the old cell turns the partner away)
- *     ──> flushed (all that was dealt is booked) ──> filled (the new cell has what the ledger has)
- *     ──> switched (Postgres, one transaction) ──> opened ──> removed from the old cell ──> finished
+ *   requested ──> copied (players, request ids; spins of the partner continue)
+ *     ──> stopped (the old cell rejects the partner) ──> flushed (all dealt outcomes are committed)
+ *     ──> filled (the new cell has what the ledger has) ──> switched (Postgres, one transaction)
+ *     ──> opened ──> removed from the old cell ──> finished
  *
- * The owner of the old cell does it. Up to the switch the partner belongs to the old cell: whoever owns or rebuilds that next lets
- * it deal again, by what Postgres says. The switch checks that both cells have the owners under which they were read and written,
- * so that a worker that comes late changes nothing. From the switch on, the old cell turns the partner away for good.
+ * The owner of the old cell carries out the move. Until the switch, the partner belongs to the old cell: the
+ * next owner, or a rebuild, lets the partner deal there again according to Postgres. The switch checks that
+ * both cells still have the owners under which they were read and written, so a late worker changes nothing.
+ * From the switch on, the old cell rejects the partner permanently.
  *
- * Each step has a number that only grows, and each cell keeps the newest that it has seen of a partner. A step, or a write as a part of
- * one, that was held in the network, or by a process that was paused, is refused once a later step was taken (lua/setAway.lua).
+ * Each step has a number, and numbers only grow. Each cell stores the newest step that it has seen for a
+ * partner. A step, or a write that belongs to one, is refused once a later step was taken (lua/setAway.lua).
+ * It may have been delayed in the network or by a paused process.
  */
 import { setTimeout as pause, setImmediate as turnOfLoop } from 'node:timers/promises';
 import { entryTimeMs } from '../../domain/entryId.js';
@@ -51,12 +54,18 @@ export interface MoveParts {
   readonly onFailpoint: OnFailpoint;
 }
 
-/** The partner is dealt for again where the move did not get so far within this. */
+/**
+ * Maximum time that the partner's spins are stopped, in ms. If the switch has not happened by then, the
+ * partner continues in the old cell.
+ */
 const STOPPED_MS_MAX = 1500;
-/** No lock is waited for longer while the partner is dealt for. */
+/** Maximum wait for a lock while the partner's spins continue, in ms. */
 const LOCK_MS_MAX = 2000;
 const LOOK_MS = 10;
-/** Rounds of copying before the stop; no further one where one took so little. */
+/**
+ * Maximum number of copying rounds before the stop. A round that is shorter than ROUND_MS_ENOUGH is the last
+ * one.
+ */
 const ROUNDS_MAX = 10;
 const ROUND_MS_ENOUGH = 200;
 const WRITE_TRIES = 10;
@@ -73,8 +82,10 @@ interface Sides {
 }
 
 /**
- * Does all up to the switch, and opens the new cell. Begun again from the start where it was ended.
- * @throws where it could not be done: the partner is dealt for in the old cell, unless a store was away by then.
+ * Carries out a move up to the switch and opens the new cell. After an interruption it starts again from the
+ * beginning.
+ * @throws the error that prevented the move. The partner then continues in the old cell, unless a store
+ * became unreachable.
  */
 export async function movePartner(parts: MoveParts, lease: CellLease, move: PartnerMove): Promise<void> {
   const { sql, nodes, events, onFailpoint } = parts;
@@ -93,7 +104,7 @@ export async function movePartner(parts: MoveParts, lease: CellLease, move: Part
   const { players, ...ahead } = await copyAhead(sql, lease, move, to);
   onFailpoint('move.copied');
 
-  // Known before the stop: to let the partner back takes Redis alone.
+  // Read before the stop, so that resuming the partner's spins needs Redis only.
   const cameBy = await backBy(sql, partnerId, fromCell);
   const stopped = performance.now();
   await setAway(from.store, from.owner, stopping, 'away');
@@ -102,7 +113,8 @@ export async function movePartner(parts: MoveParts, lease: CellLease, move: Part
     const copied = { ...ahead, token: target.token };
     await finishCopy(parts, lease, move, sides, copied, stopped + STOPPED_MS_MAX);
   } catch (error) {
-    // A commit whose answer was lost is waited for; whatever else failed undid the switch, and may hold locks that are waited for.
+    // A commit whose answer was lost may have succeeded, so its transaction is awaited. Any other failure has
+    // rolled the switch back, and waiting could block on its locks.
     if (!isPostgresAway(error) || !(await isSwitched(sql, lease, move.moveId))) {
       await setAway(from.store, from.owner, returning, cameBy);
       throw error;
@@ -116,8 +128,9 @@ export async function movePartner(parts: MoveParts, lease: CellLease, move: Part
 }
 
 /**
- * Copies players and hands request ids over while the partner is dealt for, again and again, each time what came meanwhile: what is
- * left for the stop is what is spun in a moment, however much the partner has.
+ * Copies players and request ids while spins of the partner continue. Each round copies what has changed
+ * since the round before. The stop then only has to copy the changes of a moment, however much data the
+ * partner has.
  */
 async function copyAhead(
   unbounded: Sql,
@@ -125,7 +138,7 @@ async function copyAhead(
   move: PartnerMove,
   to: Side,
 ): Promise<Omit<Copied, 'token'> & { players: number }> {
-  // Other moves of this worker wait for this one.
+  // Lock waits are limited, because other moves of this worker wait for this one.
   const sql = lockingWithin(unbounded, () => LOCK_MS_MAX);
   let copiedTo = 0n;
   let players = 0;
@@ -142,26 +155,29 @@ async function copyAhead(
     statuses = statusesNow;
     if (round === 0) players = copied;
     const nowMs = performance.now() - started;
-    // No less would be left after another round.
+    // A further round would not leave fewer changes.
     if (nowMs < ROUND_MS_ENOUGH || nowMs > tookMs / 2) break;
     tookMs = nowMs;
   }
   return { to: copiedTo, players, statuses };
 }
 
-/** A partner that lives in a cell is dealt for there, by those who know by which move it has come back. */
+/**
+ * Resumes the partner's commands in the cell that it lives in, for callers that know of the move by which it
+ * came back.
+ */
 async function letBack(sql: Sql, { store, owner }: Side, partnerId: number): Promise<void> {
   const [step] = (await nextSteps(sql, partnerId, 1)) as [MoveStep];
   await setAway(store, owner, step, await backBy(sql, partnerId, store.cell));
 }
 
-/** The new cell may have turned the partner away since it lived there before. */
+/** Opens the new cell for the partner, which the cell may still reject since an earlier move out of it. */
 async function openTarget({ sql, nodes, onFailpoint }: MoveParts, move: PartnerMove) {
   await letBack(sql, sideOf(nodes, await servedCell(sql, move.toCell)), move.partnerId);
   onFailpoint('move.opened');
 }
 
-/** Removes what the old cell has of a partner that was switched, once no front end reads it there any more. */
+/** Removes a moved partner's data from the old cell, once front ends no longer read it there. */
 export async function finishPartnerMove(
   parts: MoveParts,
   lease: CellLease,
@@ -180,8 +196,9 @@ export async function finishPartnerMove(
 }
 
 /**
- * Gives a move up that could not be done: the partner stays where it is. {@link clearAbandonedMove} finishes it.
- * @returns false where it was switched after all
+ * Cancels a move that could not be carried out, so that the partner stays in its cell. {@link
+ * clearAbandonedMove} completes the clean-up.
+ * @returns false if the partner had been switched after all
  */
 export async function abandonMove(
   { sql, nodes }: MoveParts,
@@ -195,7 +212,10 @@ export async function abandonMove(
   return true;
 }
 
-/** Removes what was copied by a move that was given up. @throws where no worker serves the new cell */
+/**
+ * Removes the data that a cancelled move copied to the new cell.
+ * @throws Error if no worker serves the new cell
+ */
 export async function clearAbandonedMove(
   { sql, nodes }: MoveParts,
   { moveId, partnerId, toCell }: PartnerMove,
@@ -212,7 +232,10 @@ interface OwnedCell {
   readonly fence: bigint;
 }
 
-/** @param step as a part of which the cell is written; absent: whatever steps it has seen */
+/**
+ * @param step step of a move that the writes belong to; if absent, writes are accepted whatever steps the
+ * cell has seen
+ */
 function sideOf(nodes: RedisNodes, { cell, fence }: OwnedCell, step?: MoveStep): Side {
   const store = nodes.cell(cell);
   return { store, owner: { fence, serverId: store.node.knownServerId(), ...(step && { step }) } };
@@ -223,16 +246,16 @@ const sidesOf = (nodes: RedisNodes, from: OwnedCell, to: OwnedCell, copying: Mov
   to: sideOf(nodes, to, copying),
 });
 
-/** What was copied while the partner was dealt for. */
+/** What was copied before the partner's spins were stopped. */
 interface Copied {
-  /** Entries of players up to this one. */
+  /** Entry up to which the players have been copied. */
   readonly to: bigint;
   readonly statuses: Statuses;
   /** Epoch of the new cell. */
   readonly token: string;
 }
 
-/** What happens while the partner is turned away. */
+/** Copies the remaining changes and switches the partner, while its spins are stopped. */
 async function finishCopy(
   { sql: unbounded, onFailpoint }: MoveParts,
   lease: CellLease,
@@ -242,7 +265,7 @@ async function finishCopy(
   deadline: number,
 ): Promise<void> {
   const { partnerId, fromCell } = move;
-  // The partner's clients wait for whatever this waits for.
+  // Lock waits are limited, because the partner's clients wait as well.
   const sql = lockingWithin(unbounded, () => deadline - performance.now());
   const untilId = await allBooked(sql, from, deadline);
   onFailpoint('move.flushed');
@@ -258,7 +281,7 @@ async function finishCopy(
     filler.copiedPartner(partnerId, record);
     await filler.finish();
   }
-  // Ids of the partner's entries go on growing.
+  // The new cell's clock must be past the last entry, so that the ids of the partner's entries keep growing.
   await until(async () => (await to.store.node.timeMs()) > entryTimeMs(untilId), deadline, 'the clock');
   onFailpoint('move.filled');
   const toFence = to.owner.fence;
@@ -278,7 +301,10 @@ async function finishCopy(
   });
 }
 
-/** Loads what is leased of the partner's games and not dealt: it goes on without a gap, and no block keeper is waited for. */
+/**
+ * Loads the leased outcomes of the partner's games that have not been dealt. The games then continue without
+ * a gap and without waiting for the block keeper.
+ */
 async function loadBlocks(
   tx: Transaction,
   store: CellStore,
@@ -289,7 +315,8 @@ async function loadBlocks(
   for (let at = 0; at < games.length; at += LOADS_AT_ONCE) {
     const load = async (gameId: number): Promise<void> => {
       for (const { fromIndex, outcomes, isPublished } of await openBlocks(tx, gameId, 0)) {
-        // The block keeper loads it, and those behind it, once it is.
+        // This block is not in a published checkpoint yet. The block keeper loads it, and the blocks after
+        // it, once it is.
         if (!isPublished) return;
         await store.loadBlock(claimed, gameId, fromIndex, outcomes!);
       }
@@ -298,10 +325,13 @@ async function loadBlocks(
   }
 }
 
-/** Waits until the ledger has all that a cell holds. @returns an id after which nothing is booked of a partner that is turned away */
+/**
+ * Waits until the ledger has all entries of a cell.
+ * @returns an id after which no entry of the stopped partner is committed
+ */
 async function allBooked(sql: Sql, { store, owner }: Side, deadline: number): Promise<bigint> {
   const newest = await newestId(store);
-  // A replica that has taken over may lack what was dealt.
+  // A promoted replica may lack entries that were dealt.
   store.assertServer(owner);
   let booked = 0n;
   await until(
@@ -322,7 +352,10 @@ async function until(isSo: () => Promise<boolean>, deadline: number, what: strin
   }
 }
 
-/** Hands over the request ids of a cell up to an entry: from then on they are found wherever their partner lives. */
+/**
+ * Writes the request ids of a cell to a run, up to an entry. From then on they are found in whichever cell
+ * their partner lives.
+ */
 async function writeRunsTo(sql: Sql, { cell, fence }: CellLease, to: bigint): Promise<void> {
   for (let tries = 0; ; tries++) {
     const from = await runsWatermarkOf(sql, cell);
@@ -335,18 +368,18 @@ async function writeRunsTo(sql: Sql, { cell, fence }: CellLease, to: bigint): Pr
         () => {},
       );
     } catch (error) {
-      // The regular release of the cell was there before.
+      // The regular release of request ids already covered this range.
       if (!(error instanceof FencedError) || tries > WRITE_TRIES) throw error;
     }
   }
 }
 
-/** By player: how often its status was changed. */
+/** By player: number of status changes. */
 type Statuses = ReadonlyMap<string, number>;
 
 const statusesOf = async (sql: Sql | Transaction, partnerId: number): Promise<Statuses> =>
   new Map((await playerStatuses(sql, { partnerId })).map(({ playerId, change }) => [playerId, change]));
 
-/** The players whose status was changed since. */
+/** Returns the players whose status has changed between the two reads. */
 const changedIn = (before: Statuses, now: Statuses): string[] =>
   [...now].filter(([playerId, change]) => before.get(playerId) !== change).map(([playerId]) => playerId);

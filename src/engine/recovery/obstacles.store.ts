@@ -1,15 +1,24 @@
-/** What stands against dealing from cells, in Postgres. */
+/** Reads from Postgres the reasons why cells must not be dealt from. */
 
 import type { Sql } from '../../postgres/connection.js';
 import { raw } from '../../postgres/statements.js';
 import { HOLD_SQL } from './positions.store.js';
 
 export interface Obstacles {
-  /** Why nothing is dealt until an operator has run a command (positions.store.ts); undefined: nothing stands against it. */
+  /**
+   * Reason why dealing is on hold until an operator has run a command (positions.store.ts); undefined if
+   * there is none.
+   */
   readonly hold: string | undefined;
-  /** Copies outside both stores that a worker did not find at its start: it deals nothing (outsideCopies.store.ts). */
+  /**
+   * Copies outside both stores that a worker did not find at its start. That worker does not deal
+   * (outsideCopies.store.ts).
+   */
   readonly missingCopies: string | undefined;
-  /** Cells that lacked what was answered under their epoch, and were not prepared since. */
+  /**
+   * Cells whose Redis lacked entries that were answered under the current epoch, and that have not been
+   * prepared since.
+   */
   readonly lacking: readonly number[];
 }
 
@@ -19,7 +28,7 @@ export interface ObstaclesRow {
   readonly lacking: number[];
 }
 
-/** Three columns of a statement. */
+/** Three select expressions for a statement. */
 export const OBSTACLES = raw(`${HOLD_SQL} AS hold,
       (SELECT string_agg(missing, '; then: ' ORDER BY setting) FROM outside_copies) AS missing_copies,
       array(SELECT cell FROM answered_entries JOIN cells USING (cell, epoch) WHERE is_lacking ORDER BY cell) AS lacking`);
@@ -30,7 +39,7 @@ export const obstaclesOf = ({ hold, missing_copies: missingCopies, lacking }: Ob
   lacking,
 });
 
-/** Asked all the time: one statement. */
+/** Reads the obstacles in a single statement, because it is polled continually. */
 export async function findObstacles(sql: Sql): Promise<Obstacles> {
   const [row] = await sql.prepared<[ObstaclesRow]>`SELECT ${OBSTACLES}`;
   return obstaclesOf(row);

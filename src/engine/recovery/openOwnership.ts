@@ -1,4 +1,4 @@
-/** Ownership of cells by a worker that prepares each cell before it writes it. */
+/** Creates the ownership of cells for a worker, which prepares each cell before it writes to it. */
 
 import type { OnFailpoint } from '../../platform/failpoints.js';
 import { Semaphore } from '../../platform/semaphore.js';
@@ -15,22 +15,25 @@ import { LedgerScan } from './ledgerScan.js';
 import { restoreHold } from './positions.store.js';
 import { prepareCell } from './prepare.js';
 
-/** Each holds a connection to Postgres for as long as it takes. */
+/** Maximum number of concurrent rebuilds. Each holds a connection to Postgres until it has finished. */
 const REBUILDS_AT_ONCE = 3;
 
 export interface OwnershipParts {
   readonly sql: Sql;
   readonly nodes: RedisNodes;
-  /** Cells of a Redis that may lose what it acknowledges are served, too. */
+  /** True if cells are served even if their Redis may lose acknowledged writes. */
   readonly isVolatileServed: boolean;
-  /** Nothing is prepared while they differ. */
+  /** Clocks to compare. No cell is prepared while they differ. */
   readonly clocks: Clocks;
-  /** Why nothing is dealt, as far as this process has found by itself. */
+  /** Returns the reason, found by this process itself, why no cell may be dealt from. */
   readonly problem: () => string | undefined;
-  /** This process reads the format that is written: otherwise a worker of a newer version takes its cells over. */
+  /**
+   * Returns false if this build does not support the data format in use. A worker of a newer version then
+   * takes over the cells.
+   */
   readonly readsFormat: () => boolean;
   readonly knownOutside: (lease: CellLease) => bigint;
-  /** Books what the outbox of a cell holds that has this token in Redis. */
+  /** Commits the outbox of a cell that has the given token in Redis. */
   readonly drain: (lease: CellLease, token: string) => Promise<CellLease>;
   readonly events: EventEmitter;
   readonly onFailpoint: OnFailpoint;
@@ -39,7 +42,7 @@ export interface OwnershipParts {
 export function openOwnership(parts: OwnershipParts): Ownership {
   const { sql, nodes, events, onFailpoint, clocks } = parts;
   const turn = new Semaphore(REBUILDS_AT_ONCE);
-  // One for each node: a node that hangs holds up no other's rebuilds.
+  // One scan per node, so that an unresponsive node does not delay the rebuilds of other nodes.
   const scans = new WeakMap<RedisNode, LedgerScan>();
   const scanOf = (node: RedisNode): LedgerScan => {
     const scan = scans.get(node) ?? new LedgerScan(sql);
@@ -85,7 +88,7 @@ export function openOwnership(parts: OwnershipParts): Ownership {
       return [...closed, ...lacking];
     },
   });
-  // A server that is reached anew may be another one than before.
+  // After a reconnection the server may be another one than before.
   nodes.onIdentified(() => ownership.lookNow());
   return ownership;
 }

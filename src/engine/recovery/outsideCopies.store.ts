@@ -1,11 +1,12 @@
 /**
- * The copies outside both stores that this database knows of: the position file and the copy of the public log. A restored database
- * recognises by them that it is of an older state, so a worker that does not find one deals nothing until an operator decides.
+ * Records the copies outside both stores that this database knows of: the position file and the copy of the
+ * public log. They show whether a restored database is in an older state. A worker that does not find a
+ * recorded copy does not deal until an operator decides.
  */
 import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 
-/** The setting that names the copy's place. */
+/** Name of the setting that contains the copy's path. */
 export type CopySetting = 'POSITION_FILE' | 'LOG_COPY_DIR';
 
 export const COPY_SETTINGS: readonly CopySetting[] = ['POSITION_FILE', 'LOG_COPY_DIR'];
@@ -15,13 +16,14 @@ export interface OutsideCopy {
   readonly path: string;
   /** Id of the position file, or origin of the log. */
   readonly copyId: string;
-  /** The newest booked entry in the position file, or the records of the log. */
+  /** The newest committed entry in the position file, or the number of records in the log. */
   readonly newest: bigint;
 }
 
 /**
- * Puts a copy on record.
- * @param isBegun the process has just found or made the copy; otherwise a record that an operator has removed stays removed
+ * Records a copy.
+ * @param isBegun true if the process has just found or created the copy; if false, a record that an operator
+ * has removed is not created again
  */
 export async function noteCopy(
   sql: Sql,
@@ -39,14 +41,20 @@ export async function noteCopy(
       WHERE setting = ${setting}`;
 }
 
-/** Removes a copy from the record: what was dealt or published beyond this database is settled, or the operator gives the copy up. */
+/**
+ * Removes the record of a copy, because outcomes dealt or records published beyond this database are
+ * accounted for, or because the operator abandons the copy.
+ */
 export async function forgetCopy(tx: Transaction, setting: CopySetting): Promise<OutsideCopy | undefined> {
   const [row] = await tx<{ path: string; copy_id: string; newest: bigint }[]>`
     DELETE FROM outside_copies WHERE setting = ${setting} RETURNING path, copy_id, newest`;
   return row && { setting, path: row.path, copyId: row.copy_id, newest: row.newest };
 }
 
-/** An operator states that Postgres is not of an older state, and gives a copy up. @returns whether it was on record */
+/**
+ * Removes the record of a copy after an operator has stated that Postgres is not in an older state.
+ * @returns true if the copy was on record
+ */
 export async function giveCopyUp(sql: Sql, setting: CopySetting): Promise<boolean> {
   return sql.begin(async (tx) => {
     const before = await forgetCopy(tx, setting);
@@ -72,7 +80,10 @@ const RESTORED = {
     'run `spindle log import --from DIR|URL`, or `spindle log begin` where no copy of the log is left',
 } as const;
 
-/** Copies that a worker did not find at its start, and that neither came back nor were given up since. */
+/**
+ * Returns the copies that a worker did not find at its start, and that have neither reappeared nor been
+ * removed from the record since.
+ */
 export async function missingCopies(sql: Sql): Promise<CopySetting[]> {
   const rows = await sql<{ setting: CopySetting }[]>`
     SELECT setting FROM outside_copies WHERE missing IS NOT NULL ORDER BY setting`;
@@ -80,9 +91,10 @@ export async function missingCopies(sql: Sql): Promise<CopySetting[]> {
 }
 
 /**
- * Notes that a copy is not there, where it is on record.
- * @param place where the copy was looked for; undefined: the setting is absent
- * @returns why nothing may be dealt without it, and how to go on; undefined: no such copy is on record
+ * Marks a recorded copy as missing.
+ * @param place path at which the copy was expected; undefined if the setting is absent
+ * @returns the reason why dealing is not allowed without the copy, with the next step for the operator;
+ * undefined if no such copy is on record
  */
 export async function missingCopy(
   sql: Sql,

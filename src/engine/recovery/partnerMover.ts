@@ -1,4 +1,4 @@
-/** Carries out the moves of partners out of the cells that this worker owns, one after the other. */
+/** Carries out moves of partners out of this worker's cells, one after the other. */
 
 import { IDLE } from '../../platform/runtime/periodicService.js';
 import { type CellLease, FencedError } from '../cells/cells.store.js';
@@ -14,7 +14,7 @@ import {
 import { openMoves, type PartnerMove } from './partnerMoves.store.js';
 
 const TURN_MS = 500;
-/** After so long no front end reads the partner in its old cell any more. */
+/** Time after the switch from which no front end reads the partner in its old cell any more, in ms. */
 const REMOVE_AFTER_MS = 3000;
 const TRIES_MAX = 10;
 const BACKOFF_MIN_MS = 500;
@@ -23,7 +23,7 @@ const BACKOFF_MAX_MS = 5000;
 export class PartnerMover extends OwnedWork {
   readonly name = 'partner moves';
   readonly #parts: MoveParts;
-  /** Moves that were switched, and when this process saw it first. */
+  /** Switched moves, with the time at which this process first saw them as switched. */
   readonly #switched = new Map<number, number>();
 
   constructor(parts: MoveParts) {
@@ -71,7 +71,8 @@ export class PartnerMover extends OwnedWork {
     const { moveId, partnerId, fromCell, toCell } = move;
     events.emit('TaskFailed', { task: 'partner move', error, cell: fromCell });
     const times = this.noteFailure(moveId);
-    // What was switched or given up is finished, however long that takes; and an owner that was outrun leaves it to the next one.
+    // A switched or cancelled move is retried without a limit until it is finished. A worker that has lost
+    // the cell leaves the move to the next owner.
     const isOutrun = error instanceof OutrunError || error instanceof FencedError;
     const isDecided = move.switchedAt !== null || move.failure !== null;
     if (isDecided || times < TRIES_MAX || isOutrun) return;

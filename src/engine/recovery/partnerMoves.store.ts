@@ -1,4 +1,7 @@
-/** Moves of partners from cell to cell: requested by an operator, carried out by the worker of the old cell, on record for good. */
+/**
+ * Stores moves of partners between cells. An operator requests a move, the worker of the old cell carries it
+ * out, and its record is kept permanently.
+ */
 
 import { entryTimeMs } from '../../domain/entryId.js';
 import type { MoveStep, PartnerMove as PartnerMoveSchema } from '../../domain/partnerMove.js';
@@ -17,7 +20,10 @@ import {
 } from '../cells/cells.store.js';
 import type { AwayPartner } from '../redis/cellHead.js';
 
-/** `switchedAt` is null while the old cell deals for the partner, `finishedAt` while something of the move is left to do, also after it failed. */
+/**
+ * A move of a partner. `switchedAt` is null as long as the old cell deals for the partner. `finishedAt` is
+ * null as long as work remains, which is also possible after a failure.
+ */
 export type PartnerMove = WithDates<typeof PartnerMoveSchema, 'requestedAt' | 'switchedAt' | 'finishedAt'>;
 
 interface Row {
@@ -42,10 +48,13 @@ const moveOf = (row: Row): PartnerMove => ({
   failure: row.failure,
 });
 
-/** Why no move was begun. `there`: the partner lives in that cell. `moving`: a move of it is under way. */
+/**
+ * Reason why a move was not begun. `there`: the partner already lives in that cell. `moving`: another move of
+ * the partner is under way.
+ */
 export type NotMoved = 'noSuchPartner' | 'noSuchCell' | 'cellDrains' | 'there' | 'moving';
 
-/** Moves of partners, as operators ask for them. */
+/** Moves of partners, for the operators' requests. */
 export class PartnerMoves {
   readonly #sql: Sql;
 
@@ -53,7 +62,7 @@ export class PartnerMoves {
     this.#sql = sql;
   }
 
-  /** Puts a move on record; the old cell's worker finds it there. */
+  /** Records a move, which the old cell's worker then carries out. */
   async request(
     actor: string,
     partnerId: number,
@@ -86,7 +95,7 @@ export class PartnerMoves {
     });
   }
 
-  /** The newest moves of a partner, newest first. */
+  /** Returns the newest moves of a partner, newest first. */
   async ofPartner(partnerId: number): Promise<PartnerMove[]> {
     const rows = await this.#sql<Row[]>`
       SELECT * FROM partner_moves WHERE partner_id = ${partnerId} ORDER BY move_id DESC LIMIT 20`;
@@ -94,21 +103,24 @@ export class PartnerMoves {
   }
 }
 
-/** Numbers for the next steps of a partner's move, ascending: a cell refuses a step once it has seen a later one. */
+/**
+ * Returns ascending numbers for the next steps of a partner's move. A cell refuses a step once it has seen a
+ * later one.
+ */
 export async function nextSteps(sql: Sql, partnerId: number, count: number): Promise<MoveStep[]> {
   const rows = await sql<{ number: bigint }[]>`
     SELECT nextval('move_steps') AS number FROM generate_series(1, ${count}::int) ORDER BY 1`;
   return rows.map(({ number }) => ({ partnerId, number }));
 }
 
-/** Moves out of some cells that are not finished, oldest first. */
+/** Returns the unfinished moves out of the given cells, oldest first. */
 export async function openMoves(sql: Sql, cells: readonly number[]): Promise<PartnerMove[]> {
   const rows = await sql<Row[]>`
     SELECT * FROM partner_moves WHERE finished_at IS NULL AND from_cell = ANY(${arrayOf(cells)}::int[]) ORDER BY move_id`;
   return rows.map(moveOf);
 }
 
-/** The partners that have left a cell, also those that have come back. */
+/** Returns the partners that have ever left a cell, including those that have come back. */
 export async function awayPartners(sql: Sql, cell: number): Promise<AwayPartner[]> {
   const rows = await sql<{ partner_id: number; cell: number; newest_move: number }[]>`
     SELECT partner_id, cell, newest_move FROM (SELECT partner_id, cell, ${NEWEST_MOVE} FROM partners) p
@@ -120,16 +132,22 @@ export async function awayPartners(sql: Sql, cell: number): Promise<AwayPartner[
   }));
 }
 
-/** By which move a partner has come back to the cell that it lives in; 0: it never left it. */
+/**
+ * Returns the number of the move by which a partner came back to the cell that it lives in, or 0 if it has
+ * never left.
+ */
 export async function backBy(sql: Sql, partnerId: number, cell: number): Promise<number> {
   const away = await awayPartners(sql, cell);
   return away.find((partner) => partner.partnerId === partnerId)?.backBy ?? 0;
 }
 
-/** Clocks of the stores may differ by so much. */
+/** Maximum difference between the clocks of Redis and Postgres, in seconds. */
 const CLOCKS_SECONDS = 60;
 
-/** Whether a partner has come to a cell, or what it had there was removed, since an entry was made, or shortly before. */
+/**
+ * True if, since shortly before the given entry, a partner has moved to the cell, or a moved partner's data
+ * has been removed from it.
+ */
 export async function hasMovedSince(sql: Sql, cell: number, entryId: bigint): Promise<boolean> {
   const since = new Date(entryTimeMs(entryId) - CLOCKS_SECONDS * 1000);
   const rows = await sql`
@@ -140,8 +158,9 @@ export async function hasMovedSince(sql: Sql, cell: number, entryId: bigint): Pr
 }
 
 /**
- * Who may write a cell now: whoever writes by this fence is refused once the cell has another owner, or is prepared anew.
- * @throws Error where no worker serves the cell.
+ * Returns the fence and epoch of a cell that is currently served. Writes under this fence are refused once
+ * the cell has another owner or is prepared again.
+ * @throws Error if no worker serves the cell
  */
 export async function servedCell(
   sql: Sql,
@@ -156,20 +175,21 @@ export async function servedCell(
 
 export interface Switch {
   readonly move: PartnerMove;
-  /** Of the old cell. */
+  /** Lease on the old cell. */
   readonly lease: CellLease;
-  /** By which the new cell was filled. */
+  /** Fence under which the new cell was filled. */
   readonly toFence: bigint;
   readonly untilId: bigint;
-  /** No lock is waited for beyond it; as performance.now() counts. */
+  /** Deadline for waiting on locks, by performance.now(). */
   readonly deadline: number;
 }
 
 /**
- * Switches a partner to its new cell, in one transaction: from its commit on it is dealt for there. Blocks stay leased: all that was
- * dealt is booked.
- * @param fill writes to the new cell what depends on the rows that are held meanwhile
- * @throws FencedError where one of the cells has another owner, or not all of the partner's entries are booked.
+ * Switches a partner to its new cell in one transaction, from whose commit on the new cell deals for the
+ * partner. Blocks stay leased, because all dealt outcomes have been committed.
+ * @param fill writes the data to the new cell that depends on the locked rows
+ * @throws FencedError if one of the cells has another owner, or not all of the partner's entries are
+ * committed
  */
 export async function switchPartner(
   sql: Sql,
@@ -179,7 +199,8 @@ export async function switchPartner(
   const { moveId, partnerId, fromCell, toCell } = move;
   await sql.begin(async (tx) => {
     await boundLocks(tx, deadline - performance.now());
-    // Cells before the number of the change, as a flush does that closes a raffle: the other way round each would wait for the other.
+    // The cells are locked before the number of the change is assigned, in the same order as in a flush that
+    // closes a raffle. The opposite order could deadlock.
     const held = await tx<{ cell: number; fence: bigint; cursor_id: bigint }[]>`
       SELECT cell, fence, cursor_id FROM cells WHERE cell IN (${fromCell}, ${toCell}) ORDER BY cell FOR NO KEY UPDATE`;
     const from = held.find(({ cell }) => cell === fromCell);
@@ -192,13 +213,16 @@ export async function switchPartner(
     await fill(tx);
     await boundLocks(tx, deadline - performance.now());
     await tx`UPDATE partners SET cell = ${toCell}, changed = ${changed} WHERE partner_id = ${partnerId}`;
-    // The catalog has the cell with each game.
+    // The games must change as well, because the catalog stores the cell with each game.
     await tx`UPDATE games SET changed = ${changed} WHERE partner_id = ${partnerId}`;
     await tx`UPDATE partner_moves SET until_id = ${untilId}, switched_at = now() WHERE move_id = ${moveId}`;
   });
 }
 
-/** Whether the partner was switched, for certain: waits for a transaction that may be about it. @throws FencedError where the cell has another owner. */
+/**
+ * True if the partner has been switched. Waits for a transaction that may be about to switch it.
+ * @throws FencedError if the cell has another owner
+ */
 export async function isSwitched(sql: Sql, lease: CellLease, moveId: number): Promise<boolean> {
   return sql.begin(async (tx) => {
     await assertOwner(tx, lease);
@@ -208,20 +232,20 @@ export async function isSwitched(sql: Sql, lease: CellLease, moveId: number): Pr
   });
 }
 
-/** Nothing is left to be done of a move, whether it was carried out or given up. */
+/** Marks a move as finished, whether it was carried out or cancelled. */
 export async function finishMove(sql: Sql, moveId: number): Promise<void> {
   await sql`UPDATE partner_moves SET finished_at = now() WHERE move_id = ${moveId}`;
 }
 
-/** @param failure why the move was given up */
+/** @param failure reason why the move was cancelled */
 export async function failMove(sql: Sql, moveId: number, failure: string): Promise<void> {
   await sql`UPDATE partner_moves SET failure = ${failure} WHERE move_id = ${moveId}`;
 }
 
-/** By partner: up to which entry it lived in which cell, in their order. */
+/** By partner: the former cells in their order, each with the last entry that the partner made there. */
 export type FormerCells = ReadonlyMap<number, readonly { readonly cell: number; readonly untilId: bigint }[]>;
 
-/** Where partners lived before. */
+/** Returns the former cells of all partners. */
 export async function formerCells(tx: Transaction): Promise<FormerCells> {
   const rows = await tx<{ partner_id: number; from_cell: number; until_id: bigint }[]>`
     SELECT partner_id, from_cell, until_id FROM partner_moves WHERE switched_at IS NOT NULL ORDER BY move_id`;
@@ -234,7 +258,7 @@ export async function formerCells(tx: Transaction): Promise<FormerCells> {
   return former;
 }
 
-/** A partner that changes its cell, for the audit. */
+/** A partner that has moved or is moving to another cell, for the audit. */
 export interface MovedPartner {
   readonly partnerId: number;
   readonly slug: string;
@@ -245,7 +269,7 @@ export interface MovedPartner {
 
 export interface MoveReads {
   now(): Promise<Date>;
-  /** Partners whose moves are under way, or ended after a moment of the database's clock. */
+  /** Returns the partners whose moves are under way, or ended after a time by the clock of Postgres. */
   movedSince(at: Date | undefined): Promise<MovedPartner[]>;
 }
 

@@ -1,4 +1,4 @@
-/** Keeps the checkpoints of the players near the ledger, so that a rebuild has little to read. */
+/** Keeps the checkpoints of the players close to the ledger's end, so that a rebuild has little to read. */
 
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import type { Sql } from '../../postgres/connection.js';
@@ -13,7 +13,10 @@ export class PlayerCheckpoints extends PeriodicService {
   readonly #everyMs: number;
   readonly #events: EventEmitter;
 
-  /** @param everyMs no checkpoint is made before the ledger has entries of so much time that none covers, milliseconds. */
+  /**
+   * @param everyMs a checkpoint is made once the ledger has entries of this time span after the last one, in
+   * ms
+   */
   constructor(sql: Sql, everyMs: number, events: EventEmitter) {
     super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
     this.#sql = sql;

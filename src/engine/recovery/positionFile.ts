@@ -1,7 +1,10 @@
 /**
- * The file outside both stores that says how far they are (POSITION_FILE). Several workers may share it: each write reads it, takes the
- * greater of both, and puts a new file in its place. A lock file lets them wait for each other; a process that was paused for so long
- * that others have taken its lock replaces nothing (replaceFile). Writes that are asked for together are one.
+ * The position file outside both stores (POSITION_FILE), which records the watermarks of the stores. Several
+ * workers may share it. Each write reads the file, takes the greater of both positions, and replaces the
+ * file.
+ *
+ * Writers wait for each other by a lock file. A process that was paused until others took over its lock
+ * replaces nothing (replaceFile). Concurrent requests to write share one write.
  */
 import { open, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -10,27 +13,32 @@ import { makePrivateFolder, readIfThere, replaceFile } from '../../platform/file
 import type { Identity } from './positions.store.js';
 
 export interface CellPosition {
-  /** Number of its epoch. */
+  /** Number of the cell's epoch. */
   readonly epoch: string;
-  /** The newest entry that is booked. */
+  /** The newest committed entry. */
   readonly bookedId: string;
   /** The newest entry that Redis has under the epoch. */
   readonly newestId: string;
 }
 
-/** What was dealt from stores, and may have been shown. */
+/** Watermarks of everything that was dealt from the stores and may have been shown to players. */
 export interface Position {
-  /** Of this history: another one after each `spindle recover --restored`. */
+  /**
+   * Id of the history that the position belongs to. Each `spindle recover --restored` begins a new history.
+   */
   readonly id: string;
   readonly dataset: string;
   readonly postgres: Identity;
   readonly writtenAt: string;
   readonly cells: Readonly<Record<string, CellPosition>>;
-  /** By game: up to where its outcomes are leased. */
+  /** By game: the end of its leased outcomes. */
   readonly leases: Readonly<Record<string, number>>;
 }
 
-/** What is in the file; undefined: there is none. @throws where it can't be read. */
+/**
+ * Reads the position file; undefined if it does not exist.
+ * @throws Error if it can't be read
+ */
 export async function readPosition(path: string): Promise<Position | undefined> {
   const bytes = await readIfThere(path);
   return bytes === undefined ? undefined : parsePosition(path, bytes.toString('utf8'));
@@ -44,7 +52,10 @@ function parsePosition(path: string, text: string): Position {
   return position;
 }
 
-/** The greater of both, as of the second. */
+/**
+ * Merges two positions: the greater watermark of each cell and game, and all other fields from the second
+ * position.
+ */
 export function mergePositions(one: Position, other: Position): Position {
   const cells: Record<string, CellPosition> = { ...one.cells };
   for (const [cell, theirs] of Object.entries(other.cells)) {
@@ -59,32 +70,38 @@ export function mergePositions(one: Position, other: Position): Position {
 function furtherCell(a: CellPosition, b: CellPosition): CellPosition {
   const [older, newer] = BigInt(a.epoch) <= BigInt(b.epoch) ? [a, b] : [b, a];
   const bookedId = greater(a.bookedId, b.bookedId);
-  // What Redis had under an epoch that is over says nothing of the one that follows.
+  // The newest entry of an ended epoch is not comparable with that of the next epoch.
   const newestId = older.epoch === newer.epoch ? greater(a.newestId, b.newestId) : newer.newestId;
   return { epoch: newer.epoch, bookedId, newestId };
 }
 
 const greater = (a: string, b: string): string => (BigInt(a) >= BigInt(b) ? a : b);
 
-/** A lock that is older is of a process that ended while it held it, or that was paused. */
+/** Age from which a lock file is considered abandoned, in ms. Its process has ended or was paused. */
 const LOCK_STALE_MS = 10_000;
 const LOCK_WAIT_MS = 20;
 const LOCKED_WITHIN_MS = 15_000;
 
-/** The file is of another history than what would be written: another worker has gone on after a restore. */
+/**
+ * The file belongs to another history than the position to be written, because another worker has continued
+ * after a restore.
+ */
 export class OtherHistoryError extends Error {}
 
 export class PositionFile {
   readonly path: string;
   #writing: Promise<void> = Promise.resolve();
-  /** Asked for, and not begun. */
+  /** A write that was requested and has not begun. */
   #next: Promise<void> | undefined;
 
-  /** This process has written it. */
+  /** True if this process has written the file. */
   #isWritten = false;
   readonly #onVanished: () => void;
 
-  /** @param onVanished called where a write finds that what this process wrote before is gone */
+  /**
+   * @param onVanished called if a write finds that the file, which this process wrote before, no longer
+   * exists
+   */
   constructor(path: string, onVanished: () => void = () => {}) {
     this.path = path;
     this.#onVanished = onVanished;
@@ -95,9 +112,9 @@ export class PositionFile {
   }
 
   /**
-   * Resolves once the file has at least what `position` gives when the write begins.
-   * @param position undefined: there is nothing to be written
-   * @param replaced id of the history that it may take the place of, beside its own
+   * Resolves once the file contains at least the result of `position`, which is called when the write begins.
+   * @param position returns undefined if there is nothing to write
+   * @param replaced id of a history that may be replaced in addition to the position's own
    * @throws OtherHistoryError
    */
   write(position: () => Position | undefined, replaced?: string): Promise<void> {
@@ -133,7 +150,7 @@ export class PositionFile {
     }
   }
 
-  /** @throws where another process holds it for long. */
+  /** @throws Error if another process holds the lock for too long */
   async #lock(): Promise<() => Promise<void>> {
     const path = `${this.path}.lock`;
     const deadline = performance.now() + LOCKED_WITHIN_MS;

@@ -1,12 +1,15 @@
 /**
- * Keeps the position file: compares it with the stores before any cell is prepared and every ten seconds, and writes it then, at each
- * lease of blocks before they are loaded, and at a stop.
+ * Maintains the position file. It is compared with the stores before any cell is prepared and every ten
+ * seconds. It is written after each comparison, at each lease of blocks before they are loaded, and at
+ * shutdown.
  *
- *   the file is not ahead of Postgres, and names it ──> written: how far the stores are
- *   it is ahead, or names another one ──> the stores were restored: noted in Postgres, and nothing is dealt by any worker
- *   … and `spindle recover --restored` has run since ──> a new file
- *   it is missing at the start, and Postgres has it on record ──> nothing is dealt by this worker until an operator decides
- *   it vanishes while the worker runs ──> reported, and written again from memory
+ * - If the file belongs to this Postgres and is not ahead of it, the current watermarks are written.
+ * - If the file is ahead, or belongs to another Postgres, the stores were restored. This is recorded in
+ *   Postgres, and all workers stop dealing. After `spindle recover --restored` a new file is begun.
+ * - If the file is missing at the start although Postgres has it on record, this worker does not deal until
+ *   an operator decides.
+ * - If the file vanishes while the worker runs, this is reported, and the file is written again from
+ *   memory.
  */
 import { randomUUID } from 'node:crypto';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
@@ -26,7 +29,7 @@ import {
 import { holdForRestore, identityOf, isAccepted, leasedEnds } from './positions.store.js';
 
 const EVERY_MS = 10_000;
-/** While nothing is dealt for it: the command may have been run. */
+/** Poll interval while dealing is on hold, in ms, because the operator may have run the command. */
 const HELD_EVERY_MS = 1000;
 const REDIS_WITHIN_MS = 1500;
 const STOPPED_WITHIN_MS = 3000;
@@ -50,9 +53,9 @@ export class PositionKeeper extends PeriodicService {
   #position: Position | undefined;
   #problem: string | undefined = 'The position file is not compared with Postgres yet';
   #nextAt = 0;
-  /** The file is there, and on record in Postgres. */
+  /** True if the file exists and is on record in Postgres. */
   #isNoted = false;
-  /** performance.now() of the newest write, at first of the start. */
+  /** Time of the newest write by performance.now(); initially the time of the start. */
   #writtenAt = performance.now();
 
   constructor(options: PositionKeeperOptions) {
@@ -62,7 +65,7 @@ export class PositionKeeper extends PeriodicService {
     this.#file = new PositionFile(path, () => events.emit('OutsideCopyVanished', { setting: SETTING, path }));
   }
 
-  /** Before any cell is prepared. */
+  /** Makes the first comparison before any cell is prepared. */
   override async start(): Promise<void> {
     await this.takeTurn();
     await super.start();
@@ -74,23 +77,30 @@ export class PositionKeeper extends PeriodicService {
     await withTimeout(this.turn(), STOPPED_WITHIN_MS).catch((error: unknown) => this.onTurnFailed(error));
   }
 
-  /** Why nothing may be dealt; undefined: the file and Postgres agree. */
+  /** Reason why dealing is not allowed; undefined if the file and Postgres agree. */
   get problem(): string | undefined {
     return this.#problem;
   }
 
-  /** Seconds since this process wrote the file, or since its start. */
+  /** Seconds since this process last wrote the file, or since its start. */
   get ageSeconds(): number {
     return (performance.now() - this.#writtenAt) / 1000;
   }
 
-  /** The newest entry that Redis had of a cell under the epoch; 0 where none is known. */
+  /**
+   * Returns the newest entry that Redis is known to have had of a cell under the epoch, or 0 if none is
+   * known.
+   */
   newestId(cell: number, epoch: bigint): bigint {
     const known = this.#position?.cells[cell];
     return known !== undefined && BigInt(known.epoch) === epoch ? BigInt(known.newestId) : 0n;
   }
 
-  /** A game is leased up to an index: what is leased is loaded once this is written. @throws where it can't be. */
+  /**
+   * Records that a game is leased up to an index. The leased block may be loaded once this write has
+   * completed.
+   * @throws Error if the file can't be written
+   */
   async leased(gameId: number, toIndex: number): Promise<void> {
     if (this.#problem !== undefined || this.#position === undefined) throw new Error(this.#problem);
     if ((this.#position.leases[gameId] ?? 0) >= toIndex) return;
@@ -102,7 +112,7 @@ export class PositionKeeper extends PeriodicService {
     if (this.#problem === undefined && performance.now() < this.#nextAt) return;
     const { sql, datasetId } = this.#options;
     const [postgres, leases] = [await identityOf(sql), await cellLeases(sql)];
-    // What this process wrote before stands in for a file that has vanished.
+    // If the file has vanished, the position that this process wrote last takes its place.
     const file = (await this.#file.read()) ?? (this.#isNoted ? this.#position : undefined);
     if (file === undefined && (await this.#isMissing())) return;
     const found = file === undefined ? undefined : await this.#difference(file, postgres);
@@ -128,13 +138,14 @@ export class PositionKeeper extends PeriodicService {
       cells,
       leases: leased,
     };
-    // Redis may have less than the file says: that stays known until the cell is rebuilt.
+    // Redis may have less than the file records. The file keeps the higher watermark until the cell is
+    // rebuilt.
     this.#position = isOver ? now : mergePositions(file, now);
     this.#nextAt = performance.now() + EVERY_MS;
     try {
       await this.#write(file?.id);
     } catch (error) {
-      // Another worker was faster: its file is compared next.
+      // Another worker has written first. Its file is compared in the next turn.
       if (error instanceof OtherHistoryError) return;
       throw error;
     }
@@ -142,7 +153,10 @@ export class PositionKeeper extends PeriodicService {
     this.#problem = undefined;
   }
 
-  /** Reports a file that Postgres has on record and that is not there. @returns whether nothing may be dealt without it */
+  /**
+   * Reports a missing file that Postgres has on record.
+   * @returns true if dealing is not allowed without it
+   */
   async #isMissing(): Promise<boolean> {
     const { sql, path, events } = this.#options;
     const reason = await missingCopy(sql, SETTING, path);
@@ -152,7 +166,10 @@ export class PositionKeeper extends PeriodicService {
     return true;
   }
 
-  /** Has Postgres remember that the file exists. @param isOver another file was begun */
+  /**
+   * Records in Postgres that the file exists.
+   * @param isOver true if a new file was begun
+   */
   async #note(isOver: boolean): Promise<void> {
     const { sql, path } = this.#options;
     const { id, cells } = this.#position!;
@@ -168,7 +185,7 @@ export class PositionKeeper extends PeriodicService {
     this.#options.events.emit('TaskFailed', { task: 'position file', error });
   }
 
-  /** @param replaced id of the history that the position may take the place of, beside its own */
+  /** @param replaced id of a history that may be replaced in addition to the position's own */
   async #write(replaced?: string): Promise<void> {
     await this.#file
       .write(() => this.#position, replaced)
@@ -179,14 +196,20 @@ export class PositionKeeper extends PeriodicService {
     this.#writtenAt = performance.now();
   }
 
-  /** What Redis has of a cell under an epoch; 0 where it does not say. */
+  /**
+   * Returns the newest entry that Redis has of a cell under an epoch, or 0 if Redis does not answer or has
+   * another epoch.
+   */
   async #newestIn(cell: number, epoch: string): Promise<bigint> {
     const head = withTimeout(this.#options.nodes.cell(cell).head(), REDIS_WITHIN_MS);
     const { token, newestEntryId } = await head.catch(() => ({ token: undefined, newestEntryId: undefined }));
     return token?.startsWith(`${epoch}:`) ? (newestEntryId ?? 0n) : 0n;
   }
 
-  /** How the file differs from Postgres; undefined: Postgres is the one, and has what the file says. */
+  /**
+   * Describes how the file differs from Postgres; undefined if it belongs to this Postgres, which has
+   * everything that the file records.
+   */
   async #difference(file: Position, postgres: Position['postgres']): Promise<string | undefined> {
     const { sql, datasetId, path } = this.#options;
     if (file.dataset !== datasetId) return `${path} is of another database`;
@@ -201,7 +224,7 @@ export class PositionKeeper extends PeriodicService {
       if (before !== null && now !== null && before !== now)
         return `Postgres has another ${name} than ${path} remembers (${before}, now ${now}): it was restored, or a standby has taken over`;
     }
-    // Read after the file: what the file says was in Postgres before.
+    // Read after the file, because everything in the file was in Postgres before it was written to the file.
     for (const { cell, epoch, cursorId } of await cellLeases(sql)) {
       const known = file.cells[cell];
       if (known !== undefined && (BigInt(known.epoch) > epoch || BigInt(known.bookedId) > cursorId))

@@ -1,6 +1,7 @@
 /**
- * How far Postgres is, and which Postgres it is: what the position file (recovery/positionFile.ts) is compared with; and what a
- * rebuild gives up and suspends where Postgres was restored to an older state.
+ * Reads the identity and the watermarks of Postgres, which are compared with the position file
+ * (recovery/positionFile.ts). Also voids and suspends what a rebuild can't continue after Postgres was
+ * restored to an older state.
  */
 
 import { SpinIds } from '../../domain/spinId.js';
@@ -11,7 +12,7 @@ import { noteGameStatus } from '../catalog/dealingSwitches.store.js';
 import { installation } from './installation.store.js';
 import { forgetCopy } from './outsideCopies.store.js';
 
-/** What distinguishes one Postgres, or one history of it, from another; null: the role may not ask. */
+/** Identity of a Postgres server and of its history. A field is null if the role may not read it. */
 export interface Identity {
   readonly systemIdentifier: string | null;
   readonly timeline: string | null;
@@ -19,7 +20,7 @@ export interface Identity {
   readonly database: string;
 }
 
-/** The statement's text, or null where the role lacks the right. */
+/** Returns the text that a query selects, or null if the role lacks the permission. */
 async function unlessRefused(query: Promise<{ value: string }[]>): Promise<string | null> {
   try {
     return (await query)[0]?.value ?? null;
@@ -36,7 +37,8 @@ export async function identityOf(sql: Sql): Promise<Identity> {
     systemIdentifier: await unlessRefused(
       sql<{ value: string }[]>`SELECT system_identifier::text AS value FROM pg_control_system()`,
     ),
-    // The control file has the new one only after a checkpoint.
+    // Read from the name of the WAL file, because the control file has a new timeline only after a
+    // checkpoint.
     timeline: await unlessRefused(
       sql<{ value: string }[]>`SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8) AS value`,
     ),
@@ -45,7 +47,7 @@ export async function identityOf(sql: Sql): Promise<Identity> {
   };
 }
 
-/** Up to where the outcomes of games are leased, or given up. A game without any is at 0. */
+/** Returns the end of the leased or voided outcomes of each game; 0 for a game without any. */
 export async function leasedEnds(sql: Sql, gameIds: readonly number[]): Promise<Map<number, number>> {
   const rows = await sql<{ game_id: number; at: number }[]>`
     SELECT game_id, greatest(
@@ -55,29 +57,40 @@ export async function leasedEnds(sql: Sql, gameIds: readonly number[]): Promise<
   return new Map(rows.map(({ game_id: gameId, at }) => [gameId, at]));
 }
 
-/** Notes that the stores were restored: nothing is dealt until an operator has run `spindle recover --restored`. Repeatable. */
+/**
+ * Records that the stores were restored. Dealing is on hold until an operator has run `spindle recover
+ * --restored`. Repeating the call is safe.
+ */
 export async function holdForRestore(sql: Sql, positionId: string, reason: string): Promise<void> {
   await sql`
     INSERT INTO restored_positions (position_id, reason) VALUES (${positionId}::uuid, ${reason})
     ON CONFLICT (position_id) DO NOTHING`;
 }
 
-/** What an operator runs where the public log is not the one that was signed. */
+/** Commands for the operator if the public log is not the one that was signed. */
 export const LOG_COMMANDS =
   'run `spindle log import --from DIR|URL`, or `spindle log begin` where no copy of the log is left';
 
-/** Why nothing is dealt until an operator has run a command, as one text: of the public log (logHalts.store.ts), then of the position file. */
+/**
+ * Select expression for the reasons why dealing is on hold until an operator has run a command: first that of
+ * the public log (logHalts.store.ts), then that of the position file.
+ */
 export const HOLD_SQL = `nullif(concat_ws('; then: ',
   (SELECT 'log: ' || halt || ': ${LOG_COMMANDS}' FROM logs WHERE is_held AND log_id = (SELECT max(log_id) FROM logs)),
   (SELECT reason FROM restored_positions WHERE accepted_at IS NULL ORDER BY found_at LIMIT 1)), '')`;
 
-/** Why nothing is dealt until an operator has run a command; undefined: nothing stands against it. */
+/**
+ * Returns the reason why dealing is on hold until an operator has run a command; undefined if there is none.
+ */
 export async function restoreHold(sql: Sql): Promise<string | undefined> {
   const [row] = await sql<{ hold: string | null }[]>`SELECT ${raw(HOLD_SQL)} AS hold`;
   return row?.hold ?? undefined;
 }
 
-/** The stores were recovered from this position: a worker that has it begins a new one. */
+/**
+ * True if the stores have been recovered from this position. A worker that finds such a file begins a new
+ * one.
+ */
 export async function isAccepted(sql: Sql, positionId: string): Promise<boolean> {
   const rows = await sql`
     SELECT 1 FROM restored_positions WHERE position_id = ${positionId}::uuid AND accepted_at IS NOT NULL`;
@@ -86,7 +99,10 @@ export async function isAccepted(sql: Sql, positionId: string): Promise<boolean>
 
 const ACCEPTED_KEPT = 100;
 
-/** The stores were recovered, above what every position says that was found. @param positionId of a file that no worker has found */
+/**
+ * Records that the stores have been recovered, beyond the watermarks of every position that was found.
+ * @param positionId id of a position file that no worker has found
+ */
 export async function acceptPositions(sql: Sql, positionId: string | undefined): Promise<void> {
   await sql.begin(async (tx) => {
     if (positionId !== undefined)
@@ -94,7 +110,8 @@ export async function acceptPositions(sql: Sql, positionId: string | undefined):
         INSERT INTO restored_positions (position_id, reason) VALUES (${positionId}::uuid, 'recovered by an operator')
         ON CONFLICT (position_id) DO NOTHING`;
     await tx`UPDATE restored_positions SET accepted_at = now() WHERE accepted_at IS NULL`;
-    // What a file that is missing knew is covered: the cells go on above all that may have been shown.
+    // The record of a missing file is no longer needed, because the cells continue beyond everything that may
+    // have been shown.
     await forgetCopy(tx, 'POSITION_FILE');
     await tx`
       DELETE FROM restored_positions WHERE position_id IN (
@@ -102,17 +119,24 @@ export async function acceptPositions(sql: Sql, positionId: string | undefined):
   });
 }
 
-/** Postgres was restored to an older state: more may have been dealt and shown than it knows. */
+/**
+ * State of a recovery after Postgres was restored to an older state. More outcomes may have been dealt and
+ * shown than the database has.
+ */
 export interface RestoredState {
-  /** By game, the first index that may be dealt, where it is known. Where it is not, {@link RESTORED_GAP} is left. */
+  /**
+   * By game: the first index that may be dealt, if it is known. Otherwise {@link RESTORED_GAP} indices are
+   * skipped.
+   */
   readonly floors: ReadonlyMap<number, number>;
-  /** By game, the index after the last outcome that Redis has loaded. */
+  /** By game: the index after the last outcome that was loaded into Redis. */
   readonly loadedTo?: ReadonlyMap<number, number>;
 }
 
 /**
- * So many indices are left out where nothing says how far a game was dealt after the state that was restored: more than a game deals in
- * years. Indices have 48 bits (lua/include/records.lua): there is room for 65,535 such restores.
+ * Number of indices that are skipped if it is unknown how far a game was dealt after the restored state. It
+ * is more than a game deals in years. Indices have 48 bits (lua/include/records.lua), so there is room for
+ * 65,535 such restores.
  */
 const RESTORED_GAP = 2 ** 32;
 
@@ -120,11 +144,14 @@ interface VoidedRange {
   readonly gameId: number;
   readonly fromIndex: number;
   readonly toIndex: number;
-  /** Index after the last outcome of these that was leased. */
+  /** Index after the last leased outcome of the range. */
   readonly leasedTo: number;
 }
 
-/** Voids what is leased and not booked of slot games; after a restore also of tables, and all that may have been loaded besides. */
+/**
+ * Voids the leased and uncommitted outcomes of slot games. After a restore, those of tables are voided as
+ * well, together with all indices that may have been loaded.
+ */
 export async function voidLeased(
   tx: Transaction,
   cell: number,
@@ -161,7 +188,7 @@ export async function voidLeased(
   }));
 }
 
-/** Voids outcomes that an operator had rotated away, as the cell has noted it. */
+/** Records the voids of rotations, in the range that the cell's note gives. */
 export async function addVoids(
   tx: Transaction,
   rotations: readonly { entryId: bigint; gameId: number; fromIndex: number; toIndex: number }[],
@@ -175,7 +202,10 @@ export async function addVoids(
       JOIN games USING (game_id) JOIN partners USING (partner_id) JOIN cells c USING (cell)`;
 }
 
-/** Suspends the raffles of a cell that are not closed: tickets that this database does not have may have been shown. @returns which */
+/**
+ * Suspends all open raffles of a cell, because tickets that this database does not have may have been shown.
+ * @returns the ids of the suspended raffles
+ */
 export async function suspendRaffles(tx: Transaction, cell: number): Promise<number[]> {
   const changed = await nextChange(tx);
   const running = await tx<{ game_id: number }[]>`
@@ -191,9 +221,11 @@ export async function suspendRaffles(tx: Transaction, cell: number): Promise<num
 }
 
 /**
- * Has the open rounds of a cell voided, and writes it into the audit log: cards that this database does not have may have been shown of
- * their shoes. Such a round has expired at -infinity: Redis takes no other step of it (recovery/fill.ts), and the worker that comes to
- * own the cell ends it at once, as those whose time is over.
+ * Voids the open rounds of a cell and records this in the audit log, because cards of their shoes that this
+ * database does not have may have been shown.
+ *
+ * The rounds get the expiry -infinity. Redis accepts no further step of such a round (recovery/fill.ts), and
+ * the next owner of the cell ends it immediately as expired.
  */
 export async function voidOpenRounds(tx: Transaction, cell: number): Promise<void> {
   const rows = await tx<{ partner_id: number; player_id: string; deal_id: bigint }[]>`
@@ -212,7 +244,7 @@ export async function voidOpenRounds(tx: Transaction, cell: number): Promise<voi
     });
 }
 
-/** The slot games and tables of a cell: what is dealt from blocks without end. */
+/** Returns the slot games and tables of a cell, whose blocks are replenished without an end. */
 export async function endlessGames(sql: Sql, cell: number): Promise<number[]> {
   const rows = await sql<{ game_id: number }[]>`
     SELECT game_id FROM games JOIN partners USING (partner_id) WHERE cell = ${cell} AND game_type <> 'raffle' ORDER BY game_id`;

@@ -1,6 +1,6 @@
 /**
- * Makes a cell ready for its new owner: looks whether Redis holds what the ledger knows, rebuilds it where it does not,
- * and lets the front ends deal. Every part can be repeated, by this worker or another.
+ * Prepares a cell for its new owner: compares Redis with the ledger, repairs or rebuilds the cell if
+ * necessary, and opens it for dealing. Every part may be repeated, by this worker or another one.
  */
 
 import type { Semaphore } from '../../platform/semaphore.js';
@@ -25,35 +25,56 @@ import { repair } from './repair.js';
 export interface PrepareParts extends RebuildOptions {
   readonly sql: Sql;
   readonly nodes: RedisNodes;
-  /** Of the cell that is prepared. */
+  /** Access object of the cell that is prepared. */
   readonly store: CellStore;
-  /** Settings of Redis that let it lose what it acknowledged. While there are any, nothing of it is touched. */
+  /**
+   * Returns the settings with which Redis may lose acknowledged writes. While there are any, nothing in Redis
+   * is changed.
+   */
   readonly volatile: () => Promise<readonly string[]>;
-  /** What a rebuild does for its cell alone is done by a few at a time. */
+  /** Limits the number of cells that do their own part of a rebuild at the same time. */
   readonly turn: Semaphore;
-  /** What all rebuilds of a node read of the ledger is read once. */
+  /** Shared scan of the ledger for all rebuilds of a node. */
   readonly scan: LedgerScan;
   readonly events: EventEmitter;
-  /** Books what the outbox of a cell holds that has this token in Redis; absent: this process books nothing. @returns the lease as it is then. */
+  /**
+   * Commits the outbox of a cell that has the given token in Redis. Absent if this process can't commit
+   * entries.
+   * @returns the lease after the commit
+   */
   readonly drain?: (lease: CellLease, token: string) => Promise<CellLease>;
-  /** Why nothing may be dealt until an operator has run a command; undefined: nothing stands against it. */
+  /**
+   * Returns the reason why dealing is on hold until an operator has run a command; undefined if there is
+   * none.
+   */
   readonly hold: () => Promise<string | undefined>;
-  /** The newest entry that is known outside both stores under the epoch of the lease; 0 where none is. */
+  /**
+   * Returns the newest entry that is known from outside both stores to exist under the lease's epoch, or 0.
+   */
   readonly knownOutside?: (lease: CellLease) => bigint;
-  /** Rebuild also what is another database's, or newer than Postgres: it is given up. */
+  /**
+   * True if the data of another database, or of a later epoch than that of Postgres, is discarded and the
+   * cell rebuilt.
+   */
   readonly isToReplace?: boolean;
-  /** Postgres was restored to an older state: the cell is rebuilt whatever it is, and goes on above all that may have been shown. */
+  /**
+   * State of a restore of Postgres to an older state. The cell is rebuilt whatever Redis has, and continues
+   * beyond everything that may have been shown.
+   */
   readonly restored?: RestoredState;
 }
 
 /**
- * @returns the lease as it is now: a rebuild begins a new epoch.
- * @throws ForeignError where people must decide; the cell can't be dealt from then. OutrunError, FencedError where
- *   another owner came. ClocksDifferError: nothing was done while clocks differ. Any other error: a store failed.
+ * Prepares a cell.
+ * @returns the current lease; a rebuild begins a new epoch
+ * @throws ForeignError if an operator must decide, and the cell can't be dealt from; OutrunError or
+ * FencedError if the cell has another owner; ClocksDifferError if clocks differ, and nothing was done; any
+ * other error if a store failed
  */
 export async function prepareCell(parts: PrepareParts, leased: CellLease): Promise<CellLease> {
   const { cell } = leased;
-  // Before it is known whether the cell is lost: those that are prepared together read together.
+  // Announced before it is known whether the cell is lost, so that cells that are prepared at the same time
+  // share a scan.
   parts.scan.begin(cell);
   try {
     return await prepare(parts, leased);
@@ -68,7 +89,7 @@ async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLeas
   await assertFit(parts);
   const claimed = await store.fence();
   const lease = claimed >= leased.fence ? await raiseFence(sql, leased, claimed) : leased;
-  // Whatever is written from here on goes to the server that was looked at, or nowhere.
+  // All writes from here on go to the server run that was examined, or fail.
   const owner = { fence: lease.fence, serverId };
   const refusal = await refusalOf(parts, lease);
   if (refusal !== undefined) {
@@ -96,7 +117,7 @@ async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLeas
   return prepareAnew(parts, lease, owner, finding);
 }
 
-/** Repairs or rebuilds a cell that can't be dealt from as it is. */
+/** Repairs or rebuilds a cell that can't be opened as it is. */
 async function prepareAnew(
   parts: PrepareParts,
   lease: CellLease,
@@ -106,9 +127,10 @@ async function prepareAnew(
   const { sql, store } = parts;
   const { cell } = lease;
   const isDrained = finding.state === 'promoted' && !isGivenUp(parts, finding);
-  // A replica may lack a partner that has come since, or hold one that has left.
+  // A repair is not possible after a partner's move, because the replica may lack a partner that has arrived
+  // or hold one that has left.
   const isRepair = isDrained && !(await hasMovedSince(sql, cell, (await store.head()).newestEntryId ?? 0n));
-  // What a repair reads of the ledger is little, and its own.
+  // A repair reads little of the ledger, and does so by itself.
   if (isRepair) parts.scan.end(cell);
   parts.events.emit('RebuildStarted', { cell, reason: finding.reason, isRepair });
   let rebuilt: Rebuilt;
@@ -116,7 +138,7 @@ async function prepareAnew(
     parts.onFailpoint('recovery.detected');
     await store.claim(owner);
     parts.onFailpoint('recovery.fenced');
-    // Before the claim a former owner may have finished what it was about: what was found then may hold no more.
+    // A former owner may have completed its work before the claim, so the finding is verified again.
     const again = await found(parts, lease);
     if (!('reason' in again) || again.state !== finding.state) {
       throw new Error(`Cell ${lease.cell} was found ${finding.state}, and ${again.state} at a second look`);
@@ -139,15 +161,19 @@ async function prepareAnew(
   return rebuilt.lease;
 }
 
-/** Asked before the front ends learn that this run of the server is dealt from, and before anything is written. */
+/**
+ * Checks the durability of Redis and the clocks before the cell is opened for this server run, and before
+ * anything is written.
+ */
 async function assertFit({ sql, store, clocks, volatile }: PrepareParts): Promise<void> {
-  // What a server lacks that was started without its log may still be in that log, so it is not rebuilt either.
+  // Entries that are missing on a server that was started without its append-only file may still be in that
+  // file, so the cell is not rebuilt either.
   const settings = await volatile();
   if (settings.length > 0) throw new Error(`Redis may lose what it acknowledges: ${settings.join('; ')}`);
   await agreedTimeMs(sql, store.node, clocks);
 }
 
-/** Lets the front ends deal from a cell that Redis has as the ledger knows it. */
+/** Opens a cell whose data in Redis agrees with the ledger. */
 async function openReady(
   parts: PrepareParts,
   owner: CellOwner & { readonly serverId: string },
@@ -155,7 +181,7 @@ async function openReady(
 ): Promise<CellLease> {
   const { sql, store } = parts;
   await store.claim(owner);
-  // What a former owner booked and could not trim any more.
+  // A former owner may have committed entries that it could no longer trim.
   await store.trimOutbox(lease.cursorId);
   const booked = { id: lease.cursorId, totals: await store.totalsAt(lease.cursorId) };
   const away = await awayPartners(sql, lease.cell);
@@ -165,13 +191,13 @@ async function openReady(
   return lease;
 }
 
-/** Why people must decide first; undefined: nothing stands against the cell. */
+/** Returns the reason why an operator must decide first; undefined if there is none. */
 async function refusalOf({ hold, restored }: PrepareParts, lease: CellLease): Promise<string | undefined> {
   if (lease.halted !== null) return `The ledger of the cell is halted: ${lease.halted}`;
   return restored === undefined ? hold() : undefined;
 }
 
-/** What is found of the cell; after a restore to an older state it is lost, whatever Redis has. */
+/** Returns the finding of the handshake. After a restore to an older state the finding is always `lost`. */
 async function found(
   { sql, store, restored, knownOutside }: PrepareParts,
   lease: CellLease,
@@ -183,8 +209,9 @@ async function found(
 }
 
 /**
- * What is known of outcomes that were dealt beyond the ledger: where Postgres was restored to an older state, or Redis, which is given
- * up, is this database's and ahead of it. Undefined: nothing was shown beyond the ledger but what it has leased.
+ * Returns what is known of outcomes that were dealt beyond the ledger. There can be such outcomes if Postgres
+ * was restored to an older state, or if the Redis that is discarded belongs to this database and is ahead of
+ * it. Undefined if at most leased outcomes can have been shown.
  */
 async function restoredState(
   { sql, store, restored }: PrepareParts,
@@ -194,7 +221,7 @@ async function restoredState(
   if (restored === undefined && !isAhead) return undefined;
   const floors = restored?.floors ?? new Map<number, number>();
   const dataset = ((await store.token()) ?? '').split(':')[0];
-  // Of another database's Redis the games are others.
+  // A Redis of another database has other games.
   if (dataset !== (await installation(sql)).datasetId) return { floors };
   const gameIds = await endlessGames(sql, store.cell);
   const loadedTo = new Map<number, number>();
@@ -207,14 +234,17 @@ async function restoredState(
   return { floors, loadedTo };
 }
 
-/** Games whose counters are read from Redis in one call. */
+/** Number of games whose counters are read from Redis in one call. */
 const GAMES_AT_ONCE = 1000;
 
-/** What a replica holds and the ledger lacks can't be booked here, and is to be given up with the rest. */
+/**
+ * True if the replica's uncommitted entries can't be committed by this process and the operator has decided
+ * to discard them.
+ */
 const isGivenUp = ({ drain, isToReplace }: PrepareParts, { unbooked }: Unfit): boolean =>
   unbooked !== undefined && drain === undefined && isToReplace === true;
 
-/** A replica that has taken over may hold what was acknowledged and is not booked yet: that is not given up. */
+/** Commits the entries of a promoted replica's outbox, which were acknowledged and must not be lost. */
 async function drained({ drain }: PrepareParts, lease: CellLease, found: Unfit): Promise<CellLease> {
   if (found.unbooked === undefined) return lease;
   if (drain !== undefined) return drain(lease, found.unbooked);

@@ -1,11 +1,11 @@
 /**
- * Rebuilds a cell of Redis, claimed before (prepare.ts), from the ledger.
+ * Rebuilds a claimed cell of Redis (prepare.ts) from the ledger.
  *
- *   fenced ──> voided (Postgres: next epoch; leased and not booked outcomes are given up, in writing) ──> cleared
+ *   fenced ──> voided (Postgres: next epoch; leased, uncommitted outcomes are voided on record) ──> cleared
  *     ──> partners ──> players ──> requests ──> games ──> installed (the epoch, last of all) ──> recorded
  *
- * Ended anywhere, it is begun again from the start, under another epoch. What a slower worker still writes is refused:
- * by the fence in Redis, and by the fence in Postgres.
+ * An interrupted rebuild starts again from the beginning, under another epoch. Late writes of a slower worker
+ * are refused by the fence in Redis and by the fence in Postgres.
  */
 
 import type { BonusNotice } from '../../domain/communal.js';
@@ -47,12 +47,15 @@ import {
 } from './recoveries.store.js';
 
 export interface RebuildOptions {
-  /** Ids go on from the clock of Redis: it must agree with others when the cell is installed, too. */
+  /**
+   * Clocks that must agree again when the cell is installed, because entry ids continue from the clock of
+   * Redis.
+   */
   readonly clocks: Clocks;
   readonly onFailpoint: OnFailpoint;
 }
 
-/** What a rebuild came to. */
+/** Result of a rebuild or repair. */
 export interface Rebuilt {
   readonly lease: CellLease;
   readonly voided: number;
@@ -63,14 +66,17 @@ export interface Rebuilt {
 
 export interface RebuildParts extends RebuildOptions {
   readonly sql: Sql;
-  /** What each cell reads and writes by itself is done by a few at a time. */
+  /** Limits the number of cells that read and write their own data at the same time. */
   readonly turn: Semaphore;
-  /** What all read of the ledger is read once. The cell has begun it. */
+  /** Shared scan of the ledger. The cell must already be registered with it. */
   readonly scan: LedgerScan;
   readonly store: CellStore;
 }
 
-/** @throws OutrunError, FencedError where another owner came. Any other error: a store failed. */
+/**
+ * Rebuilds a cell.
+ * @throws OutrunError or FencedError if the cell has another owner; any other error if a store failed
+ */
 export async function rebuild(
   parts: RebuildParts,
   lease: CellLease,
@@ -111,7 +117,7 @@ export async function rebuild(
   onFailpoint('recovery.communal');
 
   const { cursorId } = begun.lease;
-  // Ids go on after all that is booked, and after all that was acknowledged and is lost.
+  // Entry ids continue after all committed entries, and after acknowledged entries that were lost.
   const lastMs = Math.max(entryTimeMs(cursorId), await agreedTimeMs(sql, store.node, parts.clocks));
   await store.open(owner, begun.lease.token, {
     lastMs,
@@ -133,7 +139,7 @@ export async function fillPartners({ sql, store }: RebuildParts, owner: CellOwne
   await filler.finish();
 }
 
-/** So many are written. */
+/** Number of players and request ids written so far. */
 interface Filled {
   players: number;
   requests: number;
@@ -148,14 +154,15 @@ async function fillPlayersAndRequests(
 ): Promise<void> {
   const { sql, store, onFailpoint } = parts;
   const filler = new CellFiller(store, owner);
-  // Redis need not hold what is in the ledger's runs.
+  // Redis need not hold request ids that are in the runs of Postgres.
   const boundFrom = runsReachId + 1n;
   const unchecked = await uncheckedFrom(sql, store.cell);
   const players = new Map<string, PlayerState>();
-  // Their newer entries are in other cells.
+  // Partners that have left are skipped, because their newer entries are in other cells.
   const left = await awayPartners(sql, store.cell);
   const away = new Set(left.filter(({ backBy }) => backBy === undefined).map(({ partnerId }) => partnerId));
-  // One pass over what no checkpoint holds and what binds.
+  // One pass reads the entries after the players' checkpoint and the entries whose request ids Redis must
+  // hold.
   await parts.scan.read(
     store.cell,
     unchecked === undefined || boundFrom < unchecked ? boundFrom : unchecked,
@@ -189,7 +196,7 @@ async function fillPlayersAndRequests(
   onFailpoint('recovery.players');
 }
 
-/** What a replay of a spin repeats beside its entry. */
+/** Returns the tail of an entry, which a replay repeats in addition to the entry. */
 export function tailOf(row: CopyRow, entryId: bigint): Buffer {
   const entry = recoveredRow(row);
   const { kind } = entryOfCode(entry.kind);
@@ -209,7 +216,7 @@ function noticeOf(row: CopyRow, entryId: bigint): BonusNotice | undefined {
   };
 }
 
-/** Keeps a player as of the newest of its entries that were read. */
+/** Updates a player with an entry, if it is the newest one read so far. */
 export function learnPlayer(players: Map<string, PlayerState>, row: CopyRow, entryId: bigint): void {
   const partnerId = row.int(RECOVERED.partnerId);
   const playerId = row.text(RECOVERED.playerId);
@@ -231,7 +238,7 @@ export function learnPlayer(players: Map<string, PlayerState>, row: CopyRow, ent
   }
 }
 
-/** How the requestId of an entry is named, and what it binds to beside the entry. */
+/** Returns the key and the fingerprint of an entry's requestId. */
 export function bindingOf(row: CopyRow): [key: Buffer, fingerprint: Buffer] {
   const partnerId = row.int(RECOVERED.partnerId);
   const playerId = row.text(RECOVERED.playerId);
@@ -241,7 +248,7 @@ export function bindingOf(row: CopyRow): [key: Buffer, fingerprint: Buffer] {
     : spinBinding(partnerId, requestId, row.int(RECOVERED.gameId), playerId);
 }
 
-/** How the requestId of a spin is named, and what it binds to beside its entry. */
+/** Returns the key and the fingerprint of a spin's requestId. */
 function spinBinding(
   partnerId: number,
   requestId: string,
@@ -255,5 +262,5 @@ function spinBinding(
   return [key, fingerprint];
 }
 
-/** How often it is written down how far a long rebuild is. */
+/** Interval at which the progress of a long rebuild is recorded, in ms. */
 const PROGRESS_MS = 1000;

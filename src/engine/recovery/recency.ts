@@ -1,4 +1,7 @@
-/** Whom the communal progressives of a cell remember, as a rebuild learns it: from the checkpoint, and from the ledger after it. */
+/**
+ * Collects the recent players of a cell's communal progressives during a rebuild, from the checkpoint and
+ * from later ledger entries.
+ */
 import { RECENCY_MAX } from '../../domain/communal.js';
 import type { RecoveredPot } from '../communal/communalRecovery.store.js';
 
@@ -7,7 +10,7 @@ export interface RecentSpin {
   readonly spinId: bigint;
 }
 
-/** A game's players are cut down to the newest ones when so many are known. */
+/** Number of collected players at which a game's list is reduced to the most recent ones. */
 const PLAYERS_MAX = 20 * RECENCY_MAX;
 
 export class Recency {
@@ -25,7 +28,7 @@ export class Recency {
     return this.#games.has(gameId);
   }
 
-  /** Takes a spin of a game that remembers its players; in any order. */
+  /** Adds a spin of a game that keeps recent players. Spins may come in any order. */
   spun(gameId: number, playerId: string, spinId: bigint): void {
     const game = this.#games.get(gameId)!;
     if (spinId <= game.fromId || spinId <= (game.players.get(playerId) ?? 0n)) return;
@@ -34,7 +37,7 @@ export class Recency {
       game.players = new Map(newest(game.players).map((each) => [each.playerId, each.spinId]));
   }
 
-  /** The players of a game, the most recent first: as many as it remembers. */
+  /** Returns the recent players of a game, most recent first, up to RECENCY_MAX. */
   of(gameId: number): RecentSpin[] {
     return newest(this.#games.get(gameId)?.players ?? new Map());
   }

@@ -1,4 +1,4 @@
-/** What a rebuild of Redis reads and writes down: outcomes voided, recoveries, and the checkpoints of players. */
+/** SQL of a rebuild: voids, the records of recoveries, and the checkpoints of players. */
 import { entryCellSql, entryTimeMs, idsIn } from '../../domain/entryId.js';
 import { kindOfGame } from '../../domain/games/index.js';
 import type { GameType } from '../../domain/games/kindOfGame.js';
@@ -18,7 +18,10 @@ import { adoptRules, checkpointRecency } from '../communal/communalRecovery.stor
 import { columnsSql, fieldsOf, rowReader } from '../ledger/ledgerRow.store.js';
 import { type RestoredState, suspendRaffles, voidLeased, voidOpenRounds } from './positions.store.js';
 
-/** The next index of each game of a cell, as the ledger has it; games of which nothing is booked or voided are left out. */
+/**
+ * Returns the next index of each game of a cell according to the ledger. Games without committed or voided
+ * outcomes are omitted.
+ */
 export async function committedIndices(
   sql: Sql,
   cell: number,
@@ -29,7 +32,7 @@ export async function committedIndices(
   return rows.map((row) => ({ gameId: row.game_id, nextIndex: row.next_index }));
 }
 
-/** Outcomes of the cell's games were leased at some time, or partners have moved to it. */
+/** True if outcomes of the cell's games have ever been leased, or partners have moved to the cell. */
 export async function hasBlocks(sql: Sql, cell: number): Promise<boolean> {
   const rows = await sql`
     SELECT 1 FROM blocks JOIN games USING (game_id) JOIN partners USING (partner_id)
@@ -39,14 +42,16 @@ export async function hasBlocks(sql: Sql, cell: number): Promise<boolean> {
 }
 
 /**
- * Begins a recovery: the cell's epoch becomes the next one, so that nobody who believes in the old one deals; what slot
- * games have leased and not booked is voided, in writing. A raffle's tickets are not: whoever was shown one was shown it after
- * it was booked, and all others are still to be sold. One transaction.
- * After a restore to an older state that does not hold: slot games and tables go on above all that may have been loaded,
- * every open round is voided, and every raffle that is not closed is suspended until the operator has decided.
- * @param aboveEpoch the new epoch's number is above this one, too.
- * @returns the lease at the new epoch, and how many outcomes were voided.
- * @throws FencedError where the cell has another owner.
+ * Begins a recovery in one transaction. The cell gets its next epoch, so that calls under the old epoch are
+ * refused. Leased and uncommitted outcomes of slot games are voided on record. Raffle tickets are not voided,
+ * because a ticket is shown only after its commit, and all later ones are still for sale.
+ *
+ * After a restore to an older state the rules are stricter. Slot games and tables continue beyond everything
+ * that may have been loaded, every open round is voided, and every open raffle is suspended until the
+ * operator decides.
+ * @param aboveEpoch the new epoch is also higher than this number
+ * @returns the lease with the new epoch, and the number of voided outcomes
+ * @throws FencedError if the cell has another owner
  */
 export async function beginRecovery(
   sql: Sql,
@@ -84,7 +89,10 @@ export async function beginRecovery(
   });
 }
 
-/** Writes down where a recovery stands. @throws FencedError where the cell has another owner. */
+/**
+ * Records the progress of a recovery.
+ * @throws FencedError if the cell has another owner
+ */
 export async function recordRecovery(
   sql: Sql,
   lease: CellLease,
@@ -99,7 +107,7 @@ export async function recordRecovery(
   });
 }
 
-/** A recovery of this epoch that ended without a word is over: the cell was found ready. */
+/** Marks an interrupted recovery of this epoch as finished, because the cell has been found ready. */
 export async function finishRecovery(sql: Sql, lease: CellLease): Promise<void> {
   await sql`
     UPDATE recoveries SET step = 'finished', finished_at = now()
@@ -115,7 +123,7 @@ export interface Recovery {
   startedAt: Date;
 }
 
-/** Recoveries that are under way. */
+/** Recoveries that are under way, for operators. */
 export class Recoveries {
   readonly #sql: Sql;
 
@@ -123,7 +131,7 @@ export class Recoveries {
     this.#sql = sql;
   }
 
-  /** The recoveries that are under way, or were interrupted and will come again. */
+  /** Returns the recoveries that are under way, or were interrupted and will be retried. */
   async open(): Promise<Recovery[]> {
     const rows = await this.#sql<
       {
@@ -148,7 +156,9 @@ export class Recoveries {
   }
 }
 
-/** Net paid to players (payouts − wagers, micro-USD) of each partner of a cell that has booked a spin. */
+/**
+ * Returns the net result (payouts minus wagers, in micro-USD) of each partner of a cell with committed spins.
+ */
 export async function partnerNets(
   sql: Sql,
   cell: number,
@@ -160,10 +170,12 @@ export async function partnerNets(
 }
 
 /**
- * Where games go on after a rebuild, or in the cell that their partner moves to, and where the block begins that is loaded next; games without blocks are left
- * out. What goes on where it was, a raffle's pool or a table's shoes, is loaded again from the block on that is not wholly
- * booked.
- * @param isAllCommitted nothing was dealt that is not booked: every game goes on where it was
+ * Returns the index at which each game continues, after a rebuild or in its partner's new cell, and the index
+ * at which the next loaded block begins. Games without blocks are omitted. A raffle's pool and a table's
+ * shoes, which continue at their old index, are loaded again from the first block that is not completely
+ * committed.
+ * @param isAllCommitted true if every dealt outcome is committed, so that each game continues exactly where
+ * it was
  */
 export async function resumptionsOf(
   sql: Sql | Transaction,
@@ -189,7 +201,7 @@ export async function resumptionsOf(
       WHERE ${inScope(scope)} GROUP BY game_id, game_type HAVING greatest(max(to_index), max(next_index)) > 0
     ) g`;
   return rows.map((row) => {
-    // Nothing is sold of it any more (redis/endPool.ts).
+    // A voided raffle sells no further tickets (redis/endPool.ts).
     if (row.voided_pool !== null)
       return { gameId: row.game_id, nextIndex: row.voided_pool, queueEnd: row.voided_pool };
     const end = safe(row.to_index);
@@ -202,7 +214,7 @@ export async function resumptionsOf(
   });
 }
 
-/** The newest entry of a player, as far as a rebuild needs it. */
+/** The newest entry of a player, with the fields that a rebuild needs. */
 export interface PlayerState {
   readonly partnerId: number;
   readonly playerId: string;
@@ -210,11 +222,14 @@ export interface PlayerState {
   readonly entryNumber: number;
   readonly outcomeCode: number;
   readonly balanceMicros: number;
-  /** Its time is the player's; undefined where the player's first entry was not read. */
+  /** First entry of the player, whose time is the player's creation time; undefined if it was not read. */
   readonly firstId: bigint | undefined;
 }
 
-/** The cell's entries from this id on are not accounted for in {@link readCheckpoint}; undefined: all are. */
+/**
+ * Returns the first entry of the cell that {@link readCheckpoint} does not include; undefined if it includes
+ * all.
+ */
 export async function uncheckedFrom(sql: Sql, cell: number): Promise<bigint | undefined> {
   const [row] = await sql<{ unchecked_from: bigint | null }[]>`
     SELECT unchecked_from FROM cells WHERE cell = ${cell}`;
@@ -224,9 +239,10 @@ export async function uncheckedFrom(sql: Sql, cell: number): Promise<bigint | un
 const CHECKPOINT_LOCK = 7_310_003;
 
 /**
- * Brings player_checkpoints, and with them communal_recency, nearer to what is booked, in all cells, by entries of two minutes at the most, unless another
- * worker is about it, or less than `minAgeMs` is to be accounted for.
- * @returns the number of players that were brought up to date; undefined: it was not for us to do now.
+ * Advances player_checkpoints and communal_recency in all cells by at most two minutes of entries. Does
+ * nothing if another worker is doing it, or if the entries since the last checkpoint span less than
+ * `minAgeMs`.
+ * @returns the number of updated players, or undefined if nothing was done
  */
 export async function checkpointPlayers(sql: Sql, minAgeMs: number): Promise<number | undefined> {
   return sql.begin(async (tx) => {
@@ -246,7 +262,10 @@ export async function checkpointPlayers(sql: Sql, minAgeMs: number): Promise<num
   });
 }
 
-/** Brings the checkpoint of one cell's players, and of its communal progressives, up to what is booked, or beyond an entry id. */
+/**
+ * Advances the checkpoint of one cell's players and communal progressives to the cell's cursor, or past the
+ * given entry id.
+ */
 export async function checkpointCell(sql: Sql, cell: number, beyondId = MAX_ID): Promise<void> {
   for (let isDone = false; !isDone; ) {
     isDone = await sql.begin(async (tx) => {
@@ -268,7 +287,7 @@ interface Unchecked {
   readonly cursor_id: bigint;
 }
 
-/** @returns the number of players that were brought up to date */
+/** @returns the number of updated players */
 async function checkpointRange(
   tx: Transaction,
   due: readonly Unchecked[],
@@ -299,7 +318,7 @@ async function checkpointRange(
     WHERE excluded.entry_id > t.entry_id
     RETURNING 1`;
   await checkpointRecency(tx, oldest, newest, ranges);
-  // Flushes take several of these rows, too: in the same order.
+  // Locked in the same order as in a flush, which also locks several of these rows, to avoid a deadlock.
   await tx`SELECT 1 FROM cells WHERE cell = ANY(${ranges[0]}::int[]) ORDER BY cell FOR NO KEY UPDATE`;
   await tx`
     UPDATE cells SET unchecked_from = CASE WHEN cursor_id > c.to_id THEN c.to_id + 1 END
@@ -308,10 +327,9 @@ async function checkpointRange(
 }
 
 const MAX_ID = 2n ** 63n - 1n;
-/** Two minutes, as entry ids count: a statement of a second or two where much is spun. */
+/** Two minutes in units of entry ids. On a busy system this is a statement of one or two seconds. */
 const CHECKPOINT_SLICE = idsIn(120_000);
 
-/** Columns of player_checkpoints. */
 const PLAYER_STATE_COLUMNS = [
   'partner_id',
   'player_id',
@@ -323,7 +341,10 @@ const PLAYER_STATE_COLUMNS = [
 ] as const;
 const PLAYER_STATE = fieldsOf(PLAYER_STATE_COLUMNS);
 
-/** Players as of the checkpoint. @param only those that have had an entry after this one, and others of a partner by their ids */
+/**
+ * Reads the players of the checkpoint.
+ * @param only players with an entry after `afterId`, and further players of one partner by their ids
+ */
 export async function readCheckpoint(
   sql: Sql,
   scope: PartnerScope,
@@ -333,7 +354,8 @@ export async function readCheckpoint(
 ): Promise<void> {
   const columns = PLAYER_STATE_COLUMNS.map((name) => `c.${name}`).join(', ');
   const all = `SELECT ${columns} FROM player_checkpoints c JOIN partners USING (partner_id) WHERE ${inScopeText(scope)}`;
-  // Found by what is new in the ledger: few of many. OFFSET 0 lets Postgres look each of them up.
+  // Finds the few changed players through new ledger entries. OFFSET 0 makes Postgres look up each player
+  // separately.
   const ids = others.map((playerId) => Buffer.from(playerId).toString('hex'));
   const some = `
     SELECT ${columns} FROM (
@@ -362,13 +384,16 @@ export async function readCheckpoint(
   });
 }
 
-/** What a spin notified of a communal progressive. `eventId` null: nothing, and no more fields may follow. */
+/**
+ * Columns for a spin's notice of a communal progressive. If `eventId` is null there is no notice, and the
+ * other columns may be missing.
+ */
 const TOLD_COLUMNS = {
   eventId: 'e.event_id',
   tierLevel: 'tier_level',
   tierName: 'tier_name',
   paidMicros: 'paid_micros',
-  /** Null: the player had no share. */
+  /** Null if the player had no share. */
   shareMicros: 's.share_micros',
 } as const;
 const TOLD_JOINS = `
@@ -384,10 +409,13 @@ export const RECOVERED = {
   ...fieldsOf(Object.keys(TOLD_COLUMNS) as (keyof typeof TOLD_COLUMNS)[], REBUILT.length),
 };
 
-/** Reads the ledger's columns of a row of {@link readEntriesFrom}. */
+/** Reads the ledger's columns from a row of {@link readEntriesFrom}. */
 export const recoveredRow: (row: CopyRow) => Pick<LedgerRow, MembersReadBy<'rebuild'>> = rowReader(REBUILT);
 
-/** Entries of cells from an id on, in no order, by one scan; fields as in {@link RECOVERED}. */
+/**
+ * Reads the entries of cells from an id on with one scan, in no particular order. {@link RECOVERED} has the
+ * fields of the rows.
+ */
 export async function readEntriesFrom(
   sql: Sql,
   cells: readonly number[],

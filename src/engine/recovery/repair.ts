@@ -1,13 +1,16 @@
 /**
- * Repairs a cell on a replica that has taken over (prepare.ts). What the replica holds is a beginning of the ledger: all of it is
- * booked by now (ledger/drain.ts), and what the ledger has beyond it is written here. Most of a cell, the request ids that are bound
- * and the players, stays as it is, so that a repair takes a second where a rebuild takes minutes.
+ * Repairs a cell on a promoted replica (prepare.ts). The data of the replica is a prefix of the ledger: its
+ * outbox has been committed by now (ledger/drain.ts), and the later entries of the ledger are written here.
+ * Most of the cell, the bound request ids and the players, stays as it is. A repair therefore takes a second
+ * where a rebuild takes minutes.
  *
- *   claimed, drained ──> voided (Postgres: next epoch; leased and not booked outcomes are given up, in writing)
- *     ──> replayed (request ids of later entries) ──> cut down ──> partners ──> players ──> games, rounds, pots ──> installed ──> recorded
+ *   claimed, drained ──> voided (Postgres: next epoch; leased, uncommitted outcomes are voided on record)
+ *     ──> replayed (request ids of later entries) ──> pruned ──> partners ──> players
+ *     ──> games, rounds, pots ──> installed ──> recorded
  *
- * Ended anywhere, it is begun again: until the epoch is installed the cell names the server that was replaced, and its newest entry is
- * the one that the replica had. Everything that is written is what the ledger says, so writing it again changes nothing.
+ * An interrupted repair starts again. Until the new epoch is installed, the cell still names the server that
+ * was replaced, and its newest entry is the replica's. All data is written as the ledger has it, so writing
+ * it again changes nothing.
  */
 import { entryTimeMs, firstIdAt } from '../../domain/entryId.js';
 import { entryOfCode } from '../../domain/ledgerEntry.js';
@@ -34,17 +37,18 @@ import {
   uncheckedFrom,
 } from './recoveries.store.js';
 
-/** What the ledger has beyond the replica. */
+/** Data of the ledger's entries that the replica lacks. */
 interface Replay {
-  /** By the fields of their records, as of their newest entry. */
+  /** Players by the field of their record, in the state of their newest entry. */
   readonly players: Map<string, PlayerState>;
-  /** Request ids that were bound. */
+  /** Number of request ids that were bound. */
   requests: number;
 }
 
 /**
- * @param lease with the cursor after all that the replica holds
- * @throws OutrunError, FencedError where another owner came. Any other error: a store failed.
+ * Repairs a cell.
+ * @param lease lease whose cursor is past all entries of the replica
+ * @throws OutrunError or FencedError if the cell has another owner; any other error if a store failed
  */
 export async function repair(
   parts: RebuildParts,
@@ -86,7 +90,7 @@ export async function repair(
 
     const { cursorId } = begun.lease;
     await store.trimOutbox(cursorId);
-    // Ids go on after all that is booked, and after all that was acknowledged and is lost.
+    // Entry ids continue after all committed entries, and after acknowledged entries that were lost.
     const lastMs = Math.max(entryTimeMs(cursorId), await agreedTimeMs(sql, store.node, parts.clocks));
     const away = await awayPartners(sql, store.cell);
     await store.open(owner, begun.lease.token, { lastMs, booked: { id: cursorId, totals: NO_TOTALS }, away });
@@ -100,7 +104,7 @@ export async function repair(
 
 /**
  * Reads the ledger's entries after the replica's newest one, and binds their request ids.
- * @param segment the replica's newest: those that it has closed end at its newest entry or before
+ * @param segment the replica's open segment; its closed segments end at its newest entry or earlier
  */
 async function replay(
   { sql, store }: RebuildParts,
@@ -112,7 +116,7 @@ async function replay(
 ): Promise<Replay> {
   const filler = new CellFiller(store, owner);
   const replayed: Replay = { players: new Map(), requests: 0 };
-  // Whom a pot remembers is made anew from the checkpoint on.
+  // The recent players of a pot are collected anew from the checkpoint on.
   const unchecked = pots.length === 0 ? undefined : await uncheckedFrom(sql, store.cell);
   await readEntriesFrom(
     sql,
@@ -145,8 +149,9 @@ async function replay(
 }
 
 /**
- * Writes the players that have later entries as the ledger has them, and puts the statuses in that the replica lacks.
- * @param before the records of these players on the replica
+ * Writes the players that have later entries as the ledger has them, and adds player statuses that the
+ * replica lacks.
+ * @param before records of these players on the replica
  */
 async function fillPlayers(
   { sql, store }: RebuildParts,
