@@ -1,16 +1,20 @@
 /**
- * The request ids of what this worker has booked and not written to runs yet: whoever hands them over need not read them of the ledger.
- * They are a copy: without them, as after a start or where they are too many, the ledger is read.
+ * Keeps the request ids that this worker has committed and not yet written to runs, so that they need not be
+ * read from the ledger for the run. They are a cache. After a start, or if there are too many, the ids are
+ * read from the ledger.
  */
 import { RequestPairs } from '../../domain/requestPairs.js';
 
-/** Of all cells, at 16 bytes each. Past the one they are written to runs, also of a segment that is not closed; past the other let go. */
+/**
+ * Maximum numbers of ids of all cells, at 16 bytes each. From DUE_IDS on they are written to runs, even from
+ * an open segment. Beyond IDS_MAX they are dropped.
+ */
 const DUE_IDS = 2 ** 20;
 const IDS_MAX = 2 ** 21;
-/** What a quiet cell keeps room for. */
+/** Number of ids for which a quiet cell keeps room. */
 const FIRST_PAIRS = 256;
 
-/** Of all entries of a cell after one, up to (with) another one. */
+/** The ids of all entries of a cell after `from`, up to and including `to`. */
 interface Kept {
   readonly from: bigint;
   to: bigint;
@@ -21,12 +25,12 @@ export class CommittedRequestIds {
   readonly #cells = new Map<number, Kept>();
   #ids = 0;
 
-  /** There are so many that they are to be written. */
+  /** True if there are so many ids that they should be written to runs. */
   get areDue(): boolean {
     return this.#ids >= DUE_IDS;
   }
 
-  /** Takes note of ids that are committed: those of all entries of a cell after `from`, up to `to`. */
+  /** Adds committed ids: those of all entries of a cell after `from`, up to and including `to`. */
   add(cell: number, from: bigint, to: bigint, pairs: RequestPairs): void {
     if (this.#cells.get(cell)?.to !== from || this.#ids + pairs.count > IDS_MAX) this.forget(cell);
     if (pairs.count > IDS_MAX - this.#ids) return;
@@ -37,14 +41,14 @@ export class CommittedRequestIds {
     this.#ids += pairs.count;
   }
 
-  /** Up to which entry of a cell they are all there; undefined: none is. */
+  /** Returns the entry of a cell up to which all ids are kept; undefined if none are. */
   watermarkOf(cell: number): bigint | undefined {
     return this.#cells.get(cell)?.to;
   }
 
   /**
-   * Gives the ids of a cell's entries after `from`, up to `to`, away, and forgets those before them. Undefined where they are not all
-   * there.
+   * Removes and returns the ids of a cell's entries after `from`, up to and including `to`. Earlier ids are
+   * dropped. Returns undefined if any of the requested ids are missing.
    */
   take(cell: number, from: bigint, to: bigint): RequestPairs | undefined {
     const kept = this.#cells.get(cell);

@@ -1,32 +1,41 @@
-/** How much memory the filters of request ids take: which of them are made coarser, so that all have room. */
+/**
+ * Plans the memory of the request-id filters: which filters are folded (made coarser), so that all of them
+ * fit.
+ */
 import { totalmem } from 'node:os';
 import { foldedBytes } from '../../domain/requestFilter.js';
 
-/** 8 bits an id: of a filter that is coarser nearly every fresh id would ask the ledger. */
+/**
+ * Maximum number of folds at a start, which leaves 8 bits per id. With a coarser filter, nearly every fresh
+ * id would need a look-up in the ledger.
+ */
 const COARSEST_FOLDS = 1;
-/** A filter that is as small is not folded any more. */
+/** Size below which a filter is not folded further, in bytes. */
 const FILTER_BYTES_MIN = 64;
 const DEFAULT_SHARE = 4;
 const MEGABYTE = 1e6;
 
-/** A filter that is held, or is to be. */
+/** Size of a filter that is loaded or is to be loaded. */
 export interface FilterSize {
-  /** Before it is folded. */
+  /** Size of the filter before any fold, in bytes. */
   readonly bytes: number;
   readonly folds: number;
 }
 
-/** Bytes of memory that this process may use: the limit of its container, or what the machine has. */
+/**
+ * Returns the memory that this process may use, in bytes: the limit of its container, or the memory of the
+ * machine.
+ */
 function memoryBytes(): number {
   const limit = process.constrainedMemory() ?? 0;
   return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
 }
 
-/** Megabytes that filters may take where nobody says how many. */
+/** Returns the default limit of the memory for filters, in MB. */
 export const filterMegabytesByDefault = (bytes = memoryBytes()): number =>
   Math.max(1, Math.floor(bytes / DEFAULT_SHARE / MEGABYTE));
 
-/** Bytes of filters that are as coarse as they may be at a start. */
+/** Returns the size of all filters at their coarsest, as far as a start allows it, in bytes. */
 export function coarsestBytes(filters: readonly Pick<FilterSize, 'bytes'>[]): number {
   return filters.reduce((sum, { bytes }) => sum + foldedBytes(bytes, coarsestFolds(bytes)), 0);
 }
@@ -34,8 +43,9 @@ export function coarsestBytes(filters: readonly Pick<FilterSize, 'bytes'>[]): nu
 const coarsestFolds = (bytes: number): number => (bytes > FILTER_BYTES_MIN ? COARSEST_FOLDS : 0);
 
 /**
- * How often each filter is folded so that all have room, none less than it is: those first that were folded least, of them the first.
- * Where there is no room, they are as small as can be.
+ * Plans the number of folds of each filter so that all fit, with no filter folded fewer times than now. The
+ * least folded filters are folded first, the earliest of them before later ones. If the filters can't fit,
+ * each is made as small as possible.
  */
 export function plannedFolds(filters: readonly FilterSize[], bytesMax: number): number[] {
   const folds = filters.map((each) => each.folds);
@@ -56,7 +66,7 @@ export function plannedFolds(filters: readonly FilterSize[], bytesMax: number): 
   return folds;
 }
 
-/** What to set so that a process starts. */
+/** The filters don't fit at a start. The message says which setting to raise. */
 export class FilterMemoryError extends Error {
   constructor(ids: number, needed: number, bytesMax: number) {
     const megabytes = Math.ceil(needed / MEGABYTE);
@@ -66,5 +76,5 @@ export class FilterMemoryError extends Error {
   }
 }
 
-/** What a front end takes beside the filters. */
+/** Memory that a front end needs besides the filters, in MB. */
 const REST_MEGABYTES = 450;

@@ -1,6 +1,6 @@
 /**
- * Look-ups in the ledger for partners: so many at a time, of which a partner has a few, and so many that wait. Whoever repeats old
- * ids without end waits behind himself.
+ * Limits the look-ups of request ids in the ledger: the number under way, in total and per partner, and the
+ * number that wait. A partner that keeps repeating old ids therefore only delays itself.
  */
 
 const UNDER_WAY_MAX = 12;
@@ -8,7 +8,7 @@ const UNDER_WAY_PARTNER_MAX = 4;
 const HELD_MAX = 1024;
 const HELD_PARTNER_MAX = 128;
 
-/** Too many wait already: nothing was asked. */
+/** Too many look-ups wait already, so this one was not made. */
 export class LookUpsFullError extends Error {}
 
 interface Waiting {
@@ -19,11 +19,14 @@ interface Waiting {
 export class LookUps {
   #underWay = 0;
   readonly #waiting: Waiting[] = [];
-  /** By partner: how many are under way, and how many there are in all. */
+  /** By partner: the number of look-ups under way, and the total number including waiting ones. */
   readonly #ofPartners = new Map<number, { underWay: number; held: number }>();
   #held = 0;
 
-  /** @throws LookUpsFullError; and what the look-up throws */
+  /**
+   * Runs a look-up as soon as the limits allow.
+   * @throws LookUpsFullError if too many wait; the error of the look-up
+   */
   async run<T>(partnerId: number, lookUp: () => Promise<T>): Promise<T> {
     const own = this.#ofPartners.get(partnerId) ?? { underWay: 0, held: 0 };
     if (this.#held >= HELD_MAX || own.held >= HELD_PARTNER_MAX)
@@ -60,7 +63,7 @@ export class LookUps {
     own.underWay++;
   }
 
-  /** The one that waits longest of those whose partner may have one more under way. */
+  /** Starts the look-up that has waited longest among the partners that are below their limit. */
   #startNext(): void {
     const place = this.#waiting.findIndex(
       ({ partnerId }) => this.#ofPartners.get(partnerId)!.underWay < UNDER_WAY_PARTNER_MAX,

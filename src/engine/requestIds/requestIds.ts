@@ -1,15 +1,16 @@
 /**
- * What a front end knows of the request ids that Redis holds no more: filters that tell a fresh id from one that the ledger may
- * have, and the look-up of the few that it may have.
+ * A front end's view of the request ids that Redis has released: filters that tell a fresh id from one that
+ * the ledger may have, and the look-up in the ledger for the few ids that it may have.
  *
- *   id ──filters of its cell──> none has it: fresh, as far as the filters reach ──> script
- *                │ one may have it
- *                └──> script, which answers what Redis binds and deals nothing ──> block of the run ──> entry: bound to it
- *                                                                                        │ not there
- *                                                                                        └──> script, as a fresh one
+ *   id ──filters of its cell──> no filter has it: fresh, up to the filters' watermark ──> script
+ *                │ a filter may have it
+ *                └──> script, which replays what Redis binds and deals nothing else
+ *                       └──> block of the run ──> entry found: the id is bound to it
+ *                                    └──> not found: the script again, as for a fresh id
  *
- * A call tells the script how far the filters reach that were asked. Where more was released since, the script refuses
- * (BEHIND); the filters are read and the same call is made again, with its ids asked anew.
+ * Each call passes the watermark of the filters to the script. If later ids have been released, the script
+ * refuses (BEHIND). The filters are then loaded again, and the same call is repeated after asking them about
+ * its ids again.
  */
 
 import type { BindingTimes } from '../../domain/bindingTimes.js';
@@ -29,26 +30,29 @@ import type { RequestRun, RunsWatermark } from './requestRuns.store.js';
 import type { FoundRequest } from './secondPass.js';
 
 export interface RequestIdsOptions {
-  /** For the filters. */
+  /** Store that is used to load the filters. */
   readonly runs: Pick<EngineStore, 'requestRunReads'>;
-  /** For what partners ask: its connections are others. */
+  /** Store that is used for the look-ups of partners, with its own connections. */
   readonly store: Pick<EngineStore, 'requestRunReads' | 'ledgerEntries'>;
-  /** Of all filters. Past it they are made coarser: more ids ask the ledger, and none is forgotten (filterMemory.ts). */
+  /**
+   * Maximum size of all filters, in bytes. Beyond it filters are made coarser. More ids then need a look-up,
+   * and no id is forgotten (filterMemory.ts).
+   */
   readonly filterBytesMax: number;
-  /** The newest version of the runs that the catalog knows. */
+  /** Returns the newest version of the runs that the catalog has read. */
   readonly newestVersion: () => string;
-  /** How often it is looked for new runs, milliseconds. */
+  /** Poll interval for new runs, in ms. */
   readonly everyMs: number;
   readonly onError: (error: unknown) => void;
 }
 
 interface CellFilters {
-  /** Id of the entry up to which the filters reach, as a call tells it. */
+  /** Watermark of the filters: the id of an entry, in the byte format of a call. */
   readonly reach: Buffer;
   readonly boundFromId: bigint;
-  /** As of when it is decided whether an id binds. */
+  /** Time for which it has been decided which ids bind, in ms since the Unix epoch. */
   readonly bindingMs: number;
-  /** Another one each time that something is another. */
+  /** Changes whenever any other field changes. */
   readonly version: number;
   readonly runs: readonly KnownRun[];
 }
@@ -58,7 +62,7 @@ interface KnownRun {
   readonly filter: RequestFilter;
 }
 
-/** Whose request ids are asked for. */
+/** The partner whose request ids are looked up, with its current and former cells. */
 export type IdHolder = Pick<Partner, 'partnerId' | 'cell' | 'formerCells'>;
 
 const NOTHING: CellFilters = {
@@ -69,14 +73,14 @@ const NOTHING: CellFilters = {
   runs: [],
 };
 
-/** Runs may be merged or dropped while one of them is read. */
+/** Maximum number of attempts of a look-up. Runs may be merged or dropped while one of them is read. */
 const TRIES = 5;
 
 export class RequestIds extends PeriodicService {
   readonly name = 'filters of request ids';
   readonly #options: RequestIdsOptions;
   readonly #lookUps = new LookUps();
-  /** By {@link nameOf}. */
+  /** Filters by {@link nameOf}. */
   readonly #filters = new Map<string, RequestFilter>();
   readonly #cells: (CellFilters | undefined)[] = [];
   #times: BindingTimes | undefined;
@@ -84,15 +88,18 @@ export class RequestIds extends PeriodicService {
   #knownVersion = '';
   #versions = 0;
   #reading: Promise<void> | undefined;
-  /** Ids that the filters know. */
+  /** Number of ids in the filters. */
   ids = 0;
-  /** Of all filters. */
+  /** Size of all filters, in bytes. */
   bytes = 0;
-  /** What they would take at the least when a process starts. */
+  /** Minimum size of all filters that a start would need, in bytes. */
   bytesNeeded = 0;
-  /** No id that may still bind is older; undefined: none is in a run. Milliseconds since the epoch. */
+  /** Time of the oldest id that may still bind, in ms since the Unix epoch; undefined if no run has any. */
   oldestMs: number | undefined;
-  /** By what they came to. `fresh`: a filter was wrong. `refused`: the ledger could not be asked. */
+  /**
+   * Number of look-ups by result. `fresh`: a false positive of a filter. `refused`: the ledger could not be
+   * read.
+   */
   readonly lookUps = { bound: 0, fresh: 0, refused: 0 };
 
   constructor(options: RequestIdsOptions) {
@@ -101,8 +108,8 @@ export class RequestIds extends PeriodicService {
   }
 
   /**
-   * Reads all filters: nothing may be dealt before.
-   * @throws FilterMemoryError where they have no room; other errors, where Postgres does not answer.
+   * Loads all filters. No spin may be dealt before that.
+   * @throws FilterMemoryError if they don't fit; the error of Postgres
    */
   override async start(): Promise<void> {
     this.#isStarting = true;
@@ -116,29 +123,33 @@ export class RequestIds extends PeriodicService {
     return this.#options.filterBytesMax;
   }
 
-  /** For how long an id of a spin or deal binds that is bound now. Known once {@link start} is done. */
+  /** Seconds for which a newly bound id of a spin or deal binds. Available after {@link start}. */
   get bindsSeconds(): number {
     return this.#times!.seconds;
   }
 
-  /** How far the filters of a cell reach; to be read in the same turn of the loop as the filters are asked. */
+  /**
+   * Returns the watermark of a cell's filters. Read it in the same turn of the event loop in which the
+   * filters are asked.
+   */
   reachOf(cell: number): Buffer {
     return this.#of(cell).reach;
   }
 
-  /** Changes whenever the cell's filters change. */
+  /** Returns a number that changes whenever the cell's filters change. */
   versionOf(cell: number): number {
     return this.#of(cell).version;
   }
 
-  /** Request ids of entries before this one may bind no more. */
+  /** Returns the entry before which request ids may no longer bind. */
   boundFromId(cell: number): bigint {
     return this.#of(cell).boundFromId;
   }
 
   /**
-   * The ledger may have the id of a partner whose hash begins at `at`. False is definitive up to the filters' reach: that of its cell's
-   * filters, and for a cell that the partner has left, where it left it. Where they do not reach that far, it is true.
+   * True if the ledger may have the id of a partner, whose hash begins at `at`. False is definitive up to the
+   * watermark of the cell's filters. A former cell's filters must extend to the entry at which the partner
+   * left it; otherwise the result is true.
    */
   mayHave({ cell, formerCells }: IdHolder, hash: Buffer, at: number): boolean {
     if (this.#cellMayHave(cell, hash, at)) return true;
@@ -163,8 +174,9 @@ export class RequestIds extends PeriodicService {
   }
 
   /**
-   * The entry that a requestId of a partner was bound to when Redis let it go, and as of which {@link versionOf} that is known.
-   * @throws where the ledger can't be asked now, or too many wait for it.
+   * Looks up the entry that a released requestId of a partner is bound to, and the {@link versionOf} for
+   * which the result holds.
+   * @throws Error if the ledger can't be read now, or too many look-ups wait
    */
   async find(holder: IdHolder, requestId: string): Promise<FoundRequest<LedgerEntry>> {
     const found = await this.#lookUps
@@ -199,7 +211,8 @@ export class RequestIds extends PeriodicService {
         continue;
       }
       const ids = blocks.flatMap((block) => findInBlock(block, hash)).filter((id) => this.#binds(id));
-      // The newest first: an earlier one bound no more when it was dealt.
+      // The newest entry comes first, because an earlier entry with the same id no longer bound when that one
+      // was dealt.
       for (const id of ids.sort((a, b) => (a < b ? 1 : -1))) {
         const entry = await store.ledgerEntries.find(id);
         if (entry?.partnerId === partnerId && entry.requestId === requestId && bindsSpin(entry.kind))
@@ -210,12 +223,18 @@ export class RequestIds extends PeriodicService {
     throw new Error('The runs of request ids are merged each time that they are looked into');
   }
 
-  /** The request id of an entry binds, as far as is known here: nobody deals it again who knows less. */
+  /**
+   * True if the request id of an entry still binds according to this process's times. A front end with older
+   * times can't deal the id again.
+   */
   #binds(entryId: bigint): boolean {
     return this.#times!.untilMs(entryTimeMs(entryId)) > this.#of(entryCell(entryId)).bindingMs;
   }
 
-  /** Reads what is new. All who ask meanwhile share it. @throws where Postgres does not answer. */
+  /**
+   * Loads new runs. Concurrent callers share one load.
+   * @throws the error of Postgres
+   */
   refresh(): Promise<void> {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined;
@@ -238,7 +257,7 @@ export class RequestIds extends PeriodicService {
       const { runs } = read;
       this.bytesNeeded = coarsestBytes(runs.map(({ filterBytes }) => ({ bytes: filterBytes })));
       const ids = runs.reduce((sum, run) => sum + run.ids, 0);
-      // Later a front end deals on: with filters that are coarser still.
+      // Only a start fails. A running front end continues with filters that are coarser still.
       if (this.#isStarting && this.bytesNeeded > filterBytesMax)
         throw new FilterMemoryError(ids, this.bytesNeeded, filterBytesMax);
       return this.#take(read);
@@ -246,7 +265,10 @@ export class RequestIds extends PeriodicService {
     this.#knownVersion = version;
   }
 
-  /** Cell by cell, so that what one has no more is gone before the next is read. */
+  /**
+   * Takes over new filters cell by cell, so that old filters of one cell are released before the next cell's
+   * are loaded.
+   */
   #take({ cells, runs, times }: RunsRead): FilterReading {
     const folds = this.#plannedFolds(runs);
     this.#times = times;
@@ -277,7 +299,7 @@ export class RequestIds extends PeriodicService {
     };
   }
 
-  /** Makes those filters coarser that must be, and says how coarse the others will be. */
+  /** Folds loaded filters as far as necessary, and returns the planned folds of all filters. */
   #plannedFolds(runs: readonly RequestRun[]): ReadonlyMap<RequestRun, number> {
     const sizes = runs.map((run) => ({
       bytes: run.filterBytes,
@@ -291,7 +313,7 @@ export class RequestIds extends PeriodicService {
     return new Map(runs.map((run, place) => [run, planned[place]!]));
   }
 
-  /** Lets go of the filters of runs that a cell has no more. */
+  /** Releases the filters of runs that a cell no longer has. */
   #forget(runs: readonly RequestRun[], cell: number): void {
     const current = new Set(runs.map(nameOf));
     for (const name of this.#filters.keys())
@@ -309,7 +331,7 @@ export class RequestIds extends PeriodicService {
   ): CellFilters {
     const reach = Buffer.alloc(8);
     reach.writeBigUInt64LE(runsReachId);
-    // The newest first: an id that is repeated is seldom old.
+    // The newest run comes first, because a repeated id is seldom old.
     const runs = all
       .filter((run) => run.cell === cell)
       .reverse()
@@ -327,7 +349,10 @@ export class RequestIds extends PeriodicService {
   }
 }
 
-/** Everything that the bytes of a run's filter depend on: numbers come again where a database is restored. */
+/**
+ * Names a filter by everything that its bytes depend on. A run's number alone is not unique, because a
+ * restored database assigns the same numbers again.
+ */
 const nameOf = ({ cell, runId, fromId, toId, ids, filterBytes, filterHash }: RequestRun): string =>
   [cell, runId, fromId, toId, ids, filterBytes, filterHash].join(':');
 

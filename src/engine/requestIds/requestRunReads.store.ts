@@ -1,6 +1,6 @@
 /**
- * What front ends read of the runs of request ids: their filters, the blocks in which an id may be, and for how long ids bind
- * (domain/bindingTimes.ts).
+ * Read access of front ends to the runs of request ids: their filters, the blocks that may contain an id, and
+ * the time for which ids bind (domain/bindingTimes.ts).
  */
 import { createHash } from 'node:crypto';
 import { type BindingTime, BindingTimes } from '../../domain/bindingTimes.js';
@@ -19,25 +19,28 @@ import {
   runsWatermarks,
 } from './requestRuns.store.js';
 
-/** What the front ends know of the runs, as of one moment. */
+/** State of the runs at one moment, as front ends read it. */
 export interface RunsRead {
   readonly cells: readonly RunsWatermark[];
-  /** Oldest first. */
+  /** Runs of all cells, oldest first. */
   readonly runs: readonly RequestRun[];
   readonly times: BindingTimes;
 }
 
-/** Takes the bytes of filters, piece by piece. */
+/** Receives the bytes of filters, piece by piece. */
 export interface FilterReading {
-  /** Runs whose filters are read, in this order. */
+  /** Runs whose filters are to be read, in this order. */
   readonly wanted: readonly RequestRun[];
-  /** The next bytes of a run's filter, which begin at `at`. */
+  /** Receives the next bytes of a run's filter, which begin at offset `at`. */
   take(run: RequestRun, at: number, bits: Buffer): void;
-  /** All bytes of a filter were taken, and they are what was written. */
+  /** Called after all bytes of a filter have been received and their hash was verified. */
   end(run: RequestRun): void;
 }
 
-/** A statement reads no more, so that it ends within the time that any may take: a process that was stopped in the middle holds up no vacuum. */
+/**
+ * Maximum number of filter pieces that one statement reads, so that it ends within the usual statement
+ * timeout. A process that is stopped during a read then does not delay a vacuum.
+ */
 const PIECES_A_READ = 8;
 
 const notWhole = ({ runId }: RequestRun): Error => new Error(`The filter of run ${runId} is not whole`);
@@ -55,11 +58,15 @@ async function timesOf(sql: Sql | Transaction): Promise<BindingTime[]> {
   return rows.map((row) => ({ sinceMs: safe(row.since_ms), seconds: row.seconds }));
 }
 
-/** From now on request ids bind for so long. Times that say nothing of an id any more go. */
+/**
+ * Sets the time for which request ids bind from now on, in seconds. Earlier settings that no longer affect
+ * any id are deleted.
+ */
 export async function setBindingSeconds(sql: Sql, seconds: number): Promise<void> {
   if ((await timesOf(sql)).at(-1)?.seconds === seconds) return;
   await sql.begin(async (tx) => {
-    // No cell moves on meanwhile: what was dropped by the old time does not bind by the new one.
+    // The row locks keep the cells from advancing meanwhile. Ids that were dropped under the old setting must
+    // not bind again under the new one.
     const cells = await tx<{ binding_ms: bigint }[]>`
       SELECT binding_ms FROM cells ORDER BY cell FOR NO KEY UPDATE`;
     const known = await timesOf(tx);
@@ -74,13 +81,12 @@ export async function setBindingSeconds(sql: Sql, seconds: number): Promise<void
   });
 }
 
-/** A cell that is owned. */
+/** A cell with the fence of its owner. */
 interface Owned {
   readonly cell: number;
   readonly fence: bigint;
 }
 
-/** Runs of request ids, as front ends read them. */
 export class RequestRunReads {
   readonly #sql: Sql;
 
@@ -89,8 +95,8 @@ export class RequestRunReads {
   }
 
   /**
-   * Reads what there is, then those filters that are wanted.
-   * @throws where Postgres does not answer, or a filter is not what was written
+   * Reads the state of the runs, and then the wanted filters.
+   * @throws Error if Postgres fails, or if a filter is not what was written
    */
   async read(begin: (read: RunsRead) => FilterReading): Promise<void> {
     await this.#sql.begin(async (tx) => {
@@ -125,8 +131,8 @@ export class RequestRunReads {
   }
 
   /**
-   * The block of each run in which a hash is, if it is in the run. Undefined where one of the runs is no more: it was merged or
-   * dropped, or its number is another run's.
+   * Returns the block of each run that contains a hash, if the run has it. Undefined if one of the runs no
+   * longer exists: it was merged or dropped, or its number belongs to another run now.
    * @param hash 8 bytes
    */
   async blocksOf(
@@ -142,7 +148,7 @@ export class RequestRunReads {
     return rows.length === runs.length ? rows.map(({ pairs }) => pairs) : undefined;
   }
 
-  /** Whoever knows these knows all runs: none is ever changed. */
+  /** Returns a version that identifies the set of runs, because a run never changes. */
   async version(): Promise<string> {
     const [row] = await this.#sql<{ version: string }[]>`${RUNS_VERSION}`;
     return row!.version;
@@ -150,10 +156,10 @@ export class RequestRunReads {
 }
 
 /**
- * Decides from now on as of a later moment which request ids of a cell bind: at most as of now by Postgres's clock. None is bound
- * again that was not.
- * @returns the moment
- * @throws FencedError where another owner came; nothing was done.
+ * Advances the time for which it is decided which request ids of a cell bind, at most to the current time by
+ * Postgres's clock. An id that had ceased to bind never binds again.
+ * @returns the decided time, in ms since the Unix epoch
+ * @throws FencedError if the cell has another owner; nothing was done
  */
 export async function moveBinding(sql: Sql, { cell, fence }: Owned, toMs: number): Promise<number> {
   return sql.begin(async (tx) => {
@@ -169,14 +175,14 @@ export async function moveBinding(sql: Sql, { cell, fence }: Owned, toMs: number
 }
 
 /**
- * Drops a run of a cell whole: its ids do not bind any more.
- * @throws FencedError where another owner came, or somebody has dropped or merged it; nothing was done.
+ * Drops a whole run of a cell, whose ids no longer bind.
+ * @throws FencedError if the cell has another owner, or if the run was dropped or merged; nothing was done
  */
 export async function dropRun(sql: Sql, { cell, fence }: Owned, { runId }: RequestRun): Promise<void> {
   await sql.begin(async (tx) => {
     await tx.patiently();
     const gone = await tx`DELETE FROM request_runs WHERE cell = ${cell} AND run_id = ${runId} RETURNING 1`;
-    // Last of all: flushes of the cell wait for this row.
+    // Locked last, because flushes of the cell wait for this row.
     const held = await tx`SELECT 1 FROM cells WHERE cell = ${cell} AND fence = ${fence} FOR NO KEY UPDATE`;
     if (held.length !== 1 || gone.length !== 1) throw fenced(cell, fence);
   });
@@ -186,8 +192,8 @@ const TIME_MS_MAX = 2 ** 41;
 const ID_MAX = 2n ** 63n - 1n;
 
 /**
- * For the audit: which ids bind in all cells as of when that was decided, or now: what would be decided of later moments only was dropped before
- * its time.
+ * Returns for the audit which ids bind in all cells, at the time that has been decided or at the current time
+ * if it is earlier. A run that does not bind only at a later time was dropped too early.
  */
 export async function boundIds(
   tx: Transaction,
@@ -211,12 +217,12 @@ export async function boundIds(
 const fenced = (cell: number, fence: bigint): FencedError =>
   new FencedError(`Cell ${cell} is no longer written by fence ${fence}`);
 
-/** Request ids that bind, as ids of their entries. */
+/** Request ids that bind, as ranges of the ids of their entries. */
 export interface BoundIds {
-  /** From `fromId` on, before `beforeId`. */
+  /** Ranges that begin with `fromId` and end before `beforeId`. */
   readonly ranges: readonly { readonly cell: number; readonly fromId: bigint; readonly beforeId: bigint }[];
-  /** No entry before it has one that binds or is in a run. */
+  /** No entry before this one has an id that binds or is in a run. */
   readonly oldestId: bigint;
-  /** No entry before it is kept: what runs have of earlier ones can't be compared. */
+  /** The ledger keeps no entry before this one, so earlier ids of runs can't be compared. */
   readonly keptFromId: bigint;
 }

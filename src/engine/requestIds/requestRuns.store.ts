@@ -1,6 +1,7 @@
 /**
- * The request ids that Redis holds no more: runs of them (domain/requestRun.ts), their filters, and how far each cell has handed
- * its ids over. Written by the cell's owner, read by the front ends.
+ * Stores the request ids that Redis has released: runs (domain/requestRun.ts), their filters, and the
+ * watermark up to which the ids of each cell are in runs. The cell's owner writes them, and the front ends
+ * read them.
  */
 import { createHash, type Hash } from 'node:crypto';
 import { entryCellOfWords, entryCellSql } from '../../domain/entryId.js';
@@ -15,7 +16,7 @@ import { arrayOf, raw, safe } from '../../postgres/statements.js';
 import { FencedError } from '../cells/cells.store.js';
 import { columnsSql, fieldsOf } from '../ledger/ledgerRow.store.js';
 
-/** Ids that one transaction hands over at the most: a second or two. */
+/** Maximum number of ids that one transaction writes to runs, in a second or two. */
 const IDS_A_STEP = 2 ** 20;
 export const FILTER_PIECE_BYTES = 1_048_576;
 const COPY_BYTES = 1_048_576;
@@ -25,26 +26,29 @@ const PAIRS_OF_PAGE = BLOCKS_A_PAGE * PAIRS_A_BLOCK;
 export interface RequestRun {
   readonly runId: number;
   readonly cell: number;
-  /** Its entries: after this one, */
+  /** Entry after which the run's entries begin. */
   readonly fromId: bigint;
-  /** up to, and with, this one. */
+  /** Last entry of the run. */
   readonly toId: bigint;
   readonly ids: number;
   readonly filterBytes: number;
-  /** Of the filter: a run with the number of another one, as after a restore, is known by it. */
+  /**
+   * Hash of the filter. It distinguishes a run from another one with the same number, which can exist after a
+   * restore.
+   */
   readonly filterHash: bigint;
 }
 
-/** How far a cell has handed its request ids over. */
+/** Watermarks of a cell's request ids in runs. */
 export interface RunsWatermark {
   readonly cell: number;
-  /** Those of entries up to this one are in runs, */
+  /** Watermark of the runs: request ids of all entries up to this one are in runs. */
   readonly runsReachId: bigint;
-  /** from this one on; ids of earlier ones may bind no more. */
+  /** Entry before which request ids may no longer bind. */
   readonly boundFromId: bigint;
-  /** The moment as of which it is decided whether an id binds. */
+  /** Time for which it has been decided which ids bind, in ms since the Unix epoch. */
   readonly bindingMs: number;
-  /** The newest entry that is booked. */
+  /** The newest committed entry. */
   readonly cursorId: bigint;
 }
 
@@ -87,7 +91,7 @@ export async function runsWatermarks(sql: Sql | Transaction): Promise<RunsWaterm
   }));
 }
 
-/** Request ids of the cell's entries up to this one are in runs. */
+/** Returns the watermark of the cell's runs: request ids of all entries up to this one are in runs. */
 export async function runsWatermarkOf(sql: Sql, cell: number): Promise<bigint> {
   const [row] = await sql<
     { handed_over_id: bigint }[]
@@ -95,36 +99,43 @@ export async function runsWatermarkOf(sql: Sql, cell: number): Promise<bigint> {
   return row?.handed_over_id ?? 0n;
 }
 
-/** Of all cells, oldest first. */
+/** Returns the runs of all cells, oldest first. */
 export async function requestRuns(sql: Sql | Transaction): Promise<RequestRun[]> {
   const rows = await sql<RunRow[]>`
     SELECT run_id, cell, from_id, to_id, ids, filter_bytes, filter_hash FROM request_runs ORDER BY to_id, cell`;
   return rows.map(runOfRow);
 }
 
-/** Whoever knows this version knows all runs: none is ever changed. */
+/** SQL for a version that identifies the set of runs, because a run never changes. */
 export const RUNS_VERSION =
   raw(`SELECT concat_ws(':', (SELECT concat_ws(':', max(run_id), count(*), sum(filter_hash)) FROM request_runs),
       (SELECT concat_ws(':', sum(handed_over_id), sum(bound_from_id), sum(binding_ms)) FROM cells),
       (SELECT max(since_ms) FROM request_id_times)) AS version`);
 
-// Written ----------------------------------------------------------------------------------------------------------
+// Functions that write runs.
 
-/** The request ids of a cell's entries after `from`, up to `to`, are to be written to a run. All of them are booked. */
+/**
+ * Request ids to be written to a run: those of a cell's entries after `from`, up to and including `to`. All
+ * of them are committed.
+ */
 export interface DueIds {
   readonly cell: number;
   readonly fence: bigint;
   readonly from: bigint;
   readonly to: bigint;
-  /** All of them, in the order of their entries, where whoever booked them has them still; else they are read of the ledger. */
+  /**
+   * All the ids in the order of their entries, if the worker that committed them still has them. Otherwise
+   * they are read from the ledger.
+   */
   readonly pairs?: RequestPairs | undefined;
 }
 
 /**
- * Hands over the request ids of cells, or the oldest of them, in one transaction and at most one pass over the ledger.
- * @param pause waited for again and again: whoever has other work does it meanwhile
- * @returns how many ids, and whether some are left
- * @throws FencedError where another owner of a cell came; nothing was done.
+ * Writes the request ids of cells, or the oldest of them, to runs in one transaction. At most one pass over
+ * the ledger is made.
+ * @param pause awaited regularly, so that the caller can do other work
+ * @returns the number of ids, and whether some are left
+ * @throws FencedError if a cell has another owner; nothing was done
  */
 export async function writeRun(
   sql: Sql,
@@ -150,8 +161,8 @@ export async function writeRun(
       await run.finish();
     }
     onFailpoint('release.copied');
-    // Last of all: flushes of the cells wait for these rows.
-    // Flushes take several of these rows, too: in the same order.
+    // The rows of `cells` are updated last, because flushes wait for them. Flushes lock several of these rows
+    // as well, so the order of the cells must be the same.
     moves.sort(([a], [b]) => a.cell - b.cell);
     for (const [cell, reached] of moves) await moveReach(tx, cell, reached);
     onFailpoint('release.marked');
@@ -159,12 +170,12 @@ export async function writeRun(
   });
 }
 
-/** Request ids of the ledger. */
+/** Request ids that were read from the ledger. */
 interface LedgerRead {
-  /** By cell. */
+  /** The ids by cell. */
   readonly taken: readonly Taken[];
   readonly isMore: boolean;
-  /** The entry up to which it was read: where that was all, the last one that was asked for. */
+  /** Entry up to which the ledger was read. If everything was read, it is the last requested entry. */
   readonly last: bigint;
 }
 
@@ -201,7 +212,7 @@ async function readLedger(
       const isAfter = lastHigh > fromHigh || (lastHigh === fromHigh && lastLow > fromLow);
       const isWithin = lastHigh < toHigh || (lastHigh === toHigh && lastLow <= toLow);
       if (!isAfter || !isWithin) return;
-      // Postgres needs twice the time for it.
+      // Computed here, because Postgres would need twice the time.
       const key = requestKey(row.int(IDS.partnerId), row.text(IDS.requestId));
       pairs.add(keyWord(key, 0), keyWord(key, 4), lastHigh, lastLow);
     },
@@ -211,7 +222,10 @@ async function readLedger(
   return { taken, isMore, last: isMore ? (BigInt(lastHigh) << 32n) | BigInt(lastLow) : to };
 }
 
-/** The ids of a cell that a step has read, and the ends of what it takes in words: a BigInt for each row would cost most of it. */
+/**
+ * The ids of one cell that a step has read, and the ends of its range as 32-bit words. A BigInt for each row
+ * would take most of the time.
+ */
 interface Taken {
   readonly pairs: RequestPairs;
   readonly fromHigh: number;
@@ -228,7 +242,7 @@ const takenOf = ({ from, to }: DueIds): Taken => ({
   toLow: Number(to & 0xffff_ffffn),
 });
 
-/** @throws FencedError where another owner came, or the mark is not where it was believed to be. */
+/** @throws FencedError if the cell has another owner, or its watermark is not the expected one */
 async function moveReach(tx: Transaction, { cell, fence, from }: DueIds, to: bigint): Promise<void> {
   const rows = await tx`
     UPDATE cells SET handed_over_id = ${to}
@@ -238,13 +252,13 @@ async function moveReach(tx: Transaction, { cell, fence, from }: DueIds, to: big
 
 interface NewRun {
   readonly writer: RunWriter;
-  /** Writes what the writer has made since, and then lets others work. */
+  /** Writes the blocks that are complete, and then lets other work run. */
   pause(after: () => Promise<void>): () => Promise<void>;
-  /** Writes the rest and the filter. */
+  /** Writes the remaining blocks and the filter. */
   finish(): Promise<void>;
 }
 
-/** A run without ids: the writer takes them, sorted. */
+/** Begins a run without ids. The writer accepts ids in sorted order. */
 export async function beginRun(
   tx: Transaction,
   run: Omit<RequestRun, 'runId' | 'filterBytes' | 'filterHash'>,
@@ -283,15 +297,15 @@ export async function beginRun(
   };
 }
 
-/** What a run says of its filter. */
+/** Returns the hash that a run stores of its filter. */
 export const hashWord = (digest: Hash): bigint => digest.digest().readBigInt64BE(0);
 
-// Merge --------------------------------------------------------------------------------------------------------------
+// Functions that merge runs.
 
 /**
- * Makes one run of neighbours, in one transaction.
- * @param runs of one cell, one behind the other
- * @throws FencedError where another owner came, or somebody has merged one of them; nothing was done.
+ * Merges neighbouring runs into one, in one transaction.
+ * @param runs adjacent runs of one cell
+ * @throws FencedError if the cell has another owner, or if one of the runs was merged; nothing was done
  */
 export async function mergeRuns(
   sql: Sql,
@@ -302,10 +316,11 @@ export async function mergeRuns(
   const ids = runs.reduce((sum, run) => sum + run.ids, 0);
   await sql.begin(async (tx) => {
     await tx.patiently();
-    // Page by page by the primary key, as far as is asked for: never a whole run at once.
+    // Forces reads by the primary key, page by page on demand, instead of reading a whole run at once.
     await tx`SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)`;
     const sources = runs.map(({ runId }) => new RunReader(tx, runId));
-    // Below any id of its own until the old ones are gone: no two runs of a cell begin at the same entry.
+    // The merged run has a start below all ids until the old runs are deleted, because no two runs of a cell
+    // may begin at the same entry.
     const merged = await beginRun(tx, { cell: lease.cell, fromId: -1n, toId: runs.at(-1)!.toId, ids });
     const turn = merged.pause(pause);
     const together = new RequestPairs(sources.length * PAIRS_OF_PAGE);
@@ -329,9 +344,11 @@ export async function mergeRuns(
   });
 }
 
-/** A run that is read page by page. */
+/** Reads a run page by page. */
 class RunReader {
-  /** Of the pairs that are not taken yet; those of a page were all taken where it has as many. */
+  /**
+   * Pairs that have not been taken yet. A page is only read after all pairs of the previous one were taken.
+   */
   readonly #pairs = new RequestPairs(PAIRS_OF_PAGE);
   #taken = 0;
   readonly #tx: Transaction;
@@ -344,17 +361,17 @@ class RunReader {
     this.#runId = runId;
   }
 
-  /** Nothing is left of what was read. */
+  /** True if all pairs that were read have been taken. */
   get isDry(): boolean {
     return this.#taken === this.#pairs.count;
   }
 
-  /** The last pair that was read: what comes later has higher hashes. */
+  /** The last pair that was read. All later pages have higher hashes. */
   get last(): Uint32Array {
     return this.#pairs.slice(this.#pairs.count - 1, this.#pairs.count);
   }
 
-  /** Reads the next page, where there is one. */
+  /** Reads the next page, if there is one. */
   async read(): Promise<void> {
     if (this.#isEnded) return;
     const page = this.#pairs;
@@ -372,7 +389,7 @@ class RunReader {
     this.#isEnded = blocks < BLOCKS_A_PAGE;
   }
 
-  /** Takes the pairs up to, and with, the hash of a pair. */
+  /** Takes the pairs up to and including the hash of the given pair. */
   takeTo(pair: Uint32Array, into: RequestPairs): void {
     const { words } = this.#pairs;
     let from = this.#taken;
@@ -387,11 +404,14 @@ class RunReader {
   }
 }
 
-/** One pair's hash is above another one's. */
+/** True if the hash of the first pair is higher than that of the second. */
 const isHigher = (one: Uint32Array, other: Uint32Array): boolean =>
   one[0]! > other[0]! || (one[0] === other[0] && one[1]! > other[1]!);
 
-/** Takes what runs have up to where the first of their pages ends: no later page has a hash as low. */
+/**
+ * Takes the pairs of all runs up to the lowest hash at which one of their pages ends. No later page has a
+ * hash as low as that.
+ */
 function takeTogether(sources: readonly RunReader[], into: RequestPairs): void {
   const lasts = sources.map(({ last }) => last);
   const bound = lasts.reduce((least, last) => (isHigher(least, last) ? last : least));

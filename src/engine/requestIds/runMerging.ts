@@ -1,12 +1,15 @@
-/** Which runs of request ids are merged: a rule without stores. */
+/** Decides which runs of request ids are merged. Pure functions without access to the stores. */
 import { entryTimeMs } from '../../domain/entryId.js';
 import type { RequestRun } from './requestRuns.store.js';
 
-/** Runs are merged by so many of a size: an id is copied once for each power of it, and a front end asks as many filters. */
+/**
+ * Number of runs of one size class that are merged. An id is copied once per power of this number, and a
+ * front end asks a similar number of filters per class.
+ */
 const FAN_IN = 16;
-/** So few are merged where no further one could join them. */
+/** Minimum number of runs for a merge that no further run could join. */
 const FAN_IN_MIN = 4;
-/** No more ids come into one run: its filter is read in one piece. */
+/** Maximum number of ids in a merged run, because its filter is read in one piece. */
 const MERGED_IDS_MAX = 2 ** 25;
 
 const sizeOf = ({ ids }: RequestRun): number => Math.floor(Math.log2(ids) / Math.log2(FAN_IN));
@@ -17,10 +20,10 @@ const spanMs = (first: RequestRun, last: RequestRun): number =>
 const idsOf = (runs: readonly RequestRun[]): number => runs.reduce((sum, { ids }) => sum + ids, 0);
 
 /**
- * Neighbours to merge; undefined: there are few enough. {@link FAN_IN} of one size, or as many as fit, with smaller ones between and
- * before them.
- * @param runs of one cell, oldest first
- * @param spanMsMax from the first entry of what is merged to its last
+ * Returns neighbouring runs to merge, or undefined if there are few enough. They are {@link FAN_IN} runs of
+ * one size class, or as many as fit, together with smaller runs between and before them.
+ * @param runs runs of one cell, oldest first
+ * @param spanMsMax maximum time from the first entry of the merged run to its last, in ms
  */
 export function runsToMerge(
   runs: readonly RequestRun[],
@@ -39,7 +42,7 @@ function mergedOfSize(
   size: number,
   spanMsMax: number,
 ): readonly RequestRun[] | undefined {
-  /** Neighbours that may become one run, and how many of them are of the size. */
+  /** Neighbours that may become one run. `ofSize` counts those of the size class. */
   let open: RequestRun[] = [];
   let ofSize = 0;
   for (const run of runs) {
@@ -50,7 +53,7 @@ function mergedOfSize(
     }
     const isOver = (): boolean =>
       open.length > 0 && (spanMs(open[0]!, run) > spanMsMax || idsOf(open) + run.ids > MERGED_IDS_MAX);
-    // Nothing can join them any more.
+    // No further run can join these neighbours.
     if (isOver() && ofSize >= FAN_IN_MIN) return open;
     while (isOver()) if (sizeOf(open.shift()!) === size) ofSize--;
     open.push(run);

@@ -1,16 +1,17 @@
 /**
- * The second pass of a request that binds a requestId: Redis does not bind the id, and the ledger may. Spins, tickets and deals share it.
+ * The second pass of a request whose requestId Redis does not bind but the ledger may have. Spins, tickets
+ * and deals of rounds share it.
  *
- *   ledger ──has it──> the same request: replay; another one: conflict
- *     └── has it not ──> nothing else stands against it: the script once more; else: refused
+ *   ledger ──has the id──> same request: replay; another request: conflict
+ *     └── does not have it ──> nothing else forbids a deal: call the script once more; otherwise: refused
  */
 import type { EntryKind } from '../../domain/ledgerEntry.js';
 
-/** What the ledger has of a requestId. */
+/** Result of looking up a requestId in the ledger. */
 export interface FoundRequest<Entry> {
-  /** What the id is bound to; undefined: nothing. */
+  /** Entry that the id is bound to; undefined if there is none. */
   readonly entry: Entry | undefined;
-  /** As of which version of the cell's filters that is known. */
+  /** Version of the cell's filters for which the result holds. */
   readonly version: number;
 }
 
@@ -21,13 +22,16 @@ export interface BoundRequest {
 }
 
 export interface AskedRequest {
-  /** Of entries that such a request may have made. */
+  /** Kinds of entries that such a request can make. */
   readonly kinds: readonly EntryKind[];
   readonly gameId: number;
   readonly playerId: string;
-  /** The game is the partner's and the wager is its: only then can it equal a request that was done. */
+  /**
+   * True if the game belongs to the partner and the wager is the game's wager. Only such a request can equal
+   * an earlier one.
+   */
   readonly mayEqual: boolean;
-  /** Nothing may be dealt for it. */
+  /** True if the request may only be answered by a replay. */
   readonly isDenied: boolean;
 }
 

@@ -1,13 +1,20 @@
 /**
- * Hands request ids over from Redis to runs in Postgres, for the cells that this worker owns.
+ * Moves request ids from Redis to runs in Postgres, for the cells that this worker owns. A segment of ids
+ * passes through these states:
  *
- *   segment of Redis that is written ──closed, every window──> closed ──all of it booked, its ids written to a run (those that this
- *     process has booked as it kept them, committedRequestIds.ts, others of the ledger), run and watermark in one transaction──> in both ──older than the window──> released: Redis holds it no more
- *     ──no id of the run binds any more (domain/bindingTimes.ts)──> the run is dropped
+ * 1. open: scripts add ids to the segment
+ * 2. closed: once every window
+ * 3. written: all its entries are committed and its ids are in a run; one transaction writes the run and the
+ *    watermark. Ids that this process has committed are in memory (committedRequestIds.ts), and all other
+ *    ids are read from the ledger.
+ * 4. released: the segment is older than the window, and is deleted from Redis
+ * 5. dropped: no id of the run binds any more (domain/bindingTimes.ts), and the run is deleted
  *
- * The watermark, cells.handed_over_id, is before the release at each moment, and front ends can't deal until their filters reach as far
- * as was released: no id is ever in neither. Each step is fenced and can be repeated: ended anywhere, the next owner goes on.
- * Runs are merged, so that a front end asks few filters.
+ * The watermark, cells.handed_over_id, is always advanced before the release. Front ends can't deal until
+ * their filters include everything that has been released, so no id is ever in neither place. Each step is
+ * fenced and may be repeated. After an interruption the next owner continues.
+ *
+ * Runs are merged, so that a front end needs to ask only few filters.
  */
 import type { Span } from '../../domain/bindingTimes.js';
 import { entryTimeMs } from '../../domain/entryId.js';
@@ -38,23 +45,35 @@ import {
 import { runsToMerge } from './runMerging.js';
 
 export interface SegmentReleaseOptions {
-  /** Redis holds a request id for so long at least, milliseconds. */
+  /** Minimum time that Redis holds a request id, in ms. */
   readonly windowMs: number;
-  /** What the same process has booked. */
+  /** Request ids that this process has committed. */
   readonly committedIds: CommittedRequestIds;
   readonly events: EventEmitter;
   readonly onFailpoint: OnFailpoint;
 }
 
 const TURN_MS_MAX = 5000;
-/** While so many closed segments wait to be written, the newest goes on being written: a script reads few. */
+/**
+ * Number of unwritten closed segments from which the open segment is not closed. A script then has to read
+ * only few segments.
+ */
 const CLOSED_MAX = 2;
 const MERGES_A_TURN = 16;
-/** A merged run is of a quarter of the time that ids bind at most: it is dropped whole when the newest of them binds no more. */
+/**
+ * A merged run spans at most this fraction (1/4) of the time that ids bind, because a run is only dropped
+ * after its newest id has ceased to bind.
+ */
 const MERGED_SHARE = 4;
-/** Of the time, so that spins do not wait for a core: at 1 us an id that is above 200,000 ids a second. */
+/**
+ * Fraction of the time that may be spent on writing runs, so that spins do not have to wait for a core. At 1
+ * us per id it allows more than 200,000 ids a second.
+ */
 const WORKED_SHARE = 0.25;
-/** From the writing of a run to the release of its ids: front ends have read the filters by then, and go on if Postgres goes away. */
+/**
+ * Time between writing a run and releasing its ids, in ms. Front ends have loaded the new filters by then,
+ * and can continue if Postgres becomes unreachable.
+ */
 const RELEASE_AFTER_MS = 5000;
 
 export class SegmentRelease extends PeriodicService {
@@ -65,7 +84,7 @@ export class SegmentRelease extends PeriodicService {
   readonly #leases = new Map<number, CellLease>();
   readonly #seenMs = new Map<number, number>();
   readonly #aged = new Map<number, AgedMark>();
-  /** Since this process began. */
+  /** Number of ids written to runs since this process started. */
   ids = 0;
 
   constructor(sql: Sql, nodes: RedisNodes, options: SegmentReleaseOptions) {
@@ -91,7 +110,10 @@ export class SegmentRelease extends PeriodicService {
   protected async turn(): Promise<void> {
     const started = performance.now();
     const failures: unknown[] = [];
-    /** Of all cells at once: one whose Redis is away holds up no other. */
+    /**
+     * Runs the work for all cells concurrently, so that a cell whose Redis is unreachable does not delay the
+     * others.
+     */
     const ofEach = async <T>(cells: Iterable<T>, work: (each: T) => Promise<void>): Promise<void> => {
       for (const done of await Promise.allSettled(Array.from(cells, work)))
         if (done.status === 'rejected') failures.push(done.reason);
@@ -121,7 +143,7 @@ export class SegmentRelease extends PeriodicService {
     if (failures.length > 0) throw failures.find((error) => !isOutrun(error)) ?? failures[0];
   }
 
-  /** Ends long work in between where the service stops: what is not committed is done again by the next owner. */
+  /** Interrupts long work when the service stops. The next owner repeats whatever is not committed. */
   #pauses(cycle: DutyCycle): () => Promise<void> {
     return async () => {
       if (this.isStopped) throw new Error('The release of request ids is stopped');
@@ -129,7 +151,10 @@ export class SegmentRelease extends PeriodicService {
     };
   }
 
-  /** Closes the segment that is written, where it has an entry and its time is over. @returns the segments as they are then */
+  /**
+   * Closes the open segment if it has an entry and is older than the window.
+   * @returns the current segments
+   */
   async #closed(lease: CellLease): Promise<CellSegments | undefined> {
     const { windowMs, onFailpoint } = this.#options;
     const segments = await requestSegments(this.#nodes, lease.cell);
@@ -145,14 +170,17 @@ export class SegmentRelease extends PeriodicService {
     return now;
   }
 
-  /** When entries of a cell were first seen that has handed nothing over yet. */
+  /** Returns the time at which entries were first seen in a cell without any runs. */
   #firstSeen(cell: number, nowMs: number): number {
     const known = this.#seenMs.get(cell) ?? nowMs;
     this.#seenMs.set(cell, known);
     return known;
   }
 
-  /** Writes ids of what is closed and booked to runs, or of all that is booked where too many wait; all cells in one pass. */
+  /**
+   * Writes the committed ids of closed segments to runs in one pass for all cells. If too many ids are in
+   * memory, all committed ids are written.
+   */
   async #copy(held: ReadonlyMap<number, CellSegments>): Promise<{ ids: number; isMore: boolean }> {
     const marks = new Map((await runsWatermarks(this.#sql)).map((each) => [each.cell, each]));
     const { committedIds, onFailpoint } = this.#options;
@@ -163,7 +191,8 @@ export class SegmentRelease extends PeriodicService {
       const mark = marks.get(cell);
       if (lease === undefined || mark === undefined) continue;
       const { runsReachId: from, cursorId } = mark;
-      // What is released already: Postgres was put back to an earlier state.
+      // Includes ids that have already been released from Redis, which is possible after Postgres was
+      // restored to an earlier state.
       const ends = [releasedId, ...closed].filter((id) => id > from && id <= cursorId);
       const booked = committedIds.areDue ? committedIds.watermarkOf(cell) : undefined;
       const to = booked !== undefined && booked > from && booked <= cursorId ? booked : ends.at(-1);
@@ -178,7 +207,7 @@ export class SegmentRelease extends PeriodicService {
     return step;
   }
 
-  /** Releases what the ledger has of a cell, once it is older than the window. */
+  /** Releases segments of a cell whose ids are in runs, once they are older than the window. */
   async #release(cell: number, read: CellSegments, runsReachId: bigint): Promise<void> {
     const { windowMs, onFailpoint } = this.#options;
     const nowMs = await this.#nodes.of(cell).timeMs();
@@ -191,7 +220,7 @@ export class SegmentRelease extends PeriodicService {
       const { first } = segments;
       segments = await releaseSegment(this.#nodes, lease, segments);
       onFailpoint('release.released');
-      // Somebody else was there before.
+      // Another process has changed the segments in the meantime.
       if (segments.first === first) return;
     }
   }
@@ -202,10 +231,13 @@ export class SegmentRelease extends PeriodicService {
     return known;
   }
 
-  /** Moves on, every half window, as of when it is decided which ids bind, and drops the runs of which none does. */
+  /**
+   * Advances the time for which it is decided which ids bind, every half window, and drops the runs whose ids
+   * no longer bind.
+   */
   async #drop(lease: CellLease, decidedMs: number): Promise<void> {
     const { windowMs, onFailpoint } = this.#options;
-    // A clock that is ahead drops nothing.
+    // The earlier of the two clocks is used, so that a clock that is ahead drops nothing.
     const nowMs = Math.min(Date.now(), await this.#nodes.of(lease.cell).timeMs());
     if (nowMs - decidedMs < windowMs / 2) return;
     const bindingMs = await moveBinding(this.#sql, lease, nowMs);
@@ -240,24 +272,25 @@ export class SegmentRelease extends PeriodicService {
   }
 }
 
-/** When the ids of a run were bound. */
+/** Returns the time span in which the ids of a run were bound. */
 const spanOf = ({ fromId, toId }: RequestRun): Span => ({
   fromMs: entryTimeMs(fromId),
   beforeMs: entryTimeMs(toId) + 1,
 });
 
-/** Another worker has one of the cells: whoever owns them comes to know it by himself. */
+/** True if another worker owns one of the cells. That owner will find out by itself. */
 const isOutrun = (error: unknown): boolean => error instanceof OutrunError || error instanceof FencedError;
 
-/** The mark of a cell as it was some time ago. */
+/** Remembers a cell's watermark as it was some time ago. */
 class AgedMark {
   #id = 0n;
   #next: { readonly id: bigint; readonly seenMs: number } | undefined;
 
   /**
-   * @param id the mark as it is now
-   * @param afterMs how long ago a mark was seen first at least, milliseconds
-   * @returns a mark of then; never beyond the one that is now, where Postgres was put back to an earlier state
+   * @param id current watermark
+   * @param afterMs minimum age of the returned watermark, in ms
+   * @returns an earlier watermark, which never exceeds the current one even if Postgres was restored to an
+   * earlier state
    */
   of(id: bigint, afterMs: number): bigint {
     const nowMs = performance.now();
