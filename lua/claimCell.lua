@@ -1,18 +1,20 @@
 --[[
-Claims a cell for its owner, unless a later one has claimed it before; where asked to, empties it, or removes some of its keys.
-From then on the cell may hold data of the format that is given: scripts of a build that does not read it do nothing.
+Claims a cell for its owner, unless a later owner has claimed it. On request, also empties the cell or removes
+some of its keys. From then on the cell may hold data of the given format, and scripts of a build that does
+not support that format refuse.
 
-KEYS[1]  {cN}:cell  hash   fence: that of the owner that has claimed the cell; epoch: emptied of it, nobody can deal;
-                           format: the newest that the cell may hold, absent: 1 (src/domain/formats.ts)
-KEYS[2…] the other keys of the cell, to be removed; none: what the cell holds is kept
+KEYS[1]  {cN}:cell  hash   fence: fence of the owner that has claimed the cell; epoch: removed when the cell
+                           is emptied, so that nobody can deal; format: newest data format that the cell may
+                           hold, 1 if absent (src/domain/formats.ts)
+KEYS[2…] other keys of the cell, to be removed; without them the cell's data is kept
 
-ARGV[1]  fence of the caller: greater than that of every owner before
+ARGV[1]  fence of the caller, higher than that of every earlier owner
 ARGV[2]  1: empty the cell; 2: remove the other keys that are given
-ARGV[3]  the format that is written
+ARGV[3]  data format that is written
 
 Reply    OK
-Errors   FENCED <fence>: a later owner has claimed it; nothing was done.
-         FORMAT <format>: the cell may hold data that this build does not read; nothing was done.
+Errors   FENCED <fence>: a later owner has claimed the cell. Nothing was done.
+         FORMAT <format>: the cell may hold data that this build does not support. Nothing was done.
 ]]
 -- include: library
 -- include: layouts/records
@@ -25,7 +27,7 @@ if held > FORMAT_NEWEST then
   return redis.error_reply('FORMAT ' .. held)
 end
 if ARGV[2] ~= '0' then
-  -- In parts: only so many values fit on Lua's stack.
+  -- Removed in parts of 1,000 keys, because Lua's stack is limited.
   for first = tonumber(ARGV[2]), #KEYS, 1000 do
     call('UNLINK', unpack(KEYS, first, math.min(first + 999, #KEYS)))
   end

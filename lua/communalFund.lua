@@ -1,18 +1,19 @@
 --[[
-Changes the budget of a game's communal progressive, once for each intent and requestId. Atomic; all reads and checks come
-before the first write, and no write after the first can fail.
+Changes the budget of a game's communal progressive, once for each intent and requestId. The script is atomic.
+All reads and checks come before the first write, and no write after the first can fail.
 
 KEYS[1]  to KEYS[5], ARGV[1] to ARGV[7]: as for every cell command, include/cell.lua. The reply is not stored.
 
 ARGV[8]  game id
-ARGV[9]  number of the intent, greater than that of every funding and every version of rules before
-ARGV[10] amount, micro-USD, of either sign
+ARGV[9]  number of the intent, higher than that of every earlier funding and version of the rules
+ARGV[10] amount in micro-USD, positive or negative
 ARGV[11] 16-byte requestId hash
 ARGV[12] 10-byte fingerprint of the amount
 ARGV[13] partner id
 
-Reply    INTENT_REPLY (include/intents.lua), whose balance is the budget after it; statuses (src/engine/redis/statuses.ts): DEALT, CONFLICT,
-         LAPSED, SHORT_BUDGET (more than there is), OVERFLOW, OUTBOX_FULL, NO_BLOCK (the game has none)
+Reply    INTENT_REPLY (include/intents.lua), whose balance is the budget after the change; statuses
+         (src/engine/redis/statuses.ts): DEALT, CONFLICT, LAPSED, SHORT_BUDGET (the budget is too small),
+         OVERFLOW, OUTBOX_FULL, NO_BLOCK (the game has no communal progressive)
 Errors   EPOCH: include/cell.lua; AWAY: include/notAway.lua
 ]]
 local requestKeys = { ARGV[11] }
@@ -47,7 +48,7 @@ end
 local noteId = addNote(COMMUNAL_NOTE_ENTRY, tonumber(gameId), pot.partner, stateNote(pot, BY_FUNDING, intent))
 local core = pack(CORE_OF_ID_FORMAT, noteId, 0, pot.budget)
 
--- Write.
+-- From here on the script only writes.
 -- include: writeStream
 call('HSET', idemKey, requestKeys[1], core .. fingerprint)
 call('HSET', cellPrefix .. 'communal', gameId, potRecord(pot))

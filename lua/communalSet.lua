@@ -1,18 +1,18 @@
 --[[
-Puts the rules of a game's communal progressive in force, once for each version. Atomic; all reads and checks come before
-the first write, and no write after the first can fail.
+Puts the rules of a game's communal progressive into force, once for each version. The script is atomic. All
+reads and checks come before the first write, and no write after the first can fail.
 
 KEYS[1]  to KEYS[5], ARGV[1] to ARGV[7]: as for every cell command, include/cell.lua. The reply is not stored.
 
 ARGV[8]  game id
-ARGV[9]  version, greater than that of every version before of this game
+ARGV[9]  version, higher than every earlier version of this game
 ARGV[10] POT_RULES and its tiers
-ARGV[11] 1: the counter begins anew
+ARGV[11] 1: the counter is reset to 0
 ARGV[12] partner id
-ARGV[13] number of the intent, greater than that of every funding and every version of rules before
+ARGV[13] number of the intent, higher than that of every earlier funding and version of the rules
 
-Reply    status u8 (src/engine/redis/statuses.ts: DEALT, LAPSED, OUTBOX_FULL), POT_STATE. DEALT also where the version, or a later one,
-         was in force before: nothing was done then.
+Reply    status u8 (src/engine/redis/statuses.ts: DEALT, LAPSED, OUTBOX_FULL), POT_STATE. DEALT is also the
+         reply if this version or a later one is already in force; nothing was done then.
 Errors   EPOCH: include/cell.lua; AWAY: include/notAway.lua
 ]]
 local gameId, version, rules, intent = ARGV[8], tonumber(ARGV[9]), ARGV[10], tonumber(ARGV[13])
@@ -39,7 +39,7 @@ if ARGV[11] == '1' then pot.progress = 0 end
 if pot.enabled then pot.stateFlags = REMEMBERS_PLAYERS end
 addNote(COMMUNAL_NOTE_ENTRY, tonumber(gameId), pot.partner, stateNote(pot, BY_RULES, version))
 
--- Write.
+-- From here on the script only writes.
 -- include: writeStream
 call('HSET', cellPrefix .. 'communal', gameId, potRecord(pot))
 call('HSET', KEYS[1], 'last', newLast, 'communal', '1')

@@ -1,11 +1,11 @@
 --[[
-Counts a failed authentication against the fixed window (epoch minute) of a client address.
+Counts a failed authentication in the fixed window (minute of the Unix epoch) of a client address.
 
 KEYS[1]  {auth}:<address>  string with expiry, "<minute>:<count>"
 
 ARGV[1]  limit of the window
 
-Reply    {count in the window, the limit at the most, plus 1 where this failure is over it; time in seconds}
+Reply    {number of failures in the window, at most the limit plus 1; time in seconds since the Unix epoch}
 ]]
 -- include: library
 local second = tonumber(call('TIME')[1])

@@ -1,14 +1,16 @@
 --[[
-Deals a batch of spins of one cell, and counts requests against their windows. Atomic; all reads and checks come
-before the first write, and no write after the first can fail.
+Deals a batch of spins of one cell, and counts requests in their rate limit windows. The script is atomic. All
+reads and checks come before the first write, and no write after the first can fail.
 
 KEYS[1]  to KEYS[5], ARGV[1] to ARGV[7]: as for every cell command, include/cell.lua. The reply is stored.
 
-ARGV[8]  the batch, which names each partner, game, player and requestId once (src/domain/layouts.ts, BATCH to BATCH_REQUEST).
-         A spin whose `deny` is not 0 is refused unless its requestId is bound (src/engine/redis/statuses.ts, DENY).
+ARGV[8]  the batch, which contains each partner, game, player and requestId once (src/domain/layouts.ts, BATCH
+         to BATCH_REQUEST). A spin whose `deny` is not 0 is refused unless its requestId is bound
+         (src/engine/redis/statuses.ts, DENY).
 
-Reply    REPLY; REPLY_PARTNER of the window before this batch for each partner; REPLY_SPIN for each spin (a CORE of zeros where
-         nothing was dealt); then the tails of those spins that have one, each behind its REPLY_TAIL
+Reply    REPLY; a REPLY_PARTNER for each partner, with the windows before this batch; a REPLY_SPIN for each
+         spin (with a CORE of zeros if nothing was dealt); the tails of the spins that have one, each after
+         its REPLY_TAIL
 Errors   EPOCH, STALE: include/cell.lua
 ]]
 -- include: batch
@@ -34,7 +36,7 @@ if away then
   for i = 1, partnerCount do isAway[i] = isTurnedAway(away, partnerIds[i], knownMoves[i]) end
 end
 
--- Decide each spin in the order of arrival; repeats within the batch see each other.
+-- Decide each spin in order of arrival, so that repeated requests within the batch see each other.
 local tails, position = nil, spinsAt + 1
 for place = 1, spinCount do
   local kind, deny, partner, game, player, request, fingerprint, playerLength, requestLength, textAt =
@@ -68,14 +70,15 @@ for place = 1, spinCount do
     elseif deny ~= 0 and deny ~= OTHER_WAGER then
       status = DENIALS[deny]
     elseif poolSize[game] > 0 and nextIndex[game] >= poolSize[game] then
-      -- Before all that the wager or the player says.
+      -- This status takes precedence over refusals because of the wager or the player.
       status = RAFFLE_CLOSED
     elseif deny ~= 0 then
       status = DENIALS[deny]
     else
       -- include: dealSpin
       if isDeferring then
-        -- A second event is left to the next call, and all that comes after it: it did not count.
+        -- A call handles only one event of a communal progressive. The spin of a second event, and all spins
+        -- after it, are left to the next call and are not counted.
         status = DEFERRED
         if kind ~= DEAL_COUNTED_KIND then spinsUsed[partner] = spinsUsed[partner] - 1 end
       end
@@ -93,7 +96,7 @@ reply = concat(reply)
 
 if bonus then bonus.note() end
 
--- Write.
+-- From here on the script only writes.
 if outboxEntries > 0 then
   -- include: writeEntries
   -- include: writeGames

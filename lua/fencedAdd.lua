@@ -1,15 +1,16 @@
 --[[
-Appends to a list on behalf of a cell's owner, once it has claimed the cell and while nobody has since.
+Appends to a list on behalf of a cell's owner, if the owner has claimed the cell and no other has claimed it
+since.
 
-KEYS[1]  {cN}:cell  hash   fence: that of the owner that has claimed the cell (claimCell.lua)
-KEYS[2]  key of the cell
+KEYS[1]  {cN}:cell  hash   fence: fence of the owner that has claimed the cell (claimCell.lua)
+KEYS[2]  list of the same cell
 
 ARGV[1]  fence of the caller
-ARGV[2…] what is appended
+ARGV[2…] elements to append
 
 Reply    length of the list
-Errors   FENCED <fence>: the cell is claimed by another fence, or none: a later owner came, or Redis lost what it held.
-         Nothing was done.
+Errors   FENCED <fence>: the cell is claimed by another fence or by none, because a later owner has claimed it
+         or Redis has lost its data. Nothing was done.
 ]]
 -- include: library
 local fence = ARGV[1]

@@ -1,15 +1,16 @@
 --[[
-Writes fields of a hash on behalf of a cell's owner, once it has claimed the cell and while nobody has since.
+Writes fields of a hash on behalf of a cell's owner, if the owner has claimed the cell and no other has
+claimed it since.
 
-KEYS[1]  {cN}:cell  hash   fence: that of the owner that has claimed the cell (claimCell.lua)
-KEYS[2]  hash to write, of the same cell (KEYS[1] itself, too)
+KEYS[1]  {cN}:cell  hash   fence: fence of the owner that has claimed the cell (claimCell.lua)
+KEYS[2]  hash of the same cell to write; may be the same key as KEYS[1]
 
 ARGV[1]  fence of the caller
 ARGV[2…] field, value, field, value, …
 
-Reply    number of fields that are new
-Errors   FENCED <fence>: the cell is claimed by another fence, or none: a later owner came, or Redis lost what it held.
-         Nothing was done.
+Reply    number of new fields
+Errors   FENCED <fence>: the cell is claimed by another fence or by none, because a later owner has claimed it
+         or Redis has lost its data. Nothing was done.
 ]]
 -- include: library
 local fence = ARGV[1]

@@ -1,14 +1,15 @@
 --[[
-Chooses the outcome of a sandbox player's next spin of a game, in the place of what was chosen before. Atomic; all reads come
-before the first write, and no write after the first can fail. The choice waits here only: a Redis that is wiped forgets it.
+Sets the forced outcome of a sandbox player's next spin of a game, and replaces an earlier forced outcome. The
+script is atomic. All reads come before the first write, and no write after the first can fail. Forced
+outcomes are stored in Redis only, so they are lost with its data.
 
 KEYS[1]  to KEYS[5], ARGV[1] to ARGV[7]: as for every cell command, include/cell.lua. The reply is stored.
 
 ARGV[8]  partner id
 ARGV[9]  "<game id>:<partner id>:<playerId>"
 ARGV[10] outcome code, u16
-ARGV[11] for how long it stands, ms
-ARGV[12] choices of a partner that may wait
+ARGV[11] time to expiry, ms
+ARGV[12] maximum number of unused forced outcomes of a partner
 
 Keys     include/forced.lua
 Reply    FORCED_REPLY; statuses: DEALT, FULL
@@ -32,7 +33,7 @@ local untilMs = nowMs + tonumber(ARGV[11])
 local isRefused = isFull and #expired == 0
 local reply = isRefused and pack(FORCED_REPLY_FORMAT, byte(FULL), 0) or pack(FORCED_REPLY_FORMAT, byte(DEALT), untilMs)
 
--- Write.
+-- From here on the script only writes.
 call('HSET', KEYS[1], operationField, operationId .. reply)
 if isRefused then
   return reply

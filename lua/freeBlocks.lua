@@ -1,19 +1,20 @@
 --[[
-Frees the queue of a game that is not dealt from: its blocks are removed, and loadBlock.lua loads them again. What is dealt
-stays dealt: the counter is left as it is, and the queue ends there.
+Frees the queue of a game that is not being dealt from. Its blocks are removed, and loadBlock.lua loads them
+again later. Dealt outcomes stay dealt, because the counter is unchanged and becomes the queue's end.
 
-KEYS[1]  {cN}:cell                    hash, for the epoch and the fence of the owner that has claimed the cell (claimCell.lua)
+KEYS[1]  {cN}:cell                    hash: epoch; fence of the owner that has claimed the cell
+                                      (claimCell.lua)
 KEYS[2]  {cN}:games                   hash, game id -> GAME
 KEYS[3…] {cN}:block:<game id>:<from>  the blocks up to the queue's end
 
-ARGV[1]  epoch that the caller believes in
+ARGV[1]  epoch that the caller expects
 ARGV[2]  game id
-ARGV[3]  index at which the queue ends, as the caller has read it
+ARGV[3]  index of the queue's end, as read by the caller
 ARGV[4]  fence of the caller
 
-Reply    1 freed, 0 the queue ends elsewhere by now, or nothing was ever loaded; nothing was done.
-Errors   EPOCH <epoch>: the cell is at another epoch, or none; nothing was done.
-         FENCED <fence>: the cell is claimed by another fence, or none; nothing was done.
+Reply    1: freed. 0: the queue's end has changed, or no block was ever loaded; nothing was done.
+Errors   EPOCH <epoch>: the cell has another epoch or none. Nothing was done.
+         FENCED <fence>: the cell is claimed by another fence or by none. Nothing was done.
 ]]
 -- include: records
 -- include: epoch
@@ -31,7 +32,7 @@ local nextIndex, queueEnd, blockFrom, blockEnd = unpackStruct(GAME_FORMAT, recor
 if queueEnd ~= tonumber(ARGV[3]) then
   return 0
 end
--- Of a block that is partly dealt the record keeps its place.
+-- The record keeps the position of a partly dealt block.
 call('HSET', KEYS[2], ARGV[2], pack(GAME_FORMAT, nextIndex, nextIndex, blockFrom, blockEnd, 0))
 for i = 3, #KEYS do
   call('UNLINK', KEYS[i])

@@ -1,20 +1,21 @@
 --[[
-Appends a sealed block to a game's queue. Done once: a block that is there already is left as it is.
+Appends a sealed block to a game's queue. A block that is already loaded stays unchanged.
 
-KEYS[1]  {cN}:cell                    hash, for the epoch and the fence of the owner that has claimed the cell (claimCell.lua)
+KEYS[1]  {cN}:cell                    hash: epoch; fence of the owner that has claimed the cell
+                                      (claimCell.lua)
 KEYS[2]  {cN}:games                   hash, game id -> GAME
 KEYS[3]  {cN}:block:<game id>:<from>  string, the packed outcomes
 
-ARGV[1]  epoch that the caller believes in
+ARGV[1]  epoch that the caller expects
 ARGV[2]  game id
 ARGV[3]  index of the block's first outcome
 ARGV[4]  packed outcomes, u16 each
 ARGV[5]  fence of the caller
 
-Reply    1 loaded now, 0 loaded before
-Errors   EPOCH <epoch>: the cell is at another epoch, or none; nothing was done.
-         FENCED <fence>: the cell is claimed by another fence, or none; nothing was done.
-         GAP <end>: the queue ends at another index than the block begins; nothing was done.
+Reply    1: loaded now. 0: loaded before.
+Errors   EPOCH <epoch>: the cell has another epoch or none. Nothing was done.
+         FENCED <fence>: the cell is claimed by another fence or by none. Nothing was done.
+         GAP <end>: the block does not begin at the queue's end. Nothing was done.
 ]]
 -- include: records
 -- include: epoch
@@ -34,7 +35,7 @@ end
 if queueEnd >= from + count then
   return 0
 end
--- A block that was freed when it was partly dealt (freeBlocks.lua) comes back to where it was.
+-- A partly dealt block that was freed (freeBlocks.lua) is loaded again at its old position.
 local isFreed = from == blockFrom and from < nextIndex and queueEnd == nextIndex and from + count == blockEnd
 if queueEnd ~= from and not isFreed then
   return redis.error_reply('GAP ' .. format('%.0f', queueEnd))

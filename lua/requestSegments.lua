@@ -1,22 +1,22 @@
 --[[
-Closes the newest segment of a cell's request ids, or releases the oldest, on behalf of the cell's owner. Whoever calls knows that
-what is released is in the ledger's runs (docs/internals.md).
+Closes the newest segment of a cell's request ids, or releases the oldest one, on behalf of the cell's owner.
+The caller must have verified that released ids are in the runs of Postgres (docs/internals.md).
 
-KEYS[1]  {cN}:cell  hash   fence: that of the owner that has claimed the cell; segments: SEGMENTS; last: LAST
-KEYS[2]  {cN}:idem:<oldest segment>, to be released; absent: the newest is closed
+KEYS[1]  {cN}:cell  hash   fence: fence of the owner that has claimed the cell; segments: SEGMENTS; last: LAST
+KEYS[2]  {cN}:idem:<oldest segment>, to be released; if absent, the newest segment is closed
 
 ARGV[1]  fence of the caller
 ARGV[2]  cell number
-ARGV[3]  SEGMENTS as the caller has read it
+ARGV[3]  SEGMENTS as read by the caller
 
-Reply    SEGMENTS as it is now; as it was where somebody else has changed it.
-Errors   FENCED <fence>: the cell is claimed by another fence, or none. Nothing was done.
+Reply    the current SEGMENTS; unchanged if another process has changed them since the caller read them
+Errors   FENCED <fence>: the cell is claimed by another fence or by none. Nothing was done.
 ]]
 -- include: records
 local fence = ARGV[1]
 -- include: ownerFence
 local segments, last = unpack(call('HMGET', KEYS[1], 'segments', 'last'))
--- Redis lost the cell, or it is being rebuilt.
+-- Redis has lost the cell, or the cell is being rebuilt.
 if not segments then
   return redis.error_reply('FENCED ' .. claimedBy)
 end
@@ -30,7 +30,7 @@ if KEYS[2] then
   changed = pack(SEGMENTS_FORMAT, releasedLow, releasedHigh, segment + 1)
     .. sub(segments, SEGMENTS_BYTES + ENTRY_ID_BYTES + 1)
 else
-  -- Where no entry has come since the segment before it ended, it ends there, too.
+  -- If there is no entry after the end of the previous segment, this segment ends at the same entry.
   local low, high = unpackStruct(ENTRY_ID_FORMAT, segments, #segments > SEGMENTS_BYTES and #segments - ENTRY_ID_BYTES + 1 or 1)
   if last then
     local ms, sequence = unpackStruct(MOMENT_FORMAT, last)

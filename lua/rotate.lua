@@ -1,16 +1,17 @@
 --[[
-Voids what is sealed of a slot game and not dealt, up to an index: the game goes on with what is sealed after that. Atomic; all
-reads and checks come before the first write, and no write after the first can fail. A block below that index that is loaded
-later is taken for loaded (loadBlock.lua).
+Voids the sealed outcomes of a slot game that have not been dealt, up to an index. The game continues with
+outcomes that are sealed later. The script is atomic. All reads and checks come before the first write, and no
+write after the first can fail. A later attempt to load a block below that index is ignored (loadBlock.lua).
 
 KEYS[1]  to KEYS[5], ARGV[1] to ARGV[7]: as for every cell command, include/cell.lua. The reply is stored.
 
 ARGV[8]  partner id
 ARGV[9]  game id
-ARGV[10] the index up to which outcomes are voided, exclusive
+ARGV[10] index up to which outcomes are voided, exclusive
 
 Keys     include/gameSupply.lua
-Reply    ROTATE_REPLY; statuses: DEALT (also where all up to that index is dealt: nothing is voided then), OUTBOX_FULL
+Reply    ROTATE_REPLY; statuses: DEALT (also if all outcomes up to that index have been dealt, so that none is
+         voided), OUTBOX_FULL
 Errors   EPOCH, STALE: include/cell.lua; AWAY: include/notAway.lua
 ]]
 local awayPartner, gameId, toIndex = ARGV[8], ARGV[9], tonumber(ARGV[10])
@@ -28,7 +29,7 @@ local voided = {}
 if toIndex > nextIndex and not isOutboxFull then
   isVoided = true
   noteId = addNote(ROTATION_ENTRY, tonumber(gameId), awayPartner .. ':', pack(ROTATION_FORMAT, toIndex), nextIndex)
-  -- Blocks that are loaded: those below go, those above stay.
+  -- Loaded blocks below the index are removed, and those above it stay.
   local from = nextIndex < blockEnd and blockFrom or blockEnd
   while from < toIndex and from < queueEnd do
     local blockKey = cellPrefix .. 'block:' .. gameId .. ':' .. format('%.0f', from)
@@ -42,7 +43,7 @@ local fromIndex = isVoided and nextIndex or toIndex
 local status = (isVoided or toIndex <= nextIndex) and DEALT or OUTBOX_FULL
 local reply = pack(ROTATE_REPLY_FORMAT, byte(status), noteId, fromIndex, toIndex)
 
--- Write.
+-- From here on the script only writes.
 if isVoided then
   -- include: writeStream
   call('HSET', KEYS[1], 'last', newLast, operationField, operationId .. reply)

@@ -1,7 +1,7 @@
 --[[
-Books the next step of an open round, by compare-and-set: a step is booked only where the round has had as many steps as the
-caller believes. Whoever computes the step knows rules and shoe; here is neither. Atomic; all reads and
-checks come before the first write, and no write after the first can fail.
+Writes the next step of an open round by compare-and-set: only if the round has had exactly as many steps as
+the caller expects. The caller computes the step from the rules and the shoe, which this script does not know.
+The script is atomic. All reads and checks come before the first write, and no write after the first can fail.
 
 KEYS[1]  to KEYS[5], ARGV[1] to ARGV[7]: as for every cell command, include/cell.lua. The reply is stored.
 
@@ -9,15 +9,16 @@ ARGV[8]  partner id
 ARGV[9]  game id
 ARGV[10] "<partner id>:<playerId>"
 ARGV[11] index of the round's shoe
-ARGV[12] steps that the round has had
-ARGV[13] what the player pays, micro-USD; below 0: what is given back of the stakes
-ARGV[14] what the player gets, micro-USD
+ARGV[12] number of steps that the round has had
+ARGV[13] amount that the player pays, micro-USD; negative: part of the stakes that is returned
+ARGV[14] amount that the player gets, micro-USD
 ARGV[15] code of the step (src/domain/games/round.ts)
 ARGV[16] kind of the entry: 7 action, 8 void
 ARGV[17] 1: the round has ended
-ARGV[18] 1: no stake above the balance
+ARGV[18] 1: a stake above the balance is refused
 
-Reply    ROUND_ACT_REPLY: a CORE of zeros where nothing was booked. ROUND_MOVED: the round is not open, or has had other steps.
+Reply    ROUND_ACT_REPLY, with a CORE of zeros if no entry was written. ROUND_MOVED: the round is not open, or
+         has had other steps.
 Errors   EPOCH, STALE: include/cell.lua; AWAY: include/notAway.lua
 ]]
 local partnerIds, playerNames, requestKeys = { ARGV[8] }, { ARGV[10] }, {}
@@ -40,7 +41,8 @@ repeat
   local index, dealLow, dealHigh, steps
   if openRound then index, dealLow, dealHigh, steps = unpackStruct(ROUND_FORMAT, openRound) end
   local hasMoved = not before or index ~= tonumber(ARGV[11]) or steps ~= tonumber(ARGV[12])
-  -- A blocked player may finish its round, and a stake of a round is within its partner's funding since the deal.
+  -- A blocked player may finish its round. The partner's funding is not checked, because the deal has already
+  -- checked it for the whole round.
   status = refuse(nil, hasMoved and ROUND_MOVED, before, max(stake, 0), payout - min(stake, 0), ARGV[18] == '1', -1, 0)
   if status then break end
   local after = before - stake + payout
@@ -56,7 +58,7 @@ until true
 local reply = pack(ROUND_ACT_REPLY_FORMAT, nowMs, byte(status), core,
   previousLow[player] or 0, previousHigh[player] or 0)
 
--- Write.
+-- From here on the script only writes.
 if status == DEALT then
   -- include: writeEntries
   call('HSET', KEYS[1], 'last', newLast, operationField, operationId .. reply)

@@ -1,27 +1,28 @@
 --[[
-Deals a round: takes the next shoe of the game's queue, whose outcome code is what its deal comes to by itself. Atomic; all
-reads and checks come before the first write, and no write after the first can fail.
+Deals a round with the next shoe of the game's queue. The shoe's outcome code is the result of the deal by
+itself. The script is atomic. All reads and checks come before the first write, and no write after the first
+can fail.
 
 KEYS[1]  to KEYS[5], ARGV[1] to ARGV[7]: as for every cell command, include/cell.lua. The reply is stored.
 
 ARGV[8]  partner id
 ARGV[9]  game id
 ARGV[10] "<partner id>:<playerId>"
-ARGV[11] 16-byte requestId hash, and
-ARGV[12] 10-byte fingerprint of the request, and
+ARGV[11] 16-byte requestId hash
+ARGV[12] 10-byte fingerprint of the request
 ARGV[13] requestId; empty: none
-ARGV[14] not 0: refuse, unless the requestId is bound (src/engine/redis/statuses.ts, DENY)
+ARGV[14] not 0: refused unless the requestId is bound (src/engine/redis/statuses.ts, DENY)
 ARGV[15] wager, micro-USD
 ARGV[16] largest payout of a round, micro-USD
-ARGV[17] i64 per outcome code: what comes back at the deal, micro-USD
+ARGV[17] i64 per outcome code: payout at the deal, micro-USD
 ARGV[18] opening balance of the partner's players, micro-USD
-ARGV[19] funding of the partner, micro-USD; -1: no bound
-ARGV[20] 1: no wager above the balance
+ARGV[19] funding of the partner, micro-USD; -1: unlimited
+ARGV[20] 1: a wager above the balance is refused
 
 computed {cN}:rounds  hash, "<game id>:<partner id>:<playerId>" -> ROUND of the open round
 
-Reply    ROUND_DEAL_REPLY: a CORE of zeros where nothing is said of a deal, index of the shoe, steps of the open round.
-         ROUND_OPEN: the id in CORE is that of the open round's deal. REPLAY: of CORE's deal only CORE is told.
+Reply    ROUND_DEAL_REPLY: a CORE (zeros if the reply refers to no deal), index of the shoe, steps of the open
+         round. ROUND_OPEN: the id in CORE is that of the open round's deal. REPLAY: only CORE is filled.
 Errors   EPOCH, STALE: include/cell.lua; AWAY: include/notAway.lua
 ]]
 local partnerIds, gameIds, playerNames, requestKeys = { ARGV[8] }, { ARGV[9] }, { ARGV[10] }, {}
@@ -44,7 +45,7 @@ local openRound = call('HGET', roundsKey, roundField)
 local status, core, index, steps = nil, NO_CORE, 0, 0
 local before
 -- include: loadPlayer
--- One pass, left at the first refusal.
+-- This loop runs once; a refusal leaves it by `break`.
 repeat
   local boundTo = bound[1]
   if boundTo then
@@ -66,7 +67,7 @@ repeat
     core = pack(ENTRY_ID_FORMAT, low, high) .. rep('\0', CORE_BYTES - ENTRY_ID_BYTES)
   end
   if status then break end
-  -- The shoe: `index` and `code`.
+  -- Take the shoe from the queue, as `index` and `code`.
   do
     local shoe
     repeat
@@ -86,7 +87,7 @@ repeat
     -- inline: bookEntry
     netPaid[1] = netPaid[1] + payout - stake
     if requestKeys[1] then newlyBound, newlyBoundCount = { requestKeys[1], core .. fingerprint }, 2 end
-    -- Code 0: it is open.
+    -- An outcome code of 0 means that the round stays open after the deal.
     if code == 0 then openRound = pack(ROUND_FORMAT, index, previousLow[player], previousHigh[player], 0) end
   end
   status = DEALT
@@ -95,7 +96,7 @@ until true
 local reply = pack(ROUND_DEAL_REPLY_FORMAT, nowMs, byte(status), core, index, steps,
   previousLow[player] or 0, previousHigh[player] or 0)
 
--- Write.
+-- From here on the script only writes.
 if status == DEALT then
   -- include: writeEntries
   -- include: writeGames

@@ -1,18 +1,21 @@
 --[[
-Lets nothing more be done for a partner in a cell, which it leaves, or lets it be done again. On behalf of a cell's owner.
+Stops or resumes commands for a partner in a cell, which the partner leaves or comes back to. On behalf of a
+cell's owner.
 
-KEYS[1]  {cN}:cell  hash   fence: that of the owner that has claimed the cell; away: between semicolons, each partner that is away,
-                           its id; and each that was away and has come back, "<id>:<number of the move by which it came>";
-                           step:<partner id>: the newest step of a move of the partner that the cell has seen
+KEYS[1]  {cN}:cell  hash   fence: fence of the owner that has claimed the cell; away: partners between
+                           semicolons, "<id>" for a partner that has left, "<id>:<number of the move back>"
+                           for one that has left and come back; step:<partner id>: newest step of the
+                           partner's moves that the cell has seen
 
 ARGV[1]  fence of the caller
 ARGV[2]  partner id
-ARGV[3]  "away"; or the number of the newest move by which it came back: who knows of no such move is turned away. 0: it was never
-         away. "keep": as it is
-ARGV[4]  number of the step, greater than that of every step before of the partner's moves
+ARGV[3]  "away": stop commands. A number: resume them for callers that know of the move with this number, by
+         which the partner came back; 0 if it never left. "keep": no change.
+ARGV[4]  number of the step, higher than that of every earlier step of the partner's moves
 
 Reply    OK
-Errors   FENCED <fence>: the cell is claimed by another fence, or none, or has seen a later step of the partner. Nothing was done.
+Errors   FENCED <fence>: the cell is claimed by another fence or by none, or has seen a later step of the
+         partner. Nothing was done.
 ]]
 -- include: library
 local fence = ARGV[1]

@@ -1,12 +1,12 @@
 --[[
-Blocks a player or lets it play again. Postgres has the status and counts its changes; here it is a flag in the player's
-record. Atomic. A change that comes late, after a newer one, does nothing.
+Blocks or unblocks a player. Postgres has the status and counts its changes. In Redis the status is a flag in
+the player's record. The script is atomic. A change that arrives after a newer one has no effect.
 
 KEYS[1]  to KEYS[5], ARGV[1] to ARGV[7]: as for every cell command, include/cell.lua. The reply is not stored.
 
 ARGV[8]  "<partner id>:<playerId>"
-ARGV[9]  1 blocked, 0 not
-ARGV[10] number of the change, greater than that of every change of the player before, u32
+ARGV[9]  1: blocked; 0: not blocked
+ARGV[10] number of the change, higher than that of every earlier change of the player, u32
 
 Reply    status u8 (src/engine/redis/statuses.ts): DEALT, PLAYER_UNKNOWN
 Errors   EPOCH: include/cell.lua; AWAY: include/notAway.lua
@@ -26,7 +26,7 @@ if #record > PLAYER_BYTES then
   if known >= change then
     return DEALT
   end
-  -- The others stay.
+  -- All other flags of the player are kept.
   flags = flags + knownFlags - (isBlocked(sub(record, PLAYER_BYTES + 1)) and 1 or 0)
 end
 local status = pack(PLAYER_STATUS_FORMAT, flags, change)

@@ -1,5 +1,5 @@
--- Reads the lists of a batch (src/domain/layouts.ts, BATCH): partners, games, players, requestIds. Ids that name fields come as
--- texts: Redis would make one of a number each time, and takes 0.4 us for that.
+-- Reads the lists of a batch (src/domain/layouts.ts, BATCH): partners, games, players, requestIds. Ids that
+-- are used as field names come as text, because Redis would need 0.4 us to format a number each time.
 -- include: cell
 -- include: layouts/entries
 -- include: layouts/batch
@@ -17,14 +17,14 @@ offset = offset + tableBytes
 local gameIds, wager, gameMaxPayout, payoutsAt, payoutCount, poolSize, wanted, spinHead = {}, {}, {}, {}, {}, {}, {}, {}
 for i = 1, gameCount do
   local _
-  -- The head of an entry, which a game begins as.
+  -- The first bytes of a game's record in the batch are the head of its ledger entries.
   spinHead[i] = char(SPIN_ENTRY) .. sub(batch, offset, offset + ENTRY_HEAD_BYTES - 2)
   _, wager[i], gameMaxPayout[i], payoutsAt[i], payoutCount[i], poolSize[i], wanted[i], gameIds[i], offset =
     unpackStruct(BATCH_GAME_FORMAT, batch, offset)
 end
 local playerNames, requestKeys = {}, {}
 offset = listsAt + 1
--- The last value that unpack gives is where it ended.
+-- The last result of unpack is the position after the values.
 if playerCount > 0 then
   playerNames = { unpackStruct('<' .. rep(BATCH_PLAYER_MEMBERS, playerCount), batch, offset) }
   offset = playerNames[playerCount + 1]

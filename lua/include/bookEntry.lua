@@ -1,5 +1,9 @@
--- To inline. Books an entry of `player`, which is known: `head` (kind u8, game id u32, wager i64), `index`, `credit`, `code`,
--- `balance` after it, `text` (lengths of player and requestId u16 each, player, requestId). Gives `core`.
+-- For inlining. Adds a ledger entry of an existing `player` to the outbox.
+--
+-- Expects  head (kind u8, game id u32, wager i64), index, credit, code, balance (after the entry), text
+--          (lengths of player and requestId u16 each, player, requestId)
+-- Gives    core
+--
 -- src/domain/layouts.ts, ENTRY, has the layout.
 do
   -- inline: takeEntryId

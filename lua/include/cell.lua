@@ -1,43 +1,47 @@
--- Begins a cell command, the same way for each that CellClient sends: its keys and first arguments, the check of the
--- epoch, the stored reply of an operation, the clock. Gives `cellPrefix`, `operationField`, `operationId`, `nowMs`, and the
--- cell's fields `last` and `booked`.
+-- Begins a cell command, in the same way for every command that CellClient sends: its keys and first
+-- arguments, the check of the epoch, the stored reply of an operation, and the clock. Gives `cellPrefix`,
+-- `operationField`, `operationId`, `nowMs`, and the cell's fields `last` and `booked`.
 --
--- An include runs where it stands, once; what runs in several places is inlined there. A function costs each call of the
--- script about 0.1 us for every local that it captures, and each call of it more.
+-- An included file is inserted once, where it is first included. Code that is needed in several places is
+-- inlined there. A function would cost each call of the script about 0.1 us per captured local, and further
+-- time for each of its calls.
 --
--- KEYS[1]  {cN}:cell      hash    epoch; last: LAST; booked: BOOKED; op:<slot>: id of the newest operation of each slot
---                                 of a front end, and its reply; communal: games of the cell have a communal progressive;
---                                 segments: SEGMENTS, absent while the cell was never opened;
---                                 format: the newest that the cell may hold (claimCell.lua)
---                                 away: partners that have left the cell, or have come back (setAway.lua)
+-- KEYS[1]  {cN}:cell      hash    epoch; last: LAST; booked: BOOKED; op:<slot>: newest operation id of each
+--                                 slot of a front end, with its reply; communal: present if games of the cell
+--                                 have a communal progressive; segments: SEGMENTS, absent if the cell was
+--                                 never opened; format: newest data format that the cell may hold
+--                                 (claimCell.lua); away: partners that have left the cell, or have come back
+--                                 (setAway.lua)
 -- KEYS[2]  {cN}:partners  hash    partner id -> PARTNER
 -- KEYS[3]  {cN}:players   hash    "<partner id>:<playerId>" -> PLAYER
 -- KEYS[4]  {cN}:games     hash    game id -> GAME
--- KEYS[5]  {cN}:outbox    stream  one entry a call; b: its ledger entries, in order; t: TOTALS before it; k: keys of the requestIds
---                                 of a batch's spins among them, in order
+-- KEYS[5]  {cN}:outbox    stream  one stream entry per call; b: its ledger entries, in order; t: TOTALS
+--                                 before it; k: keys of the requestIds of a batch's spins, in order
 --
--- ARGV[1]  epoch that the caller believes in
+-- ARGV[1]  epoch that the caller expects
 -- ARGV[2]  cell number, 0..255
--- ARGV[3]  id of the entry up to which the caller's filters of request ids reach, as low u32 and high u32; empty: none
--- ARGV[4]  ledger entries that may wait in the outbox, and
--- ARGV[5]  their bytes: while it holds as much, nothing is booked (a batch that begins below may end above)
+-- ARGV[3]  watermark of the caller's request-id filters, an entry id as low u32 and high u32; empty: none
+-- ARGV[4]  maximum number of ledger entries in the outbox
+-- ARGV[5]  maximum size of the outbox in bytes. At either maximum no entry is added; a batch that begins
+--          below it may end above it.
 -- ARGV[6]  field of the caller's newest operation in KEYS[1], "op:<slot>"; empty: the reply is not stored
--- ARGV[7]  id of this operation, u64: greater than those before in its field; the same again is answered with the
---          stored reply and changes nothing. Empty where the reply is not stored.
+-- ARGV[7]  id of this operation, u64, higher than earlier ids in its field. A call with the stored id is
+--          answered with the stored reply and changes nothing. Empty if the reply is not stored.
 --
--- ARGV     last but one: the caller's clock, ms since the epoch; last: by how many ms it and the newest entry may differ from
---          this server's clock. Entries of a clock that jumped would lie in days that are not theirs. 0: not checked.
+-- ARGV     fourth from the end: number of the newest move that the caller knows of the command's partner; 0:
+--          none. A batch has this number for each of its partners.
+-- ARGV     third from the end: newest entry of the cell that the caller has answered under this epoch,
+--          MOMENT; empty: none
+-- ARGV     second from the end: clock of the caller, in ms since the Unix epoch
+-- ARGV     last: maximum difference of the caller's clock and of the newest entry from the clock of this
+--          server, in ms; 0: not checked. With a clock that has jumped, entries would be on the wrong day.
 --
--- ARGV     last but three: number of the newest move that the caller knows of the partner whose command it is; 0: none. A batch has that
---          of each of its partners.
---
--- ARGV     last but two: the newest entry of the cell that the caller has answered under this epoch, MOMENT; empty: none.
---
--- Errors   LACKS: the cell has not that entry. A replica has taken over that lacks it. Nothing was done.
---          CLOCK <ms>: they differ by so much; nothing was done.
---          FORMAT <format>: the cell may hold data that this build does not read. Nothing was done.
---          EPOCH <epoch>: the cell is at another epoch, or none; nothing was done.
---          STALE: an operation with a greater id is known in the field; nothing was done now.
+-- Errors   LACKS: the cell does not have the answered entry, because a replica without it was promoted.
+--          Nothing was done.
+--          CLOCK <ms>: the clocks differ by this time. Nothing was done.
+--          FORMAT <format>: the cell may hold data that this build does not support. Nothing was done.
+--          EPOCH <epoch>: the cell has another epoch or none. Nothing was done.
+--          STALE: the field has a higher operation id. This call did nothing.
 -- include: records
 -- include: epoch
 local cellPrefix = sub(KEYS[1], 1, -5)
@@ -53,7 +57,8 @@ local last, booked, stored = cell[2], cell[3], cell[4]
 if stored then
   local newest, this = unpackStruct('<I8', stored), unpackStruct('<I8', operationId)
   if this == newest then
-    -- Written again: from Redis 7.2 on WAIT waits for nothing on a connection that has written nothing.
+    -- The stored reply is written again, because from Redis 7.2 on WAIT returns immediately on a connection
+    -- that has written nothing.
     call('HSET', KEYS[1], operationField, stored)
     return sub(stored, 9)
   end
@@ -70,7 +75,6 @@ if ARGV[#ARGV - 2] ~= '' then
   end
 end
 local time = call('TIME')
--- Milliseconds since the epoch.
 local nowMs = tonumber(time[1]) * 1000 + floor(tonumber(time[2]) / 1000)
 do
   local callerMs, skewMax = tonumber(ARGV[#ARGV - 1]), tonumber(ARGV[#ARGV])

@@ -1,14 +1,16 @@
--- The communal progressives of the call's games (docs/communal.md): counts dealt spins, fires, credits, notifies. Needs
--- `gameIds`; gives `bonus`, nil in a cell without any: such a cell has no field `communal`, and runs nothing of this.
+-- The communal progressives of the call's games (docs/communal.md): counts dealt spins, fires events, credits
+-- shares and notifies players. Needs `gameIds` and gives `bonus`, which is nil if no game of the cell has a
+-- communal progressive. Such a cell has no field `communal`, and none of this code runs.
 --
 -- computed {cN}:communal        hash, game id -> POT_STATE, POT_RULES and tiers (include/communalRecords.lua)
--- computed {cN}:recent:<game>   list, a RECENT for each call, the newest last: RECENCY_CALLS_MAX at the most
--- computed {cN}:untold:<player> list, the shares that waits for its player and that are not behind its PLAYER
+-- computed {cN}:recent:<game>   list, one RECENT per call, newest last, at most RECENCY_CALLS_MAX
+-- computed {cN}:untold:<player> list, shares that the player has not been notified of, beyond those after its
+--                               PLAYER
 -- include: cell
 -- include: players
 -- include: playerFlags
 local bonus
--- A second event is left to the next call, with all that comes after it.
+-- A second event is left to the next call, together with all spins after it.
 local isDeferring = false
 if cell[5] and #gameIds > 0 then
   -- include: notes
@@ -19,22 +21,24 @@ if cell[5] and #gameIds > 0 then
     return core
   end
 
-  -- By the place of the game.
+  -- By position of the game.
   local pots = {}
-  -- The call has fired: one event is all that a call may credit.
+  -- True after the call has fired an event. A call credits the shares of one event only.
   local hasFired = false
   local records = call('HMGET', cellPrefix .. 'communal', unpack(gameIds))
   for game = 1, #gameIds do
     if records[game] then pots[game] = readPot(records[game]) end
   end
 
-  -- By the place of the player: the share that goes to the end of its list, and how many are taken off the begin.
+  -- By position of the player: the share that is appended to the player's list, and the number of shares that
+  -- are removed from the front of the list.
   local newlyListed, takenOff = {}, {}
   local function listKey(player)
     return cellPrefix .. 'untold:' .. playerNames[player]
   end
 
-  -- Keeps a share that its player is to be notified of by a later spin. A call fires once: there is one for each player.
+  -- Stores a share that a later spin will notify its player of. A call fires once, so each player gets at
+  -- most one share.
   local function keepWaiting(player, share)
     local tail = playerTails[player] or NO_STATUS
     if not hasListed(tail) then
@@ -47,7 +51,7 @@ if cell[5] and #gameIds > 0 then
     newlyListed[player] = share
   end
 
-  -- As many shares of a player wait as may.
+  -- True if the player has the maximum number of shares that it has not been notified of.
   local function isFull(player)
     local tail = playerTails[player]
     if not hasListed(tail) then return false end
@@ -59,7 +63,7 @@ if cell[5] and #gameIds > 0 then
     return count >= WAITING_MAX
   end
 
-  -- Notifies a player of the oldest of its shares that it was not notified of: gives the tail of the spin that was booked last.
+  -- Notifies a player of its oldest pending share. Returns the tail for the spin that was written last.
   local function notify(player, gameId)
     local tail = playerTails[player]
     local flags, at = byte(tail), PLAYER_STATUS_BYTES + 1
@@ -83,7 +87,8 @@ if cell[5] and #gameIds > 0 then
     return sub(tail, at + 10, at + 1 + length)
   end
 
-  -- Reads the record of a player who is not of this call, or whose turn has not come: as include/loadPlayer.lua does.
+  -- Reads the record of a player outside this call, or of a player whose spin comes later in the batch. Does
+  -- the same as include/loadPlayer.lua.
   local function readMember(player)
     local record = storedPlayers[player]
     if not record then return nil end
@@ -98,12 +103,12 @@ if cell[5] and #gameIds > 0 then
     return cellPrefix .. 'recent:' .. gameIds[game]
   end
 
-  -- The players of a game, each once and the most recent first: those of this call, then those of earlier calls. Gives
-  -- their names and when they spun last; `most` at the most.
+  -- Returns the players of a game without duplicates, most recent first: those of this call, then those of
+  -- earlier calls. Gives their names and the times of their last spins, for at most `most` players.
   local function recentPlayers(pot, earlier, most)
     local names, moments, seen, count = {}, {}, {}, 0
     local lines, chunkNumber = pot.recent, #earlier
-    -- A moment stands before the lines that it is of.
+    -- A line with a time precedes the lines of the players that it applies to.
     local first = 1
     while lines do
       for i = #lines, 1, -1 do
@@ -123,7 +128,7 @@ if cell[5] and #gameIds > 0 then
     return names, moments
   end
 
-  -- Makes one RECENT of those of earlier calls and that of this one.
+  -- Merges the RECENT lists of earlier calls and of this call into one.
   local function gather(pot, earlier)
     local names, moments = recentPlayers(pot, earlier, RECENCY_MAX)
     local lines, count, moment = {}, 0, nil
@@ -138,7 +143,8 @@ if cell[5] and #gameIds > 0 then
     pot.recent = lines
   end
 
-  -- The places of players; whoever is not of this call gets one, and its record is read.
+  -- Returns the positions of players. Players outside this call get new positions, and their records are
+  -- read.
   local function placesOf(names)
     local placeOf, places, unread, unreadPlaces = {}, {}, {}, {}
     for place = 1, #playerNames do placeOf[playerNames[place]] = place end
@@ -159,10 +165,10 @@ if cell[5] and #gameIds > 0 then
     return places
   end
 
-  -- The community of an event: places of other players, the most recent first.
+  -- Returns the community of an event as positions of the other players, most recent first.
   local function communityOf(pot, game, trigger)
     if pot.communitySize == 0 then return {} end
-    -- The player who fired is the most recent.
+    -- The most recent player is the one whose spin fires the event.
     local names, moments = recentPlayers(pot, call('LRANGE', recentKey(game), 0, -1), pot.communitySize + 1)
     local oldest, others = idMs - pot.windowMinutes * 60000, {}
     for i = 2, #names do
@@ -170,7 +176,8 @@ if cell[5] and #gameIds > 0 then
       others[i - 1] = names[i]
     end
     local places = placesOf(others)
-    -- Passed over: a balance that has no room for the largest amount, and a player who has been notified of nothing for long.
+    -- A player is skipped if its balance has no room for the largest amount, or if it has the maximum number
+    -- of pending shares.
     local fitting = {}
     for i = 1, #places do
       local player = places[i]
@@ -182,7 +189,8 @@ if cell[5] and #gameIds > 0 then
     return fitting
   end
 
-  -- Fires a tier for the spin that was booked last. Gives the spin's tail; empty where the event pays nothing.
+  -- Fires a tier for the spin that was written last. Returns the spin's tail, which is empty if the event
+  -- pays nothing.
   local function fire(pot, game, trigger, tier)
     hasFired = true
     local eventId = pack(ENTRY_ID_FORMAT, previousLow[trigger], previousHigh[trigger])
@@ -213,7 +221,8 @@ if cell[5] and #gameIds > 0 then
         local tail = pack(BONUS_NOTICE_FORMAT, eventId, tier.level, 0, paid, share) .. tier.name
         local name = playerNames[player]
         entryNumbers[player] = entryNumbers[player] + 1
-        -- Behind the event 1: of the player who fired it, and notified at once.
+        -- The byte after the event id is 1 for the player whose spin fired the event, and who is notified
+        -- immediately.
         bookEntry(player, head, 0, share, 0, balances[player] + share,
           pack(ENTRY_TEXT_FORMAT, #name, SHARE_TEXT_BYTES) .. name .. pack(SHARE_TEXT_FORMAT, eventId, i == 1 and 1 or 0))
         if i > 1 then
@@ -225,7 +234,8 @@ if cell[5] and #gameIds > 0 then
   end
 
   bonus = {
-    -- The tier that the next spin of a game fires; nil: none. A spin has two entries at the most, its player's opening and itself.
+    -- Returns the tier that the next spin of a game fires, or nil. A spin writes at most two entries, its
+    -- player's opening and itself.
     tierOf = function(game)
       local pot = pots[game]
       local tier = pot and pot.enabled and nextTier(pot)
@@ -236,7 +246,7 @@ if cell[5] and #gameIds > 0 then
       return tier
     end,
 
-    -- Counts the spin that was booked last. Gives its tail: what it notifies its player of.
+    -- Counts the spin that was written last. Returns its tail, with the notice for its player.
     count = function(game, player, tier)
       local pot, tail = pots[game], ''
       if pot then
@@ -260,7 +270,7 @@ if cell[5] and #gameIds > 0 then
       return tail
     end,
 
-    -- Notes for the ledger what the call counted, and makes what it is to be remembered by.
+    -- Adds notes for the ledger with the counted spins, and prepares the list of recent players.
     note = function()
       for game, pot in pairs(pots) do
         if pot.progress ~= pot.progressBefore then
@@ -276,7 +286,8 @@ if cell[5] and #gameIds > 0 then
       end
     end,
 
-    -- Writes the pots that the call counted for, whom it remembers, and who is still to be notified.
+    -- Writes the pots that counted spins, their recent players, and the shares that players have not been
+    -- notified of.
     write = function()
       for player, count in pairs(takenOff) do call('LTRIM', listKey(player), count, -1) end
       for player, share in pairs(newlyListed) do call('RPUSH', listKey(player), share) end

@@ -1,14 +1,15 @@
--- The record of a game's communal progressive (src/domain/layouts.ts, POT_STATE to TIER), and the players that it remembers.
+-- The record of a game's communal progressive (src/domain/layouts.ts, POT_STATE to TIER), and the list of its
+-- recent players.
 --
--- RECENT   text, a line for each spin, the newest last: "<partner id>:<playerId>". Where it starts, and wherever the time
---          changes, a line "=<ms since the epoch>". No playerId has a line feed.
+-- RECENT   text with one line per spin, newest last: "<partner id>:<playerId>". At the start, and wherever
+--          the time changes, a line "=<ms since the Unix epoch>". No playerId contains a line feed.
 -- include: records
 -- include: layouts/communal
 local gmatch = string.gmatch
 local MOMENT = byte('=')
 local NO_STATUS = rep('\0', PLAYER_STATUS_BYTES)
 
--- The lines of a RECENT.
+-- Splits a RECENT into its lines.
 local function linesOf(recent)
   local lines, count = {}, 0
   for line in gmatch(recent, '[^\n]+') do
@@ -32,7 +33,7 @@ local function readPot(record)
   }
 end
 
--- The tier that fires at the count after this one: the highest whose spins divide it; nil: none.
+-- Returns the tier that fires at the next count: the highest tier whose number of spins divides it, or nil.
 local function nextTier(pot)
   local count = pot.progress + 1
   if count % pot.interval ~= 0 then return nil end
@@ -45,7 +46,7 @@ local function nextTier(pot)
   return tier
 end
 
--- What a call changed of a pot.
+-- Encodes the note of a call's changes to a pot.
 local function stateNote(pot, cause, reference)
   return pack(STATE_NOTE_FORMAT, STATE_NOTE, cause, reference, pot.progressBefore, pot.progress, pot.budgetBefore,
     pot.budget)

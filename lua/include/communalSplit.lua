@@ -1,16 +1,18 @@
--- The arithmetic of an event of a communal progressive, in whole micro-USD; exact up to TIER_AMOUNT_MAX.
+-- Arithmetic of an event of a communal progressive, in whole micro-USD. It is exact up to TIER_AMOUNT_MAX.
 -- include: communalRecords
 
--- What an event of a tier pays of a budget; nil: it is skipped.
+-- Returns the amount that an event of a tier pays out of a budget, or nil if the event is skipped.
 local function payable(amount, budget, paysRemaining)
   if budget >= amount then return amount end
   return paysRemaining and budget > 0 and budget or nil
 end
 
--- Divides an amount. Gives the part of the player who fired, the share of each of the community, and how many of the community, the
--- most recent first, get one micro-USD more. Where nobody is in the community its part goes to the player who fired, or stays in the budget.
+-- Splits an amount. Returns the part of the player who fired the event, the share of each member of the
+-- community, and the number of members, most recent first, that get one micro-USD more. If the community is
+-- empty, its part goes to the player who fired the event or stays in the budget.
 local function splitAmount(amount, split, community, returnsToBudget)
-  -- By whole and remainder: the product of an amount and the split is no exact double.
+  -- Computed as quotient and remainder, because the product of an amount and the split is not an exact
+  -- double.
   local remainder = amount % SPLIT_WHOLE
   local part = (amount - remainder) / SPLIT_WHOLE * split + floor(remainder * split / SPLIT_WHOLE)
   if community == 0 then return returnsToBudget and part or amount, 0, 0 end

@@ -1,5 +1,5 @@
--- Decides one spin of a batch that has counted and whose requestId is free: `status`, and `core` and `tail` where it is
--- dealt. One pass, left at the first refusal.
+-- Decides one spin of a batch that has been counted and whose requestId is not bound. Gives `status`, and for
+-- a dealt spin also `core` and `tail`. The loop runs once; a refusal leaves it by `break`.
 repeat
   local before = balances[player]
   if not before then
@@ -15,7 +15,7 @@ repeat
     -- inline: refusal
   end
   if status then break end
-  -- A forced spin takes no outcome of the queue and no part in a communal progressive.
+  -- A forced spin takes no outcome from the queue and does not take part in a communal progressive.
   local forcedCode
   if forcedKeys[partner] then
     -- include: takeForced
@@ -36,7 +36,8 @@ repeat
   entryNumbers[player] = entryNumbers[player] + 1
   local credit, balance, text = payout, before - stake + payout, sub(batch, textAt - 4, position - 1)
   -- inline: bookEntry
-  -- What a replay repeats beside the CORE: what the spin notifies of a communal progressive, or that it was forced.
+  -- The tail is the part of the answer that a replay repeats in addition to the CORE: the notice of a
+  -- communal progressive, or the mark of a forced spin.
   tail = ''
   if forcedCode then
     tail = FORCED_TAIL

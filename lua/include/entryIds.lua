@@ -1,5 +1,6 @@
--- Ids of ledger entries: ms (41 bits), cell (8), sequence (14). They continue after the newest entry of the cell, and never
--- go back, even where the clock does. Gives `idMs`, `idSequence` and `idHigh` of the newest id; include/takeEntryId.lua goes on to the next.
+-- Ids of ledger entries: ms (41 bits), cell (8), sequence (14). They continue after the newest entry of the
+-- cell and never decrease, even if the clock goes back. Gives `idMs`, `idSequence` and `idHigh` of the newest
+-- id; include/takeEntryId.lua advances to the next id.
 -- include: cell
 local idMs, idSequence = nowMs, -1
 if last then

@@ -1,11 +1,11 @@
--- The outcomes that testers chose for the next spin of a player at a game (docs/requests.md). Only sandbox partners have any: for
--- all others nothing is read. Needs `partnerIds` and `isSandbox`.
+-- The forced outcomes that testers set for the next spin of a player at a game (docs/requests.md). Only
+-- sandbox partners have them, and nothing is read for other partners. Needs `partnerIds` and `isSandbox`.
 --
--- computed {cN}:forced               string with expiry: some partner of the cell has chosen
+-- computed {cN}:forced               string with expiry: exists if a partner of the cell has a forced outcome
 -- computed {cN}:forced:<partner id>  hash with expiry, "<game id>:<partner id>:<playerId>" -> FORCED
 -- include: batch
 -- include: layouts/forced
--- By the place of the partner: where its choices are.
+-- By position of the partner: the key of its forced outcomes.
 local forcedKeys, isAnyForced = {}, nil
 for i = 1, partnerCount do
   if isSandbox[i] then
@@ -13,5 +13,5 @@ for i = 1, partnerCount do
     if isAnyForced then forcedKeys[i] = cellPrefix .. 'forced:' .. partnerIds[i] end
   end
 end
--- Field -> key of the choices that this call has used up.
+-- Forced outcomes that this call has used: field -> key.
 local usedForced = {}

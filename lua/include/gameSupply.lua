@@ -1,13 +1,14 @@
--- The queues of the call's games: counter, blocks, and the outcomes that were read ahead. Needs `gameIds`.
+-- The queues of the call's games: counter, blocks, and outcomes that were read ahead. Needs `gameIds`.
 --
--- computed {cN}:block:<game id>:<from>  string, packed outcomes (u16 each) of the block that starts at index <from>
+-- computed {cN}:block:<game id>:<from>  string, packed outcomes (u16 each) of the block that begins at index
+--                                       <from>
 -- include: cell
 -- include: layouts/statuses
 local nextIndex, queueEnd, blockFrom, blockEnd, readyBlocks = {}, {}, {}, {}, {}
--- A stretch of a game's outcomes, and the index at which it begins.
+-- A range of a game's outcomes, and the index of its first outcome.
 local chunk, chunkFrom = {}, {}
 local takenGames = {}
--- Games of which a block was dealt out; nil: none.
+-- Games whose block was dealt out by this call; nil if there are none.
 local dealtOutGames
 local gameRecords = {}
 if #gameIds > 0 then
@@ -18,7 +19,8 @@ for i = 1, #gameIds do
   nextIndex[i], queueEnd[i], blockFrom[i], blockEnd[i], readyBlocks[i] = 0, 0, 0, 0, 0
   if record then
     nextIndex[i], queueEnd[i], blockFrom[i], blockEnd[i], readyBlocks[i] = unpackStruct(GAME_FORMAT, record)
-    -- The record itself, as if it began with outcomes where it has other members.
+    -- The record itself serves as the range. Its index is shifted, as if the members before the outcomes were
+    -- outcomes too.
     chunk[i], chunkFrom[i] = record, nextIndex[i] - GAME_BYTES / 2
   end
 end

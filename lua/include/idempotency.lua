@@ -1,13 +1,14 @@
--- What the requestIds of the call are bound to, in the segments of request ids that Redis still holds (docs/internals.md):
--- the newest is written, all are read. Needs `requestKeys`; gives `bound` by their places.
+-- Finds what the requestIds of the call are bound to, in the segments of request ids that Redis still holds
+-- (docs/internals.md). The newest segment is written, and all segments are read. Needs `requestKeys` and
+-- gives `bound` by their positions.
 --
--- computed {cN}:idem:<segment>  hash, 16-byte hash of partner and requestId -> BOUND. A spin and an adjustment
---                               never have the same hash.
+-- computed {cN}:idem:<segment>  hash, 16-byte hash of partner and requestId -> BOUND. The hashes of spins and
+--                               adjustments are always different.
 --
--- Errors   BEHIND: what was released is in the ledger's runs, and the caller's filters don't reach that far; nothing was done.
+-- Errors   BEHIND: request ids have been released that the caller's filters lack. Nothing was done.
 -- include: entryIds
 local segments = cell[6]
--- Its owner has not taken the cell over yet.
+-- An owner of this version has not taken over the cell yet.
 if not segments then
   return epochError()
 end
@@ -29,5 +30,5 @@ if #requestKeys > 0 then
     end
   end
 end
--- Keys and values by turns.
+-- Keys and values in alternation.
 local newlyBound, newlyBoundCount = {}, 0

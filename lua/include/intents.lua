@@ -1,8 +1,11 @@
--- Decides an intent (an adjustment, a funding, new rules) once, and says what it came to (INTENT_REPLY). An intent that is done
--- is bound to its requestId. An intent that is refused leaves its number: the cell keeps the highest number that it has
--- refused, and never does an intent with that number or a lower one. So a call that was held in the network does nothing once
--- its intent was refused to another call, however late it arrives. The caller draws a new number for an intent that still
--- stands. Needs `refusedField`, a field of KEYS[1] for each sequence of numbers, and `requestKeys`: one requestId or none.
+-- Decides an intent (an adjustment, a funding, new rules) once, and returns the result (INTENT_REPLY). An
+-- intent that is carried out is bound to its requestId. If an intent is refused, the cell stores the highest
+-- refused number, and never carries out an intent with that number or a lower one. A call that was delayed in
+-- the network therefore does nothing after its intent was refused to another call. The caller assigns a new
+-- number to an intent that is still valid.
+--
+-- Needs `refusedField`, a field of KEYS[1] for each sequence of numbers, and `requestKeys` with one requestId
+-- or none.
 -- include: layouts/statuses
 -- include: layouts/intents
 -- include: idempotency
@@ -10,12 +13,13 @@ local function intentReply(status, core)
   return pack(INTENT_REPLY_FORMAT, byte(status), core)
 end
 
--- Whether an intent of this number, or a later one, was refused.
+-- True if an intent with this number or a higher one was refused.
 local function isLapsed(intent)
   return intent <= tonumber(call('HGET', KEYS[1], refusedField) or 0)
 end
 
--- The reply where an earlier call has decided the intent of this fingerprint, or one like no other; nil: none has.
+-- Returns the reply if an earlier call has decided the intent with this fingerprint, or has bound the
+-- requestId to another one; nil otherwise.
 local function decidedEarlier(intent, fingerprint)
   local boundTo = bound[1]
   if boundTo then
@@ -27,7 +31,8 @@ local function decidedEarlier(intent, fingerprint)
   return isLapsed(intent) and intentReply(LAPSED, NO_CORE) or nil
 end
 
--- Refuses an intent, and all that were numbered before it, for good: the only write of its call.
+-- Refuses an intent permanently, together with all intents of lower numbers. This is the only write of its
+-- call.
 local function refuseIntent(status, intent)
   call('HSET', KEYS[1], refusedField, format('%.0f', intent))
   return intentReply(status, NO_CORE)

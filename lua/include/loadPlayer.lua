@@ -1,4 +1,5 @@
--- Reads the record of `player`, once: `before` is its balance, micro-USD, and stays nil where the player is not known.
+-- Reads the record of `player` once. `before` becomes its balance in micro-USD, and stays nil if the player
+-- does not exist.
 -- include: players
 local playerRecord = storedPlayers[player]
 if playerRecord then

@@ -1,5 +1,6 @@
--- Notes in the outbox: what the ledger must know and what is no entry of a player. A note has the layout of an entry, an id
--- of its own (which is given back), "<partner id>:" for its player, and its payload in the place of a requestId.
+-- Notes in the outbox, for changes that the ledger must record and that are not entries of a player. A note
+-- has the layout of an entry, an id of its own (which is returned), "<partner id>:" in place of the player,
+-- and its payload in place of the requestId.
 -- include: outbox
 local function addNote(kind, gameId, partner, payload, index)
   -- inline: takeEntryId

@@ -1,4 +1,4 @@
--- Makes `player`, which is not known, with its opening balance `before`.
+-- Creates `player`, which does not exist yet, with its opening balance `before`.
 -- include: players
 local playerName = playerNames[player]
 previousLow[player], previousHigh[player], entryNumbers[player] = 0, 0, 1

@@ -1,9 +1,10 @@
--- The flags behind a PLAYER, which are read here and nowhere else: each by its bit, since others may stand beside it.
+-- Reads the flags after a PLAYER. No other file reads them. Each flag is tested by its bit, because other
+-- flags may be set as well.
 -- include: records
 local function isBlocked(tail)
   return tail and hasFlag(byte(tail), IS_BLOCKED)
 end
--- More shares that are still to be notified of are in the player's list.
+-- True if the player's list has further shares that the player has not been notified of.
 local function hasListed(tail)
   return tail and hasFlag(byte(tail), HAS_LISTED)
 end

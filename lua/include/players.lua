@@ -1,5 +1,6 @@
--- The players of the call: balance and newest entry. A player's state is read from its record when it is first asked for,
--- and then kept here. Every ledger entry moves one player; include/bookEntry.lua books it. Needs `playerNames`.
+-- The players of the call, with balance and newest entry. A player's record is decoded when it is first
+-- needed, and its state is then kept here. Every ledger entry changes one player (include/bookEntry.lua).
+-- Needs `playerNames`.
 -- include: outbox
 local storedPlayers = {}
 if #playerNames > 0 then

@@ -1,4 +1,4 @@
--- The packed records that more than one operation reads or writes: src/domain/layouts.ts says what they are.
+-- Packed records that several scripts read or write. src/domain/layouts.ts describes them.
 -- include: library
 -- include: layouts/records
 local NO_CORE = rep('\0', CORE_BYTES)

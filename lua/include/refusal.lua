@@ -1,7 +1,14 @@
--- To inline. What may refuse a movement of a balance, once for every operation that makes one. Expects, besides the outbox:
--- `tail` of the player's record, nil where a blocked player may do this too; `own`, a status of the operation that comes next,
--- or false; `before`, the balance; `debit` and `credit`, 0 or more, the largest that it may come to; `enforces`, no debit above the
--- balance; `funding` of the partner, below 0 where it has no bound, and `net`, what it has paid. Gives `status`, nil: none.
+-- For inlining. Decides whether a movement of a balance is refused, with the same rules for every operation.
+--
+-- Expects  the outbox, and:
+--          tail: part of the player's record after PLAYER, or nil if blocked players may make this movement
+--          own: status of a check of the operation itself, or false
+--          before: balance
+--          debit, credit: largest possible amounts, 0 or more
+--          enforces: true if a debit above the balance is refused
+--          funding: funding of the partner, negative if unlimited
+--          net: amount that the partner has paid on balance
+-- Gives    status, nil if the movement is allowed
 if isBlocked(tail) then
   status = PLAYER_BLOCKED
 elseif own then

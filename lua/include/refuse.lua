@@ -1,4 +1,5 @@
--- The function of include/refusal.lua, for operations that book one entry: deal.lua inlines it.
+-- The function form of include/refusal.lua, for operations that write a single entry. deal.lua inlines the
+-- file instead.
 -- include: outbox
 -- include: playerFlags
 -- include: layouts/statuses

@@ -1,4 +1,5 @@
--- To inline. Goes on to the next id of an entry: its low 32 bits are `idLow + idSequence`, its high ones `idHigh`.
+-- For inlining. Advances to the next entry id, whose low 32 bits are `idLow + idSequence` and whose high bits
+-- are `idHigh`.
 idSequence = idSequence + 1
 if idSequence > 16383 then
   idMs, idSequence = idMs + 1, 0

@@ -1,4 +1,4 @@
--- Takes what was chosen for the next spin of `player` at `game`: `forcedCode`, nil where nothing is.
+-- Takes the forced outcome for the next spin of `player` at `game`. Gives `forcedCode`, nil if there is none.
 -- include: forced
 local field = gameIds[game] .. ':' .. playerNames[player]
 local chosen = not usedForced[field] and call('HGET', forcedKeys[partner], field)

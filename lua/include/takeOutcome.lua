@@ -1,5 +1,5 @@
--- Takes the outcome at the counter of `game` into `index` and `code`, which who includes this declares; or gives `status` and
--- leaves the pass of dealSpin.lua.
+-- Takes the outcome at the counter of `game`. Gives `index` and `code`, which the including script declares.
+-- If there is no outcome, gives `status` and leaves the enclosing loop by `break`.
 -- include: gameSupply
 local outcomes = chunk[game]
 index = nextIndex[game]
@@ -9,8 +9,8 @@ if index >= queueEnd[game] then
 end
 local outcomeAt = outcomes and (index - chunkFrom[game]) * 2 + 1
 if not outcomeAt or outcomeAt > #outcomes then
-  -- A stretch of the block is read at once: what the batch wants, or enough for the next batches, where a game has few
-  -- spins in each.
+  -- Reads a range of the block at once: the outcomes that the batch needs, or at least READ_AHEAD of them.
+  -- The latter suffices for several batches if a game has only few spins in each.
   if index >= blockEnd[game] then
     local blockKey = cellPrefix .. 'block:' .. gameIds[game] .. ':' .. format('%.0f', blockEnd[game])
     blockFrom[game], blockEnd[game] = blockEnd[game], blockEnd[game] + floor(call('STRLEN', blockKey) / 2)

@@ -1,5 +1,4 @@
--- The partners of the call: the windows that their requests count against, and what they paid to players. Needs
--- `partnerIds`.
+-- The partners of the call: their rate limit windows, and their net result with players. Needs `partnerIds`.
 -- include: cell
 local spinsUsed, apiUsed, netPaid = {}, {}, {}
 local windowMinute = floor(nowMs / 60000)

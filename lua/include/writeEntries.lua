@@ -1,4 +1,5 @@
--- Writes what was booked: the outbox, the players, the requestIds. Gives `newLast`, the cell's field `last`.
+-- Writes the entries of the call: the outbox, the players, the requestIds. Gives `newLast`, the cell's field
+-- `last`.
 -- include: players
 -- include: idempotency
 -- include: writeStream

@@ -1,8 +1,8 @@
--- Writes the games that an outcome was taken from: none where every spin of the call was forced.
+-- Writes the games from which an outcome was taken. There are none if every spin of the call was forced.
 -- include: gameSupply
 local gameValues, gameValueCount = {}, 0
 for game in pairs(takenGames) do
-  -- A batch may have wanted more than it dealt: not all of what is left is kept.
+  -- A batch may have read more outcomes than it dealt. Only READ_AHEAD of the remaining ones are kept.
   local ahead = (nextIndex[game] - chunkFrom[game]) * 2 + 1
   gameValues[gameValueCount + 1] = gameIds[game]
   gameValues[gameValueCount + 2] =
@@ -11,8 +11,8 @@ for game in pairs(takenGames) do
   gameValueCount = gameValueCount + 2
 end
 if gameValueCount > 0 then call('HSET', KEYS[4], unpack(gameValues)) end
--- The worker hears of a block that is dealt out sooner than from the ledger. A message may be lost, or not be allowed:
--- nothing depends on one.
+-- The announcement tells the worker of a dealt-out block sooner than the ledger does. Nothing depends on the
+-- message, because it may be lost or may not be permitted.
 if dealtOutGames then
   for game in pairs(dealtOutGames) do
     announce('SPUBLISH', 'spindle:dealt:' .. sub(cellPrefix, 1, -2),

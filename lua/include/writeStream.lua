@@ -1,5 +1,5 @@
--- Writes the outbox, first of all writes: it is the only one that Redis itself could refuse (an id that is not the newest).
--- Gives `newLast`, the cell's field `last`.
+-- Writes the outbox, before all other writes, because it is the only write that Redis could refuse (if the id
+-- is not the newest). Gives `newLast`, the cell's field `last`.
 -- include: outbox
 local outboxBytes = concat(outboxRecords)
 call('XADD', KEYS[5], format('%.0f-%d', idMs, idSequence), 'b', outboxBytes, 't',

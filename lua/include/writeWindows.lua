@@ -2,7 +2,7 @@
 -- include: windows
 local partnerValues = {}
 for i = 1, #partnerIds do
-  -- What is packed must fit a signed 64-bit integer.
+  -- The packed value must fit into a signed 64-bit integer.
   local net = netPaid[i]
   if net > NET_MAX then net = NET_MAX elseif net < -NET_MAX then net = -NET_MAX end
   partnerValues[2 * i - 1] = partnerIds[i]
