@@ -34,7 +34,7 @@ if decided then
   return decided
 end
 
--- Position of the only player of this call.
+-- The call has only one player, whose position is 1.
 local player = 1
 local before
 -- include: loadPlayer

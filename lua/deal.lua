@@ -70,7 +70,7 @@ for place = 1, spinCount do
     elseif deny ~= 0 and deny ~= OTHER_WAGER then
       status = DENIALS[deny]
     elseif poolSize[game] > 0 and nextIndex[game] >= poolSize[game] then
-      -- This status takes precedence over refusals because of the wager or the player.
+      -- RAFFLE_CLOSED takes precedence over refusals because of the wager or the player.
       status = RAFFLE_CLOSED
     elseif deny ~= 0 then
       status = DENIALS[deny]

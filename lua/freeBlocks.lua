@@ -32,7 +32,7 @@ local nextIndex, queueEnd, blockFrom, blockEnd = unpackStruct(GAME_FORMAT, recor
 if queueEnd ~= tonumber(ARGV[3]) then
   return 0
 end
--- The record keeps the position of a partly dealt block.
+-- The game's record keeps the position of a partly dealt block.
 call('HSET', KEYS[2], ARGV[2], pack(GAME_FORMAT, nextIndex, nextIndex, blockFrom, blockEnd, 0))
 for i = 3, #KEYS do
   call('UNLINK', KEYS[i])

@@ -26,7 +26,7 @@ if #record > PLAYER_BYTES then
   if known >= change then
     return DEALT
   end
-  -- All other flags of the player are kept.
+  -- All flags of the player other than isBlocked are kept.
   flags = flags + knownFlags - (isBlocked(sub(record, PLAYER_BYTES + 1)) and 1 or 0)
 end
 local status = pack(PLAYER_STATUS_FORMAT, flags, change)

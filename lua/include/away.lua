@@ -8,5 +8,5 @@ local function isTurnedAway(away, partnerId, knownMove)
   local _, moveAt = find(away, ';' .. partnerId .. ':', 1, true)
   return moveAt and tonumber(match(away, '^%d+', moveAt + 1)) > knownMove
 end
--- Nil if no partner has ever left the cell.
+-- `away` is nil if no partner has ever left the cell.
 local away = cell[7] ~= ';' and cell[7] or nil

@@ -24,7 +24,7 @@ for i = 1, gameCount do
 end
 local playerNames, requestKeys = {}, {}
 offset = listsAt + 1
--- The last result of unpack is the position after the values.
+-- The last result of struct.unpack is the position after the unpacked values.
 if playerCount > 0 then
   playerNames = { unpackStruct('<' .. rep(BATCH_PLAYER_MEMBERS, playerCount), batch, offset) }
   offset = playerNames[playerCount + 1]

@@ -10,7 +10,7 @@
 -- include: players
 -- include: playerFlags
 local bonus
--- A second event is left to the next call, together with all spins after it.
+-- A second event in a call is left to the next call, together with all spins after it.
 local isDeferring = false
 if cell[5] and #gameIds > 0 then
   -- include: notes
@@ -21,7 +21,7 @@ if cell[5] and #gameIds > 0 then
     return core
   end
 
-  -- By position of the game.
+  -- The communal progressives of the call's games, by position of the game.
   local pots = {}
   -- True after the call has fired an event. A call credits the shares of one event only.
   local hasFired = false
@@ -108,7 +108,7 @@ if cell[5] and #gameIds > 0 then
   local function recentPlayers(pot, earlier, most)
     local names, moments, seen, count = {}, {}, {}, 0
     local lines, chunkNumber = pot.recent, #earlier
-    -- A line with a time precedes the lines of the players that it applies to.
+    -- In a RECENT, a line with a time precedes the lines of the players that it applies to.
     local first = 1
     while lines do
       for i = #lines, 1, -1 do

@@ -11,8 +11,8 @@ end
 -- community, and the number of members, most recent first, that get one micro-USD more. If the community is
 -- empty, its part goes to the player who fired the event or stays in the budget.
 local function splitAmount(amount, split, community, returnsToBudget)
-  -- Computed as quotient and remainder, because the product of an amount and the split is not an exact
-  -- double.
+  -- The part is computed from quotient and remainder, because the product of an amount and the split is not
+  -- an exact double.
   local remainder = amount % SPLIT_WHOLE
   local part = (amount - remainder) / SPLIT_WHOLE * split + floor(remainder * split / SPLIT_WHOLE)
   if community == 0 then return returnsToBudget and part or amount, 0, 0 end

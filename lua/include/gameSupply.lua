@@ -19,8 +19,8 @@ for i = 1, #gameIds do
   nextIndex[i], queueEnd[i], blockFrom[i], blockEnd[i], readyBlocks[i] = 0, 0, 0, 0, 0
   if record then
     nextIndex[i], queueEnd[i], blockFrom[i], blockEnd[i], readyBlocks[i] = unpackStruct(GAME_FORMAT, record)
-    -- The record itself serves as the range. Its index is shifted, as if the members before the outcomes were
-    -- outcomes too.
+    -- A game's record itself serves as the first range of outcomes. Its start index is shifted, as if the
+    -- members before the outcomes were outcomes too.
     chunk[i], chunkFrom[i] = record, nextIndex[i] - GAME_BYTES / 2
   end
 end

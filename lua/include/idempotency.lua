@@ -30,5 +30,5 @@ if #requestKeys > 0 then
     end
   end
 end
--- Keys and values in alternation.
+-- Newly bound requestIds of the call: keys and values in alternation.
 local newlyBound, newlyBoundCount = {}, 0

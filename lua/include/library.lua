@@ -6,7 +6,7 @@ local format, find, match, concat = string.format, string.find, string.match, ta
 local pack, unpackStruct = struct.pack, struct.unpack
 local call = redis.call
 local announce = redis.pcall
--- True if a flag, which is a power of two, is set.
+-- True if a flag, which is a power of two, is set in `flags`.
 local function hasFlag(flags, flag)
   return flags % (2 * flag) >= flag
 end

@@ -1,8 +1,8 @@
--- Writes the partners of the call.
+-- Writes the records of the call's partners, with their rate limit windows.
 -- include: windows
 local partnerValues = {}
 for i = 1, #partnerIds do
-  -- The packed value must fit into a signed 64-bit integer.
+  -- The packed net result must fit into a signed 64-bit integer.
   local net = netPaid[i]
   if net > NET_MAX then net = NET_MAX elseif net < -NET_MAX then net = -NET_MAX end
   partnerValues[2 * i - 1] = partnerIds[i]

@@ -12,7 +12,7 @@ import type { CellLease } from './cells.store.js';
 
 export interface AnsweredEntry {
   readonly cell: number;
-  /** Number of the cell's epoch under which the entry was made. */
+  /** Number of the cell's epoch under which the answered entry was made. */
   readonly epoch: bigint;
   readonly entryId: bigint;
   /** True if a call from a front end found that the cell's Redis lacks the entry. */

@@ -25,8 +25,8 @@ interface Request {
 export class AnsweredChunk {
   readonly #bytes = Buffer.allocUnsafeSlow(CHUNK_BYTES);
   /**
-   * View of the same bytes. A DataView writes numbers in a quarter of a Buffer's time, and a bigint without
-   * creating garbage.
+   * View of the chunk's bytes. A DataView writes numbers in a quarter of a Buffer's time, and a bigint
+   * without creating garbage.
    */
   readonly #view = new DataView(this.#bytes.buffer);
   #length = 0;

@@ -98,8 +98,8 @@ export class AnsweredSpins extends PeriodicService {
       const wereDropped = dropped !== undefined && dropped.epoch !== now;
       if (now === undefined || (over.length === 0 && !wereDropped)) continue;
       const notRemembered = wereDropped ? dropped.spins : 0;
-      // Removed before the look-up, so that a late answer or a commit cannot change these chunks in the
-      // meantime.
+      // The chunks are removed before the look-up, so that a late answer or a commit cannot change them in
+      // the meantime.
       known.chunks = known.chunks.filter((chunk) => !over.includes(chunk));
       const spins = over.flatMap((chunk) => chunk.spins());
       const lost = await store.answered

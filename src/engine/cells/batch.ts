@@ -109,7 +109,7 @@ export class BatchEncoder {
   readonly #requestIds: RequestIdFilters | undefined;
   /** By item of the last encoded batch: the position of the item's partner, in the batch and in the reply. */
   #placesOfPartners = new Uint16Array(64);
-  /** By item: the reason why nothing may be dealt for it (DENY). */
+  /** By item of the batch: the reason why nothing may be dealt for the item (DENY). */
   #denials = new Uint8Array(64);
   /** By position of a requestId: 1 if the ledger may have it. */
   #mayBeInRuns = new Uint8Array(64);
@@ -277,7 +277,8 @@ export class BatchEncoder {
         places.players.set(item.playerId, playerPlace);
         writeUInt16(players.buffer, playerBytes, players.length);
         const copyAt = players.length + 2 - playerAt;
-        // Copied byte by byte, because Buffer.copy of a range first creates a view of it.
+        // The player's name is copied byte by byte, because Buffer.copy of a range first creates a view of
+        // it.
         for (let byte = playerAt; byte < textAt; byte++) players.buffer[copyAt + byte] = buffer[byte]!;
         players.length += 2 + playerBytes;
       }
@@ -323,7 +324,10 @@ export class BatchEncoder {
 
 const movesOf = ({ newestMove = 0 }: Partner): number => newestMove;
 
-/** @returns offset of the end */
+/**
+ * Writes the partners of a batch.
+ * @returns offset of the end
+ */
 function writePartners(buffer: Buffer, partners: readonly Partner[]): number {
   let at = BATCH.bytes;
   for (const partner of partners) {

@@ -246,7 +246,8 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
         // The server has already seen a later call of this slot, so it is no longer possible to find out
         // whether this call ran before.
         if (error instanceof StaleError) return UNKNOWN;
-        // Lets the event loop run, because a closing connection is only detected as closed in a later turn.
+        // The pause lets the event loop run, because a closing connection is only detected as closed in a
+        // later turn.
         await pause(RETRY_MS);
       }
     }
@@ -291,7 +292,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
   async #try(request: CellCall, timeoutMs: number, isFirst: boolean): Promise<ReplicatedReply> {
     const { scripts, replication } = this.#stations;
     const { name } = this.#operation;
-    // Kept in a variable, because the cell may move to another node during the call.
+    // The group is kept in a variable, because the cell may move to another node during the call.
     const group = this.#group;
     if (isFirst) group.firstTries++;
     try {
@@ -348,7 +349,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     }
     this.#noteAnswered(answer, origin, parked);
     if (parked.length === 0) return;
-    // The next call can be sent while these commands are parked.
+    // The next call can be sent while the commands of this call are parked.
     this.#parked += parked.length;
     this.#stations.confirmations
       .confirmed(this.#cell, origin, newestId, (row) => answer.isEntry?.(newestPlace, row) ?? true)

@@ -49,7 +49,7 @@ export interface Division {
   readonly workers: number;
   /** Number of other live workers that started earlier than this worker. */
   readonly earlier: number;
-  /** Number of cells without a lease. */
+  /** Number of cells that are not leased to any worker. */
   readonly free: number;
 }
 

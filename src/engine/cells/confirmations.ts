@@ -63,7 +63,7 @@ interface Cell {
 const ASK_AFTER_MS = 250;
 const TURN_MS = 100;
 /**
- * While a command has waited longer than this, commands that would have to wait as well are refused. In ms.
+ * Waiting time of the oldest command, in ms, from which commands that would also have to wait are refused.
  */
 const STALLED_AFTER_MS = 1000;
 /** Maximum number of readers that wait for one cell. */
@@ -215,7 +215,7 @@ export class Confirmations {
       for (const { since } of cell.readers) oldest = Math.min(oldest, since);
     }
     const isOwed = [...this.#cells.values()].some(({ owed }) => owed !== undefined);
-    // Not awaited, because an unresponsive Postgres must not delay the deadlines.
+    // The poll of Postgres is not awaited, because an unresponsive Postgres must not delay the deadlines.
     if ((isOwed || now - oldest > ASK_AFTER_MS) && !this.#isAsking) void this.#ask();
     const isAwaited =
       isOwed || [...this.#cells.values()].some(({ waiting, readers }) => waiting.length + readers.length > 0);

@@ -57,7 +57,7 @@ interface UndealtSpin extends Counted {
   readonly kind: 'counted' | 'limited' | 'partnerAway' | 'mayBeBound' | 'raffleClosed';
 }
 
-/** Result of one request of a batch. */
+/** Result of one request in a batch of spins. */
 export type SpinResult = DealtSpin | RefusedSpin | UndealtSpin;
 
 export interface SpinRequest extends SpinItem, CellRequest {}
@@ -71,7 +71,7 @@ export type DealCommand = SpinCommand | CountCommand;
 
 export type DealOperation = CellOperation<DealRequest, SpinResult>;
 
-/** Remembers answered spins (answeredSpins.ts). */
+/** Remembers spins that have been answered (answeredSpins.ts). */
 export interface AnswersKept {
   remember(
     cell: number,
@@ -220,7 +220,7 @@ class DealCodec implements CellCodec<DealRequest, SpinResult> {
     const blocks = this.#idBlocks;
     for (let i = 0; i < requests.length; i++) {
       const at = reply.coreAt(i);
-      // Copied byte by byte, because Buffer.copy of a range first creates a view of it.
+      // The entry id is copied byte by byte, because Buffer.copy of a range first creates a view of it.
       for (let byte = 0; byte < 8; byte++) blocks[i * 16 + byte] = reply.buffer[at + byte]!;
       blocks.writeUInt32LE(requests[i]!.partner.partnerId, i * 16 + 8);
     }

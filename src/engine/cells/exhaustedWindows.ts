@@ -10,7 +10,7 @@ const WINDOW_MS = 60_000;
 
 interface Exhausted {
   readonly limit: number;
-  /** Earliest end of the window, by performance.now(). */
+  /** Earliest end of the rate limit window, by performance.now(). */
   readonly endsAt: number;
   /** Earliest end of the window by the clock of Redis, in ms since the Unix epoch. */
   readonly endMs: number;

@@ -20,7 +20,7 @@ export interface ForcedOutcome {
   readonly partnerId: number;
   readonly gameId: number;
   readonly playerId: string;
-  /** Code of an outcome that the game has. */
+  /** The outcome code to force, which must be one of the game's. */
   readonly outcomeCode: number;
 }
 
@@ -28,7 +28,7 @@ export interface ForcedOutcome {
 const SLOTS = 4;
 
 interface ForceReply {
-  /** Value of SPIN_STATUS: `dealt` if the outcome has been set, or `full`. */
+  /** Value of SPIN_STATUS: `dealt` if the forced outcome has been set, or `full`. */
   readonly status: number;
   /** Expiry of the forced outcome, in ms since the Unix epoch. */
   readonly untilMs: number;

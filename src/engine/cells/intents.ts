@@ -72,7 +72,7 @@ export interface IntentsOptions {
   /** Returns the id of the newest entry in a cell's outbox, or 0 if the outbox is empty. */
   readonly newestInOutbox: (cell: number) => Promise<bigint>;
   readonly confirmations: Pick<Confirmations, 'cameTo'>;
-  /** Maximum time for the work in both stores, including retries, in ms. */
+  /** Maximum time for the work on an intent in both stores, including retries, in ms. */
   readonly deadlineMs: number;
   readonly onError: (error: unknown, cell: number) => void;
 }

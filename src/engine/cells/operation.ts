@@ -79,8 +79,8 @@ export interface CellCodec<Request, Reply> {
 
 export interface CellReplies<Reply> {
   /**
-   * Replies by command. Undefined if the call did not execute the command; the command is then sent again
-   * with the waiting ones.
+   * Replies by position of the command. Undefined if the call did not execute a command, which is then sent
+   * again with the waiting ones.
    */
   readonly replies: readonly (Reply | undefined)[];
   /** Id of the ledger entry that a reply refers to; 0 if there is none. */
@@ -126,8 +126,8 @@ export interface CellOperation<Request, Reply> {
   partnerOf(request: Request): number;
   codec(): CellCodec<Request, Reply>;
   /**
-   * Called with the replies of a call before they are answered. Not called if the replicas lack the call's
-   * writes, because its replies then wait for the ledger.
+   * Called with the replies of a call before they are answered. It is not called if the replicas lack the
+   * call's writes, because such replies wait for the ledger.
    */
   onReplies?(cell: number, epoch: string, requests: readonly Request[], replies: CellReplies<Reply>): void;
 }

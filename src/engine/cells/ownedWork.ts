@@ -19,7 +19,10 @@ interface OwnedWorkTimes {
 export abstract class OwnedWork extends PeriodicService {
   protected readonly leases = new Map<number, CellLease>();
   readonly #times: OwnedWorkTimes;
-  /** By item: the number of consecutive failures, and the time of the next attempt by performance.now(). */
+  /**
+   * By item of work: the number of consecutive failures, and the time of the next attempt by
+   * performance.now().
+   */
   readonly #failed = new Map<number, { times: number; notBefore: number }>();
 
   constructor(times: OwnedWorkTimes) {
@@ -35,7 +38,7 @@ export abstract class OwnedWork extends PeriodicService {
     this.leases.delete(cell);
   }
 
-  /** Looks for work immediately instead of at the next turn. */
+  /** Looks for open work immediately instead of at the next turn. */
   wake(): void {
     this.hurry();
   }

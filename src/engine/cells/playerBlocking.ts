@@ -15,7 +15,7 @@ import { SET_PLAYER_STATUS } from './setPlayerStatus.js';
 export interface PlayerBlockingOptions {
   readonly store: Pick<EngineStore, 'playerStatuses'>;
   readonly cells: Pick<CellClient, 'execute'>;
-  /** Maximum time for the work in both stores, including retries, in ms. */
+  /** Maximum time for a change of status in both stores, including retries, in ms. */
   readonly deadlineMs: number;
 }
 

@@ -18,12 +18,12 @@ export interface PlayerStatusOnRecord {
   readonly partnerId: number;
   readonly playerId: string;
   readonly status: PlayerStatus;
-  /** Number of this change, counted per player. */
+  /** Number of this change of status, counted per player. */
   readonly change: number;
   readonly cell: number;
-  /** Number of the partner's newest completed move, at the time of the change. */
+  /** Number of the partner's newest completed move, at the time of the change of status. */
   readonly newestMove: number;
-  /** The cell's epoch at the time of the change. */
+  /** The cell's epoch at the time of the change of status. */
   readonly epoch: string;
 }
 
@@ -98,7 +98,7 @@ export async function playerStatuses(
   }));
 }
 
-/** Read queries of the audit. */
+/** Queries of the audit on player statuses. */
 export interface PlayerStatusReads {
   playerStatuses(cell: number): ReturnType<typeof playerStatuses>;
 }

@@ -25,9 +25,9 @@ export class QueueGroup {
   readonly #onReady: (group: QueueGroup, isFull: boolean) => void;
   readonly #queues: GroupedQueue[] = [];
   #isScheduled = false;
-  /** Number of waiting commands in all queues. */
+  /** Number of waiting commands in all queues of the group. */
   #waiting = 0;
-  /** Number of queues with waiting commands. */
+  /** Number of queues in the group that have waiting commands. */
   #filled = 0;
   /** Number of calls under way that are first attempts. A repeated call does not delay other queues. */
   firstTries = 0;
@@ -88,7 +88,7 @@ export class QueueGroup {
     this.#onReady(this, false);
   }
 
-  /** Sends all queues. The calls have been written when this function returns. */
+  /** Sends the waiting commands of all queues. The calls have been written when this function returns. */
   send(): void {
     this.#isScheduled = false;
     const isMuch = this.#isMuch();

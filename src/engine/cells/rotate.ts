@@ -72,7 +72,7 @@ export async function finishRotation(
   if (rotated === 'unavailable') throw new Error(`The rotation of game ${gameId} is not booked yet`);
 }
 
-/** @returns undefined if no rotation is on record */
+/** @returns undefined if no rotation of the game is on record */
 async function carryOut(
   cells: Cells,
   record: () => Promise<RotationOnRecord | undefined>,

@@ -61,7 +61,7 @@ export interface SendPermission {
 
 /** The current epochs of the cells (src/engine/catalog/catalog.ts). */
 export interface CellEpochs {
-  /** Returns the epoch of a cell; undefined as long as it has not been read. */
+  /** Returns the epoch of a cell; undefined as long as the epoch has not been read. */
   epochOf(cell: number): string | undefined;
   /** Reads the epochs again after a cell has rejected a call because of its epoch. */
   refresh(): Promise<void>;
@@ -69,7 +69,7 @@ export interface CellEpochs {
 
 /** The Redis server that holds a cell. All cells of a server share one object. */
 export interface CellServer {
-  /** True if the server is reachable now. */
+  /** True if the Redis server is reachable now. */
   readonly isReady: boolean;
   /** Id of the current server run; undefined while the server is not connected. */
   readonly serverId: string | undefined;
@@ -98,9 +98,9 @@ export interface CellScripts {
  * has the entry.
  */
 export interface ReplicatedScripts {
-  /** @throws the errors of {@link CellScripts} */
+  /** @throws the same errors as {@link CellScripts} */
   replicated(operation: string, call: CellCall): Promise<ReplicatedReply>;
-  /** True if the replicas have acknowledged the newest call. */
+  /** True if the replicas have acknowledged the newest script call. */
   isCurrent(cell: number): boolean;
 }
 
@@ -111,7 +111,7 @@ export interface RequestIdReach {
    * bytes, little endian.
    */
   reachOf(cell: number): Buffer;
-  /** Loads the filters of recently released ids. */
+  /** Loads the filters of recently released request ids. */
   refresh(): Promise<void>;
 }
 
@@ -134,11 +134,14 @@ export interface CellStations {
   readonly epochs: CellEpochs;
   readonly servers: CellServers;
   readonly scripts: CellScripts;
-  /** Absent if replies are sent without waiting for replicas. */
+  /** Calls that wait for replicas. Absent if replies are sent without waiting for replicas. */
   readonly replication?: ReplicatedScripts;
-  /** Absent if no operation of this process binds request ids. */
+  /** Filters of released request ids. Absent if no operation of this process binds request ids. */
   readonly requestIds?: RequestIdReach;
-  /** Absent if this process does not check whether Redis has lost entries that were acknowledged. */
+  /**
+   * Newest answered entries. Absent if this process does not check whether Redis has lost acknowledged
+   * entries.
+   */
   readonly answered?: AnsweredIds;
   readonly confirmations: Pick<Confirmations, 'confirmed' | 'isStalled'>;
   readonly observer: CallObserver;

@@ -56,7 +56,7 @@ export interface SpinRulesParts {
 
 export class SpinRules {
   readonly #parts: SpinRulesParts;
-  /** Checks under way of whether a raffle is sold out, by game. Concurrent requests share one check. */
+  /** Running checks of whether a raffle is sold out, by game. Concurrent requests share one check. */
   readonly #looks = new Map<number, Promise<boolean>>();
 
   constructor(parts: SpinRulesParts) {

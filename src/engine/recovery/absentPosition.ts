@@ -8,7 +8,10 @@ import type { Sql } from '../../postgres/connection.js';
 import type { EventEmitter } from '../processEvents.js';
 import { missingCopy } from './outsideCopies.store.js';
 
-/** Poll interval, in ms. An operator may have removed the record in the meantime. */
+/**
+ * Poll interval of the record of a position file, in ms. An operator may have removed the record in the
+ * meantime.
+ */
 const EVERY_MS = 1000;
 const SETTING = 'POSITION_FILE';
 
@@ -24,7 +27,7 @@ export class AbsentPosition extends PeriodicService {
     this.#events = events;
   }
 
-  /** Makes the first check before any cell is prepared. */
+  /** Checks for a recorded position file for the first time, before any cell is prepared. */
   override async start(): Promise<void> {
     await this.takeTurn();
     if (this.#problem !== undefined) await super.start();

@@ -8,7 +8,10 @@ import type { Sql } from '../../postgres/connection.js';
 import { aheadMs, type Clocks, skewText } from '../redis/clockSkew.js';
 import type { RedisNode } from '../redis/node.js';
 
-/** The clocks differ too much. Nothing was prepared, and the preparation is retried immediately. */
+/**
+ * The clocks of Redis and another system differ too much. No cell was prepared, and the preparation is
+ * retried immediately.
+ */
 export class ClocksDifferError extends Error {
   /** Time by which Redis is ahead of the other clock, in ms. Negative if it is behind. */
   readonly skewMs: number;

@@ -20,7 +20,7 @@ export interface Filling<Run = Sql> {
   /** Access object of the cell that is written. */
   readonly store: CellStore;
   readonly owner: CellOwner;
-  /** Partners whose data is read. */
+  /** Partners whose data is read from the ledger. */
   readonly scope: PartnerScope;
 }
 
@@ -74,7 +74,7 @@ export interface FillPlayersOptions {
   readonly later?: Map<string, PlayerState>;
   /** Restricts the checkpoint to players that have had an entry after this one, plus `others`. */
   readonly afterId?: bigint;
-  /** Further players of the checkpoint, by id. All belong to one partner. */
+  /** Further players of the checkpoint to read, by id. All belong to one partner. */
   readonly others?: readonly string[];
 }
 

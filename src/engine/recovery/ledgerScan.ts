@@ -11,7 +11,10 @@ import type { Sql } from '../../postgres/connection.js';
 import type { CopyRow } from '../../postgres/copy.js';
 import { RECOVERED, readEntriesFrom } from './recoveries.store.js';
 
-/** Maximum time that waiting rebuilds wait for the others, in ms. After that the scan starts without them. */
+/**
+ * Maximum time that rebuilds wait for others to join their scan of the ledger, in ms. After that the scan
+ * starts without them.
+ */
 const GATHER_MS = 5000;
 
 interface Reader {
@@ -25,7 +28,7 @@ interface Reader {
 
 export class LedgerScan {
   readonly #sql: Sql;
-  /** Cells that have announced a read. */
+  /** Cells that have announced a read of the ledger. */
   readonly #expected = new Set<number>();
   #waiting: Reader[] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -40,7 +43,7 @@ export class LedgerScan {
     this.#expected.add(cell);
   }
 
-  /** Announces that a cell will not read any more. */
+  /** Announces that a cell will not read the ledger any more. */
   end(cell: number): void {
     this.#expected.delete(cell);
     this.#scanWhenAllWait();

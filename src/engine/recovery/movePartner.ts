@@ -63,8 +63,8 @@ const STOPPED_MS_MAX = 1500;
 const LOCK_MS_MAX = 2000;
 const LOOK_MS = 10;
 /**
- * Maximum number of copying rounds before the stop. A round that is shorter than ROUND_MS_ENOUGH is the last
- * one.
+ * Maximum number of copying rounds before the partner's spins are stopped. A round that is shorter than
+ * ROUND_MS_ENOUGH is the last one.
  */
 const ROUNDS_MAX = 10;
 const ROUND_MS_ENOUGH = 200;
@@ -104,7 +104,8 @@ export async function movePartner(parts: MoveParts, lease: CellLease, move: Part
   const { players, ...ahead } = await copyAhead(sql, lease, move, to);
   onFailpoint('move.copied');
 
-  // Read before the stop, so that resuming the partner's spins needs Redis only.
+  // The partner's earlier move is read before the stop, so that resuming the partner's spins needs Redis
+  // only.
   const cameBy = await backBy(sql, partnerId, fromCell);
   const stopped = performance.now();
   await setAway(from.store, from.owner, stopping, 'away');
@@ -113,8 +114,8 @@ export async function movePartner(parts: MoveParts, lease: CellLease, move: Part
     const copied = { ...ahead, token: target.token };
     await finishCopy(parts, lease, move, sides, copied, stopped + STOPPED_MS_MAX);
   } catch (error) {
-    // A commit whose answer was lost may have succeeded, so its transaction is awaited. Any other failure has
-    // rolled the switch back, and waiting could block on its locks.
+    // If Postgres became unreachable, the switch may have been committed, so the end of its transaction is
+    // awaited. After any other failure the switch was rolled back, and waiting could block on its locks.
     if (!isPostgresAway(error) || !(await isSwitched(sql, lease, move.moveId))) {
       await setAway(from.store, from.owner, returning, cameBy);
       throw error;
@@ -155,7 +156,7 @@ async function copyAhead(
     statuses = statusesNow;
     if (round === 0) players = copied;
     const nowMs = performance.now() - started;
-    // A further round would not leave fewer changes.
+    // A further round of copying would not leave fewer changes for the stop.
     if (nowMs < ROUND_MS_ENOUGH || nowMs > tookMs / 2) break;
     tookMs = nowMs;
   }
@@ -246,12 +247,12 @@ const sidesOf = (nodes: RedisNodes, from: OwnedCell, to: OwnedCell, copying: Mov
   to: sideOf(nodes, to, copying),
 });
 
-/** What was copied before the partner's spins were stopped. */
+/** Result of copying a partner's data before its spins were stopped. */
 interface Copied {
-  /** Entry up to which the players have been copied. */
+  /** Ledger entry up to which the partner's players have been copied. */
   readonly to: bigint;
   readonly statuses: Statuses;
-  /** Epoch of the new cell. */
+  /** Epoch of the cell that the partner moves to. */
   readonly token: string;
 }
 
@@ -315,8 +316,8 @@ async function loadBlocks(
   for (let at = 0; at < games.length; at += LOADS_AT_ONCE) {
     const load = async (gameId: number): Promise<void> => {
       for (const { fromIndex, outcomes, isPublished } of await openBlocks(tx, gameId, 0)) {
-        // This block is not in a published checkpoint yet. The block keeper loads it, and the blocks after
-        // it, once it is.
+        // A block that is not covered by a published checkpoint is not loaded yet. The block keeper loads it
+        // later, together with the blocks after it.
         if (!isPublished) return;
         await store.loadBlock(claimed, gameId, fromIndex, outcomes!);
       }
@@ -331,7 +332,7 @@ async function loadBlocks(
  */
 async function allBooked(sql: Sql, { store, owner }: Side, deadline: number): Promise<bigint> {
   const newest = await newestId(store);
-  // A promoted replica may lack entries that were dealt.
+  // The server run is checked, because a promoted replica may lack entries that were dealt.
   store.assertServer(owner);
   let booked = 0n;
   await until(
@@ -368,18 +369,18 @@ async function writeRunsTo(sql: Sql, { cell, fence }: CellLease, to: bigint): Pr
         () => {},
       );
     } catch (error) {
-      // The regular release of request ids already covered this range.
+      // The regular release of request ids has already written this range to a run.
       if (!(error instanceof FencedError) || tries > WRITE_TRIES) throw error;
     }
   }
 }
 
-/** By player: number of status changes. */
+/** Number of status changes by player. */
 type Statuses = ReadonlyMap<string, number>;
 
 const statusesOf = async (sql: Sql | Transaction, partnerId: number): Promise<Statuses> =>
   new Map((await playerStatuses(sql, { partnerId })).map(({ playerId, change }) => [playerId, change]));
 
-/** Returns the players whose status has changed between the two reads. */
+/** Returns the players whose status has changed between two reads of the statuses. */
 const changedIn = (before: Statuses, now: Statuses): string[] =>
   [...now].filter(([playerId, change]) => before.get(playerId) !== change).map(([playerId]) => playerId);

@@ -28,7 +28,7 @@ export interface ObstaclesRow {
   readonly lacking: number[];
 }
 
-/** Three select expressions for a statement. */
+/** Select expressions for the three kinds of obstacles to dealing. */
 export const OBSTACLES = raw(`${HOLD_SQL} AS hold,
       (SELECT string_agg(missing, '; then: ' ORDER BY setting) FROM outside_copies) AS missing_copies,
       array(SELECT cell FROM answered_entries JOIN cells USING (cell, epoch) WHERE is_lacking ORDER BY cell) AS lacking`);

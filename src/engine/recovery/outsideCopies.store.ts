@@ -6,7 +6,7 @@
 import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 
-/** Name of the setting that contains the copy's path. */
+/** Name of the setting that contains the path of a copy outside both stores. */
 export type CopySetting = 'POSITION_FILE' | 'LOG_COPY_DIR';
 
 export const COPY_SETTINGS: readonly CopySetting[] = ['POSITION_FILE', 'LOG_COPY_DIR'];
@@ -21,7 +21,7 @@ export interface OutsideCopy {
 }
 
 /**
- * Records a copy.
+ * Records in Postgres that a copy outside both stores exists.
  * @param isBegun true if the process has just found or created the copy; if false, a record that an operator
  * has removed is not created again
  */
@@ -42,8 +42,8 @@ export async function noteCopy(
 }
 
 /**
- * Removes the record of a copy, because outcomes dealt or records published beyond this database are
- * accounted for, or because the operator abandons the copy.
+ * Removes the record of a copy outside both stores, because outcomes dealt or records published beyond this
+ * database are accounted for, or because the operator abandons the copy.
  */
 export async function forgetCopy(tx: Transaction, setting: CopySetting): Promise<OutsideCopy | undefined> {
   const [row] = await tx<{ path: string; copy_id: string; newest: bigint }[]>`

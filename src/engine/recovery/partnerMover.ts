@@ -23,7 +23,7 @@ const BACKOFF_MAX_MS = 5000;
 export class PartnerMover extends OwnedWork {
   readonly name = 'partner moves';
   readonly #parts: MoveParts;
-  /** Switched moves, with the time at which this process first saw them as switched. */
+  /** Switched moves of partners, with the time at which this process first saw each as switched. */
   readonly #switched = new Map<number, number>();
 
   constructor(parts: MoveParts) {
@@ -72,7 +72,7 @@ export class PartnerMover extends OwnedWork {
     events.emit('TaskFailed', { task: 'partner move', error, cell: fromCell });
     const times = this.noteFailure(moveId);
     // A switched or cancelled move is retried without a limit until it is finished. A worker that has lost
-    // the cell leaves the move to the next owner.
+    // the cell leaves the move to the cell's next owner.
     const isOutrun = error instanceof OutrunError || error instanceof FencedError;
     const isDecided = move.switchedAt !== null || move.failure !== null;
     if (isDecided || times < TRIES_MAX || isOutrun) return;

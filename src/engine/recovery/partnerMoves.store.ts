@@ -54,7 +54,7 @@ const moveOf = (row: Row): PartnerMove => ({
  */
 export type NotMoved = 'noSuchPartner' | 'noSuchCell' | 'cellDrains' | 'there' | 'moving';
 
-/** Moves of partners, for the operators' requests. */
+/** Moves of partners, for the requests of operators. */
 export class PartnerMoves {
   readonly #sql: Sql;
 
@@ -62,7 +62,7 @@ export class PartnerMoves {
     this.#sql = sql;
   }
 
-  /** Records a move, which the old cell's worker then carries out. */
+  /** Records an operator's request to move a partner. The worker of the partner's old cell carries it out. */
   async request(
     actor: string,
     partnerId: number,
@@ -113,7 +113,7 @@ export async function nextSteps(sql: Sql, partnerId: number, count: number): Pro
   return rows.map(({ number }) => ({ partnerId, number }));
 }
 
-/** Returns the unfinished moves out of the given cells, oldest first. */
+/** Returns the unfinished moves of partners out of the given cells, oldest first. */
 export async function openMoves(sql: Sql, cells: readonly number[]): Promise<PartnerMove[]> {
   const rows = await sql<Row[]>`
     SELECT * FROM partner_moves WHERE finished_at IS NULL AND from_cell = ANY(${arrayOf(cells)}::int[]) ORDER BY move_id`;
@@ -175,12 +175,12 @@ export async function servedCell(
 
 export interface Switch {
   readonly move: PartnerMove;
-  /** Lease on the old cell. */
+  /** Lease on the cell that the partner leaves. */
   readonly lease: CellLease;
-  /** Fence under which the new cell was filled. */
+  /** Fence under which the partner's new cell was filled. */
   readonly toFence: bigint;
   readonly untilId: bigint;
-  /** Deadline for waiting on locks, by performance.now(). */
+  /** Deadline for waiting on database locks, by performance.now(). */
   readonly deadline: number;
 }
 
@@ -213,7 +213,7 @@ export async function switchPartner(
     await fill(tx);
     await boundLocks(tx, deadline - performance.now());
     await tx`UPDATE partners SET cell = ${toCell}, changed = ${changed} WHERE partner_id = ${partnerId}`;
-    // The games must change as well, because the catalog stores the cell with each game.
+    // The games are marked as changed as well, because the catalog stores the cell with each game.
     await tx`UPDATE games SET changed = ${changed} WHERE partner_id = ${partnerId}`;
     await tx`UPDATE partner_moves SET until_id = ${untilId}, switched_at = now() WHERE move_id = ${moveId}`;
   });
@@ -232,12 +232,12 @@ export async function isSwitched(sql: Sql, lease: CellLease, moveId: number): Pr
   });
 }
 
-/** Marks a move as finished, whether it was carried out or cancelled. */
+/** Marks a partner's move as finished, whether it was carried out or cancelled. */
 export async function finishMove(sql: Sql, moveId: number): Promise<void> {
   await sql`UPDATE partner_moves SET finished_at = now() WHERE move_id = ${moveId}`;
 }
 
-/** @param failure reason why the move was cancelled */
+/** @param failure reason why the partner's move was cancelled */
 export async function failMove(sql: Sql, moveId: number, failure: string): Promise<void> {
   await sql`UPDATE partner_moves SET failure = ${failure} WHERE move_id = ${moveId}`;
 }
@@ -269,7 +269,9 @@ export interface MovedPartner {
 
 export interface MoveReads {
   now(): Promise<Date>;
-  /** Returns the partners whose moves are under way, or ended after a time by the clock of Postgres. */
+  /**
+   * Returns the partners whose moves are under way, or ended after the given time by the clock of Postgres.
+   */
   movedSince(at: Date | undefined): Promise<MovedPartner[]>;
 }
 

@@ -13,11 +13,11 @@ import { makePrivateFolder, readIfThere, replaceFile } from '../../platform/file
 import type { Identity } from './positions.store.js';
 
 export interface CellPosition {
-  /** Number of the cell's epoch. */
+  /** Number of the cell's current epoch. */
   readonly epoch: string;
-  /** The newest committed entry. */
+  /** The newest committed entry of the cell. */
   readonly bookedId: string;
-  /** The newest entry that Redis has under the epoch. */
+  /** The newest entry of the cell that Redis has under the epoch. */
   readonly newestId: string;
 }
 
@@ -31,7 +31,7 @@ export interface Position {
   readonly postgres: Identity;
   readonly writtenAt: string;
   readonly cells: Readonly<Record<string, CellPosition>>;
-  /** By game: the end of its leased outcomes. */
+  /** End of the leased outcomes, by game. */
   readonly leases: Readonly<Record<string, number>>;
 }
 
@@ -83,18 +83,18 @@ const LOCK_WAIT_MS = 20;
 const LOCKED_WITHIN_MS = 15_000;
 
 /**
- * The file belongs to another history than the position to be written, because another worker has continued
- * after a restore.
+ * The position file belongs to another history than the position to be written, because another worker has
+ * continued after a restore.
  */
 export class OtherHistoryError extends Error {}
 
 export class PositionFile {
   readonly path: string;
   #writing: Promise<void> = Promise.resolve();
-  /** A write that was requested and has not begun. */
+  /** A write of the position file that was requested and has not begun. */
   #next: Promise<void> | undefined;
 
-  /** True if this process has written the file. */
+  /** True if this process has written the position file. */
   #isWritten = false;
   readonly #onVanished: () => void;
 
@@ -150,7 +150,7 @@ export class PositionFile {
     }
   }
 
-  /** @throws Error if another process holds the lock for too long */
+  /** @throws Error if another process holds the lock file for too long */
   async #lock(): Promise<() => Promise<void>> {
     const path = `${this.path}.lock`;
     const deadline = performance.now() + LOCKED_WITHIN_MS;

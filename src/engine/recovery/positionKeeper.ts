@@ -53,9 +53,9 @@ export class PositionKeeper extends PeriodicService {
   #position: Position | undefined;
   #problem: string | undefined = 'The position file is not compared with Postgres yet';
   #nextAt = 0;
-  /** True if the file exists and is on record in Postgres. */
+  /** True if the position file exists and is on record in Postgres. */
   #isNoted = false;
-  /** Time of the newest write by performance.now(); initially the time of the start. */
+  /** Time of the newest write of the position file by performance.now(); initially the time of the start. */
   #writtenAt = performance.now();
 
   constructor(options: PositionKeeperOptions) {
@@ -65,7 +65,7 @@ export class PositionKeeper extends PeriodicService {
     this.#file = new PositionFile(path, () => events.emit('OutsideCopyVanished', { setting: SETTING, path }));
   }
 
-  /** Makes the first comparison before any cell is prepared. */
+  /** Compares the position file for the first time, before any cell is prepared. */
   override async start(): Promise<void> {
     await this.takeTurn();
     await super.start();
@@ -77,12 +77,12 @@ export class PositionKeeper extends PeriodicService {
     await withTimeout(this.turn(), STOPPED_WITHIN_MS).catch((error: unknown) => this.onTurnFailed(error));
   }
 
-  /** Reason why dealing is not allowed; undefined if the file and Postgres agree. */
+  /** Reason why dealing is not allowed; undefined if the position file and Postgres agree. */
   get problem(): string | undefined {
     return this.#problem;
   }
 
-  /** Seconds since this process last wrote the file, or since its start. */
+  /** Seconds since this process last wrote the position file, or since its start. */
   get ageSeconds(): number {
     return (performance.now() - this.#writtenAt) / 1000;
   }
@@ -97,8 +97,8 @@ export class PositionKeeper extends PeriodicService {
   }
 
   /**
-   * Records that a game is leased up to an index. The leased block may be loaded once this write has
-   * completed.
+   * Records that a game is leased up to an index. The leased block may be loaded once this write of the
+   * position file has completed.
    * @throws Error if the file can't be written
    */
   async leased(gameId: number, toIndex: number): Promise<void> {
@@ -112,7 +112,7 @@ export class PositionKeeper extends PeriodicService {
     if (this.#problem === undefined && performance.now() < this.#nextAt) return;
     const { sql, datasetId } = this.#options;
     const [postgres, leases] = [await identityOf(sql), await cellLeases(sql)];
-    // If the file has vanished, the position that this process wrote last takes its place.
+    // If the position file has vanished, the position that this process wrote last takes its place.
     const file = (await this.#file.read()) ?? (this.#isNoted ? this.#position : undefined);
     if (file === undefined && (await this.#isMissing())) return;
     const found = file === undefined ? undefined : await this.#difference(file, postgres);
@@ -138,14 +138,14 @@ export class PositionKeeper extends PeriodicService {
       cells,
       leases: leased,
     };
-    // Redis may have less than the file records. The file keeps the higher watermark until the cell is
-    // rebuilt.
+    // Redis may have less than the position file records. The file keeps the higher watermark until the cell
+    // is rebuilt.
     this.#position = isOver ? now : mergePositions(file, now);
     this.#nextAt = performance.now() + EVERY_MS;
     try {
       await this.#write(file?.id);
     } catch (error) {
-      // Another worker has written first. Its file is compared in the next turn.
+      // Another worker has written the position file first. Its file is compared in the next turn.
       if (error instanceof OtherHistoryError) return;
       throw error;
     }
@@ -154,7 +154,7 @@ export class PositionKeeper extends PeriodicService {
   }
 
   /**
-   * Reports a missing file that Postgres has on record.
+   * Reports a missing position file that Postgres has on record.
    * @returns true if dealing is not allowed without it
    */
   async #isMissing(): Promise<boolean> {
@@ -167,7 +167,7 @@ export class PositionKeeper extends PeriodicService {
   }
 
   /**
-   * Records in Postgres that the file exists.
+   * Records in Postgres that the position file exists.
    * @param isOver true if a new file was begun
    */
   async #note(isOver: boolean): Promise<void> {
@@ -207,8 +207,8 @@ export class PositionKeeper extends PeriodicService {
   }
 
   /**
-   * Describes how the file differs from Postgres; undefined if it belongs to this Postgres, which has
-   * everything that the file records.
+   * Describes how the position file differs from Postgres; undefined if it belongs to this Postgres, which
+   * has everything that the file records.
    */
   async #difference(file: Position, postgres: Position['postgres']): Promise<string | undefined> {
     const { sql, datasetId, path } = this.#options;
@@ -224,7 +224,8 @@ export class PositionKeeper extends PeriodicService {
       if (before !== null && now !== null && before !== now)
         return `Postgres has another ${name} than ${path} remembers (${before}, now ${now}): it was restored, or a standby has taken over`;
     }
-    // Read after the file, because everything in the file was in Postgres before it was written to the file.
+    // The cells are read after the position file, because everything in the file was in Postgres before it
+    // was written to the file.
     for (const { cell, epoch, cursorId } of await cellLeases(sql)) {
       const known = file.cells[cell];
       if (known !== undefined && (BigInt(known.epoch) > epoch || BigInt(known.bookedId) > cursorId))

@@ -37,8 +37,8 @@ export async function identityOf(sql: Sql): Promise<Identity> {
     systemIdentifier: await unlessRefused(
       sql<{ value: string }[]>`SELECT system_identifier::text AS value FROM pg_control_system()`,
     ),
-    // Read from the name of the WAL file, because the control file has a new timeline only after a
-    // checkpoint.
+    // The timeline is read from the name of the WAL file, because the control file has a new timeline only
+    // after a checkpoint.
     timeline: await unlessRefused(
       sql<{ value: string }[]>`SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8) AS value`,
     ),
@@ -88,8 +88,8 @@ export async function restoreHold(sql: Sql): Promise<string | undefined> {
 }
 
 /**
- * True if the stores have been recovered from this position. A worker that finds such a file begins a new
- * one.
+ * True if the stores have been recovered from this position. A worker whose position file has the id begins a
+ * new file.
  */
 export async function isAccepted(sql: Sql, positionId: string): Promise<boolean> {
   const rows = await sql`
@@ -110,8 +110,8 @@ export async function acceptPositions(sql: Sql, positionId: string | undefined):
         INSERT INTO restored_positions (position_id, reason) VALUES (${positionId}::uuid, 'recovered by an operator')
         ON CONFLICT (position_id) DO NOTHING`;
     await tx`UPDATE restored_positions SET accepted_at = now() WHERE accepted_at IS NULL`;
-    // The record of a missing file is no longer needed, because the cells continue beyond everything that may
-    // have been shown.
+    // The record of a missing position file is no longer needed, because the cells continue beyond everything
+    // that may have been shown.
     await forgetCopy(tx, 'POSITION_FILE');
     await tx`
       DELETE FROM restored_positions WHERE position_id IN (
@@ -144,7 +144,7 @@ interface VoidedRange {
   readonly gameId: number;
   readonly fromIndex: number;
   readonly toIndex: number;
-  /** Index after the last leased outcome of the range. */
+  /** Index after the last leased outcome of the voided range. */
   readonly leasedTo: number;
 }
 

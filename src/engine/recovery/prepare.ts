@@ -73,8 +73,8 @@ export interface PrepareParts extends RebuildOptions {
  */
 export async function prepareCell(parts: PrepareParts, leased: CellLease): Promise<CellLease> {
   const { cell } = leased;
-  // Announced before it is known whether the cell is lost, so that cells that are prepared at the same time
-  // share a scan.
+  // The read of the ledger is announced before it is known whether the cell is lost, so that cells that are
+  // prepared at the same time share a scan.
   parts.scan.begin(cell);
   try {
     return await prepare(parts, leased);
@@ -89,7 +89,7 @@ async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLeas
   await assertFit(parts);
   const claimed = await store.fence();
   const lease = claimed >= leased.fence ? await raiseFence(sql, leased, claimed) : leased;
-  // All writes from here on go to the server run that was examined, or fail.
+  // All writes to the cell from here on go to the server run that was examined, or fail.
   const owner = { fence: lease.fence, serverId };
   const refusal = await refusalOf(parts, lease);
   if (refusal !== undefined) {
@@ -221,7 +221,7 @@ async function restoredState(
   if (restored === undefined && !isAhead) return undefined;
   const floors = restored?.floors ?? new Map<number, number>();
   const dataset = ((await store.token()) ?? '').split(':')[0];
-  // A Redis of another database has other games.
+  // The Redis of another database has other games, so its counters are not read.
   if (dataset !== (await installation(sql)).datasetId) return { floors };
   const gameIds = await endlessGames(sql, store.cell);
   const loadedTo = new Map<number, number>();

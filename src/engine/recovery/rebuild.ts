@@ -66,9 +66,9 @@ export interface Rebuilt {
 
 export interface RebuildParts extends RebuildOptions {
   readonly sql: Sql;
-  /** Limits the number of cells that read and write their own data at the same time. */
+  /** Limits the number of rebuilds that read and write their own cell's data at the same time. */
   readonly turn: Semaphore;
-  /** Shared scan of the ledger. The cell must already be registered with it. */
+  /** Scan of the ledger that all rebuilds share. The cell must already be registered with it. */
   readonly scan: LedgerScan;
   readonly store: CellStore;
 }
@@ -139,7 +139,7 @@ export async function fillPartners({ sql, store }: RebuildParts, owner: CellOwne
   await filler.finish();
 }
 
-/** Number of players and request ids written so far. */
+/** Number of players and request ids that the rebuild has written so far. */
 interface Filled {
   players: number;
   requests: number;
@@ -196,7 +196,7 @@ async function fillPlayersAndRequests(
   onFailpoint('recovery.players');
 }
 
-/** Returns the tail of an entry, which a replay repeats in addition to the entry. */
+/** Encodes the tail of a ledger entry, which a replay repeats in addition to the entry itself. */
 export function tailOf(row: CopyRow, entryId: bigint): Buffer {
   const entry = recoveredRow(row);
   const { kind } = entryOfCode(entry.kind);

@@ -123,7 +123,7 @@ export interface Recovery {
   startedAt: Date;
 }
 
-/** Recoveries that are under way, for operators. */
+/** Recoveries of cells that are under way, for operators. */
 export class Recoveries {
   readonly #sql: Sql;
 
@@ -287,7 +287,10 @@ interface Unchecked {
   readonly cursor_id: bigint;
 }
 
-/** @returns the number of updated players */
+/**
+ * Advances the checkpoint of players over a range of entries.
+ * @returns the number of updated players
+ */
 async function checkpointRange(
   tx: Transaction,
   due: readonly Unchecked[],
@@ -318,7 +321,8 @@ async function checkpointRange(
     WHERE excluded.entry_id > t.entry_id
     RETURNING 1`;
   await checkpointRecency(tx, oldest, newest, ranges);
-  // Locked in the same order as in a flush, which also locks several of these rows, to avoid a deadlock.
+  // The rows of `cells` are locked in the same order as in a flush, which also locks several of them, to
+  // avoid a deadlock.
   await tx`SELECT 1 FROM cells WHERE cell = ANY(${ranges[0]}::int[]) ORDER BY cell FOR NO KEY UPDATE`;
   await tx`
     UPDATE cells SET unchecked_from = CASE WHEN cursor_id > c.to_id THEN c.to_id + 1 END
@@ -327,7 +331,10 @@ async function checkpointRange(
 }
 
 const MAX_ID = 2n ** 63n - 1n;
-/** Two minutes in units of entry ids. On a busy system this is a statement of one or two seconds. */
+/**
+ * Range of entry ids that one checkpoint step covers: two minutes. On a busy system a step takes one or two
+ * seconds.
+ */
 const CHECKPOINT_SLICE = idsIn(120_000);
 
 const PLAYER_STATE_COLUMNS = [
@@ -354,8 +361,8 @@ export async function readCheckpoint(
 ): Promise<void> {
   const columns = PLAYER_STATE_COLUMNS.map((name) => `c.${name}`).join(', ');
   const all = `SELECT ${columns} FROM player_checkpoints c JOIN partners USING (partner_id) WHERE ${inScopeText(scope)}`;
-  // Finds the few changed players through new ledger entries. OFFSET 0 makes Postgres look up each player
-  // separately.
+  // The query finds the few changed players through new ledger entries. OFFSET 0 makes Postgres look up each
+  // player separately.
   const ids = others.map((playerId) => Buffer.from(playerId).toString('hex'));
   const some = `
     SELECT ${columns} FROM (
@@ -393,7 +400,7 @@ const TOLD_COLUMNS = {
   tierLevel: 'tier_level',
   tierName: 'tier_name',
   paidMicros: 'paid_micros',
-  /** Null if the player had no share. */
+  /** Null if the player had no share of the event. */
   shareMicros: 's.share_micros',
 } as const;
 const TOLD_JOINS = `
@@ -403,7 +410,7 @@ const TOLD_JOINS = `
 
 const REBUILT = membersReadBy('rebuild');
 
-/** Fields of the rows of {@link readEntriesFrom}. */
+/** Field numbers of the rows that {@link readEntriesFrom} reads from the ledger. */
 export const RECOVERED = {
   ...fieldsOf(REBUILT),
   ...fieldsOf(Object.keys(TOLD_COLUMNS) as (keyof typeof TOLD_COLUMNS)[], REBUILT.length),

@@ -26,13 +26,16 @@ export interface CommitAnnouncement {
 export interface CatalogAnnouncement {
   /** Id of the process that read the catalog. */
   readonly reader: string;
-  /** Id of the database. It is needed because all databases of a server share its channels. */
+  /** Id of the catalog's database. It is needed because all databases of a server share its channels. */
   readonly datasetId: string;
-  /** Number of the newest change that the process has read. */
+  /** Number of the newest change of the catalog that the process has read. */
   readonly newest: bigint;
-  /** Watermark of the restrictions: the process has read every restricting change up to this number. */
+  /**
+   * Watermark of restricting changes: the process has read every such change of the catalog up to this
+   * number.
+   */
   readonly newestRestriction: bigint;
-  /** Digest of everything else that was read in the same poll. */
+  /** Digest of everything else that was read of the catalog in the same poll. */
   readonly digest: string;
 }
 
@@ -86,24 +89,24 @@ export function readDealtMessage(message: string): DealtAnnouncement {
   return { cell: whole(cell), token, gameId: whole(gameId), nextIndex: whole(nextIndex) };
 }
 
-/** @param isSharded true in a cluster */
+/** @param isSharded true in a cluster, where channels are sharded */
 export function publish(redis: RedisClient, channel: string, message: string, isSharded: boolean): void {
   redis.call(isSharded ? 'SPUBLISH' : 'PUBLISH', channel, message).catch(() => {});
 }
 
 export interface Listener {
-  /** Settles with the first connection attempt. Failed connections are retried automatically. */
+  /** Settles with the first attempt to connect. Failed connections are retried automatically. */
   readonly isOpen: Promise<void>;
-  /** Subscribes to the current list of channels. */
+  /** Subscribes to the channels again, after their list has changed. */
   subscribe(): void;
   close(): void;
 }
 
 export interface Listening {
   readonly onMessage: (message: string) => void;
-  /** Called when the connection is up and subscribed. */
+  /** Called when the connection for announcements is up and subscribed. */
   readonly onHearing?: () => void;
-  /** Called when the connection is lost. Announcements are missed until it is up again. */
+  /** Called when the connection for announcements is lost. Announcements are missed until it is up again. */
   readonly onDeaf?: () => void;
   readonly onError: (error: Error) => void;
 }

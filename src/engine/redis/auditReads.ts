@@ -38,10 +38,10 @@ import { readSegments, type Segments } from './segmentRecords.js';
 export type Field = readonly [field: Buffer, value: Buffer];
 
 export interface CellRecord {
-  /** The cell's epoch; undefined if none is installed. */
+  /** The cell's epoch; undefined if the cell has none. */
   readonly epoch: string | undefined;
   readonly newestEntryId: bigint | undefined;
-  /** Totals of all entries up to the newest one. */
+  /** Totals of all ledger entries of the cell up to the newest one. */
   readonly added: Totals | undefined;
   /** Watermark of the entries that Redis knows to be committed. */
   readonly booked: Booked | undefined;
@@ -50,9 +50,9 @@ export interface CellRecord {
 /** One stream entry of the outbox, which holds the ledger entries of one call. */
 export interface OutboxPage {
   readonly streamId: string;
-  /** The decoded records; undefined if they can't be decoded. */
+  /** The decoded records of the outbox entry; undefined if they can't be decoded. */
   readonly records: readonly OutboxRecord[] | undefined;
-  /** Size of the encoded records in bytes. */
+  /** Size of the outbox entry's encoded records in bytes. */
   readonly bytes: number;
   /** Totals of the outbox before this entry; undefined if they can't be decoded. */
   readonly before: Totals | undefined;
@@ -89,7 +89,7 @@ export interface RedisAuditReads {
   /** Iterates over the open rounds of a cell. */
   rounds(cell: number): AsyncIterable<readonly Field[]>;
   loadedBlocks(): AsyncIterable<readonly LoadedBlock[]>;
-  /** Returns a block, or null if it is not loaded. */
+  /** Returns the outcomes of a block, or null if the block is not loaded. */
   block(cell: number, gameId: number, fromIndex: number): Promise<Buffer | null>;
   /** Returns the stream id of the newest outbox entry, or undefined if the outbox is empty. */
   outboxEnd(cell: number): Promise<string | undefined>;

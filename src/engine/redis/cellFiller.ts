@@ -42,7 +42,7 @@ export class CellFiller {
     this.#set(partnersKey(this.#store.name), String(partnerId), writePartner(netMicros));
   }
 
-  /** Adds a partner with its record from another cell. */
+  /** Adds a partner with its record from the cell that it leaves. */
   copiedPartner(partnerId: number, record: Buffer): void {
     this.#set(partnersKey(this.#store.name), String(partnerId), record);
   }
@@ -84,7 +84,7 @@ export class CellFiller {
       this.#call(this.#store.listWaitingShares(this.#owner, field, listed.slice(from, from + FIELDS_A_CALL)));
   }
 
-  /** Adds a player with a complete record. */
+  /** Adds a player whose record is already encoded. */
   playerRecord(field: string, record: Buffer): void {
     this.#set(playersKey(this.#store.name), field, record);
   }

@@ -9,11 +9,11 @@ import type { Segments } from './segmentRecords.js';
 /** The owner of a cell, whose writes are checked by its fence. */
 export interface CellOwner {
   readonly fence: bigint;
-  /** The only server run that may be written; undefined if any run may be. */
+  /** The only server run to which the owner may write; undefined if it may write to any run. */
   readonly serverId?: string;
   /**
-   * Step of a partner's move that the write belongs to. The write is refused once the cell has seen a later
-   * step for the partner.
+   * Step of a partner's move that the owner's write belongs to. The write is refused once the cell has seen a
+   * later step for the partner.
    */
   readonly step?: MoveStep;
 }
@@ -30,8 +30,8 @@ export interface CellHead {
   /** `<dataset>:<number>:<server run>`; undefined if the cell can't be dealt from. */
   readonly token: string | undefined;
   /**
-   * Id of the newest entry; undefined if the cell has never had one. After a rebuild the id may be higher
-   * than that of any existing entry.
+   * Id of the cell's newest entry; undefined if the cell has never had one. After a rebuild the id may be
+   * higher than that of any existing entry.
    */
   readonly newestEntryId: bigint | undefined;
   /** Watermark of the entries that Redis knows to be committed. */
@@ -42,7 +42,7 @@ export interface CellHead {
 
 /** Values that are written when a cell is opened. */
 export interface NewCellHead {
-  /** Committed watermark, for a cell that was used before. */
+  /** Watermark of committed entries, for a cell that was used before. */
   readonly booked?: Booked;
   /** For a rebuilt cell: the time that its next entry must be after, in ms since the Unix epoch. */
   readonly lastMs?: number;

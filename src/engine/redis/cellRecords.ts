@@ -152,11 +152,11 @@ export function readPlayer(record: Buffer): PlayerRecord {
 export interface OutboxRecord extends LedgerEntry {
   /** Time of the entry, in ms since the Unix epoch. The entry's id contains the same time. */
   timeMs: number;
-  /** Only in a rotation: the end of the voided outcomes, exclusive. */
+  /** End of the outcomes that a rotation voided, exclusive. Absent for other kinds of entries. */
   voidedTo?: number;
 }
 
-/** Offsets of the members of an outbox record. */
+/** Offsets of the fields in an outbox record. */
 export const OUTBOX = { ...ENTRY.at, player: ENTRY.bytes };
 
 /** Returns the time of the entry whose record begins at `at`, in ms since the Unix epoch. */
@@ -201,7 +201,7 @@ export type OpenRound = RecordOf<typeof ROUND>;
 export const readRound = (record: Buffer): OpenRound | undefined =>
   record.length === ROUND.bytes ? ROUND.read(record) : undefined;
 
-// Encoders for a rebuild.
+// Encoders of records that a rebuild writes.
 
 /** Encodes a PLAYER record with its optional tail. */
 export function writePlayer(player: {
@@ -210,7 +210,7 @@ export function writePlayer(player: {
   balanceMicros: number;
   entryNumber: number;
   firstId: bigint;
-  /** Status of the player; undefined if it has never been changed. */
+  /** Newest status of the player; undefined if it has never been changed. */
   status?: { readonly status: PlayerStatus; readonly change: number } | undefined;
   /** Shares that the player has not been notified of; undefined if there are none. */
   untold?: { readonly shares: Buffer; readonly hasListed: boolean } | undefined;

@@ -100,12 +100,13 @@ export class CellStore {
     this.name = name;
     const node = locate();
     this.#loadBlock = node.script('loadBlock');
-    // Allowed when Redis is out of memory, because the script frees memory.
+    // The freeBlocks script may run when Redis is out of memory, because it frees memory.
     this.#freeBlocks = node.script('freeBlocks', 'allow-oom');
     this.#claimCell = node.script('claimCell', 'allow-oom');
     this.#fencedSet = node.script('fencedSet');
     this.#fencedAdd = node.script('fencedAdd');
-    // Allowed when Redis is out of memory, because these few bytes are needed before memory can be freed.
+    // The fencedSet script may run when Redis is out of memory if it writes these few bytes, which are needed
+    // before memory can be freed.
     this.#fencedMark = node.script('fencedSet', 'allow-oom');
   }
 
@@ -158,7 +159,8 @@ export class CellStore {
    * Returns the id of the newest ledger entry in the outbox, committed or not, or 0 if the outbox is empty.
    */
   async newestInOutbox(): Promise<bigint> {
-    // The field `last` is not usable, because after a rebuild it is higher than every existing entry.
+    // The field `last` of the cell is not usable, because after a rebuild it is higher than every existing
+    // entry.
     const key = outboxKey(this.name);
     const [newest] = (await this.#redis.xrevrangeBuffer(key, '+', '-', 'COUNT', 1)) as StreamEntries;
     return newest === undefined ? 0n : (readOutbox(newest[1][1]!).at(-1)?.id ?? 0n);
@@ -246,7 +248,10 @@ export class CellStore {
     return this.#claim(owner, 2, keys);
   }
 
-  /** @param removal value of ARGV[2] of the script */
+  /**
+   * @param removal ARGV[2] of lua/claimCell.lua: 0 removes nothing, 1 empties the cell, 2 removes the given
+   * keys
+   */
   async #claim(owner: CellOwner, removal: 0 | 1 | 2, keys: readonly string[] = []): Promise<void> {
     this.assertServer(owner);
     const values = [String(owner.fence), removal, this.#writtenFormat()];

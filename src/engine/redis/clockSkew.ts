@@ -4,7 +4,7 @@ import type { RedisNode } from './node.js';
 export interface Clocks {
   /** Clock of this process, in ms since the Unix epoch. */
   readonly now: () => number;
-  /** Maximum difference between the clocks of Redis, Postgres and this process, in ms. */
+  /** Maximum tolerated difference between the clocks of Redis, Postgres and this process, in ms. */
   readonly skewMaxMs: number;
 }
 

@@ -18,10 +18,12 @@ import { readMemberId } from './serverIdentity.js';
 import { CELLS, slotOfCell } from './slots.js';
 
 const LOOK_EVERY_MS = 1000;
-/** Minimum time between two polls, so that many redirected calls cause only one. In ms. */
+/**
+ * Minimum time between two polls of the cluster, in ms, so that many redirected calls cause only one poll.
+ */
 const LOOK_AGAIN_AFTER_MS = 50;
 /**
- * Maximum time that a start waits for all primaries to become reachable, in ms. After that it continues
+ * Maximum time that a start waits for all primaries to become reachable, in ms. The start then continues
  * without the missing ones.
  */
 const READY_WITHIN_MS = 3000;
@@ -33,9 +35,9 @@ export class ClusterMap implements CellMap {
   readonly #seeds: readonly string[];
   readonly #onError: (error: Error) => void;
   readonly #luaDir: string | undefined;
-  /** Current claim to each cell's slot. */
+  /** By cell: the claim of a primary to the cell's hash slot. */
   readonly #claims: (Claim | undefined)[] = [];
-  /** Node of each cell. */
+  /** By cell: the node that holds the cell. */
   #places: readonly RedisNode[] = [];
   /** Nodes by address. */
   #nodes = new Map<string, RedisNode>();
@@ -101,7 +103,7 @@ export class ClusterMap implements CellMap {
     if (!this.#isClosed) this.#timer = setTimeout(() => this.#look(), afterMs);
   }
 
-  /** Polls every primary. A primary that does not answer does not delay the others. */
+  /** Polls every primary of the cluster. A primary that does not answer does not delay the others. */
   #look(): void {
     this.#lookedAt = performance.now();
     for (const node of this.#nodes.values()) node.identifyAgain();
@@ -144,7 +146,7 @@ export class ClusterMap implements CellMap {
 
   #holds(claim: Claim, known: Claim | undefined, { nodeIds }: ClusterView): boolean {
     if (known === undefined || claim.configEpoch > known.configEpoch) return true;
-    // The same server has a new address, which some servers do not know yet.
+    // The primary has a new address, which some servers of the cluster do not know yet.
     if (claim.nodeId === known.nodeId)
       return claim.address !== known.address && this.#nodes.get(known.address)?.isReady !== true;
     // A recreated cluster counts its configuration epochs from the beginning, and its servers have new node

@@ -14,7 +14,7 @@ export interface PrimaryView {
    * slot, the one with the higher epoch holds it.
    */
   readonly configEpoch: number;
-  /** First and last slot of each range. */
+  /** First and last hash slot of each range that the primary holds. */
   readonly ranges: readonly (readonly [first: number, last: number])[];
 }
 
@@ -22,7 +22,7 @@ export interface ClusterView {
   readonly primaries: readonly PrimaryView[];
   /** Node ids of all servers, including replicas and servers that have left. */
   readonly nodeIds: ReadonlySet<string>;
-  /** The server that was asked; undefined if it is a replica. */
+  /** The server that was asked for its view; undefined if it is a replica. */
   readonly self: PrimaryView | undefined;
   /**
    * Addresses (`host:port`) of the replicas of the server that was asked. Detached replicas are included,
@@ -51,7 +51,7 @@ export function readClusterNodes(text: string, askedHost: string): ClusterView {
       nodeId: nodeId!,
       address,
       configEpoch: Number(configEpoch),
-      // Slots in brackets are being migrated. Their current holder lists them without brackets as well.
+      // Hash slots in brackets are being migrated. Their current holder lists them without brackets as well.
       ranges: slots.filter((range) => /^\d/.test(range)).map(rangeOf),
     };
     primaries.push(primary);

@@ -87,7 +87,7 @@ export function readPot(record: Buffer): PotRecord {
 
 /** A share that its player has not been notified of. */
 export interface WaitingShare extends BonusNotice {
-  /** Ledger entry of the share. */
+  /** Id of the ledger entry that credited the share. */
   readonly entryId: bigint;
 }
 
@@ -141,7 +141,7 @@ export interface RecentPlayer {
   readonly spunMs: number;
 }
 
-/** @param players most recent first, without duplicates */
+/** @param players recent players of a game, most recent first, without duplicates */
 export function writeRecent(players: readonly RecentPlayer[]): string {
   let momentMs: number | undefined;
   return players
@@ -164,7 +164,7 @@ const nameOf = <K extends string>(codes: Readonly<Record<K, number>>, code: numb
 export interface StateNote {
   readonly type: 'state';
   readonly cause: NoteCause;
-  /** Version of the rules, or the intent id of a funding. */
+  /** Version of the rules that applied, or the intent id of a funding. */
   readonly reference: number;
   readonly progressBefore: number;
   readonly progress: number;
@@ -180,7 +180,7 @@ export interface CommunalEventNote {
   readonly tierName: string;
   readonly status: EventStatus;
   readonly progress: number;
-  /** Amount of the tier, in micro-USD. */
+  /** Amount of the event's tier, in micro-USD. */
   readonly amountMicros: number;
   readonly paidMicros: number;
   readonly winners: number;
@@ -196,7 +196,7 @@ export interface NotifiedNote {
 export type CommunalNote = StateNote | CommunalEventNote | NotifiedNote;
 
 /**
- * Decodes the payload of a note.
+ * Decodes the payload of a communal progressive's note.
  * @throws RangeError if its type is unknown
  */
 export function readNote(payload: Buffer): CommunalNote {

@@ -4,10 +4,10 @@
  */
 import type { RedisClient } from './redisClient.js';
 
-/** Number of notes that are kept per log. */
+/** Number of published notes that are kept per public log. */
 const KEPT = 2;
 
-/** Adds a note and removes all but the newest notes. */
+/** Adds a published note of the public log and removes all but the newest notes. */
 export async function keepLogNote(
   redis: RedisClient,
   key: string,

@@ -207,7 +207,7 @@ export class RedisNode {
     return this.#replicatedCalls.isCurrent;
   }
 
-  /** Calls that wait for replicas. Their connections are created on first use. */
+  /** Calls of scripts that wait for replicas. Their connections are created on first use. */
   get #replicatedCalls(): ReplicatedCalls {
     if (this.#replicated === undefined) {
       const watch = new ReplicaWatch(this[CLIENT].url, this.#onError);
@@ -301,7 +301,7 @@ export class RedisNode {
   }
 
   /**
-   * Subscribes on a dedicated connection.
+   * Subscribes to a channel on a dedicated connection.
    * @param channel as for {@link listenOn}
    */
   listen(channel: string | (() => readonly string[]), listening: Listening): Listener {
@@ -309,7 +309,7 @@ export class RedisNode {
   }
 
   /**
-   * Listens for commits on a dedicated connection.
+   * Listens for announcements of commits on a dedicated connection.
    * @param shardChannels in a cluster: returns the channels of the node's cells
    */
   listenForCommits(

@@ -52,7 +52,7 @@ export const fixedMap = (
   },
 });
 
-/** Cells that can't be dealt from, by reason. */
+/** Cells that can't be dealt from, grouped by reason. */
 export interface CellStates {
   /** Cells whose Redis has another epoch or none. */
   readonly closed: readonly number[];
@@ -195,7 +195,7 @@ export class RedisNodes {
     this.of(cell).publish(channel, commitMessage(announcement), this.#map.isCluster);
   }
 
-  /** Announces what was read of the catalog, on every node. The message may be lost. */
+  /** Announces on every node what this process has read of the catalog. The message may be lost. */
   announceCatalog(read: CatalogAnnouncement): void {
     for (const node of this.all)
       for (const channel of this.#changesKeys(node))
@@ -217,7 +217,7 @@ export class RedisNodes {
         this.#map.isCluster ? () => this.#changesKeys(node) : changesKey(),
         { ...listening, onMessage },
       );
-      // A failed connection attempt is retried.
+      // A failed connection attempt is retried, so its error is ignored.
       isOpen.catch(() => {});
       const endFollowing = this.#map.onChanged(subscribe);
       return () => {
@@ -253,7 +253,8 @@ export class RedisNodes {
         onBooked,
         onError,
       );
-      // Nothing waits for a node that is added later; a failed connection attempt is retried.
+      // Nothing waits for the subscription on a node that is added later. A failed connection attempt is
+      // retried.
       isOpen.catch(() => {});
       opened.push(isOpen);
       subscriptions.add(subscribe);
@@ -290,7 +291,7 @@ export class RedisNodes {
     const end = this.each((node) => {
       const channels = (): string[] => this.#shardChannels(node, cells(), dealtChannel);
       const { isOpen, subscribe, close } = node.listen(channels, { onMessage, onError });
-      // A failed connection attempt is retried.
+      // A failed connection attempt is retried, so its error is ignored.
       isOpen.catch(() => {});
       subscriptions.add(subscribe);
       const endFollowing = this.#map.onChanged(subscribe);

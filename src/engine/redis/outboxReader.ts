@@ -19,9 +19,9 @@ import { runOf } from './serverIdentity.js';
 
 /** One stream entry of an outbox, which one script call has added. */
 export interface OutboxBatch {
-  /** Encoded records, in the format of `readOutbox`. */
+  /** Encoded ledger entries, in the format of `readOutbox`. */
   readonly records: Buffer;
-  /** Totals of the outbox before this entry. */
+  /** Totals of the outbox before this stream entry. */
   readonly before: Totals;
   /**
    * Keys of the requestIds of a batch's spins, in the order of the records. If empty, the keys are computed
@@ -50,11 +50,11 @@ export interface CellRead {
   readonly isOfEpoch: boolean;
 }
 
-/** Result of a read. */
+/** Result of reading the outboxes of several cells. */
 export interface OutboxRead {
-  /** Cells with entries. Cells without any are omitted. */
+  /** Cells with new outbox entries. Cells without any are omitted. */
   readonly cells: readonly CellRead[];
-  /** True if there are more entries than one read returns. */
+  /** True if the outboxes have more entries than one read returns. */
   readonly isMore: boolean;
 }
 
@@ -72,7 +72,7 @@ const LARGE_ENTRIES_MAX = 32;
  */
 const POLL_MS_MIN = 2;
 const POLL_MS_MAX = 25;
-/** Time after a read to the end during which the backlog is assumed to be small, in ms. */
+/** Time after reading the outboxes to their end during which the backlog is assumed to be small, in ms. */
 const KNOWN_MS = 1000;
 
 const NO_KEYS = Buffer.alloc(0);
@@ -93,7 +93,10 @@ export class OutboxReader {
   #short: { readonly cells: ReadonlySet<number>; readonly at: number } | undefined;
   /** True if the newest read returned no entries. The epochs are then only read once entries arrive. */
   #isQuiet = false;
-  /** Cell that was read last when not all cells fitted. The next read begins with the cell after it. */
+  /**
+   * Cell that was read last when not all cells fitted into one read. The next read begins with the cell after
+   * it.
+   */
   #newestCell = -1;
 
   /**

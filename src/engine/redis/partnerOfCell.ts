@@ -127,5 +127,5 @@ async function removeKeys(store: CellStore, owner: CellOwner, keys: readonly str
   await store.node.run(remover(store), [cellKey(store.name), ...keys], [fenceText(owner)]);
 }
 
-// Allowed when Redis is out of memory, because the script frees memory.
+// The fencedRemove script may run when Redis is out of memory, because it frees memory.
 const remover = (store: CellStore) => store.node.script('fencedRemove', 'allow-oom');

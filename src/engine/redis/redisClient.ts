@@ -7,7 +7,7 @@ import { asClearError, openingFault, redisOptionsOf, tellingFault } from './redi
 
 const OPTIONS = {
   lazyConnect: true,
-  // RESP2, because replies (streams above all) then have the same structure on every server version.
+  // RESP2 is used, because replies (streams above all) then have the same structure on every server version.
   protocol: 2 as const,
   // A call fails immediately while the server is unreachable, so that the caller can decide whether to repeat
   // it.
@@ -27,8 +27,8 @@ const OPTIONS = {
   maxLoadingRetryTime: 200,
   keepAlive: 10_000,
   noDelay: true,
-  // A Redis user with few permissions would be refused the command, and each refusal would be an entry in the
-  // server's ACL LOG.
+  // CLIENT SETINFO is not sent. A Redis user with few permissions would be refused the command, and each
+  // refusal would be an entry in the server's ACL LOG.
   disableClientInfo: true,
 } satisfies RedisOptions;
 
@@ -67,7 +67,7 @@ export class RedisClient extends Redis {
     super(optionsFor(url));
     this.url = url;
     this.#readServerId = readServerId;
-    // No limit, because every cell that waits for the server adds a listener.
+    // There is no limit on listeners, because every cell that waits for the server adds one.
     this.setMaxListeners(0);
     this.on('error', (error) => {
       this.#fault = tellingFault(this.#fault, error);

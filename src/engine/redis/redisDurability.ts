@@ -28,7 +28,7 @@ export class RedisDurability {
   }
 
   /**
-   * Reads the settings. If the server does not answer, the last result is kept.
+   * Reads the settings of the server's durability. If the server does not answer, the last result is kept.
    * @returns true if the settings have changed
    */
   async look(): Promise<boolean> {

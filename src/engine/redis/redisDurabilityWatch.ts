@@ -44,7 +44,7 @@ class DurabilityWatch extends PeriodicService {
     if (await this.#node.durability.look()) this.#listener.onChanged();
   }
 
-  /** Ignored, because a failed check says nothing about a server that does not answer. */
+  /** A failed check is ignored, because it says nothing about a server that does not answer. */
   protected onTurnFailed(): void {}
 }
 
@@ -73,7 +73,7 @@ export class DurabilityWatches implements Service {
     await Promise.all(started);
   }
 
-  /** Does not wait for checks under way, because their results are no longer needed. */
+  /** Stopping does not wait for checks under way, because their results are no longer needed. */
   async stop(): Promise<void> {
     this.#end?.();
   }

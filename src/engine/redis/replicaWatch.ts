@@ -13,7 +13,10 @@ class WatchedReplica extends PeriodicService {
   readonly name = 'durability watch of a replica';
   readonly #client: RedisClient;
   readonly #durability: RedisDurability;
-  /** Volatile settings that were found over the current connection; undefined before the first check. */
+  /**
+   * Settings with which the replica could lose writes, as found over the current connection; undefined before
+   * the first check.
+   */
   #volatile: readonly string[] | undefined;
 
   constructor(url: string, onError: (error: Error) => void) {
@@ -33,7 +36,7 @@ class WatchedReplica extends PeriodicService {
     await super.start();
   }
 
-  /** Does not wait for the check under way, because its result is no longer needed. */
+  /** Stopping does not wait for the check under way, because its result is no longer needed. */
   override async stop(): Promise<void> {
     this.#client.close();
     void super.stop();
@@ -62,7 +65,7 @@ class WatchedReplica extends PeriodicService {
 export class ReplicaWatch {
   readonly #url: string;
   readonly #onError: (error: Error) => void;
-  /** Watched replicas by address. */
+  /** Watched replicas of the server, by address. */
   readonly #replicas = new Map<string, WatchedReplica>();
   #count = 0;
 

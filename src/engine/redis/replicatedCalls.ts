@@ -17,7 +17,7 @@ export interface ReplicatedReply {
 
 interface Line {
   readonly client: RedisClient;
-  /** Number of unanswered WAITs. */
+  /** Number of WAIT commands on this connection that are unanswered. */
   waits: number;
   /** The WAIT of the current turn of the event loop, which is sent at the end of the turn. */
   wait: Promise<boolean> | undefined;
@@ -32,7 +32,7 @@ const WAIT_MS = 250;
  */
 const LATE_WAIT_MS = 1;
 
-/** The replicas of a server. */
+/** State of the replicas of a server. */
 export interface Replicas {
   /** Number of replicas that the cluster knows of. With 0, no call counts as replicated. */
   readonly count: number;

@@ -12,7 +12,7 @@ import { readSegments, type Segments } from './segmentRecords.js';
 export interface CellSegments extends Segments {
   /** The SEGMENTS record as it is stored in Redis. */
   readonly bytes: Buffer;
-  /** Newest entry of the cell; 0 if it has never had one. */
+  /** Id of the cell's newest entry; 0 if the cell has never had one. */
   readonly newestEntryId: bigint;
 }
 
@@ -53,7 +53,7 @@ async function change(
   released: readonly string[],
 ): Promise<CellSegments> {
   const node = nodes.of(cell);
-  // Allowed when Redis is out of memory, because the script frees memory.
+  // The requestSegments script may run when Redis is out of memory, because it frees memory.
   const script = node.script('requestSegments', 'allow-oom');
   const bytes = await node.run(
     script,

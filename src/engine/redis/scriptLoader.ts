@@ -23,7 +23,7 @@ export interface Script {
   locate(line: number): string;
 }
 
-/** Folder of the scripts. */
+/** Default folder of the Lua scripts. */
 export const LUA_DIR = join(PROJECT_ROOT, 'lua');
 
 /** An included file does not exist, or includes itself. */

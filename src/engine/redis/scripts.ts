@@ -46,7 +46,10 @@ export interface ScriptOptions {
   readonly clock?: {
     /** Clock of this process, in ms since the Unix epoch. */
     readonly now: () => number;
-    /** Maximum difference from the clock of Redis and from a cell's newest entry, in ms. */
+    /**
+     * Maximum difference of this process's clock from the clock of Redis and from a cell's newest entry, in
+     * ms.
+     */
     readonly skewMaxMs: number;
   };
 }

@@ -7,7 +7,7 @@ import { ENTRY_ID, SEGMENTS } from '../../domain/layouts.js';
 export interface Segments {
   /** Watermark of released request ids: the ids of all entries up to this one have been released. */
   readonly releasedId: bigint;
-  /** Number of the oldest segment. */
+  /** Number of the oldest segment of request ids. */
   readonly first: number;
   /**
    * Newest entry of each closed segment, oldest first. The open segment, which takes new ids, follows the

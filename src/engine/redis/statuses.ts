@@ -22,13 +22,13 @@ export const SPIN_STATUS = {
   playerUnknown: 14,
   /** The request is left to a later call. Nothing was done, and it was not counted. */
   deferred: 15,
-  /** The budget is smaller than the amount to be taken from it. */
+  /** The budget of the communal progressive is smaller than the amount to be taken from it. */
   shortBudget: 16,
   /** The partner has the maximum number of unused forced outcomes. */
   full: 17,
   /** The player already has an open round at the table. */
   roundOpen: 20,
-  /** The round has had other steps than the caller expected. */
+  /** The round of blackjack has had other steps than the caller expected. */
   roundMoved: 21,
   partnerAway: 22,
   /** Redis does not bind the requestId, but the ledger may have it. Nothing was done. */

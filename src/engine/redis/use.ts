@@ -3,12 +3,12 @@ import type { RedisClient } from './redisClient.js';
 
 export interface RedisUse {
   readonly memoryBytes: number;
-  /** Limit of the server's memory; 0 if it has none but the machine's. */
+  /** Memory limit of the server in bytes; 0 if only the machine limits it. */
   readonly maxMemoryBytes: number;
   readonly clients: number;
   /** CPU time of the thread that executes commands, since the server's start. */
   readonly busySeconds: number;
-  /** Total time in scripts since the server's start. `scriptCalls` is their number. */
+  /** Total time in scripts since the server's start, in seconds. `scriptCalls` is the number of calls. */
   readonly scriptSeconds: number;
   readonly scriptCalls: number;
   readonly logBytes: number;

@@ -6,12 +6,12 @@
 import { RequestPairs } from '../../domain/requestPairs.js';
 
 /**
- * Maximum numbers of ids of all cells, at 16 bytes each. From DUE_IDS on they are written to runs, even from
- * an open segment. Beyond IDS_MAX they are dropped.
+ * Maximum numbers of request ids in memory, over all cells, at 16 bytes each. From DUE_IDS on they are
+ * written to runs, even from an open segment. Beyond IDS_MAX they are dropped.
  */
 const DUE_IDS = 2 ** 20;
 const IDS_MAX = 2 ** 21;
-/** Number of ids for which a quiet cell keeps room. */
+/** Number of request ids for which the memory of a quiet cell has room. */
 const FIRST_PAIRS = 256;
 
 /** The ids of all entries of a cell after `from`, up to and including `to`. */
@@ -41,7 +41,7 @@ export class CommittedRequestIds {
     this.#ids += pairs.count;
   }
 
-  /** Returns the entry of a cell up to which all ids are kept; undefined if none are. */
+  /** Returns the entry of a cell up to which all its request ids are in memory; undefined if none are. */
   watermarkOf(cell: number): bigint | undefined {
     return this.#cells.get(cell)?.to;
   }

@@ -10,7 +10,7 @@ import { foldedBytes } from '../../domain/requestFilter.js';
  * id would need a look-up in the ledger.
  */
 const COARSEST_FOLDS = 1;
-/** Size below which a filter is not folded further, in bytes. */
+/** Size below which a request-id filter is not folded further, in bytes. */
 const FILTER_BYTES_MIN = 64;
 const DEFAULT_SHARE = 4;
 const MEGABYTE = 1e6;
@@ -31,7 +31,7 @@ function memoryBytes(): number {
   return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
 }
 
-/** Returns the default limit of the memory for filters, in MB. */
+/** Returns the default memory limit for request-id filters, in MB. */
 export const filterMegabytesByDefault = (bytes = memoryBytes()): number =>
   Math.max(1, Math.floor(bytes / DEFAULT_SHARE / MEGABYTE));
 
@@ -66,7 +66,10 @@ export function plannedFolds(filters: readonly FilterSize[], bytesMax: number): 
   return folds;
 }
 
-/** The filters don't fit at a start. The message says which setting to raise. */
+/**
+ * The filters of request ids don't fit into their memory limit at a start. The message says which setting to
+ * raise.
+ */
 export class FilterMemoryError extends Error {
   constructor(ids: number, needed: number, bytesMax: number) {
     const megabytes = Math.ceil(needed / MEGABYTE);

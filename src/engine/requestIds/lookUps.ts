@@ -8,7 +8,7 @@ const UNDER_WAY_PARTNER_MAX = 4;
 const HELD_MAX = 1024;
 const HELD_PARTNER_MAX = 128;
 
-/** Too many look-ups wait already, so this one was not made. */
+/** Too many look-ups of request ids are waiting, so this one was not made. */
 export class LookUpsFullError extends Error {}
 
 interface Waiting {

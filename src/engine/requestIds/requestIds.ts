@@ -30,7 +30,7 @@ import type { RequestRun, RunsWatermark } from './requestRuns.store.js';
 import type { FoundRequest } from './secondPass.js';
 
 export interface RequestIdsOptions {
-  /** Store that is used to load the filters. */
+  /** Store that is used to load the filters of request ids. */
   readonly runs: Pick<EngineStore, 'requestRunReads'>;
   /** Store that is used for the look-ups of partners, with its own connections. */
   readonly store: Pick<EngineStore, 'requestRunReads' | 'ledgerEntries'>;
@@ -39,20 +39,23 @@ export interface RequestIdsOptions {
    * and no id is forgotten (filterMemory.ts).
    */
   readonly filterBytesMax: number;
-  /** Returns the newest version of the runs that the catalog has read. */
+  /** Returns the newest version of the request-id runs that the catalog has read. */
   readonly newestVersion: () => string;
-  /** Poll interval for new runs, in ms. */
+  /** Poll interval for new runs of request ids, in ms. */
   readonly everyMs: number;
   readonly onError: (error: unknown) => void;
 }
 
 interface CellFilters {
-  /** Watermark of the filters: the id of an entry, in the byte format of a call. */
+  /** Watermark of the cell's filters: the id of an entry, in the byte format of a script call. */
   readonly reach: Buffer;
   readonly boundFromId: bigint;
-  /** Time for which it has been decided which ids bind, in ms since the Unix epoch. */
+  /**
+   * Binding cut-off, in ms since the Unix epoch. A request id whose binding period ended by this time no
+   * longer binds.
+   */
   readonly bindingMs: number;
-  /** Changes whenever any other field changes. */
+  /** Version of the cell's filters. It changes whenever any other field changes. */
   readonly version: number;
   readonly runs: readonly KnownRun[];
 }
@@ -80,7 +83,7 @@ export class RequestIds extends PeriodicService {
   readonly name = 'filters of request ids';
   readonly #options: RequestIdsOptions;
   readonly #lookUps = new LookUps();
-  /** Filters by {@link nameOf}. */
+  /** Loaded filters, keyed by {@link nameOf}. */
   readonly #filters = new Map<string, RequestFilter>();
   readonly #cells: (CellFilters | undefined)[] = [];
   #times: BindingTimes | undefined;
@@ -88,11 +91,11 @@ export class RequestIds extends PeriodicService {
   #knownVersion = '';
   #versions = 0;
   #reading: Promise<void> | undefined;
-  /** Number of ids in the filters. */
+  /** Number of request ids in all filters. */
   ids = 0;
-  /** Size of all filters, in bytes. */
+  /** Size of all loaded filters, in bytes. */
   bytes = 0;
-  /** Minimum size of all filters that a start would need, in bytes. */
+  /** Minimum size of all request-id filters that a start would need, in bytes. */
   bytesNeeded = 0;
   /** Time of the oldest id that may still bind, in ms since the Unix epoch; undefined if no run has any. */
   oldestMs: number | undefined;
@@ -224,15 +227,15 @@ export class RequestIds extends PeriodicService {
   }
 
   /**
-   * True if the request id of an entry still binds according to this process's times. A front end with older
-   * times can't deal the id again.
+   * True if the request id of an entry still binds according to the binding times that this process has read.
+   * A front end with older binding times can't deal the id again.
    */
   #binds(entryId: bigint): boolean {
     return this.#times!.untilMs(entryTimeMs(entryId)) > this.#of(entryCell(entryId)).bindingMs;
   }
 
   /**
-   * Loads new runs. Concurrent callers share one load.
+   * Loads new runs of request ids. Concurrent callers share one load.
    * @throws the error of Postgres
    */
   refresh(): Promise<void> {
@@ -257,7 +260,8 @@ export class RequestIds extends PeriodicService {
       const { runs } = read;
       this.bytesNeeded = coarsestBytes(runs.map(({ filterBytes }) => ({ bytes: filterBytes })));
       const ids = runs.reduce((sum, run) => sum + run.ids, 0);
-      // Only a start fails. A running front end continues with filters that are coarser still.
+      // Only a start fails if the filters need too much memory. A running front end continues with filters
+      // that are coarser still.
       if (this.#isStarting && this.bytesNeeded > filterBytesMax)
         throw new FilterMemoryError(ids, this.bytesNeeded, filterBytesMax);
       return this.#take(read);
@@ -331,7 +335,7 @@ export class RequestIds extends PeriodicService {
   ): CellFilters {
     const reach = Buffer.alloc(8);
     reach.writeBigUInt64LE(runsReachId);
-    // The newest run comes first, because a repeated id is seldom old.
+    // The newest run is asked first, because a repeated id is seldom old.
     const runs = all
       .filter((run) => run.cell === cell)
       .reverse()

@@ -19,10 +19,10 @@ import {
   runsWatermarks,
 } from './requestRuns.store.js';
 
-/** State of the runs at one moment, as front ends read it. */
+/** State of the request-id runs at one moment, as front ends read it. */
 export interface RunsRead {
   readonly cells: readonly RunsWatermark[];
-  /** Runs of all cells, oldest first. */
+  /** Runs of request ids of all cells, oldest first. */
   readonly runs: readonly RequestRun[];
   readonly times: BindingTimes;
 }
@@ -59,14 +59,14 @@ async function timesOf(sql: Sql | Transaction): Promise<BindingTime[]> {
 }
 
 /**
- * Sets the time for which request ids bind from now on, in seconds. Earlier settings that no longer affect
+ * Sets the time for which request ids bind, in seconds, from now on. Earlier settings that no longer affect
  * any id are deleted.
  */
 export async function setBindingSeconds(sql: Sql, seconds: number): Promise<void> {
   if ((await timesOf(sql)).at(-1)?.seconds === seconds) return;
   await sql.begin(async (tx) => {
-    // The row locks keep the cells from advancing meanwhile. Ids that were dropped under the old setting must
-    // not bind again under the new one.
+    // The row locks keep the cells' binding cut-offs from advancing. Ids that were dropped under the old
+    // setting must not bind again under the new one.
     const cells = await tx<{ binding_ms: bigint }[]>`
       SELECT binding_ms FROM cells ORDER BY cell FOR NO KEY UPDATE`;
     const known = await timesOf(tx);
@@ -156,9 +156,9 @@ export class RequestRunReads {
 }
 
 /**
- * Advances the time for which it is decided which request ids of a cell bind, at most to the current time by
- * Postgres's clock. An id that had ceased to bind never binds again.
- * @returns the decided time, in ms since the Unix epoch
+ * Advances the binding cut-off of a cell, at most to the current time by Postgres's clock. A request id whose
+ * binding period ended by the cut-off never binds again.
+ * @returns the new cut-off, in ms since the Unix epoch
  * @throws FencedError if the cell has another owner; nothing was done
  */
 export async function moveBinding(sql: Sql, { cell, fence }: Owned, toMs: number): Promise<number> {
@@ -182,7 +182,7 @@ export async function dropRun(sql: Sql, { cell, fence }: Owned, { runId }: Reque
   await sql.begin(async (tx) => {
     await tx.patiently();
     const gone = await tx`DELETE FROM request_runs WHERE cell = ${cell} AND run_id = ${runId} RETURNING 1`;
-    // Locked last, because flushes of the cell wait for this row.
+    // The cell's row is locked last, because flushes of the cell wait for it.
     const held = await tx`SELECT 1 FROM cells WHERE cell = ${cell} AND fence = ${fence} FOR NO KEY UPDATE`;
     if (held.length !== 1 || gone.length !== 1) throw fenced(cell, fence);
   });
@@ -192,8 +192,8 @@ const TIME_MS_MAX = 2 ** 41;
 const ID_MAX = 2n ** 63n - 1n;
 
 /**
- * Returns for the audit which ids bind in all cells, at the time that has been decided or at the current time
- * if it is earlier. A run that does not bind only at a later time was dropped too early.
+ * Returns for the audit which request ids bind in all cells, at the cell's binding cut-off or at the current
+ * time if that is earlier. A run with such ids that no longer exists was dropped too early.
  */
 export async function boundIds(
   tx: Transaction,
@@ -219,7 +219,7 @@ const fenced = (cell: number, fence: bigint): FencedError =>
 
 /** Request ids that bind, as ranges of the ids of their entries. */
 export interface BoundIds {
-  /** Ranges that begin with `fromId` and end before `beforeId`. */
+  /** Ranges of entry ids that begin with `fromId` and end before `beforeId`. */
   readonly ranges: readonly { readonly cell: number; readonly fromId: bigint; readonly beforeId: bigint }[];
   /** No entry before this one has an id that binds or is in a run. */
   readonly oldestId: bigint;

@@ -26,9 +26,9 @@ const PAIRS_OF_PAGE = BLOCKS_A_PAGE * PAIRS_A_BLOCK;
 export interface RequestRun {
   readonly runId: number;
   readonly cell: number;
-  /** Entry after which the run's entries begin. */
+  /** Entry after which the entries of the run begin. */
   readonly fromId: bigint;
-  /** Last entry of the run. */
+  /** Last ledger entry whose request id may be in the run. */
   readonly toId: bigint;
   readonly ids: number;
   readonly filterBytes: number;
@@ -46,9 +46,12 @@ export interface RunsWatermark {
   readonly runsReachId: bigint;
   /** Entry before which request ids may no longer bind. */
   readonly boundFromId: bigint;
-  /** Time for which it has been decided which ids bind, in ms since the Unix epoch. */
+  /**
+   * Binding cut-off, in ms since the Unix epoch. A request id whose binding period ended by this time no
+   * longer binds.
+   */
   readonly bindingMs: number;
-  /** The newest committed entry. */
+  /** The newest committed entry of the cell. */
   readonly cursorId: bigint;
 }
 
@@ -99,7 +102,7 @@ export async function runsWatermarkOf(sql: Sql, cell: number): Promise<bigint> {
   return row?.handed_over_id ?? 0n;
 }
 
-/** Returns the runs of all cells, oldest first. */
+/** Returns the runs of request ids of all cells, oldest first. */
 export async function requestRuns(sql: Sql | Transaction): Promise<RequestRun[]> {
   const rows = await sql<RunRow[]>`
     SELECT run_id, cell, from_id, to_id, ids, filter_bytes, filter_hash FROM request_runs ORDER BY to_id, cell`;
@@ -112,7 +115,7 @@ export const RUNS_VERSION =
       (SELECT concat_ws(':', sum(handed_over_id), sum(bound_from_id), sum(binding_ms)) FROM cells),
       (SELECT max(since_ms) FROM request_id_times)) AS version`);
 
-// Functions that write runs.
+// Functions that write runs of request ids.
 
 /**
  * Request ids to be written to a run: those of a cell's entries after `from`, up to and including `to`. All
@@ -172,7 +175,7 @@ export async function writeRun(
 
 /** Request ids that were read from the ledger. */
 interface LedgerRead {
-  /** The ids by cell. */
+  /** The request ids that were read, by cell. */
   readonly taken: readonly Taken[];
   readonly isMore: boolean;
   /** Entry up to which the ledger was read. If everything was read, it is the last requested entry. */
@@ -212,7 +215,7 @@ async function readLedger(
       const isAfter = lastHigh > fromHigh || (lastHigh === fromHigh && lastLow > fromLow);
       const isWithin = lastHigh < toHigh || (lastHigh === toHigh && lastLow <= toLow);
       if (!isAfter || !isWithin) return;
-      // Computed here, because Postgres would need twice the time.
+      // The key is computed here, because Postgres would need twice the time.
       const key = requestKey(row.int(IDS.partnerId), row.text(IDS.requestId));
       pairs.add(keyWord(key, 0), keyWord(key, 4), lastHigh, lastLow);
     },
@@ -223,8 +226,8 @@ async function readLedger(
 }
 
 /**
- * The ids of one cell that a step has read, and the ends of its range as 32-bit words. A BigInt for each row
- * would take most of the time.
+ * The request ids of one cell that a step has read, and the ends of its range as 32-bit words. A BigInt for
+ * each row would take most of the time.
  */
 interface Taken {
   readonly pairs: RequestPairs;
@@ -242,7 +245,10 @@ const takenOf = ({ from, to }: DueIds): Taken => ({
   toLow: Number(to & 0xffff_ffffn),
 });
 
-/** @throws FencedError if the cell has another owner, or its watermark is not the expected one */
+/**
+ * Advances the watermark of a cell's runs.
+ * @throws FencedError if the cell has another owner, or its watermark is not the expected one
+ */
 async function moveReach(tx: Transaction, { cell, fence, from }: DueIds, to: bigint): Promise<void> {
   const rows = await tx`
     UPDATE cells SET handed_over_id = ${to}
@@ -254,7 +260,7 @@ interface NewRun {
   readonly writer: RunWriter;
   /** Writes the blocks that are complete, and then lets other work run. */
   pause(after: () => Promise<void>): () => Promise<void>;
-  /** Writes the remaining blocks and the filter. */
+  /** Writes the remaining blocks of the run and its filter. */
   finish(): Promise<void>;
 }
 
@@ -300,7 +306,7 @@ export async function beginRun(
 /** Returns the hash that a run stores of its filter. */
 export const hashWord = (digest: Hash): bigint => digest.digest().readBigInt64BE(0);
 
-// Functions that merge runs.
+// Functions that merge runs of request ids.
 
 /**
  * Merges neighbouring runs into one, in one transaction.
@@ -344,10 +350,11 @@ export async function mergeRuns(
   });
 }
 
-/** Reads a run page by page. */
+/** Reads the blocks of a run page by page. */
 class RunReader {
   /**
-   * Pairs that have not been taken yet. A page is only read after all pairs of the previous one were taken.
+   * Pairs of the run that have not been taken yet. A page is only read after all pairs of the previous one
+   * were taken.
    */
   readonly #pairs = new RequestPairs(PAIRS_OF_PAGE);
   #taken = 0;
@@ -361,17 +368,17 @@ class RunReader {
     this.#runId = runId;
   }
 
-  /** True if all pairs that were read have been taken. */
+  /** True if all pairs that were read of the run have been taken. */
   get isDry(): boolean {
     return this.#taken === this.#pairs.count;
   }
 
-  /** The last pair that was read. All later pages have higher hashes. */
+  /** The last pair that was read of the run. All later pages have higher hashes. */
   get last(): Uint32Array {
     return this.#pairs.slice(this.#pairs.count - 1, this.#pairs.count);
   }
 
-  /** Reads the next page, if there is one. */
+  /** Reads the next page of the run, if there is one. */
   async read(): Promise<void> {
     if (this.#isEnded) return;
     const page = this.#pairs;
@@ -389,7 +396,7 @@ class RunReader {
     this.#isEnded = blocks < BLOCKS_A_PAGE;
   }
 
-  /** Takes the pairs up to and including the hash of the given pair. */
+  /** Takes the pairs of the run up to and including the hash of the given pair. */
   takeTo(pair: Uint32Array, into: RequestPairs): void {
     const { words } = this.#pairs;
     let from = this.#taken;
@@ -404,7 +411,7 @@ class RunReader {
   }
 }
 
-/** True if the hash of the first pair is higher than that of the second. */
+/** True if the hash of the first pair (request id hash and entry id) is higher than that of the second. */
 const isHigher = (one: Uint32Array, other: Uint32Array): boolean =>
   one[0]! > other[0]! || (one[0] === other[0] && one[1]! > other[1]!);
 

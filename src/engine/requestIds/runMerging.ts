@@ -7,7 +7,7 @@ import type { RequestRun } from './requestRuns.store.js';
  * front end asks a similar number of filters per class.
  */
 const FAN_IN = 16;
-/** Minimum number of runs for a merge that no further run could join. */
+/** Minimum number of runs for a merge that is started because no further run could join. */
 const FAN_IN_MIN = 4;
 /** Maximum number of ids in a merged run, because its filter is read in one piece. */
 const MERGED_IDS_MAX = 2 ** 25;
@@ -42,7 +42,7 @@ function mergedOfSize(
   size: number,
   spanMsMax: number,
 ): readonly RequestRun[] | undefined {
-  /** Neighbours that may become one run. `ofSize` counts those of the size class. */
+  /** Neighbouring runs that may be merged into one. `ofSize` counts those of the size class. */
   let open: RequestRun[] = [];
   let ofSize = 0;
   for (const run of runs) {
@@ -53,7 +53,7 @@ function mergedOfSize(
     }
     const isOver = (): boolean =>
       open.length > 0 && (spanMs(open[0]!, run) > spanMsMax || idsOf(open) + run.ids > MERGED_IDS_MAX);
-    // No further run can join these neighbours.
+    // No further run can join these neighbouring runs.
     if (isOver() && ofSize >= FAN_IN_MIN) return open;
     while (isOver()) if (sizeOf(open.shift()!) === size) ofSize--;
     open.push(run);

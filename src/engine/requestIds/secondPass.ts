@@ -9,9 +9,9 @@ import type { EntryKind } from '../../domain/ledgerEntry.js';
 
 /** Result of looking up a requestId in the ledger. */
 export interface FoundRequest<Entry> {
-  /** Entry that the id is bound to; undefined if there is none. */
+  /** Entry that the requestId is bound to; undefined if there is none. */
   readonly entry: Entry | undefined;
-  /** Version of the cell's filters for which the result holds. */
+  /** Version of the cell's request-id filters for which the result of the look-up holds. */
   readonly version: number;
 }
 
@@ -22,7 +22,7 @@ export interface BoundRequest {
 }
 
 export interface AskedRequest {
-  /** Kinds of entries that such a request can make. */
+  /** Kinds of ledger entries that such a request can make. */
   readonly kinds: readonly EntryKind[];
   readonly gameId: number;
   readonly playerId: string;

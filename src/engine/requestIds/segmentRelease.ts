@@ -55,14 +55,14 @@ export interface SegmentReleaseOptions {
 
 const TURN_MS_MAX = 5000;
 /**
- * Number of unwritten closed segments from which the open segment is not closed. A script then has to read
- * only few segments.
+ * Number of closed segments waiting to be written at which the open segment is no longer closed. A script
+ * then has to read only few segments.
  */
 const CLOSED_MAX = 2;
 const MERGES_A_TURN = 16;
 /**
- * A merged run spans at most this fraction (1/4) of the time that ids bind, because a run is only dropped
- * after its newest id has ceased to bind.
+ * Divisor for the span of a merged run: at most a quarter of the time that request ids bind. A run is only
+ * dropped after its newest id has ceased to bind, so it must not span too much time.
  */
 const MERGED_SHARE = 4;
 /**
@@ -84,7 +84,7 @@ export class SegmentRelease extends PeriodicService {
   readonly #leases = new Map<number, CellLease>();
   readonly #seenMs = new Map<number, number>();
   readonly #aged = new Map<number, AgedMark>();
-  /** Number of ids written to runs since this process started. */
+  /** Number of request ids written to runs since this process started. */
   ids = 0;
 
   constructor(sql: Sql, nodes: RedisNodes, options: SegmentReleaseOptions) {
@@ -191,7 +191,7 @@ export class SegmentRelease extends PeriodicService {
       const mark = marks.get(cell);
       if (lease === undefined || mark === undefined) continue;
       const { runsReachId: from, cursorId } = mark;
-      // Includes ids that have already been released from Redis, which is possible after Postgres was
+      // The watermark of released ids is included, because ids may have been released before Postgres was
       // restored to an earlier state.
       const ends = [releasedId, ...closed].filter((id) => id > from && id <= cursorId);
       const booked = committedIds.areDue ? committedIds.watermarkOf(cell) : undefined;
@@ -231,10 +231,7 @@ export class SegmentRelease extends PeriodicService {
     return known;
   }
 
-  /**
-   * Advances the time for which it is decided which ids bind, every half window, and drops the runs whose ids
-   * no longer bind.
-   */
+  /** Advances the binding cut-off every half window, and drops the runs whose request ids no longer bind. */
   async #drop(lease: CellLease, decidedMs: number): Promise<void> {
     const { windowMs, onFailpoint } = this.#options;
     // The earlier of the two clocks is used, so that a clock that is ahead drops nothing.
