@@ -6,7 +6,6 @@ import type { Adjustment, Intent } from './adjustments.store.js';
 import { ADJUST } from './adjustOperation.js';
 import { type IntendedRequest, type IntentAnswer, type IntentOptions, Intents } from './intents.js';
 
-/** Settings of the player's partner that an adjustment depends on. */
 export interface AdjustedPartner {
   readonly openingBalanceMicros: number;
   readonly enforcesBalance: boolean;

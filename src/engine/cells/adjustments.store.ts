@@ -28,7 +28,6 @@ export interface Intent extends Adjustment {
   readonly newestMove: number;
   /** The cell's epoch at the time the intent was read. */
   readonly epoch: string;
-  /** True if this call created the intent. */
   readonly isNew: boolean;
   /** True if the intent is so old that Redis may already have dropped the result of deciding it. */
   readonly isOld: boolean;
@@ -156,7 +155,6 @@ function recordOnce(sql: Sql, actor: string, wanted: Adjustment): Promise<Intent
   });
 }
 
-/** An adjustment that has been committed to the ledger. */
 export interface CommittedAdjustment {
   readonly partnerId: number;
   readonly requestId: string;
@@ -179,7 +177,6 @@ export async function noteAdjustments(
     WHERE a.partner_id = t.partner AND a.request_id = t.request`;
 }
 
-/** Number and sum of a partner's adjustments on one day. */
 export interface AdjustmentDay {
   partnerId: number;
   day: string;

@@ -27,7 +27,6 @@ export class AnsweredIds {
     this.#cells.set(cell, { epoch, id, bytes });
   }
 
-  /** The newest answered entry of each cell. */
   *all(): Iterable<{ readonly cell: number; readonly epoch: string; readonly id: bigint }> {
     for (const [cell, { epoch, id }] of this.#cells) yield { cell, epoch, id };
   }

@@ -24,7 +24,6 @@ const TURN_MS = 500;
  * for longer, the oldest spins are dropped and only counted.
  */
 const CHUNKS_MAX = 16_777_216 / CHUNK_BYTES;
-/** Maximum number of empty chunks that are kept for reuse. */
 const SPARE_MAX = 16;
 
 interface Cell {

@@ -71,7 +71,6 @@ export interface RequestIdFilters {
 const PARTNER = BATCH_PARTNER.at;
 const GAME = BATCH_GAME.at;
 const SPIN = BATCH_SPIN.at;
-/** Maximum number of digits of a u32 id. */
 const ID_TEXT_BYTES_MAX = 10;
 const SPIN_BYTES = BATCH_SPIN.bytes;
 /** Maximum UTF-8 size of a player's field: 128 characters, and the partner's number with its colon. */

@@ -122,7 +122,6 @@ export class CellClient {
     });
   };
 
-  /** Number of unanswered commands by state. */
   get held(): Held {
     const sum = { waiting: 0, underWay: 0, parked: 0 };
     for (const queues of this.#queues.values()) {

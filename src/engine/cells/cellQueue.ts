@@ -349,7 +349,6 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     }
     this.#noteAnswered(answer, origin, parked);
     if (parked.length === 0) return;
-    // The next call can be sent while the commands of this call are parked.
     this.#parked += parked.length;
     this.#stations.confirmations
       .confirmed(this.#cell, origin, newestId, (row) => answer.isEntry?.(newestPlace, row) ?? true)

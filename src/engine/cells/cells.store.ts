@@ -16,7 +16,6 @@ export interface CellLease {
   readonly epoch: bigint;
   /** Epoch that Redis must hold: the dataset id of this database and the number of the epoch. */
   readonly token: string;
-  /** Id of the newest committed ledger entry. */
   readonly cursorId: bigint;
   readonly halted: string | null;
 }
@@ -283,7 +282,6 @@ export async function writtenOf(
   return row && { fence: row.fence, cursor: row.cursor_id };
 }
 
-/** Returns the id of the newest committed ledger entry of a cell. */
 export async function committedIdOf(sql: Sql, cell: number): Promise<bigint> {
   const [row] = await sql<{ cursor_id: bigint }[]>`SELECT cursor_id FROM cells WHERE cell = ${cell}`;
   return row?.cursor_id ?? 0n;
@@ -308,7 +306,6 @@ export async function gameLivesIn(tx: Transaction, gameId: number, cell: number)
   return (await cellOfGame(tx, gameId)) === cell;
 }
 
-/** Returns the cell of a game, which is the cell of its partner. */
 export async function cellOfGame(sql: Sql | Transaction, gameId: number): Promise<number | undefined> {
   const [row] = await sql<{ cell: number }[]>`
     SELECT cell FROM partners JOIN games USING (partner_id) WHERE game_id = ${gameId}`;
@@ -321,7 +318,6 @@ export async function cellOfGame(sql: Sql | Transaction, gameId: number): Promis
  */
 export type Drained = 'changed' | 'unknown' | 'last';
 
-/** The cells, for operators and front ends. */
 export class Cells {
   readonly #sql: Sql;
 
@@ -329,7 +325,6 @@ export class Cells {
     this.#sql = sql;
   }
 
-  /** Returns the cursor and the epoch of each cell. */
   async cursors(): Promise<{ cell: number; epoch: string; cursor: bigint }[]> {
     const rows = await this.#sql<{ cell: number; token: string; cursor_id: bigint }[]>`
       SELECT cell, ${TOKEN} AS token, cursor_id FROM cells`;

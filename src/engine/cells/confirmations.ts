@@ -18,7 +18,6 @@ export interface ConfirmationsOptions {
    * server are received as well, and are ignored.
    */
   readonly datasetId: string;
-  /** Reads the newest committed entry of each cell from Postgres. */
   readonly read: () => Promise<readonly { cell: number; epoch: string; cursor: bigint }[]>;
   /** Finds the ledger row of an entry; undefined if the ledger has no entry with that id. */
   readonly findEntry: (entryId: bigint) => Promise<BookedIdentity | undefined>;
@@ -66,7 +65,6 @@ const TURN_MS = 100;
  * Waiting time of the oldest command, in ms, from which commands that would also have to wait are refused.
  */
 const STALLED_AFTER_MS = 1000;
-/** Maximum number of readers that wait for one cell. */
 const READERS_MAX = 1000;
 
 /**

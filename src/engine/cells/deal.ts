@@ -57,7 +57,6 @@ interface UndealtSpin extends Counted {
   readonly kind: 'counted' | 'limited' | 'partnerAway' | 'mayBeBound' | 'raffleClosed';
 }
 
-/** Result of one request in a batch of spins. */
 export type SpinResult = DealtSpin | RefusedSpin | UndealtSpin;
 
 export interface SpinRequest extends SpinItem, CellRequest {}
@@ -81,7 +80,6 @@ export interface AnswersKept {
   ): void;
 }
 
-/** Name of the script lua/deal.lua. */
 export const DEAL = 'deal';
 
 /**

@@ -14,7 +14,6 @@ const FORCED_TTL_MS = 3_600_000;
 export const FORCED_MAX = 1000;
 
 export interface ForcedOutcome {
-  /** The partner's cell. */
   readonly cell: number;
   readonly newestMove: number | undefined;
   readonly partnerId: number;
@@ -24,7 +23,6 @@ export interface ForcedOutcome {
   readonly outcomeCode: number;
 }
 
-/** Maximum number of calls under way for a cell. */
 const SLOTS = 4;
 
 interface ForceReply {

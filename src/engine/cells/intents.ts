@@ -31,7 +31,6 @@ export interface Recorded {
 }
 
 export interface IntentReply {
-  /** Value of SPIN_STATUS. */
   readonly status: number;
   /** Id of the ledger entry or outbox note that the intent made; 0 if none was written. */
   readonly entryId: bigint;
@@ -77,10 +76,8 @@ export interface IntentsOptions {
   readonly onError: (error: unknown, cell: number) => void;
 }
 
-/** Options of the services that carry out intents. */
 export interface IntentOptions extends IntentsOptions {
   readonly cells: Pick<CellClient, 'execute'>;
-  /** True if a change is answered only after its commit. */
   readonly waitsForLedger: boolean;
 }
 

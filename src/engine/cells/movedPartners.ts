@@ -14,7 +14,6 @@ const HELD_MS_MAX = 5000;
 
 export interface MovedPartnersOptions {
   readonly partner: (partnerId: number) => Partner | undefined;
-  /** Reads changes of partners into the catalog. */
   readonly refresh: () => Promise<void>;
   /**
    * Loads the filters of recently released request ids. Ids of the old cell are still binding in the new

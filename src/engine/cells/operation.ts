@@ -32,7 +32,6 @@ export interface CellRequest {
    * none.
    */
   readonly newestMove: number | undefined;
-  /** True if the command is answered only after its entries have been committed. */
   readonly waitsForLedger: boolean;
   /**
    * True if the caller no longer waits for the reply. Such a command is refused if it has not been sent yet.

@@ -15,7 +15,6 @@ export interface PartnerReadsOptions {
     cell: number,
   ) => Pick<CellStore, 'findPlayer' | 'findGame' | 'findPot' | 'isTurnedAway' | 'newestInOutbox'>;
   readonly partner: (partnerId: number) => Partner | undefined;
-  /** Reads changes of partners into the catalog. */
   readonly refresh: () => Promise<void>;
   /**
    * Waits for a partner's move and returns the partner with the cell to read next (movedPartners.ts);

@@ -76,7 +76,6 @@ export class QueueGroup {
     return batchMax > 1 && this.#waiting >= batchMax && this.firstTries < slots && this.#isMuch();
   }
 
-  /** Called whenever a command has arrived or a call has ended. */
   schedule(): void {
     if (this.#isFull()) {
       this.#onReady(this, true);

@@ -69,7 +69,6 @@ export interface CellEpochs {
 
 /** The Redis server that holds a cell. All cells of a server share one object. */
 export interface CellServer {
-  /** True if the Redis server is reachable now. */
   readonly isReady: boolean;
   /** Id of the current server run; undefined while the server is not connected. */
   readonly serverId: string | undefined;
@@ -115,7 +114,6 @@ export interface RequestIdReach {
   refresh(): Promise<void>;
 }
 
-/** Counts and logs script calls. */
 export interface CallObserver {
   onCall(operation: string, size: number, seconds: number): void;
   onError(error: unknown, cell: number, size: number): void;
@@ -148,7 +146,6 @@ export interface CellStations {
   readonly limits: QueueLimits;
 }
 
-/** The queues of the cells (cellClient.ts). */
 interface CellQueues {
   submit(operation: DealOperation, command: DealCommand): void;
 }

@@ -13,7 +13,6 @@ export class WaitingList<Command> {
   #queues = new Map<number, Command[]>();
   #length = 0;
 
-  /** @param max maximum number of commands in the list */
   constructor(max: number, partnerOf: (command: Command) => number) {
     this.#max = max;
     this.#partnerOf = partnerOf;

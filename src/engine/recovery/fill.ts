@@ -17,7 +17,6 @@ import { type PlayerState, readCheckpoint, resumptionsOf } from './recoveries.st
 
 export interface Filling<Run = Sql> {
   readonly sql: Run;
-  /** Access object of the cell that is written. */
   readonly store: CellStore;
   readonly owner: CellOwner;
   /** Partners whose data is read from the ledger. */

@@ -252,7 +252,6 @@ interface Copied {
   /** Ledger entry up to which the partner's players have been copied. */
   readonly to: bigint;
   readonly statuses: Statuses;
-  /** Epoch of the cell that the partner moves to. */
   readonly token: string;
 }
 
@@ -375,7 +374,6 @@ async function writeRunsTo(sql: Sql, { cell, fence }: CellLease, to: bigint): Pr
   }
 }
 
-/** Number of status changes by player. */
 type Statuses = ReadonlyMap<string, number>;
 
 const statusesOf = async (sql: Sql | Transaction, partnerId: number): Promise<Statuses> =>

@@ -54,7 +54,6 @@ const moveOf = (row: Row): PartnerMove => ({
  */
 export type NotMoved = 'noSuchPartner' | 'noSuchCell' | 'cellDrains' | 'there' | 'moving';
 
-/** Moves of partners, for the requests of operators. */
 export class PartnerMoves {
   readonly #sql: Sql;
 
@@ -113,7 +112,6 @@ export async function nextSteps(sql: Sql, partnerId: number, count: number): Pro
   return rows.map(({ number }) => ({ partnerId, number }));
 }
 
-/** Returns the unfinished moves of partners out of the given cells, oldest first. */
 export async function openMoves(sql: Sql, cells: readonly number[]): Promise<PartnerMove[]> {
   const rows = await sql<Row[]>`
     SELECT * FROM partner_moves WHERE finished_at IS NULL AND from_cell = ANY(${arrayOf(cells)}::int[]) ORDER BY move_id`;
@@ -237,7 +235,6 @@ export async function finishMove(sql: Sql, moveId: number): Promise<void> {
   await sql`UPDATE partner_moves SET finished_at = now() WHERE move_id = ${moveId}`;
 }
 
-/** @param failure reason why the partner's move was cancelled */
 export async function failMove(sql: Sql, moveId: number, failure: string): Promise<void> {
   await sql`UPDATE partner_moves SET failure = ${failure} WHERE move_id = ${moveId}`;
 }
@@ -245,7 +242,6 @@ export async function failMove(sql: Sql, moveId: number, failure: string): Promi
 /** By partner: the former cells in their order, each with the last entry that the partner made there. */
 export type FormerCells = ReadonlyMap<number, readonly { readonly cell: number; readonly untilId: bigint }[]>;
 
-/** Returns the former cells of all partners. */
 export async function formerCells(tx: Transaction): Promise<FormerCells> {
   const rows = await tx<{ partner_id: number; from_cell: number; until_id: bigint }[]>`
     SELECT partner_id, from_cell, until_id FROM partner_moves WHERE switched_at IS NOT NULL ORDER BY move_id`;

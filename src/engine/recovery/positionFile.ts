@@ -13,7 +13,6 @@ import { makePrivateFolder, readIfThere, replaceFile } from '../../platform/file
 import type { Identity } from './positions.store.js';
 
 export interface CellPosition {
-  /** Number of the cell's current epoch. */
   readonly epoch: string;
   /** The newest committed entry of the cell. */
   readonly bookedId: string;
@@ -94,7 +93,6 @@ export class PositionFile {
   /** A write of the position file that was requested and has not begun. */
   #next: Promise<void> | undefined;
 
-  /** True if this process has written the position file. */
   #isWritten = false;
   readonly #onVanished: () => void;
 

@@ -25,7 +25,6 @@ import { repair } from './repair.js';
 export interface PrepareParts extends RebuildOptions {
   readonly sql: Sql;
   readonly nodes: RedisNodes;
-  /** Access object of the cell that is prepared. */
   readonly store: CellStore;
   /**
    * Returns the settings with which Redis may lose acknowledged writes. While there are any, nothing in Redis

@@ -55,7 +55,6 @@ export interface RebuildOptions {
   readonly onFailpoint: OnFailpoint;
 }
 
-/** Result of a rebuild or repair. */
 export interface Rebuilt {
   readonly lease: CellLease;
   readonly voided: number;
@@ -238,7 +237,6 @@ export function learnPlayer(players: Map<string, PlayerState>, row: CopyRow, ent
   }
 }
 
-/** Returns the key and the fingerprint of an entry's requestId. */
 export function bindingOf(row: CopyRow): [key: Buffer, fingerprint: Buffer] {
   const partnerId = row.int(RECOVERED.partnerId);
   const playerId = row.text(RECOVERED.playerId);
@@ -248,7 +246,6 @@ export function bindingOf(row: CopyRow): [key: Buffer, fingerprint: Buffer] {
     : spinBinding(partnerId, requestId, row.int(RECOVERED.gameId), playerId);
 }
 
-/** Returns the key and the fingerprint of a spin's requestId. */
 function spinBinding(
   partnerId: number,
   requestId: string,

@@ -123,7 +123,6 @@ export interface Recovery {
   startedAt: Date;
 }
 
-/** Recoveries of cells that are under way, for operators. */
 export class Recoveries {
   readonly #sql: Sql;
 
@@ -410,13 +409,11 @@ const TOLD_JOINS = `
 
 const REBUILT = membersReadBy('rebuild');
 
-/** Field numbers of the rows that {@link readEntriesFrom} reads from the ledger. */
 export const RECOVERED = {
   ...fieldsOf(REBUILT),
   ...fieldsOf(Object.keys(TOLD_COLUMNS) as (keyof typeof TOLD_COLUMNS)[], REBUILT.length),
 };
 
-/** Reads the ledger's columns from a row of {@link readEntriesFrom}. */
 export const recoveredRow: (row: CopyRow) => Pick<LedgerRow, MembersReadBy<'rebuild'>> = rowReader(REBUILT);
 
 /**

@@ -41,7 +41,6 @@ import {
 interface Replay {
   /** Players by the field of their record, in the state of their newest entry. */
   readonly players: Map<string, PlayerState>;
-  /** Number of request ids that the repair has bound. */
   requests: number;
 }
 

@@ -24,7 +24,6 @@ export interface CommitAnnouncement {
 
 /** Announces the state of the catalog that a process read from Postgres. */
 export interface CatalogAnnouncement {
-  /** Id of the process that read the catalog. */
   readonly reader: string;
   /** Id of the catalog's database. It is needed because all databases of a server share its channels. */
   readonly datasetId: string;
@@ -80,7 +79,6 @@ export interface DealtAnnouncement {
    */
   readonly token: string;
   readonly gameId: number;
-  /** Index of the game's next outcome. */
   readonly nextIndex: number;
 }
 

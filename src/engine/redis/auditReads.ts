@@ -34,7 +34,6 @@ import type { RedisNodes } from './nodes.js';
 import { CLIENT, type RedisClient } from './redisClient.js';
 import { readSegments, type Segments } from './segmentRecords.js';
 
-/** A field of a Redis hash with its value. */
 export type Field = readonly [field: Buffer, value: Buffer];
 
 export interface CellRecord {
@@ -63,7 +62,6 @@ export interface RedisAuditReads {
    * Returns the clock of Redis in ms since the Unix epoch, or the latest clock of the nodes if they differ.
    */
   timeMs(): Promise<number>;
-  /** Returns the `run_id` of the server process that holds a cell. */
   serverId(cell: number): Promise<string>;
   cell(cell: number): Promise<CellRecord>;
   game(cell: number, gameId: number): Promise<GameRecord | undefined>;
@@ -86,7 +84,6 @@ export interface RedisAuditReads {
    */
   untold(cell: number, field: string): Promise<readonly Buffer[]>;
   bound(cell: number, segment: number): AsyncIterable<readonly Field[]>;
-  /** Iterates over the open rounds of a cell. */
   rounds(cell: number): AsyncIterable<readonly Field[]>;
   loadedBlocks(): AsyncIterable<readonly LoadedBlock[]>;
   /** Returns the outcomes of a block, or null if the block is not loaded. */

@@ -55,7 +55,6 @@ export class CellFiller {
     this.#set(gamesKey(this.#store.name), String(gameId), writeGame(nextIndex, queueEnd));
   }
 
-  /** Adds the communal progressive of a game. */
   pot(pot: PotRecord & { readonly gameId: number }): void {
     const record = Buffer.concat([writeState(pot), writeRules(pot.partnerId, pot.rules)]);
     this.#set(communalKey(this.#store.name), String(pot.gameId), record);
@@ -89,7 +88,6 @@ export class CellFiller {
     this.#set(playersKey(this.#store.name), field, record);
   }
 
-  /** Adds an open round of a player. */
   round(gameId: number, partnerId: number, playerId: string, round: OpenRound): void {
     this.#set(roundsKey(this.#store.name), playerAtGame(gameId, partnerId, playerId), ROUND.make(round));
   }

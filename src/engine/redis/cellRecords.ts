@@ -103,7 +103,6 @@ const statusOf = (record: Buffer): RecordOf<typeof PLAYER_STATUS> | undefined =>
   record.length > PLAYER.bytes ? PLAYER_STATUS.read(record, PLAYER.bytes) : undefined;
 const hasFlag = (record: Buffer, flag: number): boolean => ((statusOf(record)?.flags ?? 0) & flag) !== 0;
 
-/** Encodes a PLAYER_STATUS. */
 const makeStatus = (status: PlayerStatus, change: number, isListed: boolean): Buffer =>
   PLAYER_STATUS.make({
     flags: (status === 'BLOCKED' ? PLAYER_FLAGS.isBlocked : 0) | (isListed ? PLAYER_FLAGS.hasListed : 0),
@@ -193,15 +192,11 @@ export function readOutbox(batch: Buffer): OutboxRecord[] {
   return records;
 }
 
-// Records of open rounds.
-
 export type OpenRound = RecordOf<typeof ROUND>;
 
 /** Decodes an open round; undefined if the length of the record is invalid. */
 export const readRound = (record: Buffer): OpenRound | undefined =>
   record.length === ROUND.bytes ? ROUND.read(record) : undefined;
-
-// Encoders of records that a rebuild writes.
 
 /** Encodes a PLAYER record with its optional tail. */
 export function writePlayer(player: {
@@ -232,7 +227,6 @@ export function writePlayer(player: {
   return buffer;
 }
 
-/** Encodes a BOUND record. */
 export const writeBound = (
   id: bigint,
   outcomeCode: number,

@@ -72,13 +72,11 @@ const OPERATION_TIME_AT = 8;
 /** A cell with the fence and the epoch under which its owner has claimed it. */
 export interface ClaimedCell {
   readonly fence: bigint;
-  /** Dataset and number of the epoch. */
   readonly token: string;
 }
 
 export class CellStore {
   readonly cell: number;
-  /** Name of the cell in its keys. */
   readonly name: CellName;
   readonly #locate: () => RedisNode;
   readonly #writtenFormat: () => number;
@@ -110,7 +108,6 @@ export class CellStore {
     this.#fencedMark = node.script('fencedSet', 'allow-oom');
   }
 
-  /** The node that currently holds the cell. */
   get node(): RedisNode {
     return this.#locate();
   }

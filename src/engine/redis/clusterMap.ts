@@ -37,9 +37,7 @@ export class ClusterMap implements CellMap {
   readonly #luaDir: string | undefined;
   /** By cell: the claim of a primary to the cell's hash slot. */
   readonly #claims: (Claim | undefined)[] = [];
-  /** By cell: the node that holds the cell. */
   #places: readonly RedisNode[] = [];
-  /** Nodes by address. */
   #nodes = new Map<string, RedisNode>();
   /** Node of the cells whose slot no primary has claimed yet. It is never connected. */
   readonly #nowhere: RedisNode;
@@ -154,7 +152,6 @@ export class ClusterMap implements CellMap {
     return !nodeIds.has(known.nodeId);
   }
 
-  /** Connects to the nodes that hold cells now, and disconnects from all others. */
   #place(): void {
     const before = this.#nodes;
     const now = new Map<string, RedisNode>();

@@ -29,8 +29,6 @@ import {
 } from '../../domain/layouts.js';
 import { readNotice, writeNotice } from '../../domain/spinTail.js';
 
-// Records of pots.
-
 export function readState(buffer: Buffer, at = 0): PotState {
   const { flags, ...state } = POT_STATE.read(buffer, at);
   return { ...state, remembersPlayers: (flags & POT_FLAGS.remembersPlayers) !== 0 };
@@ -83,8 +81,6 @@ export function readPot(record: Buffer): PotRecord {
   };
 }
 
-// Records of events and shares.
-
 /** A share that its player has not been notified of. */
 export interface WaitingShare extends BonusNotice {
   /** Id of the ledger entry that credited the share. */
@@ -132,8 +128,6 @@ export function placeWaitingShares(shares: readonly Buffer[]): {
   return { behindPlayer: Buffer.concat(shares.slice(0, count)), listed: shares.slice(count) };
 }
 
-// Records of recent players (RECENT).
-
 /** A recent player of a game, named by the field of its record, with the time of its last spin. */
 export interface RecentPlayer {
   readonly name: string;
@@ -153,8 +147,6 @@ export function writeRecent(players: readonly RecentPlayer[]): string {
     })
     .join('\n');
 }
-
-// Notes of communal progressives in the outbox.
 
 export type NoteCause = keyof typeof NOTE_CAUSE;
 const nameOf = <K extends string>(codes: Readonly<Record<K, number>>, code: number): K | undefined =>

@@ -117,7 +117,6 @@ export class RedisNode {
     return this[CLIENT].isReady;
   }
 
-  /** Number of times that the connection was lost. */
   get connectionsLost(): number {
     return this[CLIENT].lost;
   }
@@ -269,7 +268,6 @@ export class RedisNode {
     return { version, major: Number.parseInt(version, 10) };
   }
 
-  /** Returns the resource usage of the server. */
   use(): Promise<RedisUse> {
     return readUse(this[CLIENT]);
   }
@@ -286,7 +284,6 @@ export class RedisNode {
     return announceChange(this[CLIENT], key, datasetId, change);
   }
 
-  /** Keeps a published note of the public log under a key. */
   keepLogNote(key: string, size: number, note: string): Promise<void> {
     return keepLogNote(this[CLIENT], key, size, note);
   }

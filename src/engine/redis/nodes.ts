@@ -20,9 +20,7 @@ import { isForbidden, NotSentError } from './scriptErrors.js';
 import { CELLS, cellOfText, pinnedName } from './slots.js';
 import { type RedisUse, sumOfUses } from './use.js';
 
-/** Maps cells to nodes. */
 export interface CellMap {
-  /** Nodes that currently hold cells. */
   readonly nodes: readonly RedisNode[];
   /** True if the cells are pinned to hash slots, which can move between nodes. */
   readonly isCluster: boolean;
@@ -84,17 +82,14 @@ export class RedisNodes {
     return this.#map.isCluster;
   }
 
-  /** Nodes that currently hold cells. */
   get all(): readonly RedisNode[] {
     return this.#map.nodes;
   }
 
-  /** Number of lost connections to nodes since this process started. */
   get connectionsLost(): number {
     return this.all.reduce((sum, node) => sum + node.connectionsLost, this.#connectionsLostBefore);
   }
 
-  /** Returns the node that currently holds a cell. */
   of(cell: number): RedisNode {
     return this.#map.of(cell);
   }
@@ -104,7 +99,6 @@ export class RedisNodes {
     return this.#map.isCluster ? pinnedName(cell) : cell;
   }
 
-  /** Returns the access object for a cell's data in Redis. */
   cell(cell: number): CellStore {
     let store = this.#cells.get(cell);
     if (store === undefined) {

@@ -50,7 +50,6 @@ export interface CellRead {
   readonly isOfEpoch: boolean;
 }
 
-/** Result of reading the outboxes of several cells. */
 export interface OutboxRead {
   /** Cells with new outbox entries. Cells without any are omitted. */
   readonly cells: readonly CellRead[];

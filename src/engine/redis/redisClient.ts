@@ -45,7 +45,6 @@ export const CLIENT: unique symbol = Symbol('the connection of a node');
  */
 export type ReadServerId = (client: Redis) => Promise<string | undefined>;
 
-/** Reads the `run_id` of the server process. */
 const readRunId: ReadServerId = async (client) => /^run_id:(\w+)/m.exec(await client.info('server'))?.[1];
 
 /** A connection that identifies the server run it leads to. It is not connected before {@link open}. */
@@ -55,7 +54,6 @@ export class RedisClient extends Redis {
    * data may be older than before the restart. serverIdentity.ts describes the ids in a cluster.
    */
   serverId: string | undefined;
-  /** Number of times that the connection was lost. */
   lost = 0;
   readonly url: string;
   readonly #readServerId: ReadServerId;

@@ -65,7 +65,6 @@ class WatchedReplica extends PeriodicService {
 export class ReplicaWatch {
   readonly #url: string;
   readonly #onError: (error: Error) => void;
-  /** Watched replicas of the server, by address. */
   readonly #replicas = new Map<string, WatchedReplica>();
   #count = 0;
 

@@ -32,7 +32,6 @@ const WAIT_MS = 250;
  */
 const LATE_WAIT_MS = 1;
 
-/** State of the replicas of a server. */
 export interface Replicas {
   /** Number of replicas that the cluster knows of. With 0, no call counts as replicated. */
   readonly count: number;

@@ -79,7 +79,6 @@ export const isRedisAway = (error: unknown): boolean =>
   AWAY.test(messageOf(error)) ||
   NOT_HERE.test(messageOf(error));
 
-/** True if the Redis user lacks a permission for the command. */
 export const isForbidden = (error: unknown): boolean => messageOf(error).startsWith('NOPERM');
 
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

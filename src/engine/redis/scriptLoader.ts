@@ -23,7 +23,6 @@ export interface Script {
   locate(line: number): string;
 }
 
-/** Default folder of the Lua scripts. */
 export const LUA_DIR = join(PROJECT_ROOT, 'lua');
 
 /** An included file does not exist, or includes itself. */

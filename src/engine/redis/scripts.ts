@@ -35,7 +35,6 @@ export interface CellCall {
    * if the operation passes the number itself.
    */
   readonly newestMove?: number | undefined;
-  /** Arguments of the operation after the head. */
   readonly args: readonly (string | number | Buffer)[];
 }
 

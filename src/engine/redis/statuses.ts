@@ -3,7 +3,6 @@
  * generates the constants of the scripts from this file.
  */
 
-/** Result of a spin or of another command. */
 export const SPIN_STATUS = {
   dealt: 0,
   replay: 1,

@@ -83,7 +83,6 @@ export class RequestIds extends PeriodicService {
   readonly name = 'filters of request ids';
   readonly #options: RequestIdsOptions;
   readonly #lookUps = new LookUps();
-  /** Loaded filters, keyed by {@link nameOf}. */
   readonly #filters = new Map<string, RequestFilter>();
   readonly #cells: (CellFilters | undefined)[] = [];
   #times: BindingTimes | undefined;
@@ -139,7 +138,6 @@ export class RequestIds extends PeriodicService {
     return this.#of(cell).reach;
   }
 
-  /** Returns a number that changes whenever the cell's filters change. */
   versionOf(cell: number): number {
     return this.#of(cell).version;
   }

@@ -81,7 +81,6 @@ export async function setBindingSeconds(sql: Sql, seconds: number): Promise<void
   });
 }
 
-/** A cell with the fence of its owner. */
 interface Owned {
   readonly cell: number;
   readonly fence: bigint;

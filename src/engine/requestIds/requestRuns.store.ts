@@ -102,7 +102,6 @@ export async function runsWatermarkOf(sql: Sql, cell: number): Promise<bigint> {
   return row?.handed_over_id ?? 0n;
 }
 
-/** Returns the runs of request ids of all cells, oldest first. */
 export async function requestRuns(sql: Sql | Transaction): Promise<RequestRun[]> {
   const rows = await sql<RunRow[]>`
     SELECT run_id, cell, from_id, to_id, ids, filter_bytes, filter_hash FROM request_runs ORDER BY to_id, cell`;
@@ -114,8 +113,6 @@ export const RUNS_VERSION =
   raw(`SELECT concat_ws(':', (SELECT concat_ws(':', max(run_id), count(*), sum(filter_hash)) FROM request_runs),
       (SELECT concat_ws(':', sum(handed_over_id), sum(bound_from_id), sum(binding_ms)) FROM cells),
       (SELECT max(since_ms) FROM request_id_times)) AS version`);
-
-// Functions that write runs of request ids.
 
 /**
  * Request ids to be written to a run: those of a cell's entries after `from`, up to and including `to`. All
@@ -173,9 +170,7 @@ export async function writeRun(
   });
 }
 
-/** Request ids that were read from the ledger. */
 interface LedgerRead {
-  /** The request ids that were read, by cell. */
   readonly taken: readonly Taken[];
   readonly isMore: boolean;
   /** Entry up to which the ledger was read. If everything was read, it is the last requested entry. */
@@ -306,8 +301,6 @@ export async function beginRun(
 /** Returns the hash that a run stores of its filter. */
 export const hashWord = (digest: Hash): bigint => digest.digest().readBigInt64BE(0);
 
-// Functions that merge runs of request ids.
-
 /**
  * Merges neighbouring runs into one, in one transaction.
  * @param runs adjacent runs of one cell
@@ -378,7 +371,6 @@ class RunReader {
     return this.#pairs.slice(this.#pairs.count - 1, this.#pairs.count);
   }
 
-  /** Reads the next page of the run, if there is one. */
   async read(): Promise<void> {
     if (this.#isEnded) return;
     const page = this.#pairs;

@@ -47,7 +47,6 @@ import { runsToMerge } from './runMerging.js';
 export interface SegmentReleaseOptions {
   /** Minimum time that Redis holds a request id, in ms. */
   readonly windowMs: number;
-  /** Request ids that this process has committed. */
   readonly committedIds: CommittedRequestIds;
   readonly events: EventEmitter;
   readonly onFailpoint: OnFailpoint;
