@@ -1,57 +1,63 @@
-/** How a queue gets its outcomes: what the block keeper asks of the block maker of a game (domain/games/kindOfGame.ts). */
+/**
+ * Interface between the block keeper and the block makers, one for each kind of game
+ * (domain/games/kindOfGame.ts). It also has the rules for block sizes and reserves of endless games.
+ */
 import type { Reserve } from './reserve.js';
 
-/** A block that is drawn, checked and sealed on a thread of the pool (workers/). */
+/** A block that a thread of the pool has drawn, checked and sealed (workers/). */
 export interface MadeBlock {
   readonly seed: Uint8Array;
   readonly nonce: Uint8Array;
-  /** Packed, 2 bytes an outcome. */
+  /** Packed outcome codes, 2 bytes each. */
   readonly outcomes: Uint8Array;
   readonly commitment: Uint8Array;
-  /** What is kept of the tree over its leaves (blockTree.ts). */
+  /** Nodes of the Merkle tree over the block's leaves that are stored with the block (blockTree.ts). */
   readonly tree: Uint8Array;
-  /** Of what decides the outcomes: sheet, prize table or rules. */
+  /** Hash of the mathematics that decide the outcomes: the PAR sheet, the prize table or the table rules. */
   readonly mathHash: Uint8Array;
   readonly elapsedMs: number;
 }
 
-/** What a block maker judges a queue by. */
+/** State of a game's queue from which a block maker decides whether to make another block. */
 export interface QueueState {
-  /** Blocks that are loaded and not wholly booked, oldest first. */
+  /** Blocks that are loaded and not fully committed, oldest first. */
   readonly blocks: readonly { readonly fromIndex: number; readonly toIndex: number }[];
-  /** Index after the last one that is known to be dealt. */
+  /** Index after the newest outcome that the keeper knows to be dealt. */
   readonly dealtIndex: number;
-  /** Index after the newest lease; undefined: not known. */
+  /** Index after the newest lease. Undefined until the keeper has read it from Postgres. */
   readonly leaseEnd: number | undefined;
-  /** Blocks that the operator asked for and that are not made yet. */
+  /** Number of blocks that the operator has requested and that are not made yet. */
   readonly requested: number;
-  /** Outcomes per second that were lately dealt. */
+  /** Recent dealing rate, in outcomes per second. */
   readonly pace: number;
 }
 
 export interface BlockMaker {
-  /** The blocks that the partner is to have ready; undefined: the game has no reserve. */
+  /** Reserve of ready blocks that the partner wants for the game. Undefined if the game has no reserve. */
   readonly reserve: Reserve | undefined;
-  /** Whether another block has to be made now. */
+  /** Returns whether another block must be made now. */
   isLow(queue: QueueState): boolean;
-  /** Makes the next block, which begins at an index. @param pace as in {@link QueueState} */
+  /** Makes the next block, which begins at `fromIndex`. @param pace dealing rate as in {@link QueueState} */
   make(fromIndex: number, pace: number): Promise<MadeBlock>;
-  /** What is leased is loaded now: the game can be dealt from. */
+  /** Called once all leased blocks are loaded, so the game can be dealt from. */
   loaded(): Promise<void>;
 }
 
-/** A block of an endless game lasts about this long at the present pace. */
+/** Time for which a block of an endless game should last at the present pace, in seconds. */
 const BLOCK_SECONDS = 2;
 
-/** The pace that is planned for halves in this time once a game slows down. */
+/** Half-life of the planned pace after a game slows down, in seconds. */
 const PACE_HALF_LIFE_SECONDS = 10;
-/** What is booked at once was dealt within about this time, however long the game rested before. */
+/**
+ * Bounds of the time in which the outcomes of one flush were dealt, in seconds. They apply however long the
+ * game was idle before.
+ */
 const FLUSHED_WITHIN_SECONDS = { least: 0.05, most: 0.25 };
 
 /**
- * The pace that is planned for, outcomes per second, after some were booked.
- * @param pace what was planned for before
- * @param secondsSince since the booking before
+ * Returns the planned pace, in outcomes per second, after a flush has committed outcomes.
+ * @param pace planned pace before the flush
+ * @param secondsSince time since the previous flush, in seconds
  */
 export function paceAfter(pace: number, booked: number, secondsSince: number): number {
   const { least, most } = FLUSHED_WITHIN_SECONDS;
@@ -60,29 +66,35 @@ export function paceAfter(pace: number, booked: number, secondsSince: number): n
 }
 
 /**
- * The pace that is planned for, outcomes per second, after a block was dealt out.
- * @param pace what was planned for before
- * @param dealt outcomes since the last time that a block was dealt out
- * @param secondsSince since then
- * @param ranDryOf the size of the newest block, where nothing is left: more may have been wanted, so that the next block has
- *   twice as many
+ * Returns the planned pace, in outcomes per second, after the last outcome of a block was dealt.
+ * @param pace planned pace before
+ * @param dealt outcomes dealt since the previous block was exhausted
+ * @param secondsSince time since the previous block was exhausted, in seconds
+ * @param ranDryOf size of the newest block if the queue is now empty. The demand may have been higher then,
+ * so the next block is twice as large
  */
 export function paceOfBlock(pace: number, dealt: number, secondsSince: number, ranDryOf = 0): number {
   const now = dealt / Math.max(FLUSHED_WITHIN_SECONDS.least, secondsSince);
   return Math.max(pace, now, (2 * ranDryOf) / BLOCK_SECONDS);
 }
 
-/** Outcomes in the next block of an endless game, a power of two between bounds. @param pace as in {@link QueueState} */
+/**
+ * Returns the size of the next block of an endless game: a power of two between the bounds. @param pace
+ * dealing rate as in {@link QueueState}
+ */
 export const blockSizeFor = (pace: number, least: number, most: number): number =>
   Math.min(most, Math.max(least, 2 ** Math.ceil(Math.log2(Math.max(1, pace * BLOCK_SECONDS)))));
 
-/** Whether an endless game needs another block: the operator asked for one, the reserve is short, or the pace needs it. */
+/**
+ * Returns whether an endless game needs another block: the operator requested one, too few blocks are ready,
+ * or the reserve is too short for the pace.
+ */
 export const runsLow = (queue: QueueState, { minReadyBlocks, reserveSeconds }: Reserve): boolean => {
   const { leaseEnd = 0, dealtIndex, requested, pace } = queue;
   const isShort = leaseEnd - dealtIndex < reserveSeconds * pace;
   return requested > 0 || isShort || readyBlocks(queue) <= minReadyBlocks;
 };
 
-/** Blocks that have outcomes which are not dealt, as far as is known. */
+/** Counts the blocks that have outcomes which, to the keeper's knowledge, are not dealt yet. */
 export const readyBlocks = ({ blocks, dealtIndex }: Pick<QueueState, 'blocks' | 'dealtIndex'>): number =>
   blocks.filter(({ toIndex }) => toIndex > dealtIndex).length;

@@ -1,4 +1,4 @@
-/** Gives each game the block maker of its kind. */
+/** Selects the block maker of a game by the kind of the game. */
 import type { Piscina } from 'piscina';
 import { kindOfGame } from '../../domain/games/index.js';
 import type { GameSource, GameStatus, GameType, OutcomeSource } from '../../domain/games/kindOfGame.js';
@@ -16,7 +16,10 @@ export interface KeptGame extends GameSource {
   readonly partnerId: number;
   readonly cell: number;
   readonly gameType: GameType;
-  /** When a pool was opened to spins; null: it was not, or the game has no pool. */
+  /**
+   * Time when the raffle's pool was opened for sale. Null if the pool is not open yet, or the game has no
+   * pool.
+   */
   readonly sealedAt: Date | null;
   readonly status: GameStatus;
   readonly blocksRequested: number;
@@ -24,11 +27,11 @@ export interface KeptGame extends GameSource {
 
 export interface BlockMakersOptions {
   readonly minReadyBlocks: (partnerId: number) => number;
-  /** The worker of the thread pool that seals a raffle. */
+  /** File of the pool worker that seals raffles. */
   readonly sealer: string;
-  /** The worker of the thread pool that makes shoes. */
+  /** File of the pool worker that makes shoes. */
   readonly shoemaker: string;
-  /** Outcomes that are kept ready, in seconds of a game's present pace. */
+  /** Length of the reserve of outcomes, in seconds at the game's present pace. */
   readonly reserveSeconds: number;
   readonly events: EventEmitter;
 }

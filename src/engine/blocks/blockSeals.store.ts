@@ -1,12 +1,17 @@
 /**
- * What a block will deal is sealed in Postgres: seed, nonce and outcomes.
+ * Encrypts the seed, nonce and outcomes of blocks in Postgres.
  *
- * Each block has a data key of 32 random bytes. The three columns are encrypted with it by AES-256 in counter mode, each from a counter
- * of its own; so they keep their lengths, and a part of a column can be read alone. `blocks.sealed` has the data key, itself sealed with a
- * key that is not in the database (domain/secretBox.ts): to replace that key, only this column is written. Null: the block is not sealed, as
- * a service without a key writes it. Nobody can exchange a column unseen: the public log has its commitment.
+ * Each block has a data key of 32 random bytes. It encrypts the three columns by AES-256 in counter mode,
+ * each column from a counter of its own. So the columns keep their lengths, and a part of a column can be
+ * decrypted alone.
  *
- * The keys are those of the process, set once when it starts.
+ * `blocks.sealed` has the data key, sealed with a key that is not in the database (domain/secretBox.ts). To
+ * replace that key, only this column is rewritten. A null means that the block is not encrypted, because the
+ * service that wrote it had no key.
+ *
+ * Nobody can exchange a column undetected, because its commitment is in the public log.
+ *
+ * The keys belong to the process and are set once when it starts.
  */
 import { createCipheriv, randomBytes } from 'node:crypto';
 import { SecretBox, UnknownKeyError } from '../../domain/secretBox.js';
@@ -18,27 +23,27 @@ export type SealedColumn = keyof typeof COLUMNS;
 
 let box = new SecretBox([]);
 
-/** A block is sealed with a key that this process was not given. */
+/** Thrown when a block is sealed with a key that this process was not given. */
 export class SeedKeyError extends Error {
   constructor(readonly keyId: string) {
     super(`SEEDS_KEY lacks the key ${keyId}, with which blocks in this database are sealed`);
   }
 }
 
-/** Sets the keys of this process: the first one seals, all of them open. */
+/** Sets the keys of this process. The first key seals; all of them can open. */
 export function useSeedKeys(keys: readonly string[]): SecretBox {
   box = new SecretBox(keys);
   return box;
 }
 
-/** Blocks whose data keys are sealed with a key. */
+/** Counts the blocks whose data keys are sealed with the given key. */
 export async function blocksSealedWith(sql: Sql, keyId: string): Promise<number> {
   const [row] = await sql<[{ blocks: number }]>`
     SELECT count(*)::int AS blocks FROM blocks WHERE sealed LIKE ${`v1.${keyId}.%`}`;
   return row.blocks;
 }
 
-/** Whether blocks are sealed from now on. */
+/** Returns whether this process encrypts new blocks, because it has a key. */
 export const sealsBlocks = (): boolean => box.prefix !== undefined;
 
 interface Secrets {
@@ -47,7 +52,7 @@ interface Secrets {
   readonly outcomes: Uint8Array;
 }
 
-/** What of a block is written; as it is where there is no key. */
+/** Returns the values to store for a block: encrypted if this process has a key, otherwise unchanged. */
 export function sealBlock({ seed, nonce, outcomes }: Secrets): Secrets & { readonly sealed: string | null } {
   if (!sealsBlocks()) return { seed, nonce, outcomes, sealed: null };
   const key = randomBytes(32);
@@ -60,22 +65,25 @@ export function sealBlock({ seed, nonce, outcomes }: Secrets): Secrets & { reado
 }
 
 /**
- * A column of a block, or a part of it, as it was before it was sealed.
- * @param from where in the column the bytes begin
+ * Decrypts a column of a block, or a part of the column.
+ * @param from offset of the bytes in the column
  * @throws SeedKeyError
  */
 export function openColumn(sealed: string | null, column: SealedColumn, bytes: Buffer, from = 0): Buffer {
   return sealed === null || bytes.length === 0 ? bytes : turned(keyOf(sealed), column, bytes, from);
 }
 
-/** The same of a column that may be null. */
+/** Decrypts like {@link openColumn}; a null stays null. */
 export const openNullable = (
   sealed: string | null,
   column: SealedColumn,
   bytes: Buffer | null,
 ): Buffer | null => (bytes === null ? null : openColumn(sealed, column, bytes));
 
-/** Opens fields of a row that is read once, where they lie. @param from where in their column the fields begin */
+/**
+ * Decrypts fields of a COPY row in place; the row is read only once. @param from offset of the fields in
+ * their columns
+ */
 export function openFields(
   row: CopyRow,
   sealedField: number,
@@ -101,7 +109,7 @@ function keyOf(sealed: string): Buffer {
 
 const CIPHER_BLOCK = 16;
 
-/** Encrypts what is plain, and the other way round. */
+/** Encrypts plain bytes or decrypts encrypted ones: counter mode uses the same operation for both. */
 function turned(key: Buffer, column: SealedColumn, bytes: Uint8Array, from: number): Buffer {
   const counter = Buffer.alloc(CIPHER_BLOCK);
   counter[0] = COLUMNS[column];
@@ -115,8 +123,8 @@ const RESEALED_AT_ONCE = 500;
 const TAKEN_OVER_AT_ONCE = 4;
 
 /**
- * Seals what is still to be dealt and lies open, and every data key that is not sealed with the newest key; repeatable, by several
- * processes at once.
+ * Encrypts the unencrypted blocks that still have outcomes to deal or an open round, and reseals every data
+ * key that is not sealed with the newest key. Several processes may run this at once, repeatedly.
  * @throws SeedKeyError where a block is sealed with a key that this process lacks
  */
 export async function sealBlocks(sql: Sql): Promise<void> {
@@ -148,7 +156,7 @@ async function resealSome(tx: Transaction): Promise<number> {
   return rows.length;
 }
 
-/** Blocks of a time without a key of which something is still to be dealt or a round is open. */
+/** Encrypts some blocks that were written without a key and still have outcomes to deal or an open round. */
 async function takeOverSome(tx: Transaction): Promise<number> {
   const rows = await tx<
     { game_id: number; from_index: bigint; seed: Buffer; nonce: Buffer; outcomes: Buffer }[]

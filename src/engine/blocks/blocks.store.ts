@@ -1,4 +1,7 @@
-/** Sealed outcome blocks: the lease of every index that Redis may serve. */
+/**
+ * SQL of the sealed outcome blocks. A block is the lease of its indices, and Redis may serve leased indices
+ * only.
+ */
 
 import { withChange } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
@@ -14,15 +17,15 @@ export interface SealedBlock {
   seed: Uint8Array;
   nonce: Uint8Array;
   commitment: Uint8Array;
-  /** What is kept of the tree over its leaves. */
+  /** Nodes of the Merkle tree over the block's leaves that are stored with the block. */
   tree: Uint8Array;
   mathHash: Uint8Array;
 }
 
 /**
- * Writes a sealed block down, before it is loaded anywhere.
- * @returns false: a rotation of the game is not booked yet, and nothing is written
- * @throws FencedError where the cell has another owner, the game left it, or is voided.
+ * Records a sealed block in Postgres before it is loaded into Redis.
+ * @returns false if a rotation of the game is not committed yet; nothing is written in that case
+ * @throws FencedError where the cell has another owner, the game has left the cell, or the raffle is voided.
  */
 export async function leaseBlock(
   sql: Sql,
@@ -32,7 +35,7 @@ export async function leaseBlock(
   const { sealed, ...secret } = sealBlock(block);
   return sql.begin(async (tx) => {
     await assertOwner(tx, lease);
-    // Read once the row is held: the move of a partner holds it, too.
+    // This query runs after the cell's row is locked, because moving a partner locks the same row.
     const [here] = await tx<{ is_rotating: boolean }[]>`
       SELECT coalesce(rotating_to > coalesce((SELECT next_index FROM game_progress p WHERE p.game_id = games.game_id), 0), false) AS is_rotating
       FROM games JOIN partners USING (partner_id) WHERE game_id = ${block.gameId} AND cell = ${lease.cell}`;
@@ -56,13 +59,19 @@ const noteMath = (tx: Transaction, { gameId, mathHash }: Pick<SealedBlock, 'game
 export interface LeasedBlock {
   fromIndex: number;
   toIndex: number;
-  /** Null where they were not asked for. */
+  /** Null if the caller did not ask for the outcomes of this block. */
   outcomes: Buffer | null;
-  /** Its entry lies in a published checkpoint of the public log: Redis may be given it. */
+  /**
+   * Whether a published checkpoint of the public log covers the block's entry, so the block may be loaded
+   * into Redis.
+   */
   isPublished: boolean;
 }
 
-/** Blocks of a game that are not wholly booked yet, oldest first; with the outcomes of those that end after an index. */
+/**
+ * Reads the blocks of a game that are not fully committed, oldest first. Blocks that end after
+ * `outcomesAfter` come with their outcomes.
+ */
 export async function openBlocks(
   sql: Sql | Transaction,
   gameId: number,
@@ -91,7 +100,7 @@ export async function openBlocks(
   }));
 }
 
-/** Where the newest blocks of a game begin that are wholly booked: Redis needs them no more. */
+/** Returns the first indices of the newest fully committed blocks of a game, which Redis no longer needs. */
 export async function committedBlocks(sql: Sql, gameId: number, count: number): Promise<number[]> {
   const rows = await sql<{ from_index: bigint }[]>`
     SELECT from_index FROM blocks
@@ -100,7 +109,10 @@ export async function committedBlocks(sql: Sql, gameId: number, count: number): 
   return rows.map((row) => safe(row.from_index));
 }
 
-/** Where the leases of some games end, or what was voided beyond them; a game without blocks is at 0. */
+/**
+ * Returns the end of the leases of each game, or the end of a void beyond them. A game without blocks has no
+ * entry; callers use 0.
+ */
 export async function leaseEnds(
   sql: Sql | Transaction,
   gameIds: readonly number[],
@@ -112,7 +124,10 @@ export async function leaseEnds(
   return new Map(rows.map((row) => [row.game_id, safe(row.to_index)]));
 }
 
-/** Takes note that blocks which an operator asked for are made; the change is seen by all. */
+/**
+ * Reduces the number of blocks that an operator requested, once they are made. The change is announced to all
+ * processes.
+ */
 export async function blocksMade(sql: Sql, gameId: number, count: number): Promise<void> {
   await withChange(sql, async (tx, changed) => {
     await tx`

@@ -1,22 +1,27 @@
 /**
- * Turns on the threads that make blocks, fair between partners: whose blocks took least thread time is next, and of a partner the
- * game that runs dry first. A partner that comes anew begins with those that wait, not with the time it did not use.
+ * Shares the threads that make blocks fairly between partners. The partner that has used the least thread
+ * time is next, and among its games the one whose queue runs dry first. A partner that joins the queue starts
+ * with the least time used by any waiting partner, so that it can't claim the time it did not use before.
  */
 export class FairTurns {
   readonly #slots: number;
   readonly #waiting = new Map<number, Turn[]>();
-  /** By partner: thread time used, milliseconds; of partners that wait or have work under way. */
+  /**
+   * Thread time used by each partner, in milliseconds. It has only the partners that wait or have a job
+   * running.
+   */
   readonly #used = new Map<number, { ms: number; underWay: number }>();
   #underWay = 0;
 
-  /** @param slots works that may be under way at once */
+  /** @param slots number of jobs that may run at once */
   constructor(slots: number) {
     this.#slots = slots;
   }
 
   /**
-   * Runs a work once it is its turn.
-   * @param secondsLeft asked at each turn: how long the game's outcomes last
+   * Runs a job once its turn has come.
+   * @param secondsLeft returns how long the game's outcomes will last, in seconds; it is called at each
+   * choice of the next job
    */
   async run<T extends { readonly elapsedMs: number }>(
     partnerId: number,
@@ -53,7 +58,8 @@ export class FairTurns {
     while (this.#underWay < this.#slots && this.#waiting.size > 0) {
       const [partnerId, turns] = leastOf([...this.#waiting], ([id]) => {
         const { ms, underWay } = this.#used.get(id)!;
-        // What is under way is not measured yet: others come before a second work of the same partner.
+        // The duration of a running job is not measured yet, so it counts as very long: other partners come
+        // before a second job of the same partner.
         return ms + underWay * UNMEASURED_MS;
       });
       const turn = leastOf(turns, ({ secondsLeft }) => secondsLeft());
@@ -71,10 +77,10 @@ interface Turn {
   readonly begin: () => void;
 }
 
-/** Longer than any block takes. */
+/** Assumed duration of a running job, in ms. No block takes longer. */
 const UNMEASURED_MS = 10_000;
 
-/** The first of those with the least value. */
+/** Returns the item with the least rank, the first such item if several are equal. */
 function leastOf<T>(items: readonly T[], rank: (item: T) => number): T {
   let found = items[0] as T;
   let value = rank(found);

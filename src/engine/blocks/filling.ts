@@ -1,23 +1,23 @@
 /**
- * Turns of queues that are filled: a bounded number at once, in all and of one partner, so that a start with many games leaves connections
- * to the renewal of leases and to the ledger. A free turn goes to the partner with the fewest queues under way, and of its queues to the
- * one that runs dry first.
+ * Limits how many queues are filled at once, in total and for each partner. So a start with many games leaves
+ * connections for the renewal of leases and for the ledger. A free turn goes to the partner with the fewest
+ * queues being filled, and among its queues to the one that runs dry first.
  */
 import { type Queue, queueSecondsLeft } from './queue.js';
 
-/** Queues that are filled at once; most of them wait for the public log. */
+/** Maximum number of queues that are filled at once. Most of them wait for the public log. */
 const FILLING_MAX = 64;
-/** The same of one partner. */
+/** Maximum number of queues of one partner that are filled at once. */
 const FILLING_PER_PARTNER_MAX = 16;
 
 export class FillingTurns {
-  /** By partner: how many of its queues are filled now. */
+  /** Number of queues being filled now, by partner. */
   readonly #filling = new Map<number, number>();
-  /** By partner: queues that wait. */
+  /** Queues that wait for a turn, by partner. */
   readonly #waiting = new Map<number, Set<Queue>>();
   #total = 0;
 
-  /** Queues that are filled now. */
+  /** Number of queues being filled now. */
   get underWay(): number {
     return this.#total;
   }
@@ -38,14 +38,16 @@ export class FillingTurns {
     else this.#filling.set(partnerId, left);
   }
 
-  /** The queue is given by {@link next} once it has a turn. */
+  /** Adds a queue to those that wait; {@link next} returns it once it has a turn. */
   wait(queue: Queue): void {
     const waiting = this.#waiting.get(queue.partnerId);
     if (waiting === undefined) this.#waiting.set(queue.partnerId, new Set([queue]));
     else waiting.add(queue);
   }
 
-  /** Takes the queue out that is to be filled next; undefined: none waits, or none has a turn. */
+  /**
+   * Removes and returns the queue to fill next. Undefined if no queue waits or no waiting queue has a turn.
+   */
   next(): Queue | undefined {
     let partner: number | undefined;
     for (const partnerId of this.#waiting.keys()) {
@@ -71,6 +73,9 @@ export class FillingTurns {
 const RETRY_MS = 250;
 const RETRY_MS_MAX = 8000;
 
-/** The pause before a queue is filled again whose filling failed so often in a row: twice as long each time, with a third of jitter. */
+/**
+ * Returns the back-off before a queue is filled again, after this many failures in a row. It doubles with
+ * each failure and has a jitter of up to a third.
+ */
 export const retryMs = (failures: number): number =>
   Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** (failures - 1)) * (1 - Math.random() / 3);

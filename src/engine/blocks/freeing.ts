@@ -1,6 +1,7 @@
 /**
- * Frees the queue of a suspended game: its blocks are removed from Redis. They stay leased and sealed in Postgres, so the keeper
- * loads the same blocks again once the game is active: nothing is drawn anew, skipped or dealt twice (lua/freeBlocks.lua).
+ * Frees the queue of a suspended game by removing its blocks from Redis. The blocks stay leased and sealed in
+ * Postgres, and the keeper loads the same blocks again once the game is active. So nothing is drawn anew,
+ * skipped or dealt twice (lua/freeBlocks.lua).
  */
 
 import type { Sql } from '../../postgres/connection.js';
@@ -8,7 +9,7 @@ import type { CellLease } from '../cells/cells.store.js';
 import type { CellStore } from '../redis/cellStore.js';
 import { openBlocks } from './blocks.store.js';
 
-/** @returns false where it has to be tried again. */
+/** Removes the blocks of a game's queue from Redis. @returns false if the caller must try again */
 export async function freeQueue(
   sql: Sql,
   store: CellStore,

@@ -1,12 +1,16 @@
 /**
- * Keeps the outcome queues of the owned cells filled. What is made, and when, is for each game's block maker to say (blockMaker.ts:
- * slotBlockMaker.ts, poolMaker.ts). The pace at which a game is dealt is read off the outbox, where each entry says which index was
- * dealt, and off what the scripts announce when a block is dealt out: a game that is new has few outcomes, and the ledger is behind.
+ * Replenishes the outcome queues of the cells that this worker owns. The block maker of each game decides
+ * what to make and when (blockMaker.ts: slotBlockMaker.ts, poolMaker.ts).
  *
- *   make (piscina: draw, check, seal) ──> lease (Postgres, fenced) ──> public log ──> load (Redis) ──> dealt, booked ──> unlinked
+ * The keeper measures the dealing rate of a game in two ways: from the outbox, whose entries have the indices
+ * that were dealt, and from the announcements of the scripts when a block is dealt out. The announcements
+ * matter for a new game, which has few outcomes while the ledger lags behind.
  *
- * A block is leased, and lies in a published checkpoint of the public log (src/publicLog), before it is loaded. Whatever fails, the
- * game is read again from both stores before its next block: one that was leased and not loaded is loaded then, none is ever drawn again.
+ *   make (piscina: draw, check, seal) ──> lease (Postgres, fenced) ──> public log ──> load (Redis) ──> dealt, committed ──> unlinked
+ *
+ * A block must be leased and covered by a published checkpoint of the public log (src/publicLog) before it is
+ * loaded. After any failure the game is read again from both stores before its next block. A block that was
+ * leased but not loaded is loaded at that time; no block is ever drawn again.
  */
 import type { Piscina } from 'piscina';
 import type { OnFailpoint } from '../../platform/failpoints.js';
@@ -31,38 +35,52 @@ export interface QueueDepth {
   readonly cell: number;
   readonly outcomes: number;
   readonly blocks: number;
-  /** The reserve that the partner is to have; undefined where the game has none. */
+  /** Minimum number of ready blocks that the partner wants. Undefined if the game has no reserve. */
   readonly minReadyBlocks: number | undefined;
 }
 
 export interface KeeperOptions extends BlockMakersOptions {
   readonly gamesOfCell: (cell: number) => readonly KeptGame[];
-  /** Everything that Postgres has of the public log when it is called lies in a published checkpoint. */
+  /**
+   * Resolves once a published checkpoint covers all entries of the public log that were in Postgres at the
+   * time of the call.
+   */
   readonly published: () => Promise<void>;
-  /** Blocks of a game that are published together, at the most. */
+  /** Maximum number of blocks of a game that are published together. */
   readonly blocksAtOnce: number;
-  /** A game is leased up to an index, in Postgres: nothing of that is loaded before this has succeeded. */
+  /**
+   * Reports that a game is leased in Postgres up to an index. None of these outcomes may be loaded before
+   * this call has succeeded.
+   */
   readonly leased: (gameId: number, toIndex: number) => Promise<void>;
-  /** Carries out what is on record of a game's rotation: its void is logged before the game's next block. */
+  /**
+   * Carries out the recorded rotation of a game. Its void must be in the public log before the game's next
+   * block.
+   */
   readonly finishRotation: (gameId: number) => Promise<void>;
   readonly onFailpoint: OnFailpoint;
 }
 
 const OUTCOME_BYTES = 2;
-/** Between two looks at all queues: whatever changes one has it looked at at once, except the time for which a game is suspended. */
+/**
+ * Interval at which all queues are considered, in ms. Other changes have their queue considered at once; only
+ * the age of a suspension needs the interval.
+ */
 const TURN_MS = 1000;
-/** A timer may be early by a millisecond. */
+/** Margin for timers, which may fire a millisecond early. */
 const TIMER_EARLY_MS = 2;
-/** After so long a suspended game's blocks are freed: no front end deals from it any more. */
+/**
+ * Time after which the blocks of a suspended game are freed, in ms. No front end deals from the game by then.
+ */
 const FREE_AFTER_MS = 5000;
-/** Blocks in the making for each thread: the next one is ready when it is free. */
+/** Blocks in the making for each thread, so that a thread that becomes free has its next block ready. */
 const MAKING_PER_THREAD = 2;
 
-/** A block that is leased and not loaded. */
+/** A block that is leased and not loaded yet. */
 interface LeasedNow {
   readonly fromIndex: number;
   readonly toIndex: number;
-  /** As performance.now() counts. */
+  /** Start of the making, as performance.now() counts. */
   readonly started: number;
   readonly block: MadeBlock;
 }
@@ -80,9 +98,9 @@ export class BlockKeeper implements Service {
   readonly #turns: FairTurns;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
-  /** Rejects once the keeper stops. */
+  /** Promise that rejects once the keeper stops. */
   readonly #ended = ending('block keeper');
-  /** By game: why its queue could not be replenished at the last try. */
+  /** Error message of the last failed replenishment, by game. */
   readonly #failing = new Map<number, string>();
 
   constructor(sql: Sql, nodes: RedisNodes, pool: Piscina, options: KeeperOptions) {
@@ -115,7 +133,7 @@ export class BlockKeeper implements Service {
     return unhealthy(`${this.#failing.size} games are not replenished; game ${gameId}: ${reason}`);
   }
 
-  /** Looks at all queues: partners may want other reserves. */
+  /** Considers all queues, for example after partners have changed their reserves. */
   considerAll(): void {
     for (const queue of this.#queues.values()) this.#consider(queue);
   }
@@ -134,16 +152,17 @@ export class BlockKeeper implements Service {
     }
   }
 
-  /** Games that are new or changed. */
+  /** Takes in games that are new or changed. */
   learn(games: readonly KeptGame[]): void {
     for (const game of games) {
       const lease = this.#leases.get(game.cell);
       const { gameId } = game;
-      // Its partner has moved to another cell.
+      // The partner of the game has moved to another cell.
       if (this.#queues.get(gameId)?.lease.cell !== game.cell) this.#queues.delete(gameId);
       if (lease === undefined) continue;
       if (game.status === 'CLOSED') {
-        // All its tickets are booked, or it is voided; whoever booked the last may not have removed the pool any more.
+        // All tickets of the raffle are committed, or the raffle is voided. The worker that committed the
+        // last ticket may not have removed the pool, so this worker removes it.
         this.#queues.delete(gameId);
         this.#failing.delete(gameId);
         this.#nodes
@@ -158,14 +177,15 @@ export class BlockKeeper implements Service {
         this.#queues.set(game.gameId, queue);
       }
       queue.requested = game.blocksRequested;
-      // Nothing is dealt of it: its blocks are freed, and loaded or made once it is active again.
+      // No outcome of a suspended game is dealt. Its blocks are freed, and loaded or made once the game is
+      // active again.
       if (game.status === 'SUSPENDED') queue.suspendedAt ??= performance.now();
       else queue.suspendedAt = undefined;
       this.#consider(queue);
     }
   }
 
-  /** The ledger has booked a game up to an index. */
+  /** Takes in the committed progress of games: the ledger has their outcomes up to `nextIndex`. */
   consumed(cell: number, games: readonly Consumption[]): void {
     const now = performance.now();
     for (const { gameId, nextIndex, count } of games) {
@@ -187,25 +207,31 @@ export class BlockKeeper implements Service {
     }
   }
 
-  /** A script has announced that a block of a game is dealt out: sooner than the ledger does. */
+  /**
+   * Takes in the announcement of a script that a block of a game is dealt out. The announcement arrives
+   * sooner than the ledger's commit.
+   */
   dealtOut({ cell, token, gameId, nextIndex }: DealtAnnouncement): void {
     const queue = this.#queues.get(gameId);
     if (queue === undefined || queue.lease.cell !== cell) return;
-    // Of another installation on the same server, or from before a rebuild.
+    // The announcement comes from another installation on the same server, or from before a rebuild.
     if (!this.#nodes.cell(cell).isTokenOf(queue.lease.token, token)) return;
     const ready = readyBlocks(queue);
     learnDealtOut(queue, nextIndex, performance.now());
     this.#dealt(queue, ready);
   }
 
-  /** @param readyBefore how many blocks were ready before what is known now */
+  /**
+   * Lets the reserve of a queue know that it has fewer ready blocks, and considers the queue. @param
+   * readyBefore number of ready blocks before the update
+   */
   #dealt(queue: Queue, readyBefore: number): void {
     const ready = readyBlocks(queue);
     if (ready < readyBefore) queue.blockMaker.reserve?.hasFallen(ready);
     this.#consider(queue);
   }
 
-  /** What is known of a cell's queues may be wrong: they are read again from the stores. */
+  /** Discards the state of a cell's queues, which may be wrong, so that it is read again from the stores. */
   readAgain(cell: number): void {
     for (const queue of this.#queues.values()) {
       if (queue.lease.cell !== cell) continue;
@@ -214,7 +240,7 @@ export class BlockKeeper implements Service {
     }
   }
 
-  /** Queue depth by game; of a pool, the outcomes that are not booked. */
+  /** Queue depth by game. For a pool, the depth is the number of outcomes that are not committed. */
   depths(): QueueDepth[] {
     const kept = [...this.#queues.values()].filter(({ isFreed }) => !isFreed);
     return kept.map(({ gameId, lease, blockMaker, ...queue }) => ({
@@ -231,7 +257,7 @@ export class BlockKeeper implements Service {
     const now = performance.now();
     if (this.#stopped || queue.making || now < queue.notBefore) return;
     if (suspendedAt !== undefined) {
-      // A pool is loaded whole, and there are few.
+      // A pool is never freed: it can only be loaded whole, and there are few pools.
       const isDue = queue.blockMaker.reserve !== undefined && now - suspendedAt > FREE_AFTER_MS;
       if (isDue && !queue.isFreed && this.#filling.hasTurn(queue)) this.#run(queue, () => this.#free(queue));
       return;
@@ -241,7 +267,7 @@ export class BlockKeeper implements Service {
     else this.#filling.wait(queue);
   }
 
-  /** Fills queues that wait, while there are turns. */
+  /** Fills waiting queues while there are free turns. */
   #beginWaiting(): void {
     for (let next = this.#filling.next(); next !== undefined; next = this.#filling.next()) {
       if (this.#queues.get(next.gameId) === next) this.#consider(next);
@@ -257,9 +283,10 @@ export class BlockKeeper implements Service {
         queue.failures = 0;
       })
       .catch((error: unknown) => {
-        // It was closed meanwhile, or what it waited for will be loaded by who owns the cell next.
+        // Ignore the error if the game was closed or its cell lost meanwhile. The next owner of the cell
+        // loads the leased blocks.
         if (this.#stopped || this.#queues.get(queue.gameId) !== queue) return;
-        // What is known of the queue may be wrong now: it is read again before the next block.
+        // The state of the queue may be wrong after an error, so it is read again before the next block.
         queue.leaseEnd = undefined;
         const restMs = retryMs(++queue.failures);
         queue.notBefore = performance.now() + restMs;
@@ -272,7 +299,7 @@ export class BlockKeeper implements Service {
         this.#running.delete(work);
         this.#filling.end(queue);
         this.#beginWaiting();
-        // What changed at the end of the job was not looked at while it ran.
+        // Changes at the end of the job were ignored while the job ran, so the queue is considered once more.
         if (queue.suspendedAt === undefined) this.#considerAgain(queue);
       });
     this.#running.add(work);
@@ -286,10 +313,13 @@ export class BlockKeeper implements Service {
     this.#options.events.emit('TaskFailed', { task: 'block replenishment', error, gameId });
   }
 
-  /** Removes a suspended game's blocks from Redis; they stay leased, and {@link readQueue} loads them again. */
+  /**
+   * Removes the blocks of a suspended game from Redis. They stay leased, and {@link readQueue} loads them
+   * again.
+   */
   async #free(queue: Queue): Promise<void> {
     const { gameId, lease } = queue;
-    // Whatever comes of it: what is known of the queue is read again.
+    // The state of the queue is read again in any case, whether the blocks are freed or not.
     queue.leaseEnd = undefined;
     queue.isFreed = await freeQueue(this.#sql, this.#nodes.cell(lease.cell), lease, gameId);
     if (queue.isFreed) queue.blocks = [];
@@ -314,7 +344,10 @@ export class BlockKeeper implements Service {
     }
   }
 
-  /** Makes the next blocks, as many as are published together, and loads them once they are. */
+  /**
+   * Makes and leases the next blocks, waits until a checkpoint that covers all of them is published, and
+   * loads them.
+   */
   async #make(queue: Queue): Promise<void> {
     const leased: LeasedNow[] = [];
     const planned = (): QueueState => ({
@@ -331,7 +364,7 @@ export class BlockKeeper implements Service {
     for (const block of leased) await this.#load(queue, block);
   }
 
-  /** A block that is made and leased. */
+  /** Makes a block and leases it. If a rotation is pending, the rotation is finished first. */
   async #lease(queue: Queue, fromIndex: number): Promise<LeasedNow> {
     const started = performance.now();
     const { lease, gameId } = queue;
@@ -369,7 +402,10 @@ export class BlockKeeper implements Service {
     });
   }
 
-  /** As the options have it; a quorum of witnesses may be long in coming, and a stop does not wait for that. */
+  /**
+   * Waits for `options.published`, but no longer than until the keeper stops: a quorum of witnesses may take
+   * long.
+   */
   #published(): Promise<void> {
     return Promise.race([this.#options.published(), this.#ended.promise]);
   }

@@ -1,11 +1,14 @@
-/** Removes the outcomes of blocks that were exhausted long ago. Any number of workers may. */
+/**
+ * Periodically removes the outcomes of blocks that were exhausted long ago. Any number of workers may do so
+ * at once.
+ */
 
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import type { Sql } from '../../postgres/connection.js';
 import type { EventEmitter } from '../processEvents.js';
 import { markExhausted, removeOutcomes } from './spentOutcomes.store.js';
 
-/** Days from when a block was seen to be exhausted. */
+/** Retention of a block's outcomes, in days after the block was found exhausted. */
 export const OUTCOMES_KEPT_DAYS = 90;
 const TURN_MS = 600_000;
 const FIRST_AFTER_MS = 5000;

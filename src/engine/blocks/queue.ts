@@ -1,4 +1,4 @@
-/** What the block keeper knows of a game's queue of outcomes. */
+/** State of a game's outcome queue as the block keeper knows it. */
 import type { CellLease } from '../cells/cells.store.js';
 import { type BlockMaker, paceOfBlock } from './blockMaker.js';
 
@@ -7,30 +7,36 @@ export interface Queue {
   readonly partnerId: number;
   readonly lease: CellLease;
   readonly blockMaker: BlockMaker;
-  /** Blocks that are loaded and not wholly booked, oldest first. */
+  /** Blocks that are loaded and not fully committed, oldest first. */
   blocks: { fromIndex: number; toIndex: number }[];
-  /** Index after the last outcome that is booked. */
+  /** Index after the newest committed outcome. */
   nextIndex: number;
-  /** Index after the last outcome that is known to be dealt; the ledger may not have it yet. */
+  /** Index after the newest outcome known to be dealt. The ledger may not have that outcome yet. */
   dealtIndex: number;
-  /** When a script announced last that a block was dealt out, as performance.now() counts, and of which index. */
+  /**
+   * Time of the newest announcement that a block was dealt out, as performance.now() counts, and the index it
+   * announced.
+   */
   dealtOut: { at: number; index: number };
-  /** End of the newest lease; undefined: to be read again from the stores. */
+  /** End of the newest lease. Undefined means that the queue must be read again from the stores. */
   leaseEnd: number | undefined;
   requested: number;
-  /** When the game was seen suspended, as performance.now() counts; undefined: it is not. */
+  /**
+   * Time when the keeper saw the game suspended, as performance.now() counts. Undefined if the game is not
+   * suspended.
+   */
   suspendedAt: number | undefined;
-  /** Its blocks are not in Redis. */
+  /** Whether the game's blocks have been removed from Redis. */
   isFreed: boolean;
   making: boolean;
   notBefore: number;
-  /** How often in a row it could not be filled. */
+  /** Number of failed attempts in a row to fill the queue. */
   failures: number;
   pace: number;
   seenAt: number;
 }
 
-/** Of which nothing is known yet. */
+/** Returns an empty queue, before anything has been read from the stores. */
 export const newQueue = (
   { gameId, partnerId }: { readonly gameId: number; readonly partnerId: number },
   lease: CellLease,
@@ -55,7 +61,7 @@ export const newQueue = (
   seenAt: performance.now(),
 });
 
-/** Learns that a game has dealt a block out, and is at an index now. */
+/** Takes in the announcement that a block of a game was dealt out, with the game's index at that time. */
 export function learnDealtOut(queue: Queue, index: number, now: number): void {
   const { dealtOut, blocks, leaseEnd, pace } = queue;
   if (index <= dealtOut.index) return;
@@ -71,6 +77,9 @@ export function learnDealtOut(queue: Queue, index: number, now: number): void {
   queue.dealtIndex = Math.max(queue.dealtIndex, index);
 }
 
-/** How long the outcomes of a queue last at its pace; one that was not read yet may have none. */
+/**
+ * Returns how long the outcomes of a queue last at its pace, in seconds. A queue that has not been read
+ * counts as empty.
+ */
 export const queueSecondsLeft = ({ leaseEnd, dealtIndex, pace }: Queue): number =>
   leaseEnd === undefined ? 0 : (leaseEnd - dealtIndex) / Math.max(pace, 1);

@@ -1,18 +1,24 @@
-/** Reads a queue from both stores: what is leased and not loaded is logged and loaded then. */
+/**
+ * Reads the state of a queue from both stores. Blocks that are leased and not loaded are loaded, once the
+ * public log covers them.
+ */
 
 import type { Sql } from '../../postgres/connection.js';
 import type { CellStore } from '../redis/cellStore.js';
 import { committedBlocks, leaseEnds, openBlocks } from './blocks.store.js';
 import type { Queue } from './queue.js';
 
-/** Booked blocks that are removed once more: a worker before this one may not have removed the last any more. */
+/**
+ * Number of committed blocks that are unlinked again, because an earlier owner of the cell may not have
+ * removed its last blocks.
+ */
 const UNLINKED_ANEW = 64;
 
 interface Reading {
   readonly sql: Sql;
-  /** Of the queue's cell. */
+  /** Redis store of the queue's cell. */
   readonly store: CellStore;
-  /** As the block keeper's options have them. */
+  /** Callbacks `leased` and `published` as in the options of the block keeper. */
   readonly leased: (gameId: number, toIndex: number) => Promise<void>;
   readonly published: () => Promise<void>;
 }
@@ -30,7 +36,8 @@ export async function readQueue(queue: Queue, { sql, store, leased, published }:
   queue.blocks = [];
   let isAwaited = false;
   for (const { fromIndex, toIndex, outcomes, isPublished } of blocks) {
-    // What is covered is loaded at once, however long the log takes for the rest; what is loaded already waits for nothing.
+    // Covered blocks are loaded at once, however long the log takes to cover later ones. Blocks that are
+    // already loaded wait for nothing.
     if (outcomes !== null) {
       if (!isPublished && !isAwaited) await published();
       isAwaited ||= !isPublished;

@@ -1,15 +1,21 @@
-/** Draws outcomes again that were removed (outcomeRemoval.ts): on a thread of its own, which is there only while somebody asks. */
+/**
+ * Draws outcomes again that were removed (outcomeRemoval.ts). It uses a thread of its own, which exists only
+ * while there are requests.
+ */
 import { Piscina } from 'piscina';
 import type { ParSheet } from '../../domain/par.js';
 
 const IDLE_MS = 10_000;
-/** Who comes when so many wait is told to come later. */
+/**
+ * Maximum number of waiting requests. Further requests are refused, and their callers are asked to try again
+ * later.
+ */
 const WAITING_MAX = 64;
 
 export class Redrawing {
   readonly #thread: Piscina;
 
-  /** @param filename the program of the thread (workers/redraw.js) */
+  /** @param filename program of the thread (workers/redraw.js) */
   constructor(filename: string) {
     this.#thread = new Piscina({
       filename,
@@ -20,7 +26,7 @@ export class Redrawing {
     });
   }
 
-  /** @returns packed outcomes; undefined: too many wait for theirs */
+  /** Draws packed outcomes again. @returns undefined if too many requests are waiting */
   async draw(task: { sheet: ParSheet; seed: Uint8Array; count: number }): Promise<Buffer | undefined> {
     if (this.#thread.queueSize >= WAITING_MAX) return undefined;
     return Buffer.from((await this.#thread.run(task)) as Uint8Array);

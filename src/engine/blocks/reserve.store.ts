@@ -1,12 +1,14 @@
-/** Whether a game's reserve of blocks is low, as Postgres notes it. */
+/** SQL that records in Postgres whether a game's reserve of blocks is low. */
 import type { Sql } from '../../postgres/connection.js';
 import { recordEvents } from '../../postgres/partnerEvents.js';
 import { assertOwner, type CellLease } from '../cells/cells.store.js';
 
 /**
- * Takes note that a game's reserve has fallen below the minimum, and records the event, once until it is back. A game
- * that never had its reserve has not fallen; a raffle has none.
- * @returns how many deliveries were recorded. @throws FencedError where the cell has another owner.
+ * Records that a game's reserve has fallen below the minimum, with an event for the partner. This happens
+ * once until the reserve is complete again. A game that never had a complete reserve records no fall, and
+ * raffles have no reserve.
+ * @returns the number of webhook deliveries recorded
+ * @throws FencedError where the cell has another owner.
  */
 export async function reserveFell(
   sql: Sql,
@@ -24,9 +26,10 @@ export async function reserveFell(
   });
 }
 
-/** Takes note that a game has its reserve. @throws FencedError where the cell has another owner. */
+/** Records that a game's reserve is complete. @throws FencedError where the cell has another owner. */
 export async function reserveIsBack(sql: Sql, lease: CellLease, gameId: number): Promise<void> {
-  // The rule at a take-over, for every game: the cell's row, which each flush needs, is not locked for it.
+  // After a take-over nearly every game is recorded as complete already. This check avoids the lock of the
+  // cell's row, which each flush needs.
   const noted = await sql`SELECT 1 FROM block_reserves WHERE game_id = ${gameId} AND NOT is_low`;
   if (noted.length > 0) return;
   await sql.begin(async (tx) => {

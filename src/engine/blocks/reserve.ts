@@ -1,4 +1,6 @@
-/** The reserve of a game: when its ready blocks fall below the minimum, and when they are back, Postgres notes it once. */
+/**
+ * Watches the reserve of a game and records in Postgres each fall below the minimum and each recovery, once.
+ */
 
 import type { Sql } from '../../postgres/connection.js';
 import type { CellLease } from '../cells/cells.store.js';
@@ -16,11 +18,14 @@ export class Reserve {
   readonly #game: ReserveGame;
   readonly #minReadyBlocks: (partnerId: number) => number;
   readonly #events: EventEmitter;
-  /** Outcomes that are kept ready, in seconds of the present pace. */
+  /** Length of the reserve of outcomes, in seconds at the present pace. */
   readonly reserveSeconds: number;
-  /** What is noted; undefined: not known. */
+  /** State recorded in Postgres. Undefined until this process has written it. */
   #noted: 'full' | 'low' | undefined;
-  /** To how many blocks the reserve has fallen, below the minimum, where that is not noted yet. */
+  /**
+   * Lowest number of ready blocks below the minimum that is not recorded yet. Undefined if there was no such
+   * fall.
+   */
   #fellTo: number | undefined;
 
   constructor(
@@ -37,17 +42,20 @@ export class Reserve {
     this.reserveSeconds = reserveSeconds;
   }
 
-  /** Blocks that the partner is to have ready. */
+  /** Minimum number of ready blocks that the partner wants. */
   get minReadyBlocks(): number {
     return this.#minReadyBlocks(this.#game.partnerId);
   }
 
-  /** Takes note of blocks that are gone. */
+  /** Notes the number of ready blocks after blocks were dealt out. */
   hasFallen(readyBlocks: number): void {
     if (readyBlocks < this.minReadyBlocks) this.#fellTo = Math.min(readyBlocks, this.#fellTo ?? readyBlocks);
   }
 
-  /** Notes in Postgres, where it turned, that the reserve fell or is back: partners are notified of each fall once. */
+  /**
+   * Records in Postgres that the reserve fell or recovered, if its state has changed. Partners are notified
+   * of each fall once.
+   */
   async note(readyBlocks: () => number): Promise<void> {
     const { gameId, partnerId, lease } = this.#game;
     const { minReadyBlocks } = this;

@@ -1,9 +1,11 @@
 /**
- * Rotations of slot games: what is sealed and not dealt is voided (cells/rotate.ts).
+ * SQL of the rotations of slot games, which void all outcomes that are sealed and not dealt
+ * (cells/rotate.ts).
  *
- *   on record (no block is leased any more) ──> voided in Redis ──> booked (the void has its entry of the public log) ──> leased on
+ *   recorded (no block is leased any more) ──> voided in Redis ──> committed (the void has its entry of the public log) ──> leasing resumes
  *
- * A rotation is pending until the ledger has come to its end, by its own void or by that of a rebuild.
+ * A rotation is pending until the ledger reaches the end of its range, by the void of the rotation or by the
+ * void of a rebuild.
  */
 import { LOG_ENTRY_KINDS } from '../../domain/publicLog/openings.js';
 import { writeAuditEntry } from '../../postgres/auditLog.js';
@@ -12,25 +14,31 @@ import { raw, safe } from '../../postgres/statements.js';
 import { NEWEST_MOVE } from '../cells/cells.store.js';
 import { leaseEnds } from './blocks.store.js';
 
-/** Where a rotation is carried out, and up to where its game is sealed (exclusive). */
+/**
+ * A recorded rotation: the place where it is carried out, and the end of the game's sealed range (`sealedTo`,
+ * exclusive).
+ */
 export interface RotationOnRecord {
   readonly partnerId: number;
   readonly gameId: number;
   readonly sealedTo: number;
-  /** Up to where the ledger had the game at that moment, exclusive. */
+  /** Index up to which the ledger had the game when the rotation was recorded, exclusive. */
   readonly bookedTo: number;
   readonly cell: number;
-  /** Of the partner, at that moment. */
+  /** Number of the partner's newest move when the rotation was recorded. */
   readonly newestMove: number;
-  /** The cell's epoch at that moment. */
+  /** The cell's epoch when the rotation was recorded. */
   readonly epoch: string;
 }
 
-/** What a rotation came to: indices, the last one exclusive, and the number of the void's entry in the public log. */
+/**
+ * Result of a rotation: the voided indices (`toIndex` is exclusive), and the number of the void's entry in
+ * the public log.
+ */
 export interface CommittedRotation {
   readonly fromIndex: number;
   readonly toIndex: number;
-  /** Null: nothing was left to void. */
+  /** Null if no outcome was left to void. */
   readonly number: number | null;
 }
 
@@ -43,7 +51,10 @@ interface PlaceRow {
   readonly booked_to: bigint;
 }
 
-/** @param lock of the cell's row: a block that is sealed after this one is not voided */
+/**
+ * Reads the cell, epoch and progress of a game. @param lock lock of the cell's row; it keeps blocks that are
+ * sealed later out of the rotation
+ */
 async function placeOf(
   sql: Sql | Transaction,
   gameId: number,
@@ -74,7 +85,10 @@ export class Rotations {
     this.#sql = sql;
   }
 
-  /** Puts on record that what is sealed of a slot game now and not dealt is to be voided. @throws where there is no such game */
+  /**
+   * Records that the sealed, undealt outcomes of a slot game are to be voided. @throws Error if there is no
+   * such game
+   */
   record(actor: string, gameId: number, reason: string): Promise<RotationOnRecord> {
     return this.#sql.begin(async (tx) => {
       const row = await placeOf(tx, gameId, 'FOR SHARE OF cells');
@@ -90,14 +104,16 @@ export class Rotations {
     });
   }
 
-  /** The rotation of a game that is on record and not booked; undefined: there is none. */
+  /** Returns the recorded rotation of a game that is not committed yet, or undefined if there is none. */
   async pending(gameId: number): Promise<RotationOnRecord | undefined> {
     const row = await placeOf(this.#sql, gameId, '');
     const isPending = row.rotating_to !== null && row.rotating_to > row.booked_to;
     return isPending ? onRecord(gameId, safe(row.rotating_to!), row) : undefined;
   }
 
-  /** What a rotation came to; undefined: the ledger has not come to its end yet. */
+  /**
+   * Returns the result of a rotation. Undefined if the ledger has not reached the end of the rotation yet.
+   */
   async booked({ gameId, sealedTo, bookedTo }: RotationOnRecord): Promise<CommittedRotation | undefined> {
     const [row] = await this.#sql<{ from_index: bigint | null; number: bigint | null }[]>`
       SELECT v.from_index, e.number

@@ -1,6 +1,7 @@
 /**
- * Makes the blocks of a slot: they are drawn by a PAR sheet ahead of demand. A game has at least `minReadyBlocks` + 1 blocks, and outcomes for the
- * next seconds at its pace; the size of a block follows the pace.
+ * Makes the blocks of a slot game ahead of demand, drawn by its PAR sheet. A game has at least
+ * `minReadyBlocks` + 1 blocks, and outcomes for the next seconds at its pace. The size of a block follows the
+ * pace.
  */
 import type { Piscina } from 'piscina';
 import type { ParSheet } from '../../domain/par.js';
@@ -9,7 +10,7 @@ import { sheetsOf } from '../catalog/catalog.store.js';
 import { type BlockMaker, blockSizeFor, type MadeBlock, type QueueState, runsLow } from './blockMaker.js';
 import type { Reserve } from './reserve.js';
 
-/** What a thread of the pool is asked for (workers/makeBlock.ts). */
+/** Task of a pool thread that makes a block (workers/makeBlock.ts). */
 export interface BlockOrder {
   readonly sheetId: number;
   readonly sheet: ParSheet;
@@ -18,7 +19,7 @@ export interface BlockOrder {
   readonly count: number;
 }
 
-/** Outcomes in a block of an idle game: 4 KB of Redis. */
+/** Number of outcomes in a block of an idle game, which takes 4 KB of Redis. */
 const BLOCK_OUTCOMES_MIN = 2048;
 const BLOCK_OUTCOMES_MAX = 262_144;
 
@@ -55,7 +56,7 @@ export class SlotBlockMaker implements BlockMaker {
   async loaded(): Promise<void> {}
 }
 
-/** PAR sheets by their numbers, each read once: a sheet never changes. */
+/** PAR sheets by number. Each is read once, because a sheet never changes. */
 export class SheetCache {
   readonly #sql: Sql;
   readonly #sheets = new Map<number, Promise<ParSheet>>();
@@ -64,7 +65,7 @@ export class SheetCache {
     this.#sql = sql;
   }
 
-  /** @throws Error where the database has no such sheet */
+  /** Returns a PAR sheet. @throws Error if the database has no such sheet */
   get(sheetId: number): Promise<ParSheet> {
     let sheet = this.#sheets.get(sheetId);
     if (sheet === undefined) {

@@ -1,14 +1,21 @@
-/** Outcomes of blocks that are exhausted: kept for some days, then removed. The PAR sheet and the seed give them again (workers/drawBlock.ts). */
+/**
+ * SQL of the outcomes of exhausted blocks, which are removed after a retention of some days. The PAR sheet
+ * and the seed can reproduce them (workers/drawBlock.ts).
+ */
 import type { Sql } from '../../postgres/connection.js';
 
-/** Rows of a statement: each is short, and no worker waits for another. */
+/**
+ * Maximum number of rows that one statement changes, so that statements are short and no worker waits for
+ * another.
+ */
 const MARKED_AT_ONCE = 500;
 const REMOVED_AT_ONCE = 16;
 
 /**
- * Notes when blocks of slot games were first seen exhausted: every index is booked or given up. Pools keep their tickets and tables
- * what their deals come to: two bytes each, beside entries and seeds that are kept anyway.
- * @returns how many; fewer than there may be
+ * Records when blocks of slot games were first found exhausted, with every index committed or voided. The
+ * outcomes of raffle pools and blackjack shoes are never removed: they take two bytes each, beside entries
+ * and seeds that are kept anyway.
+ * @returns the number of blocks marked, possibly fewer than there are
  */
 export async function markExhausted(sql: Sql): Promise<number> {
   const rows = await sql`
@@ -21,8 +28,8 @@ export async function markExhausted(sql: Sql): Promise<number> {
 }
 
 /**
- * Removes the outcomes of blocks that were exhausted so many days ago.
- * @returns how many; fewer than there may be
+ * Removes the outcomes of blocks that were found exhausted at least `days` days ago.
+ * @returns the number of blocks changed, possibly fewer than there are
  */
 export async function removeOutcomes(sql: Sql, days: number): Promise<number> {
   const rows = await sql`
@@ -34,7 +41,7 @@ export async function removeOutcomes(sql: Sql, days: number): Promise<number> {
   return rows.length;
 }
 
-/** Games with blocks whose outcomes are removed. */
+/** Returns the games that have blocks whose outcomes are removed. */
 export async function gamesWithoutOutcomes(sql: Sql): Promise<number[]> {
   const rows = await sql<{ game_id: number }[]>`
     SELECT DISTINCT game_id FROM blocks WHERE octet_length(outcomes) = 0`;

@@ -1,9 +1,10 @@
-/** The threads that make blocks and seal raffles. */
+/** Creates the thread pool that makes blocks and seals raffles. */
 import { Piscina } from 'piscina';
 
 /**
- * A thread that is ended while it loads an ES module by `require` aborts the whole process ("v8::Module::IsGraphAsync", seen
- * with Node 20.20): the threads must import it. Node 20 before 20.17 can't require one, and does not know the flag.
+ * Node flags that make the threads load ES modules by `import`. A thread that is ended while it loads an ES
+ * module by `require` aborts the whole process ("v8::Module::IsGraphAsync", seen with Node 20.20). Node 20
+ * before 20.17 can't `require` an ES module and does not know the flag.
  */
 const IMPORTS_ONLY = process.allowedNodeEnvironmentFlags.has('--no-experimental-require-module')
   ? ['--no-experimental-require-module']
