@@ -1,11 +1,14 @@
-/** Removes from the cells that this worker owns what no script needs any more. */
+/** Periodically removes data that no script needs any more from the cells that this worker owns. */
 
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import type { EventEmitter } from '../processEvents.js';
 import type { RedisNodes } from '../redis/nodes.js';
 
 const TURN_MS = 60_000;
-/** A front end that sent no batch for this long is gone, and the reply kept for it with it. */
+/**
+ * Retention of the reply to a front end's last batch, in ms. A front end that sent no batch for this long has
+ * stopped, so its reply is removed.
+ */
 const OPERATION_KEPT_MS = 3_600_000;
 
 export class Cleanup extends PeriodicService {
@@ -21,12 +24,12 @@ export class Cleanup extends PeriodicService {
     this.#events = events;
   }
 
-  /** Does not wait for the turn under way: each of its commands may be the last. */
+  /** Does not wait for the turn under way, because the cleanup may end after any of its commands. */
   override async stop(): Promise<void> {
     void super.stop();
   }
 
-  /** Of a cell that was just taken over. */
+  /** Starts the cleanup of a cell that was just taken over, without waiting for it. */
   cleanSoon(cell: number): void {
     this.clean(cell).catch((error: unknown) => this.onTurnFailed(error));
   }
@@ -39,7 +42,7 @@ export class Cleanup extends PeriodicService {
     this.#events.emit('TaskFailed', { task: 'cleanup', error });
   }
 
-  /** Removes the kept replies of front ends that are gone. */
+  /** Removes the stored replies of front ends that have stopped. */
   async clean(cell: number): Promise<void> {
     const store = this.#nodes.cell(cell);
     const nowMs = await store.node.timeMs();

@@ -1,14 +1,16 @@
 /**
- * How much each game has been spun, and paid, since it was registered: for the metrics of the cells that this worker writes.
+ * Keeps the number of spins and the sums wagered and paid of each game since its registration, for the
+ * metrics of the cells that this worker owns.
  *
- * Read from Postgres once a cell is taken over, when somebody first asks; from then on each flush adds what it booked. A
- * flush that does not begin where the totals end (its commit was not known to be one) has them read again.
+ * The totals of a cell are read from Postgres at the first request after the cell is taken over. From that
+ * time on, each flush adds its part. If a flush does not begin where the totals end, because an earlier
+ * commit was reported as failed, the totals are read again.
  */
 
 import type { CellTotals, GameTotals } from '../catalog/games.store.js';
 import type { CommittedGameTotals } from '../processEvents.js';
 
-/** A flush: what it booked, from one cursor to the next. */
+/** Totals of a committed flush, from one cursor to the next. */
 export interface CommittedFlush {
   readonly cell: number;
   readonly from: bigint;
@@ -25,7 +27,7 @@ interface Known {
 export class CommittedTotals {
   readonly #read: (cells: readonly number[]) => Promise<CellTotals[]>;
   readonly #cells = new Map<number, Known>();
-  /** What is booked while totals are read, by cell. */
+  /** Flushes that were committed while the totals were being read, by cell. */
   #meanwhile: Map<number, CommittedFlush[]> | undefined;
   #reading: Promise<void> | undefined;
 
@@ -40,13 +42,16 @@ export class CommittedTotals {
     else this.forget(flush.cell);
   }
 
-  /** The cell is not written by this worker any more. */
+  /** Drops the totals of a cell that this worker no longer owns. */
   forget(cell: number): void {
     this.#cells.delete(cell);
     this.#meanwhile?.delete(cell);
   }
 
-  /** Of these cells, as far as Postgres tells: the sums of each, and the totals of its games. Rejects where it does not answer. */
+  /**
+   * Returns the totals of cells and of their games, as far as Postgres has them. Rejects if Postgres does not
+   * respond.
+   */
   async of(cells: readonly number[]): Promise<ReadonlyMap<number, Known>> {
     const isUnknown = (cell: number): boolean => !this.#cells.has(cell);
     if (cells.some(isUnknown)) {
@@ -64,7 +69,7 @@ export class CommittedTotals {
     this.#meanwhile = meanwhile;
     for (const { cell, cursor, games } of await this.#read(cells)) {
       const flushes = meanwhile.get(cell);
-      // Given up meanwhile.
+      // The cell was released while its totals were being read.
       if (flushes === undefined) continue;
       const known: Known = {
         cursor,

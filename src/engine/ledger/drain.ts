@@ -1,4 +1,7 @@
-/** Books what is left in the outbox of a cell that nobody deals from any more: of a replica that was promoted, before the cell is rebuilt. */
+/**
+ * Flushes the remaining outbox of a cell on a promoted replica, before the cell is rebuilt. No front end
+ * deals from the cell at that time.
+ */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { CellLease } from '../cells/cells.store.js';
 import type { CellStore } from '../redis/cellStore.js';
@@ -8,9 +11,10 @@ const BOOKED_WITHIN_MS = 30_000;
 const LOOK_EVERY_MS = 10;
 
 /**
- * @param token of the cell, as Redis has it and keeps it meanwhile
- * @returns the lease, with the cursor after what was booked.
- * @throws Error where not all could be booked, or another owner came.
+ * Flushes the outbox of a cell until it is fully committed.
+ * @param token the cell's token in Redis, which must not change meanwhile
+ * @returns the lease with the cursor after the last committed entry
+ * @throws Error if the outbox could not be committed in time, or the cell has another owner.
  */
 export async function drain(
   flusher: Flusher,

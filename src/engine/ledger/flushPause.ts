@@ -1,32 +1,39 @@
 /**
- * How long a flusher pauses after a round. What a transaction costs beside its rows (round trips, a sync, totals of games) is
- * then paid by more of them.
+ * Calculates the pause after each flush round. A pause gathers more rows for the next transaction, which
+ * share its fixed costs: round trips, a disk sync, and the totals of games.
  */
 
-/** A round that took long is followed by a longer pause: many busy cells are flushed every 0.4 s or so. */
+/** A long round is followed by a longer pause, so many busy cells are flushed about every 0.4 s. */
 const PAUSE_SHARE = 2;
 const PAUSE_MAX_MS = 250;
-/** So is one of many games: each has rows of totals, however many of its spins they are for. */
+/**
+ * A round with many games is followed by a longer pause, because each game has rows of totals, whatever its
+ * number of spins.
+ */
 const PAUSE_MS_A_GAME = 0.25;
 /**
- * While somebody waits for what is booked. Whoever is answered sends the next spin at once: after the pause those spins go into one
- * transaction with those that came meanwhile, where two halves would otherwise take turns for ever.
+ * Share of the flush time to pause while answers wait for the commit. An answered client sends its next spin
+ * at once. After the pause, those spins share a transaction with the ones that arrived during the flush;
+ * without it, two groups of clients would take turns for ever.
  */
 const AWAITED_PAUSE_SHARE = 0.5;
 const AWAITED_PAUSE_MAX_MS = 10;
 
 export interface FlushRound {
-  /** Somebody waits for what is booked. */
+  /** Whether answers wait for the commit of this flush. */
   readonly isAwaited: boolean;
-  /** The whole round, with the wait for what there is to book. */
+  /** Duration of the whole round, including the wait for entries, in ms. */
   readonly roundMs: number;
-  /** What it took to book. */
+  /** Duration of the flush without the wait for entries, in ms. */
   readonly flushMs: number;
-  /** Games whose totals it wrote. */
+  /** Number of games whose totals the round wrote. */
   readonly games: number;
 }
 
-/** @param intervalMs from the begin of one round to that of the next, where nobody waits @returns milliseconds from 0 */
+/**
+ * Returns the pause before the next round, in ms, 0 or more. @param intervalMs time from the start of one
+ * round to the start of the next while no answer waits
+ */
 export function pauseMs({ isAwaited, roundMs, flushMs, games }: FlushRound, intervalMs: number): number {
   if (isAwaited) return Math.min(AWAITED_PAUSE_SHARE * flushMs, AWAITED_PAUSE_MAX_MS);
   const longPause = Math.max(PAUSE_SHARE * flushMs, PAUSE_MS_A_GAME * games);

@@ -4,13 +4,13 @@
  *   leased ──read after cursor──> entries ──one transaction for all cells: cursors, rows, totals──> committed ──> trim ──> read …
  *      │                                            │ failed ──> each cell in a transaction of its own:
  *      │                                            │ failed, or unknown whether it committed
- *      │                                            └──> read fence and cursor again from Postgres, then go on
- *      ├── another owner has a higher fence ──> given up
- *      └── an entry is there already, an index was skipped or dealt twice, or Postgres refuses the data twice in a row
- *            ──> halted, with an alarm; the other cells go on
+ *      │                                            └──> read fence and cursor again from Postgres, then continue
+ *      ├── another owner has a higher fence ──> released
+ *      └── an entry exists already, an index was skipped or dealt twice, or Postgres refuses the data twice in a row
+ *            ──> halted, with an alarm; the other cells continue
  *
- * A cell's fault is judged only by a transaction that it had for itself.
- * Nothing is trimmed that is not committed; what is read again after a crash begins after the committed cursor.
+ * A cell is halted only for the failure of a transaction that had no other cell in it. Only committed entries
+ * are trimmed. After a crash, reading begins after the committed cursor.
  */
 import type { NewEvent } from '../../domain/webhook.js';
 import type { OnFailpoint } from '../../platform/failpoints.js';
@@ -42,40 +42,46 @@ import { type LargeWin, Transcoder } from './transcoder.js';
 import { TRIM_EVERY_MS, Trimmer } from './trimmer.js';
 
 export interface FlusherOptions {
-  /** From one round to the next, where nobody waits for what is booked. */
+  /** Time from the start of one round to the start of the next while no answer waits for a commit, in ms. */
   readonly intervalMs: number;
-  /** Somebody waits for every entry. */
+  /** Whether an answer waits for every entry, as with `ACK=ledger`. */
   readonly isAwaited: boolean;
   readonly events: EventEmitter;
-  /** Payouts above this are large wins, micro-USD; undefined where the partner is not known yet. */
+  /**
+   * Returns the payout above which a win is large, in micro-USD. Undefined if this process does not know the
+   * partner yet.
+   */
   readonly largeWinThreshold: (partnerId: number) => number | undefined;
-  /** The events of what may be large wins; they are recorded with the entries. */
+  /** Makes the events of possible large wins. They are recorded in the transaction of their entries. */
   readonly eventsOf: (wins: readonly LargeWin[]) => Promise<NewEvent[]>;
-  /** Is told the request ids of what is booked. */
+  /** Receives the request ids of committed entries. */
   readonly committedIds: CommittedRequestIds;
   readonly onFailpoint: OnFailpoint;
 }
 
 const BLOCK_MS = 200;
 const RETRY_MS = 200;
-/** A stop flushes what is left for this long, and waits for the transaction under way for the rest. */
+/**
+ * Time for which a stop flushes the remaining entries, in ms. The rest of the stop's timeout is for the
+ * transaction under way.
+ */
 const FLUSH_AT_STOP_MS = 3000;
 const STOP_TIMEOUT_MS = 5000;
 
-/** The flushes of one node's cells: a node that is away holds up its own cells only. */
+/** Flush loop of the cells of one Redis node. A node that is unreachable delays only its own cells. */
 interface NodeLoop {
-  /** The node holds no cell any more. */
+  /** Whether the node has no cells any more. */
   isOver: boolean;
   readonly reader: OutboxReader;
-  /** Somebody waits for what is booked: the next flush follows soon. */
+  /** Whether answers wait for a commit, so that the next flush follows soon. */
   isAwaited: boolean;
-  /** Trims what was booked. */
+  /** Trims the committed entries from the node's outboxes. */
   readonly trimmer: Trimmer;
-  /** How long the last round booked, without the wait for what there is to book. */
+  /** Duration of the last flush without the wait for entries, in ms. */
   flushMs: number;
-  /** Games whose totals it wrote. */
+  /** Number of games whose totals the last flush wrote. */
   games: number;
-  /** The last round found nothing to book. */
+  /** Whether the last round found nothing to flush. */
   wasEmpty: boolean;
 }
 
@@ -91,10 +97,10 @@ export class Flusher implements Service {
   readonly #partitions: Partitions;
   #stopping = false;
   #endLoops: (() => void) | undefined;
-  /** Of the newest flush; undefined: it succeeded. */
+  /** Error message of the newest flush. Undefined if the flush succeeded. */
   #problem: string | undefined;
 
-  /** @param openReader of the outboxes of a node */
+  /** @param openReader opens the reader for the outboxes of a node */
   constructor(
     sql: Sql,
     nodes: RedisNodes,
@@ -127,8 +133,8 @@ export class Flusher implements Service {
   }
 
   /**
-   * Takes a cell over; the lease's cursor is where it goes on.
-   * @param token of a cell that nobody deals from any more, as Redis has it
+   * Starts to flush a cell, from the cursor of the lease.
+   * @param token the cell's token in Redis, for a cell that no front end deals from any more
    */
   own(lease: CellLease, token?: string): void {
     const records = new Transcoder(this.#options.largeWinThreshold);
@@ -136,19 +142,22 @@ export class Flusher implements Service {
     this.#owned.set(lease.cell, newlyOwned(lease, token, this.#nodes.cell(lease.cell), records));
   }
 
-  /** How far a cell is booked under a lease; undefined where that was given up. */
+  /**
+   * Returns the committed cursor of a cell under a lease. Undefined if the flusher no longer holds the cell
+   * under that lease.
+   */
   cursorOf({ cell, fence }: CellLease): bigint | undefined {
     const owned = this.#owned.get(cell);
     return owned?.lease.fence === fence ? owned.cursor : undefined;
   }
 
-  /** Writes no more for a cell. */
+  /** Stops flushing a cell. */
   disown(cell: number): void {
     this.#options.committedIds.forget(cell);
     this.#owned.delete(cell);
   }
 
-  /** Flushes until the outboxes of all owned cells are empty, then ends; gives up at the deadline. */
+  /** Flushes until the outboxes of all owned cells are empty, or until the deadline. */
   async stop(): Promise<void> {
     const deadline = performance.now() + FLUSH_AT_STOP_MS;
     this.#stopping = true;
@@ -190,15 +199,15 @@ export class Flusher implements Service {
         await pause(RETRY_MS);
       }
       const pausedMs = pauseMs({ ...loop, roundMs: performance.now() - started }, this.#options.intervalMs);
-      // None while there is more than one read takes: after an outage the backlog must shrink.
+      // No pause while entries remain after a read: after an outage the backlog must shrink.
       if (pausedMs > 0 && !isMore && !this.#stopping) await pause(pausedMs);
     }
   }
 
   /**
-   * Reads and books what there is, once, all cells of a node together.
-   * @param waitMs how long to wait while there is nothing to read; 0: not at all
-   * @returns whether there is more to be booked at once
+   * Reads the outboxes of all cells of a node once and flushes what it found.
+   * @param waitMs how long to wait for entries; 0 means no wait
+   * @returns whether more entries can be flushed at once
    */
   async #round(loop: NodeLoop, waitMs: number): Promise<boolean> {
     const { reader } = loop;
@@ -232,13 +241,13 @@ export class Flusher implements Service {
     loop.flushMs = performance.now() - readAt;
     loop.games = portions.reduce((sum, { flush }) => sum + flush.totals.games.length, 0);
     loop.wasEmpty = read.cells.length === 0;
-    // Beside the rest; done before the next read.
+    // This trim runs in the background. The next round waits for it before it reads.
     if (loop.wasEmpty || trimmer.isDue(loop.isAwaited)) void trimmer.trim(cells);
-    // What was left over is read again at once.
+    // Entries that were left over are read again at once.
     return read.isMore || areBooked.includes(false) || portions.some(({ isAll }) => !isAll);
   }
 
-  /** Gathers what is booked next of a cell. Undefined where that failed. */
+  /** Prepares the next portion of a cell. Returns undefined if that failed. */
   async #prepare(owned: OwnedCell, { batches, isOfEpoch }: CellRead): Promise<Portion | undefined> {
     const { lease } = owned;
     try {
@@ -253,9 +262,9 @@ export class Flusher implements Service {
   }
 
   /**
-   * Books portions of different cells in one transaction.
-   * @returns false where that failed, and each cell is to be booked alone at once. True also where a cell alone failed: it is
-   *   tried again later
+   * Commits portions of different cells in one transaction.
+   * @returns false if the transaction failed and each cell must be retried alone at once. True also if a
+   * single cell failed, because that cell is retried later
    */
   async #book(loop: NodeLoop, portions: readonly Portion[]): Promise<boolean> {
     const { onFailpoint, events } = this.#options;
@@ -286,7 +295,7 @@ export class Flusher implements Service {
     }
   }
 
-  /** Of a cell that was given up meanwhile nothing is kept: nobody would take it. */
+  /** Keeps the request ids of a commit, unless the cell was released meanwhile and nobody would use them. */
   #keepIds(owned: OwnedCell, { cursor: { from, to } }: CellFlush): void {
     const { cell } = owned.lease;
     if (this.#owned.get(cell) === owned)
@@ -312,7 +321,10 @@ export class Flusher implements Service {
     events.emit('OutcomesConsumed', { cell: lease.cell, games: totals.progress.map(consumptionOf) });
   }
 
-  /** Of several cells nobody knows whose fault it was. */
+  /**
+   * Handles a failed transaction. If it had several cells, each is retried alone, because the failure can't
+   * be attributed to one of them.
+   */
   async #notBooked(portions: readonly Portion[], error: unknown): Promise<boolean> {
     const [first, ...others] = portions as [Portion, ...Portion[]];
     if (others.length === 0) {
@@ -330,7 +342,8 @@ export class Flusher implements Service {
 
   async #failed(owned: OwnedCell, error: unknown): Promise<void> {
     const { cell } = owned.lease;
-    // A partition that is missing in a Postgres that was put back fails so, too: the second time it was made anew.
+    // A restored Postgres that lacks a partition also causes a data error. The partition is made before the
+    // second attempt, so only a second failure halts the cell.
     const isRefused = isDataFault(error) && owned.hasDataFault;
     const isOutOfStep = error instanceof ProgressError || error instanceof PotError;
     if (isOutOfStep || isUniqueViolation(error) || isRefused) {
@@ -346,7 +359,7 @@ export class Flusher implements Service {
       return;
     }
     if (error instanceof FencedError) {
-      // Either another worker has the cell, or a commit of ours whose answer was lost moved the cursor.
+      // Either another worker owns the cell, or our own commit moved the cursor but its reply was lost.
       await this.#readAgain(owned, error).catch((again: unknown) => this.#report(again, cell));
       return;
     }
@@ -370,7 +383,7 @@ export class Flusher implements Service {
     }
   }
 
-  /** Writes no more under this lease; under a newer one that came meanwhile it goes on. */
+  /** Stops flushing under this lease. A newer lease of the same cell that arrived meanwhile stays in use. */
   #giveUp(owned: OwnedCell): void {
     const { cell } = owned.lease;
     if (this.#owned.get(cell) !== owned) return;
@@ -379,7 +392,7 @@ export class Flusher implements Service {
     this.#options.events.emit('CellAbandoned', { cell });
   }
 
-  /** @param cell undefined: no cell's flush could begin. */
+  /** @param cell cell whose flush failed; undefined if the whole round failed */
   #report(error: unknown, cell?: number): void {
     this.#problem = error instanceof Error ? error.message : String(error);
     this.#options.events.emit('TaskFailed', {

@@ -1,7 +1,10 @@
 /**
- * The ledger: written by COPY in one transaction with the cursors of the cells, and read back by entry id.
- * Each entry names the one before. Openings and spins are numbered 1, 2, 3, …; an adjustment has the number of the entry before it.
- * Only each 64th has an index entry, so that booking a spin costs one index; a page of history starts there (spinHistory.store.ts).
+ * SQL of the ledger. Entries are written by COPY in the same transaction as the cursors of the cells, and
+ * read back by entry id.
+ *
+ * Each entry names the one before it. Openings and spins of a player are numbered 1, 2, 3, …; an adjustment
+ * has the number of the entry before it. Only each 64th entry of a player has an index entry, so that
+ * committing a spin updates one index only. A page of history starts at such an entry (spinHistory.store.ts).
  */
 import type { GameType } from '../../domain/games/kindOfGame.js';
 import type { NewEvent } from '../../domain/webhook.js';
@@ -24,7 +27,7 @@ import { addVoids } from '../recovery/positions.store.js';
 import { COPY_LEDGER } from './ledgerRow.store.js';
 import { noteLargeWins } from './significantEvents.store.js';
 
-/** Spins of a game on a day. */
+/** Totals of a game's spins on one day. */
 export interface FlushedGameDay {
   readonly gameId: number;
   readonly partnerId: number;
@@ -34,42 +37,45 @@ export interface FlushedGameDay {
   readonly paidMicros: bigint;
 }
 
-/** What a flush books of one cell. */
+/** Data that a flush commits for one cell. */
 export interface CellFlush {
   readonly cursor: CursorMove;
-  /** Of a CopyWriter (ledgerRow.store.ts). */
+  /** Rows in the binary format of COPY, made by a CopyWriter (ledgerRow.store.ts). */
   readonly rows: Buffer;
   readonly totals: FlushTotals;
-  /** The tickets among the entries, of these raffles. */
+  /** Returns the tickets of the given raffles among the entries. */
   readonly ticketsOf: (raffles: ReadonlySet<number>) => readonly Ticket[];
-  /** The adjustments among the entries. */
+  /** Adjustments among the entries. */
   readonly adjustments: readonly CommittedAdjustment[];
   readonly events: readonly NewEvent[];
   readonly communal: CommunalFlush | undefined;
 }
 
-/** What a flush adds to the other side of the books. */
+/** Totals that a flush adds to the other side of the double-entry books. */
 export interface FlushTotals {
   games: FlushedGameDay[];
-  /** Forced spins, which are in no total of their games. */
+  /** Totals of forced spins, which are excluded from the totals of their games. */
   sandbox: FlushedGameDay[];
   openings: { partnerId: number; day: string; players: number; openedMicros: bigint }[];
   adjustments: AdjustmentDay[];
-  /** Per game: the first index of this flush, the one after its last, and how many between them are voided, not dealt. */
+  /**
+   * Progress of each game: the first index of this flush, the index after its last one, and the number of
+   * indices in between that were voided instead of dealt.
+   */
   progress: { gameId: number; fromIndex: number; toIndex: number; voided: number }[];
-  /** Indices that are voided, the last one exclusive, in their order. */
+  /** Ranges of voided indices in their order; `toIndex` is exclusive. */
   rotations: readonly { entryId: bigint; gameId: number; fromIndex: number; toIndex: number }[];
-  /** Entries of rounds, in their order. */
+  /** Entries of blackjack rounds in their order. */
   rounds: readonly RoundEntry[];
 }
 
 /**
- * The ledger and the counter of a game or the record of a round disagree: an outcome was dealt twice or skipped, or a step was.
- * Nothing was written.
+ * Thrown when the ledger disagrees with the counter of a game or the record of a round: an outcome or a step
+ * was skipped or occurs twice. Nothing was written.
  */
 export class ProgressError extends Error {}
 
-/** The steps of a flush's transaction. */
+/** Failpoints within a flush's transaction. */
 export type FlushStep =
   | 'flush.cursor-moved'
   | 'flush.rows-copied'
@@ -77,11 +83,13 @@ export type FlushStep =
   | 'flush.totals-added';
 
 /**
- * Books entries, totals, cursors and the events of the entries of some cells in one transaction.
- * @param sql pipelined: what nearly every flush has takes one round trip beside BEGIN and COMMIT
- * @returns how many deliveries of events were recorded, and whether somebody waits for what was booked ({@link NOTES}).
- * @throws FencedError where a cell has another owner; ProgressError; PotError; a unique violation where an entry is there
- *   already. Nothing is written then, of no cell.
+ * Commits the entries, totals, cursors and events of some cells in one transaction.
+ * @param sql pipelined connection: the statements that nearly every flush needs take one round trip beside
+ * BEGIN and COMMIT
+ * @returns the number of webhook deliveries recorded, and whether answers wait for this commit ({@link
+ * NOTES}).
+ * @throws FencedError where a cell has another owner; ProgressError; PotError; a unique violation where an
+ * entry exists already. On an error nothing is written for any cell.
  */
 export async function bookEntries(
   sql: Sql,
@@ -112,7 +120,7 @@ export async function bookEntries(
   });
 }
 
-/** What was booked of the entries of a flush before notes are taken of it. */
+/** Data that the functions in {@link NOTES} get about a flush. */
 interface Booked {
   readonly flushes: readonly CellFlush[];
   readonly totals: FlushTotals;
@@ -120,7 +128,10 @@ interface Booked {
   readonly onFailpoint: (step: FlushStep) => void;
 }
 
-/** What a flush notes of the games of each kind, beside rows and totals. Each gives whether somebody waits for it. */
+/**
+ * Additional writes of a flush for each kind of game, beside rows and totals. Each function returns whether
+ * answers wait for the commit.
+ */
 const NOTES: { readonly [T in GameType]: (tx: Transaction, booked: Booked) => Promise<boolean> } = {
   // Only slots have communal progressives.
   async slot(tx, { flushes, onFailpoint }) {
@@ -146,7 +157,7 @@ const NOTES: { readonly [T in GameType]: (tx: Transaction, booked: Booked) => Pr
   },
 };
 
-/** The lists of all parts, member by member. */
+/** Concatenates the lists of all parts, member by member. */
 function joined<Lists extends { readonly [Name in keyof Lists]: readonly unknown[] }>(
   parts: readonly Lists[],
 ): Lists {
@@ -172,7 +183,10 @@ async function addGameDays(
       wagered_micros = t.wagered_micros + excluded.wagered_micros, paid_micros = t.paid_micros + excluded.paid_micros`;
 }
 
-/** @returns which of the games are raffles. */
+/**
+ * Adds totals to their tables and closes raffles that are sold out. @returns the ids of the games that are
+ * raffles
+ */
 async function addTotals(tx: Transaction, totals: FlushTotals): Promise<ReadonlySet<number>> {
   const { games, sandbox, openings, adjustments, progress, rotations } = totals;
   const [raffles] = await together([
@@ -188,7 +202,10 @@ async function addTotals(tx: Transaction, totals: FlushTotals): Promise<Readonly
   return new Set(raffles.map(({ gameId }) => gameId));
 }
 
-/** @returns the raffles among the games: only a finite supply has a pool size, closes with its last outcome, and binds request ids for ever. */
+/**
+ * Moves the counters of games. @returns the raffles among the games: only a raffle has a finite pool, closes
+ * with its last outcome, and binds request ids for ever
+ */
 async function moveProgress(
   tx: Transaction,
   progress: FlushTotals['progress'],
@@ -221,12 +238,15 @@ async function addOpenings(tx: Transaction, openings: FlushTotals['openings']): 
       opened_micros = t.opened_micros + excluded.opened_micros`;
 }
 
-/** A partition is tried again later, and whoever waits behind it goes on. */
+/**
+ * Timeout for locks while a partition is made, in ms. A partition that times out is tried again later, so
+ * that queries waiting behind the lock can continue.
+ */
 const PARTITION_LOCK_TIMEOUT_MS = 2000;
 
 const partitionName = (day: string): string => `ledger_${day.replaceAll('-', '')}`;
 
-/** Those of some UTC days, such as 2026-11-22, that have a partition. */
+/** Returns the UTC days, such as 2026-11-22, that have a partition. */
 export async function partitionDays(sql: Sql, days: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await sql<{ relname: string }[]>`
     SELECT relname FROM pg_class JOIN pg_inherits ON inhrelid = oid
@@ -236,9 +256,9 @@ export async function partitionDays(sql: Sql, days: readonly string[]): Promise<
 }
 
 /**
- * Makes the partition of a UTC day, where there is none. One that is there is found without a lock.
- * @param range the entry ids of that day: from (with) and to (without).
- * @throws where a lock of the ledger is not had soon
+ * Creates the partition of a UTC day if it does not exist. An existing partition is found without a lock.
+ * @param range entry ids of that day: `from` is inclusive, `to` exclusive
+ * @throws Error if a lock of the ledger can't be acquired in time
  */
 export async function ensurePartition(
   sql: Sql,
@@ -252,7 +272,8 @@ export async function ensurePartition(
     const [found] =
       await tx`SELECT 1 FROM pg_class WHERE relname = ${name} AND relnamespace = 'public'::regnamespace`;
     if (found !== undefined) return;
-    // Attached, not created as a partition: that would wait for every reader of the ledger, and every writer behind it.
+    // The table is attached instead of created as a partition, because creation would wait for every reader
+    // of the ledger, and every writer would wait behind it.
     await tx`CREATE TABLE ${raw(name)} (LIKE ledger INCLUDING ALL)`;
     await tx`
       ALTER TABLE ledger ATTACH PARTITION ${raw(name)}
@@ -260,6 +281,9 @@ export async function ensurePartition(
   });
 }
 
-/** PostgreSQL documentation, "COPY", File Formats: signature, no flags, no extension. */
+/**
+ * Header of the binary COPY format: signature, no flags, no extension (PostgreSQL documentation, "COPY", File
+ * Formats).
+ */
 const COPY_HEAD = Buffer.concat([Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1'), Buffer.alloc(8)]);
 const COPY_END = Buffer.from([0xff, 0xff]);

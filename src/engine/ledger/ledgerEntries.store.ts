@@ -1,4 +1,4 @@
-/** Entries of the ledger, read back by what names them: an id, a ticket's or an adjustment's request id. */
+/** Reads ledger entries by their id, or by the request id of a ticket or adjustment. */
 import type { EntryRow, LedgerEntry } from '../../domain/ledgerColumns.js';
 import type { Sql } from '../../postgres/connection.js';
 import { SharedLookUps } from '../../postgres/sharedLookUps.js';
@@ -7,7 +7,6 @@ import { allColumnsSql, entryOfRow } from './ledgerRow.store.js';
 
 const COLUMNS = raw(allColumnsSql());
 
-/** Entries of the ledger by what names them. */
 export class LedgerEntries {
   readonly #sql: Sql;
   readonly #byId: SharedLookUps<LedgerEntry>;
@@ -20,15 +19,15 @@ export class LedgerEntries {
     return this.#byId.find(entryId);
   }
 
-  /** The entry of the ticket of a raffle that was sold under a requestId; undefined: none was. */
+  /** Finds the entry of a raffle ticket that was sold under a requestId. Undefined if no ticket was. */
   async findTicket(gameId: number, requestId: string): Promise<LedgerEntry | undefined> {
     const [row] = await this.#sql<{ entry_id: bigint }[]>`
       SELECT entry_id FROM ticket_requests WHERE game_id = ${gameId} AND request_id = ${requestId}`;
-    // A statement of its own: with the id known, only the partition of its day is looked at.
+    // A separate statement: with a known id, Postgres reads only the partition of its day.
     return row === undefined ? undefined : this.find(row.entry_id);
   }
 
-  /** The adjustment that a partner's requestId stands for, where it is booked. */
+  /** Finds the committed adjustment of a partner's requestId. */
   async findAdjustment(partnerId: number, requestId: string): Promise<LedgerEntry | undefined> {
     const [row] = await this.#sql<{ entry_id: bigint | null }[]>`
       SELECT entry_id FROM adjustments WHERE partner_id = ${partnerId} AND request_id = ${requestId}`;
@@ -39,7 +38,7 @@ export class LedgerEntries {
 export const findEntry = async (sql: Sql, entryId: bigint): Promise<LedgerEntry | undefined> =>
   (await findEntries(sql, [entryId])).get(entryId);
 
-/** Entries by their ids: the partitions of their days alone are planned and locked. */
+/** Finds entries by their ids. Postgres plans and locks only the partitions of their days. */
 async function findEntries(sql: Sql, ids: readonly bigint[]): Promise<Map<bigint, LedgerEntry>> {
   const rows = await sql<EntryRow[]>`
     SELECT ${COLUMNS} FROM ledger WHERE entry_id = ANY(${arrayOf(ids)}::bigint[])`;

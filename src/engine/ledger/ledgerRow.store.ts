@@ -1,4 +1,7 @@
-/** The ledger's row in SQL and in COPY, made of its columns (domain/ledgerColumns.ts) when the module is loaded. */
+/**
+ * Row of the ledger in SQL and in COPY. It is derived from the ledger's columns (domain/ledgerColumns.ts)
+ * when the module is loaded.
+ */
 import {
   type EntryRow,
   LEDGER_COLUMNS,
@@ -12,23 +15,26 @@ import { entryOfCode } from '../../domain/ledgerEntry.js';
 import type { CopyRow } from '../../postgres/copy.js';
 import { safe } from '../../postgres/statements.js';
 
-/** Some columns for a SELECT. @param alias of the table, where another one of the statement has columns of the same names */
+/**
+ * Lists columns for a SELECT. @param alias alias of the table, needed where another table of the statement
+ * has columns of the same names
+ */
 export const columnsSql = (members: readonly LedgerMember[], alias = ''): string =>
   members.map((member) => `${alias && `${alias}.`}${LEDGER_COLUMNS[member].name}`).join(', ');
 
 const MEMBERS = LEDGER_MEMBERS.map(([member]) => member);
 
-/** All columns, in the order of the table. */
+/** Lists all columns in the order of the table. */
 export const allColumnsSql = (alias = ''): string => columnsSql(MEMBERS, alias);
 
-/** Where fields are in a row of COPY that has them in this order. */
+/** Returns the field numbers of members in a COPY row that has them in this order. */
 export const fieldsOf = <M extends string>(
   members: readonly M[],
   from = 0,
 ): { readonly [Member in M]: number } =>
   Object.fromEntries(members.map((member, place) => [member, from + place])) as { [Member in M]: number };
 
-/** Where the fields of {@link allColumnsSql} are. */
+/** Field numbers of the columns in {@link allColumnsSql}. */
 export const LEDGER_FIELDS = fieldsOf(MEMBERS);
 
 const readText = (row: CopyRow, field: number): string => row.text(field);
@@ -43,8 +49,8 @@ function readerOf({ type, value }: LedgerColumn): (row: CopyRow, field: number) 
 }
 
 /**
- * Makes a function that reads the values of a row of COPY that begins with these members. It is made once, because a rebuild of Redis
- * reads millions of rows.
+ * Makes a function that reads the values of a COPY row that begins with these members. The function is made
+ * only once, because a rebuild of Redis reads millions of rows.
  */
 export function rowReader<M extends LedgerMember>(
   members: readonly M[],
@@ -60,7 +66,10 @@ export function rowReader<M extends LedgerMember>(
   };
 }
 
-/** @param toNumber makes a number of a BigInt; by default throws RangeError where it is not a safe integer. */
+/**
+ * Converts a row of a query to a ledger row. @param toNumber converts a BigInt to a number; the default
+ * throws RangeError if it is not a safe integer
+ */
 export const ledgerRowOf = (row: EntryRow, toNumber: (value: bigint) => number = safe): LedgerRow =>
   Object.fromEntries(
     LEDGER_MEMBERS.map(([member, { name, value }]) => {
@@ -74,7 +83,7 @@ export const entryOfRow = (row: EntryRow): LedgerEntry => ({
   kind: entryOfCode(row.kind).kind,
 });
 
-// Written ------------------------------------------------------------------------------------------------------------
+// Writing rows --------------------------------------------------------------------------------------------------------
 
 export const COPY_LEDGER = `COPY ledger (${allColumnsSql()}) FROM STDIN (FORMAT binary)`;
 
@@ -85,7 +94,7 @@ type FixedMember = {
   [M in LedgerMember]: (typeof LEDGER_COLUMNS)[M] extends { type: 'text' } | { isNullable: true } ? never : M;
 }[LedgerMember];
 
-/** The columns that every row has in the same place; the others follow, each with its length. */
+/** Columns that have a fixed position in every row. The other columns follow, each with its length. */
 export const FIXED_MEMBERS = LEDGER_MEMBERS.filter(
   ([, { type, isNullable }]) => type !== 'text' && isNullable !== true,
 ).map(([member]) => member as FixedMember);
@@ -99,7 +108,7 @@ interface FieldPlace {
 
 let end = 2;
 
-/** Where the members of a row are, from its first byte, in COPY's binary format; big endian. */
+/** Offset and size of each fixed member in a row of COPY's binary format (big endian), in bytes. */
 export const ROW = Object.fromEntries(
   FIXED_MEMBERS.map((member): [FixedMember, FieldPlace] => {
     const [at, bytes] = [end + LENGTH_BYTES, BYTES_OF[LEDGER_COLUMNS[member].type]];
@@ -108,26 +117,32 @@ export const ROW = Object.fromEntries(
   }),
 ) as { readonly [M in FixedMember]: FieldPlace };
 
-/** A row with the number of its fields and the length of each that has a fixed one, all values 0. */
+/** Row template with the number of fields and the length of each fixed field; all values are 0. */
 const ROW_TEMPLATE = Buffer.alloc(end);
 ROW_TEMPLATE.writeInt16BE(LEDGER_MEMBERS.length, 0);
 for (const { at, bytes } of Object.values(ROW)) ROW_TEMPLATE.writeInt32BE(bytes, at - LENGTH_BYTES);
 
-/** Kept from one flush to the next. */
+/** Maximum size of the buffer that is kept between flushes, in bytes. */
 const KEPT_BYTES_MAX = 1_048_576;
 
-/** Makes the rows that `bookEntries` copies: each is begun, its members written in place, then its other columns in their order. */
+/**
+ * Builds the rows that `bookEntries` copies. Each row is begun first, its fixed members are written in place,
+ * and its other columns follow in their order.
+ */
 export class CopyWriter {
   buffer = Buffer.allocUnsafe(16_384);
   #at = 0;
 
   reset(): void {
-    // What a backlog needed once is not kept: there is a writer for each cell.
+    // A buffer that a backlog has enlarged is dropped, because there is a writer for each cell.
     if (this.buffer.length > KEPT_BYTES_MAX) this.buffer = Buffer.allocUnsafe(KEPT_BYTES_MAX);
     this.#at = 0;
   }
 
-  /** Begins a row with room for texts of so many bytes; gives its place in {@link buffer}, for {@link ROW}. */
+  /**
+   * Begins a row with room for `textBytes` bytes of texts. Returns the offset of the row in {@link buffer},
+   * to which the offsets in {@link ROW} are added.
+   */
   begin(textBytes: number): number {
     this.#reserve(ROW_TEMPLATE.length + LENGTHS_BYTES + textBytes);
     const row = this.#at;
@@ -136,17 +151,17 @@ export class CopyWriter {
     return row;
   }
 
-  /** The row's next text: the bytes of a source from `start` up to `end`, or null. */
+  /** Writes the next text of the row: the bytes of a source from `start` to `end` (exclusive), or null. */
   text(source: Buffer, start: number, end: number, isNull: boolean): void {
     this.buffer.writeInt32BE(isNull ? -1 : end - start, this.#at);
     this.#at += LENGTH_BYTES;
     if (isNull) return;
-    // Byte by byte: a copy of a part of a buffer makes a view of it first.
+    // The loop copies byte by byte, because copying a part of a buffer would create a view of it first.
     const { buffer } = this;
     for (let at = start; at < end; at++) buffer[this.#at++] = source[at]!;
   }
 
-  /** The rows; a view that holds until the next `reset`. */
+  /** The rows, as a view that is valid until the next `reset`. */
   get rows(): Buffer {
     return this.buffer.subarray(0, this.#at);
   }

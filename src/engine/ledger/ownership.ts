@@ -1,15 +1,17 @@
 /**
- * Which cells this worker writes.
+ * Decides which cells this worker owns.
  *
- *   free ──leased──> preparing (Redis is made what the ledger knows) ──> written ──┐
- *     ^                  │ refused, or a store failed                              │ given up, or Redis is not what
- *     └──────────────────┴─────────────────────────────────────────────────────────┘ it was any more
+ *   free ──leased──> preparing (Redis is completed from the ledger) ──> written ──┐
+ *     ^                  │ refused, or a store failed                             │ released, or Redis has changed
+ *     └──────────────────┴────────────────────────────────────────────────────────┘ since it was prepared
  *
- * One loop renews the leases, takes what nobody holds, and looks whether Redis still has each cell as it was prepared. The
- * workers that are there share the cells: each takes its share, to within one cell, and gives back what is beyond it.
- * What nobody takes for a while is taken by whoever can: the worker whose share it is may be unable to prepare it.
- * Preparing may take long (a rebuild); its lease is renewed meanwhile. Where it fails again and again it rests for longer each
- * time, so that a rebuild that can't succeed leaves few epochs and audit entries behind.
+ * One loop renews the leases, takes free cells, and checks whether Redis still has each cell as it was
+ * prepared. The active workers share the cells: each takes its share, to within one cell, and releases cells
+ * beyond it. A cell that stays free for a while may be taken by any worker, because the worker whose share it
+ * is may be unable to prepare it.
+ *
+ * Preparing a cell may take long (a rebuild); its lease is renewed meanwhile. If it fails repeatedly, the
+ * back-off grows each time, so that a rebuild that can't succeed leaves few epochs and audit entries behind.
  */
 import { randomUUID } from 'node:crypto';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
@@ -28,27 +30,39 @@ import type { EventEmitter } from '../processEvents.js';
 import type { Obstacles } from '../recovery/obstacles.store.js';
 
 export interface OwnershipOptions {
-  /** Makes a leased cell ready; gives the lease as it is then. */
+  /** Prepares a leased cell and returns the lease as it is afterwards. */
   readonly prepare: (lease: CellLease) => Promise<CellLease>;
-  /** Why an error of `prepare` means that people must decide; undefined: it is tried again until it succeeds. */
+  /**
+   * Returns the reason if an error of `prepare` needs a decision by an operator. Undefined means that the
+   * cell is tried again until it succeeds.
+   */
   readonly refusal: (error: unknown) => string | undefined;
-  /** An error of `prepare` that cost nothing and is announced already: the cell is tried again at the next turn. */
+  /**
+   * Returns whether an error of `prepare` was harmless and is announced already, so that the cell is tried
+   * again at the next turn.
+   */
   readonly isPassing: (error: unknown) => boolean;
   readonly events: EventEmitter;
-  /** This process can write cells now: Redis is reached. */
+  /** Returns whether this process can write cells now, because Redis is reachable. */
   readonly isAble: () => boolean;
-  /** Of the given cells, those that Redis does not have as they were prepared. */
+  /** Returns the cells whose data in Redis has changed since they were prepared. */
   readonly changed: (leases: readonly CellLease[], obstacles: Obstacles) => Promise<readonly number[]>;
 }
 
-/** A worker that stops is taken over after this at the latest, plus one turn of the loop. */
+/**
+ * Duration of a lease, in ms. The cells of a worker that stops are taken over after at most this time plus
+ * one turn of the loop.
+ */
 const LEASE_MS = 3000;
 const TURN_MS = 750;
 const PREPARED_WITHIN_MS = 3000;
-/** After the second preparation of a cell that failed in a row; twice as long after each further one. */
+/**
+ * Back-off after the second failed preparation of a cell in a row, in ms. It doubles with each further
+ * failure.
+ */
 const BACKOFF_MIN_MS = 1000;
 const BACKOFF_MAX_MS = 60_000;
-/** A cell that is free for so long is taken beyond the share, and is kept for so long. */
+/** A cell that is free for UNCLAIMED_MS is taken beyond the share, and is then kept for KEPT_MS. */
 const UNCLAIMED_MS = 4000;
 const KEPT_MS = 60_000;
 
@@ -64,12 +78,15 @@ export class Ownership extends PeriodicService {
   readonly #options: OwnershipOptions;
   readonly #held = new Map<number, Held>();
   readonly #preparing = new Set<Promise<void>>();
-  /** Cells whose preparation failed: how often in a row, and when it is tried again (performance.now()). */
+  /**
+   * Cells whose preparation failed: number of failures in a row, and time of the next attempt
+   * (performance.now()).
+   */
   readonly #failed = new Map<number, { times: number; notBefore: number }>();
   #unableSince: number | undefined;
-  /** Since when there are cells that nobody takes. */
+  /** Time since when there are cells that no worker takes. */
   #unclaimedSince: number | undefined;
-  /** Until when nothing is given back. */
+  /** Time until which this worker releases no surplus cells. */
   #keepsUntil = 0;
 
   constructor(sql: Sql, options: OwnershipOptions) {
@@ -78,7 +95,10 @@ export class Ownership extends PeriodicService {
     this.#options = options;
   }
 
-  /** Takes what is free, and goes on in the background; what takes long to prepare may not be ready yet. */
+  /**
+   * Takes free cells, and continues in the background. Cells that take long to prepare may not be ready when
+   * this resolves.
+   */
   override async start(): Promise<void> {
     await this.takeTurn();
     await super.start();
@@ -91,29 +111,31 @@ export class Ownership extends PeriodicService {
     await leave(this.#sql, this.owner).catch(this.#report);
   }
 
-  /** The cells that this worker writes. */
+  /** Cells that this worker writes. */
   get cells(): readonly number[] {
     return this.leases.map(({ cell }) => cell);
   }
 
-  /** Those of the cells that this worker writes. */
+  /** Leases of the cells that this worker writes. */
   get leases(): readonly CellLease[] {
     return [...this.#held.values()].filter(({ isReady }) => isReady).map(({ lease }) => lease);
   }
 
-  /** Lets a cell go that its writer has given up: it is taken anew, here or elsewhere. */
+  /**
+   * Releases a cell that its flusher has stopped writing. This worker or another one takes the cell again.
+   */
   abandon(cell: number): void {
     const held = this.#held.get(cell);
     if (held !== undefined) void this.#release(held);
   }
 
-  /** Redis may be another one than before: the next turn, which looks, comes at once. */
+  /** Starts the next turn at once, because Redis may have been replaced by another server. */
   lookNow(): void {
     this.#failed.clear();
     this.hurry();
   }
 
-  /** Waits for what is being prepared, for a while: whoever comes next begins it anew. */
+  /** Waits for preparations under way, up to a timeout. The next owner of the cells begins them anew. */
   async #prepared(): Promise<void> {
     await withTimeout(Promise.all(this.#preparing), PREPARED_WITHIN_MS).catch((error: unknown) => {
       if (!(error instanceof TimeoutError)) throw error;
@@ -133,7 +155,7 @@ export class Ownership extends PeriodicService {
     const cellsMax = this.#room(share, division.free - resting.length);
     if (cellsMax === 0) return;
     for (const lease of await acquireCells(this.#sql, this.owner, LEASE_MS, cellsMax, resting)) {
-      // Ours until its lease ended: what was known of it holds no more.
+      // This worker owned the cell until the lease expired, so its state of the cell is no longer valid.
       const before = this.#held.get(lease.cell);
       if (before !== undefined) this.#drop(before);
       const held: Held = { lease, isReady: false };
@@ -143,7 +165,10 @@ export class Ownership extends PeriodicService {
     }
   }
 
-  /** Prolongs what is held. A worker that can write no cell is none of those that divide them: no `division` then, and no `obstacles`. */
+  /**
+   * Renews the leases. A worker that can write no cell does not take part in the division of cells; its
+   * result has neither `division` nor `obstacles`.
+   */
   async #renew(): Promise<{
     readonly kept: readonly number[];
     readonly division?: Division;
@@ -154,14 +179,20 @@ export class Ownership extends PeriodicService {
     return renewAndDivide(this.#sql, this.owner, held, LEASE_MS);
   }
 
-  /** Another worker has fewer than its share. What is being prepared is kept: that may take long. */
+  /**
+   * Releases cells because another worker has fewer than its share. Cells being prepared are kept, because
+   * preparation may take long.
+   */
   async #giveBack(surplus: number): Promise<void> {
     if (surplus <= 0 || performance.now() < this.#keepsUntil) return;
     const ready = [...this.#held.values()].filter(({ isReady }) => isReady);
     await Promise.all(ready.slice(-surplus).map((held) => this.#release(held)));
   }
 
-  /** How many cells may be taken now. @param free cells that nobody holds, without those that rest here */
+  /**
+   * Returns how many cells may be taken now. @param free cells without an owner, except those that back off
+   * here
+   */
   #room(share: number, free: number): number {
     const room = share - this.#held.size;
     if (room > 0 || free <= 0) {
@@ -182,13 +213,16 @@ export class Ownership extends PeriodicService {
   readonly #report = (error: unknown): void =>
     this.#options.events.emit('TaskFailed', { task: 'cell lease renewal', error });
 
-  /** @param obstacles undefined: this process could write no cell when they were asked for */
+  /**
+   * Releases the cells that have changed in Redis. @param obstacles undefined if this process could write no
+   * cell when the leases were renewed
+   */
   async #look(obstacles: Obstacles | undefined): Promise<void> {
     const ready = [...this.#held.values()].filter(({ isReady }) => isReady);
     if (this.#options.isAble()) this.#unableSince = undefined;
     else this.#unableSince ??= performance.now();
     if (this.#unableSince !== undefined) {
-      // Another worker may be better off.
+      // Another worker may be able to reach Redis.
       if (performance.now() - this.#unableSince > LEASE_MS) {
         await Promise.all(ready.map((held) => this.#release(held)));
       }
@@ -227,7 +261,8 @@ export class Ownership extends PeriodicService {
 
   #rest(cell: number): void {
     const times = (this.#failed.get(cell)?.times ?? 0) + 1;
-    // One that failed once is tried again at once: most often a store was away for a moment.
+    // A cell that failed once is tried again at once, because most often a store was unreachable only for a
+    // moment.
     const backoffMs = times === 1 ? 0 : Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** (times - 2));
     this.#failed.set(cell, { times, notBefore: performance.now() + backoffMs });
   }
@@ -239,13 +274,19 @@ export class Ownership extends PeriodicService {
     if (held.isReady) this.#options.events.emit('CellLost', { cell });
   }
 
-  /** Gives a cell back at once. Where that fails, the lease ends by itself: only cells that are held are prolonged. */
+  /**
+   * Releases a cell at once. If that fails, the lease expires, because only the leases of held cells are
+   * renewed.
+   */
   async #release(held: Held): Promise<void> {
     this.#drop(held);
     await releaseCell(this.#sql, held.lease).catch(this.#report);
   }
 }
 
-/** Cells of this worker: all have the same number, the earliest one more where they can't be divided. */
+/**
+ * Returns this worker's share of the cells. All workers have the same share; if a remainder is left, the
+ * earliest workers get one more.
+ */
 const shareOf = ({ cells, workers, earlier }: Division): number =>
   Math.floor(cells / workers) + (earlier < cells % workers ? 1 : 0);

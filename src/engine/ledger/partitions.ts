@@ -1,4 +1,7 @@
-/** The partitions of the ledger, one for each UTC day: made days ahead, so that no flush waits for a lock of the ledger. */
+/**
+ * Creates the partitions of the ledger, one for each UTC day. They are made days ahead, so that no flush
+ * waits for a lock of the ledger.
+ */
 
 import { DAY_MS } from '../../domain/days.js';
 import { firstIdAt } from '../../domain/entryId.js';
@@ -7,7 +10,10 @@ import type { Sql } from '../../postgres/connection.js';
 import type { EventEmitter } from '../processEvents.js';
 import { ensurePartition, partitionDays } from './ledger.store.js';
 
-/** A ledger that stays locked for less than this stops no flush. */
+/**
+ * Number of days for which partitions are made in advance. A ledger that is locked for a shorter time delays
+ * no flush.
+ */
 const DAYS_AHEAD = 4;
 const TURN_MS = 10_000;
 
@@ -16,7 +22,7 @@ const nameOf = (beginMs: number): string => new Date(beginMs).toISOString().slic
 const ensureDay = (sql: Sql, beginMs: number): Promise<void> =>
   ensurePartition(sql, nameOf(beginMs), { from: firstIdAt(beginMs), to: firstIdAt(beginMs + DAY_MS) });
 
-/** Those that a flusher knows to be there. */
+/** Partitions that a flusher has found to exist. */
 export class Partitions {
   readonly #sql: Sql;
   readonly #known = new Set<string>();
@@ -25,20 +31,20 @@ export class Partitions {
     this.#sql = sql;
   }
 
-  /** Makes the partition of a UTC day, such as 2026-11-22, where it is missing. */
+  /** Creates the partition of a UTC day, such as 2026-11-22, if it is missing. */
   async ensure(day: string): Promise<void> {
     if (this.#known.has(day)) return;
     await ensureDay(this.#sql, Date.parse(`${day}T00:00:00Z`));
     this.#known.add(day);
   }
 
-  /** A Postgres that was put back may lack them. */
+  /** Forgets all partitions, because a restored Postgres may lack them. */
   forget(): void {
     this.#known.clear();
   }
 }
 
-/** Makes the partitions of the next days. */
+/** Creates the partitions of the next days. */
 export class PartitionMaker extends PeriodicService {
   readonly name = 'ledger partitions';
   readonly #sql: Sql;
@@ -51,7 +57,7 @@ export class PartitionMaker extends PeriodicService {
     this.#events = events;
   }
 
-  /** So many of the next days, from tomorrow on, have their partition. */
+  /** Number of consecutive days, from tomorrow on, that have a partition. */
   get daysAhead(): number {
     return this.#daysAhead;
   }
@@ -70,7 +76,7 @@ export class PartitionMaker extends PeriodicService {
     }
   }
 
-  /** Finds how many of the next days, one after the other, have their partition. */
+  /** Counts the consecutive next days that have a partition. */
   async #look(days: readonly number[]): Promise<void> {
     if (this.isStopped) return;
     const [, ...next] = days;

@@ -1,6 +1,6 @@
 /**
- * What a flush books next of one cell: as many of the outbox entries that were read as one transaction takes. Portions of
- * several cells go into one transaction, as far as it takes them.
+ * Prepares the next portion of a cell: as many of the outbox entries that were read as fit into one
+ * transaction. Portions of several cells share a transaction while they fit.
  */
 import type { Totals } from '../../domain/layouts.js';
 import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
@@ -15,30 +15,36 @@ import type { OutboxBatch, OutboxPosition } from '../redis/outboxReader.js';
 import type { CellFlush, FlushTotals } from './ledger.store.js';
 import type { LargeWin, Transcoder } from './transcoder.js';
 
-/** Booked in one transaction, which must be done well within its deadline. */
+/** Maximum number of entries in one transaction, which must finish well within its deadline. */
 const LEDGER_ENTRIES_MAX = 20_000;
-/** Likewise: each large win is written once for each webhook that wants it, and a partner may have fifty. */
+/**
+ * Maximum number of large wins in one transaction. Each large win is written once for each subscribed
+ * webhook, and a partner may have fifty.
+ */
 const LARGE_WINS_MAX = 64;
 
 /** A cell that this worker writes. */
 export interface OwnedCell {
   readonly lease: CellLease;
-  /** What Redis must have as the cell's token; undefined: the one that lets front ends deal. */
+  /** Token that the cell must have in Redis. Undefined means the token that front ends deal with. */
   readonly token: string | undefined;
   readonly store: CellStore;
   readonly records: Transcoder;
-  /** Id of the newest booked entry. */
+  /** Id of the newest committed entry. */
   cursor: bigint;
-  /** What is booked is not trimmed and noted yet; `true`: nor is it known how much that is. */
+  /**
+   * Totals of committed entries that are neither trimmed nor noted in Redis yet. `true` means that the totals
+   * must be read first.
+   */
   untrimmed: Totals | true | undefined;
   notBefore: number;
-  /** The flush before failed for its own data. */
+  /** Whether the previous flush failed because Postgres refused its data. */
   hasDataFault: boolean;
-  /** A flush together with other cells failed: it goes alone until one has succeeded. */
+  /** Whether a flush together with other cells failed. The cell is flushed alone until that has succeeded. */
   isAlone: boolean;
 }
 
-/** A cell that is booked from the lease's cursor on. */
+/** Returns a cell that is flushed from the lease's cursor on. */
 export const newlyOwned = (
   lease: CellLease,
   token: string | undefined,
@@ -56,7 +62,7 @@ export const newlyOwned = (
   isAlone: false,
 });
 
-/** Where the reading of its outbox goes on. */
+/** Position at which reading of the cell's outbox continues. */
 export const positionOf = ({ lease, cursor, token }: OwnedCell): OutboxPosition => ({
   cell: lease.cell,
   epoch: lease.token,
@@ -64,7 +70,10 @@ export const positionOf = ({ lease, cursor, token }: OwnedCell): OutboxPosition 
   token,
 });
 
-/** The outbox that was read is not that of the lease's epoch: Redis holds something else by now. Nothing was written. */
+/**
+ * Thrown when the outbox that was read does not belong to the epoch of the lease, because Redis has other
+ * data by now. Nothing was written.
+ */
 export class EpochChangedError extends Error {
   constructor(cell: number) {
     super(`Cell ${cell} of Redis is not at the epoch of its lease: its outbox is not booked`);
@@ -78,17 +87,18 @@ export interface Portion {
   readonly largeWins: number;
   /** UTC days of the entries. */
   readonly days: ReadonlySet<string>;
-  /** When the oldest entry was made, milliseconds since the epoch. */
+  /** Time of the oldest entry, in milliseconds since the epoch. */
   readonly oldestMs: number;
-  /** What the outbox has had added up to the newest entry. */
+  /** Entries and bytes added to the outbox up to the newest entry, over its whole life. */
   readonly addedBytesAndEntries: Totals;
-  /** There is nothing left over of what was read. */
+  /** Whether the portion has all entries that were read. */
   readonly isAll: boolean;
 }
 
 /**
- * Takes the first of the batches, all of them if they fit. The rows are views that hold until the next portion of the cell.
- * @param eventsOf the events of what may be large wins
+ * Takes the first batches, or all of them if they fit. The rows are views that are valid until the next
+ * portion of the cell.
+ * @param eventsOf makes the events of possible large wins
  * @throws ProgressError, RangeError as {@link Transcoder.add}
  */
 export async function takePortion(
@@ -133,7 +143,10 @@ export async function takePortion(
   };
 }
 
-/** Portions by transaction: as many of different cells together as it takes, those that must go alone by themselves. */
+/**
+ * Groups portions into transactions. Portions of different cells share a transaction while they fit; cells
+ * marked `isAlone` get one of their own.
+ */
 export function transactionsOf(portions: readonly Portion[]): Portion[][] {
   const transactions: Portion[][] = [];
   let open: Portion[] = [];
@@ -159,7 +172,7 @@ export function transactionsOf(portions: readonly Portion[]): Portion[][] {
   return transactions;
 }
 
-/** The tickets of raffles among stream entries, as far as they have a requestId. */
+/** Returns the raffle tickets with a requestId among outbox entries. */
 function ticketsOf(batches: readonly OutboxBatch[], raffles: ReadonlySet<number>): Ticket[] {
   return batches
     .flatMap(({ records }) => readOutbox(records))
@@ -180,7 +193,7 @@ function adjustmentsOf(batches: readonly OutboxBatch[]): CommittedAdjustment[] {
     );
 }
 
-/** What a flush saw of a game. */
+/** Converts the progress of a game in a flush to the event for the block keeper. */
 export const consumptionOf = ({
   gameId,
   fromIndex,

@@ -1,4 +1,6 @@
-/** Significant events: the entries of the audit log, and large wins, by time (docs/reports.md). */
+/**
+ * SQL of the significant events: entries of the audit log and large wins, ordered by time (docs/reports.md).
+ */
 
 import type { WithDates } from '../../domain/schema.js';
 import {
@@ -16,23 +18,26 @@ export type SignificantEvent = WithDates<typeof SignificantEventSchema, 'at'>;
 
 export interface EventsWanted {
   readonly from: Date | undefined;
-  /** Without it. */
+  /** End of the period, exclusive. */
   readonly to: Date | undefined;
   readonly type: string | undefined;
   readonly severity: Severity | undefined;
   readonly partnerId: number | undefined;
 }
 
-/** How far a reader has come: the newest entry of the audit log and the newest large win that it has. */
+/** Position of a reader: the newest audit entry and the newest large win that it has. */
 export interface EventPlace {
   readonly auditId: bigint;
   readonly winId: bigint;
 }
 
-/** Transactions last less than this: an entry's time is when its transaction began, its number when it was written. */
+/**
+ * Upper bound of the duration of a transaction, in ms. An entry's time is the start of its transaction, but
+ * its number is assigned when the entry is written.
+ */
 const SLACK_MS = 600_000;
 
-/** Whose it is, of the subject; null: nobody's. */
+/** SQL for the partner that an audit entry's subject belongs to. Null if it belongs to no partner. */
 const PARTNER_OF_SUBJECT = raw(`(
   SELECT CASE WHEN subject !~ '^[a-z-]+:[0-9]{1,9}(:|$)' THEN NULL
     WHEN kind IN ('partner', 'settlement', 'player') THEN id
@@ -54,7 +59,7 @@ interface Row {
   after: unknown;
 }
 
-/** Writes down the large wins among events, with what booked them. */
+/** Records the large wins among the events of a flush, within the flush's transaction. */
 export async function noteLargeWins(tx: Transaction, events: readonly NewEvent[]): Promise<void> {
   const wins = events.filter(({ event }) => event === LARGE_WIN);
   if (wins.length === 0) return;
@@ -72,9 +77,9 @@ export class SignificantEvents {
   }
 
   /**
-   * Events after a place, oldest first. The audit log is read in the order of its numbers, which is that of its commits: what is
-   * shown never gets a predecessor.
-   * @returns `next` undefined: these are all that there are now
+   * Reads events after a position, oldest first. The audit log is read in the order of its numbers, which is
+   * the order of its commits, so no event can appear later before one that was returned.
+   * @returns `next` is undefined if there are no more events now
    */
   async page(
     wanted: EventsWanted,
@@ -123,7 +128,10 @@ export class SignificantEvents {
       ORDER BY audit_id LIMIT ${limit}`;
   }
 
-  /** The number of the first entry that is not older than a time; entries are numbered without a gap. */
+  /**
+   * Returns the number of the first audit entry that is not older than the given time. Audit entries are
+   * numbered without gaps.
+   */
   async #firstSince(ms: number): Promise<bigint> {
     const [row] = await this.#sql<
       { newest: bigint }[]

@@ -1,6 +1,7 @@
 /**
- * Ends transactions that hold cells while their process stands still. A worker that is stopped amid a COPY keeps the rows of its cells, and
- * Postgres ends no COPY that waits for its client, whatever `statement_timeout` says: nobody could take the cells over.
+ * Ends transactions that hold cells while their process is paused. A worker that is paused during a COPY
+ * keeps the locks on the rows of its cells. Postgres never ends a COPY that waits for its client, whatever
+ * `statement_timeout` says, so nobody could take the cells over.
  */
 
 import { PeriodicService } from '../../platform/runtime/periodicService.js';

@@ -1,15 +1,22 @@
 /**
- * What was played in each hour, for charts. Flushes keep days only: an hour is what the days of a partner's games grew by in it.
- * So it costs flushes nothing, and is right to within the time between two turns; what is booked late counts where it is booked.
+ * SQL that counts the traffic of each hour, for charts. Flushes write daily totals only; an hour's traffic is
+ * the growth of a partner's daily totals in that hour. So flushes have no extra cost, and the result is
+ * accurate to within the time between two turns. A late commit counts in the hour of the commit.
  */
 
 import type { Sql } from '../../postgres/connection.js';
 
 const KEPT_DAYS = 35;
-/** No two processes count at a time: each would count the same growth. */
+/**
+ * Advisory lock that lets only one process count at a time, because two processes would count the same growth
+ * twice.
+ */
 const COUNT_LOCK = 7_310_048;
 
-/** Adds what yesterday and today grew by since the last time to the current hour, and forgets old hours. */
+/**
+ * Adds the growth of yesterday's and today's totals since the last call to the current hour, and removes old
+ * hours.
+ */
 export async function countTrafficHours(sql: Sql): Promise<void> {
   await sql.begin(async (tx) => {
     const [lock] = await tx<

@@ -1,4 +1,4 @@
-/** Counts what is played by hour, for the charts of the console. */
+/** Periodically counts the traffic of each hour, for the charts of the console. */
 
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import type { Sql } from '../../postgres/connection.js';

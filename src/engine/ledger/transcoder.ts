@@ -1,6 +1,7 @@
 /**
- * Turns outbox records into ledger rows and sums, byte by byte: no text, no number and no object is made of what is only
- * carried from the one to the other. Both sides' layouts are theirs (redis/cellRecords.ts, ledgerRow.store.ts).
+ * Converts outbox records to ledger rows and sums, byte by byte. Values that are only copied are never
+ * converted to strings, numbers or objects. The layouts are defined in redis/cellRecords.ts and
+ * ledgerRow.store.ts.
  */
 
 import { DAY_MS } from '../../domain/days.js';
@@ -17,10 +18,15 @@ import { CopyWriter, FIXED_MEMBERS, ROW } from './ledgerRow.store.js';
 
 const COLON = 0x3a;
 const ZERO = 0x30;
-/** A sum is moved into a BigInt before one more amount could take it out of the safe range. */
+/**
+ * Limit at which a sum is moved into a BigInt, before one more amount could exceed the safe integer range.
+ */
 const SUM_MAX = 4_000_000_000_000_000;
 
-/** Places of the bytes that a row has of its outbox record: little endian there, big endian in the row. */
+/**
+ * Offsets of the bytes that a row copies from its outbox record. They are little endian in the record and big
+ * endian in the row.
+ */
 const BYTES_FROM: number[] = [];
 const BYTES_TO: number[] = [];
 for (const member of FIXED_MEMBERS) {
@@ -33,7 +39,7 @@ for (const member of FIXED_MEMBERS) {
 
 const NO_KEYS = Buffer.alloc(0);
 
-/** A spin whose payout is above its partner's threshold. */
+/** A spin whose payout is above its partner's threshold for large wins. */
 export interface LargeWin {
   readonly entryId: bigint;
   readonly partnerId: number;
@@ -42,16 +48,19 @@ export interface LargeWin {
   readonly requestId: string | null;
   readonly outcomeCode: number;
   readonly outcomeIndex: number;
-  /** A tester chose its outcome. */
+  /** Whether a tester chose the outcome. */
   readonly isForced?: true;
-  /** It ends a round, or is one; of its deal what is known here: the deal may be booked in an earlier flush. */
+  /**
+   * Present if the win ends a blackjack round. `dealId` is missing if the round's deal was committed in an
+   * earlier flush.
+   */
   readonly round?: { readonly dealId?: bigint };
   readonly payoutMicros: number;
   readonly timeMs: number;
 }
 
 interface Sum {
-  /** Payouts above this are noted. */
+  /** Threshold above which payouts are recorded as large wins, in micro-USD. */
   readonly largeWinMicros: number;
   readonly id: number;
   readonly partnerId: number;
@@ -67,7 +76,7 @@ export class Transcoder {
   readonly #largeWinThreshold: (partnerId: number) => number | undefined;
   readonly #copy = new CopyWriter();
   #games = new Map<number, Sum>();
-  /** Forced spins, by game. */
+  /** Sums of forced spins, by game. */
   #sandbox = new Map<number, Sum>();
   #openings = new Map<number, Sum>();
   #adjustments: FlushTotals['adjustments'] = [];
@@ -76,29 +85,32 @@ export class Transcoder {
   #rotations: FlushTotals['rotations'][number][] = [];
   #dayNumber = -1;
   #day = '';
-  /** Of the stream entry that is taken, and where the next one is. */
+  /** Request keys of the current stream entry; `#keyAt` is the offset of the next key. */
   #keys: Buffer = NO_KEYS;
   #keyAt = 0;
-  /** What the records say of communal progressives. */
+  /** Notes of communal progressives among the records. */
   readonly communal = new CommunalNotes();
-  /** The UTC days of the records. */
+  /** UTC days of the records. */
   readonly days = new Set<string>();
-  /** Records since the last reset. */
+  /** Number of records since the last reset. */
   entries = 0;
-  /** Id of the oldest of them; 0 where there is none. */
+  /** Id of the oldest record since the last reset; 0 if there is none. */
   oldestId = 0n;
-  /** Id of the newest of them; 0 where there is none. */
+  /** Id of the newest record since the last reset; 0 if there is none. */
   newestId = 0n;
-  /** When the oldest of them was made, milliseconds since the epoch. */
+  /** Time of the oldest record since the last reset, in milliseconds since the epoch. */
   oldestMs = 0;
-  /** Large wins among them; also every win of a partner whose threshold is not known yet. */
+  /** Large wins among the records. It also has every win of a partner whose threshold is not known yet. */
   largeWins: LargeWin[] = [];
-  /** The entries of rounds among them. */
+  /** Entries of blackjack rounds among the records. */
   rounds: RoundEntry[] = [];
-  /** The request ids of spins and deals among them, for the runs. */
+  /** Request ids of spins and deals among the records, for the request-id runs. */
   readonly requestIds = new RequestPairs();
 
-  /** @param largeWinThreshold micro-USD; asked once a game and flush, so that a spin costs a comparison. */
+  /**
+   * @param largeWinThreshold returns the threshold in micro-USD. It is called once per game and flush, so
+   * that a spin costs only a comparison
+   */
   constructor(largeWinThreshold: (partnerId: number) => number | undefined) {
     this.#largeWinThreshold = largeWinThreshold;
   }
@@ -126,10 +138,10 @@ export class Transcoder {
   }
 
   /**
-   * Takes the records of one stream entry.
-   * @param requestKeys those of their requestIds of spins, in order; empty: they are made here
-   * @throws ProgressError where a game's indices do not follow each other; RangeError where a record is of an unknown kind, or there are
-   *   fewer keys or more than requestIds.
+   * Takes in the records of one stream entry.
+   * @param requestKeys keys of the spins' requestIds in order; if empty, the transcoder derives them
+   * @throws ProgressError where a game's indices are not consecutive; RangeError where a record is of an
+   * unknown kind, or the number of keys differs from the number of requestIds.
    */
   add(batch: Buffer, requestKeys: Buffer): void {
     let at = 0;
@@ -148,12 +160,12 @@ export class Transcoder {
       this.entries++;
     }
     this.newestId = readId(batch, last + OUTBOX.id);
-    // They are a view of all that was read with them.
+    // Drop the keys, because they are a view that would keep everything read with them in memory.
     this.#keys = NO_KEYS;
     if (this.#keyAt !== requestKeys.length) throw new RangeError('The outbox has more keys than requestIds');
   }
 
-  /** The rows, for {@link bookEntries}; a view that holds until the next `reset`. */
+  /** The rows for {@link bookEntries}, as a view that is valid until the next `reset`. */
   rows(): Buffer {
     return this.#copy.rows;
   }
@@ -176,7 +188,7 @@ export class Transcoder {
     };
   }
 
-  /** Writes the row and adds to the sums; gives the place of the next record. */
+  /** Writes the row of a record and adds it to the sums. Returns the offset of the next record. */
   #record(batch: Buffer, at: number): number {
     const entry = entryOfCode(batch[at + OUTBOX.kind]!);
     const playerAt = at + OUTBOX.player;
@@ -245,7 +257,10 @@ export class Transcoder {
     return deal === undefined ? {} : { dealId: deal.id };
   }
 
-  /** Takes note of an entry of a round. There are few: a round's answer waits for the flush. */
+  /**
+   * Collects an entry of a blackjack round. Such entries are few, because a round's answer waits for the
+   * flush.
+   */
   #round(
     { kind }: EntryDefinition,
     batch: Buffer,
@@ -304,7 +319,10 @@ export class Transcoder {
     return sum;
   }
 
-  /** Takes note of a record's request id. @param idAt after the partner's number @param requestAt where the id begins @param end after it */
+  /**
+   * Collects the request id of a record. @param idAt offset after the partner's number @param requestAt start
+   * of the request id @param end end of the request id
+   */
   #requestId(batch: Buffer, at: number, idAt: number, requestAt: number, end: number): void {
     const id = at + OUTBOX.id;
     const high = batch.readUInt32LE(id + 4);
@@ -319,7 +337,10 @@ export class Transcoder {
     this.requestIds.add(keyWord(key, 0), keyWord(key, 4), high, low);
   }
 
-  /** Adds to the sum of a partner's adjustments of the day: there are few, and a single one may be all of the safe range. */
+  /**
+   * Adds to a partner's sum of adjustments of the day. Adjustments are few, and a single one may be as large
+   * as the safe range, so the sum is a BigInt.
+   */
   #adjusted(partnerId: number, amount: number): void {
     const sum = this.#adjustments.find((each) => each.partnerId === partnerId && each.day === this.#day);
     if (sum === undefined) {
@@ -330,7 +351,9 @@ export class Transcoder {
     sum.amountMicros += BigInt(amount);
   }
 
-  /** The outcomes of a game from its index on are dealt, or voided, up to another one (exclusive). */
+  /**
+   * Moves the progress of a game: its outcomes from `index` up to `toIndex` (exclusive) are dealt or voided.
+   */
   #advance(gameId: number, index: number, toIndex: number): void {
     const progress = this.#progress.get(gameId);
     if (progress === undefined) {

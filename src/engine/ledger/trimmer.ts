@@ -1,14 +1,14 @@
 /**
- * Trims the outboxes of one node's cells of what is committed, and nothing else, and notes in Redis how far that is. What fails
- * comes again with the next time.
+ * Trims committed entries from the outboxes of one node's cells, and notes in Redis how far the cells are
+ * committed. A failed trim is repeated with the next one.
  */
 import type { OnFailpoint } from '../../platform/failpoints.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import type { OwnedCell } from './portion.js';
 
 /**
- * While somebody waits for what is booked, flushes follow each other within milliseconds. They share a trim: Redis syncs each,
- * and spins wait for that.
+ * Minimum time between two trims while answers wait for commits, in ms. Flushes then follow within
+ * milliseconds and share a trim, because Redis syncs each trim to disk and spins wait for that sync.
  */
 export const TRIM_EVERY_MS = 25;
 
@@ -27,17 +27,20 @@ export class Trimmer {
     this.#options = options;
   }
 
-  /** The trim that is under way, if one is. It never rejects. */
+  /** The trim that is under way, if any. It never rejects. */
   get underWay(): Promise<void> {
     return this.#running;
   }
 
-  /** @param isAwaited somebody waits for what is booked: not each flush is followed by a trim */
+  /**
+   * Returns whether a trim is due. @param isAwaited whether answers wait for commits, so that not each flush
+   * is followed by a trim
+   */
   isDue(isAwaited: boolean): boolean {
     return !isAwaited || performance.now() - this.#begunAt >= TRIM_EVERY_MS;
   }
 
-  /** Trims those of the cells that are not, after the trim that is under way. It never rejects. */
+  /** Trims the untrimmed cells among the given ones, after the trim that is under way. It never rejects. */
   trim(cells: readonly OwnedCell[]): Promise<void> {
     this.#begunAt = performance.now();
     this.#running = this.#running.then(async () => {
@@ -53,7 +56,8 @@ export class Trimmer {
     const { onFailpoint, onFailed } = this.#options;
     try {
       const totals = untrimmed === true ? await store.totalsAt(cursor) : untrimmed;
-      // The trim first: a Redis without memory takes nothing else until something is gone. In one write: it syncs once.
+      // The trim comes first, because a Redis that is out of memory accepts no other write until entries are
+      // removed. Both commands go in one write, so Redis syncs once.
       await this.#together(
         [
           () => store.trimOutbox(cursor).then(() => onFailpoint('flush.trimmed')),
@@ -68,7 +72,7 @@ export class Trimmer {
     }
   }
 
-  /** What is asked of Redis for several cells goes in one write. */
+  /** Runs Redis commands of several cells in one write. */
   #together<Of, Result>(all: readonly Of[], run: (each: Of) => Promise<Result>): Promise<Result[]> {
     const running: Promise<Result>[] = [];
     this.#options.nodes.pipelined(() => {

@@ -1,11 +1,17 @@
-/** Which cells people must look at: those whose ledger this worker halted, and those that it was lately refused. */
+/**
+ * Lists the cells that need an operator's attention: those whose ledger this worker has halted, and those it
+ * was recently refused.
+ */
 import type { EventEmitter } from '../processEvents.js';
 
-/** A cell that is refused is tried again more often than this; one that was not refused for longer is served elsewhere. */
+/**
+ * Time for which a refusal counts, in ms. A refused cell is retried more often than this, so a cell without a
+ * recent refusal is served by another worker.
+ */
 const LATELY_MS = 10_000;
 
 export class UnservedCells {
-  /** By cell: when it was found last. */
+  /** Time of the newest refusal, by cell. */
   readonly #refused = new Map<number, number>();
   readonly #halted = new Map<number, number>();
 
