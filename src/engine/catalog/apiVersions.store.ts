@@ -1,4 +1,7 @@
-/** Versions of the partner API: announcements of their end, reminders of it, and which partners still use them. */
+/**
+ * SQL of the versions of the partner API: announcements of their sunsets, reminders, and which partners still
+ * use them.
+ */
 
 import {
   type ApiVersionEnd,
@@ -34,13 +37,13 @@ export const apiVersionOf = (row: Row): ApiVersionRow => ({
   migrationUrl: row.migration_url,
 });
 
-/** What an announcement says; what is absent stays as it was announced before. */
+/** Announcement of a version's end. Absent members keep the values that were announced before. */
 export type Announcement = { readonly sunsetAt: Date } & Partial<ApiVersionEnd>;
 
 /**
- * Records the reminders of sunsets that are due and were not recorded. Days that had passed when the sunset was announced
- * are not reminded of; of several that have passed unnoticed the last one is.
- * @returns how many deliveries were recorded.
+ * Records the reminders of sunsets that are due and not recorded yet. A reminder whose time had passed when
+ * the sunset was announced is skipped. If several reminders were missed, only the last one is recorded.
+ * @returns the number of webhook deliveries recorded
  */
 export async function remindOfSunsets(sql: Sql, now: Date): Promise<number> {
   return sql.begin(async (tx) => {
@@ -90,7 +93,7 @@ export type ApiVersionUseRow = WithDates<typeof ApiVersionUseSchema, 'lastUsedAt
   readonly version: string;
 };
 
-/** Requests that came with a key since it was last written down. */
+/** Requests made with a key since its use was last recorded. */
 export interface NewKeyUse {
   readonly keyId: number;
   readonly version: string;
@@ -98,7 +101,7 @@ export interface NewKeyUse {
   readonly lastUsedAt: Date;
 }
 
-/** Versions of the partner API: their ends, and who uses them. */
+/** Announces the ends of versions and records which partners use each version. */
 export class ApiVersions {
   readonly #sql: Sql;
 
@@ -107,10 +110,12 @@ export class ApiVersions {
   }
 
   /**
-   * Announces the end of a version, or moves it later: in the audit log, in force, and as an event to every partner in one
-   * transaction. Partners are notified when the sunset is new, and not when only the links change.
-   * @param noticeDays undefined: six calendar months
-   * @returns the announcement that stands and how many deliveries were recorded, or what is wrong with it.
+   * Announces the end of a version, or postpones it. The change of the version, the entry of the audit log
+   * and the events for all partners are one transaction. Partners are notified of a new sunset, but not of
+   * changed links.
+   * @param noticeDays required notice, in days; undefined means six calendar months
+   * @returns the announcement in force and the number of deliveries recorded, or the faults of the
+   * announcement
    */
   async announceEnd(
     actor: string,
@@ -144,13 +149,16 @@ export class ApiVersions {
     });
   }
 
-  /** Every version whose end is announced. */
+  /** Lists every version whose end is announced. */
   async listEnds(): Promise<ApiVersionRow[]> {
     const rows = await this.#sql<Row[]>`SELECT * FROM api_versions ORDER BY version`;
     return rows.map(apiVersionOf);
   }
 
-  /** Which partners have used which version, the latest first. @param now hours that ended a day before are not counted */
+  /**
+   * Lists which partners have used which version, the most recent use first. @param now time of the query;
+   * requests of hours that ended more than a day before are not counted
+   */
   async listUses(now: Date): Promise<ApiVersionUseRow[]> {
     const rows = await this.#sql<
       { version: string; partner_id: number; slug: string; last_used_at: Date; requests: bigint }[]
@@ -168,7 +176,7 @@ export class ApiVersions {
     }));
   }
 
-  /** Writes down when keys were last used and how often, by version; a time never goes back. */
+  /** Records when keys were last used and how often, by version. A recorded time never decreases. */
   async noteUses(uses: readonly NewKeyUse[]): Promise<void> {
     if (uses.length === 0) return;
     const rows = JSON.stringify(uses);
@@ -180,7 +188,7 @@ export class ApiVersions {
           FROM json_to_recordset(${rows}::json) AS u("keyId" int, "lastUsedAt" timestamptz) GROUP BY 1
         ) u
         WHERE k.key_id = u.key_id`;
-      // Rows are locked in one order, so that two processes that write at once don't wait for each other in a circle.
+      // Rows are locked in a fixed order, so that two processes that write at once can't deadlock.
       await tx`
         INSERT INTO api_version_uses AS a (version, partner_id, hour, requests, last_used_at)
         SELECT version, partner_id, date_bin('1 hour', "lastUsedAt", 'epoch'), sum(requests), max("lastUsedAt")
@@ -189,7 +197,7 @@ export class ApiVersions {
         GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
         ON CONFLICT (version, partner_id, hour) DO UPDATE SET requests = a.requests + excluded.requests,
           last_used_at = greatest(a.last_used_at, excluded.last_used_at)`;
-      // So that a partner never has more than a day of hours.
+      // Old hours are deleted, so that a partner never has more than about a day of hours.
       await tx`
         DELETE FROM api_version_uses a
         USING (

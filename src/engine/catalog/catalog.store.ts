@@ -1,4 +1,7 @@
-/** What the processes hold in memory: read whole at the start, then whatever changed since. */
+/**
+ * SQL of the catalog that each process holds in memory. It is read completely at the start, and later only
+ * the changes.
+ */
 import { createHash } from 'node:crypto';
 import type { ApiKey } from '../../domain/game.js';
 import { kindOfGame } from '../../domain/games/index.js';
@@ -22,10 +25,10 @@ export interface CatalogGame {
   partnerId: number;
   cell: number;
   parSheetId: number | null;
-  /** What a game's own record has of its mathematics. */
+  /** Mathematics that are stored with the game itself, not in a PAR sheet: prize table and table terms. */
   prizeTable: PrizeTableUsd | null;
   table: TableTerms | null;
-  /** When a finite supply was sealed; null: it is not, or the supply is endless. */
+  /** Time when the raffle's pool was sealed. Null if it is not sealed, or the game is no raffle. */
   sealedAt: Date | null;
   gameType: GameType;
   status: GameStatus;
@@ -33,34 +36,36 @@ export interface CatalogGame {
 }
 
 export interface DirectoryChanges {
-  /** Number of the newest change in here; ask with it the next time. */
+  /** Number of the newest change in this result; the next call passes it as `after`. */
   newest: bigint;
   partners: PartnerRow[];
   keys: (ApiKey & { hash: string })[];
   games: CatalogGame[];
   apiVersions: ApiVersionRow[];
   operators: ChangedOperator[];
-  /** The switch of all games; undefined: it was not changed. */
+  /** State of the switch of all games. Undefined if it has not changed. */
   isDealing: boolean | undefined;
 }
 
-/** What a process found in Postgres. */
+/** State of the catalog that a process read from Postgres. */
 export interface CatalogState {
   readonly newest: bigint;
   readonly newestRestriction: bigint;
-  /** Of the cells' epochs and the runs of request ids. */
+  /** Digest of the cells' epochs and the version of the request-id runs. */
   readonly digest: string;
 }
 
-/** What processes ask for all the time, in one question. */
+/** Values that processes poll all the time, read in one query. */
 export interface Newest {
-  /** Number of the newest change of partners, keys, games and operators; it may not be committed yet. */
+  /**
+   * Number of the newest change of partners, keys, games and operators. The change may not be committed yet.
+   */
   readonly change: bigint;
-  /** The token of each cell's epoch. */
+  /** Token of each cell's epoch, by cell. */
   readonly epochs: ReadonlyMap<number, string>;
-  /** {@link runsVersion} */
+  /** Version of the request-id runs (requestRuns.store.ts). */
   readonly runs: string;
-  /** No transaction that may have changed something up to `change` is under way. */
+  /** Whether no transaction that could commit a change numbered up to `change` is under way. */
   readonly isSettled: boolean;
 }
 
@@ -81,14 +86,17 @@ export async function newestOfAll(sql: Sql): Promise<Newest> {
   return { change, epochs, runs, isSettled: settled };
 }
 
-/** Of what is read with each poll. */
+/** Computes the digest of the polled epochs and request-id runs. */
 export const digestOfNewest = ({ epochs, runs }: Newest): string =>
   createHash('sha256')
     .update([...epochs].sort(([a], [b]) => a - b).join())
     .update(` ${runs}`)
     .digest('base64');
 
-/** All partners, keys and games that changed after a change; after 0, all there are. */
+/**
+ * Reads all partners, keys, games, versions, operators and the switch that changed after the change `after`;
+ * all of them if `after` is 0.
+ */
 export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryChanges> {
   return sql.begin(async (tx) => {
     const partners = await tx<(PartnerTableRow & { changed: bigint })[]>`
@@ -163,7 +171,7 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
   }, 'ISOLATION LEVEL REPEATABLE READ READ ONLY');
 }
 
-/** The sheets with these numbers. */
+/** Reads PAR sheets by their numbers. */
 export async function sheetsOf(sql: Sql, ids: readonly number[]): Promise<Map<number, ParSheet>> {
   if (ids.length === 0) return new Map();
   const rows = await sql<{ par_sheet_id: number; sheet: ParSheet }[]>`

@@ -1,11 +1,14 @@
 /**
- * Partners, keys, games and operators in memory, so that a spin is judged without a question to Postgres.
+ * Holds partners, keys, games and operators in memory, so that a spin can be judged without a query to
+ * Postgres.
  *
- * Read whole at the start; after that a poll asks for the number of the newest change and reads what came after the
- * last one it saw, so a change made anywhere holds here within one poll. One of all processes polls, and announces to the others what it
- * found (catalogAnnouncements.ts): who hears of nothing new puts its own poll off. What is not found is asked for at once
- * (`refresh`), since it may have been made a moment ago by another process. While Postgres is away what is known stays
- * known: nothing can be changed then either.
+ * The catalog is read completely at the start. Later, a poll asks for the number of the newest change and
+ * reads the changes after the last one it saw. So a change made by any process takes effect here within one
+ * poll. Only one of all processes polls at a time and announces its result to the others
+ * (catalogAnnouncements.ts); a process that hears that nothing is new postpones its own poll.
+ *
+ * A missing item is asked for at once (`refresh`), because another process may have created it a moment ago.
+ * While Postgres is unavailable the catalog stays valid, because nothing can be changed either.
  */
 import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -31,10 +34,10 @@ import {
 import type { ChangedOperator } from './operators.store.js';
 import type { PartnerRow } from './partners.store.js';
 
-/** A game as the block keeper needs it. */
+/** A game with the data that the block keeper needs. */
 export type KnownGame = CatalogGame;
 
-/** What its PAR sheet, or its own record, makes of a game. */
+/** Mathematics of a game, derived from its PAR sheet or from its own record. */
 interface Mathematics {
   readonly ofGame: Omit<Game, 'gameId' | 'partnerId' | 'kind' | 'status' | 'sealedAtMs'>;
   readonly statistics: OutcomeStatistics | undefined;
@@ -53,7 +56,7 @@ const mathematicsOf = ({ rendered, statistics, ...ofGame }: RenderedOutcomes): M
   statistics,
 });
 
-/** Of what all is the same, whatever sheet it was made of. */
+/** Digest that is equal for equal mathematics, whatever sheet they come from. */
 function digestOf({ wagerMicros, maxPayoutMicros, payoutTable, fragments }: Mathematics['ofGame']): string {
   const digest = createHash('sha256').update(`${wagerMicros} ${maxPayoutMicros} `).update(payoutTable);
   for (const fragment of fragments) digest.update(`${fragment.length} `).update(fragment);
@@ -63,7 +66,7 @@ function digestOf({ wagerMicros, maxPayoutMicros, payoutTable, fragments }: Math
 const sheetIdOf = (known: KnownGame): number | undefined =>
   kindOfGame(known.gameType).mathematics.sheetIdOf(known);
 
-/** In one piece of memory: a sheet may have a hundred thousand combinations. */
+/** Returns the fragments as parts of one buffer, because a sheet may have a hundred thousand combinations. */
 function fragmentsOf({ combinations }: RenderedSheet): Buffer[] {
   const whole = Buffer.from(combinations.map(({ json }) => json).join(''));
   let at = 0;
@@ -74,12 +77,21 @@ function fragmentsOf({ combinations }: RenderedSheet): Buffer[] {
   });
 }
 
-/** At the most 40 reads a second find nothing new, however many ask for what there is not. */
+/**
+ * Minimum time between reads that find nothing new, in ms. It limits requests for unknown keys and games to
+ * 40 reads per second.
+ */
 const REST_MS = 25;
-/** Who hears that others poll waits so many polls for the next to be announced: another time for each, so that one goes on for all. */
+/**
+ * Bounds of the factor by which a process that hears announcements postpones its own poll. The factor is
+ * random, so that another process takes over when the announcing one stops.
+ */
 const PATIENCE_MIN = 1.1;
 const PATIENCE_MAX = 1.4;
-/** After so long a process polls once by itself, whatever it hears: it must notice that it has lost Postgres. */
+/**
+ * Maximum age of a process's own poll, in ms, whatever it hears, so that it notices when it has lost
+ * Postgres.
+ */
 const ALONE_EVERY_MS = 5000;
 
 export class Catalog extends PeriodicService {
@@ -88,37 +100,43 @@ export class Catalog extends PeriodicService {
   readonly #events: EventEmitter;
   readonly #pollMs: number;
   #newest = 0n;
-  /** Nothing is to come up to this number: what has none was undone, or changed nothing that is kept here. */
+  /**
+   * Number up to which all changes are final. A number that was not seen was rolled back, or changed nothing
+   * that the catalog holds.
+   */
   #settled = 0n;
   #newestRestriction = 0n;
   #partners = new Map<number, PartnerRow>();
   #keys = new Map<string, ApiKey>();
   #games = new Map<number, Game>();
   #knownGames = new Map<number, KnownGame>();
-  /** What sheets have in common, by the digest of it. */
+  /** Mathematics shared by equal sheets, by their digest. */
   readonly #byDigest = new Map<string, Mathematics['ofGame']>();
-  /** By PAR sheet, for all games on it. */
+  /** Mathematics by PAR sheet, shared by all games on the sheet. */
   readonly #ofSheets = new Map<number, Mathematics>();
-  /** By game, where it needs no sheet: what its record has of its mathematics never changes. */
+  /** Mathematics by game, for games without a PAR sheet. They never change. */
   readonly #ofGames = new Map<number, Mathematics>();
-  /** Hash of each operator's key by name, and the keys by it. */
+  /** Hash of each operator's key by name; `#operatorKeys` has the keys by hash. */
   readonly #operatorHashes = new Map<string, string>();
   readonly #operatorKeys = new Map<string, OperatorKey>();
   #epochs: ReadonlyMap<number, string> = new Map();
   #runs = '';
   #digest = '';
-  /** When the newest read that succeeded began, and when another process announced one. */
+  /**
+   * Time when the newest successful read began; `#heardAtMs` is the time of the newest announcement by
+   * another process.
+   */
   #readAtMs = Number.NEGATIVE_INFINITY;
   #heardAtMs = Number.NEGATIVE_INFINITY;
   #heardNewest = 0n;
-  /** When this process announced a read. */
+  /** Time when this process last announced a read. */
   #announcedAtMs = Number.NEGATIVE_INFINITY;
-  /** The switch of all games, and the partners whose own is off. */
+  /** State of the switch of all games; `#undealtPartners` has the partners whose own switch is off. */
   #isDealing = true;
   readonly #undealtPartners = new Set<number>();
   readonly #versionEnds = new Map<string, ApiVersionEnd>();
   #isStale = false;
-  /** The read that has begun last, and the one that comes after it. */
+  /** Read that began last; `#next` is the read that follows. */
   #reading: Promise<void> | undefined;
   #next: Promise<void> | undefined;
   #restsUntilMs = 0;
@@ -130,13 +148,13 @@ export class Catalog extends PeriodicService {
     this.#pollMs = pollMs;
   }
 
-  /** Reads everything and begins to poll. */
+  /** Reads the whole catalog and begins to poll. */
   override async start(): Promise<void> {
     await this.refresh();
     await super.start();
   }
 
-  /** Does not wait for the poll under way: nobody needs what it reads. */
+  /** Does not wait for the poll under way, because nobody needs its result. */
   override async stop(): Promise<void> {
     void super.stop();
   }
@@ -148,17 +166,17 @@ export class Catalog extends PeriodicService {
   }
 
   protected onTurnFailed(error: unknown): void {
-    // Once for each time that Postgres goes away, not once for each poll.
+    // Report once for each outage of Postgres, not once for each poll.
     if (!this.#isStale) this.#events.emit('CatalogStale', { error });
     this.#isStale = true;
   }
 
-  /** A key by the SHA-256 of its text, as a latin1 string of 32 characters. */
+  /** Finds a partner's key by the SHA-256 of its text, as a latin1 string of 32 characters. */
   keyByHash(hash: string): ApiKey | undefined {
     return this.#keys.get(hash);
   }
 
-  /** An operator's key, likewise. */
+  /** Finds an operator's key by the SHA-256 of its text, as a latin1 string of 32 characters. */
   operatorByHash(hash: string): OperatorKey | undefined {
     return this.#operatorKeys.get(hash);
   }
@@ -167,7 +185,7 @@ export class Catalog extends PeriodicService {
     return this.#partners.get(partnerId);
   }
 
-  /** Whether the switches let anything be dealt for a partner. */
+  /** Returns whether the dealing switches permit dealing for a partner. */
   dealsFor(partnerId: number): boolean {
     return this.#isDealing && (this.#undealtPartners.size === 0 || !this.#undealtPartners.has(partnerId));
   }
@@ -176,7 +194,10 @@ export class Catalog extends PeriodicService {
     return this.#partners.get(partnerId)?.minReadyBlocks ?? 0;
   }
 
-  /** Payouts above this are large wins of the partner's, micro-USD; undefined where the partner is not known yet. */
+  /**
+   * Returns the payout above which a win of the partner is large, in micro-USD. Undefined if the partner is
+   * not in the catalog yet.
+   */
   largeWinThreshold(partnerId: number): number | undefined {
     return this.#partners.get(partnerId)?.largeWinThresholdMicros;
   }
@@ -185,18 +206,21 @@ export class Catalog extends PeriodicService {
     return this.#games.get(gameId);
   }
 
-  /** What the return of the game's spins is judged by; undefined: the game is not known, or is left to no chance. */
+  /**
+   * Statistics to judge the observed return of a game. Undefined if the game is unknown or its outcomes are
+   * not random.
+   */
   statistics(gameId: number): OutcomeStatistics | undefined {
     const known = this.#knownGames.get(gameId);
     return known === undefined ? undefined : this.#cached(known)?.statistics;
   }
 
-  /** The announced end of a version of the partner API. */
+  /** Returns the announced end of a version of the partner API. */
   versionEnd(version: string): ApiVersionEnd | undefined {
     return this.#versionEnds.get(version);
   }
 
-  /** How many partners live in a cell. */
+  /** Counts the partners of a cell. */
   partnersOfCell(cell: number): number {
     let count = 0;
     for (const partner of this.#partners.values()) if (partner.cell === cell) count++;
@@ -207,27 +231,33 @@ export class Catalog extends PeriodicService {
     return [...this.#knownGames.values()].filter((game) => game.cell === cell);
   }
 
-  /** Number of the newest change that is known here. */
+  /** Number of the newest change in this catalog. */
   get newestChange(): bigint {
     return this.#newest;
   }
 
-  /** Number of a change up to which all are known here that take something away: it is announced through Redis (staleness.ts). */
+  /**
+   * Number of a change up to which this catalog has all changes that restrict somebody. It is announced
+   * through Redis (staleness.ts).
+   */
   get newestRestriction(): bigint {
     return this.#newestRestriction;
   }
 
-  /** Another one each time that there are other runs of request ids (requestRuns.store.ts). */
+  /** Version of the request-id runs; it differs after each change of the runs (requestRuns.store.ts). */
   get runsVersion(): string {
     return this.#runs;
   }
 
-  /** When the number of the newest change was last read here, or announced by another process; as performance.now() counts. */
+  /**
+   * Time when this process last read the number of the newest change, or heard it from another process, as
+   * performance.now() counts.
+   */
   get knownAtMs(): number {
     return Math.max(this.#readAtMs, this.#heardAtMs);
   }
 
-  /** Another process has read this just now. */
+  /** Takes in the announcement of another process that has just read the catalog. */
   heard({ newest, digest }: CatalogState): void {
     const nowMs = performance.now();
     this.#heardAtMs = nowMs;
@@ -237,25 +267,29 @@ export class Catalog extends PeriodicService {
       this.postpone(this.#pollMs * (PATIENCE_MIN + Math.random() * (PATIENCE_MAX - PATIENCE_MIN)));
   }
 
-  /** What others read is heard again, or no more: nobody knows what was missed. */
+  /**
+   * Polls at once, because announcements have just become audible again or have stopped, and some may have
+   * been missed.
+   */
   pollNow(): void {
     this.#heardAtMs = Number.NEGATIVE_INFINITY;
     this.hurry();
   }
 
-  /** The epoch that Redis must be at for this cell; undefined where there is no such cell. */
+  /** Returns the epoch that Redis must have for a cell. Undefined if there is no such cell. */
   epochOf(cell: number): string | undefined {
     return this.#epochs.get(cell);
   }
 
-  /** The same of all cells. */
+  /** Epochs that Redis must have, by cell. */
   get epochs(): ReadonlyMap<number, string> {
     return this.#epochs;
   }
 
   /**
-   * Reads what changed. Calls share the next read: each caller gets an answer that was read after it asked. After a read
-   * that found nothing new comes a rest, since strangers' keys and unknown games ask for a read with each request.
+   * Reads the changes. Concurrent calls share the next read, so that each caller gets a result read after its
+   * call. A read that found nothing new is followed by a pause, because each request with an unknown key or
+   * game asks for a read.
    */
   refresh(): Promise<void> {
     this.#next ??= this.#readNext();
@@ -266,7 +300,7 @@ export class Catalog extends PeriodicService {
     await this.#reading?.catch(() => {});
     const restMs = this.#restsUntilMs - performance.now();
     if (restMs > 0) await pause(restMs);
-    // Who asks from now on gets the read after this one.
+    // Calls from here on share the read after this one.
     this.#next = undefined;
     const known = this.#newest;
     this.#reading = this.#read();
@@ -287,17 +321,20 @@ export class Catalog extends PeriodicService {
     this.#digest = digestOfNewest(found);
     if (added.length > 0) this.#events.emit('CellsAdded', { cells: added });
     if (change !== this.#newest && change !== this.#settled) await this.#readChanges();
-    // A lower one than before: Postgres was put back to an earlier state.
+    // A lower number than before means that Postgres was restored to an earlier state.
     if (isSettled || change < this.#settled) this.#settled = isSettled ? change : 0n;
     this.#readAtMs = beganAtMs;
     this.#announce();
   }
 
-  /** Announces to the others what was read, where it is news to them or nobody has announced anything for as long as a poll takes. */
+  /**
+   * Announces the result of a read to the other processes, if it is new to them or nobody has announced
+   * anything for a poll interval.
+   */
   #announce(): void {
     const nowMs = performance.now();
     const isNews = this.#newest > this.#heardNewest;
-    // A timer may be early by a millisecond.
+    // The factor allows for timers that fire a millisecond early.
     if (!isNews && nowMs - Math.max(this.#heardAtMs, this.#announcedAtMs) < 0.9 * this.#pollMs) return;
     this.#announcedAtMs = nowMs;
     if (isNews) this.#heardNewest = this.#newest;
@@ -342,7 +379,10 @@ export class Catalog extends PeriodicService {
     if (changes.games.length > 0) this.#events.emit('GamesChanged', { games: changes.games });
   }
 
-  /** Somebody may do less than before: what is new to everybody holds nobody up who can't read it. */
+  /**
+   * Returns whether the changes may restrict somebody: revoke a key, suspend a game or change an existing
+   * partner. Purely new items never stop a process that can't read them.
+   */
   #takesAway({ partners, keys, games, operators, isDealing }: DirectoryChanges): boolean {
     return (
       isDealing === false ||
@@ -362,7 +402,7 @@ export class Catalog extends PeriodicService {
     if (fromCell !== toCell) this.#events.emit('PartnerChangedCell', { partnerId, fromCell, toCell });
   }
 
-  /** A key that was rotated opens nothing any more. */
+  /** Replaces an operator's key. The key before a rotation is no longer accepted. */
   #learnOperator({ hash, name, role, expiresAtMs, isRevoked }: ChangedOperator): void {
     this.#operatorKeys.delete(this.#operatorHashes.get(name) ?? '');
     this.#operatorHashes.set(name, hash);
@@ -386,7 +426,10 @@ export class Catalog extends PeriodicService {
     return mathematics;
   }
 
-  /** What equal sheets of several partners have in common is there once: a batch of their spins then has one payout table. */
+  /**
+   * Returns one shared object for equal sheets of several partners, so that a batch of their spins needs only
+   * one payout table.
+   */
   #shared(ofGame: Mathematics['ofGame']): Mathematics['ofGame'] {
     const digest = digestOf(ofGame);
     const first = this.#byDigest.get(digest);

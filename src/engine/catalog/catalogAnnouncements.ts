@@ -1,11 +1,13 @@
 /**
- * Announces to the other processes what this one read of the catalog, and hears what they read, so that one of all polls Postgres.
+ * Announces to other processes the catalog state that this process read, and takes in their announcements, so
+ * that only one process polls Postgres.
  *
- *   one process ──poll──> Postgres          the others ──hear of nothing new──> put their own poll off
+ *   one process ──poll──> Postgres          the others ──hear of nothing new──> postpone their own poll
  *        └──what it found──> Redis ──────────────┘  └──hear of something new, or nothing at all──> read Postgres
  *
- * A process that hears nothing, because nobody announces anything or its connection is broken, polls as if it were alone, and announces to
- * others. What was announced while a connection was broken is read once it is there again.
+ * A process that hears nothing, because nobody announces anything or its connection is broken, polls as if it
+ * were alone and announces its results. Announcements missed during a broken connection are made up by a poll
+ * once it is restored.
  */
 import { randomBytes } from 'node:crypto';
 import { HEALTHY, type Health, type Service } from '../../platform/runtime/service.js';
@@ -22,7 +24,7 @@ export interface AnnouncementsOptions {
   readonly nodes: RedisNodes;
   readonly datasetId: string;
   readonly events: EventEmitter;
-  /** Called with each failure of a connection. */
+  /** Called on each failure of a connection. */
   readonly onError: (error: Error) => void;
 }
 
@@ -35,7 +37,7 @@ export class CatalogAnnouncements implements Service {
     this.#options = options;
   }
 
-  /** Does not wait until something can be heard. */
+  /** Starts listening, without waiting for the connection. */
   async start(): Promise<void> {
     const { catalog, staleness, nodes, datasetId, events, onError } = this.#options;
     const reader = randomBytes(READER_BYTES).toString('base64url');

@@ -1,7 +1,8 @@
 /**
- * The switches of dealing (docs/contract.md §15.9), and who is told of a game that stops or goes on. The switch itself is one short
- * transaction, whatever number of games it concerns: which ones is written down with it, and the events are made of that afterwards,
- * piece by piece, by whoever switched or by a worker.
+ * SQL of the dealing switches (docs/contract.md §15.9) and of the events for games that stop or resume.
+ * Turning a switch is one short transaction, however many games it affects. That transaction also records the
+ * affected games. Their events are made afterwards, in pieces, by the process that turned the switch or by a
+ * worker.
  */
 import type { GameStatusReason } from '../../domain/webhook.js';
 import { withChange, writeAuditEntry } from '../../postgres/auditLog.js';
@@ -11,7 +12,7 @@ import { raw } from '../../postgres/statements.js';
 
 export interface DealingSwitch {
   readonly isOn: boolean;
-  /** Of the newest change; null: it was never changed. */
+  /** Reason of the newest change. Null if the switch was never changed. */
   readonly reason: string | null;
   readonly actor: string | null;
   readonly changedAt: Date | null;
@@ -36,7 +37,7 @@ async function dealingSwitch(sql: Sql | Transaction): Promise<DealingSwitch> {
   return fromRow(row!);
 }
 
-/** The switch, where it was changed after a change. */
+/** Reads the switch of all games if it changed after the change `after`. */
 export async function dealingAfter(
   tx: Transaction,
   after: bigint,
@@ -46,7 +47,10 @@ export async function dealingAfter(
   return row === undefined ? undefined : { isOn: row.is_on, changed: row.changed };
 }
 
-/** Games that can be dealt as far as they themselves say: `g`, `p` and `r` are game, partner and raffle. */
+/**
+ * SQL for the games that could be dealt if all switches were on. `g`, `p` and `r` are game, partner and
+ * raffle.
+ */
 const PLAYABLE = raw(`FROM games g JOIN partners p USING (partner_id) LEFT JOIN raffles r USING (game_id)
   WHERE g.status = 'ACTIVE' AND p.is_active AND r.closed_at IS NULL AND r.voided_at IS NULL
     AND (r.game_id IS NULL OR r.sealed_at IS NOT NULL)`);
@@ -54,7 +58,10 @@ const NAMED = raw("coalesce(array_agg(g.game_id ORDER BY g.partner_id, g.game_id
 
 const statusOf = (isOn: boolean): 'ACTIVE' | 'DEALING_OFF' => (isOn ? 'ACTIVE' : 'DEALING_OFF');
 
-/** The switch of one partner turns in this transaction: its games stop or go on, unless the switch of all is off. */
+/**
+ * Records that the switch of a partner turns in this transaction. The partner's games stop or resume, unless
+ * the switch of all games is off.
+ */
 export async function notePartnerSwitch(tx: Transaction, partnerId: number, isOn: boolean): Promise<void> {
   await tx`
     INSERT INTO game_status_notices (at, status, reason, game_ids)
@@ -63,8 +70,8 @@ export async function notePartnerSwitch(tx: Transaction, partnerId: number, isOn
 }
 
 /**
- * Writes down that one game stops or goes on, in the transaction in which it does.
- * @param status what the game itself says; an active one is not dealt where a switch is off
+ * Records the event that one game stops or resumes, in the transaction of the change.
+ * @param status status of the game itself; an active game is not dealt while a switch is off
  */
 export async function noteGameStatus(
   tx: Transaction,
@@ -86,13 +93,16 @@ export async function noteGameStatus(
   ]);
 }
 
-/** Events in one transaction: a flush of the partner's cell waits no longer than for these. */
+/**
+ * Maximum number of events in one transaction, which bounds how long it delays a flush of the partner's cell.
+ */
 const PIECE = 500;
 
 /**
- * Makes the events of what was switched, oldest first; each once, whoever else does so at the same time, and however often this is cut
- * off. Of a partner's games the first has the e-mail. A raffle that was closed or voided meanwhile has no event: CLOSED is its last.
- * @returns how many deliveries were recorded
+ * Makes the events of turned switches, oldest first. Each event is made once, even if several processes do so
+ * at once or one is interrupted. Only the first event of each partner sends an e-mail. A raffle that was
+ * closed or voided meanwhile gets no event, because CLOSED is its last one.
+ * @returns the number of webhook deliveries recorded
  */
 export async function notifyGameStatuses(sql: Sql): Promise<number> {
   let deliveries = 0;
@@ -127,7 +137,8 @@ async function tellPiece(tx: Transaction): Promise<number | undefined> {
       FROM game_status_notices, unnest(game_ids[${Math.max(1, told)}:${to}]) WITH ORDINALITY AS u(game_id, place)
         JOIN games USING (game_id) WHERE notice_id = ${id}) g
     ORDER BY place`;
-  // The last one of the piece before is there only to tell who comes first.
+  // The first row is the last game of the previous piece; it is read only to find where a partner's games
+  // begin.
   const mine = told === 0 ? games : games.slice(1);
   const events: Parameters<typeof recordEvents>[1][number][] = [];
   let isEmailed = false;
@@ -155,7 +166,10 @@ export class DealingSwitches {
     return dealingSwitch(this.#sql);
   }
 
-  /** Turns the switch of all games. Where it stands so already, the reason is noted, and no game stops or goes on. */
+  /**
+   * Turns the switch of all games. If it already has that state, only the reason is recorded, and no game
+   * stops or resumes.
+   */
   async set(actor: string, isOn: boolean, reason: string): Promise<DealingSwitch> {
     return withChange(this.#sql, async (tx, changed) => {
       const before = await dealingSwitch(tx);
@@ -177,7 +191,7 @@ export class DealingSwitches {
     });
   }
 
-  /** {@link notifyGameStatuses} */
+  /** See {@link notifyGameStatuses}. */
   notifyGameStatuses(): Promise<number> {
     return notifyGameStatuses(this.#sql);
   }

@@ -1,4 +1,7 @@
-/** Games of all kinds, and what the ledger has booked of them so far: exact, over all days, restarts and processes. */
+/**
+ * SQL of games of all kinds, and of their committed totals, which are exact over all days, restarts and
+ * processes.
+ */
 import { kindOfGame } from '../../domain/games/index.js';
 import type { GameStatus, GameType, PoolFacts } from '../../domain/games/kindOfGame.js';
 import type { PrizeTableUsd } from '../../domain/games/prizeTable.js';
@@ -8,12 +11,15 @@ import { isUniqueViolation } from '../../postgres/postgresErrors.js';
 import { arrayOf, raw, safe } from '../../postgres/statements.js';
 import { noteGameStatus } from './dealingSwitches.store.js';
 
-/** Requested and not made yet, at the most. */
+/** Maximum number of requested blocks of a game that are not made yet. */
 const BLOCKS_REQUESTED_MAX = 1000;
 
-/** What a raffle has beside what every game has. */
+/** Data of a raffle in addition to the data of every game. */
 export interface RaffleRow extends PoolFacts {
-  /** Undefined in a list: many of up to a thousand prizes take long to read. */
+  /**
+   * Prize table of the raffle. Undefined in lists, because many tables of up to a thousand prizes take long
+   * to read.
+   */
   table: PrizeTableUsd | undefined;
   sealedAt: Date | null;
   closedAt: Date | null;
@@ -23,16 +29,19 @@ export interface GameRow {
   gameId: number;
   partnerId: number;
   parSheetId: number | null;
-  /** Of its PAR sheet; null: it has none. */
+  /** Certified return of the game's PAR sheet. Null if the game has no sheet. */
   certifiedRtp: number | null;
   gameType: GameType;
   configName: string;
   displayName: string;
   status: GameStatus;
-  /** Why it is suspended or closed; null: the operator suspended it, its tickets are sold, or it is neither. */
+  /**
+   * Reason why the game is suspended or closed. Null if the operator suspended it, its tickets are sold, or
+   * it is neither suspended nor closed.
+   */
   statusReason: 'RESTORED' | 'VOIDED' | null;
   createdAt: Date;
-  /** Undefined: a slot game. */
+  /** Undefined if the game is no raffle. */
   raffle: RaffleRow | undefined;
 }
 
@@ -101,14 +110,14 @@ export async function findGame(sql: Sql | Transaction, gameId: number): Promise<
   return row === undefined ? undefined : fromRow(row);
 }
 
-/** A game as it is booked, of one moment. */
+/** Committed totals and progress of a game at one moment. */
 export interface CommittedGame {
   readonly spins: bigint;
   readonly wageredMicros: bigint;
   readonly paidMicros: bigint;
-  /** Index of the next outcome. */
+  /** Index of the next outcome to be committed. */
   readonly nextIndex: number;
-  /** Blocks that are sealed and not dealt to their end, oldest first. */
+  /** Blocks that are sealed and not fully committed, oldest first. */
   readonly blocks: readonly { readonly fromIndex: number; readonly toIndex: number }[];
 }
 
@@ -119,7 +128,10 @@ export class Games {
     this.#sql = sql;
   }
 
-  /** Registers a slot game on an active sheet of the same partner, where it has fewer games than it may. */
+  /**
+   * Registers a slot game on an active PAR sheet of the same partner, unless the partner has reached its
+   * maximum of games.
+   */
   async register(game: {
     partnerId: number;
     parSheetId: number;
@@ -128,13 +140,13 @@ export class Games {
   }): Promise<Registration> {
     try {
       return await withChange(this.#sql, async (tx, changed) => {
-        // Locked, so that a sheet that is being retired gets no game afterwards.
+        // The lock keeps a sheet that is being retired from getting a game afterwards.
         const [sheet] = await tx<{ status: string }[]>`
           SELECT status FROM par_sheets
           WHERE par_sheet_id = ${game.parSheetId} AND partner_id = ${game.partnerId} FOR SHARE`;
         if (sheet === undefined) return 'sheet-missing';
         if (sheet.status !== 'ACTIVE') return 'sheet-not-active';
-        // Changes go one after the other, so the count holds. Partners register slot games only.
+        // The count stays valid, because changes run one after the other. Partners register slot games only.
         const [cap] = await tx<{ is_reached: boolean }[]>`
           SELECT (SELECT count(*) FROM games g WHERE g.partner_id = p.partner_id AND game_type = 'slot') >= max_games
             AS is_reached FROM partners p WHERE partner_id = ${game.partnerId}`;
@@ -156,7 +168,7 @@ export class Games {
     return rows.map(fromRow);
   }
 
-  /** A page of games, of one partner or of all, the newest first. */
+  /** Returns a page of the games of one partner or of all partners, newest first. */
   async page(
     partnerId: number | undefined,
     page: number,
@@ -175,7 +187,7 @@ export class Games {
     return findGame(this.#sql, gameId);
   }
 
-  /** Suspends a game or lets it go on; undefined where there is none. */
+  /** Suspends or resumes a game. Undefined if there is no such game. */
   async setStatus(
     actor: string,
     gameId: number,
@@ -200,7 +212,10 @@ export class Games {
     });
   }
 
-  /** Asks for blocks of a game with an endless supply to be made beyond what demand calls for; false where there is no such game. */
+  /**
+   * Requests additional blocks of a game, beyond those that demand calls for. Returns false if there is no
+   * such game or it is a raffle, whose pool is finite.
+   */
   async requestBlocks(actor: string, gameId: number, count: number): Promise<boolean> {
     return withChange(this.#sql, async (tx, changed) => {
       const [before] = await tx<{ blocks_requested: number }[]>`
@@ -239,7 +254,7 @@ export class Games {
   }
 }
 
-/** Ids of all games of a partner. */
+/** Returns the ids of all games of a partner. */
 export async function gamesOfPartner(sql: Sql | Transaction, partnerId: number): Promise<number[]> {
   const rows = await sql<{ game_id: number }[]>`SELECT game_id FROM games WHERE partner_id = ${partnerId}`;
   return rows.map((row) => row.game_id);
@@ -254,12 +269,12 @@ export interface GameTotals {
 
 export interface CellTotals {
   cell: number;
-  /** They are of the entries up to this one. */
+  /** Id of the newest ledger entry in the totals. */
   cursor: bigint;
   games: GameTotals[];
 }
 
-/** The totals of every game of these cells, with the cursors at which they are so. */
+/** Reads the totals of every game of these cells, with the cursors that they correspond to. */
 export async function committedTotals(sql: Sql, cells: readonly number[]): Promise<CellTotals[]> {
   const wanted = arrayOf(cells);
   return sql.begin(async (tx) => {

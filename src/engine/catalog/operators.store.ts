@@ -1,6 +1,7 @@
 /**
- * Operators, their keys and the sessions of the console. Of keys and session tokens only the SHA-256 is stored, of a key also how it begins, of a session also
- * the hash of the key that it was begun with. A name is never given to a second operator.
+ * SQL of operators, their keys and the sessions of the console. Keys and session tokens are stored only as
+ * SHA-256 hashes. A key also has its prefix, and a session has the hash of the key it was begun with. A name
+ * is never given to a second operator.
  */
 
 import type { StoredKey } from '../../domain/apiKey.js';
@@ -9,7 +10,7 @@ import type { WithDates } from '../../domain/schema.js';
 import { because, withChange, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 
-/** Names that there may ever be: the front ends hold all of them in memory. */
+/** Maximum number of operator names ever used, because front ends hold all of them in memory. */
 const OPERATORS_MAX = 1000;
 
 export type OperatorRow = Omit<
@@ -39,10 +40,10 @@ const fromRow = (row: Row): OperatorRow => ({
   revokedAt: row.revoked_at,
 });
 
-/** A key as the catalog holds it, with its hash as a latin1 string of 32 characters. */
+/** An operator's key as the catalog holds it. `hash` is a latin1 string of 32 characters. */
 export type ChangedOperator = OperatorKey & { readonly hash: string; readonly changed: bigint };
 
-/** The operators that changed after a change. */
+/** Reads the operators that changed after the change `after`. */
 export async function operatorsAfter(tx: Transaction, after: bigint): Promise<ChangedOperator[]> {
   const rows = await tx<Row[]>`SELECT * FROM operators WHERE changed > ${after}`;
   return rows.map((row) => ({
@@ -55,7 +56,7 @@ export async function operatorsAfter(tx: Transaction, after: bigint): Promise<Ch
   }));
 }
 
-/** Sessions of one key at once; one more ends the oldest. */
+/** Maximum number of sessions of one key. A further session ends the oldest one. */
 const SESSIONS_PER_KEY_MAX = 10;
 
 export interface SessionRow {
@@ -63,7 +64,7 @@ export interface SessionRow {
   readonly expiresAt: Date;
 }
 
-/** Operators and their sessions. */
+/** Manages operators and their sessions. */
 export class Operators {
   readonly #sql: Sql;
 
@@ -71,7 +72,10 @@ export class Operators {
     this.#sql = sql;
   }
 
-  /** Makes an operator with a key. @returns undefined: why not */
+  /**
+   * Creates an operator with a key. Returns `'taken'` if the name is in use and `'tooMany'` if the maximum is
+   * reached.
+   */
   async create(
     actor: string,
     wanted: StoredKey & { name: string; role: Role; expiresAt: Date | null },
@@ -100,7 +104,10 @@ export class Operators {
     return rows.map(fromRow);
   }
 
-  /** Gives an operator another key, in place of the one before. @returns undefined: there is no such operator, or it is revoked */
+  /**
+   * Replaces an operator's key and ends its sessions. @returns undefined if there is no such operator or it
+   * is revoked
+   */
   async rotateKey(
     actor: string,
     name: string,
@@ -129,7 +136,7 @@ export class Operators {
     });
   }
 
-  /** Revokes an operator's key and ends its sessions; a second time changes nothing. */
+  /** Revokes an operator's key and ends its sessions. A second call changes nothing. */
   async revoke(actor: string, name: string, reason?: string): Promise<'revoked' | 'missing'> {
     return withChange(this.#sql, async (tx, changed) => {
       const [before] = await tx<Row[]>`SELECT * FROM operators WHERE name = ${name} FOR UPDATE`;
@@ -151,14 +158,17 @@ export class Operators {
     });
   }
 
-  /** Begins a session, which ends with its key at the latest, and forgets those that are over. @returns when it ends */
+  /**
+   * Begins a session and deletes expired ones. A session ends no later than its key. @returns the time when
+   * the session ends
+   */
   async beginSession(
     actor: string,
     session: { sessionHash: Buffer; keyHash: Buffer; minutes: number },
   ): Promise<Date> {
     return this.#sql.begin(async (tx) => {
       await tx`DELETE FROM operator_sessions WHERE expires_at <= now()`;
-      // Sign-ins with one key wait for each other: so the bound holds.
+      // The lock makes sign-ins with one key wait for each other, so that the maximum of sessions holds.
       await tx`SELECT pg_advisory_xact_lock(7310013, hashtext(encode(${session.keyHash}, 'hex')))`;
       await tx`
         DELETE FROM operator_sessions WHERE session_hash IN (
@@ -176,14 +186,14 @@ export class Operators {
     });
   }
 
-  /** A session that is not over; its key is to be judged still. */
+  /** Finds a session that has not expired. The caller must still check its key. */
   async findSession(sessionHash: Buffer): Promise<SessionRow | undefined> {
     const [row] = await this.#sql<{ key_hash: Buffer; expires_at: Date }[]>`
       SELECT key_hash, expires_at FROM operator_sessions WHERE session_hash = ${sessionHash} AND expires_at > now()`;
     return row === undefined ? undefined : { keyHash: row.key_hash, expiresAt: row.expires_at };
   }
 
-  /** Ends a session whose operator signs out. */
+  /** Ends the session of an operator who signs out. */
   async endSession(actor: string, sessionHash: Buffer): Promise<void> {
     await this.#sql.begin(async (tx) => {
       const ended =

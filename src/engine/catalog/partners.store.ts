@@ -1,4 +1,4 @@
-/** Partners, their settings, and how far the ledger of each is complete. */
+/** SQL of partners and their settings, and of the watermark up to which each partner's ledger is complete. */
 import type { BalanceMode, Environment, FormerCell } from '../../domain/game.js';
 import { because, withChange, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
@@ -15,7 +15,10 @@ export interface PartnerSettings {
   fundingMicros: number | null;
   largeWinThresholdMicros: number;
   minReadyBlocks: number;
-  /** Games, active PAR sheets and webhooks that the partner may have by its own registration. */
+  /**
+   * Maximum number of games that the partner may register itself; the same for active PAR sheets and
+   * webhooks.
+   */
   maxGames: number;
   maxParSheets: number;
   maxWebhooks: number;
@@ -28,7 +31,7 @@ export interface PartnerRow extends PartnerSettings {
   name: string;
   environment: Environment;
   isActive: boolean;
-  /** Its switch: false, nothing is dealt for it. */
+  /** The partner's dealing switch. If it is false, no game of the partner is dealt. */
   isDealing: boolean;
   cell: number;
   formerCells: readonly FormerCell[];
@@ -56,12 +59,12 @@ export interface PartnerTableRow {
   max_webhooks: number;
   contact_email: string | null;
   created_at: Date;
-  /** `<cell>:<id>` of each. */
+  /** Former cells of the partner, each as `<cell>:<id>`, where `id` is its newest entry in that cell. */
   former_cells: string[] | null;
   newest_move: number;
 }
 
-/** The columns that {@link partnerFromRow} reads. */
+/** SQL for the columns that {@link partnerFromRow} reads. */
 export const PARTNER_COLUMNS = raw(
   `partner_id, slug, name, environment, is_active, is_dealing, cell, spin_rate_limit, api_rate_limit, opening_balance_micros,
    balance_mode, funding_micros, large_win_threshold_micros, min_ready_blocks, max_games, max_par_sheets, max_webhooks,
@@ -105,7 +108,7 @@ export const partnerFromRow = (row: PartnerTableRow): PartnerRow => ({
   createdAt: row.created_at,
 });
 
-/** Why a partner was not made. */
+/** Reason why a partner was not created. */
 export type NotCreated = 'slugTaken' | 'noSuchCell' | 'cellDrains';
 
 async function cellFor(tx: Transaction, wanted: number | undefined): Promise<number | NotCreated> {
@@ -128,23 +131,27 @@ async function findPartner(sql: Sql | Transaction, partnerId: number): Promise<P
 }
 
 /**
- * How far the ledger of a partner is complete. Its entries lie in the cell that it lives in and in those that it has left. A cell is
- * booked in the order of its ids, its cursor in the same transaction. A partner leaves a cell only once everything of it there is
- * booked, and its entries in the next cell have higher ids. So nothing is added up to the cursor of its present cell, or up to
- * the entry with which it left the cell before, whichever is higher.
+ * Watermark up to which the ledger of a partner is complete.
+ *
+ * The partner's entries are in its present cell and in the cells that it has left. A cell is committed in the
+ * order of its ids, with its cursor in the same transaction. A partner leaves a cell only when all its
+ * entries there are committed, and its entries in the next cell have higher ids.
+ *
+ * So no further entry can appear up to the cursor of the present cell, or up to the last entry in the
+ * previous cell, whichever is higher.
  */
 export interface LedgerWatermark {
-  /** The cell that the partner lives in, as Postgres says: a front end may not know of a move yet. */
+  /** The partner's present cell in Postgres. A front end may not have read the move yet. */
   readonly cell: number;
-  /** The epoch of that cell. */
+  /** Epoch of the partner's present cell. */
   readonly epoch: string;
-  /** Every entry of the partner's up to this one is in the ledger. */
+  /** Id up to which all entries of the partner are in the ledger. */
   readonly toId: bigint;
-  /** The clock of Postgres, milliseconds since the epoch. */
+  /** Clock of Postgres, in milliseconds since the epoch. */
   readonly timeMs: number;
 }
 
-/** Whether there is a partner with this id. */
+/** Returns whether a partner with this id exists. */
 export async function isPartner(sql: Sql, partnerId: number): Promise<boolean> {
   const rows = await sql`SELECT 1 FROM partners WHERE partner_id = ${String(partnerId)}::bigint`;
   return rows.length > 0;
@@ -157,7 +164,10 @@ export class Partners {
     this.#sql = sql;
   }
 
-  /** Makes a partner. @param wantedCell by default, of the cells that don't drain, the one with the fewest partners */
+  /**
+   * Creates a partner. @param wantedCell the default is the cell with the fewest partners among those that
+   * don't drain
+   */
   async create(
     actor: string,
     partner: { slug: string; name: string; environment: Environment } & PartnerSettings,
@@ -202,7 +212,7 @@ export class Partners {
     return findPartner(this.#sql, partnerId);
   }
 
-  /** Changes settings or the account's state; undefined where there is no such partner. */
+  /** Changes settings or the state of a partner. Undefined if there is no such partner. */
   async update(
     actor: string,
     partnerId: number,
@@ -238,11 +248,11 @@ export class Partners {
   }
 }
 
-/** The same as SQL, where `p` is the partner and `c` its present cell. */
+/** SQL for the watermark of a partner's ledger, where `p` is the partner and `c` its present cell. */
 export const WATERMARK = raw(`greatest(c.cursor_id, (SELECT max(m.until_id) FROM partner_moves m
   WHERE m.partner_id = p.partner_id AND m.switched_at IS NOT NULL))`);
 
-/** @throws Error where there is no such partner */
+/** Reads the watermark of a partner's ledger. @throws Error if there is no such partner */
 export async function ledgerWatermark(sql: Sql, partnerId: number): Promise<LedgerWatermark> {
   const [row] = await sql<{ cell: number; token: string; to_id: bigint; time_ms: number }[]>`
     SELECT cell, ${TOKEN} AS token, ${WATERMARK} AS to_id, (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS time_ms FROM partners p JOIN cells c USING (cell)

@@ -1,11 +1,12 @@
 /**
- * Says whether the catalog is behind: a key was revoked, or a partner or game was changed or suspended, and this process can't
- * read it from Postgres. A revoked key must not be accepted then, so nothing is. What is only added holds nobody up.
+ * Detects when the catalog is stale: a key was revoked, or a partner or game was changed or suspended, and
+ * this process can't read the change from Postgres. A stale process refuses all requests, because it must not
+ * accept a revoked key. Changes that only add something stop nobody.
  *
  *   Postgres ──poll──> catalog of any process ──announcement──> catalogs of all others (catalogAnnouncements.ts)
  *                                 └──the change's number──> Redis ──poll where nothing is heard or read──> staleness of all others
  *
- * A process that has lost Postgres goes on while nothing of that kind has changed.
+ * A process that has lost Postgres continues while no such change has been announced.
  */
 
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
@@ -15,21 +16,31 @@ import type { RedisNode } from '../redis/node.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import type { Catalog } from './catalog.js';
 
-/** With the limits below, and 600 ms to read a change, it is known within 1 s of a change that it can't be read. */
+/**
+ * Interval of the checks, in ms. With the limits below and 600 ms to read a change, a process notices within
+ * 1 s of a change that it can't read the change.
+ */
 const LOOK_EVERY_MS = 100;
 const ANNOUNCED_WITHIN_MS = 200;
-/** Rest between two looks while it is known that nothing was announced. */
+/** Interval of the checks while nothing has been announced, in ms. */
 const QUIET_MS = 400;
-/** What is left of the second for silence and a look, where a read takes as long as it may. */
+/** Time budget for silence and a check, in ms, within the second, if a read takes as long as it may. */
 const SILENCE_MS = 400;
 /**
- * Silence, in ms, after which every look also asks Redis. It is longer than the time between two polls of the catalog (560 ms), since a
- * poll reads or announces something. What it exceeds SILENCE_MS by is taken from the time that a read may take.
+ * Silence, in ms, after which every check also asks Redis. It is longer than the time between two polls of
+ * the catalog (560 ms), since a poll reads or announces something. The excess over SILENCE_MS is subtracted
+ * from the time that a read may take.
  */
 const SILENT_AFTER_MS = 600;
-/** Without silence a look asks Redis this often, in ms: a message, or the data of a node, may have been lost. */
+/**
+ * Interval at which a check asks Redis even without silence, in ms, because a message or the data of a node
+ * may have been lost.
+ */
 const ASK_EVERY_MS = 5000;
-/** A process whose last look began longer ago, in ms, was paused: it can't know what was revoked meanwhile. */
+/**
+ * Age of the last check, in ms, above which this process counts as paused. A paused process may have missed
+ * revocations.
+ */
 const BLIND_AFTER_MS = 1000;
 const LOOKS_MAX = 5;
 
@@ -39,18 +50,18 @@ export class Staleness extends PeriodicService {
   readonly #nodes: RedisNodes;
   readonly #datasetId: string;
   readonly #readWithinMs: number;
-  /** The newest change that was announced. */
+  /** Number of the newest announced change. */
   #announced = 0n;
-  /** All changes up to this one were announced before a read that succeeded. */
+  /** Number up to which all changes were announced before a successful read. */
   #caughtUpTo = 0n;
   #isBehind = false;
   #askedAtMs = Number.NEGATIVE_INFINITY;
-  /** When the last look that has ended began. */
+  /** Start of the newest completed check. */
   #lookedAtMs = Number.NEGATIVE_INFINITY;
   #looking: Promise<void> | undefined;
   #endFollowing: (() => void) | undefined;
 
-  /** @param readWithinMs how long a change may take to be read, in milliseconds */
+  /** @param readWithinMs maximum time for reading a change, in milliseconds */
   constructor(
     catalog: Pick<Catalog, 'newestChange' | 'newestRestriction' | 'knownAtMs' | 'refresh'>,
     nodes: RedisNodes,
@@ -63,12 +74,12 @@ export class Staleness extends PeriodicService {
     this.#nodes = nodes;
     this.#datasetId = datasetId;
     this.#readWithinMs = readWithinMs;
-    // Announced at once, not at the next look.
+    // A restriction is announced at once instead of at the next check.
     events.on('RestrictionRead', () => this.#askNow());
   }
 
   override async start(): Promise<void> {
-    // A server that was started again may hold less than before.
+    // A restarted Redis server may have lost the announced number.
     this.#endFollowing = this.#nodes.onIdentified(() => this.#askNow());
     this.#lookedAtMs = performance.now();
     await super.start();
@@ -79,19 +90,23 @@ export class Staleness extends PeriodicService {
     await super.stop();
   }
 
-  /** What is known of partners, keys and games is known to be old, or this process stood still and has not looked since. */
+  /**
+   * Whether this process must refuse requests: its catalog is stale, or it was paused and has not checked
+   * since.
+   */
   get isBehind(): boolean {
     return this.#isBehind || this.isBlind;
   }
 
-  /** This process stood still and has not looked since: one look tells what it missed. */
+  /** Whether this process was paused and has not checked since. One check shows what it missed. */
   get isBlind(): boolean {
     return performance.now() - this.#lookedAtMs > BLIND_AFTER_MS;
   }
 
   /**
-   * Resolves after a look that all who wait share, whatever it found; within the time to ask Redis and to read a change. A look during
-   * which the process stood still again is as old as its begin, and is followed by another, a few times.
+   * Resolves after a check that all waiting callers share, whatever its result, within the time to ask Redis
+   * and to read a change. If the process is paused again during a check, the check is repeated, up to
+   * LOOKS_MAX times.
    */
   looked(): Promise<void> {
     this.#looking ??= this.#lookUntilSeen().finally(() => {
@@ -104,7 +119,7 @@ export class Staleness extends PeriodicService {
     for (let looks = 0; looks < LOOKS_MAX && this.isBlind && !this.isStopped; looks++) await this.takeTurn();
   }
 
-  /** Another process knows a change of that number, and so do all that look at Redis. */
+  /** Takes in the number of a restriction that another process has read. */
   heard(restriction: bigint): void {
     if (restriction <= this.#announced) return;
     this.#announced = restriction;
@@ -119,20 +134,21 @@ export class Staleness extends PeriodicService {
   protected async turn(): Promise<void> {
     const nowMs = performance.now();
     const { knownAtMs } = this.#catalog;
-    // All that was announced before is known.
+    // Time since when announcements may have been missed, because everything announced earlier has been read.
     const quietMs = nowMs - Math.max(knownAtMs, this.#askedAtMs);
     const silentInMs = knownAtMs + SILENT_AFTER_MS - nowMs;
     if (silentInMs <= 0 || nowMs - this.#askedAtMs > ASK_EVERY_MS) await this.#ask(nowMs);
     const announced = this.#announced;
     if (announced > this.#catalog.newestChange && announced > this.#caughtUpTo) {
-      // Not by the number alone: a Postgres that was put back to an earlier state has lower ones.
+      // A successful read is noted as well as compared by number, because a Postgres that was restored to an
+      // earlier state has lower numbers.
       const lateMs = Math.max(0, Math.min(quietMs, SILENT_AFTER_MS + LOOK_EVERY_MS) - SILENCE_MS);
       const isRead = await withTimeout(this.#catalog.refresh(), this.#readWithinMs - lateMs).then(
         () => true,
         () => false,
       );
       if (isRead) this.#caughtUpTo = announced;
-      // The poll may have read it meanwhile.
+      // The poll may have read the change meanwhile.
       this.#isBehind = !isRead && announced > this.#catalog.newestChange;
     } else {
       this.#isBehind = false;
@@ -145,13 +161,16 @@ export class Staleness extends PeriodicService {
 
   async #ask(nowMs: number): Promise<void> {
     const announced = await Promise.all(this.#nodes.all.map((node) => this.#exchange(node)));
-    // A node that has not answered is asked again with the next look.
+    // A node that did not respond is asked again at the next check.
     if (!announced.includes(undefined)) this.#askedAtMs = nowMs;
     for (const change of announced)
       if (change !== undefined && change > this.#announced) this.#announced = change;
   }
 
-  /** Learns what was announced to a node, and announces to it what it was not. Undefined where it does not answer: nothing is dealt from it then. */
+  /**
+   * Reads the announced number from a node, and announces this process's number if it is higher. Undefined if
+   * the node does not respond; nothing is dealt from the node in that case.
+   */
   async #exchange(node: RedisNode): Promise<bigint | undefined> {
     const { newestRestriction } = this.#catalog;
     try {
