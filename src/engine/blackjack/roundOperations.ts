@@ -1,4 +1,7 @@
-/** The operations of rounds: `roundDeal` takes a shoe (lua/roundDeal.lua), `roundAct` books the next step (lua/roundAct.lua). */
+/**
+ * Cell operations of blackjack rounds: `roundDeal` takes a shoe (lua/roundDeal.lua), and `roundAct` makes the
+ * next step of a round (lua/roundAct.lua).
+ */
 
 import type { Partner } from '../../domain/game.js';
 import { FINGERPRINT_BYTES, ROUND_ACT_REPLY, ROUND_DEAL_REPLY } from '../../domain/layouts.js';
@@ -9,47 +12,56 @@ import type { CellOperation, CellRequest } from '../cells/operation.js';
 import { playerField } from '../redis/keys.js';
 import { DENY, SPIN_STATUS } from '../redis/statuses.js';
 
-/** Whose round, at which table. */
+/** Player and table of a round. */
 interface RoundPlayer extends CellRequest {
   readonly partnerId: number;
   readonly playerId: string;
   readonly gameId: number;
-  /** A stake above the balance is refused. */
+  /** Whether a stake above the balance is refused. */
   readonly enforcesBalance: boolean;
 }
 
 export interface RoundDealRequest extends RoundPlayer {
   readonly requestId: string | undefined;
-  /** Nothing is dealt; only a requestId that is bound answers. Asked when the call is written. */
+  /**
+   * Returns whether nothing may be dealt now, so that only a bound requestId gets an answer. It is called
+   * when the batch is encoded.
+   */
   readonly isDenied: () => boolean;
-  /** The request can equal one that was dealt before. */
+  /** Whether the request can equal one that was dealt before. */
   readonly mayEqual: boolean;
   readonly wagerMicros: number;
   readonly maxPayoutMicros: number;
-  /** What comes back at the deal by outcome code, as lua/roundDeal.lua reads it. */
+  /** Payout at the deal by outcome code, in the format that lua/roundDeal.lua reads. */
   readonly payoutTable: Buffer;
   readonly openingBalanceMicros: number;
-  /** Null: no bound. */
+  /** Limit of the player's funding, in micro-USD. Null means no limit. */
   readonly fundingMicros: number | null;
-  /** Of the partner. */
+  /** Former cells of the partner. */
   readonly formerCells?: Partner['formerCells'] | undefined;
-  /** The ledger was asked, and has not the requestId, as of this version of the filters. */
+  /** Version of the filters for which the ledger was found not to have the requestId. */
   readonly clearedAt?: number | undefined;
 }
 
 export interface RoundDealReply {
-  /** SPIN_STATUS: dealt, replay, conflict, denied, mayBeBound, playerBlocked, roundOpen, or why nothing could be dealt. */
+  /**
+   * SPIN_STATUS: dealt, replay, conflict, denied, mayBeBound, playerBlocked, roundOpen, or the reason why
+   * nothing could be dealt.
+   */
   readonly status: number;
-  /** Of the deal that is told of; 0: none. */
+  /** Entry id of the deal that the reply refers to; 0 if there is none. */
   readonly dealId: bigint;
-  /** After the deal, micro-USD. */
+  /** Balance after the deal, in micro-USD. */
   readonly balanceMicros: number;
-  /** Of the shoe that was dealt. */
+  /** Index of the dealt shoe. */
   readonly shoeIndex: number;
   readonly outcomeCode: number;
 }
 
-/** Calls of one cell under way: each is a round trip, and their answers wait for one sync of the store together. */
+/**
+ * Maximum number of calls of one cell under way. Each call is a round trip, but their replies share one disk
+ * sync of Redis.
+ */
 const SLOTS = 32;
 
 export const roundDealOperation = (
@@ -96,7 +108,7 @@ export const roundDealOperation = (
       const { status, core, shoeIndex, newestId } = ROUND_DEAL_REPLY.read(answer);
       const { id: dealId, outcomeCode, balanceMicros } = core;
       const reply = { status, dealId, outcomeCode, balanceMicros, shoeIndex };
-      // Of an open round also its newest step must be booked before anybody is told of it.
+      // For an open round, the newest step must also be committed before the player gets an answer.
       const entryId = status === SPIN_STATUS.roundOpen ? newestId : dealId;
       return { replies: [reply], entryId: () => entryId };
     },
@@ -105,23 +117,23 @@ export const roundDealOperation = (
 
 export interface RoundActRequest extends RoundPlayer {
   readonly shoeIndex: number;
-  /** Steps that the round has had, as far as the caller knows. */
+  /** Number of steps of the round, to the caller's knowledge. */
   readonly steps: number;
   readonly kind: 'roundAction' | 'roundVoid';
-  /** Below 0: given back. */
+  /** Additional stake in micro-USD; a negative value is a refund of the stake. */
   readonly stakeMicros: number;
   readonly payoutMicros: number;
-  /** As domain/games/round.ts codes the step. */
+  /** Code of the step (domain/games/round.ts). */
   readonly code: number;
   readonly isEnd: boolean;
 }
 
 export interface RoundActReply {
-  /** SPIN_STATUS: dealt (the step is booked), roundMoved, or why it could not be booked. */
+  /** SPIN_STATUS: dealt (the step was made), roundMoved, or the reason why the step could not be made. */
   readonly status: number;
-  /** Of the step; 0 where none was booked. */
+  /** Entry id of the step; 0 if no step was made. */
   readonly entryId: bigint;
-  /** After it, micro-USD. */
+  /** Balance after the step, in micro-USD. */
   readonly balanceMicros: number;
 }
 
@@ -153,7 +165,8 @@ export const ROUND_ACT: CellOperation<RoundActRequest, RoundActReply> = {
     decode: (answer) => {
       const { status, core, newestId } = ROUND_ACT_REPLY.read(answer);
       const reply = { status, entryId: core.id, balanceMicros: core.balanceMicros };
-      // Whoever comes too late reads the ledger next: it must have what moved the round.
+      // A caller whose step came too late reads the round from the ledger next, so the ledger must have the
+      // step that preceded.
       const awaited = status === SPIN_STATUS.roundMoved ? newestId : core.id;
       return { replies: [reply], entryId: () => awaited };
     },

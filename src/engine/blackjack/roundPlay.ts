@@ -1,13 +1,14 @@
 /**
- * Plays rounds of blackjack: deals them, moves them, ends them.
+ * Deals rounds of blackjack, makes their moves and ends them.
  *
  *   rounds in Postgres + seed ──replay──> state ──move──> next state, money ──> script (Redis): is it still the next step?
  *     ^                                                                          │ yes                  │ no: ROUND_MOVED
- *     └── read again, once the ledger has what moved the round <─────────────────┼──────────────────────┘
- *                                                                                └──> booked (Postgres) ──> answered
+ *     └── read again, once the ledger has the preceding step <───────────────────┼──────────────────────┘
+ *                                                                                └──> committed (Postgres) ──> answered
  *
- * What has been answered is in Postgres, so a round is read there and nowhere else. Redis has only how many steps an open round
- * has had: that is what two callers at once are distinguished by, and a worker's timeout from a player's action.
+ * A round is read from Postgres only, because every answered step is committed there. Redis has only the
+ * number of steps of an open round. That number decides between two concurrent callers, and between a
+ * worker's timeout and a player's action.
  */
 
 import type { Game, Partner } from '../../domain/game.js';
@@ -35,33 +36,38 @@ export interface RoundPlayOptions {
   readonly store: Pick<EngineStore, 'rounds'>;
   readonly cells: Pick<CellClient, 'execute'>;
   readonly shoes: Shoes;
-  /** An answer waits until the ledger has what was booked; a caller that answers nobody does not. */
+  /**
+   * Whether an answer waits for the ledger to commit the step. A caller that sends no answer does not wait.
+   */
   readonly waitsForLedger: boolean;
-  /** Request ids that Redis holds no more; absent: this process deals no rounds. */
+  /** Request ids that Redis has already released to Postgres. Absent if this process deals no rounds. */
   readonly requestIds?: Pick<RequestIds, 'find' | 'versionOf' | 'mayHave'>;
 }
 
 export interface DealOrder {
   readonly partner: Partner;
-  /** Undefined: there is none that could be dealt. */
+  /** Table to deal from. Undefined if there is no such table that could be dealt. */
   readonly game: Game | undefined;
-  /** As it was sent. */
+  /** Game id as the client sent it. */
   readonly gameId: number;
   readonly playerId: string;
   readonly requestId: string | undefined;
-  /** Nothing may be dealt for it now; only what the requestId is bound to answers. */
+  /** Returns whether nothing may be dealt now, so that only a bound requestId gets an answer. */
   readonly isDenied: () => boolean;
-  /** The game and the wager are the table's: only then can the request equal one that was dealt before. */
+  /**
+   * Whether game and wager are those of the table. Otherwise the request can't equal one that was dealt
+   * before.
+   */
   readonly mayEqual: boolean;
 }
 
-/** Where a partner lives, and as of which of its moves. */
+/** Cell of a partner, and the number of the partner's newest move. */
 export type PlaceOfPartner = Pick<Partner, 'cell' | 'newestMove'>;
 
-/** Why a call came to nothing. `refused`: nothing was done. `unknown`: it may have been done. */
+/** Failure of a call. `refused` means that nothing was done; `unknown` means that it may have been done. */
 export type RoundFailure = 'refused' | 'unknown';
 
-/** A round, and the seed that it is shown with. */
+/** A round and the seed of its shoe. */
 export interface KnownRound {
   readonly record: RoundRecord;
   readonly seed: Buffer;
@@ -74,8 +80,11 @@ export type Dealt =
   | RoundFailure;
 
 /**
- * `stale`: seq is not the next one. `illegal`: not in this state. `insufficient`: the balance is too low. Else the round after
- * so many of its entries.
+ * Result of an action:
+ * - `stale`: `seq` is not the next number
+ * - `illegal`: the action is not allowed in this state
+ * - `insufficient`: the balance is too low
+ * - otherwise the round as it was after the given number of its entries
  */
 export type Acted =
   | (KnownRound & { readonly entries: number; readonly isReplay: boolean })
@@ -85,7 +94,7 @@ export type Acted =
   | 'overflow'
   | RoundFailure;
 
-/** How often a round that moved meanwhile is read again. */
+/** Maximum number of attempts when other steps of the round come in between. */
 const TRIES = 8;
 
 interface Step {
@@ -104,7 +113,7 @@ export class RoundPlay {
     this.#roundDeal = roundDealOperation(options.requestIds);
   }
 
-  /** @param clearedAt the ledger was asked, and has not the requestId, as of this version of the filters */
+  /** @param clearedAt version of the filters for which the ledger was found not to have the requestId */
   async deal(order: DealOrder, clearedAt?: number): Promise<Dealt> {
     const { store, shoes } = this.#options;
     const { partner, game, playerId, requestId } = order;
@@ -114,7 +123,8 @@ export class RoundPlay {
     if (reply.status === SPIN_STATUS.mayBeBound) return this.#askLedger(order);
     const { status, dealId, shoeIndex, balanceMicros, outcomeCode } = reply;
     if (status === SPIN_STATUS.dealt) {
-      // It is dealt: whoever repeats the request learns of it once the seed can be read.
+      // The round is dealt even if its seed can't be read now. A repeated request gets the round once the
+      // seed can be read.
       const seed = await shoes.seedOf(order.gameId, shoeIndex).catch(() => undefined);
       if (seed === undefined) return 'unknown';
       const record: RoundRecord = {
@@ -142,13 +152,13 @@ export class RoundPlay {
   async #replay(dealId: bigint): Promise<Dealt> {
     const { store, shoes } = this.#options;
     const record = await store.rounds.find(dealId).catch(() => undefined);
-    // Postgres does not answer, or the cell was rebuilt meanwhile and the ledger lacks what it had.
+    // Postgres does not respond, or the cell was rebuilt meanwhile and the ledger lacks the entry.
     if (record === undefined) return 'unknown';
     const seed = await shoes.seedOf(record.gameId, record.shoeIndex).catch(() => undefined);
     return seed === undefined ? 'unknown' : { record, seed, isReplay: true };
   }
 
-  /** Redis does not bind the requestId, and the ledger may. */
+  /** Looks up the requestId in the ledger, because Redis does not bind it but the ledger may. */
   async #askLedger(order: DealOrder): Promise<Dealt> {
     const found = await this.#options
       .requestIds!.find(order.partner, order.requestId!)
@@ -191,7 +201,7 @@ export class RoundPlay {
     });
   }
 
-  /** @param record as it was read last */
+  /** @param record the round as it was last read */
   async act(
     table: BlackjackTable,
     partner: Partner,
@@ -206,7 +216,8 @@ export class RoundPlay {
         return { record: known, seed, entries: entriesOfSeq(seq), isReplay: true };
       if (seq !== actions.length + 1) return 'stale';
       if (known.status !== 'OPEN') return 'illegal';
-      // Its worker does it at once; Redis refuses whoever read it before the restore.
+      // The worker of the cell voids such a round soon. Redis also refuses callers that read the round before
+      // the restore.
       if (known.isToVoid) return 'refused';
       const step = stepOf(table, seed, known, action);
       if (step === undefined) return 'illegal';
@@ -214,7 +225,10 @@ export class RoundPlay {
     });
   }
 
-  /** Plays a round out as its timeout does; or gives its stakes back, as is always done with one that is to be voided. @returns `illegal`: it has ended. */
+  /**
+   * Ends a round: plays it out as its timeout does, or voids it by returning its stakes. A round marked to be
+   * voided is always voided. @returns `illegal` if the round has ended
+   */
   async end(
     table: BlackjackTable,
     place: PlaceOfPartner,
@@ -232,7 +246,10 @@ export class RoundPlay {
     });
   }
 
-  /** Tries a round as it is on record, and again where it moved meanwhile. */
+  /**
+   * Runs `once` with the given record of the round, and again with a fresh one while other steps come in
+   * between.
+   */
   async #retried(
     record: RoundRecord,
     once: (known: RoundRecord) => Promise<Acted | 'moved'>,
@@ -295,10 +312,13 @@ export class RoundPlay {
 const NO_PAYOUTS = Buffer.alloc(0);
 const DEAL_KINDS = ['roundDeal'] as const;
 
-/** Entries that a round has had once so many actions were taken: the deal, and each action. A timeout or voiding comes after. */
+/**
+ * Number of entries of a round after the given number of actions: the deal and each action. A timeout or void
+ * comes after them.
+ */
 const entriesOfSeq = (seq: number): number => seq + 1;
 
-/** What a move does; undefined where it is not legal. */
+/** Returns the effect of a move. Undefined if the move is not legal. */
 function stepOf(table: BlackjackTable, seed: Buffer, known: RoundRecord, move: Move): Step | undefined {
   const before = playRound(table, seed, known.moves);
   let after: Round;

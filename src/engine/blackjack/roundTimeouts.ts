@@ -1,6 +1,7 @@
 /**
- * Plays out the rounds whose time is over, in the cells that this worker owns. Two workers that both believe they own a cell, or a
- * player who acts at that moment, do no harm: a step is booked only where it is the round's next (roundPlay.ts).
+ * Plays out expired rounds in the cells that this worker owns. Two workers that both believe they own a cell,
+ * or a player who acts at that moment, do no harm, because a step is made only if it is the round's next
+ * (roundPlay.ts).
  */
 import type { Game } from '../../domain/game.js';
 import type { RoundRecord } from '../../domain/games/round.js';
@@ -10,9 +11,9 @@ import type { PlaceOfPartner, RoundPlay } from './roundPlay.js';
 
 export interface RoundTimeoutsOptions {
   readonly rounds: Pick<RoundPlay, 'end'>;
-  /** The cells that this process writes now. */
+  /** Returns the cells that this process owns now. */
   readonly cells: () => readonly number[];
-  /** Open rounds of these cells whose time is over. */
+  /** Reads expired open rounds of these cells. */
   readonly expired: (
     cells: readonly number[],
     limit: number,
@@ -22,7 +23,9 @@ export interface RoundTimeoutsOptions {
 }
 
 const TURN_MS = 500;
-/** Ended in one turn: they are booked before the next one reads what is still open. */
+/**
+ * Maximum number of rounds ended in one turn. They are committed before the next turn reads the open rounds.
+ */
 const ROUNDS_MAX = 200;
 
 export class RoundTimeouts extends PeriodicService {
@@ -34,7 +37,7 @@ export class RoundTimeouts extends PeriodicService {
     this.#options = options;
   }
 
-  /** Looks for rounds whose time is over now: there may be some. */
+  /** Checks for expired rounds at once. */
   wake(): void {
     this.hurry();
   }
@@ -51,7 +54,7 @@ export class RoundTimeouts extends PeriodicService {
   async #end(record: RoundRecord & PlaceOfPartner): Promise<void> {
     const { rounds, game } = this.#options;
     const table = game(record.gameId)?.table;
-    // Made a moment ago, elsewhere: the catalog learns of it before the next turn.
+    // The table was created a moment ago by another process. The catalog has it before the next turn.
     if (table === undefined) return;
     const ended = await rounds.end(table, record, record, 'timeout');
     if (ended === 'overflow')

@@ -1,6 +1,6 @@
 /**
- * Blackjack: tables, the seeds of their shoes, and rounds as the entries of the ledger make them. Rounds are booked with the
- * entries, and read by whoever plays or shows them.
+ * SQL of blackjack: tables, the seeds of their shoes, and rounds. A flush writes the rounds together with
+ * their ledger entries.
  */
 import { idsIn } from '../../domain/entryId.js';
 import { type BlackjackRules, rulesText } from '../../domain/games/blackjackRules.js';
@@ -23,7 +23,7 @@ import { openColumn } from '../blocks/blockSeals.store.js';
 import { findGame, type GameRow } from '../catalog/games.store.js';
 import { inScope, NEWEST_MOVE, type PartnerScope } from '../cells/cells.store.js';
 
-/** A ledger entry of a round, as far as the round's record needs it. */
+/** Ledger entry of a round, with the members that the round's record needs. */
 export interface RoundEntry {
   readonly kind: RoundEntryKind;
   readonly id: bigint;
@@ -33,18 +33,18 @@ export interface RoundEntry {
   readonly playerId: string;
   readonly requestId: string | null;
   readonly code: number;
-  /** Below 0: given back. */
+  /** Stake in micro-USD; a negative value is a refund of the stake. */
   readonly wagerMicros: number;
   readonly creditMicros: number;
   readonly balanceMicros: number;
 }
 
-/** What the entries of a flush add to a round that is there. */
+/** Changes that the entries of a flush make to an existing round. */
 interface Addition {
   game: number;
   shoe: number;
   player: string;
-  /** Number of the first of these steps. */
+  /** Number of the first step in this addition. */
   step: number;
   status: RoundStatus;
   payout: number | null;
@@ -55,9 +55,10 @@ interface Addition {
 }
 
 /**
- * Brings the rounds of these entries up to date, in the transaction that books them.
+ * Updates the rounds of these entries, in the transaction that commits the entries.
  * @param entries in the order of their ids
- * @returns the rounds that the entries do not follow: nothing may be committed then.
+ * @returns faults, one for each round that the entries do not continue. If there are any, nothing may be
+ * committed.
  */
 export async function bookRounds(tx: Transaction, entries: readonly RoundEntry[]): Promise<string[]> {
   const deals = entries.filter(({ kind }) => kind === 'roundDeal');
@@ -122,7 +123,7 @@ function additionsOf(entries: readonly RoundEntry[]): Addition[] {
       };
       additions.set(key, addition);
     }
-    // Another step than the next one is found by the number of all of them.
+    // A gap in the step numbers makes the whole addition invalid, so that no row matches it.
     if (step !== addition.step + addition.ids.length) addition.step = -1;
     if (move !== 'void') addition.moves.push(moveCode(move));
     addition.ids.push(String(entry.id));
@@ -146,7 +147,7 @@ interface Row {
   request_id: string | null;
   status: RoundStatus;
   moves: number[];
-  /** Decimal texts: the driver does not read arrays of them as numbers. */
+  /** Decimal strings, because the driver does not parse arrays of bigint. */
   entry_ids: string[];
   wagers_micros: string[];
   balances_micros: string[];
@@ -174,14 +175,14 @@ const fromRow = (row: Row): RoundRecord => ({
   isToVoid: row.is_to_void,
 });
 
-/** The entry of a round's deal. */
+/** Finds the entry id of a round's deal. */
 export async function findDeal(sql: Sql, gameId: number, shoeIndex: number): Promise<bigint | undefined> {
   const [row] = await sql<{ deal_id: bigint }[]>`
     SELECT deal_id FROM rounds WHERE game_id = ${gameId} AND shoe_index = ${shoeIndex}`;
   return row?.deal_id;
 }
 
-/** Open rounds of these cells whose time is over, the oldest first. */
+/** Reads expired open rounds of these cells, oldest first. */
 export async function expiredRounds(
   sql: Sql,
   cells: readonly number[],
@@ -194,17 +195,17 @@ export async function expiredRounds(
   return rows.map((row) => ({ ...fromRow(row), cell: row.cell, newestMove: row.newest_move }));
 }
 
-/** The open rounds of a cell: what Redis has of them is made of this. */
+/** Reads the open rounds of a cell, from which a rebuild of Redis takes them. */
 export async function openRounds(sql: Sql | Transaction, scope: PartnerScope): Promise<RoundRecord[]> {
   const rows = await sql<Row[]>`
     SELECT ${COLUMNS} FROM rounds JOIN partners USING (partner_id) WHERE rounds.status = 'OPEN' AND ${inScope(scope)}`;
   return rows.map(fromRow);
 }
 
-/** Longer than any round can last. */
+/** Upper bound of a round's duration, as a difference of entry ids. */
 const ROUND_LONGEST = idsIn(31 * 86_400_000);
 
-/** The rounds of a partner that were open before an entry id, and what was staked on them until then. */
+/** Returns how many rounds of a partner were open just before an entry id, and their stakes up to that id. */
 export async function openRoundsAt(
   sql: Sql | Transaction,
   partnerId: number,
@@ -218,7 +219,7 @@ export async function openRoundsAt(
   return { rounds: row!.rounds, wageredMicros: row!.wagered };
 }
 
-/** Open rounds by game: of so many games at the most, those with most of them. */
+/** Counts open rounds by game, for at most `gamesMax` games with the highest counts. */
 export async function openRoundCounts(
   sql: Sql,
   cells: readonly number[],
@@ -231,7 +232,7 @@ export async function openRoundCounts(
   return rows.map((row) => ({ gameId: row.game_id, open: safe(row.open) }));
 }
 
-/** The columns of blackjack_tables in a row that may have none. */
+/** Columns of blackjack_tables in a row of a join, null for other games. */
 export interface TableColumns {
   wager_micros: bigint | null;
   rules: BlackjackRules | null;
@@ -245,7 +246,7 @@ export class Rounds {
     this.#sql = sql;
   }
 
-  /** Rounds by the entries of their deals. */
+  /** Reads rounds by the entry ids of their deals. */
   async ofDeals(dealIds: readonly bigint[]): Promise<ReadonlyMap<bigint, RoundRecord>> {
     if (dealIds.length === 0) return new Map();
     const rows = await this.#sql<Row[]>`
@@ -253,13 +254,16 @@ export class Rounds {
     return new Map(rows.map(fromRow).map((round) => [round.entryIds[0]!, round]));
   }
 
-  /** The round whose deal has this entry. */
+  /** Reads the round whose deal has this entry id. */
   async find(dealId: bigint): Promise<RoundRecord | undefined> {
     const [row] = await this.#sql<Row[]>`SELECT ${COLUMNS} FROM rounds WHERE deal_id = ${dealId}`;
     return row === undefined ? undefined : fromRow(row);
   }
 
-  /** A page of a partner's rounds, newest first, and how many there are. @param only absent members: all */
+  /**
+   * Reads a page of a partner's rounds, newest first, with their total number. @param only filters; an absent
+   * member filters nothing
+   */
   async page(
     partnerId: number,
     only: { playerId?: string | undefined; status?: string | undefined },
@@ -279,7 +283,7 @@ export class Rounds {
     return { rounds: rows.map(fromRow), total: safe(count!.total) };
   }
 
-  /** Makes a table; its first shoes are made by the worker of its cell. */
+  /** Creates a table. The worker of its cell makes its first shoes. */
   async createTable(
     actor: string,
     table: { partnerId: number; configName: string; displayName: string; terms: TableTerms },
@@ -313,14 +317,17 @@ export class Rounds {
     }
   }
 
-  /** What a table is played by; undefined: the game is none. */
+  /** Reads the terms of a table. Undefined if the game is no blackjack table. */
   async terms(gameId: number): Promise<TableTerms | undefined> {
     const [row] = await this.#sql<TableColumns[]>`
       SELECT wager_micros, rules, round_timeout_s FROM blackjack_tables WHERE game_id = ${gameId}`;
     return row && (termsOf(row) ?? undefined);
   }
 
-  /** The seeds of the block of shoes that has this one, 32 bytes each, where it begins, and its commitment; undefined: no block has it. */
+  /**
+   * Reads the block that has a shoe: its range, the seeds of its shoes (32 bytes each) and its commitment.
+   * Undefined if no block has the shoe.
+   */
   async shoeSeeds(
     gameId: number,
     shoeIndex: number,

@@ -1,4 +1,4 @@
-/** Makes blocks of shoes ahead of demand, as those of slots (slotBlockMaker.ts); a shoe lasts for a round. */
+/** Makes blocks of shoes ahead of demand, as slotBlockMaker.ts does for slots. A shoe lasts for one round. */
 import type { Piscina } from 'piscina';
 import type { BlackjackRules } from '../../domain/games/blackjackRules.js';
 import {
@@ -10,7 +10,7 @@ import {
 } from '../blocks/blockMaker.js';
 import type { Reserve } from '../blocks/reserve.js';
 
-/** What a thread of the pool is asked for (workers/makeShoes.ts). */
+/** Task of a pool thread that makes shoes (workers/makeShoes.ts). */
 export interface ShoeOrder {
   readonly gameId: number;
   readonly rules: BlackjackRules;
@@ -18,9 +18,9 @@ export interface ShoeOrder {
   readonly count: number;
 }
 
-/** Shoes in a block of an idle table: 8 KB of seeds. */
+/** Number of shoes in a block of an idle table; their seeds take 8 KB. */
 const SHOES_MIN = 256;
-/** About 0.2 s of a thread. */
+/** Maximum number of shoes in a block, which takes a thread about 0.2 s. */
 const SHOES_MAX = 8192;
 
 export class ShoeBlockMaker implements BlockMaker {

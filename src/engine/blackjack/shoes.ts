@@ -1,9 +1,12 @@
-/** The seeds of shoes, read from Postgres by block and kept for a while: many rounds of a table are dealt from one block. */
+/**
+ * Cache of the seeds of shoes, which are read from Postgres by block, because many rounds of a table are
+ * dealt from one block.
+ */
 
 import { SHOE_SEED_BYTES } from '../../domain/games/shoe.js';
 import type { EngineStore } from '../engine.store.js';
 
-/** Blocks kept: 8 KB each at an idle table, 256 KB at the busiest. */
+/** Maximum number of cached blocks. A block has 8 KB of seeds at an idle table and 256 KB at the busiest. */
 const BLOCKS_KEPT = 256;
 
 interface Block {
@@ -15,14 +18,17 @@ interface Block {
 
 export class Shoes {
   readonly #store: Pick<EngineStore, 'rounds'>;
-  /** The one that was asked for last stands last. */
+  /** Cached blocks, the most recently used last. */
   #blocks: Block[] = [];
 
   constructor(store: Pick<EngineStore, 'rounds'>) {
     this.#store = store;
   }
 
-  /** The seed of a shoe that was made. Secret until its round has ended. @throws Error where no block has the shoe */
+  /**
+   * Returns the seed of a shoe. It is secret until the shoe's round has ended. @throws Error where no block
+   * has the shoe
+   */
   async seedOf(gameId: number, shoeIndex: number): Promise<Buffer> {
     const { fromIndex, seeds } = await this.#blockOf(gameId, shoeIndex);
     const at = (shoeIndex - fromIndex) * SHOE_SEED_BYTES;
@@ -44,7 +50,7 @@ export class Shoes {
     const read = await this.#store.rounds.shoeSeeds(gameId, shoeIndex);
     if (read === undefined) throw new Error(`No block has shoe ${shoeIndex} of game ${gameId}`);
     const block = { gameId, ...read };
-    // Somebody else may have read it meanwhile: twice does no harm.
+    // A concurrent call may have read the same block. A duplicate does no harm.
     this.#blocks.push(block);
     if (this.#blocks.length > BLOCKS_KEPT) this.#blocks.shift();
     return block;
