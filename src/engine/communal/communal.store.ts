@@ -1,6 +1,6 @@
 /**
- * Communal progressives as the APIs need them: the versions of the rules and the intents of funding, on record before
- * Redis does anything; events and shares, as far as they are booked.
+ * SQL of communal progressives for the APIs: versions of the rules and funding intents, recorded before Redis
+ * acts on them, and committed events and shares.
  */
 
 import type { BonusNotice, CommunalRules, CommunalState } from '../../domain/communal.js';
@@ -14,19 +14,19 @@ import { gameLivesIn, NEWEST_MOVE } from '../cells/cells.store.js';
 export interface RulesVersion {
   readonly version: number;
   readonly cell: number;
-  /** Of the partner, when it was read. */
+  /** Number of the partner's newest move when the version was recorded. */
   readonly newestMove: number;
-  /** The cell's epoch when the version was put on record. */
+  /** The cell's epoch when the version was recorded. */
   readonly epoch: string;
 }
 
-/** A pot as it is booked. */
+/** A committed pot of a communal progressive. */
 export interface CommittedPot {
   readonly gameId: number;
   readonly progress: bigint;
   readonly budgetMicros: bigint;
   readonly paidMicros: bigint;
-  /** That were in force then. */
+  /** Rules in force at the pot's newest committed change. */
   readonly rules: CommunalRules;
 }
 
@@ -49,7 +49,7 @@ const bookedPotOf = (row: BookedPotRow): CommittedPot => ({
   rules: row.rules,
 });
 
-/** The pots of these cells; of more than `max` those that changed last. */
+/** Reads the pots of these cells. If there are more than `max`, it reads those that changed last. */
 export async function committedPots(
   sql: Sql,
   cells: readonly number[],
@@ -67,7 +67,7 @@ export async function committedPots(
 export interface Funding {
   readonly gameId: number;
   readonly requestId: string;
-  /** Of either sign, not 0. */
+  /** Amount in micro-USD, positive or negative, not 0. */
   readonly amountMicros: number;
   readonly reason: string;
 }
@@ -75,21 +75,24 @@ export interface Funding {
 export interface FundingIntent extends Funding {
   readonly fundingId: number;
   readonly cell: number;
-  /** Of the partner, when it was read. */
+  /** Number of the partner's newest move when the intent was read. */
   readonly newestMove: number;
   /** The cell's epoch when the intent was read. */
   readonly epoch: string;
-  /** It was made by this call. */
+  /** Whether this call recorded the intent. */
   readonly isNew: boolean;
-  /** It is so old that Redis may have forgotten what came of it. */
+  /** Whether the intent is so old that Redis may have released its request id. */
   readonly isOld: boolean;
-  /** Redis has forgotten nothing that came after this note: otherwise the intent must be read again. */
+  /** Id up to which Redis has released request ids. If it advances, the intent must be read again. */
   readonly runsReachId: bigint;
-  /** The budget after it, where it is booked. */
+  /** Budget after the funding, in micro-USD. Undefined until the funding is committed. */
   readonly budgetMicros: number | undefined;
 }
 
-/** The shares of an event are booked by the call that fired it: their ids are within two milliseconds of its own. */
+/**
+ * Range of entry ids for the shares of an event. One script call fires the event and credits its shares, so
+ * their ids are within two milliseconds of the event's id.
+ */
 const EVENT_IDS = 2 ** 23;
 
 // Events and shares --------------------------------------------------------------------------------------------------
@@ -132,7 +135,7 @@ export class Communal {
     this.#notices = new SharedLookUps((ids) => noticesOfSpins(sql, ids));
   }
 
-  /** Puts the next version of a game's rules on record. */
+  /** Records the next version of a game's rules. */
   recordRules(
     actor: string,
     gameId: number,
@@ -140,7 +143,7 @@ export class Communal {
     { resetsProgress, reason }: { readonly resetsProgress: boolean; readonly reason?: string | undefined },
   ): Promise<RulesVersion> {
     return this.#sql.begin(async (tx) => {
-      // Versions of a game are made one after the other.
+      // The row lock makes concurrent calls create the versions of a game one after the other.
       const [row] = await tx<{ cell: number; newest_move: number; epoch: string }[]>`
         SELECT cell, ${NEWEST_MOVE}, (SELECT dataset_id FROM installation) || ':' || epoch AS epoch
         FROM games JOIN partners USING (partner_id) JOIN cells USING (cell) WHERE game_id = ${gameId} FOR NO KEY UPDATE OF games`;
@@ -161,7 +164,7 @@ export class Communal {
     });
   }
 
-  /** Removes a version that did not come in force, and says so in the audit log. */
+  /** Removes a version that did not come into force, and records that in the audit log. */
   async withdrawRules(actor: string, gameId: number, version: number): Promise<void> {
     await this.#sql.begin(async (tx) => {
       const removed = await tx`
@@ -177,13 +180,16 @@ export class Communal {
     });
   }
 
-  /** The game has rules on record. */
+  /** Returns whether the game has recorded rules. */
   async isConfigured(gameId: number): Promise<boolean> {
     const rows = await this.#sql`SELECT 1 FROM communal_rules WHERE game_id = ${gameId} LIMIT 1`;
     return rows.length > 0;
   }
 
-  /** A game's pot as it is booked, with the rules that were in force then; undefined: none is. */
+  /**
+   * Reads a game's committed pot, with the rules in force at its newest change. Undefined if no pot is
+   * committed.
+   */
   async bookedPot(gameId: number): Promise<
     | (Pick<CommunalState, 'version' | 'progress' | 'budgetMicros'> & {
         rules: CommunalRules;
@@ -205,7 +211,10 @@ export class Communal {
     );
   }
 
-  /** Puts an intent on record, or finds the same one there. @returns `reused` where the requestId stands for another one. */
+  /**
+   * Records a funding intent, or finds the same intent already recorded. @returns `reused` if the requestId
+   * stands for a different intent
+   */
   recordFunding(actor: string, wanted: Funding): Promise<FundingIntent | 'reused' | 'withdrawn'> {
     const { gameId, requestId, amountMicros, reason } = wanted;
     return this.#sql.begin(async (tx) => {
@@ -254,8 +263,8 @@ export class Communal {
   }
 
   /**
-   * Removes an intent that was refused, and says so in the audit log. Left where it is if the cell is at another epoch by
-   * now: then it may have been done there, for another caller.
+   * Removes a refused intent and records that in the audit log. The intent is kept if the cell has another
+   * epoch by now, because another caller may have carried it out there.
    */
   async withdrawFunding(actor: string, intent: FundingIntent, refusal: string): Promise<void> {
     const { gameId, requestId, fundingId, amountMicros, reason } = intent;
@@ -279,29 +288,35 @@ export class Communal {
     });
   }
 
-  /** Gives a funding that lapsed in Redis the next number, unless it was withdrawn, booked or numbered anew meanwhile. */
+  /**
+   * Gives a funding that lapsed in Redis the next number, unless it was withdrawn, committed or renumbered
+   * meanwhile.
+   */
   async renumberFunding({ gameId, fundingId }: FundingIntent): Promise<void> {
     await this.#sql`
       UPDATE communal_fundings SET funding_id = DEFAULT
       WHERE game_id = ${gameId} AND funding_id = ${fundingId} AND note_id IS NULL`;
   }
 
-  /** The next number of a call that changes a progressive: fundings and rules draw from one sequence. */
+  /** Returns the next number for a call that changes a progressive. Fundings and rules share one sequence. */
   async nextNumber(): Promise<number> {
     const [row] = await this.#sql<{ number: bigint }[]>`
       SELECT nextval(pg_get_serial_sequence('communal_fundings', 'funding_id')) AS number`;
     return safe(row!.number);
   }
 
-  /** Notes that Redis has confirmed a version: a rebuild puts it in force again, even where its note was lost. */
+  /**
+   * Records that Redis has confirmed a version. A rebuild puts a confirmed version in force again, even if
+   * its note was lost.
+   */
   async confirmRules(gameId: number, version: number): Promise<void> {
     await this.#sql`
       UPDATE communal_rules SET confirmed_at = now() WHERE game_id = ${gameId} AND version = ${version}`;
   }
 
   /**
-   * A page of a game's events, newest first, with their shares (the trigger's first), and how many events there are.
-   * @param before events before this one only
+   * Reads a page of a game's events, newest first, with their shares (the trigger's share first) and the
+   * total number of events.
    */
   async eventPage(
     gameId: number,
@@ -344,7 +359,7 @@ export class Communal {
     };
   }
 
-  /** A page of a player's shares, newest first, and how many there are. @param before shares before this one only */
+  /** Reads a page of a player's shares, newest first, with their total number. */
   async playerSharePage(
     partnerId: number,
     playerId: string,
@@ -384,7 +399,9 @@ export class Communal {
     };
   }
 
-  /** What a spin notified its player of, by the id of its entry; undefined: of nothing. */
+  /**
+   * Finds the bonus that a spin notified its player of, by the spin's entry id. Undefined if there was none.
+   */
   noticeOfSpin(spinId: bigint): Promise<BonusNotice | undefined> {
     return this.#notices.find(spinId);
   }
@@ -399,7 +416,10 @@ const noticeOfRow = (row: NoticeRow, isTrigger: boolean): BonusNotice => ({
   isTrigger,
 });
 
-/** What these spins notified their players of, by the id of their entry; spins that did not are left out. */
+/**
+ * Finds the bonuses that spins notified their players of, by the spins' entry ids. Spins without a notice are
+ * left out.
+ */
 export async function noticesOfSpins(
   sql: Sql,
   spinIds: readonly bigint[],

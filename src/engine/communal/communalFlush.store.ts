@@ -1,17 +1,18 @@
 /**
- * Books what a flush has of communal progressives, in the flush's transaction: counters, budgets, events, shares, and
- * what was notified. A counter or budget that does not go on where the books stand stops the cell.
+ * Writes the part of a flush that concerns communal progressives, in the flush's transaction: counters,
+ * budgets, events, shares and notifications. A counter or budget that does not continue from its committed
+ * value halts the cell.
  */
 import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Transaction } from '../../postgres/connection.js';
 import { arrayOf, safe, textArrayOf } from '../../postgres/statements.js';
 
-/** What a call changed of a pot. */
+/** Change of a pot by one script call. */
 export interface PotChange {
   readonly noteId: bigint;
   readonly gameId: number;
   readonly cause: 'spins' | 'rules' | 'funding';
-  /** The version of the rules; of funding, its intent. */
+  /** Version of the rules, or the intent of a funding. */
   readonly reference: number;
   readonly progressBefore: number;
   readonly progress: number;
@@ -40,11 +41,11 @@ export interface CommittedShare {
   readonly playerId: string;
   readonly amountMicros: number;
   readonly isTrigger: boolean;
-  /** The spin that notified it, where it is notified at once. */
+  /** Entry id of the spin whose answer notified the player. Null if the player is notified later. */
   readonly notifiedBy: bigint | null;
 }
 
-/** What a flush adds; everything in the order of the outbox. */
+/** Data of communal progressives in a flush, all in the order of the outbox. */
 export interface CommunalFlush {
   readonly changes: readonly PotChange[];
   readonly events: readonly CommittedEvent[];
@@ -60,10 +61,10 @@ export interface CommunalFlush {
   }[];
 }
 
-/** What the outbox says of a pot does not go on where the books stand. Nothing was written. */
+/** Thrown when the outbox does not continue a pot from its committed state. Nothing was written. */
 export class PotError extends Error {}
 
-/** @throws PotError; a unique violation where something is booked already. */
+/** @throws PotError; a unique violation where an event or share is committed already. */
 export async function bookCommunal(tx: Transaction, booking: CommunalFlush): Promise<void> {
   const { changes, events, shares, notified, days } = booking;
   for (const gameId of new Set(changes.map((change) => change.gameId))) {
@@ -106,19 +107,22 @@ export async function bookCommunal(tx: Transaction, booking: CommunalFlush): Pro
   }
 }
 
-/** Moves a pot along its changes, each of which begins where the one before ended. */
+/** Applies the changes of a pot, each of which must begin where the previous one ended. */
 async function bookPot(
   tx: Transaction,
   gameId: number,
   changes: readonly PotChange[],
   events: readonly CommittedEvent[],
 ): Promise<void> {
-  // What nearly every flush has is one statement.
+  // The common case takes a single statement.
   if (isOfSpinsOnly(gameId, changes, events) && (await bookSpins(tx, gameId, changes))) return;
   await bookChanges(tx, gameId, changes, events);
 }
 
-/** No rules and no funding are among the changes, and they fit together. */
+/**
+ * Returns whether all changes come from spins and are consistent with each other and with the payouts of the
+ * events.
+ */
 function isOfSpinsOnly(
   gameId: number,
   changes: readonly PotChange[],
@@ -138,7 +142,10 @@ function isOfSpinsOnly(
   );
 }
 
-/** @returns false where the books do not stand where the changes begin: nothing was done */
+/**
+ * Applies changes from spins only. @returns false if the committed state is not where the changes begin;
+ * nothing is written in that case
+ */
 async function bookSpins(tx: Transaction, gameId: number, changes: readonly PotChange[]): Promise<boolean> {
   const first = changes[0]!;
   const last = changes.at(-1)!;
@@ -149,7 +156,7 @@ async function bookSpins(tx: Transaction, gameId: number, changes: readonly PotC
   return rows.length === 1;
 }
 
-/** @throws PotError where a change does not begin where the books stand. */
+/** @throws PotError where a change does not begin at the committed state. */
 async function bookChanges(
   tx: Transaction,
   gameId: number,
@@ -206,8 +213,9 @@ async function bookFunding(tx: Transaction, change: PotChange): Promise<void> {
 }
 
 /**
- * Books a funding that took effect although it is not on record. Redis has it in the budget, so the books must have it, too.
- * @returns false where the number is on record: nothing was done.
+ * Records a funding that took effect although its intent had been withdrawn. Redis has the funding in the
+ * budget, so the ledger must have it, too.
+ * @returns false if the number is recorded already; nothing is written in that case
  */
 async function bookWithdrawn(tx: Transaction, change: PotChange): Promise<boolean> {
   const { gameId, reference, noteId, budgetMicros, budgetBeforeMicros } = change;

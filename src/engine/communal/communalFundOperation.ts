@@ -1,16 +1,19 @@
-/** The operation `communalFund`: changes the budget of a communal progressive, once for each intent (lua/communalFund.lua). */
+/**
+ * Cell operation `communalFund`: changes the budget of a communal progressive, once for each intent
+ * (lua/communalFund.lua).
+ */
 
 import { intentOperation } from '../cells/intents.js';
 import type { CellRequest } from '../cells/operation.js';
 import { fundingFingerprint, fundingKey } from '../redis/requestHashes.js';
 
 export interface CommunalFundRequest extends CellRequest {
-  /** Greater than that of every funding and every version of rules before. */
+  /** Number of the intent. It is greater than the numbers of all earlier fundings and versions of rules. */
   readonly fundingId: number;
   readonly partnerId: number;
   readonly gameId: number;
   readonly requestId: string;
-  /** Of either sign, not 0. */
+  /** Amount in micro-USD, positive or negative, not 0. */
   readonly amountMicros: number;
 }
 

@@ -1,4 +1,6 @@
-/** Gathers from the outbox what a flush books of communal progressives (communalFlush.store.ts). */
+/**
+ * Collects from the outbox the notes of communal progressives that a flush writes (communalFlush.store.ts).
+ */
 import { readId, readSafeInt64 } from '../../domain/layout.js';
 import { SHARE_TEXT } from '../../domain/layouts.js';
 import { OUTBOX } from '../redis/cellRecords.js';
@@ -25,12 +27,12 @@ export class CommunalNotes {
     this.#isEmpty = true;
   }
 
-  /** Undefined: there is nothing. */
+  /** Collected data. Undefined if the flush has none. */
   get booking(): CommunalFlush | undefined {
     return this.#isEmpty ? undefined : this.#booking;
   }
 
-  /** Takes the note at a place of a batch. @throws RangeError where it is of no known type. */
+  /** Collects the note at an offset of a batch. @throws RangeError if the note's type is unknown */
   note(batch: Buffer, at: number, payloadAt: number, end: number): void {
     this.#isEmpty = false;
     const note = readNote(batch.subarray(payloadAt, end));
@@ -41,7 +43,10 @@ export class CommunalNotes {
     else notified.push(note);
   }
 
-  /** Takes the share at a place of a batch. @param eventAt where its event's id is, and whether its player fired it */
+  /**
+   * Collects the share at an offset of a batch. @param eventAt offset of the event's id and of the flag that
+   * the player triggered the event
+   */
   share(batch: Buffer, at: number, eventAt: number, partnerId: number, playerId: string, day: string): void {
     this.#isEmpty = false;
     const { shares, days } = this.#booking;

@@ -1,4 +1,4 @@
-/** What a rebuild of Redis reads of communal progressives. */
+/** SQL of communal progressives for a rebuild of Redis. */
 import { type CommunalRules, RECENCY_MAX } from '../../domain/communal.js';
 import { entryCellSql } from '../../domain/entryId.js';
 import { writeAuditEntry } from '../../postgres/auditLog.js';
@@ -6,7 +6,7 @@ import type { Sql, Transaction } from '../../postgres/connection.js';
 import { arrayOf, raw, safe } from '../../postgres/statements.js';
 import { inScope, type PartnerScope } from '../cells/cells.store.js';
 
-/** A pot as it is booked, under the newest rules that are on record. */
+/** A committed pot with the newest recorded rules. */
 export interface RecoveredPot {
   readonly gameId: number;
   readonly partnerId: number;
@@ -15,13 +15,13 @@ export interface RecoveredPot {
   readonly remembersPlayers: boolean;
   readonly progress: number;
   readonly budgetMicros: number;
-  /** The newest spin of each player that it remembers, as of the checkpoint ({@link checkpointRecency}). */
+  /** Newest spin of each remembered player, as of the player checkpoint ({@link checkpointRecency}). */
   readonly recent: readonly { readonly playerId: string; readonly spinId: bigint }[];
-  /** Players who spin after this id are remembered; undefined: none are. */
+  /** Id after which players who spin are remembered. Undefined if no player is remembered. */
   readonly recencyFrom: bigint | undefined;
 }
 
-/** Some of the games have a communal progressive, or had one. */
+/** Returns whether any game has or had a communal progressive. */
 export async function hasPots(sql: Sql, scope: PartnerScope): Promise<boolean> {
   const rows = await sql`
     SELECT 1 FROM communal_pots JOIN games USING (game_id) JOIN partners USING (partner_id) WHERE ${inScope(scope)} LIMIT 1`;
@@ -29,9 +29,10 @@ export async function hasPots(sql: Sql, scope: PartnerScope): Promise<boolean> {
 }
 
 /**
- * Decides the rules that are on record and not booked. Part of the transaction that begins a recovery, or moves a partner: no
- * call that is still under way can put them in force any more. Rules that were answered as in force hold in the next epoch,
- * since Redis may have lost them. Rules that were never confirmed to anybody are withdrawn, in writing.
+ * Decides the rules that are recorded and not committed. It is part of the transaction that begins a recovery
+ * or moves a partner, after which no call under way can put them in force. Rules that a caller was told are
+ * in force hold in the next epoch, although Redis may have lost them. Rules that were never confirmed are
+ * withdrawn, with an entry in the audit log.
  */
 export async function adoptRules(tx: Transaction, scope: PartnerScope, cursorId: bigint): Promise<void> {
   await withdrawUnconfirmed(tx, scope);
@@ -106,8 +107,9 @@ export async function potsOf(sql: Sql | Transaction, scope: PartnerScope): Promi
 }
 
 /**
- * Brings communal_recency up to date with entries of the ledger, a range of ids for each cell; part of the transaction of a
- * player checkpoint. Keeps the newest players of a game only: no community has more.
+ * Updates communal_recency from the ledger's entries, given as a range of ids for each cell. It is part of
+ * the transaction of a player checkpoint. Only the newest players of a game are kept, because no community is
+ * larger.
  */
 export async function checkpointRecency(
   tx: Transaction,
@@ -134,7 +136,7 @@ export async function checkpointRecency(
   await keepNewestPlayers(tx, 'communal_recency');
 }
 
-/** Removes whom no community can have any more. */
+/** Removes players who can no longer be in any community, because enough players have spun after them. */
 export async function keepNewestPlayers(
   tx: Transaction,
   table: 'communal_recency' | 'boundary_recency',
@@ -146,7 +148,7 @@ export async function keepNewestPlayers(
     WHERE ranked.game_id = t.game_id AND ranked.player_id = t.player_id AND place > ${RECENCY_MAX}`;
 }
 
-/** Shares that their players are still to be notified of, oldest first. */
+/** Reads the shares whose players are not notified yet, oldest first. */
 export async function waitingShares(
   sql: Sql,
   scope: PartnerScope,

@@ -1,4 +1,7 @@
-/** The operation `communalSet`: puts the rules of a game's communal progressive in force (lua/communalSet.lua). */
+/**
+ * Cell operation `communalSet`: puts the rules of a game's communal progressive in force
+ * (lua/communalSet.lua).
+ */
 import type { CommunalRules, PotState } from '../../domain/communal.js';
 import type { CellOperation, CellRequest } from '../cells/operation.js';
 import { readState, writeRules } from '../redis/communalRecords.js';
@@ -6,16 +9,16 @@ import { readState, writeRules } from '../redis/communalRecords.js';
 export interface CommunalSetRequest extends CellRequest {
   readonly partnerId: number;
   readonly gameId: number;
-  /** Greater than that of every version before of the game. */
+  /** Version of the rules. It is greater than all earlier versions of the game. */
   readonly version: number;
-  /** Greater than that of every funding and every version of rules before. */
+  /** Number of the intent. It is greater than the numbers of all earlier fundings and versions of rules. */
   readonly intentId: number;
   readonly rules: CommunalRules;
   readonly resetsProgress: boolean;
 }
 
 export interface CommunalSetReply {
-  /** SPIN_STATUS: dealt (it is in force, or a later version is), lapsed, outboxFull. */
+  /** SPIN_STATUS: dealt (this version or a later one is in force), lapsed, outboxFull. */
   readonly status: number;
   readonly state: PotState;
 }
@@ -25,7 +28,8 @@ export const COMMUNAL_SET: CellOperation<CommunalSetRequest, CommunalSetReply> =
   batchMax: 1,
   slots: 1,
   overlapMin: 1,
-  // A version is put in force once: a repetition finds it.
+  // The reply need not be stored, because a version comes into force only once and a repeated call finds it
+  // in force.
   isStored: false,
   waitsForStore: true,
   partnerOf: ({ partnerId }) => partnerId,

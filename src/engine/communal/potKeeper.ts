@@ -1,6 +1,6 @@
 /**
- * Carries out what an operator wants of a communal progressive: first on record (Postgres), then in force (Redis). Funding
- * happens once for each requestId, for ever (intents.ts).
+ * Carries out an operator's changes of a communal progressive: it records each in Postgres first and then
+ * puts it in force in Redis. A funding happens once for each requestId, for ever (intents.ts).
  */
 
 import type { CommunalRules, PotState } from '../../domain/communal.js';
@@ -16,7 +16,10 @@ interface Done {
   readonly budgetMicros: number;
 }
 type Refusal = 'short' | 'overflow';
-/** `unconfirmed`: it may be done, or not; the same again finds out. */
+/**
+ * Result of a funding. `unconfirmed` means that it may or may not have happened; a repetition of the request
+ * finds out.
+ */
 export type Funded = Done | Refusal | 'reused' | 'unconfirmed';
 
 export interface PotKeeperOptions extends IntentOptions {
@@ -27,7 +30,8 @@ const REFUSALS: IntendedRequest<FundingIntent, Done, Refusal>['refusals'] = {
   [SPIN_STATUS.shortBudget]: ['shortBudget', 'short'],
   [SPIN_STATUS.overflow]: ['overflow', 'overflow'],
   [SPIN_STATUS.outboxFull]: ['outboxFull', 'refused'],
-  // The pot is on record, and Redis does not have it: it is being rebuilt, or its rules were never confirmed.
+  // The pot is recorded in Postgres, but Redis does not have it: the cell is being rebuilt, or the pot's
+  // rules were never confirmed.
   [SPIN_STATUS.noBlock]: [undefined, 'refused'],
 };
 
@@ -41,10 +45,11 @@ export class PotKeeper {
   }
 
   /**
-   * Puts rules in force. Rules that Redis refused are withdrawn. Those of which nothing is known stay on record: they come in
-   * force with a call that is still under way, or a rebuild or move of the cell withdraws them (communalRecovery.store.ts).
-   * @returns where the pot stands; undefined where the store could not confirm it.
-   * @throws what Postgres throws, where nothing was done yet.
+   * Puts rules in force. Rules that Redis refused are withdrawn. Rules whose result is unknown stay recorded:
+   * a call that is still under way puts them in force, or a rebuild or move of the cell withdraws them
+   * (communalRecovery.store.ts).
+   * @returns the state of the pot; undefined if Redis could not confirm it
+   * @throws errors of Postgres, if nothing was done yet
    */
   async set(
     actor: string,
@@ -70,7 +75,7 @@ export class PotKeeper {
     return undefined;
   }
 
-  /** @returns `refused`: they never come in force; `unknown`: they may. */
+  /** @returns `refused` if the rules never come into force; `unknown` if they may */
   async #putInForce(
     request: Omit<CommunalSetRequest, 'intentId' | 'waitsForLedger' | 'deadline'>,
     deadline: number,
@@ -83,12 +88,12 @@ export class PotKeeper {
       const { status, state } = outcome.reply;
       if (status === SPIN_STATUS.dealt) return state;
       if (status === SPIN_STATUS.outboxFull) return 'refused';
-      // Another change of a progressive was refused meanwhile: a new number decides it.
+      // Another change of a progressive was refused meanwhile, so this change needs a new number.
       if (performance.now() > deadline) return 'refused';
     }
   }
 
-  /** @throws what Postgres throws, where nothing was done yet. */
+  /** Changes the budget of a pot. @throws errors of Postgres, if nothing was done yet */
   async fund(actor: string, partnerId: number, wanted: Funding): Promise<Funded> {
     const { store, cells, waitsForLedger } = this.#options;
     const funded = await this.#intents.carryOut<FundingIntent, Done, Refusal>({
