@@ -1,11 +1,14 @@
-/** Makes the pool of a raffle, which is the one block of its game, sealed once and open for sale when it is loaded. */
+/**
+ * Makes the pool of a raffle, which is the only block of its game. The pool is sealed once and opened for
+ * sale when it is loaded.
+ */
 import type { Piscina } from 'piscina';
 import type { PrizeTableUsd } from '../../domain/games/prizeTable.js';
 import type { Sql } from '../../postgres/connection.js';
 import type { BlockMaker, MadeBlock, QueueState } from '../blocks/blockMaker.js';
 import { openRaffle } from './raffles.store.js';
 
-/** What a thread of the pool is asked for (workers/sealRaffle.ts). */
+/** Task of a pool thread that seals a raffle (workers/sealRaffle.ts). */
 export interface PoolOrder {
   readonly gameId: number;
   readonly table: PrizeTableUsd;
@@ -21,7 +24,7 @@ export class PoolMaker implements BlockMaker {
 
   /**
    * @param sealer file of the worker that seals a pool
-   * @param isOpen it is known that the pool was opened
+   * @param isOpen whether the pool was already opened, to the catalog's knowledge
    */
   constructor(sql: Sql, pool: Piscina, sealer: string, order: PoolOrder, isOpen: boolean) {
     this.#sql = sql;

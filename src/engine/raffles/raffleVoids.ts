@@ -1,11 +1,12 @@
 /**
- * Carries out the voids of raffles whose partners live in the cells that this worker owns.
+ * Carries out the voids of raffles in the cells that this worker owns.
  *
- *   voided (Postgres) ──> ended (Redis sells no ticket any more) ──> booked (the ledger has all that were sold) ──> closed
- *     ──> refunded, piece by piece: an adjustment for each ticket, which the ledger has before the next piece begins ──> done
+ *   voided (Postgres) ──> ended (Redis sells no ticket any more) ──> committed (the ledger has all that were sold) ──> closed
+ *     ──> refunded, piece by piece: an adjustment for each ticket, committed before the next piece begins ──> done
  *
- * The end in Redis is what no front end can miss, however late it learns of the void. Ended anywhere, or with its partner in another
- * cell by now, it goes on where it was: each step can be repeated, and a refund is an adjustment with a requestId of its ticket.
+ * The sale ends in Redis, so that no front end can sell another ticket, however late it learns of the void. A
+ * void that was interrupted, or whose partner is in another cell by now, continues where it was. Each step
+ * can be repeated, because a refund is an adjustment whose requestId is derived from its ticket.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { refundRequestId } from '../../domain/refund.js';
@@ -33,7 +34,7 @@ import {
 export interface RaffleVoidsOptions {
   readonly sql: Sql;
   readonly nodes: Pick<RedisNodes, 'cell'>;
-  /** Answers once the ledger has the adjustment. */
+  /** Makes adjustments; it answers once the ledger has the adjustment. */
   readonly adjuster: Pick<Adjuster, 'adjust'>;
   readonly spinIds: SpinIds;
   readonly events: EventEmitter;
@@ -41,15 +42,15 @@ export interface RaffleVoidsOptions {
 }
 
 const TURN_MS = 2000;
-/** Of a turn: each gets one piece. */
+/** Maximum number of raffles in one turn. Each gets one piece of refunds. */
 const RAFFLES_MAX = 32;
 const PIECE_TICKETS = 200;
-/** Refunds under way: beside the operators' adjustments, and within the slots of their operation. */
+/** Maximum number of refunds under way. It leaves slots of the adjustment operation to operators. */
 const AT_ONCE = 16;
-/** The ledger is waited for so long; then the other raffles have their turn. */
+/** Time to wait for the ledger, in ms, before the other raffles have their turn. */
 const BOOKED_WITHIN_MS = 5000;
 const LOOK_MS = 20;
-/** After a step that failed; twice as long after each further one in a row. */
+/** Back-off after a failed step, in ms. It doubles with each further failure in a row. */
 const BACKOFF_MIN_MS = 500;
 const BACKOFF_MAX_MS = 30_000;
 
@@ -93,13 +94,13 @@ export class RaffleVoids extends OwnedWork {
     this.noteFailure(gameId);
   }
 
-  /** Ends the sale, waits until every ticket that was sold is booked, and closes the raffle. */
+  /** Ends the sale, waits until every sold ticket is committed, and closes the raffle. */
   async #close(lease: CellLease, raffle: VoidedRaffle): Promise<void> {
     const { sql, nodes, onFailpoint } = this.#options;
     const store = nodes.cell(lease.cell);
     await endPool(store, lease, raffle.gameId, raffle.poolSize);
     onFailpoint('void.ended');
-    // Read after the end: no ticket comes behind it.
+    // The newest entry is read after the end of the sale, so no ticket can follow it.
     const newest = await store.newestInOutbox();
     const deadline = performance.now() + BOOKED_WITHIN_MS;
     while ((await committedIdOf(sql, lease.cell)) < newest) {
@@ -111,7 +112,7 @@ export class RaffleVoids extends OwnedWork {
     onFailpoint('void.closed');
   }
 
-  /** Refunds some tickets, or ends the void where there are no more. */
+  /** Refunds some tickets, or ends the void if no ticket is left. */
   async #refundPiece(raffle: VoidedRaffle): Promise<void> {
     const { sql, onFailpoint } = this.#options;
     const { gameId } = raffle;
@@ -127,26 +128,28 @@ export class RaffleVoids extends OwnedWork {
     onFailpoint('void.noted');
   }
 
-  /** @throws where one can't be known to be done: the piece is begun again. */
+  /**
+   * @throws Error if the result of a refund is unknown or a refund was refused; the piece is repeated later
+   */
   async #refundAll(raffle: VoidedRaffle, tickets: readonly CommittedTicket[]): Promise<void> {
     const { gameId } = raffle;
     const left = [...tickets].reverse();
     let undone: string | undefined;
     const inTurn = async (): Promise<void> => {
       for (let ticket = left.pop(); ticket !== undefined; ticket = left.pop()) {
-        // The others would hardly fare better, and each try is in the audit log.
+        // After one failed refund the others would probably fail too, and each attempt is in the audit log.
         if (undone !== undefined || this.isStopped) return;
         undone = await this.#refund(raffle, ticket);
       }
     };
-    // After a failure one goes ahead.
+    // After a failure only one refund runs at a time.
     const atOnce = this.hasFailed(gameId) ? 1 : AT_ONCE;
     await Promise.all(Array.from({ length: atOnce }, inTurn));
     if (undone !== undefined || left.length > 0)
       throw new Error(`A refund of raffle ${gameId} is ${undone ?? 'not begun'}`);
   }
 
-  /** @returns why it is not known to be done; undefined: it is, or it never can be */
+  /** @returns why the refund may not be done; undefined if it is done or can never be done */
   async #refund(raffle: VoidedRaffle, ticket: CommittedTicket): Promise<string | undefined> {
     const { sql, adjuster, spinIds, events, onFailpoint } = this.#options;
     const { gameId, partnerId, actor, reason } = raffle;

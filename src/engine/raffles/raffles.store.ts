@@ -1,4 +1,4 @@
-/** Raffles: their prize tables, and what becomes of their pools. The pool itself is a row of `blocks`. */
+/** SQL of raffles: their prize tables and the states of their pools. The pool itself is a row of `blocks`. */
 
 import { DAY_MS } from '../../domain/days.js';
 import { entryTimeMs, firstIdAt } from '../../domain/entryId.js';
@@ -13,7 +13,7 @@ import { noteGameStatus } from '../catalog/dealingSwitches.store.js';
 import { findGame, type GameRow } from '../catalog/games.store.js';
 import { assertOwner, type CellLease, FencedError, livesIn } from '../cells/cells.store.js';
 
-/** The pool of a raffle is sealed, stored and loaded: it is open from now on. A second time changes nothing. */
+/** Opens a raffle, once its pool is sealed, stored and loaded. A second call changes nothing. */
 export async function openRaffle(sql: Sql, gameId: number): Promise<void> {
   await withChange(sql, async (tx, changed) => {
     const opened = await tx`
@@ -28,8 +28,8 @@ export async function openRaffle(sql: Sql, gameId: number): Promise<void> {
 }
 
 /**
- * The last tickets of these raffles are booked in this transaction: they are closed for ever. One that is voided meanwhile is closed by
- * its void alone.
+ * Closes raffles whose last tickets are committed in this transaction. A raffle that was voided meanwhile is
+ * closed only by its void.
  */
 export async function closeRaffles(
   tx: Transaction,
@@ -55,8 +55,8 @@ export interface Ticket {
 }
 
 /**
- * Notes the requestIds of the tickets that this transaction books. One that was sold before under the same requestId, which
- * Redis had let go, stays what it was.
+ * Records the requestIds of the tickets that this transaction commits. If the same requestId had sold a
+ * ticket earlier and Redis has released it, the first ticket stays recorded.
  */
 export async function noteTickets(tx: Transaction, tickets: readonly Ticket[]): Promise<void> {
   if (tickets.length === 0) return;
@@ -74,30 +74,30 @@ export async function noteTickets(tx: Transaction, tickets: readonly Ticket[]): 
 export interface PoolRow {
   seed: Buffer;
   nonce: Buffer;
-  /** Packed, 2 bytes a ticket. */
+  /** Packed outcome codes in the order of the tickets, 2 bytes each. */
   order: Buffer;
 }
 
 /**
- * How far the refunds of a voided raffle are. A refund is an adjustment (adjustments.store.ts) whose requestId names the raffle and the
- * ticket, so a ticket has at most one.
+ * Progress of the refunds of a voided raffle. A refund is an adjustment (adjustments.store.ts) whose
+ * requestId names the raffle and the ticket, so a ticket has at most one refund.
  *
  *   voided (no ticket can be sold) ──> closed (the ledger has every sold ticket) ──> refunded piece by piece ──> done
  */
 export interface VoidProgress {
   readonly gameId: number;
-  /** Booked; tickets that are under way are not counted yet. */
+  /** Number of committed tickets, without tickets that are still in the outbox. */
   readonly tickets: number;
-  /** Refunds that are booked. */
+  /** Number of committed refunds. */
   readonly refunded: number;
-  /** Tickets that can't be refunded. */
+  /** Number of tickets that can't be refunded. */
   readonly failed: number;
   readonly refundedMicros: bigint;
-  /** No ticket is under way, and each is refunded or failed. */
+  /** Whether all tickets are committed and each is refunded or failed. */
   readonly isDone: boolean;
 }
 
-/** Raffles, as operators and partners see them. */
+/** Raffles as operators and partners see them. */
 export class Raffles {
   readonly #sql: Sql;
 
@@ -105,7 +105,7 @@ export class Raffles {
     this.#sql = sql;
   }
 
-  /** Makes a raffle, to be sealed by the worker of its cell. */
+  /** Creates a raffle. The worker of its cell seals its pool. */
   async create(
     actor: string,
     raffle: { partnerId: number; configName: string; displayName: string; table: PrizeTableUsd },
@@ -134,7 +134,7 @@ export class Raffles {
     }
   }
 
-  /** The sealed pool of a raffle that is closed; undefined: it is not closed, or no raffle. */
+  /** Reads the sealed pool of a closed raffle. Undefined if the raffle is not closed or there is none. */
   async closedPool(gameId: number): Promise<PoolRow | undefined> {
     const [row] = await this.#sql<{ seed: Buffer; nonce: Buffer; outcomes: Buffer; sealed: string | null }[]>`
       SELECT seed, nonce, outcomes, sealed FROM blocks JOIN raffles USING (game_id)
@@ -149,8 +149,8 @@ export class Raffles {
   }
 
   /**
-   * Voids a raffle, or finds it voided: the reason stays that of the first call.
-   * @returns `unknown`: there is no such game; `no-raffle`; `closed`: its tickets were all sold
+   * Voids a raffle. If it is voided already, the reason of the first call is kept.
+   * @returns `unknown` if there is no such game; `no-raffle`; `closed` if all its tickets were sold
    */
   async void(
     actor: string,
@@ -184,13 +184,16 @@ export class Raffles {
   }
 }
 
-/** Of the requestIds of a raffle's refunds, and of nothing else; for the range scan `>= from AND < to` of COLLATE "C". */
+/**
+ * Range of the requestIds of a raffle's refunds, for the range scan `>= from AND < to` with COLLATE "C". No
+ * other requestIds are in it.
+ */
 const refundRange = (gameId: number) => ({
   from: `${REFUND_PREFIX}${gameId}:`,
   to: `${REFUND_PREFIX}${gameId};`,
 });
 
-/** Undefined: the raffle is not voided, or there is none. */
+/** Reads the progress of a void. Undefined if the raffle is not voided or there is none. */
 async function voidProgress(sql: Sql | Transaction, gameId: number): Promise<VoidProgress | undefined> {
   const { from, to } = refundRange(gameId);
   const [row] = await sql<
@@ -222,14 +225,14 @@ export interface VoidedRaffle {
   readonly poolSize: number;
   readonly actor: string;
   readonly reason: string;
-  /** No ticket lies behind this entry; undefined: some may be under way. */
+  /** Id after which there is no ticket of the raffle. Undefined while tickets may be uncommitted. */
   readonly ticketsTo: bigint | undefined;
   readonly refundedTo: bigint;
   readonly openingBalanceMicros: number;
   readonly enforcesBalance: boolean;
 }
 
-/** Of partners in these cells; so many at the most. */
+/** Reads voided raffles whose refunds are not done, of partners in these cells, at most `limit`. */
 export async function openVoids(sql: Sql, cells: readonly number[], limit: number): Promise<VoidedRaffle[]> {
   const rows = await sql<
     {
@@ -265,8 +268,9 @@ export async function openVoids(sql: Sql, cells: readonly number[], limit: numbe
 }
 
 /**
- * Closes a voided raffle for good, once the ledger has every ticket that its cell sold and the cell sells no more.
- * @throws FencedError where the cell has another owner by now, or the partner lives elsewhere: tickets may be sold there.
+ * Closes a voided raffle permanently, once its cell sells no more tickets and the ledger has every sold one.
+ * @throws FencedError where the cell has another owner or the partner has moved to another cell, which may
+ * sell tickets.
  */
 export async function closeVoided(
   sql: Sql,
@@ -293,27 +297,28 @@ export async function closeVoided(
   });
 }
 
-/** A ticket of a voided raffle as it is booked. */
+/** A committed ticket of a voided raffle. */
 export interface CommittedTicket {
   readonly entryId: bigint;
   readonly playerId: string;
   readonly priceMicros: number;
 }
 
-/** Some tickets, in the order of their entries, and how far they are complete. */
+/** Some tickets in the order of their entries, and the entry id up to which they are complete. */
 export interface TicketPiece {
   readonly tickets: readonly CommittedTicket[];
   readonly to: bigint;
 }
 
-/** Rows of the ledger that are looked through for one piece. */
+/** Maximum number of ledger rows scanned for one piece. */
 const ROWS_MAX = 20_000;
 
 /**
- * The next tickets of a raffle behind `refundedTo`, from the ledger and from the tickets kept of its dropped days. The ledger has no
- * index by game: days without a ticket are left out, and of the others so many rows are looked through in one call.
- * @param limit tickets at the most
- * @returns undefined: there are no more
+ * Reads the next tickets of a raffle after `refundedTo`, from the ledger and from the kept tickets of dropped
+ * days. The ledger has no index by game. Days without a ticket are skipped, and of another day one call scans
+ * at most ROWS_MAX rows.
+ * @param limit maximum number of tickets
+ * @returns undefined if there are no more tickets
  */
 export async function ticketsBehind(
   sql: Sql,
@@ -349,7 +354,7 @@ export async function ticketsBehind(
   return { tickets, to: tickets.length === limit ? tickets.at(-1)!.entryId : to };
 }
 
-/** A ticket can't be refunded. A second time changes nothing. */
+/** Records that a ticket can't be refunded. A second call changes nothing. */
 export async function noteRefundFailure(
   sql: Sql,
   gameId: number,
@@ -360,15 +365,15 @@ export async function noteRefundFailure(
     INSERT INTO refund_failures (game_id, entry_id, refusal) VALUES (${gameId}, ${entryId}, ${refusal}) ON CONFLICT DO NOTHING`;
 }
 
-/** All tickets up to an entry are refunded or noted as failed. */
+/** Records that all tickets up to an entry id are refunded or failed. */
 export async function noteRefunded(sql: Sql, gameId: number, to: bigint): Promise<void> {
   await sql`UPDATE raffles SET refunded_to = greatest(refunded_to, ${to}) WHERE game_id = ${gameId}`;
 }
 
 /**
- * Every ticket was gone through: ends the void where each has its refund, or can't have one. Otherwise all of them are gone through
- * again: a store that was restored may lack some.
- * @returns whether it is done
+ * Ends the void after all tickets were processed, if each has a refund or can't have one. Otherwise all
+ * tickets are processed again, because a restored store may lack some refunds.
+ * @returns whether the void is done
  */
 export async function finishVoid(sql: Sql, gameId: number): Promise<boolean> {
   return sql.begin(async (tx) => {
