@@ -1,6 +1,7 @@
 /**
- * Keeps this process on record as one that runs, every five seconds, and learns which format is written (domain/formats.ts) several times
- * a second, and once at the start, before anything is dealt or taken over. A process that does not read the format deals nothing.
+ * Registers this process in Postgres as running, every five seconds, and reads the written format
+ * (domain/formats.ts) several times a second. It also reads the format once at the start, before anything is
+ * dealt or taken over. A process that can't read the format deals nothing.
  */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -17,7 +18,10 @@ import {
   writtenFormat,
 } from './processes.store.js';
 
-/** A process deals nothing within a second after the format has become one that it does not read. */
+/**
+ * Interval at which the format is read, in ms. A process stops dealing within a second after the format has
+ * become one that it can't read.
+ */
 const FORMAT_EVERY_MS = 400;
 const SEEN_EVERY_MS = 5000;
 const REPORTED_EVERY_MS = 5000;
@@ -25,7 +29,9 @@ const REPORTED_EVERY_MS = 5000;
 export interface RegistryOptions {
   readonly version: string;
   readonly roles: string;
-  /** No other process shares the stores: an upgrade is finished by its start. */
+  /**
+   * Whether no other process shares the stores, so that an upgrade is finished by the start of this process.
+   */
   readonly isAlone: boolean;
   readonly events: EventEmitter;
 }
@@ -37,7 +43,7 @@ export class ProcessRegistry extends PeriodicService {
   readonly #facts: ProcessFacts;
   #format = 1;
   #problem: string | undefined;
-  /** performance.now() of what comes next. */
+  /** Times of the next registration and the next error report, as performance.now() counts. */
   #seeAt = 0;
   #reportAt = 0;
 
@@ -49,7 +55,7 @@ export class ProcessRegistry extends PeriodicService {
     this.#facts = { processId: randomUUID(), version, roles, host: hostname(), formats: FORMATS };
   }
 
-  /** @throws FormatError where this build does not read what is written */
+  /** @throws FormatError if this build can't read the written format */
   override async start(): Promise<void> {
     this.#format = await this.#register();
     if (this.#options.isAlone && this.#format < FORMATS.newest) {
@@ -68,12 +74,12 @@ export class ProcessRegistry extends PeriodicService {
     return this.#facts.processId;
   }
 
-  /** The format that is written, as far as this process knows. */
+  /** Format that processes write now, to this process's knowledge. */
   get format(): number {
     return this.#format;
   }
 
-  /** Why this process must not deal: it does not read what is written any more. */
+  /** Reason why this process must not deal: it can't read the written format. Undefined if it can. */
   get problem(): string | undefined {
     return this.#problem;
   }
@@ -92,11 +98,11 @@ export class ProcessRegistry extends PeriodicService {
         this.#options.events.emit('FormatUnreadable', { reason: error.message });
       }
     }
-    // It was away for more than a day.
+    // The process was suspended for more than a day, so its registration was deleted.
     if (!isKnown && this.#problem === undefined) await this.#register();
   }
 
-  /** @returns the format that is written, and whether this process is on record, as far as that was looked at */
+  /** @returns the written format, and whether this process is registered, as far as that was checked */
   async #look(): Promise<{ format: number; isKnown: boolean }> {
     if (performance.now() < this.#seeAt) return { format: await writtenFormat(this.#sql), isKnown: true };
     const seen = await seeProcess(this.#sql, this.#facts.processId);

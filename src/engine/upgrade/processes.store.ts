@@ -1,16 +1,19 @@
-/** The processes that run, and the format that they write: what an upgrade beside live traffic goes by. */
+/**
+ * SQL of the running processes and of the format that they write. An upgrade under live traffic depends on
+ * both.
+ */
 import type { Formats } from '../../domain/formats.js';
 import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 
-/** What a process says of itself. */
+/** Facts that a process registers about itself. */
 export interface ProcessFacts {
   readonly processId: string;
   readonly version: string;
-  /** `http`, `worker`, or both with a comma. */
+  /** `http`, `worker`, or both separated by a comma. */
   readonly roles: string;
   readonly host: string;
-  /** Those that it reads. */
+  /** Formats that the process can read. */
   readonly formats: Formats;
 }
 
@@ -19,10 +22,16 @@ export interface RunningProcess extends ProcessFacts {
   readonly seenAt: Date;
 }
 
-/** A process that was not seen for so long does not count as running. It may be stopped, and go on later. */
+/**
+ * Time after which a process that was not seen does not count as running, in seconds. It may only be paused
+ * and continue later.
+ */
 export const GONE_AFTER_S = 30;
 
-/** The format that is written. @param lock held until the transaction ends: no upgrade is finished meanwhile */
+/**
+ * Reads the written format. @param lock `share` keeps an upgrade from being finished until the transaction
+ * ends
+ */
 async function formatOf(tx: Sql | Transaction, lock: 'share' | 'none'): Promise<number> {
   const rows =
     lock === 'share'
@@ -33,9 +42,9 @@ async function formatOf(tx: Sql | Transaction, lock: 'share' | 'none'): Promise<
 }
 
 /**
- * Puts a process on record as running, and others off that were not seen for a day.
- * @param judge throws where the process does not read the format; then nothing is put on record
- * @returns the format that is written
+ * Registers a process as running, and removes processes that were not seen for a day.
+ * @param judge throws if the process can't read the format; nothing is registered in that case
+ * @returns the written format
  */
 export async function registerProcess(
   sql: Sql,
@@ -54,10 +63,13 @@ export async function registerProcess(
   });
 }
 
-/** The format that is written. */
+/** Reads the written format. */
 export const writtenFormat = (sql: Sql): Promise<number> => formatOf(sql, 'none');
 
-/** Says that a process still runs. @returns the format that is written; whether the process is still on record */
+/**
+ * Records that a process still runs. @returns the written format, and whether the process was still
+ * registered
+ */
 export async function seeProcess(sql: Sql, processId: string): Promise<{ format: number; isKnown: boolean }> {
   const seen = await sql<{ format: number }[]>`
     UPDATE processes SET seen_at = now() WHERE process_id = ${processId}::uuid RETURNING (SELECT format FROM installation)`;
@@ -79,7 +91,7 @@ interface Row {
   seen_at: Date;
 }
 
-/** The format that is written, and the processes that were seen within {@link GONE_AFTER_S} seconds, oldest first. */
+/** Reads the written format and the processes seen within {@link GONE_AFTER_S} seconds, oldest first. */
 export async function runningProcesses(
   sql: Sql | Transaction,
 ): Promise<{ format: number; processes: RunningProcess[] }> {
@@ -100,12 +112,12 @@ export async function runningProcesses(
 }
 
 /**
- * Makes the format that is written a newer one, in writing, unless a running process does not read it.
- * @returns the processes that stand against it; none: it is done
+ * Raises the written format, with an entry in the audit log, unless a running process can't read the new one.
+ * @returns the processes that prevent it; empty if it is done
  */
 export async function finishUpgrade(sql: Sql, actor: string, to: number): Promise<RunningProcess[]> {
   return sql.begin(async (tx) => {
-    // A process that starts meanwhile waits, and is judged by the new format.
+    // The lock makes a process that starts meanwhile wait, so that it checks the new format.
     const [row] = await tx<{ format: number }[]>`SELECT format FROM installation FOR UPDATE`;
     const { processes } = await runningProcesses(tx);
     const against = processes.filter(({ formats }) => to > formats.newest || to < formats.oldest);
