@@ -1,4 +1,7 @@
-/** What the engine keeps in Postgres, each aggregate an object over one pool. What needs a lease or a transaction takes its connections as an argument, and is not part of this. */
+/**
+ * Opens the stores of the engine in Postgres, one object for each aggregate, on one pool of connections.
+ * Functions that need a lease or a transaction take their connection as an argument and are not part of this.
+ */
 import type { Sql } from '../postgres/connection.js';
 import { Rounds } from './blackjack/rounds.store.js';
 import { Rotations } from './blocks/rotations.store.js';
@@ -21,7 +24,10 @@ import { RequestRunReads } from './requestIds/requestRunReads.store.js';
 
 export type EngineStore = ReturnType<typeof openEngineStore>;
 
-/** Every method rejects where the database does not answer within its deadline (src/postgres/connect.ts). */
+/**
+ * Opens the stores of the engine. Every method rejects if the database does not respond within its deadline
+ * (src/postgres/connect.ts).
+ */
 export const openEngineStore = (sql: Sql) => ({
   adjustments: new Adjustments(sql),
   answered: new Answered(sql),

@@ -1,6 +1,6 @@
 /**
- * What happens in the process, as events: what each says, and nothing of who listens. Metrics, log lines and the services that
- * react subscribe; what is asked (a threshold, the games of a cell) is no event.
+ * Events within the process, with their data but without their listeners. Metrics, log lines and reacting
+ * services subscribe to them. Queries, such as a threshold or the games of a cell, are no events.
  */
 
 import type { ProgramDifference } from '../domain/programCheck.js';
@@ -11,17 +11,17 @@ import type { GameTotals } from './catalog/games.store.js';
 import type { CellLease } from './cells/cells.store.js';
 import type { CommittedEvent } from './communal/communalFlush.store.js';
 
-/** What was booked of a game; `spins` is a number where few are told. */
+/** Committed totals of a game; `spins` is a number when they are those of one flush. */
 export type CommittedGameTotals = Omit<GameTotals, 'spins'> & { readonly spins: number | bigint };
 
-/** What a flush saw of a game: it is now at `nextIndex`. */
+/** Progress of a game in a flush: it is at `nextIndex` now, after `count` dealt outcomes. */
 export interface Consumption {
   readonly gameId: number;
   readonly nextIndex: number;
   readonly count: number;
 }
 
-/** Work that is repeated until it succeeds. */
+/** Background work that is repeated until it succeeds. */
 export type BackgroundTask =
   | 'flush'
   | 'ledger partition'
@@ -62,7 +62,7 @@ export type BackgroundTask =
   | 'significant events';
 
 export interface Events {
-  /** A background task failed and is tried again. */
+  /** A background task failed and will be tried again. */
   TaskFailed: {
     readonly task: BackgroundTask;
     readonly error: unknown;
@@ -70,17 +70,17 @@ export interface Events {
     readonly gameId?: number;
   };
 
-  /** An upgrade was finished: what processes share is written in this format from now on. */
+  /** An upgrade was finished: shared data is written in this format from now on. */
   FormatChanged: { readonly format: number };
-  /** An upgrade was finished that this build does not read. */
+  /** An upgrade was finished to a format that this build can't read. */
   FormatUnreadable: { readonly reason: string };
 
-  /** Processes run that seal with another key than this one. */
+  /** Some running processes seal with another key than this one. */
   KeysDiffer: { readonly processes: string };
-  /** No such process runs any more, and nothing is sealed with another key. */
+  /** All running processes seal with this process's key, and nothing is sealed with another key. */
   KeysReplaced: Record<string, never>;
 
-  /** One transaction booked the entries of a cell after `from`, up to and with `to`. */
+  /** A transaction committed the entries of a cell after `from`, up to and including `to`. */
   LedgerCommitted: {
     readonly cell: number;
     readonly from: bigint;
@@ -89,67 +89,81 @@ export interface Events {
     /** Entries of blackjack rounds. */
     readonly rounds: readonly RoundEntry[];
     readonly entries: number;
-    /** Age of the oldest entry when it was committed. */
+    /** Age of the oldest entry when it was committed, in seconds. */
     readonly lagSeconds: number;
   };
-  /** Records were appended to the public log, in one transaction. */
+  /** Records were appended to the public log in one transaction. */
   LogAppended: { readonly records: number; readonly seconds: number };
-  /** A witness of the public log answers otherwise than before. `problem`: why it did not cosign. */
+  /** The result of a witness of the public log has changed. `problem` says why it did not cosign. */
   WitnessChanged: {
     readonly witness: string;
     readonly result: 'cosigned' | 'overtaken' | 'refused' | 'failed';
     readonly problem: string | undefined;
   };
-  /** Somebody has a tree with our signature that the public log does not contain: nothing is appended. */
+  /**
+   * A tree with our signature exists that the public log does not contain, so nothing is appended any more.
+   */
   LogHalted: {
     readonly reason: string;
-    /** What is covered is dealt. Not where it was found at a start: this database may be of an older state. */
+    /**
+     * Whether outcomes that a published checkpoint covers are still dealt. False if the halt was found at a
+     * start, because this database may be an older state.
+     */
     readonly isDealing: boolean;
   };
-  /** Blocks that were exhausted long ago have their outcomes no more. */
+  /** The outcomes of blocks that were exhausted long ago have been removed. */
   OutcomesRemoved: { readonly blocks: number };
-  /** A transaction of the ledger was committed, of so many cells. */
+  /** A transaction of the ledger was committed, with entries of `cells` cells. */
   FlushCommitted: { readonly cells: number; readonly seconds: number };
   /** Every entry of the cell up to the cursor is in the ledger. */
   CursorAdvanced: { readonly lease: CellLease; readonly cursor: bigint };
-  /** The ledger has booked these games up to an index. */
+  /** The ledger has committed the outcomes of these games up to an index. */
   OutcomesConsumed: { readonly cell: number; readonly games: readonly Consumption[] };
-  /** A commit whose answer was lost moved the cursor: what it consumed is unknown here. */
+  /**
+   * A commit whose reply was lost has moved the cursor. The outcomes that it consumed are unknown to this
+   * process.
+   */
   CommitFoundLater: { readonly cell: number };
-  /** This worker's flusher writes the cell no more, though it was not told to stop. */
+  /** This worker's flusher stopped writing the cell without being asked to. */
   CellAbandoned: { readonly cell: number };
-  /** The ledger of a cell contradicts its outbox. Nothing is booked or dealt until people decide. */
+  /**
+   * The ledger of a cell contradicts its outbox. Nothing of the cell is committed or dealt until an operator
+   * decides.
+   */
   CellHalted: { readonly cell: number; readonly reason: string };
   /** Events of communal progressives were committed. */
   CommunalEventsCommitted: { readonly events: readonly Pick<CommittedEvent, 'tierLevel' | 'status'>[] };
-  /** Events for webhooks were committed, with so many deliveries. */
+  /** Events for webhooks were committed, with this number of deliveries. */
   EventsRecorded: { readonly deliveries: number };
 
-  /** This worker leased the cell, and Redis is what the ledger knows: the cell may be written. */
+  /** This worker leased the cell and Redis agrees with the ledger, so the cell may be written. */
   CellAcquired: { readonly lease: CellLease };
   CellLost: { readonly cell: number };
-  /** Redis holds what people must decide about; said at every try. */
-  /** Transactions that held cells and whose processes stood still. */
+  /** Transactions that held cells were ended because their processes were paused. */
   StalledSessionsEnded: { readonly sessions: number };
+  /** Redis has data of the cell that needs a decision by an operator. Emitted at every attempt. */
   CellRefused: { readonly cell: number; readonly reason: string };
-  /** Redis lost what it held of a cell; the cell is rebuilt from the ledger. */
+  /** Redis has lost data of a cell, so the cell is rebuilt from the ledger. */
   RebuildStarted: {
     readonly cell: number;
     readonly reason: string;
-    /** A replica has taken over: only what it lacks is written. */
+    /** Whether a replica has taken over, so that only the missing data is written. */
     readonly isRepair: boolean;
   };
   RebuildFailed: { readonly cell: number };
   CellRebuilt: {
     readonly cell: number;
     readonly isRepair: boolean;
-    /** Outcomes given up because nobody knows whether they were dealt. */
+    /** Number of outcomes voided because nobody knows whether they were dealt. */
     readonly voided: number;
     readonly players: number;
     readonly requests: number;
     readonly seconds: number;
   };
-  /** The program's files, or the packages beside it, were compared with the build's list; `manifest` null: there is none. */
+  /**
+   * The program's files or its packages were compared with the build's manifest. `manifest` is null if there
+   * is none.
+   */
   ProgramChecked: {
     readonly part: 'program' | 'packages';
     readonly manifest: string | null;
@@ -157,62 +171,68 @@ export interface Events {
     readonly differing: number;
     readonly differences: readonly ProgramDifference[];
   };
-  /** Spins that this process had answered are neither in Redis nor in the ledger since a cell began another epoch; they are written down. */
+  /**
+   * A cell began another epoch, and spins that this process had answered are neither in Redis nor in the
+   * ledger. The lost spins are recorded.
+   */
   SpinsLost: {
     readonly cell: number;
     readonly epoch: string;
     readonly spins: number;
-    /** More were answered, and may be lost: they are not known by name any more. */
+    /** Number of further answered spins that may be lost; this process no longer remembers their ids. */
     readonly notRemembered: number;
   };
-  /** Request ids were written to runs: Redis may release them. */
+  /** Request ids were written to runs, so Redis may release them. */
   RunWritten: { readonly ids: number; readonly seconds: number };
-  /** A partner is dealt for in another cell now. */
+  /** A partner's games are dealt in another cell now. */
   PartnerMoved: {
     readonly partnerId: number;
     readonly fromCell: number;
     readonly toCell: number;
     readonly players: number;
-    /** For how long nothing was dealt for it. */
+    /** Time for which nothing was dealt for the partner, in seconds. */
     readonly stoppedSeconds: number;
     readonly seconds: number;
   };
-  /** The move was tried too often. The partner stays where it is. */
+  /** The move of a partner failed too often. The partner stays in its cell. */
   PartnerMoveAbandoned: { readonly partnerId: number; readonly toCell: number; readonly reason: string };
-  /** A ticket of a voided raffle has its refund, or can't have one. */
+  /** A ticket of a voided raffle was refunded, or can't be refunded. */
   TicketRefunded: { readonly result: 'refunded' | 'failed' };
   PlayersCheckpointed: { readonly players: number; readonly seconds: number };
 
-  /** A command was refused: the clock of Redis, or the cell's newest entry, is so far ahead of this process's (below 0: behind). */
-  /** A copy outside both stores that Postgres has on record was not found at a start: nothing is dealt. */
+  /** An outside copy that Postgres has on record was not found at a start, so nothing is dealt. */
   OutsideCopyMissing: { readonly setting: string; readonly reason: string };
-  /** A copy outside both stores is gone that this process had found or made; the process makes it again. */
+  /** An outside copy that this process had found or made has disappeared. The process makes it again. */
   OutsideCopyVanished: { readonly setting: string; readonly path: string };
-  /** The position file says more than Postgres has, or names another one: nothing is dealt. */
+  /** The position file is ahead of Postgres, or names another database, so nothing is dealt. */
   StoresRestored: { readonly reason: string };
+  /**
+   * A command was refused because the clock of Redis, or the cell's newest entry, differs too much from this
+   * process's clock. `skewMs` is how far it is ahead; a negative value is behind.
+   */
   ClockRefused: { readonly cell: number; readonly skewMs: number };
 
-  /** There are cells that there were not before. */
+  /** Cells were added. */
   CellsAdded: { readonly cells: readonly number[] };
-  /** The catalog has read that a partner lives in another cell than before. */
+  /** The catalog has read that a partner has moved to another cell. */
   PartnerChangedCell: { readonly partnerId: number; readonly fromCell: number; readonly toCell: number };
-  /** Games are new, or have changed. */
+  /** Games are new or have changed. */
   GamesChanged: { readonly games: readonly CatalogGame[] };
-  /** The end of an API version was announced, or moved. */
+  /** The end of an API version was announced or postponed. */
   VersionEndsChanged: Record<never, never>;
-  /** The catalog can't be read any more; what is known stays known. */
+  /** The catalog can't be read any more. Its present content stays in use. */
   CatalogStale: { readonly error: unknown };
-  /** The catalog was read, and the other processes are to learn what was found. */
+  /** The catalog was read, and its state is to be announced to the other processes. */
   CatalogRead: CatalogState;
-  /** The catalog has read that somebody may do less than before. */
+  /** The catalog has read a change that restricts somebody. */
   RestrictionRead: Record<never, never>;
-  /** It is read again. */
+  /** The catalog can be read again. */
   CatalogRecovered: Record<never, never>;
-  /** A block is made, leased and loaded. */
+  /** A block was made, leased and loaded. */
   BlockMade: {
     readonly gameId: number;
     readonly outcomes: number;
-    /** In a thread. */
+    /** Time in the thread that made the block, in seconds. */
     readonly makeSeconds: number;
     readonly totalSeconds: number;
   };
@@ -225,17 +245,20 @@ export interface Events {
     readonly status: string;
     readonly integrityHash: string;
   };
-  /** A report that is due could not be made, or without a day: none could be looked for. It is tried again. */
+  /**
+   * A due settlement report could not be made and will be tried again. Without `date`, the due reports could
+   * not be determined.
+   */
   SettlementFailed: { readonly error: unknown; readonly partnerId?: number; readonly date?: string };
 
   DeliveryAttempted: {
     readonly deliveryId: string;
     readonly webhookId: number;
     readonly event: string;
-    /** 1: the first. */
+    /** Number of the attempt, from 1. */
     readonly attempt: number;
     readonly result: 'delivered' | 'failed' | 'exhausted';
-    /** Null: no answer came. */
+    /** HTTP status of the response. Null if there was none. */
     readonly responseStatus: number | null;
     readonly error: string | null;
     readonly seconds: number;
@@ -251,19 +274,25 @@ export interface Events {
   /** The ledger has no partition for tomorrow, and none could be made. */
   PartitionsMissing: Record<never, never>;
 
-  /** Nobody can send them: there is no SMTP_URL. */
+  /** E-mails can't be sent because SMTP_URL is not set. */
   EmailsLeftUnsent: { readonly emails: number };
 
-  /** The settings that let Redis lose what it acknowledges are others now; none: it keeps everything. */
+  /**
+   * The list of Redis settings that risk acknowledged data has changed. An empty list means that Redis keeps
+   * everything it acknowledges.
+   */
   DurabilityChanged: { readonly volatile: readonly string[] };
-  /** The same of Postgres and what it commits. */
+  /** The list of Postgres settings that risk committed data has changed. */
   PostgresDurabilityChanged: { readonly volatile: readonly string[] };
-  /** The same of the replicas that ACK=replica waits for: the address of each before its setting. */
+  /**
+   * The list of settings that risk acknowledged data on the replicas that ACK=replica waits for has changed.
+   * Each setting is preceded by the replica's address.
+   */
   ReplicaDurabilityChanged: { readonly volatile: readonly string[] };
 }
 
 export type EventEmitter = Emitter<Events>;
 
-/** @param onHandlerError called with a handler that threw. */
+/** @param onHandlerError called when a handler throws */
 export const newEvents = (onHandlerError: (error: unknown, event: string) => void): EventEmitter =>
   new Emitter<Events>(onHandlerError);

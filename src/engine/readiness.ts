@@ -1,4 +1,4 @@
-/** Whether this process can serve, and what stands against it: the answer of GET /readyz. */
+/** Determines whether this process can serve and which problems it has, for the answer of GET /readyz. */
 
 import { withTimeout } from '../platform/runtime/withTimeout.js';
 import { type PostgresDurability, VolatilePostgresError } from '../postgres/postgresDurability.js';
@@ -9,19 +9,22 @@ import type { RedisNodes } from './redis/nodes.js';
 import type { ProcessRegistry } from './upgrade/processRegistry.js';
 
 export interface Readiness {
-  /** What is missing, a line each: the process is not ready. */
+  /** Problems because of which the process is not ready, one line each. */
   readonly missing: readonly string[];
-  /** Cells that are not served while others are, a line each: the process is ready, for the partners of the others. */
+  /**
+   * Cells that are not served while other cells are, one line each. The process is ready for the partners of
+   * the other cells.
+   */
   readonly halted: readonly string[];
 }
 
-/** Settings of the stores that let them lose data, where they may not be served from for that. */
+/** Settings of the stores that risk data loss, in stores that may not be used because of that. */
 export interface Volatile {
   readonly redis: readonly string[];
   readonly postgres: readonly string[];
 }
 
-/** Which stores are served from all the same. */
+/** Stores that may be used despite settings that risk data loss. */
 export interface AllowedVolatile {
   readonly allowVolatileRedis: boolean;
   readonly allowVolatilePostgres: boolean;
@@ -36,20 +39,23 @@ export const unservedVolatile = (
   postgres: allowed.allowVolatilePostgres ? [] : postgres.volatile,
 });
 
-/** What is looked at. */
+/** Components that the readiness check examines. */
 export interface ReadinessParts {
   readonly nodes: RedisNodes;
   readonly store: EngineStore;
   readonly catalog: Catalog;
   readonly clocks: Clocks;
   readonly registry: Pick<ProcessRegistry, 'problem'>;
-  /** Its files differ, and it may not deal for that. */
+  /**
+   * Result of the program check; `problem` is set if the program's files differ and it may not deal because
+   * of that.
+   */
   readonly program: { readonly problem: string | undefined };
 }
 
 /**
- * What concerns cells of one node is `halted` while all is well with those of another: a node that is away must not take the others'
- * cells with it.
+ * Checks the readiness. Problems of one node's cells go to `halted` while another node is well, so that an
+ * unreachable node does not stop the service for the cells of other nodes.
  */
 export async function readiness(
   { nodes, store, catalog, clocks, registry, program }: ReadinessParts,
@@ -67,7 +73,7 @@ export async function readiness(
     withTimeout(skewedNodes(nodes.all, clocks), READY_WITHIN_MS),
   ]);
   let missingCopies: string | undefined;
-  /** Cells of which it is said why they are closed. */
+  /** Cells whose reason for being closed is already listed. */
   const explained = new Set<number>();
   const unserved = new Set<number>();
   if (recoveries.status === 'rejected' || halts.status === 'rejected' || obstacles.status === 'rejected') {
@@ -128,7 +134,7 @@ function volatileStores({ redis, postgres }: Volatile): string[] {
   ];
 }
 
-/** The answer. */
+/** Builds the HTTP answer of GET /readyz. */
 export function readyAnswer({ missing, halted }: Readiness): {
   readonly status: number;
   readonly body: string;
@@ -143,8 +149,8 @@ const READY_WITHIN_MS = 2000;
 const SHARED_FOR_MS = 250;
 
 /**
- * Everybody who asks within 250 ms, or while a look is under way, gets the result of one look.
- * @param known what this process knows at once; when that has changed, the look from before is no longer shared
+ * Returns a function that shares one check among all callers during the check and for 250 ms after it.
+ * @param known state that this process has at once; after it changes, an earlier result is no longer shared
  */
 export function sharedLook<T>(look: () => Promise<T>, known: () => unknown): () => Promise<T> {
   let shared: { readonly result: Promise<T>; readonly known: unknown; endedAt: number } | undefined;
