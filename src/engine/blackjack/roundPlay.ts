@@ -1,10 +1,10 @@
 /**
  * Deals rounds of blackjack, makes their moves and ends them.
  *
- *   rounds in Postgres + seed ──replay──> state ──move──> next state, money ──> script (Redis): is it still the next step?
- *     ^                                                                          │ yes                  │ no: ROUND_MOVED
- *     └── read again, once the ledger has the preceding step <───────────────────┼──────────────────────┘
- *                                                                                └──> committed (Postgres) ──> answered
+ *   rounds in Postgres + seed ──replay──> state ──move──> next state, money ──> script (Redis): still next?
+ *     ^                                                                          │ yes         │ no: moved
+ *     └── read again, once the ledger has the preceding step <───────────────────┼─────────────┘
+ *                                                                                └──> committed ──> answered
  *
  * A round is read from Postgres only, because every answered step is committed there. Redis has only the
  * number of steps of an open round. That number decides between two concurrent callers, and between a

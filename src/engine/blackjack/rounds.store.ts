@@ -137,7 +137,7 @@ function additionsOf(entries: readonly RoundEntry[]): Addition[] {
   return [...additions.values()];
 }
 
-// Reading ------------------------------------------------------------------------------------------------------------
+// Reading ---------------------------------------------------------------------------------------------------
 
 interface Row {
   game_id: number;

@@ -6,7 +6,8 @@
  * that were dealt, and from the announcements of the scripts when a block is dealt out. The announcements
  * matter for a new game, which has few outcomes while the ledger lags behind.
  *
- *   make (piscina: draw, check, seal) ──> lease (Postgres, fenced) ──> public log ──> load (Redis) ──> dealt, committed ──> unlinked
+ *   make (piscina: draw, check, seal) ──> lease (Postgres, fenced) ──> public log
+ *     ──> load (Redis) ──> dealt, committed ──> unlinked
  *
  * A block must be leased and covered by a published checkpoint of the public log (src/publicLog) before it is
  * loaded. After any failure the game is read again from both stores before its next block. A block that was

@@ -2,7 +2,8 @@
  * SQL of the rotations of slot games, which void all outcomes that are sealed and not dealt
  * (cells/rotate.ts).
  *
- *   recorded (no block is leased any more) ──> voided in Redis ──> committed (the void has its entry of the public log) ──> leasing resumes
+ *   recorded (no block is leased any more) ──> voided in Redis
+ *     ──> committed (the void has its entry of the public log) ──> leasing resumes
  *
  * A rotation is pending until the ledger reaches the end of its range, by the void of the rotation or by the
  * void of a rebuild.

@@ -2,8 +2,8 @@
  * Announces to other processes the catalog state that this process read, and takes in their announcements, so
  * that only one process polls Postgres.
  *
- *   one process ──poll──> Postgres          the others ──hear of nothing new──> postpone their own poll
- *        └──what it found──> Redis ──────────────┘  └──hear of something new, or nothing at all──> read Postgres
+ *   one process ──poll──> Postgres       the others ──hear of nothing new──> postpone their own poll
+ *        └──what it found──> Redis ───────────┘  └──hear of something new, or nothing at all──> read Postgres
  *
  * A process that hears nothing, because nobody announces anything or its connection is broken, polls as if it
  * were alone and announces its results. Announcements missed during a broken connection are made up by a poll

@@ -3,8 +3,8 @@
  * this process can't read the change from Postgres. A stale process refuses all requests, because it must not
  * accept a revoked key. Changes that only add something stop nobody.
  *
- *   Postgres ──poll──> catalog of any process ──announcement──> catalogs of all others (catalogAnnouncements.ts)
- *                                 └──the change's number──> Redis ──poll where nothing is heard or read──> staleness of all others
+ *   Postgres ──poll──> catalog of any process ──announcement──> other catalogs (catalogAnnouncements.ts)
+ *                                 └──the change's number──> Redis ──poll after silence──> staleness of others
  *
  * A process that has lost Postgres continues while no such change has been announced.
  */

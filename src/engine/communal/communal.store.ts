@@ -62,7 +62,7 @@ export async function committedPots(
   return rows.map(bookedPotOf);
 }
 
-// Funding ------------------------------------------------------------------------------------------------------------
+// Funding ---------------------------------------------------------------------------------------------------
 
 export interface Funding {
   readonly gameId: number;
@@ -95,7 +95,7 @@ export interface FundingIntent extends Funding {
  */
 const EVENT_IDS = 2 ** 23;
 
-// Events and shares --------------------------------------------------------------------------------------------------
+// Events and shares -----------------------------------------------------------------------------------------
 
 export interface CommunalEvent {
   readonly eventId: bigint;

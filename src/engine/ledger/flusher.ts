@@ -1,12 +1,12 @@
 /**
  * Moves the outboxes of the cells that this worker owns into the ledger.
  *
- *   leased ──read after cursor──> entries ──one transaction for all cells: cursors, rows, totals──> committed ──> trim ──> read …
+ *   leased ──read after cursor──> entries ──one transaction for all cells──> committed ──> trim ──> read …
  *      │                                            │ failed ──> each cell in a transaction of its own:
  *      │                                            │ failed, or unknown whether it committed
- *      │                                            └──> read fence and cursor again from Postgres, then continue
+ *      │                                            └──> read fence and cursor again, then continue
  *      ├── another owner has a higher fence ──> released
- *      └── an entry exists already, an index was skipped or dealt twice, or Postgres refuses the data twice in a row
+ *      └── an entry exists already, an index was skipped or dealt twice, or the data was refused twice
  *            ──> halted, with an alarm; the other cells continue
  *
  * A cell is halted only for the failure of a transaction that had no other cell in it. Only committed entries

@@ -83,7 +83,7 @@ export const entryOfRow = (row: EntryRow): LedgerEntry => ({
   kind: entryOfCode(row.kind).kind,
 });
 
-// Writing rows --------------------------------------------------------------------------------------------------------
+// Writing rows ----------------------------------------------------------------------------------------------
 
 export const COPY_LEDGER = `COPY ledger (${allColumnsSql()}) FROM STDIN (FORMAT binary)`;
 

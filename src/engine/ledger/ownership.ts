@@ -2,8 +2,8 @@
  * Decides which cells this worker owns.
  *
  *   free ──leased──> preparing (Redis is completed from the ledger) ──> written ──┐
- *     ^                  │ refused, or a store failed                             │ released, or Redis has changed
- *     └──────────────────┴────────────────────────────────────────────────────────┘ since it was prepared
+ *     ^                  │ refused, or a store failed                             │ released, or changed
+ *     └──────────────────┴────────────────────────────────────────────────────────┘ in Redis since then
  *
  * One loop renews the leases, takes free cells, and checks whether Redis still has each cell as it was
  * prepared. The active workers share the cells: each takes its share, to within one cell, and releases cells

@@ -1,8 +1,9 @@
 /**
  * Carries out the voids of raffles in the cells that this worker owns.
  *
- *   voided (Postgres) ──> ended (Redis sells no ticket any more) ──> committed (the ledger has all that were sold) ──> closed
- *     ──> refunded, piece by piece: an adjustment for each ticket, committed before the next piece begins ──> done
+ *   voided (Postgres) ──> ended (Redis sells no ticket any more) ──> committed (the ledger has all tickets)
+ *     ──> closed ──> refunded piece by piece (an adjustment for each ticket, committed before the next piece)
+ *     ──> done
  *
  * The sale ends in Redis, so that no front end can sell another ticket, however late it learns of the void. A
  * void that was interrupted, or whose partner is in another cell by now, continues where it was. Each step

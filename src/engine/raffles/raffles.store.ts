@@ -82,7 +82,8 @@ export interface PoolRow {
  * Progress of the refunds of a voided raffle. A refund is an adjustment (adjustments.store.ts) whose
  * requestId names the raffle and the ticket, so a ticket has at most one refund.
  *
- *   voided (no ticket can be sold) ──> closed (the ledger has every sold ticket) ──> refunded piece by piece ──> done
+ *   voided (no ticket can be sold) ──> closed (the ledger has every sold ticket)
+ *     ──> refunded piece by piece ──> done
  */
 export interface VoidProgress {
   readonly gameId: number;
