@@ -1,20 +1,32 @@
-/** Keys of partners (`ks_…`) and operators (`kso_…`): made once, and what the service keeps of them. */
+/**
+ * API keys of partners (`ks_…`) and operators (`kso_…`): their creation, and the parts that the service
+ * stores.
+ */
 import { createHash, randomBytes } from 'node:crypto';
 import { choice } from './schema.js';
 
-/** Of the 43 random characters: 36 of 256 bits, so that what is left can't be guessed. */
+/**
+ * Number of a key's 43 random characters that are stored in clear: 36 of 256 bits, so that the rest can't be
+ * guessed.
+ */
 const SHOWN_CHARACTERS = 6;
 const KEY = /^kso?_(?=[\w-]{43}$)/;
 
-/** What is stored of a key. */
+/** Stored parts of a key. */
 export interface StoredKey {
-  /** SHA-256. */
+  /** SHA-256 of the key. */
   readonly hash: Buffer;
-  /** How it begins, such as `ks_Ab3xY9`; null: it is none that the service made, and no part of it is kept. */
+  /**
+   * Prefix of the key, such as `ks_Ab3xY9`. Null for a key that the service did not generate, of which no
+   * part is stored.
+   */
   readonly prefix: string | null;
 }
 
-/** A new key: its kind and 43 base64url characters, 256 bits of the operating system's randomness. */
+/**
+ * Generates a new key: its kind and 43 base64url characters with 256 bits from the operating system's random
+ * generator.
+ */
 export const newKey = (kind: 'ks_' | 'kso_'): string => kind + randomBytes(32).toString('base64url');
 
 export function storedKey(apiKey: string): StoredKey {
@@ -26,8 +38,8 @@ export function storedKey(apiKey: string): StoredKey {
 }
 
 /**
- * What a text may be the beginning of, as it is searched for: no more of a key than its prefix.
- * @returns undefined: it does not begin as keys do
+ * Shortens a search text to the length of a stored prefix, so that no longer part of a key is used.
+ * @returns undefined if the text does not begin like a key
  */
 export function soughtPrefix(text: string): string | undefined {
   const kind = /^kso?_/.exec(text)?.[0];

@@ -1,31 +1,34 @@
-/** The life of a version of the partner API: announced end, notice, and what every answer says of it (docs/contract.md §16). */
+/**
+ * Life cycle of a version of the partner API: the announcement of its sunset, the notice period, and the
+ * response headers (docs/contract.md §16).
+ */
 
 import { Type } from '#typebox';
 import { DAY_MS } from './days.js';
 import type { Fault } from './errors.js';
 import { timestamp } from './schema.js';
 
-/** The versions that are served; `/api/partner/<version>`. */
+/** Versions that are served, at `/api/partner/<version>`. */
 export const API_VERSIONS = ['v1'] as const;
 
 export interface ApiVersionEnd {
-  /** From then on the version should not be used for anything new. */
+  /** Time from which the version should not be used for new integrations. */
   readonly deprecatedAt: Date;
-  /** From then on it answers 410. */
+  /** Time from which the version answers 410. */
   readonly sunsetAt: Date;
-  /** The version that takes its place, such as `v2`. */
+  /** Version that replaces this one, such as `v2`. */
   readonly successor: string | null;
-  /** A page that says how to move. */
+  /** URL of a page with migration instructions. */
   readonly migrationUrl: string | null;
 }
 
 export type ApiVersionStatus = 'ACTIVE' | 'DEPRECATED' | 'SUNSET';
 
-/** Days before its sunset at which partners are reminded. */
+/** Days before the sunset at which partners are reminded. */
 export const SUNSET_REMINDER_DAYS: readonly number[] = [30, 7, 1];
 
 const NOTICE_MONTHS = 6;
-/** The last days in which calls of a version are watched. */
+/** Length of the last phase before a sunset, in days, which has a metric of its own. */
 const ENDING_DAYS = 30;
 
 export const pathOfVersion = (version: string): string => `/api/partner/${version}`;
@@ -35,7 +38,7 @@ export function statusOfVersion(end: ApiVersionEnd | undefined, nowMs: number): 
   return end.sunsetAt.getTime() <= nowMs ? 'SUNSET' : 'DEPRECATED';
 }
 
-/** Where a call falls in the life of its version, as the metrics name it. */
+/** Phases of a version's life, as the metrics name them. */
 export const VERSION_PHASES = ['active', 'deprecated', 'last30days', 'sunset'] as const;
 export type VersionPhase = (typeof VERSION_PHASES)[number];
 
@@ -46,7 +49,10 @@ export function phaseOfVersion(end: ApiVersionEnd | undefined, nowMs: number): V
   return leftMs <= ENDING_DAYS * DAY_MS ? 'last30days' : 'deprecated';
 }
 
-/** Header lines, each ended by CRLF except the last: Deprecation (RFC 9745), Sunset (RFC 8594) and Link (RFC 8288). */
+/**
+ * Builds the header lines Deprecation (RFC 9745), Sunset (RFC 8594) and Link (RFC 8288). Each ends with CRLF
+ * except the last.
+ */
 export function endHeaders({ deprecatedAt, sunsetAt, successor, migrationUrl }: ApiVersionEnd): string {
   const links = [
     ...(migrationUrl === null ? [] : [`<${migrationUrl}>; rel="deprecation"; type="text/html"`]),
@@ -59,20 +65,25 @@ export function endHeaders({ deprecatedAt, sunsetAt, successor, migrationUrl }: 
   ].join('\r\n');
 }
 
-/** The earliest sunset of an announcement made now: six calendar months later, or so many days where those are given. */
+/**
+ * Returns the earliest sunset for an announcement made now: after `noticeDays` days, or after six calendar
+ * months if undefined.
+ */
 export function earliestSunset(now: Date, noticeDays: number | undefined): Date {
   if (noticeDays !== undefined) return new Date(now.getTime() + noticeDays * DAY_MS);
   const earliest = new Date(now);
   earliest.setUTCMonth(earliest.getUTCMonth() + NOTICE_MONTHS);
-  // A month that has no such day would give one of the next month: the last day of the month is meant.
+  // If the month has no such day, Date moves into the next month. The last day of the intended month is used
+  // instead.
   if (earliest.getUTCDate() !== now.getUTCDate()) earliest.setUTCDate(0);
   return earliest;
 }
 
 /**
- * What is wrong with an announcement.
- * @param standing what was announced before; a sunset is only ever moved later, and its notice has been given
- * @param noticeDays undefined: six calendar months
+ * Returns the faults of an announcement.
+ * @param standing the announcement in force; its sunset can only be postponed, because its notice has been
+ * given
+ * @param noticeDays required notice, in days; undefined means six calendar months
  */
 export function announcementFaults(
   version: string,

@@ -1,4 +1,4 @@
-/** An entry of the audit log, and the query that filters entries. */
+/** Schemas of an entry of the audit log and of the query that filters entries. */
 import { Type } from '#typebox';
 import { Page, timestamp } from './schema.js';
 

@@ -1,14 +1,14 @@
 /**
- * The kinds of ledger entries as the audit judges them, a second time: a wrong rule in ledgerEntry.ts must not pass unnoticed. A kind
- * that is booked and has no rules here does not compile.
+ * Rules about the kinds of ledger entries as the audit uses them. They repeat ledgerEntry.ts deliberately, so
+ * that a wrong rule there is noticed. A ledger kind without rules here does not compile.
  */
 import type { LedgerEntryKind } from './ledgerEntry.js';
 
 interface AuditedKind {
   readonly code: number;
-  /** Takes the player's next entry number. */
+  /** Whether an entry of this kind takes the player's next entry number. */
   readonly isNumbered: boolean;
-  /** Among which request ids it can bind one; undefined: it binds none. */
+  /** Group of request ids in which the kind binds one. Undefined if it binds none. */
   readonly binds: 'spins' | 'adjustments' | undefined;
   readonly isOfRound: boolean;
 }
@@ -27,10 +27,10 @@ export const AUDITED_KINDS = {
 const BY_CODE: (LedgerEntryKind | undefined)[] = [];
 for (const [kind, { code }] of Object.entries(AUDITED_KINDS)) BY_CODE[code] = kind as LedgerEntryKind;
 
-/** The kind of a row of the ledger; undefined: there is none of the code. */
+/** Returns the kind of a ledger row. Undefined if no kind has the code. */
 export const auditedKindOf = (code: number): LedgerEntryKind | undefined => BY_CODE[code];
 
-/** The codes of the kinds of which something holds, as a list for SQL's IN. */
+/** Lists the codes of the kinds that satisfy a condition, for SQL's IN. */
 export const auditedCodesSql = (holds: (kind: AuditedKind) => boolean): string =>
   `(${Object.values<AuditedKind>(AUDITED_KINDS)
     .filter(holds)

@@ -1,15 +1,16 @@
 /**
- * For how long request ids of spins and deals bind: by when they were bound, because IDEMPOTENCY_TTL_S may change at any start. A
- * shorter time holds for ids that are bound afterwards; a longer one also for those that still bind.
+ * Durations for which request ids of spins and deals bind. They depend on the time of binding, because
+ * IDEMPOTENCY_TTL_S may change at any start. A shorter duration applies to ids bound afterwards; a longer one
+ * also applies to ids that still bind.
  */
 
-/** Ids that are bound from a moment on bind for so long, until the next of these. */
+/** Duration of binding, in seconds, for ids bound from `sinceMs` on until the next such entry. */
 export interface BindingTime {
   readonly sinceMs: number;
   readonly seconds: number;
 }
 
-/** Moments from the first on, before the second. */
+/** Time span from `fromMs` (inclusive) to `beforeMs` (exclusive). */
 export interface Span {
   readonly fromMs: number;
   readonly beforeMs: number;
@@ -18,23 +19,23 @@ export interface Span {
 export class BindingTimes {
   readonly #times: readonly BindingTime[];
 
-  /** @param times one at least, in order; the first also holds for everything earlier */
+  /** @param times at least one, in chronological order; the first also applies to all earlier times */
   constructor(times: readonly BindingTime[]) {
     if (times.length === 0) throw new RangeError('Nobody has said for how long request ids bind');
     this.#times = times;
   }
 
-  /** Ids that are bound now bind for so long. */
+  /** Duration for which ids bound now will bind, in seconds. */
   get seconds(): number {
     return this.#times.at(-1)!.seconds;
   }
 
-  /** No id binds longer, milliseconds. */
+  /** Longest duration for which any id binds, in milliseconds. */
   get longestMs(): number {
     return Math.max(...this.#times.map(({ seconds }) => seconds)) * 1000;
   }
 
-  /** An id that was bound at a moment binds before this one. */
+  /** Returns the time at which an id that was bound at `boundMs` stops binding. */
   untilMs(boundMs: number): number {
     const place = Math.max(
       0,
@@ -48,7 +49,7 @@ export class BindingTimes {
     return until;
   }
 
-  /** None of the ids that were bound in a span binds at this moment or later. */
+  /** Returns the time from which no id bound in the span binds any more. */
   untilMsOf({ fromMs, beforeMs }: Span): number {
     let until = 0;
     for (const span of this.#spans())
@@ -57,10 +58,11 @@ export class BindingTimes {
     return until;
   }
 
-  /** When the ids were bound that bind at a moment, in order. */
+  /** Returns the spans in which the ids were bound that still bind at `nowMs`, in order. */
   boundAt(nowMs: number): Span[] {
     return this.#spans().flatMap(({ fromMs, beforeMs }) => {
-      // Of ids for which the same was said, none binds longer than a later one.
+      // Among ids with the same duration, an earlier one never binds longer than a later one, so a binary
+      // search works.
       let low = fromMs;
       let high = Math.max(fromMs, Math.min(beforeMs, nowMs));
       while (low < high) {
@@ -72,7 +74,7 @@ export class BindingTimes {
     });
   }
 
-  /** All ids that were bound from this moment on bind at `nowMs`. */
+  /** Returns the earliest time from which all ids bound up to now still bind at `nowMs`. */
   allBoundFromMs(nowMs: number): number {
     const spans = this.boundAt(nowMs);
     let { fromMs } = spans.at(-1)!;
@@ -80,7 +82,7 @@ export class BindingTimes {
     return fromMs;
   }
 
-  /** Those that are of use while some cell is as late as this. */
+  /** Returns the binding times that are still relevant while some cell's clock is at `nowMs`. */
   since(nowMs: number): readonly BindingTime[] {
     const first = this.#times.findIndex((_, i) => {
       const next = this.#times[i + 1];

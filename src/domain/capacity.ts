@@ -1,11 +1,11 @@
 /**
- * What a load needs: processes, cores, memory and disk, from what was measured of one unit of each (docs/scaling.md says
- * where each figure comes from, docs/performance.md how it was measured).
+ * Estimates the processes, cores, memory and disk that a load needs, from measurements of one unit of each.
+ * docs/scaling.md has the source of each figure, and docs/performance.md describes the measurements.
  */
 
-/** CPU of a spin by process, microseconds, with batches of 64 connections: larger ones cost less. */
+/** CPU time of a spin by process, in microseconds, at 64 connections. Larger batches cost less. */
 const CPU_MICROS = { frontEnd: 18.9, worker: 4.0, redis: 11.3, postgres: 3.7 } as const;
-/** Bytes of one unit of each thing that is stored. */
+/** Size of one unit of each stored thing, in bytes. */
 const BYTES = {
   redisPlayer: 105,
   redisRequestId: 116,
@@ -16,30 +16,38 @@ const BYTES = {
   wal: 210,
   archivedRow: 34.2,
 } as const;
-/** Share of a core that is planned to be used: the rest is for bursts, garbage and a neighbour that has failed. */
+/**
+ * Planned utilisation of a core. The rest is for bursts, garbage collection and taking over from a failed
+ * neighbour.
+ */
 const CORE_SHARE = 0.6;
-/** How much more CPU a spin costs each time that its spins are of ten times as many partners; measured up to 100. */
+/**
+ * Relative increase of a spin's CPU time for each tenfold number of partners; measured up to 100 partners.
+ */
 const PARTNERS_FACTOR = 0.21;
 const PARTNERS_DECADES_MAX = 2;
-/** How much more Redis costs on several nodes, whose batches are smaller. */
+/** Factor by which Redis costs more on several nodes, whose batches are smaller. */
 const NODES_FACTOR = 1.28;
-/** Windows for which Redis holds a request id (REQUEST_ID_WINDOW_S), seconds. */
+/** Time for which Redis holds a request id, in seconds: two windows of REQUEST_ID_WINDOW_S. */
 const REQUEST_ID_SECONDS = 2 * 1800;
-/** IDEMPOTENCY_TTL_S, as it is by default. */
+/** Default of IDEMPOTENCY_TTL_S, in seconds. */
 const BINDING_SECONDS = 259_200;
-/** Outcomes that are loaded ahead of the spins, seconds. */
+/** Reserve of outcomes loaded ahead of the spins, in seconds. */
 const AHEAD_SECONDS = 4;
-/** The allocator's rounding, hash tables that grow, and what a rewrite of the log copies. */
+/**
+ * Margin for Redis memory: rounding by the allocator, growth of hash tables, and copies during a rewrite of
+ * the AOF.
+ */
 const REDIS_MARGIN = 1.5;
 const DAY_SECONDS = 86_400;
 
 export interface Load {
-  /** Spins a second, as a mean over the hours that matter; 1 or more. */
+  /** Spins per second, as a mean over the busy hours; at least 1. */
   readonly spins: number;
   readonly partners: number;
-  /** Players with a balance, of all partners. */
+  /** Number of players with a balance, of all partners. */
   readonly players: number;
-  /** Days that the ledger keeps in Postgres. */
+  /** Retention of the ledger in Postgres, in days. */
   readonly days: number;
 }
 
@@ -47,7 +55,7 @@ export interface Capacity {
   readonly frontEnds: number;
   readonly workers: number;
   readonly redisNodes: number;
-  /** Cores that are busy at this load, of each kind. */
+  /** Busy cores at this load, by kind of process. */
   readonly cores: {
     readonly frontEnd: number;
     readonly worker: number;
@@ -55,14 +63,14 @@ export interface Capacity {
     readonly postgres: number;
   };
   readonly bytes: {
-    /** Of all Redis nodes together. */
+    /** Memory of all Redis nodes together. */
     readonly redis: number;
-    /** Of each front end: filters of request ids. */
+    /** Memory of each front end for the request-id filters. */
     readonly filters: number;
     readonly ledgerDay: number;
     readonly walDay: number;
     readonly archiveDay: number;
-    /** The ledger of `days`, and the request ids that bind. */
+    /** Disk space of the ledger for `days` days and of the binding request ids. */
     readonly postgres: number;
   };
 }

@@ -1,15 +1,15 @@
 /**
- * The communal progressive: a bonus pot of a slot game that fires every so many spins (docs/communal.md has the rules).
- * Pure: what a configuration may be, which tier fires, how its amount is divided, what it returns. lua/ does the same at
- * each spin.
+ * Rules of communal progressives: a bonus pot of a slot game that fires every so many spins
+ * (docs/communal.md). Pure functions: the valid configurations, the tier that fires, the division of its
+ * amount, and the return. The scripts in lua/ apply the same rules at each spin.
  */
 
-/** What fires when a multiple of `triggerAtSpins` is reached. */
+/** A tier fires when the number of spins reaches a multiple of `triggerAtSpins`. */
 export interface CommunalTier {
-  /** 1 … n, in order. */
+  /** Levels are 1 … n, in order. */
   readonly tierLevel: number;
   readonly tierName: string;
-  /** A multiple of the interval; it rises with the level. */
+  /** A multiple of `triggerInterval`, higher for each higher level. */
   readonly triggerAtSpins: number;
   readonly amountMicros: number;
 }
@@ -19,11 +19,14 @@ export type OnShortBudget = 'SKIP' | 'PAY_REMAINING';
 export type CommunalStatus = 'ACTIVE' | 'DISABLED' | 'EXHAUSTED';
 export type EventStatus = 'PAID' | 'SKIPPED_BUDGET';
 
-/** What an operator sets for a game. */
+/** Rules that an operator sets for a game. */
 export interface CommunalRules {
   readonly enabled: boolean;
   readonly triggerInterval: number;
-  /** The trigger player's part in hundredths of a percent, 0 … 10,000; the community has the rest. */
+  /**
+   * Share of the player who triggers the event, in hundredths of a percent, 0 … 10,000. The community gets
+   * the rest.
+   */
   readonly triggerSplit: number;
   readonly tiers: readonly CommunalTier[];
   readonly windowMinutes: number;
@@ -32,16 +35,16 @@ export interface CommunalRules {
   readonly onShortBudget: OnShortBudget;
 }
 
-/** Where the pot of a game stands. */
+/** State of a game's pot. */
 export interface CommunalState {
-  /** Of the rules that are in force: 1, 2, … */
+  /** Version of the rules in force: 1, 2, … */
   readonly version: number;
-  /** Spins counted. */
+  /** Number of counted spins. */
   readonly progress: number;
   readonly budgetMicros: number;
 }
 
-/** Where a pot stands, and whether its players are remembered: from its first enabling on. */
+/** State of a pot, and whether its players are remembered, which begins when the pot is first enabled. */
 export interface PotState extends CommunalState {
   readonly remembersPlayers: boolean;
 }
@@ -51,28 +54,28 @@ export interface PotRecord extends PotState {
   readonly rules: CommunalRules;
 }
 
-/** What a spin notifies its player of. */
+/** Bonus that a spin notifies its player of. */
 export interface BonusNotice {
   readonly eventId: bigint;
   readonly tierLevel: number;
   readonly tierName: string;
-  /** Paid in all, micro-USD. */
+  /** Total payout of the event, in micro-USD. */
   readonly paidMicros: number;
   readonly shareMicros: number;
-  /** The spin fired the event, and its balance has the share in it. */
+  /** Whether this spin triggered the event. The share is part of the spin's balance in that case. */
   readonly isTrigger: boolean;
 }
 
-/** The whole of a split. */
+/** Value of `triggerSplit` that stands for 100 %. */
 export const SPLIT_WHOLE = 10_000;
-/** The largest amount of a tier, 1,000,000 USD. */
+/** Maximum amount of a tier: 1,000,000 USD. */
 export const TIER_AMOUNT_MAX_MICROS = 1_000_000_000_000;
 export const TIERS_MAX = 10;
 export const COMMUNITY_SIZE_MAX = 200;
-/** Distinct players that are remembered of a game: the largest community, and the player who fires. */
+/** Number of distinct players remembered for a game: the largest community plus the triggering player. */
 export const RECENCY_MAX = COMMUNITY_SIZE_MAX + 1;
 
-/** `EXHAUSTED`: the budget is below the smallest tier. */
+/** Returns the status of a pot. `EXHAUSTED` means that the budget is below the smallest tier. */
 export function communalStatus(
   { enabled, tiers }: Pick<CommunalRules, 'enabled' | 'tiers'>,
   budgetMicros: number,
@@ -81,18 +84,24 @@ export function communalStatus(
   return budgetMicros < Math.min(...tiers.map(({ amountMicros }) => amountMicros)) ? 'EXHAUSTED' : 'ACTIVE';
 }
 
-/** Of a tier that fires more often, even tens of a percent are few spins. */
+/**
+ * Minimum `triggerAtSpins` for which progress is shown. For a tier that fires more often, even tens of a
+ * percent would be few spins.
+ */
 const SHOWN_FROM_SPINS = 1000;
 
-/** How far the way to a tier is, in percent, rounded down to tens; null where a spin could be timed by it. */
+/**
+ * Returns the progress towards a tier in percent, rounded down to tens. Null if players could time their
+ * spins by it.
+ */
 export const progressPct = (progress: number, triggerAtSpins: number): number | null =>
   triggerAtSpins < SHOWN_FROM_SPINS
     ? null
     : Math.floor(((progress % triggerAtSpins) * 10) / triggerAtSpins) * 10;
 
 /**
- * What the bonus returns per spin over the wager while its budget lasts, as a fraction. Of all counts, the share on which a
- * tier fires is that of its multiples that are no multiples of a higher tier (inclusion and exclusion).
+ * Returns the bonus return per spin as a fraction of the wager, while the budget lasts. The share of spins on
+ * which a tier fires is that of its multiples that are not multiples of a higher tier (inclusion–exclusion).
  */
 export function bonusRtp({ tiers }: Pick<CommunalRules, 'tiers'>, wagerMicros: number): number {
   let perSpin = 0;

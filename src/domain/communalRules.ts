@@ -1,4 +1,4 @@
-/** Reads what an operator sends as the rules of a communal progressive, with every fault that it has. */
+/** Validates the rules of a communal progressive that an operator sends, and reports all their faults. */
 
 import { type Static, Type } from '#typebox';
 import { type CommunalRules, SPLIT_WHOLE, TIER_AMOUNT_MAX_MICROS, TIERS_MAX } from './communal.js';
@@ -9,7 +9,7 @@ import { AUDIT_REASON, amountText, choice, opaque } from './schema.js';
 
 const DECIMAL = /^\d{1,16}(\.\d{1,6})?$/;
 
-/** An amount as the communal endpoints write it: at least two decimals, six at the most. */
+/** Formats an amount for the communal endpoints, with two to six decimals. */
 export function communalUsdText(micros: number | bigint): string {
   const text = String(jsonUsd(BigInt(micros)));
   const decimals = text.includes('.') ? text.length - text.indexOf('.') - 1 : 0;
@@ -17,7 +17,10 @@ export function communalUsdText(micros: number | bigint): string {
   return decimals === 1 ? `${text}0` : `${text}.00`;
 }
 
-/** The micro-USD of a decimal text such as `-12.5`; undefined where it is none, or has more than 6 decimals. */
+/**
+ * Converts a decimal text such as `-12.5` to micro-USD. Undefined if it is not a decimal or has more than 6
+ * decimals.
+ */
 export function micros(text: string): number | undefined {
   const magnitude = text.startsWith('-') ? text.slice(1) : text;
   if (!DECIMAL.test(magnitude)) return undefined;
@@ -25,14 +28,15 @@ export function micros(text: string): number | undefined {
   return amount === undefined ? undefined : text.startsWith('-') ? 0 - amount : amount;
 }
 
-/** A percentage in hundredths of a percent; undefined where it has more than 2 decimals. */
+/** Converts a percentage to hundredths of a percent. Undefined if it has more than 2 decimals. */
 function hundredths(pct: number): number | undefined {
   const scaled = Math.round(pct * 100);
   return scaled / 100 === pct ? scaled : undefined;
 }
 
 /**
- * @param body fits the schema
+ * Converts a request body to rules.
+ * @param body body that matches the schema
  * @throws ApiError KS-4101 (with all faults), then KS-4604, then KS-4605.
  */
 export function readRules(body: CommunalBody): CommunalRules {
@@ -85,7 +89,7 @@ export function readRules(body: CommunalBody): CommunalRules {
   };
 }
 
-/** The rules as both APIs show them. */
+/** Converts rules to the form that both APIs show. */
 export const rulesView = (ruleMembers: CommunalRules) => ({
   enabled: ruleMembers.enabled,
   triggerInterval: ruleMembers.triggerInterval,

@@ -1,17 +1,23 @@
-/** Fields of CSV (RFC 4180). */
+/** Formats fields of CSV (RFC 4180). */
 
-/** What a spreadsheet takes for the beginning of a formula, also behind spaces and in full width (OWASP, CSV injection). */
+/**
+ * Matches texts that a spreadsheet takes for a formula, even after spaces or in full-width characters (OWASP,
+ * CSV injection).
+ */
 const FORMULA = /^\s*[=+\-@＝＋－＠]/u;
 
-/** A text as a field. */
+/** Formats a text as a CSV field. */
 export type CsvText = (value: string) => string;
 
-/** A text as it is, quoted. */
+/** Quotes a text without changing it. */
 const csvText: CsvText = (value) => `"${value.replaceAll('"', '""')}"`;
 
-/** One that a spreadsheet would run as a formula gets an apostrophe in front, which makes it text there. */
+/**
+ * Quotes a text. If a spreadsheet would run it as a formula, an apostrophe is put in front, so that it is
+ * shown as text.
+ */
 const escapedText: CsvText = (value) => csvText(FORMULA.test(value) ? `'${value}` : value);
 
-/** How a request wants its texts. */
+/** Chooses the text format that a request asks for. */
 export const csvTexts = ({ escapeFormulas }: { readonly escapeFormulas?: string }): CsvText =>
   escapeFormulas === 'true' ? escapedText : csvText;

@@ -1,6 +1,6 @@
 /**
- * Exact decimals. A JSON number is decimal text; what it says is kept as digits and a power of ten, so that no sum,
- * product or comparison made here ever rounds.
+ * Exact decimal arithmetic. A number is kept as digits and a power of ten, so that no sum, product or
+ * comparison is ever rounded.
  */
 
 /** The value `digits × 10^exponent`. */
@@ -9,19 +9,19 @@ export interface Decimal {
   readonly exponent: number;
 }
 
-/** A number token taken apart: `digits` bears no zero at either end (it is empty for zero). */
+/** A parsed number token. `digits` has no zeros at either end and is empty for zero. */
 export interface DecimalText {
   readonly isNegative: boolean;
   readonly digits: string;
-  /** Power of ten of the last digit. Infinite where the token's exponent is beyond any number. */
+  /** Power of ten of the last digit. Infinite if the exponent in the token is beyond any number. */
   readonly exponent: number;
 }
 
 const NUMBER_TOKEN = /^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/;
 
 /**
- * Takes an RFC 8259 number token apart; `undefined` if the text isn't one. Its work and its result are as long as the
- * text, however large the exponent.
+ * Parses an RFC 8259 number token. Undefined if the text is none. Time and memory are proportional to the
+ * length of the text, however large the exponent is.
  */
 export function scanDecimal(text: string): DecimalText | undefined {
   const match = NUMBER_TOKEN.exec(text);
@@ -42,8 +42,8 @@ export function scanDecimal(text: string): DecimalText | undefined {
 }
 
 /**
- * The exact value of a number's shortest round trip form, which is what JSON prints.
- * @throws RangeError if the number isn't finite
+ * Returns the exact value of a number's shortest round-trip form, which JSON prints.
+ * @throws RangeError if the number is not finite
  */
 export function decimalOf(value: number): Decimal {
   const scanned = scanDecimal(String(value));
@@ -53,7 +53,10 @@ export function decimalOf(value: number): Decimal {
   return { digits: scanned.isNegative ? -magnitude : magnitude, exponent: scanned.exponent };
 }
 
-/** The decimals as whole multiples of one power of ten, the largest that serves them all (at most 10^0). */
+/**
+ * Converts decimals to integer multiples of one power of ten: the largest that fits all of them, at most
+ * 10^0.
+ */
 export function toCommonExponent(decimals: readonly Decimal[]): { digits: bigint[]; exponent: number } {
   let exponent = 0;
   for (const decimal of decimals) if (decimal.exponent < exponent) exponent = decimal.exponent;
@@ -70,14 +73,14 @@ export function multiplyDecimals(a: Decimal, b: Decimal): Decimal {
   return { digits: a.digits * b.digits, exponent: a.exponent + b.exponent };
 }
 
-/** Whether `|a − b| ≤ tolerance`, exactly. */
+/** Returns whether `|a − b| ≤ tolerance`, exactly. */
 export function isWithin(a: Decimal, b: Decimal, tolerance: Decimal): boolean {
   const common = toCommonExponent([a, b, tolerance]).digits as [bigint, bigint, bigint];
   const difference = common[0] - common[1];
   return (difference < 0n ? -difference : difference) <= common[2];
 }
 
-/** The nearest double, for a message or a gauge. */
+/** Converts a decimal to the nearest double, for a message or a gauge. */
 export function decimalToNumber(decimal: Decimal): number {
   return Number(`${decimal.digits}e${decimal.exponent}`);
 }

@@ -1,4 +1,4 @@
-/** The PAR sheet of the game that a first start makes; it also serves tests of outcomes that name no other sheet. */
+/** PAR sheet of the game that a first start creates. It is also the default sheet of tests. */
 
 const symbols = { SEVEN: '7', BAR: 'BAR', BELL: 'BELL', CHERRY: 'CH', WILD: 'W', BLANK: '-' };
 const display = (names: readonly string[]): string =>
@@ -17,7 +17,7 @@ const combination = (
   displayWeight: 1,
 });
 
-/** Three reels at 0.25 USD, RTP 0.94. */
+/** Sheet with three reels, a wager of 0.25 USD and an RTP of 0.94. */
 export const DEMO_SHEET = {
   gameTitle: 'Demo Sevens',
   manufacturer: 'Spindle',

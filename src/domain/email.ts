@@ -1,7 +1,7 @@
-/** E-mails: which events are also sent so, and their texts. Plain text, one template each. */
+/** E-mails: the events that are also sent by e-mail, and their plain-text templates. */
 import type { EventData, EventType, OperatorEvent } from './webhook.js';
 
-/** The events of which a partner's contact gets an e-mail. */
+/** Events for which a partner's contact gets an e-mail. */
 export const EMAILED_TO_PARTNER: ReadonlySet<EventType> = new Set([
   'api.version.deprecated',
   'api_key.expiring',
@@ -19,7 +19,7 @@ type EmailedType =
 
 export interface EmailText {
   readonly subject: string;
-  /** Lines ended by LF. */
+  /** Text of the e-mail, with lines that end in LF. */
   readonly text: string;
 }
 
@@ -84,7 +84,7 @@ const TEMPLATES: {
   }),
 };
 
-/** The text of an event's e-mail. @throws Error where none is sent of such an event */
+/** Renders the e-mail of an event. @throws Error if no e-mail is sent for such an event */
 export function emailOf(event: string, data: unknown, brand: string): EmailText {
   const template = TEMPLATES[event as EmailedType] as
     | ((data: unknown, brand: string) => { subject: string; lines: string[] })

@@ -1,6 +1,7 @@
 /**
- * The id of a ledger entry: 41 bits of milliseconds since the epoch, 8 bits of the cell, 14 bits of a sequence within the
- * millisecond. Ids of a cell grow in the order in which its entries are made; lua/ makes them, this file reads them.
+ * Id of a ledger entry: 41 bits of milliseconds since the epoch, 8 bits for the cell, and 14 bits for a
+ * sequence within the millisecond. The ids of a cell increase in the order of its entries. The scripts in
+ * lua/ create ids; this file reads them.
  *
  *   63   62 ........ 22   21 .... 14   13 ........ 0
  *   0    milliseconds     cell         sequence
@@ -11,23 +12,23 @@ const SEQUENCE_BITS = 14;
 const TIME_SHIFT = CELL_BITS + SEQUENCE_BITS;
 const TIME_SHIFT_BIG = BigInt(TIME_SHIFT);
 const SEQUENCE_BITS_BIG = BigInt(SEQUENCE_BITS);
-/** Milliseconds in one step of the upper 32-bit word of an id. */
+/** Milliseconds per step of the upper 32-bit word of an id. */
 const MS_PER_HIGH_WORD = 2 ** (32 - TIME_SHIFT);
 
-/** The largest cell number, 255. */
+/** Largest cell number, 255. */
 export const CELL_MAX = 2 ** CELL_BITS - 1;
-/** The largest sequence number of a millisecond, 16,383. */
+/** Largest sequence number within a millisecond, 16,383. */
 export const SEQUENCE_MAX = 2 ** SEQUENCE_BITS - 1;
 const CELL_MASK = BigInt(CELL_MAX);
 const SEQUENCE_MASK = BigInt(SEQUENCE_MAX);
 
-/** The parts of an id. */
+/** Parts of an entry id. */
 export interface EntryIdParts {
-  /** Milliseconds since the epoch at which the entry was made, 0 to 2^41 − 1. */
+  /** Time of the entry in milliseconds since the epoch, 0 to 2^41 − 1. */
   readonly timeMs: number;
-  /** 0 to {@link CELL_MAX}. */
+  /** Cell of the entry, 0 to {@link CELL_MAX}. */
   readonly cell: number;
-  /** 0 to {@link SEQUENCE_MAX}. */
+  /** Sequence number within the millisecond, 0 to {@link SEQUENCE_MAX}. */
   readonly sequence: number;
 }
 
@@ -40,32 +41,41 @@ export const parseEntryId = (id: bigint): EntryIdParts => ({
   sequence: Number(id & SEQUENCE_MASK),
 });
 
-/** Milliseconds since the epoch at which the entry with this id was made. */
+/** Returns the time of an entry, in milliseconds since the epoch. */
 export const entryTimeMs = (id: bigint): number => Number(id >> TIME_SHIFT_BIG);
 
-/** The same of an id in two words of 32 bits, signed or unsigned: the hot paths make no BigInt. */
+/**
+ * Returns the time of an entry whose id is given as two 32-bit words, signed or unsigned. Hot paths use it to
+ * avoid a BigInt.
+ */
 export const entryTimeMsOfWords = (high: number, low: number): number =>
   (high >>> 0) * MS_PER_HIGH_WORD + (low >>> TIME_SHIFT);
 
-/** The cell of the entry with this id. */
+/** Returns the cell of an entry. */
 export const entryCell = (id: bigint): number => Number((id >> SEQUENCE_BITS_BIG) & CELL_MASK);
 
-/** The same of the lower of two words of 32 bits, unsigned: the hot paths make no BigInt. */
+/**
+ * Returns the cell of an entry from the lower 32-bit word of its id, unsigned. Hot paths use it to avoid a
+ * BigInt.
+ */
 export const entryCellOfWords = (low: number): number => (low >>> SEQUENCE_BITS) & CELL_MAX;
 
-/** SQL for the cell of the entry whose id a column holds. */
+/** SQL expression for the cell of an entry whose id is in a column. */
 export const entryCellSql = (column: string): string => `((${column} >> ${SEQUENCE_BITS}) & ${CELL_MAX})`;
 
-/** The smallest id of a moment (milliseconds since the epoch): ids of that moment and later are not below it. */
+/**
+ * Returns the smallest possible id at a time (milliseconds since the epoch). Entries of that time or later
+ * have no smaller id.
+ */
 export const firstIdAt = (timeMs: number): bigint => BigInt(timeMs) << TIME_SHIFT_BIG;
 
-/** How far ids advance in so many milliseconds. */
+/** Returns the difference of ids that corresponds to a duration in milliseconds. */
 export const idsIn = (durationMs: number): bigint => BigInt(durationMs) << TIME_SHIFT_BIG;
 
-/** The id of the outbox stream entry whose last ledger entry has this id. */
+/** Returns the id of the stream entry in the outbox whose last ledger entry has this id. */
 export const streamIdOf = (id: bigint): string => `${id >> TIME_SHIFT_BIG}-${id & SEQUENCE_MASK}`;
 
-/** A stream id after which the first entry of the stream is the one that this ledger entry is in. */
+/** Returns a stream id such that the next stream entry after it contains this ledger entry. */
 export function streamIdBefore(id: bigint): string {
   const hasOneBefore = (id & SEQUENCE_MASK) > 0n;
   return hasOneBefore ? streamIdOf(id - 1n) : `${(id >> TIME_SHIFT_BIG) - 1n}-${SEQUENCE_MAX}`;

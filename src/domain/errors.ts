@@ -1,16 +1,16 @@
 /**
- * The catalogue of every error a caller can get: code, HTTP status, retry class, message.
- * The only place where an error code is spelled; everything else names an entry of it.
- * What the retry classes ask of callers: docs/contract.md §14.
+ * Catalogue of all errors that a caller can get: code, HTTP status, retry class and message. It is the only
+ * place where an error code is written; other code refers to its entries. docs/contract.md §14 says what the
+ * retry classes require of callers.
  */
 
 /**
  * What a caller should do next.
  * - `never`: the same request will fail again.
- * - `later`: try again after a wait (`Retry-After` where it is sent).
+ * - `later`: try again after a wait (`Retry-After` if it is sent).
  * - `same-request-id`: try again later with the same requestId, to read the original result.
- * - `new-request-id`: the spin did not happen and bound nothing; try again with the same requestId, or with a new one if every
- *   attempt was answered.
+ * - `new-request-id`: the spin did not happen and bound nothing; try again with the same requestId, or with
+ *   a new one if every attempt was answered.
  */
 export type RetryClass = 'never' | 'later' | 'same-request-id' | 'new-request-id';
 
@@ -19,7 +19,7 @@ export interface ErrorEntry {
   readonly status: number;
   readonly retry: RetryClass;
   readonly message: string;
-  /** A code of the contract whose operation this service does not offer; it is never sent. */
+  /** A code of the contract for an operation that this service does not offer. It is never sent. */
   readonly reserved?: true;
 }
 
@@ -144,25 +144,25 @@ export const ERRORS = {
   dealingOff: entry('KS-5013', 503, 'later', 'Dealing is switched off for the moment; nothing was dealt'),
 } as const satisfies Record<string, ErrorEntry>;
 
-/** Where the service itself says what to do about an error, below its address. */
+/** Path of the page on which the service itself describes an error and its remedy. */
 export const docUrlOf = ({ code }: ErrorEntry): string => `/docs/errors#${code}`;
 
-/** One fault of a refused request; `path` is a JSON Pointer (RFC 6901) into what was sent. */
+/** One fault of a refused request. `path` is a JSON Pointer (RFC 6901) into the request. */
 export interface Fault {
   readonly path: string;
   readonly message: string;
-  /** Of KS-4222: the round that is open, and the number of its newest action. */
+  /** For KS-4222: the open round and the number of its newest action. */
   readonly roundId?: string;
   readonly lastActionSeq?: number;
-  /** Of KS-4219: why there is none. */
+  /** For KS-4219: why there is no proof. */
   readonly reason?: 'FORCED' | 'BEFORE_LOG' | 'ARCHIVED';
 }
 
-/** A refusal with an entry of the catalogue: an answer to the caller, not a defect of the service. */
+/** A refusal with an entry of the catalogue. It is an answer to the caller, not a defect of the service. */
 export class ApiError extends Error {
   readonly entry: ErrorEntry;
   readonly details: readonly Fault[] | undefined;
-  /** Seconds for `Retry-After`, where a wait helps. */
+  /** Value of `Retry-After` in seconds. Undefined if waiting does not help. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(
@@ -179,6 +179,6 @@ export class ApiError extends Error {
   }
 }
 
-/** A request that is wrong in what the faults say (KS-4101). */
+/** Creates a validation error (KS-4101) with its faults. */
 export const invalid = (details: readonly Fault[]): ApiError =>
   new ApiError(ERRORS.validationFailed, { details });

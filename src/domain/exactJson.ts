@@ -1,19 +1,21 @@
 /**
- * JSON whose numbers may have more digits than a double holds: sums of money and counts are written and read exactly.
+ * Reads and writes JSON whose numbers may have more digits than a double holds, so that sums of money and
+ * counts are exact.
  *
- * A number that a double holds is a number. Any other is an ExactNumber, which becomes a marked string on its way through
- * JSON.stringify and loses the mark there. The mark is U+0000, which no text of the stores or of a request can contain.
+ * A number that fits a double is a number. Any other is an ExactNumber, which becomes a marked string in
+ * JSON.stringify; the mark is removed afterwards. The mark is U+0000, which no text of the stores or of a
+ * request can contain.
  */
 import { microsToUsdText, usdToMicros } from './money.js';
 
 const MARK = '\u0000';
 const MARKED = /"\\u0000(-?[0-9.]+)"/g;
-/** Strings, which are passed over, and numbers. */
+/** Matches strings, which are skipped, and numbers. */
 const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
-/** A double distinguishes all decimals of so many digits. */
+/** Number of decimal digits that a double always represents distinctly. */
 const SAFE_DIGITS = 15;
 
-/** A JSON number by its text. */
+/** A JSON number given by its text. */
 export class ExactNumber {
   readonly text: string;
 
@@ -25,7 +27,7 @@ export class ExactNumber {
     return this.text;
   }
 
-  /** For JSON.stringify, on the way to {@link exactJson}. */
+  /** Called by JSON.stringify; {@link exactJson} removes the mark afterwards. */
   toJSON(): string {
     return MARK + this.text;
   }
@@ -33,20 +35,20 @@ export class ExactNumber {
 
 export type JsonNumber = number | ExactNumber;
 
-/** What a schema describes, with amounts and counts that may be beyond a double. */
+/** Type of a schema's values in which amounts and counts may exceed a double. */
 export type WithSums<Described, Counts> = {
   readonly [Name in keyof Described]: Name extends `${string}Usd` | Counts
     ? Described[Name] | ExactNumber
     : Described[Name];
 };
 
-/** A whole number as a JSON number, exact whatever its size. */
+/** Converts an integer to a JSON number, exact whatever its size. */
 export const jsonInteger = (value: bigint): JsonNumber =>
   value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER)
     ? Number(value)
     : new ExactNumber(String(value));
 
-/** Micro-USD as a JSON number in USD with at most six decimals, exact whatever its size. */
+/** Converts micro-USD to a JSON number in USD with at most six decimals, exact whatever its size. */
 export function jsonUsd(micros: bigint): JsonNumber {
   const whole = Number(micros);
   if (Number.isSafeInteger(whole)) {
@@ -61,13 +63,16 @@ export function jsonUsd(micros: bigint): JsonNumber {
   return new ExactNumber(fraction === '' ? digits : `${digits}.${fraction}`);
 }
 
-/** Takes the marks away that {@link ExactNumber} leaves in JSON text. */
+/** Removes the marks of {@link ExactNumber} from JSON text. */
 export const unmarked = (json: string): string => json.replace(MARKED, '$1');
 
-/** As JSON.stringify, with each ExactNumber as a number. */
+/** Works like JSON.stringify, but writes each ExactNumber as a number. */
 export const exactJson = (value: unknown): string => unmarked(JSON.stringify(value));
 
-/** As JSON.parse; a number that a double does not hold is an ExactNumber. @throws SyntaxError where the text is no JSON. */
+/**
+ * Works like JSON.parse, but a number that does not fit a double becomes an ExactNumber. @throws SyntaxError
+ * if the text is not JSON
+ */
 export function parseExactJson(text: string): unknown {
   const marked = text.replace(TOKEN, (token) => (isExactAsDouble(token) ? token : `"\\u0000${token}"`));
   return JSON.parse(marked, (_name, value: unknown) =>

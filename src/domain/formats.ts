@@ -1,20 +1,26 @@
 /**
- * The formats of what processes share: records in Redis, notes in the outbox, messages. A build writes the format that the
- * installation is at, and reads those from `oldest` to `newest`, so that neighbouring versions run side by side
- * (docs/internals.md). A change that the build before can't read is a new format.
+ * Formats of the data that processes share: records in Redis, notes in the outbox, messages. A build writes
+ * the format of the installation and reads those from `oldest` to `newest`, so that neighbouring versions run
+ * side by side (docs/internals.md). A change that the previous build can't read needs a new format.
  */
 export interface Formats {
   readonly oldest: number;
   readonly newest: number;
 }
 
-/** Of this build. Each cell says in its field `format` what it may hold; absent: 1. */
+/**
+ * Formats of this build. Each cell has a field `format` with the format of its data; if it is absent, the
+ * format is 1.
+ */
 export const FORMATS: Formats = { oldest: 1, newest: 1 };
 
-/** A build that reads some formats met data of another one. Its message says what to do. */
+/** Thrown when a build meets data in a format that it can't read. The message says what to do. */
 export class FormatError extends Error {}
 
-/** @param written format of an installation. @throws FormatError where a build does not read it */
+/**
+ * Checks that a build can read a format. @param written format of an installation @throws FormatError if the
+ * build can't read it
+ */
 export function assertReads({ oldest, newest }: Formats, written: number): void {
   if (written > newest)
     throw new FormatError(

@@ -1,4 +1,6 @@
-/** A registered game and its partner, as the front end holds them in memory to judge and answer spins. */
+/**
+ * Types of a registered game and its partner, as a front end holds them in memory to judge and answer spins.
+ */
 import type { GameStatus, KindOfGame } from './games/kindOfGame.js';
 import type { BlackjackTable } from './games/tableTerms.js';
 
@@ -11,32 +13,32 @@ export interface Partner {
   readonly name: string;
   readonly environment: Environment;
   readonly isActive: boolean;
-  /** The cell whose keys in Redis hold this partner, 0..255. */
+  /** Cell in Redis that has this partner's data, 0..255. */
   readonly cell: number;
-  /** Requests per epoch minute. */
+  /** Maximum number of requests per minute, counted from the epoch. */
   readonly spinRateLimit: number;
   readonly apiRateLimit: number;
   readonly openingBalanceMicros: number;
   readonly balanceMode: BalanceMode;
-  /** What the operator covers for this partner; null: no bound. */
+  /** Maximum loss that the operator covers for this partner, in micro-USD. Null means no limit. */
   readonly fundingMicros: number | null;
-  /** Cells that it lived in before; absent: none. */
+  /** Former cells of the partner. Absent if there are none. */
   readonly formerCells?: readonly FormerCell[];
-  /** Number of its newest move that is done; absent or 0: it never moved. */
+  /** Number of the partner's newest completed move. Absent or 0 if the partner never moved. */
   readonly newestMove?: number;
 }
 
 /** A cell that a partner has left. */
 export interface FormerCell {
   readonly cell: number;
-  /** No entry of the partner's in that cell is after this one. */
+  /** Id of the partner's last entry in that cell. */
   readonly untilId: bigint;
 }
 
 export interface ApiKey {
   readonly keyId: number;
   readonly partnerId: number;
-  /** Milliseconds since the epoch; null: never. */
+  /** Expiry of the key in milliseconds since the epoch. Null if it never expires. */
   readonly expiresAtMs: number | null;
   readonly isRevoked: boolean;
 }
@@ -46,30 +48,33 @@ export interface Game {
   readonly partnerId: number;
   readonly kind: KindOfGame;
   readonly status: GameStatus;
-  /** Outcomes of its whole supply; 0: it is endless. */
+  /** Number of outcomes in the game's pool; 0 if the game is endless. */
   readonly poolSize: number;
-  /** What all prizes of a raffle come to, as a fraction of the price of all tickets. */
+  /** Sum of all prizes of a raffle as a fraction of the price of all tickets. */
   readonly poolRtp?: number | null;
-  /** When a finite supply was sealed, ms since the epoch; no outcome of it was dealt before. */
+  /** Time when a raffle's pool was sealed, in ms since the epoch. No outcome of it was dealt before. */
   readonly sealedAtMs: number | undefined;
   readonly wagerMicros: number;
   readonly maxPayoutMicros: number;
-  /** Micro-USD paid by each outcome code: signed 64-bit little-endian integers, as lua/deal.lua reads them. */
+  /**
+   * Payout of each outcome code in micro-USD, as signed 64-bit little-endian integers, the format that
+   * lua/deal.lua reads.
+   */
   readonly payoutTable: Buffer;
-  /** The same as numbers. */
+  /** Payout of each outcome code in micro-USD, as numbers. */
   readonly payoutMicros: readonly number[];
-  /** The members `outcome` and `presentation` of a response for each outcome code, as UTF-8 JSON. */
+  /** Members `outcome` and `presentation` of a response for each outcome code, as UTF-8 JSON. */
   readonly fragments: readonly Buffer[];
-  /** Of a game that is played in rounds; undefined: it is spun. */
+  /** Table of a game that is played in rounds. Undefined for a game that is played in spins. */
   readonly table?: BlackjackTable | undefined;
 }
 
-/** By game and outcome code, as far as they were asked for. */
+/** Cache of prize tiers by game and outcome code. */
 const prizeTiers = new WeakMap<Pick<Game, 'fragments'>, (number | undefined)[]>();
 
 /**
- * The prize tier of an outcome, as its fragment tells it; read once for each outcome code.
- * @throws Error where the game has no such outcome.
+ * Returns the prize tier of an outcome. It is parsed from the fragment once for each outcome code.
+ * @throws Error if the game has no such outcome.
  */
 export function prizeTierOf(game: Pick<Game, 'gameId' | 'fragments'>, outcomeCode: number): number {
   let tiers = prizeTiers.get(game);

@@ -1,14 +1,15 @@
 /**
- * Packed records: what their members are, where they lie, and how they are read and written. Little endian. The layouts
- * themselves are in layouts.ts, and `npm run layouts` makes the formats of the scripts of them.
+ * Defines packed records: their members, the offsets of the members, and how they are read and written, in
+ * little endian. The layouts themselves are in layouts.ts; `npm run layouts` generates the formats of the
+ * scripts from them.
  */
 
-/** A member of a record. */
+/** A member of a packed record. */
 export interface Member<T> {
   readonly bytes: number;
-  /** In the notation of Lua's struct library. */
+  /** Format of the member in the notation of Lua's struct library. */
   readonly lua: string;
-  /** For people. */
+  /** Type name for documentation. */
   readonly type: string;
   read(buffer: Buffer, at: number): T;
   write(buffer: Buffer, at: number, value: T): void;
@@ -21,15 +22,15 @@ export type ValuesOf<M> = { readonly [K in keyof M]: ValueOf<M[K]> };
 export interface Layout<M extends Members> {
   readonly members: M;
   readonly bytes: number;
-  /** Where each member begins. */
+  /** Offset of each member. */
   readonly at: { readonly [K in keyof M]: number };
   read(buffer: Buffer, at?: number): ValuesOf<M>;
   write(buffer: Buffer, at: number, values: ValuesOf<M>): void;
-  /** A buffer of its own. */
+  /** Creates a new buffer with the record. */
   make(values: ValuesOf<M>): Buffer;
 }
 
-/** What a record of a layout says. */
+/** Values of the members of a layout's record. */
 export type RecordOf<L> = L extends Layout<infer M> ? ValuesOf<M> : never;
 
 export function layout<M extends Members>(members: M): Layout<M> {
@@ -76,7 +77,7 @@ export const u16 = unsigned(2, 'I2');
 export const u32 = unsigned(4, 'I4');
 export const u48 = unsigned(6, 'I6');
 
-/** A signed 64-bit integer that is known to be within the safe range: whole micro-USD. */
+/** A signed 64-bit integer within the safe range, for whole micro-USD. */
 export const money: Member<number> = {
   bytes: 8,
   lua: 'i8',
@@ -106,12 +107,14 @@ const idAs = (lua: string, type: string): Member<bigint> => ({
   },
 });
 
-/** The id of a ledger entry: two numbers to Lua, low and high, because a double holds no 64 bits. */
+/**
+ * Id of a ledger entry. Lua reads it as two numbers, low and high, because a double does not hold 64 bits.
+ */
 export const id = idAs('I4I4', 'u64');
-/** The same, which a script carries as it is. */
+/** Id of a ledger entry that a script copies without unpacking it. */
 export const packedId = idAs('c8', 'u64');
 
-/** So many bytes, as they are. */
+/** A fixed number of raw bytes. */
 export const bytes = (count: number): Member<Buffer> => ({
   bytes: count,
   lua: `c${count}`,
@@ -122,7 +125,7 @@ export const bytes = (count: number): Member<Buffer> => ({
   },
 });
 
-/** Another record within one, which a script carries as it is. */
+/** A record nested in another one, which a script copies without unpacking it. */
 export const nested = <M extends Members>(inner: Layout<M>, name: string): Member<ValuesOf<M>> => ({
   bytes: inner.bytes,
   lua: `c${inner.bytes}`,
@@ -137,23 +140,26 @@ const length = (of: Member<number>, lua: string): Member<number> => ({
   type: `${of.type} and as many bytes`,
 });
 
-/** The length of a text that follows, one more value to Lua's struct library: the last member of a layout. */
+/**
+ * Length of a text that follows the record. It must be the last member, because Lua's struct library returns
+ * the text as an additional value.
+ */
 export const text8 = length(u8, 'Bc0');
 export const text16 = length(u16, 'I2c0');
 
-/** A signed 64-bit little-endian integer that is known to be within the safe range. */
+/** Reads a signed 64-bit little-endian integer that is within the safe range. */
 export function readSafeInt64(buffer: Buffer, at: number): number {
   return buffer.readInt32LE(at + 4) * 4_294_967_296 + buffer.readUInt32LE(at);
 }
 
-/** @param value a safe integer, negative ones too */
+/** Writes a signed 64-bit little-endian integer. @param value a safe integer, which may be negative */
 export function writeSafeInt64(buffer: Buffer, at: number, value: number): void {
   const high = Math.floor(value / 4_294_967_296);
   buffer.writeUInt32LE(value - high * 4_294_967_296, at);
   buffer.writeInt32LE(high, at + 4);
 }
 
-/** An unsigned 64-bit id as BigInt. */
+/** Reads an unsigned 64-bit id as a BigInt. */
 export function readId(buffer: Buffer, at: number): bigint {
   return buffer.readBigUInt64LE(at);
 }

@@ -1,7 +1,8 @@
 /**
- * Every packed record, once: what Redis keeps, what a batch and its reply are, what the outbox carries; with the flags,
- * codes and limits in them. `npm run layouts` makes the formats of the scripts (lua/include/layouts) of it, and a test
- * holds them together. Stores of released versions have these bytes: a layout is changed by a migration only.
+ * Definitions of all packed records: data in Redis, batches and their replies, and the outbox, with their
+ * flags, codes and limits. `npm run layouts` generates the formats of the scripts (lua/include/layouts) from
+ * them, and a test checks that both agree. Stores of released versions contain these bytes, so a layout may
+ * only be changed by a migration.
  */
 import { RECENCY_MAX, SPLIT_WHOLE, TIER_AMOUNT_MAX_MICROS } from './communal.js';
 import {
@@ -22,66 +23,76 @@ import {
 } from './layout.js';
 import { REQUEST_KEY_BYTES } from './requestKey.js';
 
-/** A balance stays within ± this, micro-USD: every sum of two amounts is then exact as a double. */
+/**
+ * Maximum absolute value of a balance, in micro-USD. Every sum of two amounts is exact as a double up to this
+ * limit.
+ */
 export const MONEY_MAX_MICROS = 9_000_000_000_000_000;
 /**
- * The largest net of a partner, of either sign, micro-USD: what a signed 64-bit integer holds with room for a batch.
- * Beyond it the net stays there. It is compared with the funding alone, which is at most MAX_MICROS: a spin that brings
- * the net near this from below is refused long before, and one far below zero leaves all of the funding.
+ * Maximum absolute net of a partner, in micro-USD: a signed 64-bit integer with room for one batch. Beyond
+ * it, the net stays at the limit. The net is compared only with the funding, which is at most MAX_MICROS. So
+ * a spin that brings the net near this limit from below is refused long before, and a net far below zero
+ * leaves all of the funding.
  */
 export const NET_MAX_MICROS = 9_000_000_000_000_000_000n;
-/** Outcomes that are read at a time at the least. */
+/** Minimum number of outcomes that a read-ahead takes from a block. */
 export const READ_AHEAD = 16;
-/** What a requestId is bound to is compared by so many bytes. */
+/** Length of a request's fingerprint, in bytes, by which a repeated requestId is compared. */
 export const FINGERPRINT_BYTES = 10;
 
-// Of a cell --------------------------------------------------------------------------------------------------------
+// Cells --------------------------------------------------------------------------------------------------
 
-/** Ledger entries, and their bytes in the outbox, summed since the cell's epoch began. */
+/** Numbers of ledger entries and of their bytes in the outbox, summed since the cell's epoch began. */
 export const TOTALS = layout({ entries: u48, bytes: u48 });
 export type Totals = RecordOf<typeof TOTALS>;
 
-/** When an entry of the cell was made, and which of that moment it is. */
+/** Time of an entry of the cell, and its sequence number within that millisecond. */
 export const MOMENT = layout({ timeMs: u48, sequence: u16 });
 
-/** The field `last`: the newest ledger entry, and TOTALS up to it. */
+/** Field `last`: the newest ledger entry, and TOTALS up to it. */
 export const LAST = layout({ ...MOMENT.members, ...TOTALS.members });
 
-/** The field `booked`: the newest entry that is known to be in the ledger, and TOTALS up to it. */
+/** Field `booked`: the newest entry known to be committed, and TOTALS up to it. */
 export const BOOKED = layout({ id, ...TOTALS.members });
 
 /**
- * The field `segments` begins so; behind it the newest entry's id of each closed segment. The segment that follows them is
- * written.
+ * Start of the field `segments`. The id of the newest entry of each closed segment follows it. The segment
+ * after the closed ones is the one being written.
  */
 export const SEGMENTS = layout({
-  /** Request ids of entries up to this one are released. */
+  /** Id up to which the request ids of entries are released. */
   releasedId: id,
   /** Number of the oldest segment. */
   first: u32,
 });
 
-/** An id alone. */
+/** A single entry id. */
 export const ENTRY_ID = layout({ id });
 
-// Of a game --------------------------------------------------------------------------------------------------------
+// Games --------------------------------------------------------------------------------------------------
 
-/** The queue of a game; behind it the outcomes from the next index on that were read ahead of the block (u16 each), or none. */
+/**
+ * Queue of a game. It is followed by outcomes from the next index on that were read ahead of the block (u16
+ * each), if any.
+ */
 export const GAME = layout({
   /** Index of the next outcome to deal. */
   nextIndex: u48,
   /** Index after the last loaded outcome. */
   queueEnd: u48,
-  /** The block that is dealt from. */
+  /** First index of the block that is being dealt from. */
   blockFrom: u48,
   blockEnd: u48,
-  /** Blocks with at least one outcome left. */
+  /** Number of blocks with at least one outcome left. */
   readyBlocks: u32,
 });
 
-// Of a partner -----------------------------------------------------------------------------------------------------
+// Partners -----------------------------------------------------------------------------------------------
 
-/** The windows of a partner by the minute they are of, with the requests that they counted, and payouts − wagers. */
+/**
+ * Rate limit windows of a partner, by the minute they belong to, with the requests counted in them, and the
+ * partner's net (payouts − wagers).
+ */
 export const PARTNER = layout({
   spinMinute: u32,
   spins: u32,
@@ -90,37 +101,49 @@ export const PARTNER = layout({
   netMicros: i64,
 });
 
-// Of a player and its entries ------------------------------------------------------------------------------------------------------
+// Players and their entries ------------------------------------------------------------------------------
 
-/** What a spin came to. */
+/** Result of a spin. */
 export const CORE = layout({ id, outcomeCode: u16, balanceMicros: money });
 
-/** The same, of an id that is packed. */
+/** CORE with an id that the script does not unpack. */
 export const CORE_OF_ID = layout({ ...CORE.members, id: packedId });
 
-/** What an outcome code pays, in the table of a sheet. */
+/** Payout of an outcome code in the payout table of a sheet. */
 export const PAYOUT = layout({ micros: money });
 
-/** A player: CORE of its newest entry, the number of its entries (the opening included), when it was made. */
+/**
+ * State of a player: CORE of its newest entry, the number of its entries (including the opening), and the
+ * time of its creation.
+ */
 export const PLAYER = layout({ ...CORE.members, entries: u32, createdAtMs: u48 });
 
-/** The same, of a CORE that is packed. */
+/** PLAYER with a CORE that the script does not unpack. */
 export const PLAYER_OF_CORE = layout({ core: nested(CORE, 'CORE'), entries: u32, createdAtMs: u48 });
 
-/** Behind PLAYER where its status was ever changed or a share waits for it: PLAYER_FLAGS, number of the change (0: never); then shares. */
+/**
+ * Follows PLAYER if the player's status was ever changed or a share waits for the player: PLAYER_FLAGS and
+ * the number of the change (0: never changed). The waiting shares follow.
+ */
 export const PLAYER_STATUS = layout({ flags: u8, change: u32 });
 
-/** By their bits. `hasListed`: more shares wait in the player's list. */
+/** Bits of the player's flags. `hasListed` means that more shares wait in the player's list. */
 export const PLAYER_FLAGS = { isBlocked: 1, hasListed: 2 } as const;
 
-/** What a requestId is bound to: CORE of its entry, and the request's fingerprint; behind it a tail that a replay repeats, or none. */
+/**
+ * Binding of a requestId: CORE of its entry and the request's fingerprint. An optional tail follows, which a
+ * replay repeats.
+ */
 export const BOUND = layout({ core: nested(CORE, 'CORE'), fingerprint: bytes(FINGERPRINT_BYTES) });
 
-// Entries ----------------------------------------------------------------------------------------------------------
+// Entries ------------------------------------------------------------------------------------------------
 
-/** A ledger entry in the outbox, in the three parts in which the scripts make it; then the player's name and the requestId. */
+/**
+ * A ledger entry in the outbox, in the three parts in which the scripts make it. The player's name and the
+ * requestId follow.
+ */
 export const ENTRY_HEAD = layout({
-  /** The code of an EntryDefinition (ledgerEntry.ts). */
+  /** Code of an EntryDefinition (ledgerEntry.ts). */
   kind: u8,
   gameId: u32,
   wagerMicros: money,
@@ -128,31 +151,37 @@ export const ENTRY_HEAD = layout({
 
 export const ENTRY_BODY = layout({
   outcomeIndex: u48,
-  /** What the player got: the payout of a spin, the amount of an opening or (of either sign) of an adjustment. */
+  /**
+   * Amount credited to the player: the payout of a spin, the amount of an opening, or that of an adjustment,
+   * which may be negative.
+   */
   creditMicros: money,
   ...CORE.members,
-  /** The player's entry before, 0 for the first. */
+  /** Id of the player's previous entry; 0 for the first. */
   previousId: id,
-  /** 1 for the player's opening, then 2, 3, … for its spins; an adjustment has that of the entry before it. */
+  /**
+   * Number of the entry: 1 for the player's opening, then 2, 3, … for its spins. An adjustment has the number
+   * of the entry before it.
+   */
   entryNumber: u32,
 });
 
-/** Bytes of `<partner id>:<playerId>`, and of the requestId. */
+/** Lengths of `<partner id>:<playerId>` and of the requestId, in bytes. */
 export const ENTRY_TEXT = layout({ playerLength: u16, requestLength: u16 });
 export const ENTRY = layout({ ...ENTRY_HEAD.members, ...ENTRY_BODY.members, ...ENTRY_TEXT.members });
 
-// A batch of spins and its reply (lua/deal.lua) ----------------------------------------------------------------------
+// A batch of spins and its reply (lua/deal.lua) -----------------------------------------------------------
 
-/** A batch begins so; partners follow, then the payout tables, games, spins, players and requestIds. */
+/** Header of a batch. The partners follow, then the payout tables, games, spins, players and requestIds. */
 export const BATCH = layout({
   partners: u16,
   games: u16,
   players: u16,
   requestIds: u16,
   spins: u16,
-  /** Bytes of the payout tables. */
+  /** Length of the payout tables, in bytes. */
   tableBytes: u32,
-  /** Where players, then requestIds, begin. */
+  /** Offset of the players, which the requestIds follow. */
   listsAt: u32,
   spinsAt: u32,
 });
@@ -161,10 +190,10 @@ export const BATCH_PARTNER = layout({
   spinLimit: u32,
   apiLimit: u32,
   openingMicros: money,
-  /** −1: no bound. */
+  /** Funding in micro-USD; −1 means no limit. */
   fundingMicros: money,
   flags: u8,
-  /** Number of its newest move that the caller knows; 0: none. */
+  /** Number of the partner's newest move that the caller knows; 0 if there is none. */
   newestMove: u32,
   digitsOfId: text8,
 });
@@ -174,17 +203,20 @@ export const BATCH_GAME = layout({
   gameId: u32,
   wagerMicros: money,
   maxPayoutMicros: money,
-  /** Where its payouts begin: i64 by outcome code. Games may share theirs. */
+  /** Offset of the game's payouts: i64 by outcome code. Several games may share them. */
   payoutsAt: u32,
   payoutCount: u16,
-  /** Tickets of its pool; 0: a slot game, whose queue has no end. */
+  /** Number of tickets in a raffle's pool; 0 for a slot game, whose queue has no end. */
   poolSize: u32,
-  /** In this batch. */
+  /** Number of the game's spins in this batch. */
   spins: u16,
   digitsOfId: text8,
 });
 
-/** Places count from 1, and 0 is none. It ends as a ledger entry does: ENTRY_TEXT, player, requestId. */
+/**
+ * A spin of a batch. Positions count from 1; 0 means none. Its end is like that of a ledger entry:
+ * ENTRY_TEXT, player, requestId.
+ */
 export const BATCH_SPIN = layout({
   kind: u8,
   deny: u8,
@@ -196,34 +228,39 @@ export const BATCH_SPIN = layout({
   ...ENTRY_TEXT.members,
 });
 
-/** What a member of a batch asks for. `dealCounted`: a deal that has counted against its window before. */
+/**
+ * Kinds of batch members. `dealCounted` marks a deal that was already counted against the rate limit window.
+ */
 export const BATCH_KIND = { deal: 1, countSpin: 2, countApi: 3, dealCounted: 4 } as const;
-/** `<partner id>:<playerId>` */
+/** Name of a player: `<partner id>:<playerId>`. */
 export const BATCH_PLAYER = layout({ name: text16 });
 export const BATCH_REQUEST = layout({ key: bytes(REQUEST_KEY_BYTES) });
 
-/** A reply begins so; for each partner REPLY_PARTNER, for each spin REPLY_SPIN, then the tails, each with REPLY_TAIL before it. */
+/**
+ * Header of a reply. REPLY_PARTNER for each partner, REPLY_SPIN for each spin and the tails follow, each tail
+ * preceded by REPLY_TAIL.
+ */
 export const REPLY = layout({ timeMs: u48 });
-/** What the windows had counted before the batch. */
+/** Requests that the rate limit windows had counted before the batch. */
 export const REPLY_PARTNER = layout({ spinsUsed: u32, apiUsed: u32 });
 export const REPLY_SPIN = layout({ status: u8, core: nested(CORE, 'CORE') });
-/** Place of its spin, from 0. */
+/** Header of a tail. `place` is the position of its spin, from 0. */
 export const REPLY_TAIL = layout({ place: u16, length: u16 });
 
-// Intents, chosen outcomes, rounds -----------------------------------------------------------------------------------
+// Intents, forced outcomes, rounds -----------------------------------------------------------------------
 
-/** What an intent came to: SPIN_STATUS; CORE of what was booked (lua/include/intents.lua). */
+/** Result of an intent: SPIN_STATUS and CORE of its entry (lua/include/intents.lua). */
 export const INTENT_REPLY = layout({ status: u8, core: nested(CORE, 'CORE') });
 
-/** The outcome that a tester chose, and until when it stands, milliseconds since the epoch. */
+/** Outcome chosen by a tester, and its expiry in milliseconds since the epoch. */
 export const FORCED = layout({ outcomeCode: u16, untilMs: u48 });
 export const FORCED_REPLY = layout({ status: u8, untilMs: u48 });
-/** The tail of a spin whose outcome was chosen. That of a communal progressive is longer. */
+/** Tail of a spin with a chosen outcome. It is shorter than the tail of a communal progressive. */
 export const FORCED_TAIL = Buffer.of(1);
 
-/** An open round: index of its shoe, entry of its deal, steps after the deal. */
+/** An open round: the index of its shoe, the entry of its deal, and the number of steps after the deal. */
 export const ROUND = layout({ shoeIndex: u48, dealId: id, steps: u16 });
-/** `newestId`: the player's newest entry; 0: the player is not known. */
+/** Reply to `roundDeal`. `newestId` is the player's newest entry; 0 if Redis does not have the player. */
 export const ROUND_DEAL_REPLY = layout({
   timeMs: u48,
   status: u8,
@@ -240,20 +277,26 @@ export const ROUND_ACT_REPLY = layout({
   newestId: id,
 });
 
-// Rotation -----------------------------------------------------------------------------------------------------------
+// Rotation -----------------------------------------------------------------------------------------------
 
-/** A note, in the place of a requestId: the outcomes of its game from its outcome index up to this one (exclusive) are voided. */
+/**
+ * Note of a rotation, in the place of a requestId: the outcomes of the game from the note's outcome index up
+ * to `toIndex` (exclusive) are voided.
+ */
 export const ROTATION = layout({ toIndex: u48 });
-/** What a rotation came to: SPIN_STATUS, its note (0: there was nothing to void), and the voided indices, the last one exclusive. */
+/**
+ * Result of a rotation: SPIN_STATUS, the id of its note (0 if there was nothing to void), and the voided
+ * indices (`toIndex` is exclusive).
+ */
 export const ROTATE_REPLY = layout({ status: u8, id: packedId, fromIndex: u48, toIndex: u48 });
 
-// Communal progressives ----------------------------------------------------------------------------------------------
+// Communal progressives ----------------------------------------------------------------------------------
 
-/** Where a pot stands: version of its rules, POT_FLAGS, spins counted, budget. */
+/** State of a pot: version of its rules, POT_FLAGS, number of counted spins, and budget. */
 export const POT_STATE = layout({ version: u32, flags: u8, progress: u48, budgetMicros: money });
-/** `remembersPlayers`: from its first enabling on. */
+/** Flags of a pot. `remembersPlayers` is set when the pot is first enabled. */
 export const POT_FLAGS = { remembersPlayers: 1 } as const;
-/** Behind POT_STATE; the tiers follow. */
+/** Rules of a pot, which follow POT_STATE. The tiers follow the rules. */
 export const POT_RULES = layout({
   partnerId: u32,
   flags: u8,
@@ -264,27 +307,39 @@ export const POT_RULES = layout({
   tiers: u8,
 });
 
-/** `returnsToBudget`: the part of an empty community; `paysRemaining`: what a short budget has left. */
+/**
+ * Flags of the rules. `returnsToBudget`: the part of an empty community returns to the budget.
+ * `paysRemaining`: a budget that is too small pays what is left.
+ */
 export const RULE_FLAGS = { enabled: 1, returnsToBudget: 2, paysRemaining: 4 } as const;
 export const TIER = layout({ triggerAtSpins: u32, amountMicros: money, tierName: text16 });
 
-/** What a spin notifies its player of, the tail of its reply; the name of the tier follows. */
+/** Bonus that a spin notifies its player of, as the tail of its reply. The name of the tier follows. */
 export const BONUS_NOTICE = layout({
   eventId: packedId,
   tierLevel: u8,
-  /** 1: the spin fired the event, and its balance has the share in it. */
+  /** 1 if the spin triggered the event. The share is part of the spin's balance in that case. */
   isTrigger: u8,
-  /** Paid in all. */
+  /** Total payout of the event, in micro-USD. */
   paidMicros: money,
   shareMicros: money,
 });
 
-/** A share that waits for its player: bytes of the rest, entry of the share; BONUS_NOTICE and the name of the tier follow. */
+/**
+ * A share that waits for its player: the length of the rest in bytes, and the entry of the share.
+ * BONUS_NOTICE and the name of the tier follow.
+ */
 export const WAITING_SHARE = layout({ length: u16, entryId: id });
-/** In the place of a requestId of the entry of a share; 1: its player fired the event. */
+/**
+ * Takes the place of the requestId in the entry of a share. `isTrigger` is 1 if the player triggered the
+ * event.
+ */
 export const SHARE_TEXT = layout({ eventId: packedId, isTrigger: u8 });
 
-/** Notes, each in the place of a requestId. What a call changed of a pot: NOTE_CAUSE, its version of the rules or its intent. */
+/**
+ * Change of a pot by a script call, as a note in the place of a requestId: NOTE_CAUSE, the version of the
+ * rules or the number of the intent, and the state before and after.
+ */
 export const STATE_NOTE = layout({
   type: u8,
   cause: u8,
@@ -295,7 +350,7 @@ export const STATE_NOTE = layout({
   budgetMicros: money,
 });
 
-/** An event; the name of the tier follows. */
+/** Note of an event of a communal progressive. The name of the tier follows. */
 export const EVENT_NOTE = layout({
   type: u8,
   eventId: packedId,
@@ -308,7 +363,7 @@ export const EVENT_NOTE = layout({
   winners: u8,
 });
 
-/** A spin has notified its player of a share. */
+/** Note that a spin has notified its player of a share. */
 export const NOTIFIED_NOTE = layout({ type: u8, shareId: packedId, spinId: id });
 export const NOTE_TYPE = { state: 1, event: 2, notified: 3 } as const;
 export const NOTE_CAUSE = { spins: 1, rules: 2, funding: 3 } as const;
@@ -319,14 +374,17 @@ export const COMMUNAL_LIMITS = {
   SPLIT_WHOLE,
   TIER_AMOUNT_MAX: TIER_AMOUNT_MAX_MICROS,
   RECENCY_MAX,
-  /** Calls after which their list is made one again. */
+  /** Number of calls after which the lists of recent players are merged into one. */
   RECENCY_CALLS_MAX: 32,
-  /** Bytes behind PLAYER, its status included, beyond which shares go to the player's list. */
+  /** Maximum number of bytes after PLAYER, including its status. Further shares go to the player's list. */
   WAITING_BYTES_MAX: 2048,
-  /** Shares that are taken off the list at a time. */
+  /** Number of shares that are taken off the player's list at a time. */
   WAITING_TAKEN: 16,
-  /** Shares that may wait for a player. */
+  /** Maximum number of shares that may wait for a player. */
   WAITING_MAX: 10_000,
-  /** Ledger entries of a call that fires, at the most: no call holds up the cell for long. */
+  /**
+   * Maximum number of ledger entries of a call that triggers an event, so that no call blocks the cell for
+   * long.
+   */
   ENTRIES_MAX: 256,
 } as const;

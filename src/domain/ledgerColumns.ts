@@ -1,31 +1,42 @@
 /**
- * The ledger's row, declared once. Made of it: the COPY of a flush and the readers of rows (ledgerRow.store.ts), the archive's
- * Parquet file (archive/columns.ts), and what the audit, histories, a rebuild of Redis and a dropped day's kept entries select.
- * A test compares it with the tables of Postgres.
+ * Definition of the ledger's row, from which other code is derived: the COPY of a flush and the readers of
+ * rows (ledgerRow.store.ts), the Parquet file of the archive (archive/columns.ts), and the columns that
+ * audit, histories, a rebuild of Redis and the kept entries of a dropped day select. A test compares it with
+ * the tables of Postgres.
  *
- * A member that is not a text has the name of its member in the outbox (ENTRY of layouts.ts), except `partnerId`: a flush copies it by
- * that name. To add a column, write a migration that adds it to `ledger` and `kept_entries`, and add it here, last; where it can be
- * null, the transcoder (ledger/transcoder.ts) says when it is.
+ * A member that is not a text has the same name in the outbox (ENTRY of layouts.ts), by which a flush copies
+ * it; `partnerId` is the exception. To add a column, write a migration that adds it to `ledger` and
+ * `kept_entries`, and add it here as the last one. If it can be null, the transcoder (ledger/transcoder.ts)
+ * must set when it is.
  */
 import type { EntryKind } from './ledgerEntry.js';
 
 export interface LedgerColumn {
   readonly name: string;
-  /** In Postgres. */
+  /** Type in Postgres. */
   readonly type: 'bigint' | 'integer' | 'smallint' | 'text';
   readonly isNullable?: boolean;
-  /** In JavaScript; a `number` of a bigint column is a safe integer. */
+  /** Type in JavaScript. A `number` of a bigint column is a safe integer. */
   readonly value: 'bigint' | 'number' | 'string';
-  /** In the archive (parquetFile.ts): `smallInt32` and `dictionary` have few different values. */
+  /**
+   * Type in the archive (parquetFile.ts). `smallInt32` and `dictionary` are for columns with few distinct
+   * values.
+   */
   readonly parquet: 'int64' | 'int32' | 'smallInt32' | 'text' | 'dictionary';
-  /** Who reads the column beside the archive, the audit and the histories, which read all of them. */
+  /** Readers of the column besides the archive, the audit and the histories, which read all columns. */
   readonly readBy: readonly LedgerReader[];
 }
 
-/** `rebuild`: of Redis, and its repair. `keptAudit`: the audit of tickets and adjustments of dropped days. */
+/**
+ * Readers of a part of the columns. `rebuild` is a rebuild or repair of Redis; `keptAudit` is the audit of
+ * tickets and adjustments of dropped days.
+ */
 type LedgerReader = 'rebuild' | 'keptAudit';
 
-/** In the order of the table. Columns of a fixed size that can't be null come first, then the others: COPY has these after them. */
+/**
+ * Columns in the order of the table. Columns of a fixed size that can't be null come first, because COPY
+ * writes the others after them.
+ */
 export const LEDGER_COLUMNS = {
   id: {
     name: 'entry_id',
@@ -121,22 +132,22 @@ type ValueOf<C extends LedgerColumn> =
   | Values[C['value']]
   | (C extends { readonly isNullable: true } ? null : never);
 
-/** A row's values by member, with the code of its kind. */
+/** Values of a row by member, with the code of its kind. */
 export type LedgerRow = { -readonly [M in LedgerMember]: ValueOf<Columns[M]> };
 
-/** A ledger entry. */
+/** An entry of the ledger, with the name of its kind. */
 export interface LedgerEntry extends Omit<LedgerRow, 'kind'> {
   kind: EntryKind;
 }
 
-/** A row as a statement reads it: every bigint as BigInt. */
+/** A row as a query returns it, with every bigint as a BigInt. */
 export type EntryRow = {
   [M in LedgerMember as Columns[M]['name']]:
     | (Columns[M]['type'] extends 'bigint' ? bigint : Values[Columns[M]['value']])
     | (Columns[M] extends { readonly isNullable: true } ? null : never);
 };
 
-/** The members that a reader reads. */
+/** Members that a reader uses. */
 export type MembersReadBy<R extends LedgerReader> = {
   [M in LedgerMember]: R extends Columns[M]['readBy'][number] ? M : never;
 }[LedgerMember];
@@ -152,7 +163,7 @@ export const membersReadBy = <R extends LedgerReader>(reader: R): MembersReadBy<
     ([member]) => member as MembersReadBy<R>,
   );
 
-/** The columns of the archive's large_wins.parquet, in its order. */
+/** Columns of the archive's large_wins.parquet, in their order. */
 export const LARGE_WIN_MEMBERS = [
   'id',
   'partnerId',

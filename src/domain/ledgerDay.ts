@@ -5,28 +5,37 @@ import { Type } from '#typebox';
 import { choice, nullable, timestamp } from './schema.js';
 
 /**
- * OPEN: more may be booked. BOOKED: nothing more can come, and no round that was dealt on it is open. ARCHIVED: its files were
- * read back and compared with the ledger. DROPPED: Postgres has its entries no more.
+ * States of a day.
+ * - OPEN: further entries may be committed.
+ * - BOOKED: no further entry can come, and no round dealt on that day is open.
+ * - ARCHIVED: its files were read back and compared with the ledger.
+ * - DROPPED: its entries were removed from Postgres.
  */
 export const DAY_STATES = ['OPEN', 'BOOKED', 'ARCHIVED', 'DROPPED'] as const;
 export type DayState = (typeof DAY_STATES)[number];
 
-/** Raised where a reader of older archives would read a newer one wrongly. */
+/**
+ * Version of the archive's schema. It must be raised when a reader of older archives would misread a newer
+ * one.
+ */
 export const ARCHIVE_SCHEMA = 1;
 
-/** The files of a day's folder, beside its manifest. */
+/** Files in a day's folder, besides its manifest. */
 export const ARCHIVE_FILES = ['ledger', 'rounds', 'voids', 'large_wins'] as const;
 export type ArchiveFile = (typeof ARCHIVE_FILES)[number];
 
 export const fileName = (file: ArchiveFile): string => `${file}.parquet`;
 export const MANIFEST = 'manifest.json';
 
-/** Entries of a partner, game and kind. Sums are decimal text of whole micro-USD: a JSON number would not hold every one. */
+/**
+ * Total of the entries of a partner, game and kind. Sums are decimal text of whole micro-USD, because a JSON
+ * number can't hold every sum.
+ */
 export interface EntryTotal {
   readonly partnerId: number;
-  /** 0: of no game. */
+  /** Id of the game; 0 if the entries belong to no game. */
   readonly gameId: number;
-  /** As the ledger codes it. */
+  /** Code of the kind, as in the ledger. */
   readonly kind: number;
   readonly entries: number;
   readonly wageredMicros: string;
@@ -36,42 +45,42 @@ export interface EntryTotal {
 export interface FileSeal {
   readonly rows: number;
   readonly bytes: number;
-  /** SHA-256, hexadecimal. */
+  /** SHA-256 in hexadecimal. */
   readonly sha256: string;
 }
 
 export interface Manifest {
   readonly schema: number;
   readonly day: string;
-  /** Of the installation whose ledger it is. */
+  /** Id of the installation that the ledger belongs to. */
   readonly datasetId: string;
-  /** Entry ids of the day as decimal text: from (with) and to (without). */
+  /** Range of the day's entry ids as decimal text: `fromId` is inclusive, `toId` exclusive. */
   readonly fromId: string;
   readonly toId: string;
   readonly files: { readonly [File in ArchiveFile]: FileSeal };
-  /** By partner, game and kind. */
+  /** Totals by partner, game and kind. */
   readonly totals: readonly EntryTotal[];
-  /** From which credit on an entry is among the large wins, micro-USD, by partner. */
+  /** Minimum credit of a large win in micro-USD, by partner. */
   readonly largeWinMicros: { readonly [partnerId: string]: number };
-  /** The newest revisions of the day's settlement reports when it was archived. */
+  /** Newest revisions of the day's settlement reports at the time of archiving. */
   readonly reports: readonly {
     readonly partnerId: number;
     readonly revision: number;
     readonly integrityHash: string;
   }[];
-  /** SHA-256 of the manifest of the archived day before; null: this is the first. */
+  /** SHA-256 of the manifest of the previous archived day. Null for the first one. */
   readonly previous: { readonly day: string; readonly manifestHash: string } | null;
 }
 
-/** The canonical form (RFC 8785) of a manifest: what its hash is of. */
+/** Returns the canonical form (RFC 8785) of a manifest, from which its hash is computed. */
 export const manifestText = (manifest: Manifest): string => canonicalize(manifest)!;
 export const sha256 = (text: string | Buffer): string => createHash('sha256').update(text).digest('hex');
 
-/** A total with its place among the others; both sides of a comparison are made of it. */
+/** Formats a total with its partner, game and kind, so that both sides of a comparison look alike. */
 const totalText = ({ partnerId, gameId, kind, entries, wageredMicros, creditedMicros }: EntryTotal): string =>
   `partner ${partnerId}, game ${gameId}, kind ${kind}: ${entries} entries, wagered ${wageredMicros}, credited ${creditedMicros} micro-USD`;
 
-/** What the totals of one side have and the other side has otherwise, or not; empty: they are equal. */
+/** Lists the totals that differ between two sides or exist on one side only. Empty if both are equal. */
 export function differingTotals(
   expected: readonly EntryTotal[],
   found: readonly EntryTotal[],

@@ -1,6 +1,6 @@
 /**
- * What a ledger entry is: its kinds, and what follows from the kind of an entry. Each rule about kinds stands here once;
- * the bytes of an entry are in layouts.ts (outbox) and ledgerRow.store.ts (row).
+ * Kinds of ledger entries and the rules that depend on the kind, each defined once. The bytes of an entry are
+ * in layouts.ts (outbox) and ledgerRow.store.ts (row).
  */
 
 export type EntryKind =
@@ -12,35 +12,45 @@ export type EntryKind =
   | 'forcedSpin'
   | 'rotation'
   | RoundEntryKind;
-/** The entries of a blackjack round: its deal, each action after it, and its voiding. */
+/** Kinds of the entries of a blackjack round: its deal, each action after it, and its void. */
 export type RoundEntryKind = 'roundDeal' | 'roundAction' | 'roundVoid';
 
 export interface EntryDefinition {
   readonly kind: EntryKind;
-  /** What stands for the kind in the outbox (u8) and in the ledger (smallint). Never changes, never used again. */
+  /**
+   * Code of the kind in the outbox (u8) and in the ledger (smallint). It never changes and is never reused.
+   */
   readonly code: number;
   /**
-   * The account on the other side of the double entry. `game`: takes the wager and pays the credit, by game and day.
-   * `opening`, `adjustment`: pays the credit, by partner and day. `communal`: the budget of the game's communal
-   * progressive pays the credit, by game and day. `sandbox`: as `game`, and in no total of the game. `none`: nothing moves, and
-   * the ledger has no row of it: it is a note.
+   * Account on the other side of the double entry.
+   * - `game`: takes the wager and pays the credit, by game and day
+   * - `opening`, `adjustment`: pays the credit, by partner and day
+   * - `communal`: the budget of the game's communal progressive pays the credit, by game and day
+   * - `sandbox`: like `game`, but excluded from the totals of the game
+   * - `none`: no money moves and the ledger has no row; the entry is a note
    */
   readonly counterpart: 'game' | 'opening' | 'adjustment' | 'communal' | 'sandbox' | 'none';
-  /** By how many it changes the number of its game's spins, in totals, statistics and RTP. A round counts at its deal. */
+  /** Change of the game's number of spins in totals, statistics and RTP. A round counts at its deal. */
   readonly spins: 1 | 0 | -1;
-  /** Adds payout − wager to the partner's net, which its funding bounds. */
+  /** Whether the entry adds payout − wager to the partner's net, which is limited by its funding. */
   readonly movesPartnerNet: boolean;
-  /** Deals the next outcome of its game: its index is the one after the game's entry before. */
+  /**
+   * Whether the entry deals the next outcome of its game, so that its index follows the game's previous
+   * entry.
+   */
   readonly advancesGameIndex: boolean;
-  /** Is the player's first entry, and no other is. */
+  /** Whether the entry is a player's first one. Only this kind can be. */
   readonly opensPlayer: boolean;
-  /** Takes the player's next entry number; otherwise it has the number of the entry before. */
+  /**
+   * Whether the entry takes the player's next entry number. Otherwise it has the number of the entry before
+   * it.
+   */
   readonly takesEntryNumber: boolean;
-  /** Among which request ids it can bind one; undefined: it binds none. */
+  /** Group of request ids in which the kind binds one. Undefined if it binds none. */
   readonly requestIds: 'spins' | 'adjustments' | undefined;
-  /** Is a step of a blackjack round, which the flush books in the round, too. */
+  /** Whether the entry is a step of a blackjack round, which a flush also writes to the round. */
   readonly isOfRound: boolean;
-  /** How it shows in a player's history. */
+  /** How the entry appears in a player's history. */
   readonly history: 'spin' | 'hidden';
 }
 
@@ -84,7 +94,7 @@ export const ENTRY_KINDS = {
     isOfRound: false,
     history: 'hidden',
   },
-  /** A player's share of an event of a communal progressive. */
+  /** Share of a player in an event of a communal progressive. */
   communalShare: {
     kind: 'communalShare',
     code: 4,
@@ -98,7 +108,10 @@ export const ENTRY_KINDS = {
     isOfRound: false,
     history: 'hidden',
   },
-  /** In the outbox only: what the ledger must know of a communal progressive (redis/communalRecords.ts). */
+  /**
+   * Note in the outbox only, with what the ledger must record about a communal progressive
+   * (redis/communalRecords.ts).
+   */
   communalNote: {
     kind: 'communalNote',
     code: 5,
@@ -138,7 +151,7 @@ export const ENTRY_KINDS = {
     isOfRound: true,
     history: 'hidden',
   },
-  /** Gives the stakes back: its wager is what the round has wagered, negative. */
+  /** Returns the stakes: its wager is the negative sum of the round's wagers. */
   roundVoid: {
     kind: 'roundVoid',
     code: 8,
@@ -152,7 +165,10 @@ export const ENTRY_KINDS = {
     isOfRound: true,
     history: 'hidden',
   },
-  /** A spin of a sandbox player whose outcome a tester chose: outside of totals, funding and the queue of outcomes. */
+  /**
+   * Spin of a sandbox player with an outcome chosen by a tester. It is excluded from totals, funding and the
+   * queue of outcomes.
+   */
   forcedSpin: {
     kind: 'forcedSpin',
     code: 9,
@@ -166,7 +182,10 @@ export const ENTRY_KINDS = {
     isOfRound: false,
     history: 'spin',
   },
-  /** In the outbox only: outcomes of a game from its index on are voided (layouts.ts, ROTATION); the ledger has them in `voids`. */
+  /**
+   * Note in the outbox only: outcomes of a game from its index on are voided (layouts.ts, ROTATION). The
+   * ledger records them in `voids`.
+   */
   rotation: {
     kind: 'rotation',
     code: 10,
@@ -184,7 +203,7 @@ export const ENTRY_KINDS = {
   [K in EntryKind]: EntryDefinition & { kind: K; isOfRound: K extends RoundEntryKind ? true : false };
 };
 
-/** The kinds of which the ledger has rows; the others are notes in the outbox. */
+/** Kinds that have rows in the ledger. The others are notes in the outbox. */
 export type LedgerEntryKind = {
   [K in EntryKind]: (typeof ENTRY_KINDS)[K]['counterpart'] extends 'none' ? never : K;
 }[EntryKind];
@@ -198,21 +217,24 @@ const BY_CODE: readonly (EntryDefinition | undefined)[] = Object.values<EntryDef
   [] as (EntryDefinition | undefined)[],
 );
 
-/** The definition of a code. @throws RangeError where no kind has it */
+/** Returns the definition of a code. @throws RangeError if no kind has the code */
 export function entryOfCode(code: number): EntryDefinition {
   const definition = BY_CODE[code];
   if (definition === undefined) throw new RangeError(`No kind of ledger entry has the code ${code}`);
   return definition;
 }
 
-/** The codes of the kinds of which something holds, as a list for SQL's IN; one kind at least must be among them. */
+/** Lists the codes of the kinds that satisfy a condition, for SQL's IN. At least one kind must satisfy it. */
 export const entryCodesSql = (holds: (definition: EntryDefinition) => boolean): string =>
   `(${Object.values(ENTRY_KINDS)
     .filter(holds)
     .map(({ code }) => code)
     .join(', ')})`;
 
-/** What distinguishes one entry from another that has the same id: ids are made of a clock, and a server that takes over has another one. */
+/**
+ * Members that distinguish entries with the same id. Ids are made from a clock, and a replica that takes over
+ * has a different clock.
+ */
 export interface EntryIdentity {
   readonly id: bigint;
   readonly partnerId: number;
@@ -221,7 +243,7 @@ export interface EntryIdentity {
   readonly outcomeIndex: number;
 }
 
-/** Both are the same entry; an id alone does not say so. */
+/** Returns whether two entries are the same. An equal id alone does not prove that. */
 export const isSameEntry = (one: EntryIdentity, other: EntryIdentity | undefined): boolean =>
   other !== undefined &&
   one.id === other.id &&

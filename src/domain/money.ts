@@ -1,11 +1,11 @@
 /**
- * Money is whole micro-USD (10^-6 USD) in safe integers. Decimal text goes in and comes out; no floating point
- * arithmetic touches an amount on the way.
+ * Conversions of money. Amounts are whole micro-USD (10^-6 USD) in safe integers. They are converted from and
+ * to decimal text without floating-point arithmetic.
  */
 
 import { decimalOf, scanDecimal } from './decimal.js';
 
-/** The largest amount, of either sign, that the conversions below give: nine thousand million USD. */
+/** Maximum absolute value that the conversions below return: nine thousand million USD. */
 export const MAX_MICROS = 9_000_000_000_000_000;
 
 const MICROS_PER_USD = 1_000_000;
@@ -13,16 +13,16 @@ const MICRO_DIGITS = 6;
 const MAX_MICROS_DIGITS = 16;
 
 /**
- * The number's exact decimal value (its shortest round trip form, as JSON prints it) in micro-USD.
- * `undefined` if it isn't a whole number of micro-USD or lies outside ±{@link MAX_MICROS}.
+ * Converts a number's exact decimal value (its shortest round-trip form, as JSON prints it) to micro-USD.
+ * Undefined if it is not a whole number of micro-USD or lies outside ±{@link MAX_MICROS}.
  */
 export function usdToMicros(usd: number): number | undefined {
   return decimalTextToMicros(String(usd));
 }
 
 /**
- * The exact decimal value of an RFC 8259 number token (`2.5e-1`, `0.25`) in micro-USD. `undefined` if the text isn't
- * such a token, isn't a whole number of micro-USD, or lies outside ±{@link MAX_MICROS}.
+ * Converts an RFC 8259 number token (`2.5e-1`, `0.25`) to micro-USD, exactly. Undefined if the text is not
+ * such a token, is not a whole number of micro-USD, or lies outside ±{@link MAX_MICROS}.
  */
 export function decimalTextToMicros(text: string): number | undefined {
   const scanned = scanDecimal(text);
@@ -36,12 +36,12 @@ export function decimalTextToMicros(text: string): number | undefined {
 }
 
 /**
- * An amount as JSON number text in USD: at most six decimals, no trailing zeros, no exponent.
+ * Formats an amount as JSON number text in USD: at most six decimals, no trailing zeros, no exponent.
  * @param micros a safe integer
  */
 export function microsToUsdText(micros: number): string {
   const magnitude = micros < 0 ? -micros : micros;
-  // The remainder of safe integers is exact, and so is the division of what it leaves.
+  // The remainder of safe integers is exact, and so is the division after the remainder is subtracted.
   let fraction = magnitude % MICROS_PER_USD;
   const whole = (magnitude - fraction) / MICROS_PER_USD;
   const sign = micros < 0 ? '-' : '';
@@ -55,8 +55,9 @@ export function microsToUsdText(micros: number): string {
 }
 
 /**
- * `denomination × payMultiplier`, by their decimal digits. `undefined` if the product isn't a whole number of
- * micro-USD, lies outside ±{@link MAX_MICROS}, or the multiplier isn't finite.
+ * Returns `denomination × payMultiplier`, computed exactly from their decimal digits. Undefined if the
+ * product is not a whole number of micro-USD, lies outside ±{@link MAX_MICROS}, or the multiplier is not
+ * finite.
  */
 export function payoutMicros(denominationMicros: number, payMultiplier: number): number | undefined {
   if (!Number.isFinite(payMultiplier)) return undefined;

@@ -1,32 +1,35 @@
-/** Operators: whoever runs the service, each under a name and with a role (docs/contract.md §15.7). */
+/**
+ * Operators: the people and programs that run the service, each with a name and a role (docs/contract.md
+ * §15.7).
+ */
 
 import { Type } from '#typebox';
 import { KeyStatus } from './apiKey.js';
 import { choice, KEY_PREFIX, nullable, timestamp } from './schema.js';
 
-/** From the one that may do everything to the one that may only read. */
+/** Roles, from the one with all permissions to the one that may only read. */
 export const ROLES = ['admin', 'operator', 'auditor'] as const;
 export type Role = (typeof ROLES)[number];
 
 /** An operator's key as the front ends hold it in memory. */
 export interface OperatorKey {
-  /** Unique for ever: the audit log names the operator by it. */
+  /** Name of the operator. It is never reused, because the audit log names operators by it. */
   readonly name: string;
   readonly role: Role;
-  /** Milliseconds since the epoch; null: never. */
+  /** Expiry of the key in milliseconds since the epoch. Null if it never expires. */
   readonly expiresAtMs: number | null;
   readonly isRevoked: boolean;
 }
 
-/** The holder of the key that the environment or the data folder gives. */
+/** Name of the operator whose key comes from the environment or the data folder. */
 export const FIRST_OPERATOR = 'operator';
 
-/** Names under which the audit log has what no operator did, and the first operator's. */
+/** Reserved names: the first operator's, and those that the audit log uses for system events. */
 const RESERVED_NAMES: readonly string[] = [FIRST_OPERATOR, 'worker', 'cli', 'first start'];
 
 export const isReservedName = (name: string): boolean => RESERVED_NAMES.includes(name);
 
-/** Whether a role may do what a route asks for. */
+/** Returns whether a role has the permissions that a route requires. */
 export const isPermitted = (role: Role, needed: Role): boolean =>
   ROLES.indexOf(role) <= ROLES.indexOf(needed);
 

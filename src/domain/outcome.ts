@@ -1,20 +1,21 @@
 /**
- * The outcomes of a slot game: their exact distribution, how they are drawn from a keystream and how a block of
+ * Outcomes of a slot game: their exact distribution, how they are drawn from a keystream, and how a block of
  * them is packed. An outcome is the index of a combination of the PAR sheet.
  *
- * The financial class of an outcome is its (tierId, payMultiplier), drawn by the sum of its combinations'
- * probabilities; which combination of the class is shown is drawn by displayWeight. One draw from the product of the
- * two does both, so a combination's probability is
+ * The financial class of an outcome is its (tierId, payMultiplier). A class is drawn by the sum of its
+ * combinations' probabilities, and the combination within the class by its displayWeight. One draw from the
+ * product of both decides both, so the probability of a combination is
  *
  *     (class sum ÷ sum of all) × (weight ÷ class weight sum)
  *
- * a ratio of the sheet's own decimals. All of them get one common denominator N: combination i owns the interval
- * [cumulative[i−1], cumulative[i]) of N.
+ * which is a ratio of the sheet's own decimals. All probabilities get one common denominator N: combination i
+ * owns the interval [cumulative[i−1], cumulative[i]) of N.
  *
- * A draw has no bias at all. It reads the binary digits of a uniform real number in [0, 1), 16 of them first. They say
- * that the number lies in an interval of width 2^−16. If one combination's interval holds all of it, the outcome is
- * decided, which a table of 65,536 entries tells. Otherwise 64 more digits are read, and so on until it is decided.
- * The digits that extend a draw come from a stream of their own, so that each first word has its fixed place.
+ * A draw is free of bias. It reads the binary digits of a uniform real number in [0, 1), 16 digits first.
+ * They fix an interval of width 2^−16. If the interval of one combination contains all of it, the outcome is
+ * decided; a table of 65,536 entries tells which. Otherwise 64 more digits are read, and so on until the
+ * outcome is decided. These additional digits come from a separate stream, so that the position of each first
+ * word is fixed.
  */
 
 import { endianness } from 'node:os';
@@ -24,28 +25,31 @@ import { MAX_COMBINATIONS, type ParSheet } from './par.js';
 const FAST_BITS = 16;
 const FAST_VALUES = 1 << FAST_BITS;
 const SLOW_BITS = 64n;
-/** Random words leave a draw undecided that long with a probability below 2^-6000. */
+/**
+ * Maximum number of extensions of a draw. Random words leave a draw undecided for so long with a probability
+ * below 2^-6000.
+ */
 const MAX_EXTENSIONS = 100;
 
-/** The table's entry for a first word that doesn't decide the outcome. */
+/** Entry of the table for a first word that does not decide the outcome. */
 export const AMBIGUOUS = 0xffff;
 
 const OUTCOME_BYTES = 2;
 
 const IS_LITTLE_ENDIAN = endianness() === 'LE';
 
-/** An exact distribution over the combinations of a sheet. Plain data. */
+/** Exact distribution over the combinations of a sheet, as plain data. */
 export interface Distribution {
-  /** N. Combination i has the probability `(cumulative[i] − cumulative[i−1]) / total`. */
+  /** Common denominator N. Combination i has the probability `(cumulative[i] − cumulative[i−1]) / total`. */
   readonly total: bigint;
   readonly cumulative: readonly bigint[];
-  /** By the first 16 bits: the combination they decide, or {@link AMBIGUOUS}. */
+  /** Combination decided by the first 16 bits, or {@link AMBIGUOUS}. */
   readonly table: Uint16Array;
 }
 
 /**
- * The sheet's own numbers, normalised to 1.
- * @throws RangeError if the sheet has too many combinations, or none of a probability above 0
+ * Compiles the distribution of a sheet, normalised to 1.
+ * @throws RangeError if the sheet has too many combinations, or none with a probability above 0
  */
 export function compileDistribution(sheet: ParSheet): Distribution {
   if (sheet.combinations.length > MAX_COMBINATIONS) throw new RangeError('too many combinations');
@@ -63,8 +67,8 @@ export function compileDistribution(sheet: ParSheet): Distribution {
 /**
  * Draws one outcome for each word of `fast` into `out`.
  * @param fast uniform random words
- * @param nextSlowWord the next of a stream of uniform random 64-bit words, independent of `fast`
- * @param out as long as `fast`, or longer
+ * @param nextSlowWord returns the next word of a stream of uniform random 64-bit words, independent of `fast`
+ * @param out at least as long as `fast`
  */
 export function drawOutcomes(
   distribution: Distribution,
@@ -81,7 +85,10 @@ export function drawOutcomes(
   }
 }
 
-/** Reads on until the dyadic interval [bits, bits + 1) ÷ 2^width lies within one combination's interval. */
+/**
+ * Reads more words until the dyadic interval [bits, bits + 1) ÷ 2^width lies within the interval of one
+ * combination.
+ */
 function decideSlowly(distribution: Distribution, word: number, nextSlowWord: () => bigint): number {
   const { cumulative, total } = distribution;
   let bits = BigInt(word);
@@ -91,13 +98,17 @@ function decideSlowly(distribution: Distribution, word: number, nextSlowWord: ()
     width += SLOW_BITS;
     const low = bits * total;
     const index = ownerOf(cumulative, low >> width);
-    // low ÷ 2^width lies in the interval of index; so does the rest if its end isn't beyond it.
+    // The start of the dyadic interval, low ÷ 2^width, lies in the interval of `index`. The whole dyadic
+    // interval lies in it if its end is not beyond.
     if (low + total <= cumulative[index]! << width) return index;
   }
   throw new Error('a draw stayed undecided: the words are not random');
 }
 
-/** The first combination whose interval ends above the point. Empty intervals end where they start: never theirs. */
+/**
+ * Returns the first combination whose interval ends above the point. Empty intervals are never returned,
+ * because they end where they start.
+ */
 function ownerOf(cumulative: readonly bigint[], point: bigint): number {
   let low = 0;
   let high = cumulative.length - 1;
@@ -122,7 +133,7 @@ function tableOf(cumulative: readonly bigint[], total: bigint): Uint16Array {
   return table;
 }
 
-/** Each combination's probability as a whole number of shares of one common denominator. */
+/** Computes each combination's probability as a whole number of shares of one common denominator. */
 function combinationMasses(sheet: ParSheet): bigint[] {
   const probabilities = toCommonExponent(sheet.combinations.map((each) => decimalOf(each.comboProbability)));
   const weights = toCommonExponent(sheet.combinations.map((each) => decimalOf(each.displayWeight)));
@@ -147,7 +158,7 @@ function combinationMasses(sheet: ParSheet): bigint[] {
   return divisor > 1n ? masses.map((mass) => mass / divisor) : masses;
 }
 
-/** The indexes of the combinations of each (tierId, payMultiplier). */
+/** Groups the indices of the combinations by financial class (tierId, payMultiplier). */
 function financialClasses(sheet: ParSheet): Iterable<number[]> {
   const classes = new Map<string, number[]>();
   sheet.combinations.forEach(({ tierId, payMultiplier }, index) => {
@@ -166,8 +177,9 @@ function sumOf(indexes: readonly number[], values: readonly bigint[]): bigint {
 }
 
 /**
- * A common divisor, the greatest where both numbers are of ordinary size. Reducing the others would take Euclid's algorithm
- * thousands of long divisions, and saves little: a sheet's extreme decimals must not hold up the threads.
+ * Returns a common divisor: the greatest one if both numbers are of ordinary size, otherwise 1. Euclid's
+ * algorithm would take thousands of long divisions for huge numbers and save little, and extreme decimals of
+ * a sheet must not block the threads.
  */
 function greatestCommonDivisor(a: bigint, b: bigint): bigint {
   if (a === 0n || b === 0n) return a + b;
@@ -176,16 +188,20 @@ function greatestCommonDivisor(a: bigint, b: bigint): bigint {
   return a;
 }
 
-// Packing -----------------------------------------------------------------------------------------------------------
+// Packing ------------------------------------------------------------------------------------------------
 
-/** Outcomes as 16-bit little-endian codes. On a little-endian machine the bytes are the outcomes' own memory. */
+/**
+ * Packs outcomes as 16-bit little-endian codes. On a little-endian machine the result shares the memory of
+ * the outcomes.
+ */
 export function packOutcomes(outcomes: Uint16Array): Uint8Array {
   const bytes = new Uint8Array(outcomes.buffer, outcomes.byteOffset, outcomes.byteLength);
   return IS_LITTLE_ENDIAN ? bytes : swapBytes(bytes);
 }
 
 /**
- * The inverse of {@link packOutcomes}. Aligned bytes on a little-endian machine are read in place, not copied.
+ * Inverse of {@link packOutcomes}. On a little-endian machine, aligned bytes are read in place instead of
+ * copied.
  * @throws RangeError if the number of bytes is odd
  */
 export function unpackOutcomes(bytes: Uint8Array): Uint16Array {

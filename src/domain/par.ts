@@ -1,9 +1,9 @@
 /**
  * The PAR sheet: the definition of a slot game's mathematics, as a partner uploads it (docs/contract.md §6).
  *
- * `checkParSheet` lists everything that is wrong with an upload, not only the first thing. The schema's faults and the
- * rules' faults are found apart: a rule is tried wherever the parts it speaks of have the right types, so that a
- * mistyped title doesn't hide a wrong sum (parRules.ts).
+ * `checkParSheet` lists all faults of an upload, not only the first. Schema and rules are checked
+ * independently: a rule is applied if the parts that it uses have the right types, so that a mistyped title
+ * does not hide a wrong sum (parRules.ts).
  */
 
 import { type Static, Type } from '#typebox';
@@ -16,16 +16,17 @@ import { FAULTS_MAX, schemaFaults } from './validation.js';
 
 const MAX_REELS = 10;
 const MAX_TIER_ID = 6;
-/** A position is one of this many; reels of real games have 22 to a few thousand. */
+/** Maximum number of virtual stops of a reel. Reels of real games have 22 to a few thousand. */
 const MAX_VIRTUAL_STOPS = 1_000_000;
 const MAX_SYMBOLS = 1_000;
-/** A combination's index is a 16-bit code, and 0xFFFF is none of them. */
+/** Maximum number of combinations. The index of a combination is a 16-bit code, and 0xFFFF is reserved. */
 export const MAX_COMBINATIONS = 65_535;
 const MAX_TEXT_LENGTH = 200;
 
 const MAX_COMBO_STRING_LENGTH = MAX_REELS * (MAX_TEXT_LENGTH + 1);
 
-// Neither control characters nor lone surrogates: the text has to survive every store and every encoding.
+// Texts without control characters and lone surrogates, because they must survive every store and every
+// encoding.
 const PLAIN_TEXT = '^[^\\p{Cc}\\p{Cs}]*$';
 const PATTERN_MESSAGES = { [PLAIN_TEXT]: 'must not contain control characters or lone surrogates' };
 
@@ -67,7 +68,7 @@ export const ParCombinationBody = Type.Object({
   }),
 });
 
-/** The body of a PAR sheet upload. Fields that aren't named here are ignored. */
+/** Body of a PAR sheet upload. Members that are not listed here are ignored. */
 export const ParSheetBody = Type.Object({
   gameTitle: text('Game title', 1),
   manufacturer: text('Manufacturer name'),
@@ -91,21 +92,21 @@ export const ParSheetBody = Type.Object({
 
 export type ParCombination = Readonly<Static<typeof ParCombinationBody>>;
 
-/** A sheet that passed every check. Plain data: it survives JSON and the structured clone. */
+/** A sheet that has passed every check. It is plain data that survives JSON and the structured clone. */
 export interface ParSheet extends Readonly<Static<typeof ParSheetBody>> {
-  /** `denominationUsd` in whole micro-USD: the wager of every spin. */
+  /** `denominationUsd` in whole micro-USD, the wager of every spin. */
   readonly denominationMicros: number;
 }
 
 const validator = Compile(ParSheetBody);
 
-/** Checks an upload against the schema and every rule. `body` may be anything that JSON.parse gives. */
+/** Checks an upload against the schema and all rules. `body` may be anything that JSON.parse returns. */
 export function checkParSheet(body: unknown): { sheet: ParSheet } | { faults: Fault[] } {
   const faults = schemaFaults(validator, withShortReels(body), PATTERN_MESSAGES)?.faults ?? [];
   const faultyPaths = new Set(faults.map((fault) => fault.path));
   const draft = readDraft(body);
   const report: ReportFault = (path, message) => {
-    // What has the wrong type or range is said once.
+    // A member with a wrong type or range is reported only once.
     if (!faultyPaths.has(path)) faults.push({ path, message });
   };
   for (const rule of PAR_RULES) rule(draft, report);
@@ -114,8 +115,9 @@ export function checkParSheet(body: unknown): { sheet: ParSheet } | { faults: Fa
 }
 
 /**
- * The upload with each list of reels cut to one reel more than there may be. typebox looks at all items of a list: 5,000 stop
- * counts took it 9 ms. That such a list is too long is the fault of a rule, which sees all of it.
+ * Returns the upload with each list of reels cut to one reel more than the maximum. typebox examines all
+ * items of a list: 5,000 stop counts took it 9 ms. A rule still sees the complete list and reports that it is
+ * too long.
  */
 function withShortReels(body: unknown): unknown {
   if (typeof body !== 'object' || body === null) return body;
@@ -144,7 +146,7 @@ interface DraftReels {
 const isTooLong = (list: unknown): list is unknown[] => Array.isArray(list) && list.length > MAX_REELS;
 
 function boundFaults(faults: Fault[]): Fault[] {
-  // How many more is not known: the schema's are not looked for beyond the bound.
+  // The number of further faults is unknown, because the schema check stops at the limit.
   if (faults.length < FAULTS_MAX) return faults;
   return [...faults.slice(0, FAULTS_MAX - 1), { path: '', message: 'and more' }];
 }
@@ -176,7 +178,7 @@ function sheetOf(body: Static<typeof ParSheetBody>): ParSheet {
   };
 }
 
-// JSON has a -0, and it doesn't survive being stored.
+// Replaces −0, which JSON can express but the stores do not preserve.
 function unsignedZero(value: number): number {
   return value === 0 ? 0 : value;
 }

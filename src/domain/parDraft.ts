@@ -1,4 +1,4 @@
-/** An upload of a PAR sheet with everything of a wrong type left out: what the rules (parRules.ts) are tried on. */
+/** A PAR sheet upload without the parts that have a wrong type. The rules (parRules.ts) are applied to it. */
 
 export interface Draft {
   readonly numReels: number | undefined;
@@ -24,7 +24,7 @@ export interface DraftCombination {
   readonly tierId: number | undefined;
 }
 
-/** @param body anything that JSON.parse gives */
+/** Reads the draft. @param body anything that JSON.parse returns */
 export function readDraft(body: unknown): Draft {
   const of = fieldsOf(body);
   return {

@@ -1,5 +1,6 @@
 /**
- * The rules of a PAR sheet beyond its schema (docs/contract.md §6). Sums are exact decimal sums; only the comparison has a tolerance.
+ * Rules of a PAR sheet beyond its schema (docs/contract.md §6). Sums are exact decimal sums; only comparisons
+ * have a tolerance.
  */
 import {
   type Decimal,
@@ -12,14 +13,14 @@ import {
 import { payoutMicros, usdToMicros } from './money.js';
 import type { Draft } from './parDraft.js';
 
-/** The largest denomination: 10,000 USD. */
+/** Maximum denomination: 10,000 USD. */
 const MAX_DENOMINATION_MICROS = 10_000_000_000;
-/** The largest payout of a spin: 10,000,000 USD. */
+/** Maximum payout of a spin: 10,000,000 USD. */
 const MAX_PAYOUT_MICROS = 10_000_000_000_000;
 const TOLERANCE: Decimal = { digits: 1n, exponent: -6 };
 const ONE: Decimal = { digits: 1n, exponent: 0 };
 
-/** Takes a fault: a JSON Pointer into the upload, and what is wrong there. */
+/** Reports a fault: a JSON Pointer into the upload and a message. */
 export type ReportFault = (path: string, message: string) => void;
 type Rule = (draft: Draft, report: ReportFault) => void;
 
@@ -37,7 +38,7 @@ export const PAR_RULES: readonly Rule[] = [
   checkRtp,
 ];
 
-/** Rule 6: as many stop counts, and as many symbols in every combination, as reels. */
+/** Rule 6: the numbers of stop counts, and of symbols in every combination, equal the number of reels. */
 function checkReelLengths(draft: Draft, report: ReportFault): void {
   const { numReels, stops, combinations } = draft;
   if (numReels === undefined) return;
@@ -53,9 +54,9 @@ function checkReelLengths(draft: Draft, report: ReportFault): void {
   });
 }
 
-/** A reel has a stop for each of the symbols that the combinations put on it, at least. */
+/** Checks that each reel has at least as many stops as distinct symbols in the combinations. */
 function checkStops(draft: Draft, report: ReportFault): void {
-  // One pass over the combinations, however many stops were sent.
+  // Collects the symbols in one pass over the combinations, however many stop counts were sent.
   const symbolsOfReels: Set<string>[] = [];
   for (const { reelSymbols } of draft.combinations ?? []) {
     reelSymbols?.forEach((name, reel) => {
@@ -91,7 +92,7 @@ function checkSymbols({ symbols }: Draft, report: ReportFault): void {
   });
 }
 
-/** Tier ids are unique; tier 0 is there and pays nothing. */
+/** Checks that tier ids are unique, and that tier 0 exists and pays nothing. */
 function checkTiers({ tiers }: Draft, report: ReportFault): void {
   if (tiers === undefined) return;
   const seen = new Set<number>();
@@ -107,7 +108,7 @@ function checkTiers({ tiers }: Draft, report: ReportFault): void {
   if (allKnown && !seen.has(0)) report('/tiers', 'tier 0 (no win) is missing');
 }
 
-/** Rule 1: the tiers' probabilities sum to 1. */
+/** Rule 1: the probabilities of the tiers sum to 1. */
 function checkTierSum({ tiers }: Draft, report: ReportFault): void {
   const probabilities = allDefined(tiers?.map(({ probability }) => probability));
   if (probabilities === undefined) return;
@@ -116,7 +117,10 @@ function checkTierSum({ tiers }: Draft, report: ReportFault): void {
   report('/tiers', `the probabilities sum to ${decimalToNumber(sum)}, not to 1`);
 }
 
-/** Rule 4: every symbol of a combination is defined; and the comboString is their displays, joined. */
+/**
+ * Rule 4: every symbol of a combination is defined, and the comboString is the concatenation of their
+ * displays.
+ */
 function checkCombinationSymbols({ symbols, combinations }: Draft, report: ReportFault): void {
   if (symbols === undefined) return;
   const displays = new Map<string, string | undefined>();
@@ -134,7 +138,7 @@ function checkCombinationSymbols({ symbols, combinations }: Draft, report: Repor
   });
 }
 
-/** Rule 5: every tier of a combination is defined; what pays isn't in tier 0, and what is in another tier pays. */
+/** Rule 5: every tier of a combination is defined. A combination pays if and only if its tier is not 0. */
 function checkCombinationTiers({ tiers, combinations }: Draft, report: ReportFault): void {
   const ids = allDefined(tiers?.map(({ tierId }) => tierId));
   const defined = ids === undefined ? undefined : new Set(ids);
@@ -152,7 +156,7 @@ function checkCombinationTiers({ tiers, combinations }: Draft, report: ReportFau
   });
 }
 
-/** What a combination pays is a whole number of micro-USD, and bounded. */
+/** Checks that the payout of each combination is a whole number of micro-USD within the limit. */
 function checkPayouts({ denominationUsd, combinations }: Draft, report: ReportFault): void {
   const denominationMicros = denominationUsd === undefined ? undefined : usdToMicros(denominationUsd);
   if (denominationMicros === undefined) return;
@@ -169,7 +173,7 @@ function checkPayouts({ denominationUsd, combinations }: Draft, report: ReportFa
   });
 }
 
-/** Rule 2: a tier's probability is the sum of its combinations'. */
+/** Rule 2: the probability of a tier is the sum of the probabilities of its combinations. */
 function checkTierProbabilities({ tiers, combinations }: Draft, report: ReportFault): void {
   const parts = allDefined(
     combinations?.map(({ tierId, comboProbability }) =>
@@ -195,7 +199,7 @@ function checkTierProbabilities({ tiers, combinations }: Draft, report: ReportFa
   });
 }
 
-/** Rule 3: the return to player computed from the combinations is the certified one. */
+/** Rule 3: the return to player computed from the combinations equals the certified one. */
 function checkRtp({ certifiedRtp, combinations }: Draft, report: ReportFault): void {
   const terms = allDefined(
     combinations?.map(({ comboProbability, payMultiplier }) =>
@@ -213,7 +217,7 @@ function checkRtp({ certifiedRtp, combinations }: Draft, report: ReportFault): v
   );
 }
 
-/** The items, if all of them are there. */
+/** Returns the items if all of them are defined. */
 function allDefined<T>(items: readonly (T | undefined)[] | undefined): T[] | undefined {
   return items?.every((item) => item !== undefined) ? (items as T[]) : undefined;
 }

@@ -1,7 +1,10 @@
 import { Type } from '#typebox';
 import { nullable, timestamp } from './schema.js';
 
-/** Numbers of steps grow, over all moves of all partners: a cell refuses a step once it has seen a later one of the partner. */
+/**
+ * A step of a partner's move. Step numbers increase over all moves of all partners. A cell refuses a step
+ * after it has seen a later step of the same partner.
+ */
 export interface MoveStep {
   readonly partnerId: number;
   readonly number: bigint;

@@ -1,2 +1,2 @@
-/** Whether a player may spin. A player is active until the operator blocks it. */
+/** Whether a player may spin. A player is active until an operator blocks it. */
 export type PlayerStatus = 'ACTIVE' | 'BLOCKED';

@@ -1,11 +1,11 @@
 /**
- * What a player sees of an outcome. Everything in a slot spin's response that depends on the combination alone is
- * rendered once per PAR sheet, down to its JSON text (docs/contract.md §9.2).
+ * Presentation of outcomes to players. All parts of a slot spin's response that depend only on the
+ * combination are rendered once per PAR sheet, as JSON text (docs/contract.md §9.2).
  *
- * The virtual reel strip is a formula, not a list. The stops of a reel of S stops are numbered twice: by position, and
- * by ordinal, where each symbol owns a run of ordinals. Ordinal o stands at position `o × g mod S`; g is the number
- * coprime to S nearest above S divided by the golden ratio, so every position is taken once and a run of ordinals is
- * spread over the reel almost evenly.
+ * The virtual reel strip is a formula, not a list. The stops of a reel with S stops are numbered by position
+ * and by ordinal, and each symbol owns a run of ordinals. Ordinal o has the position `o × g mod S`, where g
+ * is the number coprime to S nearest above S divided by the golden ratio. So every position is taken once,
+ * and a run of ordinals is spread almost evenly over the reel.
  */
 
 import { decimalOf, toCommonExponent } from './decimal.js';
@@ -19,17 +19,17 @@ export interface RenderedCombination {
   readonly payoutMicros: number;
   readonly isBonusTrigger: boolean;
   /**
-   * The text `"outcome":{…},"presentation":{…}`, without enclosing braces. Before it goes `{"spinId":"…",`, after it
-   * `,"balance":{"balanceUsd":…},"communityBonus":null}`.
+   * Text `"outcome":{…},"presentation":{…}` without enclosing braces. `{"spinId":"…",` is put before it, and
+   * `,"balance":{"balanceUsd":…},"communityBonus":null}` after it.
    */
   readonly json: string;
 }
 
 export interface RenderedSheet {
   readonly wagerMicros: number;
-  /** The largest payout of a combination that can be drawn. */
+  /** Largest payout of a combination that can be drawn. */
   readonly maxPayoutMicros: number;
-  /** By combination index, which is what a block's outcomes are. */
+  /** Rendered combinations by combination index, which is the outcome code in a block. */
   readonly combinations: readonly RenderedCombination[];
 }
 
@@ -42,13 +42,13 @@ export interface OutcomeStatistics {
   readonly variancePerSpin: number;
 }
 
-/** A symbol's run of ordinals on one reel. */
+/** Run of ordinals of a symbol on one reel. */
 interface StopRun {
   readonly firstOrdinal: number;
   readonly stops: number;
 }
 
-/** One reel's strip: its symbols' runs of ordinals cover 0 to stops − 1. */
+/** Strip of one reel. The runs of its symbols cover the ordinals 0 to stops − 1. */
 interface ReelLayout {
   readonly stops: number;
   readonly stride: number;
@@ -92,7 +92,7 @@ export function renderSheet(sheet: ParSheet): RenderedSheet {
   return { wagerMicros: sheet.denominationMicros, maxPayoutMicros, combinations };
 }
 
-/** The payout of each combination in micro-USD, as signed 64-bit little-endian integers. */
+/** Encodes the payout of each combination in micro-USD as signed 64-bit little-endian integers. */
 export function payoutTable({ combinations }: Pick<RenderedSheet, 'combinations'>): Buffer {
   const table = Buffer.alloc(combinations.length * PAYOUT_BYTES);
   combinations.forEach((combination, index) => {
@@ -101,7 +101,7 @@ export function payoutTable({ combinations }: Pick<RenderedSheet, 'combinations'
   return table;
 }
 
-/** The sheet's own expectations, for monitoring what is paid against them. */
+/** Computes the sheet's expected statistics, against which actual payouts are monitored. */
 export function outcomeStatistics(sheet: ParSheet): OutcomeStatistics {
   let total = 0;
   let mean = 0;
@@ -117,7 +117,10 @@ export function outcomeStatistics(sheet: ParSheet): OutcomeStatistics {
   return { rtp, hitFrequency: hits / total, variancePerSpin: Math.max(0, meanSquare / total - rtp * rtp) };
 }
 
-/** The celebration of a prize: none unless it pays more than the wager. The same for slots and raffles. */
+/**
+ * Returns the celebration of a prize: none unless it pays more than the wager. Slots and raffles use the same
+ * rule.
+ */
 export function celebrationTierOf(prizeTier: number, payout: number, wagerMicros: number): CelebrationTier {
   if (prizeTier === 0 || payout <= wagerMicros) return 'none';
   if (prizeTier <= 2) return 'small';
@@ -133,7 +136,10 @@ export function isBonusSymbol(name: string): boolean {
   return hasWord(name, 'BONUS') || hasWord(name, 'SCATTER');
 }
 
-/** A reel's whole strip, the symbol at each position: for an integrator's reel art, and for tests. */
+/**
+ * Returns the complete strip of a reel, the symbol at each position, for an integrator's reel art and for
+ * tests.
+ */
 export function reelStrip(sheet: ParSheet, reel: number): string[] {
   const layout = layOutReel(sheet, reel);
   const strip = new Array<string>(layout.stops);
@@ -144,8 +150,8 @@ export function reelStrip(sheet: ParSheet, reel: number): string[] {
 }
 
 /**
- * Whether the name contains the word, in any case. A word ends at what isn't a letter (`WILD_2X`, `wild2`), or where
- * camel case starts the next one (`DoubleWild`); `Wilderness` is one word.
+ * Returns whether a name contains a word, in any case. A word ends at a character that is not a letter
+ * (`WILD_2X`, `wild2`) or where camel case begins the next one (`DoubleWild`); `Wilderness` is one word.
  */
 function hasWord(name: string, word: string): boolean {
   return name.split(/[^\p{L}\p{M}]+/u).some((part) => {
@@ -161,8 +167,9 @@ function payoutOf(sheet: ParSheet, combination: ParCombination): number {
 }
 
 /**
- * A no-win combination that differs from some winning combination of tier 3 or above in exactly one reel. Winning
- * combinations are filed under what is left of them when one reel is masked, so that each test takes one look per reel.
+ * Returns a test for near misses: no-win combinations that differ from a winning combination of tier 3 or
+ * above in exactly one reel. Winning combinations are indexed by their symbols with one reel masked, so that
+ * a test takes one lookup per reel.
  */
 function nearMissTest(sheet: ParSheet): (combination: ParCombination) => boolean {
   const symbolsByRest = new Map<string, Set<string>>();
@@ -188,8 +195,8 @@ function maskReel(reelSymbols: readonly string[], masked: number): string {
 }
 
 /**
- * Every symbol that a combination puts on the reel gets one stop; the others are shared by the symbols' probability on
- * the reel, by largest remainder (of equal ones, the symbol that comes first).
+ * Lays out a reel. Every symbol that a combination puts on the reel gets one stop. The other stops are
+ * distributed by the symbols' probabilities on the reel, by largest remainder (the first symbol wins a tie).
  */
 function layOutReel(sheet: ParSheet, reel: number): ReelLayout {
   const stops = sheet.virtualStopsPerReel[reel]!;
@@ -217,7 +224,10 @@ function layOutReel(sheet: ParSheet, reel: number): ReelLayout {
   return { stops, stride: strideOf(stops), runs };
 }
 
-/** The probability of each symbol of the reel, as multiples of one power of ten, in the order they first appear. */
+/**
+ * Computes the probability of each symbol on the reel, as a multiple of one power of ten, in the order of
+ * first appearance.
+ */
 function symbolMasses(sheet: ParSheet, reel: number): Map<string, bigint> {
   const { digits } = toCommonExponent(sheet.combinations.map((each) => decimalOf(each.comboProbability)));
   const masses = new Map<string, bigint>();
@@ -233,7 +243,7 @@ function compareBigInts(a: bigint, b: bigint): number {
   return a < b ? -1 : 1;
 }
 
-/** A stop that bears the symbol. Which of them varies with the combination and is fixed for each. */
+/** Returns a stop that shows the symbol. The choice among several stops depends on the combination only. */
 function stopOf(layout: ReelLayout, name: string, combinationIndex: number): number {
   const run = layout.runs.get(name)!;
   return positionOf(layout, run.firstOrdinal + (combinationIndex % run.stops));

@@ -1,4 +1,4 @@
-/** What a process found of its own files (docs/operations.md). */
+/** Schema of the result of a process's check of its own files (docs/operations.md). */
 import { type Static, Type } from '#typebox';
 import { choice, nullable, timestamp } from './schema.js';
 

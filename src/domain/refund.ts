@@ -1,6 +1,11 @@
-/** The requestIds of refunds: adjustments that the service makes by itself. An operator's own may not begin like them. */
+/**
+ * Prefix of the requestIds of refunds, which are adjustments that the service makes itself. Operators may not
+ * use the prefix.
+ */
 export const REFUND_PREFIX = 'raffle-void:';
 
-/** Of a ticket of a voided raffle. @param spinId of the ticket */
+/**
+ * Returns the requestId of the refund for a ticket of a voided raffle. @param spinId spin id of the ticket
+ */
 export const refundRequestId = (gameId: number, spinId: string): string =>
   `${REFUND_PREFIX}${gameId}:${spinId}`;

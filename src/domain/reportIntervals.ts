@@ -1,30 +1,30 @@
-/** The intervals of reports (docs/reports.md): UTC days, both with it. */
+/** Intervals of reports (docs/reports.md): ranges of UTC days, both ends inclusive. */
 import { shiftDay } from './days.js';
 
 export const INTERVALS = ['DTD', 'MTD', 'YTD', 'LTD', 'RANGE'] as const;
 export type Interval = (typeof INTERVALS)[number];
 
-/** What stands in a CSV of which nothing happened in the interval. */
+/** Content of a CSV report without any activity in its interval. */
 export const NO_ACTIVITY = 'No Activity\r\n';
 
-/** Rows of a report that one answer has at the most. */
+/** Maximum number of report rows in one answer. */
 export const REPORT_ROWS_MAX = 10_000;
 
-/** The first day of an interval that ends today; undefined: it has no first day. */
+/** Returns the first day of an interval that ends today. Undefined if the interval has no first day. */
 export function firstDayOf(interval: Exclude<Interval, 'RANGE'>, today: string): string | undefined {
   if (interval === 'DTD') return today;
   if (interval === 'MTD') return `${today.slice(0, 8)}01`;
   return interval === 'YTD' ? `${today.slice(0, 5)}01-01` : undefined;
 }
 
-/** A look for missing days goes back so far at a time. */
+/** Number of days that one search for missing days goes back. */
 const LOOK_DAYS = 40;
 
 /**
- * The last day of which all is booked, and of every day before it.
- * @param firstDay none is missing before it
- * @param missing days from one to another that are not booked, or not known to be, oldest first
- * @returns null: not even the first
+ * Returns the last day up to which all days are complete in the ledger.
+ * @param firstDay day before which none is missing
+ * @param missing returns the days of a range that are not known to be complete, oldest first
+ * @returns null if not even the first day is complete
  */
 export async function completeTo(
   firstDay: string,

@@ -1,11 +1,12 @@
 /**
- * A filter of request ids: says of an id that it may be among those that it was made of, or that it is not. A split block Bloom
- * filter (Apache Parquet, "Bloom Filter"): an id has 8 bits in 32 bytes, so a look touches one line of the processor's cache.
+ * Filter of request ids, which says that an id may be in the set or that it is not. It is a split block Bloom
+ * filter (Apache Parquet, "Bloom Filter"): each id has 8 bits within 32 bytes, so a lookup touches one cache
+ * line.
  */
 
 import { PAIR_WORDS } from './requestPairs.js';
 
-/** Odd numbers that spread an id over the 8 words of its block, as the format gives them. */
+/** Odd numbers that spread an id over the 8 words of its block, as the Parquet format defines them. */
 const SALTS = [
   0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31,
 ] as const;
@@ -13,29 +14,34 @@ const BLOCK_WORDS_LOG2 = 3;
 const BLOCK_WORDS = 2 ** BLOCK_WORDS_LOG2;
 const BLOCK_BYTES = BLOCK_WORDS * 4;
 const BLOCK_BITS = BLOCK_BYTES * 8;
-/** One id of a thousand that are not among them is taken for one; of a small run, which costs little memory, far fewer. */
+/**
+ * Bits per id, with a false positive rate of about one in a thousand. A small run, which needs little memory,
+ * has a far lower rate.
+ */
 const BITS_AN_ID = 16;
 const BITS_AN_ID_SMALL = 24;
 const SMALL_IDS_MAX = 1_000_000;
 const HASHES = 2 ** 32;
 
-/** Bytes of a filter of so many ids. */
+/** Returns the size of a filter for a number of ids, in bytes. */
 export function filterBytes(ids: number): number {
   const bits = ids <= SMALL_IDS_MAX ? BITS_AN_ID_SMALL : BITS_AN_ID;
   return Math.max(1, Math.ceil((ids * bits) / BLOCK_BITS)) * BLOCK_BYTES;
 }
 
-/** Bytes of a filter that was made half as large so many times. */
+/** Returns the size of a filter, in bytes, after it was halved `folds` times. */
 export const foldedBytes = (bytes: number, folds: number): number =>
   Math.ceil(bytes / BLOCK_BYTES / 2 ** folds) * BLOCK_BYTES;
 
 export class RequestFilter {
   #words: Uint32Array;
-  /** Before it was folded. */
+  /** Number of blocks before any folding. */
   readonly #blocks: number;
   #folds: number;
 
-  /** Of no ids. @param bytes of the filter, before it is folded @param folds see {@link folds} */
+  /**
+   * Creates an empty filter. @param bytes size of the filter before folding @param folds see {@link folds}
+   */
   constructor(bytes: number, folds = 0) {
     this.#words = new Uint32Array(foldedBytes(bytes, folds) / 4);
     this.#blocks = bytes / BLOCK_BYTES;
@@ -50,21 +56,24 @@ export class RequestFilter {
     return new Uint8Array(this.#words.buffer as ArrayBuffer);
   }
 
-  /** How often it was made half as large: so many bits of a block's place are left out. */
+  /** Number of times the filter was halved. That many bits of a block's position are ignored. */
   get folds(): number {
     return this.#folds;
   }
 
-  /** Adds the ids of bytes of a filter of the same ids that is not folded. @param at where they begin in it, a multiple of 4 */
+  /**
+   * Merges bytes of an unfolded filter of the same ids. @param at offset of the bytes in that filter, a
+   * multiple of 4
+   */
   take(at: number, bytes: Buffer): void {
     if (this.#folds === 0) new Uint8Array(this.#words.buffer).set(bytes, at);
-    // A copy: the bytes may begin anywhere.
+    // The bytes are copied because they may not be aligned.
     else this.#takeWords(new Uint32Array(new Uint8Array(bytes).buffer), at / 4, this.#folds);
   }
 
   /**
-   * Makes it half as large: it has each id that it had, and takes more others for its own. One that was folded often takes every
-   * id for its own.
+   * Halves the filter. It keeps all its ids but has more false positives. A filter that was folded often
+   * accepts every id.
    */
   fold(): void {
     const words = this.#words;
@@ -82,7 +91,10 @@ export class RequestFilter {
     }
   }
 
-  /** Of one that was not folded. @param pairs words of pairs (domain/requestPairs.ts), each of which begins with its id's hash */
+  /**
+   * Adds pairs to an unfolded filter. @param pairs words of pairs (domain/requestPairs.ts), each beginning
+   * with the hash of its id
+   */
   addPairs(pairs: Uint32Array): void {
     const words = this.#words;
     const blocks = this.#blocks;
@@ -100,7 +112,10 @@ export class RequestFilter {
     }
   }
 
-  /** The id may be one of those that were added. @param high first 32 bits of its hash @param low the next 32 bits, both unsigned */
+  /**
+   * Returns whether the id may have been added. @param high first 32 bits of its hash @param low next 32
+   * bits, both unsigned
+   */
   mayHave(high: number, low: number): boolean {
     const at = (Math.floor((high * this.#blocks) / HASHES) >>> this.#folds) * BLOCK_WORDS;
     for (let i = 0; i < BLOCK_WORDS; i++) {

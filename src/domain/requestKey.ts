@@ -1,26 +1,37 @@
-/** How Redis and the runs of request ids name a partner's requestId: by the first bytes of a SHA-256. */
+/**
+ * Derives the key by which Redis and the request-id runs identify a partner's requestId: the first bytes of a
+ * SHA-256.
+ */
 import { hash } from 'node:crypto';
 
 export const REQUEST_KEY_BYTES = 16;
 
-/** Writes the key of a requestId. */
+/** Writes the key of a requestId into a buffer. */
 export function writeRequestKey(buffer: Buffer, at: number, partnerId: number, requestId: string): void {
   const key = requestKey(partnerId, requestId);
   for (let i = 0; i < REQUEST_KEY_BYTES; i++) buffer[at + i] = key.charCodeAt(i);
 }
 
-/** 32 bytes, each a character, of which the first {@link REQUEST_KEY_BYTES} are the key. */
+/**
+ * Returns the hash as a string of 32 one-byte characters, of which the first {@link REQUEST_KEY_BYTES} are
+ * the key.
+ */
 export const requestKey = (partnerId: number, requestId: string): string =>
   hash('sha256', `${partnerId}:${requestId}`, 'binary');
 
-/** For {@link requestKeyOfBytes}: the text that is hashed, and its first bytes by their number. A view costs half of what a hash does. */
+/**
+ * Buffers for {@link requestKeyOfBytes}: the text to hash, and reusable views of it by length. Creating a
+ * view costs half as much as a hash.
+ */
 const TEXT = Buffer.alloc(512);
 const TEXTS: Buffer[] = [];
 const COLON = 0x3a;
 
 /**
- * The same of bytes: those of the partner's number, and of the requestId in UTF-8.
- * @param digitsFrom where the digits begin @param digitsTo after the last @param from where the requestId begins @param to after it
+ * Returns the key as {@link requestKey} does, from the bytes of the partner's number and of the requestId in
+ * UTF-8.
+ * @param digitsFrom start of the digits @param digitsTo end of the digits @param from start of the requestId
+ * @param to end of the requestId
  */
 export function requestKeyOfBytes(
   bytes: Buffer,
@@ -30,7 +41,7 @@ export function requestKeyOfBytes(
   to: number,
 ): string {
   let length = 0;
-  // Longer ones there are not: the schema of requests has their bound.
+  // Longer texts do not occur, because the request schema limits them. This branch handles them anyway.
   if (digitsTo - digitsFrom + 1 + to - from > TEXT.length)
     return requestKey(
       Number(bytes.toString('latin1', digitsFrom, digitsTo)),
@@ -43,7 +54,7 @@ export function requestKeyOfBytes(
   return hash('sha256', TEXTS[length]!, 'binary');
 }
 
-/** 32 bits of a key, unsigned, the first byte highest. @param at where they begin */
+/** Returns 32 bits of a key, unsigned, most significant byte first. @param at offset of the first byte */
 export const keyWord = (key: string, at: number): number =>
   ((key.charCodeAt(at) << 24) |
     (key.charCodeAt(at + 1) << 16) |

@@ -1,18 +1,27 @@
-/** Request ids on their way into a run: pairs of 8 bytes of a hash and the id of a ledger entry, gathered, then sorted by hash. */
+/**
+ * Collects request ids for a run: pairs of 8 bytes of a hash and the id of a ledger entry, which are then
+ * sorted by hash.
+ */
 
-/** A pair: hash, then entry id, each the high word first, as this machine has words. */
+/**
+ * Length of a pair: the hash and then the entry id, each with the high word first, in the machine's byte
+ * order.
+ */
 export const PAIR_WORDS = 4;
 export const PAIR_BYTES = 4 * PAIR_WORDS;
 const FIRST_PAIRS = 256;
-/** Of hashes that are spread evenly; a larger bucket is sorted in another way. */
+/**
+ * Planned number of pairs per bucket if the hashes are evenly distributed. A bucket above BUCKET_PAIRS_MAX is
+ * sorted by a different method.
+ */
 const BUCKET_PAIRS = 8;
 const BUCKET_PAIRS_MAX = 64;
 const BUCKET_BITS_MAX = 17;
-/** Sorted, or moved to its bucket, in a few milliseconds at most. */
+/** Numbers of pairs that are sorted, or moved to their buckets, in one turn of at most a few milliseconds. */
 const TURN_PAIRS = 8192;
 const MOVED_PAIRS = 65_536;
 
-/** Takes sorted pairs, equal hashes in one call; their words are its own from then on. */
+/** Receives sorted pairs, with equal hashes in one call. It owns the words from then on. */
 export interface PairsTaker {
   add(words: Uint32Array): void;
 }
@@ -20,18 +29,18 @@ export interface PairsTaker {
 export class RequestPairs {
   words: Uint32Array<ArrayBuffer>;
   count = 0;
-  /** Those of the words. */
+  /** View of the bytes of `words`. */
   #bytes: Buffer;
-  /** Kept from one sorting to the next: to clear as much memory costs as much as to sort. */
+  /** Buffer that is reused between sorts, because clearing new memory costs as much as sorting. */
   #sorted = new Uint32Array(0);
 
-  /** @param pairs for which there is room at first */
+  /** @param pairs initial capacity */
   constructor(pairs = FIRST_PAIRS) {
     this.words = new Uint32Array(pairs * PAIR_WORDS);
     this.#bytes = Buffer.from(this.words.buffer);
   }
 
-  /** All words unsigned. */
+  /** Adds a pair. All words are unsigned. */
   add(hashHigh: number, hashLow: number, idHigh: number, idLow: number): void {
     const at = this.count * PAIR_WORDS;
     if (at === this.words.length) this.#ensure(1);
@@ -43,7 +52,7 @@ export class RequestPairs {
     this.count++;
   }
 
-  /** Adds pairs of others. */
+  /** Adds pairs given as words. */
   addWords(words: Uint32Array): void {
     const pairs = words.length / PAIR_WORDS;
     this.#ensure(pairs);
@@ -53,8 +62,8 @@ export class RequestPairs {
 
   /**
    * Adds the pairs of a block (domain/requestRun.ts).
-   * @param bytes how many it has
-   * @param write copies them to a target, from `at` on
+   * @param bytes size of the block
+   * @param write copies the block to a target, from the offset `at` on
    */
   addBlock(bytes: number, write: (target: Buffer, at: number) => void): void {
     const pairs = bytes / PAIR_BYTES;
@@ -66,18 +75,21 @@ export class RequestPairs {
     this.count += pairs;
   }
 
-  /** Keeps only these. @param from the first @param to after the last */
+  /** Removes all pairs outside a range. @param from first pair @param to end of the range, exclusive */
   keep(from: number, to: number): void {
     this.words.copyWithin(0, from * PAIR_WORDS, to * PAIR_WORDS);
     this.count = to - from;
   }
 
-  /** A view of pairs. @param from the first @param to after the last */
+  /** Returns a view of a range of pairs. @param from first pair @param to end of the range, exclusive */
   slice(from: number, to: number): Uint32Array {
     return this.words.subarray(from * PAIR_WORDS, to * PAIR_WORDS);
   }
 
-  /** How many pairs are of entries up to, and with, this one. They were added in the order of their entries. */
+  /**
+   * Counts the pairs of entries up to and including this one. The pairs must have been added in the order of
+   * their entries.
+   */
   countTo(entryId: bigint): number {
     const high = Number(entryId >> 32n);
     const low = Number(entryId & 0xffff_ffffn);
@@ -94,15 +106,16 @@ export class RequestPairs {
   }
 
   /**
-   * Gives them away sorted by hash, then as they were added. Nothing may be added meanwhile.
-   * @param pause waited for after each short turn
+   * Writes all pairs, sorted by hash and, for equal hashes, in the order of addition. No pair may be added
+   * meanwhile.
+   * @param pause awaited after each short turn
    */
   async writeTo(taker: PairsTaker, pause: () => Promise<void>): Promise<void> {
     const { count, words: from } = this;
     if (count === 0) return;
     const bits = Math.min(BUCKET_BITS_MAX, Math.max(1, Math.ceil(Math.log2(count / BUCKET_PAIRS))));
     const shift = 32 - bits;
-    // Where each bucket begins; it is at its end once all are placed.
+    // Start of each bucket, which has advanced to the bucket's end once all pairs are placed.
     const ends = new Uint32Array(2 ** bits + 1);
     for (let i = 0; i < count; i++) ends[(from[i * PAIR_WORDS]! >>> shift) + 1]!++;
     for (let bucket = 1; bucket < ends.length; bucket++) ends[bucket]! += ends[bucket - 1]!;
@@ -137,7 +150,7 @@ export class RequestPairs {
   }
 }
 
-/** Moves pairs to their buckets. @param ends where the next pair of each bucket goes */
+/** Moves pairs to their buckets. @param ends position of the next pair in each bucket */
 function place(
   from: Uint32Array,
   begin: number,
@@ -156,7 +169,10 @@ function place(
   }
 }
 
-/** Sorts the few pairs of a bucket where they are. @param begin their first word @param end after their last */
+/**
+ * Sorts the few pairs of a bucket in place. @param begin first word @param end end of the last pair,
+ * exclusive
+ */
 function sortSmall(words: Uint32Array, begin: number, end: number): void {
   for (let i = begin + PAIR_WORDS; i < end; i += PAIR_WORDS) {
     const high = words[i]!;
@@ -179,7 +195,10 @@ function sortSmall(words: Uint32Array, begin: number, end: number): void {
   }
 }
 
-/** The same of a bucket that has many: somebody has sought ids whose hashes begin alike. @param begin first pair */
+/**
+ * Sorts a bucket with many pairs, which occurs if somebody searched for ids with similar hashes. @param begin
+ * first pair
+ */
 function sortLarge(words: Uint32Array, begin: number, end: number): void {
   const copy = words.slice(begin * PAIR_WORDS, end * PAIR_WORDS);
   const order = Uint32Array.from({ length: end - begin }, (_, i) => i * PAIR_WORDS);

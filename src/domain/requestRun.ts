@@ -1,6 +1,6 @@
 /**
- * A run: request ids that were written together, sorted by the hash of partner and requestId, in blocks of a few hundred.
- * A block is found by its first hash, an id in it by binary search.
+ * A run: request ids that were written together, sorted by the hash of partner and requestId, in blocks of up
+ * to a few hundred. A block is found by its first hash, and an id within it by binary search.
  *
  *   block   pairs, ascending: first 8 bytes of the hash (big endian), id of the ledger entry u64 (big endian)
  */
@@ -8,30 +8,34 @@ import { RequestFilter } from './requestFilter.js';
 import { PAIR_BYTES, PAIR_WORDS } from './requestPairs.js';
 
 export const REQUEST_HASH_BYTES = 8;
-/** A row of them is below 2 KB: Postgres keeps it in one piece. */
+/** Pairs per block. A row with a block stays below 2 KB, so that Postgres stores it in one piece. */
 export const PAIRS_A_BLOCK = 110;
 
 export interface RequestBlock {
-  /** Of the first block zeros: some block of a run begins at or before any hash. */
+  /**
+   * First hash of the block. It is zero for the first block of a run, so that every hash has a block that
+   * begins at or before it.
+   */
   readonly firstHash: Buffer;
   readonly pairs: Buffer;
 }
 
-/** Makes a run's filter and blocks of its pairs, which come sorted. */
+/** Builds the filter and the blocks of a run from sorted pairs. */
 export class RunWriter {
   readonly filter: RequestFilter;
   readonly #onBlock: (block: RequestBlock) => void;
   #isFirst = true;
 
-  /** @param ids how many come @param onBlock takes each block; its bytes are the writer's */
+  /** @param ids number of ids to come @param onBlock receives each block, whose bytes remain the writer's */
   constructor(ids: number, onBlock: (block: RequestBlock) => void) {
     this.filter = RequestFilter.ofIds(ids);
     this.#onBlock = onBlock;
   }
 
   /**
-   * Adds pairs, and turns their words into those of blocks. Equal hashes come in one call.
-   * @param words of pairs, sorted (domain/requestPairs.ts)
+   * Adds pairs and converts their words in place to the byte order of blocks. Equal hashes must come in one
+   * call.
+   * @param words words of sorted pairs (domain/requestPairs.ts)
    */
   add(words: Uint32Array): void {
     const { length } = words;
@@ -53,7 +57,7 @@ export class RunWriter {
   }
 }
 
-/** Ids of the ledger entries that a block has of a hash, ascending. @param hash 8 bytes at least */
+/** Returns the ids of the ledger entries with a hash in a block, ascending. @param hash at least 8 bytes */
 export function findInBlock(pairs: Buffer, hash: Buffer): bigint[] {
   const compare = (place: number): number =>
     pairs.compare(hash, 0, REQUEST_HASH_BYTES, place * PAIR_BYTES, place * PAIR_BYTES + REQUEST_HASH_BYTES);

@@ -1,20 +1,20 @@
-/** Whether what a game has paid is what its sheet lets expect (docs/reports.md). */
+/** Judges whether the payouts of a game agree with its PAR sheet (docs/reports.md). */
 import { decimalOf, toCommonExponent } from './decimal.js';
 import type { ParSheet } from './par.js';
 import type { OutcomeStatistics } from './presentation.js';
 
 export interface Paid {
   readonly spins: number;
-  /** Sum of payouts over sum of wagers. */
+  /** Sum of payouts divided by sum of wagers. */
   readonly rtp: number;
 }
 
 /**
- * How surprising the return to player of so many spins is, in nats: s. By Bernstein's inequality a deviation as large, up or
- * down, has a probability of at most 2·exp(−s), whatever the sheet's shape and however few the spins: of a game with a
- * jackpot, whose mean is far from normal for millions of spins, a band of so many σ/√n would say that much too often.
- * For many spins it is half the square of the deviation in σ/√n.
- * @param maxMultiplier the largest payout in wagers
+ * Returns how surprising the observed return is, as s in nats. By Bernstein's inequality, a deviation of this
+ * size, up or down, has a probability of at most 2·exp(−s), whatever the sheet and however few the spins. A
+ * band of some σ/√n would raise too many alarms for a game with a jackpot, whose mean is far from normal for
+ * millions of spins. For many spins, s is half the square of the deviation in σ/√n.
+ * @param maxMultiplier largest payout in wagers
  */
 export function rtpSurprise(
   { spins, rtp }: Paid,
@@ -23,17 +23,20 @@ export function rtpSurprise(
 ): number {
   const deviation = Math.abs(rtp - certified.rtp);
   if (spins === 0 || deviation === 0) return 0;
-  // How far one spin can be off: above by the largest payout, below by the mean.
+  // Maximum deviation of one spin: upwards by the largest payout, downwards by the mean.
   const reach = rtp > certified.rtp ? maxMultiplier - certified.rtp : certified.rtp;
   return (spins * deviation * deviation) / (2 * (certified.variancePerSpin + (reach * deviation) / 3));
 }
 
-// Bands ---------------------------------------------------------------------------------------------------------------
+// Bands --------------------------------------------------------------------------------------------------
 
-/** Quantiles of the standard normal distribution: 95 and 99 % lie between −q and q. */
+/** Quantiles of the standard normal distribution: 95 % and 99 % lie between −q and q. */
 const Q95 = 1.959963984540054;
 const Q99 = 2.5758293035489004;
-/** Beyond it a judgement pages: by chance less than once in 10^13 judgements. */
+/**
+ * Surprise in nats beyond which a judgement pages an operator. By chance this happens less than once in 10^13
+ * judgements.
+ */
 const ALERT_NATS = 32;
 
 export const RTP_WINDOWS = ['ROLLING_30', 'LIFE'] as const;
@@ -43,23 +46,24 @@ export type RtpState = (typeof RTP_STATES)[number];
 
 const RTP_SCALE = 1_000_000n;
 
-/** Paid over wagered, to 6 decimals, half up; null where nothing was wagered. */
+/** Returns paid over wagered, rounded half up to 6 decimals. Null if nothing was wagered. */
 export function rtpOf(wageredMicros: bigint, paidMicros: bigint): number | null {
   if (wageredMicros <= 0n) return null;
   const scaled = (2n * paidMicros * RTP_SCALE + wageredMicros) / (2n * wageredMicros);
-  // Division of two exact numbers gives the double nearest to the quotient, which is the one that its decimals denote.
+  // The quotient of two exact numbers is rounded to the nearest double, which is the double that the decimals
+  // denote.
   return Number(scaled) / Number(RTP_SCALE);
 }
 
-/** The shape of one spin's payout, in wagers. */
+/** Moments of one spin's payout, in wagers. */
 export interface SheetMoments {
-  /** Mean: the return to player. */
+  /** Mean, which is the return to player. */
   readonly mean: number;
   /** Standard deviation. */
   readonly sigma: number;
-  /** Skewness; 0 where sigma is 0. */
+  /** Skewness; 0 if sigma is 0. */
   readonly skewness: number;
-  /** The largest payout that can be drawn. */
+  /** Largest payout that can be drawn. */
   readonly maxMultiplier: number;
 }
 
@@ -70,7 +74,9 @@ export interface Judged {
 }
 
 export interface RtpJudgement {
-  /** Deviation of the return in standard deviations of the mean; null where sigma is 0 or nothing is judged. */
+  /**
+   * Deviation of the return in standard deviations of the mean. Null if sigma is 0 or the game is not judged.
+   */
   readonly z: number | null;
   readonly nats: number | null;
   readonly state: RtpState;
@@ -78,7 +84,9 @@ export interface RtpJudgement {
 
 const FRACTION_BITS = 64n;
 
-/** a ÷ b to the nearest double or its neighbour, however long both are. b > 0 */
+/**
+ * Returns a ÷ b as the nearest double or its neighbour, however long both numbers are. b must be positive.
+ */
 function ratio(a: bigint, b: bigint): number {
   if (a < 0n) return -ratio(-a, b);
   if (a === 0n) return 0;
@@ -87,7 +95,10 @@ function ratio(a: bigint, b: bigint): number {
   return Number((a << missing) / b) / 2 ** Number(missing - excess) / 2 ** Number(excess);
 }
 
-/** Mean, deviation and skewness of a sheet, its probabilities normalised. The sums are exact; only the results are rounded. */
+/**
+ * Computes mean, deviation and skewness of a sheet with normalised probabilities. The sums are exact; only
+ * the results are rounded.
+ */
 export function sheetMoments({ combinations }: Pick<ParSheet, 'combinations'>): SheetMoments {
   const drawn = combinations.filter(({ comboProbability }) => comboProbability > 0);
   const weights = toCommonExponent(drawn.map(({ comboProbability }) => decimalOf(comboProbability))).digits;
@@ -101,7 +112,7 @@ export function sheetMoments({ combinations }: Pick<ParSheet, 'combinations'>): 
     }
   });
   const [total, first, second, third] = sums as [bigint, bigint, bigint, bigint];
-  // Central moments times total², and total³, in units of the pay's last digit.
+  // Central moments multiplied by total² and total³, in units of the pay's last digit.
   const variance = second * total - first * first;
   const cubes = third * total * total - 3n * first * second * total + 2n * first ** 3n;
   const unit = 10n ** BigInt(-pays.exponent);
@@ -115,13 +126,17 @@ export function sheetMoments({ combinations }: Pick<ParSheet, 'combinations'>): 
   };
 }
 
-/** Spins from which the mean is near enough to normal for a band: Cochran's rule of thumb, extended. */
+/**
+ * Returns the number of spins from which the mean is close enough to normal for a band, by Cochran's extended
+ * rule of thumb.
+ */
 export const normalFromSpins = ({ skewness }: Pick<SheetMoments, 'skewness'>): number =>
   Math.ceil(28 + 25 * skewness * skewness);
 
 /**
- * Judges what was paid by the sheet (docs/reports.md).
- * @param moments undefined: the game's outcomes are not independent draws of a sheet, and it is not judged
+ * Judges the payouts of a game by its sheet (docs/reports.md).
+ * @param moments undefined if the game's outcomes are not independent draws of a sheet; such a game is not
+ * judged
  */
 export function judgeRtp(paid: Judged, moments: SheetMoments | undefined): RtpJudgement {
   if (moments === undefined || paid.spins === 0n || paid.wageredMicros <= 0n)
@@ -146,7 +161,10 @@ function stateOf(z: number, nats: number, isTooFew: boolean): RtpState {
   return Math.abs(z) > Q95 ? 'WATCH' : 'WITHIN';
 }
 
-/** Between which returns 95, and 99, of 100 windows of so many spins lie by chance. 6 decimals; null without spins. */
+/**
+ * Returns the bands in which the return of 95 % and 99 % of windows with this many spins lies by chance, with
+ * 6 decimals. Undefined without spins.
+ */
 export function rtpBands(
   { mean, sigma }: Pick<SheetMoments, 'mean' | 'sigma'>,
   spins: bigint,
@@ -159,9 +177,9 @@ export function rtpBands(
   return { band95: of(Q95), band99: of(Q99) };
 }
 
-/** Rounded half up to so many decimals. */
+/** Rounds half up to a number of decimals. */
 export function halfUp(value: number, decimals: number): number {
   const rounded = Math.round(value * 10 ** decimals) / 10 ** decimals;
-  // Not −0.
+  // Replaces −0 by 0.
   return rounded === 0 ? 0 : rounded;
 }

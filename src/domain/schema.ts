@@ -1,26 +1,35 @@
-/** Schemas that many requests and answers share: texts, amounts, times, ids, pages. */
+/** Schemas shared by many requests and responses: texts, amounts, times, ids, pages. */
 import { type Static, Type } from '#typebox';
 import { CELL_MAX } from './entryId.js';
 import { MAX_MICROS, usdToMicros } from './money.js';
 
-/** 1 to 128 Unicode characters, neither control characters nor lone surrogates; opaque, nothing is folded. */
+/**
+ * 1 to 128 Unicode characters, without control characters and lone surrogates. The text is opaque: case and
+ * normal form are kept.
+ */
 const OPAQUE_PATTERN = '^[^\\p{Cc}\\p{Cs}]{1,128}$';
 
-/** 1 to 2,000 Unicode characters; of the control characters newline and tab only, no lone surrogates. */
+/**
+ * 1 to 2,000 Unicode characters, without lone surrogates and without control characters except newline and
+ * tab.
+ */
 export const REASON_PATTERN = '^(?:[^\\p{Cc}\\p{Cs}]|[\\n\\t]){1,2000}$';
 
 export const CONFIG_NAME_PATTERN = '^[A-Z0-9_]{1,64}$';
 
 export const SLUG_PATTERN = '^[a-z0-9-]{1,64}$';
 
-/** A person or a program that runs the service; also an e-mail address. */
+/** Name of a person or program that runs the service; it may be an e-mail address. */
 export const OPERATOR_NAME_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$';
 
-/** One address: without what separates addresses in a list, or encloses them (RFC 5322, `specials`). */
+/**
+ * Characters of an e-mail address, without those that separate or enclose addresses in a list (RFC 5322,
+ * `specials`).
+ */
 const NO_SPECIALS = '[^\\s@\\p{Cc}\\p{Cs}()<>\\[\\]:;,"\\\\]';
 export const EMAIL_PATTERN = `^${NO_SPECIALS}{1,64}@${NO_SPECIALS}{1,190}$`;
 
-/** The patterns' rules in words, for faults. */
+/** Descriptions of the patterns for fault messages. */
 export const PATTERN_MESSAGES: Readonly<Record<string, string>> = {
   [OPAQUE_PATTERN]: 'must have 1 to 128 Unicode characters, without control characters or lone surrogates',
   [REASON_PATTERN]:
@@ -34,14 +43,16 @@ export const PATTERN_MESSAGES: Readonly<Record<string, string>> = {
 
 export const opaque = (description: string) => Type.String({ pattern: OPAQUE_PATTERN, description });
 
-/** Why an operator does something. */
+/** Reason for an operator's action. */
 export const AUDIT_REASON = Type.String({ pattern: REASON_PATTERN, description: 'Kept in the audit log' });
 
 export const usd = (description: string) => Type.Number({ description });
 
 export const timestamp = () => Type.String({ format: 'date-time' });
 
-/** What a schema describes, as the stores hold it: times are dates, which the JSON of an answer has as RFC 3339 texts. */
+/**
+ * Values of a schema as the stores hold them: times are dates, which a JSON response has as RFC 3339 texts.
+ */
 export type WithDates<Schema extends Type.TSchema, Times extends keyof Static<Schema>> = Readonly<
   Omit<Static<Schema>, Times>
 > & { readonly [Time in Times]: Date | Extract<Static<Schema>[Time], null> };
@@ -49,30 +60,33 @@ export type WithDates<Schema extends Type.TSchema, Times extends keyof Static<Sc
 export const id = (description: string) =>
   Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description });
 
-/** The largest number that names a partner, key, sheet or game: the database's integer. */
+/** Largest id of a partner, key, sheet or game: the maximum of an integer in the database. */
 export const ID_MAX = 2_147_483_647;
 
 const pathNumber = (description: string) => Type.Integer({ minimum: 1, maximum: ID_MAX, description });
 
-/** A text that has one of these values today; a client must expect further ones (docs/contract.md §16). */
+/**
+ * Schema of a text that has one of these values today. Clients must expect further values (docs/contract.md
+ * §16).
+ */
 export const extensible = (values: readonly string[], description: string) =>
   Type.String({ description: `${description}. May get further values`, 'x-extensible-enum': values });
 
 export const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
-/** How a key begins. */
+/** Schema of the stored prefix of a key. */
 export const KEY_PREFIX = nullable(
   Type.String({ description: 'How the key begins; null: it was made before this was kept' }),
 );
 
-/** One of some texts. */
+/** Schema of a text with one of several values. */
 export const choice = <const Values extends readonly string[]>(values: Values, description?: string) =>
   Type.Union(
     values.map((value) => Type.Literal(value)),
     description === undefined ? {} : { description },
   ) as unknown as Type.TUnion<{ -readonly [Place in keyof Values]: Type.TLiteral<Values[Place]> }>;
 
-/** The variable parts of paths, by what they name. */
+/** Schemas of the path parameters, by name. */
 export const PATH = {
   partnerId: pathNumber('Id of the partner'),
   cell: Type.Integer({ minimum: 0, maximum: CELL_MAX, description: 'Number of the cell' }),
@@ -89,7 +103,10 @@ export const PATH = {
   playerId: opaque(
     "The partner's own identifier of the player, percent-encoded; `_` where the query names the player, as it must for `.` and `..`",
   ),
-  /** In the query of every operation on a player: browsers and proxies take `.` and `..` out of a path, however they are encoded. */
+  /**
+   * Query parameter of all operations on a player, because browsers and proxies remove `.` and `..` from a
+   * path, however they are encoded.
+   */
   playerInQuery: opaque('The player, where the path has `_` in its place'),
   blockNumber: Type.Integer({ minimum: 0, description: 'Number of the entry in the public log' }),
   roundId: Type.String({ description: 'The `roundId` of the deal' }),
@@ -106,13 +123,16 @@ export const Page = Type.Object({
 
 export const pageMembers = { page: Type.Integer(), limit: Type.Integer(), total: Type.Integer() };
 
-/** An amount of a request in micro-USD; undefined where it is finer than that, or beyond ±{@link MAX_MICROS}. */
+/**
+ * Converts an amount of a request to micro-USD. Undefined if it is finer than that or beyond ±{@link
+ * MAX_MICROS}.
+ */
 export function amountMicros(usdAmount: number): number | undefined {
   const micros = usdToMicros(usdAmount);
   return micros === undefined || Math.abs(micros) > MAX_MICROS ? undefined : micros;
 }
 
-/** Of a query whose answer may be CSV. */
+/** Query parameter of operations whose response may be CSV. */
 export const escapeFormulas = Type.Optional(
   Type.String({
     pattern: '^(true|false)$',
@@ -121,7 +141,7 @@ export const escapeFormulas = Type.Optional(
   }),
 );
 
-/** Of a spin, and of what follows from it. */
+/** Marks a spin with a forced outcome, and data that results from it. */
 export const SandboxMark = Type.Optional(
   Type.Object(
     {
@@ -133,19 +153,22 @@ export const SandboxMark = Type.Optional(
   ),
 );
 
-/** Of an operation that voids what can't be brought back. */
+/** Body of operations that void something irrevocably. */
 export const VoidBody = Type.Object({
   reason: Type.String({ pattern: REASON_PATTERN, description: 'Kept in the audit log' }),
 });
 
-/** Of a query that may ask for one partner. */
+/** Query parameter that restricts a result to one partner. */
 export const partnerFilter = {
   partnerId: Type.Optional(
     Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Those of this partner only' }),
   ),
 };
 
-/** An amount as a decimal text, where a pot is divided to the micro-dollar and a reader should not go through a float. */
+/**
+ * Schema of an amount as a decimal text. It is used where a pot is divided to the micro-dollar and readers
+ * should avoid floating point.
+ */
 export const amountText = (description: string) =>
   Type.String({ description: `${description}; USD as a decimal string such as "12.5", not a number` });
 

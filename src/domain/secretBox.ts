@@ -1,8 +1,9 @@
 /**
- * Encrypts the secrets of webhooks for the database: AES-256-GCM (NIST SP 800-38D), a nonce of 96 random bits each.
+ * Encrypts secrets for the database with AES-256-GCM (NIST SP 800-38D) and a nonce of 96 random bits each.
  *
- * A sealed text is `v1.<key id>.<base64url of nonce, ciphertext and tag>`. The key id, the first 8 hexadecimal digits of the
- * key's SHA-256, tells which of several keys it was sealed with, so keys are replaced one after the other.
+ * A sealed text is `v1.<key id>.<base64url of nonce, ciphertext and tag>`. The key id, the first 8
+ * hexadecimal digits of the key's SHA-256, identifies the key among several, so that keys can be replaced one
+ * after the other.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 
@@ -11,7 +12,7 @@ const TAG_BYTES = 16;
 const CIPHER = 'aes-256-gcm';
 const SEALED = /^v1\.([0-9a-f]{8})\.([A-Za-z0-9_-]+)$/;
 
-/** 32 random bytes, base64: what {@link SecretBox} takes. */
+/** Generates a key for {@link SecretBox}: 32 random bytes in base64. */
 export const newBoxKey = (): string => randomBytes(32).toString('base64');
 
 export class UnknownKeyError extends Error {
@@ -21,12 +22,15 @@ export class UnknownKeyError extends Error {
 }
 
 export class SecretBox {
-  /** Newest first. */
+  /** Keys by key id, newest first. */
   readonly #keys: ReadonlyMap<string, Buffer>;
-  /** Undefined: nothing is sealed. */
+  /** Id of the newest key. Undefined if there are no keys and nothing is sealed. */
   readonly #newest: string | undefined;
 
-  /** @param keys each 32 bytes in base64; the first one seals, all of them open. @throws RangeError where one is not */
+  /**
+   * @param keys keys of 32 bytes in base64; the first seals, all of them open @throws RangeError if a key is
+   * invalid
+   */
   constructor(keys: readonly string[]) {
     const all = keys.map((text): [string, Buffer] => {
       const key = Buffer.from(text, 'base64');
@@ -37,22 +41,22 @@ export class SecretBox {
     this.#newest = all[0]?.[0];
   }
 
-  /** Id of the key that seals; undefined: nothing is sealed. */
+  /** Id of the key that seals. Undefined if nothing is sealed. */
   get keyId(): string | undefined {
     return this.#newest;
   }
 
-  /** Whether what was sealed with a key can be opened. */
+  /** Returns whether texts sealed with a key can be opened. */
   opens(keyId: string): boolean {
     return this.#keys.has(keyId);
   }
 
-  /** What sealed texts begin with; undefined: nothing is sealed. */
+  /** Prefix of newly sealed texts. Undefined if nothing is sealed. */
   get prefix(): string | undefined {
     return this.#newest === undefined ? undefined : `v1.${this.#newest}.`;
   }
 
-  /** @returns the secret as it is where there is no key */
+  /** Seals a secret. @returns the secret unchanged if there is no key */
   seal(secret: string): string {
     if (this.#newest === undefined) return secret;
     const nonce = randomBytes(NONCE_BYTES);
@@ -62,8 +66,9 @@ export class SecretBox {
   }
 
   /**
-   * What was sealed; a text that is not sealed is given as it is, since versions before this one wrote it so.
-   * @throws UnknownKeyError; Error where the text was tampered with
+   * Opens a sealed text. A text that is not sealed is returned unchanged, because earlier versions stored
+   * secrets like that.
+   * @throws UnknownKeyError; Error if the text was tampered with
    */
   open(text: string): string {
     const [, keyId, body] = SEALED.exec(text) ?? [];

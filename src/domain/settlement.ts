@@ -1,6 +1,7 @@
 /**
- * A settlement report: what a partner's games took and paid on one UTC day, sealed by a hash that the next one names.
- * Pure: the figures come from the ledger (src/books/settlement/settlements.store.ts), this makes the report of them.
+ * Settlement report: the wagers and payouts of a partner's games on one UTC day, sealed by a hash that the
+ * next report includes. The figures come from the ledger (src/books/settlement/settlements.store.ts); the
+ * pure functions here make the report.
  */
 
 import { createHash } from 'node:crypto';
@@ -15,18 +16,18 @@ import { choice, extensible, nullable, timestamp, usd } from './schema.js';
 
 export type ReportStatus = Static<typeof ReportStatus>;
 
-/** What the books have of a game on a day. */
+/** Figures of a game on a day, from the ledger. */
 export interface GameFigures {
   readonly gameConfigId: number;
   readonly configName: string;
   readonly displayName: string;
   readonly gameType: string;
-  /** Of the PAR sheet, or of the prize table. */
+  /** Certified return of the PAR sheet or of the prize table. */
   readonly certifiedRtp: number | null;
   readonly spins: bigint;
   readonly wageredMicros: bigint;
   readonly paidMicros: bigint;
-  /** Shares of its communal progressive. */
+  /** Sum of the shares of the game's communal progressive. */
   readonly communityBonusMicros: bigint;
 }
 
@@ -38,7 +39,7 @@ export interface OpenRounds {
 
 export type Breakdown = WithSums<Static<typeof SettlementGame>, 'spins'>;
 
-/** What the hash covers: a report without its hash and its status (docs/contract.md §12.2). */
+/** The part of a report that its hash covers: all but its hash and its status (docs/contract.md §12.2). */
 export type SettlementReportBody = WithSums<
   Omit<
     Static<typeof SettlementReport>,
@@ -48,13 +49,13 @@ export type SettlementReportBody = WithSums<
 > & { readonly gameBreakdown: readonly Breakdown[] };
 
 /**
- * How long after its end a day is over, milliseconds: an entry that is dealt later falls into the next day, although a clock was behind.
- * Each clock that is asked must have passed it.
- * @param skewMaxMs by how much clocks may differ; where that is a day or more, they say nothing of days
+ * Returns how long after its end a day is complete, in milliseconds. The delay makes sure that a later entry
+ * falls into the next day even if a clock was slow. Each clock that is consulted must have passed it.
+ * @param skewMaxMs maximum difference between clocks; a day or more means that clocks can't decide about days
  */
 export const overAfterMs = (skewMaxMs: number): number => (skewMaxMs < DAY_MS ? skewMaxMs : 0);
 
-// Figures ------------------------------------------------------------------------------------------------------------
+// Figures ------------------------------------------------------------------------------------------------
 
 /**
  * Makes the report of a day.
@@ -110,15 +111,15 @@ export function composeReport(
 }
 
 /**
- * The canonical form (RFC 8785) of a report, and its SHA-256 in hexadecimal digits. A sum that a double does not hold is
- * written with all its digits, which RFC 8785 leaves to the application.
+ * Returns the canonical form (RFC 8785) of a report and its SHA-256 in hexadecimal. A sum that does not fit a
+ * double is written with all its digits, which RFC 8785 leaves to the application.
  */
 export function seal(report: SettlementReportBody): { text: string; integrityHash: string } {
   const text = unmarked(canonicalize(report)!);
   return { text, integrityHash: createHash('sha256').update(text, 'utf8').digest('hex') };
 }
 
-// CSV ----------------------------------------------------------------------------------------------------------------
+// CSV ----------------------------------------------------------------------------------------------------
 
 const COLUMNS = [
   'gameConfigId',
@@ -134,7 +135,7 @@ const COLUMNS = [
   'communityBonusUsd',
 ] as const satisfies readonly (keyof Breakdown)[];
 
-/** The breakdown as CSV, with a header line. Null is an empty field. */
+/** Formats the breakdown as CSV with a header line. Null becomes an empty field. */
 export function breakdownCsv(report: Pick<SettlementReportBody, 'gameBreakdown'>, csvText: CsvText): string {
   const field = (value: string | JsonNumber | null): string => {
     if (value === null) return '';

@@ -1,5 +1,5 @@
 /**
- * What is worth an entry in the audit log, and how grave it is: the one table of actions. `GET /reports/events` shows all of them
+ * Table of all actions in the audit log, with their severities. `GET /reports/events` shows all of them
  * (docs/reports.md, "Significant events").
  */
 
@@ -77,17 +77,20 @@ export const SIGNIFICANT_EVENTS = {
   'upgrade.finish': 'INFO',
 } as const satisfies Readonly<Record<string, Severity>>;
 
-/** An action of the audit log. */
+/** An action in the audit log. */
 export type AuditAction = keyof typeof SIGNIFICANT_EVENTS;
 
-/** A win at or above the partner's threshold: no action, and listed among the events. */
+/**
+ * Type of the event for a win above the partner's threshold. It is listed among the events, although it is no
+ * action of the audit log.
+ */
 export const LARGE_WIN = 'spin.large_win';
 
-/** Of an event's type; one that a newer version wrote is INFO. */
+/** Returns the severity of an event type. A type that a newer version wrote counts as INFO. */
 export const severityOf = (type: string): Severity =>
   type in SIGNIFICANT_EVENTS ? SIGNIFICANT_EVENTS[type as AuditAction] : 'INFO';
 
-/** The actions of a severity. */
+/** Lists the actions of a severity. */
 export const typesOf = (severity: Severity): AuditAction[] =>
   (Object.keys(SIGNIFICANT_EVENTS) as AuditAction[]).filter((type) => SIGNIFICANT_EVENTS[type] === severity);
 

@@ -1,6 +1,7 @@
 /**
- * Spin ids: the ledger entry's id and its partner, enciphered as one AES block and written in hexadecimal.
- * A partner can tell neither order nor volume from them, and can't make one up: the spare bytes must be zero.
+ * Spin ids: the ledger entry's id and its partner, encrypted as one AES block and written in hexadecimal. A
+ * partner can infer neither order nor volume from them, and can't forge one, because the unused bytes must be
+ * zero.
  */
 import { type Cipher, createCipheriv, createDecipheriv } from 'node:crypto';
 
@@ -8,10 +9,12 @@ const BLOCK_BYTES = 16;
 
 export class SpinIds {
   readonly #key: Buffer;
-  /** For all batches: blocks are enciphered one by one (ECB), so that nothing is left of one call for the next. */
+  /**
+   * Cipher that all batches share. Blocks are encrypted one by one (ECB), so no state remains between calls.
+   */
   readonly #cipher: Cipher;
 
-  /** @param key 16 secret bytes, the same for the life of the ledger. */
+  /** @param key 16 secret bytes, which must not change during the life of the ledger */
   constructor(key: Buffer) {
     if (key.length !== BLOCK_BYTES) throw new RangeError('The spin id key must have 16 bytes');
     this.#key = key;
@@ -20,14 +23,15 @@ export class SpinIds {
   }
 
   /**
-   * The ids of a whole batch in one call, {@link SPIN_ID_CHARACTERS} characters each, in the order of the blocks.
-   * @param blocks 16 bytes a spin: entry id u64, partner id u32 (little endian), four zeros.
+   * Encodes the ids of a whole batch in one call, {@link SPIN_ID_CHARACTERS} characters each, in the order of
+   * the blocks.
+   * @param blocks 16 bytes per spin: entry id u64, partner id u32 (little endian), four zeros
    */
   encode(blocks: Buffer): string {
     return this.#cipher.update(blocks).toString('hex');
   }
 
-  /** The id of one spin. */
+  /** Encodes the id of one spin. */
   encodeOne(entryId: bigint, partnerId: number): string {
     const block = Buffer.alloc(BLOCK_BYTES);
     block.writeBigUInt64LE(entryId, 0);
@@ -35,7 +39,10 @@ export class SpinIds {
     return this.encode(block);
   }
 
-  /** The id of what a spin brought about, or of what is no spin: never one of a spin. @param kind 1 to 2^32 − 1 */
+  /**
+   * Encodes the id of an entry that is not a spin. It never equals the id of a spin. @param kind 1 to 2^32 −
+   * 1
+   */
   encodeOther(entryId: bigint, partnerId: number, kind: number): string {
     const block = Buffer.alloc(BLOCK_BYTES);
     block.writeBigUInt64LE(entryId, 0);
@@ -44,7 +51,7 @@ export class SpinIds {
     return this.encode(block);
   }
 
-  /** What a spin id stands for; undefined where this service never made it. */
+  /** Decodes a spin id. Undefined if this service never issued it. */
   decode(spinId: string): { entryId: bigint; partnerId: number } | undefined {
     if (!/^[0-9a-f]{32}$/.test(spinId)) return undefined;
     const decipher = createDecipheriv('aes-128-ecb', this.#key, null);

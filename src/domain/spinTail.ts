@@ -1,30 +1,33 @@
-/** What the answer to a spin has beside its CORE (layouts.ts), and each replay repeats: the tail of the spin's reply and of what its requestId is bound to. */
+/**
+ * Tail of a spin's reply: optional data beside its CORE (layouts.ts). The tail is also bound to the
+ * requestId, and each replay repeats it.
+ */
 import type { BonusNotice } from './communal.js';
 import { BONUS_NOTICE, FORCED_TAIL } from './layouts.js';
 import type { LedgerEntry } from './ledgerColumns.js';
 
 export interface SpinTail {
-  /** What the spin notifies its player of, of a communal progressive. */
+  /** Bonus of a communal progressive that the spin notifies its player of. */
   readonly notice: BonusNotice | undefined;
-  /** A tester chose the outcome. */
+  /** Whether a tester chose the outcome. */
   readonly isForced: boolean;
 }
 
-/** The tail of most spins. */
+/** Empty tail, which most spins have. */
 export const NO_TAIL: SpinTail = { notice: undefined, isForced: false };
 const FORCED: SpinTail = { notice: undefined, isForced: true };
 const NO_BYTES = Buffer.alloc(0);
 
-/** The tail of a spin that the ledger has. */
+/** Returns the tail of a spin from its ledger entry. */
 export function tailOfEntry({ kind }: Pick<LedgerEntry, 'kind'>, notice: BonusNotice | undefined): SpinTail {
   if (kind === 'forcedSpin') return FORCED;
   return notice === undefined ? NO_TAIL : { notice, isForced: false };
 }
 
-/** @param bytes undefined or empty: the spin has no tail */
+/** Reads a tail. @param bytes undefined or empty if the spin has no tail */
 export function readTail(bytes: Buffer | undefined): SpinTail {
   if (bytes === undefined || bytes.length === 0) return NO_TAIL;
-  // A notice is longer.
+  // The tail of a bonus notice is longer, so the two can't be confused.
   return bytes.equals(FORCED_TAIL) ? FORCED : { notice: readNotice(bytes), isForced: false };
 }
 

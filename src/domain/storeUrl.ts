@@ -1,8 +1,10 @@
-/** The address of a store that several servers may stand behind: `redis://user:password@a:7000,b:7001/0`. */
+/** URL of a store that may list several servers: `redis://user:password@a:7000,b:7001/0`. */
 
 const PARTS = /^(\w+:\/\/(?:[^/?#]*@)?)([^/?#@]*)(.*)$/;
 
-/** The address of each server, in order; the address itself where it names one server, or is none. */
+/**
+ * Returns the URL of each server in order. A URL that lists one server, or is invalid, is returned unchanged.
+ */
 export function seedsOf(url: string): string[] {
   const [, begin, hosts, end] = PARTS.exec(url) ?? [];
   return hosts?.includes(',') ? hosts.split(',').map((host) => `${begin}${host}${end}`) : [url];

@@ -1,22 +1,28 @@
-/** Which proxies in front of the service are believed when they say who a client is, and who it is then. */
+/**
+ * Decides which proxies in front of the service are trusted to report a client's address, and determines that
+ * address.
+ */
 import ipaddr from 'ipaddr.js';
 
 const HOPS_MAX = 10;
-/** An IPv6 client is given at least such a network, and may use any address of it. */
+/** Smallest network that an IPv6 client is given, in bits. The client may use any address in it. */
 const IPV6_CLIENT_BITS = 64;
 const IPV6_SITE_BITS = 48;
 
-/** Where a request came from, as far as is known. */
+/** Origin of a request, as far as it is known. */
 export interface ConnectionOrigin {
-  /** Address of the other end of the connection. */
+  /** Address of the remote end of the connection. */
   readonly remote: string;
-  /** Address that a PROXY protocol header on the connection names; empty where there was none. */
+  /** Address in a PROXY protocol header of the connection. Empty if there was none. */
   readonly proxied: string;
-  /** Value of X-Forwarded-For; empty where it was not sent. */
+  /** Value of X-Forwarded-For. Empty if it was not sent. */
   readonly forwardedFor: string;
 }
 
-/** Canonical text of an address, an IPv4 address in IPv6 form as IPv4; undefined for anything else. */
+/**
+ * Returns the canonical text of an address, with an IPv4-mapped IPv6 address as IPv4. Undefined if the text
+ * is no address.
+ */
 function canonical(text: string): string | undefined {
   const trimmed = text.trim();
   if (!ipaddr.isValid(trimmed)) return undefined;
@@ -28,9 +34,9 @@ export class TrustedProxies {
   readonly #networks: readonly [ipaddr.IPv4 | ipaddr.IPv6, number][];
 
   /**
-   * @param setting empty: no proxy is trusted; a number: so many proxies stand in front of every client (1 to 10); else
-   *   addresses and networks of proxies (CIDR), separated by commas
-   * @throws Error where it is none of these
+   * @param setting empty: no proxy is trusted; a number from 1 to 10: the number of proxies in front of every
+   * client; otherwise addresses and networks (CIDR) of proxies, separated by commas
+   * @throws Error if the setting is none of these
    */
   constructor(setting = '') {
     const isNumber = /^\d+$/.test(setting);
@@ -40,17 +46,17 @@ export class TrustedProxies {
       isNumber || setting === '' ? [] : setting.split(',').map((part) => networkOf(part.trim()));
   }
 
-  /** Whether some proxy is trusted. */
+  /** Whether any proxy is trusted. */
   get areAny(): boolean {
     return this.#hops > 0 || this.#networks.length > 0;
   }
 
-  /** Whether a connection from an address may carry the requests of many clients. */
+  /** Returns whether a connection from an address may carry the requests of many clients. */
   trusts(address: string): boolean {
     return this.#isProxy(address, 0);
   }
 
-  /** The address nearest to the client that a trusted proxy, or the connection itself, vouches for. */
+  /** Returns the address nearest to the client that a trusted proxy or the connection itself vouches for. */
   clientOf({ remote, proxied, forwardedFor }: ConnectionOrigin): string {
     let client = canonical(remote) ?? remote;
     if (!this.areAny) return client;
@@ -83,10 +89,15 @@ function networkOf(text: string): [ipaddr.IPv4 | ipaddr.IPv6, number] {
   }
 }
 
-/** What one client can use at will: an IPv4 address, or the /64 network of an IPv6 address. */
+/**
+ * Returns the network that one client can use freely: an IPv4 address, or the /64 network of an IPv6 address.
+ */
 export const clientNetwork = (address: string): string => networkAround(address, IPV6_CLIENT_BITS);
 
-/** What one customer may have been given at the most: the /48 network of an IPv6 address; an IPv4 address. */
+/**
+ * Returns the largest network that one customer may have been given: an IPv4 address, or the /48 network of
+ * an IPv6 address.
+ */
 export const siteNetwork = (address: string): string => networkAround(address, IPV6_SITE_BITS);
 
 function networkAround(address: string, ipv6Bits: number): string {
@@ -96,6 +107,6 @@ function networkAround(address: string, ipv6Bits: number): string {
   return `${ipaddr.IPv6.networkAddressFromCIDR(`${parsed}/${ipv6Bits}`)}/${ipv6Bits}`;
 }
 
-/** A loopback address: whoever uses it is on the machine of the service. */
+/** Returns whether an address is a loopback address, whose user is on the machine of the service. */
 export const isLoopback = (address: string): boolean =>
   ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback';

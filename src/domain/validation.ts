@@ -1,19 +1,22 @@
-/** Turns every error that a compiled typebox schema finds into a fault for the caller. */
+/** Converts all errors of a compiled typebox schema to faults for the caller. */
 import type { TSchema } from '#typebox';
 import type { Validator } from '#typebox/compile';
 import { Settings } from '#typebox/system';
 import type { Fault } from './errors.js';
 
-/** Of one body; the rest is not looked for. */
+/** Maximum number of faults of one body. Further faults are not searched for. */
 export const FAULTS_MAX = 100;
 
 export interface SchemaFaults {
   readonly faults: Fault[];
-  /** At least one fault is a required field that is missing. */
+  /** Whether at least one fault is a missing required field. */
   readonly isMissing: boolean;
 }
 
-/** @returns undefined where the value fits the schema. `messages` says a pattern's rule in words, by pattern. */
+/**
+ * Checks a value against a schema. @returns undefined if the value matches. `messages` describes patterns in
+ * words, by pattern.
+ */
 export function schemaFaults(
   validator: Validator,
   value: unknown,
@@ -31,7 +34,7 @@ export function schemaFaults(
         faults.push({ path: `${path}/${name}`, message: 'is required' });
       }
     } else if (error.keyword === 'anyOf') {
-      // Its alternatives' errors came before it, one by one: they are one fault.
+      // The errors of the alternatives precede this error one by one. They are combined into one fault.
       const isAlternative = (fault: Fault): boolean => fault.path === path;
       const alternatives = faults.filter(isAlternative).map((fault) => fault.message);
       while (faults.some(isAlternative)) faults.splice(faults.findIndex(isAlternative), 1);
@@ -60,17 +63,17 @@ function messageOf(error: SchemaError, messages: Readonly<Record<string, string>
   }
 }
 
-/** The message of a value that is not of a JSON Schema type. */
+/** Returns the message for a value that does not have a JSON Schema type. */
 export function typeMessage(type: string | string[]): string {
-  // JSON has no other way to an infinite number than one that no double holds.
+  // In JSON, an infinite number can only come from a number too large for a double.
   if (type === 'number') return 'must be a finite number';
   if (type === 'integer' || type === 'object' || type === 'array') return `must be an ${type}`;
   return `must be a ${type}`;
 }
 
 /**
- * The value with each of its own lists cut to one item more than its bound. typebox looks at all items of a list that is
- * too long: 32,000 of them took it 14 ms.
+ * Returns the value with each of its own lists cut to one item more than its limit. typebox examines all
+ * items of a list that is too long: 32,000 of them took it 14 ms.
  */
 function withShortLists(schema: TSchema, value: unknown): unknown {
   const { properties = {} } = schema as { properties?: Record<string, { maxItems?: number }> };
@@ -83,7 +86,8 @@ function withShortLists(schema: TSchema, value: unknown): unknown {
   return short;
 }
 
-// typebox stops at 8 errors unless told otherwise, by a setting for the whole process.
+// typebox stops at 8 errors by default. The limit is a setting of the whole process, so it is restored
+// afterwards.
 function allErrors(validator: Validator, value: unknown) {
   const { maxErrors } = Settings.Get();
   Settings.Set({ maxErrors: FAULTS_MAX });

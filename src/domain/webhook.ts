@@ -1,4 +1,4 @@
-/** Webhooks: event types, the ids and bodies of events, and how an attempt is signed (docs/contract.md §13). */
+/** Webhooks: event types, ids and bodies of events, and the signatures of attempts (docs/contract.md §13). */
 import { createHmac, type KeyObject } from 'node:crypto';
 import { type Static, Type } from '#typebox';
 import { exactJson, type WithSums } from './exactJson.js';
@@ -8,27 +8,30 @@ import { EVENT_TYPES, type EVENTS, type GameStatusChanged } from './webhookEvent
 export type SubscribedEventType = (typeof EVENT_TYPES)[number];
 export type EventType = keyof EventData;
 
-/** What no partner is told of, only the operator by e-mail. */
+/** Events that go only to the operator by e-mail, not to partners. */
 export type OperatorEvent = 'program.check_failed';
 export type WebhookEventType = keyof typeof EVENTS;
 
-/** What the feed of events shows. */
+/** Events in the event feed. */
 export const IN_FEED: readonly EventType[] = [
   ...EVENT_TYPES,
   'api.version.deprecated',
   'game.status_changed',
 ];
 
-/** What every active webhook gets, whatever it subscribes to (docs/contract.md §16). */
+/** Events that every active webhook gets, whatever it subscribes to (docs/contract.md §16). */
 export const SENT_TO_ALL: ReadonlySet<EventType> = new Set(['api.version.deprecated']);
 
-/** Why a game stops or goes on: a change of its own status, its tickets, the switch of all games, that of its partner. */
+/**
+ * Reason why a game stops or resumes: a change of its own status, its tickets, the switch of all games, or
+ * the switch of its partner.
+ */
 export type GameStatusReason = EventData['game.status_changed']['reason'];
 
-/** The data of an event that webhooks get. */
+/** Data of an event that is sent to webhooks. */
 type Sent<Type extends WebhookEventType> = Readonly<Static<(typeof EVENTS)[Type]>['data']>;
 
-/** The data of each event, its members in the order in which they are sent. */
+/** Data of each event, with the members in the order in which they are sent. */
 export interface EventData {
   'spin.large_win': Sent<'spin.large_win'>;
   'settlement.report_ready': WithSums<Sent<'settlement.report_ready'>, 'totalSpins'>;
@@ -43,35 +46,35 @@ export interface EventData {
   };
   'settlement.overdue': {
     readonly reportDate: string;
-    /** How many have no complete report of the day. */
+    /** Number of partners without a complete report of the day. */
     readonly partners: number;
   };
   'program.check_failed': {
-    /** Of the process. */
+    /** Host of the process. */
     readonly host: string;
     readonly version: string;
     readonly manifest: string | null;
     readonly differing: number;
-    /** The first hundred. */
+    /** At most the first hundred paths. */
     readonly paths: readonly string[];
   };
 }
 
-/** Something that happened to a partner and that its webhooks are to be notified of. */
+/** An event of a partner that its webhooks are to be notified of. */
 export type NewEvent = {
   [Type in Exclude<EventType, OperatorEvent>]: {
     readonly event: Type;
     readonly partnerId: number;
     readonly createdAt: Date;
     readonly data: EventData[Type];
-    /** Whom an e-mail goes to, in place of the partner's contact. */
+    /** Recipient of the e-mail instead of the partner's contact. */
     readonly recipient?: string;
-    /** False: another event of the same cause has the e-mail. */
+    /** False if another event of the same cause sends the e-mail. */
     readonly isEmailed?: boolean;
   };
 }[Exclude<EventType, OperatorEvent>];
 
-/** Made-up data of each event that a webhook can subscribe to. */
+/** Sample data of each event that a webhook can subscribe to. */
 export const SAMPLE_DATA: { readonly [Type in SubscribedEventType]: EventData[Type] } = {
   'spin.large_win': {
     spinId: '00000000000000000000000000000000',
@@ -91,7 +94,7 @@ export const SAMPLE_DATA: { readonly [Type in SubscribedEventType]: EventData[Ty
   'api_key.expiring': { keyId: 1, name: 'test', expiresAt: '2026-01-31T00:00:00.000Z', daysLeft: 30 },
 };
 
-/** What is sent: the same bytes on every attempt. */
+/** Builds the body of an event, which has the same bytes on every attempt. */
 export const eventBody = (
   id: string,
   { event, createdAt, partnerId, data }: NewEvent,
@@ -106,7 +109,7 @@ export const eventBody = (
     ...(isTest ? { test: true } : {}),
   });
 
-/** The body of what only the operator is told. */
+/** Builds the body of an event that only the operator gets. */
 export const operatorEventBody = <Type extends OperatorEvent>(
   id: string,
   event: Type,
@@ -114,20 +117,20 @@ export const operatorEventBody = <Type extends OperatorEvent>(
   data: EventData[Type],
 ): string => exactJson({ id, event, createdAt: createdAt.toISOString(), data });
 
-/** `whsec_` and the base64 of 32 bytes. */
+/** Prefix of a webhook secret, which is followed by 32 bytes in base64. */
 const SECRET_PREFIX = 'whsec_';
 
-/** @param bytes 32 random bytes. */
+/** Formats a webhook secret. @param bytes 32 random bytes */
 export const webhookSecret = (bytes: Buffer): string => SECRET_PREFIX + bytes.toString('base64');
 
 export const hmacSha256 = (key: Buffer | string | KeyObject, data: Buffer | string): Buffer =>
   createHmac('sha256', key).update(data).digest();
 
-/** What signs an attempt, as the service's own header has it: keyed with the secret's text. */
+/** Signature of an attempt for the service's own header, keyed with the text of the secret. */
 export const bodySignature = (secret: string, body: Buffer | string): string =>
   `sha256=${hmacSha256(secret, body).toString('hex')}`;
 
-/** The same as Standard Webhooks has it: keyed with the bytes that the secret stands for. */
+/** Signature of an attempt as defined by Standard Webhooks, keyed with the decoded bytes of the secret. */
 export function standardSignature(
   secret: string,
   { id, timestampSeconds, body }: { id: string; timestampSeconds: number; body: Buffer | string },
@@ -141,14 +144,14 @@ export interface Attempt {
   readonly deliveryId: string;
   readonly eventId: string;
   readonly event: string;
-  /** Those that sign, the newest first. */
+  /** Secrets that sign, newest first. */
   readonly secrets: readonly [string, ...string[]];
   readonly body: string;
-  /** 1 on the first. */
+  /** Number of the attempt, from 1. */
   readonly attempt: number;
 }
 
-/** Every header of an attempt. @param brand stands in the names of the service's own. */
+/** Returns all headers of an attempt. @param brand used in the names of the service's own headers */
 export function attemptHeaders(
   brand: string,
   { deliveryId, eventId, event, secrets, body, attempt }: Attempt,

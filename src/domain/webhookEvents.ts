@@ -1,8 +1,8 @@
-/** The events that webhooks and the feed of events have, as schemas (docs/contract.md §13). */
+/** Schemas of the events for webhooks and the event feed (docs/contract.md §13). */
 import { Type } from '#typebox';
 import { choice, nullable, SandboxMark, timestamp, usd } from './schema.js';
 
-/** What a webhook can subscribe to. */
+/** Events that a webhook can subscribe to. */
 export const EVENT_TYPES = [
   'spin.large_win',
   'settlement.report_ready',
@@ -20,7 +20,7 @@ const eventOf = <Data extends Type.TProperties>(event: string, data: Data) =>
     test: Type.Optional(Type.Boolean({ description: 'True where `POST /webhooks/{id}/test` made it' })),
   });
 
-/** What is sent to webhooks, by event type. */
+/** Schemas of the events sent to webhooks, by event type. */
 export const EVENTS = {
   'spin.large_win': eventOf('spin.large_win', {
     spinId: Type.String({ description: 'Of a spin; of a blackjack round, its roundId' }),
@@ -69,7 +69,7 @@ export const GameStatusReason = choice(
   'Why it stops or goes on; more may come',
 );
 
-/** Of the feed only: no webhook gets it. */
+/** Event of the feed only. No webhook gets it. */
 export const GameStatusChanged = eventOf('game.status_changed', {
   gameId: Type.Integer(),
   status: StatusOfGame,

@@ -1,31 +1,42 @@
 /**
- * Where a webhook may lead: judged on the URL alone (here), and on every address that its name resolves to
- * (src/webhooks/allowedAddresses.ts), at registration and again at each connection (docs/contract.md §13.4).
+ * Checks whether a webhook may use a URL. This file checks the URL alone; src/webhooks/allowedAddresses.ts
+ * checks every address that its name resolves to. Both run at registration and again at each connection
+ * (docs/contract.md §13.4).
  */
 import ipaddr from 'ipaddr.js';
 import type { Environment } from './game.js';
 
-/** `invalid`: no URL that could be called; `disallowed`: one that leads where no webhook may. */
+/**
+ * Reason to refuse a URL. `invalid`: it is no URL that could be called. `disallowed`: it leads to a forbidden
+ * place.
+ */
 export type UrlRefusal = 'invalid' | 'disallowed';
 
 export interface UrlJudgement {
   readonly refusal?: UrlRefusal;
-  /** What is wrong, for the caller. */
+  /** Description of the fault for the caller. */
   readonly message?: string;
 }
 
 const URL_CHARACTERS_MAX = 2048;
-/** Whitespace, control characters and backslashes, which the parser would repair or drop; lone surrogates. */
+/**
+ * Whitespace, control characters and backslashes, which the URL parser would repair or drop, and lone
+ * surrogates.
+ */
 const UNFIT_CHARACTERS = /[\s\p{Cc}\p{Cs}\\]/u;
-/** Names that mean this machine or this network, whatever they resolve to (RFC 6761, 6762, 8375; ICANN's .internal). */
+/**
+ * Names that denote this machine or this network, whatever they resolve to (RFC 6761, 6762, 8375; ICANN's
+ * .internal).
+ */
 const INTERNAL_NAMES = /(^|\.)(localhost|localdomain|local|internal|intranet|lan|home\.arpa)$/;
-/** Addresses of cloud machines' own services that stand in public ranges (Azure). */
+/** Addresses of cloud providers' internal services within public ranges (Azure). */
 const INTERNAL_ADDRESSES = new Set(['168.63.129.16']);
 const GLOBAL_UNICAST: [ipaddr.IPv6, number] = [ipaddr.IPv6.parse('2000::'), 3];
 
 /**
- * Whether an address is one of the public internet: no special range of any registry (IANA's special-purpose addresses),
- * nor one that embeds another address (IPv4-mapped, NAT64, 6to4, Teredo), which would have to be judged in its place.
+ * Returns whether an address is on the public internet. Addresses in a special range of a registry (IANA's
+ * special-purpose addresses) are refused, and so are those that embed another address (IPv4-mapped, NAT64,
+ * 6to4, Teredo), which would have to be checked instead.
  */
 export function isPublicAddress(text: string): boolean {
   if (!ipaddr.isValid(text) || INTERNAL_ADDRESSES.has(text)) return false;
@@ -34,16 +45,19 @@ export function isPublicAddress(text: string): boolean {
   return address.kind() === 'ipv4' || (address as ipaddr.IPv6).match(GLOBAL_UNICAST);
 }
 
-/** The host of a URL without the brackets of an IPv6 address. */
+/** Returns the host of a URL, without the brackets of an IPv6 address. */
 export const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '');
 
-/** `http://localhost`, on any port, is this machine: for tries in the sandbox only. */
+/**
+ * Returns whether a URL is `http://localhost` on any port: this machine. It is allowed for tests in the
+ * sandbox only.
+ */
 export const isLocal = (url: URL): boolean => url.protocol === 'http:' && url.hostname === 'localhost';
 
 const invalid = (message: string): UrlJudgement => ({ refusal: 'invalid', message });
 const disallowed = (message: string): UrlJudgement => ({ refusal: 'disallowed', message });
 
-/** Judges a URL by itself: nothing is resolved. */
+/** Checks a URL by itself, without resolving its name. */
 export function judgeUrl(text: string, environment: Environment): UrlJudgement {
   if (text.length > URL_CHARACTERS_MAX) return invalid(`must have at most ${URL_CHARACTERS_MAX} characters`);
   if (UNFIT_CHARACTERS.test(text) || !URL.canParse(text)) return invalid('must be a URL');
@@ -65,7 +79,7 @@ export function judgeUrl(text: string, environment: Environment): UrlJudgement {
   return {};
 }
 
-/** A name within this machine or network: of a kind that is never public, or without a dot. */
+/** Returns whether a name belongs to this machine or network: its kind is never public, or it has no dot. */
 function isInternalName(host: string): boolean {
   const name = host.toLowerCase().replace(/\.$/, '');
   return !name.includes('.') || INTERNAL_NAMES.test(name);

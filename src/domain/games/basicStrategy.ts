@@ -1,11 +1,14 @@
-/** What basic strategy gets back at a blackjack table, for the rules whose house edge is known. */
+/** Return of a blackjack table when players follow basic strategy, for rules with a published house edge. */
 import { type BlackjackRules, DEFAULT_RULES, rulesHash } from './blackjackRules.js';
 
 interface KnownRules {
   readonly rules: BlackjackRules;
-  /** What the house gains in a round, as a fraction of the initial wager: published figures. */
+  /** Published house edge of a round, as a fraction of the initial wager. */
   readonly houseEdge: number;
-  /** What is staked in a round with doubles and splits, in initial wagers: the mean of 20 million simulated rounds. */
+  /**
+   * Total stakes of a round including doubles and splits, in initial wagers: the mean of 20 million simulated
+   * rounds.
+   */
   readonly stakesPerRound: number;
 }
 
@@ -29,8 +32,9 @@ const BY_HASH: ReadonlyMap<string, number> = new Map(
 );
 
 /**
- * Payouts as a fraction of all stakes, those of doubles and splits included, that rounds by basic strategy come to.
- * @param hash of the rules (blackjackRules.ts)
- * @returns undefined: it is not known for these rules
+ * Returns the payouts as a fraction of all stakes, including doubles and splits, for rounds played by basic
+ * strategy.
+ * @param hash hash of the rules (blackjackRules.ts)
+ * @returns undefined if the return is not known for these rules
  */
 export const basicStrategyReturn = (hash: Buffer): number | undefined => BY_HASH.get(hash.toString('hex'));

@@ -1,19 +1,20 @@
 /**
  * A round of blackjack as a pure state machine: rules + shoe + actions = state.
  *
- *   state       what may happen                                      next state
- *   (none)      deal; the dealer shows an ace, insurance is offered  INSURANCE
- *               deal; the dealer peeks and has a natural             SETTLED
- *               deal; the player has a natural                       SETTLED
- *               deal; otherwise                                      PLAYER
- *   INSURANCE   insurance | noInsurance | timeout                    as after a deal without insurance
- *   PLAYER      hit, stand, double, split, surrender (where legal)   PLAYER while a hand is left to play, else SETTLED
- *               timeout: every hand that is left stands              SETTLED
+ *   state       what may happen                                   next state
+ *   (none)      deal; the dealer shows an ace, insurance offered  INSURANCE
+ *               deal; the dealer peeks and has a natural          SETTLED
+ *               deal; the player has a natural                    SETTLED
+ *               deal; otherwise                                   PLAYER
+ *   INSURANCE   insurance | noInsurance | timeout                 as after a deal without insurance
+ *   PLAYER      hit, stand, double, split, surrender (if legal)   PLAYER while a hand can be played, else SETTLED
+ *               timeout: all hands still in play stand            SETTLED
  *   SETTLED     nothing
  *
- *   a hand      WAITING ──becomes active, draws its second card──> ACTIVE ──> STOOD | BUST | SURRENDERED; NATURAL at the deal
+ *   a hand      WAITING ──becomes active, draws its second card──> ACTIVE ──> STOOD | BUST | SURRENDERED
+ *               NATURAL at the deal
  *
- * A round is voided outside of this machine: its cards don't matter then.
+ * Voiding a round is not part of this machine, because a void does not depend on the cards.
  */
 import type { BlackjackRules } from './blackjackRules.js';
 import { cardValue, handTotal, isAce, isNatural, isSoft, isTen } from './cards.js';
@@ -21,11 +22,11 @@ import { cardValue, handTotal, isAce, isNatural, isSoft, isTen } from './cards.j
 export type Phase = 'INSURANCE' | 'PLAYER' | 'SETTLED';
 export type HandStatus = 'WAITING' | 'ACTIVE' | 'STOOD' | 'BUST' | 'SURRENDERED' | 'NATURAL';
 
-/** What a player may send. */
+/** Actions that a player may send. */
 export const ACTIONS = ['hit', 'stand', 'double', 'split', 'insurance', 'noInsurance', 'surrender'] as const;
 export type Action = (typeof ACTIONS)[number];
 
-/** What moves a round: an action of the player, or the timeout that ends it without one. */
+/** A move of a round: an action of the player, or the timeout that ends the round. */
 export type Move = Action | 'timeout';
 
 export interface Hand {
@@ -38,18 +39,18 @@ export interface Hand {
 export interface Round {
   readonly rules: BlackjackRules;
   readonly phase: Phase;
-  /** The up card, the hole card, then what the dealer draws. */
+  /** The up card, the hole card, and the cards that the dealer draws. */
   readonly dealer: readonly number[];
   readonly hands: readonly Hand[];
-  /** Place of the hand that is played; undefined outside the phase PLAYER. */
+  /** Index of the hand being played. Undefined outside the phase PLAYER. */
   readonly activeHand: number | undefined;
-  /** Undefined while it was neither taken nor declined. */
+  /** Whether insurance was taken. Undefined while it was neither taken nor declined. */
   readonly isInsured: boolean | undefined;
-  /** Cards taken from the shoe. */
+  /** Number of cards taken from the shoe. */
   readonly drawn: number;
 }
 
-/** What the player pays for an action, in halves of the wager. */
+/** Additional stake of an action, in halves of the wager. */
 export const COST_HALVES: Readonly<Record<Action, number>> = {
   hit: 0,
   stand: 0,
@@ -60,13 +61,14 @@ export const COST_HALVES: Readonly<Record<Action, number>> = {
   surrender: 0,
 };
 
-/** The action is not legal in this state. The state is unchanged. */
+/** Thrown when an action is not legal in this state. The state is unchanged. */
 export class IllegalActionError extends Error {}
 
 /**
- * The round after the deal and these moves.
- * @param shoe cards in the order in which they are dealt: the player's first and third, the dealer's second (up) and fourth
- * @throws IllegalActionError where one of the moves is not legal
+ * Returns the round after the deal and the given moves.
+ * @param shoe cards in dealing order: the first and third go to the player, the second (up) and fourth to the
+ * dealer
+ * @throws IllegalActionError if a move is not legal
  */
 export function replayRound(rules: BlackjackRules, shoe: ArrayLike<number>, moves: readonly Move[]): Round {
   const round = new PlayedRound(rules, shoe);
@@ -74,12 +76,12 @@ export function replayRound(rules: BlackjackRules, shoe: ArrayLike<number>, move
   return round;
 }
 
-/** The actions that are legal now, in the order of {@link ACTIONS}. */
+/** Lists the legal actions in the order of {@link ACTIONS}. */
 export function legalActions(round: Round): Action[] {
   return ACTIONS.filter((action) => isLegal(round, action));
 }
 
-/** Whether the player may do this now. */
+/** Returns whether the player may take an action now. */
 export function isLegal(round: Round, action: Action): boolean {
   const { rules, phase, hands, activeHand } = round;
   if (phase === 'INSURANCE') return action === 'insurance' || action === 'noInsurance';
@@ -113,15 +115,18 @@ export function isLegal(round: Round, action: Action): boolean {
   }
 }
 
-/** Money of a round, micro-USD. */
+/** Money of a round in micro-USD. */
 export interface RoundMoney {
-  /** All stakes, insurance included. */
+  /** Sum of all stakes, including insurance. */
   readonly wageredMicros: number;
-  /** All that comes back, stakes included; undefined before the round is settled. */
+  /** Total payout including returned stakes. Undefined before the round is settled. */
   readonly payoutMicros: number | undefined;
 }
 
-/** @param wagerMicros the game's wager: whole micro-USD at half and at the odds of a natural (`stakeFault`) */
+/**
+ * Computes the money of a round. @param wagerMicros the game's wager; half of it and the payout of a natural
+ * must be whole micro-USD (`stakeFault`)
+ */
 export function roundMoney(round: Round, wagerMicros: number): RoundMoney {
   const half = wagerMicros / 2;
   let wageredMicros = round.isInsured === true ? half : 0;
@@ -132,11 +137,11 @@ export function roundMoney(round: Round, wagerMicros: number): RoundMoney {
   return { wageredMicros, payoutMicros };
 }
 
-/** What the player has staked on a hand, micro-USD. */
+/** Returns the player's stake on a hand, in micro-USD. */
 export const stakeOf = ({ isDoubled }: Hand, wagerMicros: number): number =>
   isDoubled ? 2 * wagerMicros : wagerMicros;
 
-/** What comes back for a hand of a settled round, its stake included, micro-USD. */
+/** Returns the payout of a hand in a settled round, including its stake, in micro-USD. */
 export function handPayoutMicros({ rules, dealer }: Round, hand: Hand, wagerMicros: number): number {
   const stake = stakeOf(hand, wagerMicros);
   if (hand.status === 'SURRENDERED') return wagerMicros / 2;
@@ -150,7 +155,7 @@ export function handPayoutMicros({ rules, dealer }: Round, hand: Hand, wagerMicr
   return ours === theirs ? stake : 0;
 }
 
-// The machine --------------------------------------------------------------------------------------------------------
+// The state machine ----------------------------------------------------------------------------------------
 
 interface OpenHand extends Hand {
   cards: number[];
@@ -159,7 +164,7 @@ interface OpenHand extends Hand {
   isFromSplit: boolean;
 }
 
-/** A round that goes on in place: for whoever plays one move after the other without replaying those before. */
+/** A mutable round, for callers that play one move after the other without replaying the earlier ones. */
 export class PlayedRound implements Round {
   phase: Phase = 'PLAYER';
   readonly dealer: number[] = [];
@@ -186,7 +191,9 @@ export class PlayedRound implements Round {
     }
   }
 
-  /** @throws IllegalActionError where it is not legal now; then nothing has changed. */
+  /**
+   * Plays a move. @throws IllegalActionError if the move is not legal now; nothing has changed in that case
+   */
   move(move: Move): void {
     if (move === 'timeout') {
       this.#timeOut();
@@ -221,7 +228,9 @@ export class PlayedRound implements Round {
     this.#goOn();
   }
 
-  /** After the deal and the question of insurance: the peek, and the player's natural. */
+  /**
+   * Continues after the deal and the decision on insurance, with the dealer's peek and the player's natural.
+   */
   #begin(): void {
     const [up] = this.dealer;
     const hand = this.hands[0]!;
@@ -243,7 +252,10 @@ export class PlayedRound implements Round {
     hand.cards.push(this.#draw());
   }
 
-  /** Ends the active hand where it has nothing left to decide, and makes the next one active, until one has. */
+  /**
+   * Ends the active hand if no decision is left for it, and activates the next hand, until one has a
+   * decision.
+   */
   #goOn(): void {
     for (;;) {
       const hand = this.hands[this.activeHand!]!;
@@ -262,7 +274,10 @@ export class PlayedRound implements Round {
     this.#settle();
   }
 
-  /** A split ace that may neither be hit nor split again only stands. */
+  /**
+   * Returns whether a hand has a decision left. A split ace that may be neither hit nor split again can only
+   * stand.
+   */
   #canDecide({ cards, isFromSplit }: OpenHand): boolean {
     return !isFromSplit || !isAce(cards[0]!) || this.rules.hitSplitAces || isLegal(this, 'split');
   }

@@ -1,4 +1,7 @@
-/** The rules of a blackjack game: validated, completed with the defaults, fixed for life, and named by their hash. */
+/**
+ * Rules of a blackjack game. They are validated, completed with defaults, never changed afterwards, and
+ * identified by their hash.
+ */
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { type Static, Type } from '#typebox';
@@ -8,7 +11,7 @@ export const BlackjackPays = choice(['3:2', '6:5'], 'What a natural pays');
 
 export const DoubleOn = choice(['any2', '9-11'], 'On which two cards a hand may be doubled');
 
-/** The rules of a table; {@link DEFAULT_RULES} has the defaults. */
+/** Rules of a table. {@link DEFAULT_RULES} has the defaults. */
 export const BlackjackRules = Type.Object({
   decks: Type.Integer({ minimum: 1, maximum: 8, description: '6 where absent' }),
   dealerHitsSoft17: Type.Boolean({ description: 'false where absent' }),
@@ -44,7 +47,7 @@ export interface RuleFault {
   readonly message: string;
 }
 
-/** What each rule may be; a number is an inclusive range. */
+/** Permitted values of each rule: a list or an inclusive range. */
 const ALLOWED: {
   readonly [name in keyof BlackjackRules]: readonly unknown[] | { min: number; max: number };
 } = {
@@ -61,7 +64,7 @@ const ALLOWED: {
   lateSurrender: [true, false],
 };
 
-/** The rules with their defaults, or everything that is wrong with them. `given` is any JSON object. */
+/** Returns the rules completed with their defaults, or all faults. `given` may be any JSON object. */
 export function checkRules(
   given: Readonly<Record<string, unknown>>,
 ): { rules: BlackjackRules } | { faults: RuleFault[] } {
@@ -85,14 +88,17 @@ export function checkRules(
   return faults.length > 0 ? { faults } : { rules: { ...DEFAULT_RULES, ...given } };
 }
 
-/** The rules as canonical JSON (RFC 8785). */
+/** Returns the rules as canonical JSON (RFC 8785). */
 export const rulesText = (rules: BlackjackRules): string => canonicalize(rules)!;
 
-/** SHA-256 of {@link rulesText}. */
+/** Returns the SHA-256 of {@link rulesText}. */
 export const rulesHash = (rules: BlackjackRules): Buffer =>
   createHash('sha256').update(rulesText(rules)).digest();
 
-/** Why a stake can't be played under the rules: half of it, and what a natural pays, must be whole micro-USD. */
+/**
+ * Returns why a wager can't be used with the rules, or undefined. Half of the wager and the payout of a
+ * natural must be whole micro-USD.
+ */
 export function stakeFault(rules: BlackjackRules, wagerMicros: number): string | undefined {
   if (wagerMicros % 2 !== 0) return 'half of the wager must be a whole number of micro-USD';
   if (rules.blackjackPays === '6:5' && wagerMicros % 5 !== 0)
@@ -100,6 +106,6 @@ export function stakeFault(rules: BlackjackRules, wagerMicros: number): string |
   return undefined;
 }
 
-/** The most that a round can pay out, micro-USD: every hand doubled and won. */
+/** Returns the maximum payout of a round in micro-USD: every hand doubled and won. */
 export const maxPayoutMicros = (rules: BlackjackRules, wagerMicros: number): number =>
   4 * rules.maxHands * wagerMicros;

@@ -1,6 +1,7 @@
 /**
- * What a kind of game is: how its outcomes are supplied, when a spin of it is acknowledged, how a game lives and ends, what a player
- * and an operator see of it, what its return should be. One definition each (slot.ts, raffle.ts, table.ts); index.ts has the list.
+ * Definition of a kind of game: its source of outcomes, its acknowledgement, its life cycle, its presentation
+ * in lists, and its mathematics. Each kind has one definition (slot.ts, raffle.ts, table.ts); index.ts lists
+ * them.
  */
 
 import type { ParSheet } from '../par.js';
@@ -11,16 +12,20 @@ import type { BlackjackTable, TableTerms } from './tableTerms.js';
 export const GAME_TYPES = ['slot', 'raffle', 'blackjack'] as const;
 export type GameType = (typeof GAME_TYPES)[number];
 
-/** `SEALING` (its supply is not there yet) and `CLOSED` (all of it is dealt, or it is voided, for ever) are of kinds with a finite supply only. */
+/**
+ * Status of a game. Only raffles, whose pool is finite, can be `SEALING` (the pool is not ready) or `CLOSED`
+ * (all tickets are dealt, or the raffle is voided).
+ */
 export type GameStatus = 'ACTIVE' | 'SUSPENDED' | 'SEALING' | 'CLOSED';
 
 export interface KindOfGame {
   readonly gameType: GameType;
-  /** Who registers a game of this kind. */
+  /** Who registers games of this kind. */
   readonly registeredBy: 'partner' | 'operator';
   readonly outcomeSource: OutcomeSource;
   /**
-   * `as-configured`: the setting ACK decides. `after-ledger-commit`: a spin is answered once Postgres has it, whatever ACK says.
+   * When a spin is acknowledged. `as-configured`: the setting ACK decides. `after-ledger-commit`: a spin is
+   * answered after its commit in Postgres, whatever ACK says.
    */
   readonly acknowledgement: 'as-configured' | 'after-ledger-commit';
   readonly lifeCycle: LifeCycle;
@@ -28,100 +33,111 @@ export interface KindOfGame {
   readonly listing: Listing;
 }
 
-/** Where the outcomes of a game come from. */
+/** Source of a game's outcomes. */
 export interface OutcomeSource {
   /**
-   * `blocks`: endless; blocks are made ahead of demand, and a reserve of them is kept ready.
-   * `pool`: finite; one block, sealed before the first outcome is dealt, and nothing after its last one.
-   * `shoes`: endless blocks of shoes; each is committed to by itself, and its outcome is what its deal comes to.
+   * Form of the supply.
+   * - `blocks`: endless; blocks are made ahead of demand, with a reserve of ready ones.
+   * - `pool`: finite; a single block, sealed before its first outcome is dealt.
+   * - `shoes`: endless blocks of shoes; each shoe has its own commitment, and its outcome code is the
+   *   result of its deal.
    */
   readonly form: 'blocks' | 'pool' | 'shoes';
-  /** Why an operator can't ask for blocks to be made, as a fault's message; undefined: it can. */
+  /** Fault message that explains why an operator can't request blocks. Undefined if an operator can. */
   readonly refusesBlocks: string | undefined;
   /**
-   * Index at which dealing goes on after a rebuild.
+   * Returns the index at which dealing continues after a rebuild.
    * @param leasedTo index after the last outcome that was ever leased
-   * @param bookedTo index after the last outcome that is in the ledger
+   * @param bookedTo index after the last committed outcome
    */
   readonly resumesAt: (leasedTo: number, bookedTo: number) => number;
 }
 
-/** How a game begins and ends, and for how long its request ids bind. */
+/** Life cycle of a game, and the binding of its request ids. */
 export interface LifeCycle {
   readonly statusOf: (facts: LifeFacts) => GameStatus;
   /**
-   * Whether a requestId that neither Redis nor a filter knows may stand for a spin in the ledger, where it has to be looked up
-   * before anything is dealt.
+   * Returns whether a requestId that neither Redis nor a filter has may stand for a spin in the ledger, so
+   * that it must be looked up there before anything is dealt.
    */
   readonly mayBindInLedger: (moment: BindingMoment) => boolean;
 }
 
-/** What the database notes of a game's life. */
+/** Facts in the database about a game's life. */
 export interface LifeFacts {
   readonly isSuspended: boolean;
-  /** When its supply was sealed and could be dealt from; null: not yet, or of a kind that is not sealed as a whole. */
+  /**
+   * Time when the pool was sealed and could be dealt from. Null if it is not sealed, or the kind has no pool.
+   */
   readonly sealedAt: Date | null;
-  /** When the last outcome of its supply was booked, or the operator ended it for good. */
+  /** Time when the last outcome of the pool was committed, or the operator ended the game permanently. */
   readonly closedAt: Date | null;
 }
 
 export interface BindingMoment {
-  /** When its supply was sealed, milliseconds since the epoch; no outcome of it was dealt before. */
+  /** Time when the pool was sealed, in milliseconds since the epoch. No outcome of it was dealt before. */
   readonly sealedAtMs: number;
-  /** All request ids that were bound from here on are in Redis or in the ledger's runs, milliseconds since the epoch. */
+  /**
+   * Time from which all bound request ids are in Redis or in the ledger's runs, in milliseconds since the
+   * epoch.
+   */
   readonly boundFromMs: number;
 }
 
-/** What a game's outcomes are made of, as its record names it. */
+/** Source of a game's outcomes according to its record. */
 export interface GameSource {
   readonly parSheetId: number | null;
   readonly prizeTable: PrizeTableUsd | null;
   readonly table: TableTerms | null;
 }
 
-/** What an outcome pays and shows, and what is expected of many. */
+/** Payouts, presentation and statistics of outcomes. */
 export interface KindMathematics {
-  /** The PAR sheet that is needed, which many games share; undefined: the game's own record has all. */
+  /**
+   * Returns the number of the PAR sheet, which many games may share. Undefined if the game's own record has
+   * everything.
+   */
   readonly sheetIdOf: (source: GameSource) => number | undefined;
   /**
-   * @param sheet the one that {@link sheetIdOf} names
-   * @returns undefined where the record lacks what the kind needs: the game can't be dealt then
+   * Renders the outcomes of a game.
+   * @param sheet the sheet that {@link sheetIdOf} names
+   * @returns undefined if the record lacks data that the kind needs, so that the game can't be dealt
    */
   readonly render: (source: GameSource, sheet: ParSheet | undefined) => RenderedOutcomes | undefined;
-  /** The return to player that was certified, as a fraction; null where none is known. */
+  /** Returns the certified return to player as a fraction. Null if there is none. */
   readonly certifiedRtp: (certified: {
-    /** Of the PAR sheet. */
+    /** Certified return of the PAR sheet. */
     readonly sheetRtp: number | null;
     readonly prizeTable: PrizeTableUsd | null;
   }) => number | null;
 }
 
 export interface RenderedOutcomes {
-  /** Wager, largest payout, and by outcome code what it pays and the JSON that a response has of it. */
+  /** Wager, largest payout, and for each outcome code its payout and its JSON in a response. */
   readonly rendered: RenderedSheet;
-  /** What the return of many spins is judged by; undefined: it is not left to chance. */
+  /** Statistics to judge the observed return. Undefined if the outcomes are not random. */
   readonly statistics: OutcomeStatistics | undefined;
-  /** Outcomes in all; 0: the supply is endless. */
+  /** Total number of outcomes; 0 if the game is endless. */
   readonly poolSize: number;
-  /** What all prizes come to, as a fraction of the price of all tickets. */
+  /** Sum of all prizes as a fraction of the price of all tickets. */
   readonly poolRtp?: number | null;
-  /** Of a game that is played in rounds. */
+  /** Table of a game that is played in rounds. */
   readonly table?: BlackjackTable;
 }
 
-/** What lists of games show of this kind beside what they show of every game. */
+/** Additional members of this kind in lists of games. */
 export interface Listing {
   readonly forPartner: (pool: PoolFacts | undefined) => Partial<PoolShown>;
   readonly forOperator: (pool: PoolFacts | undefined) => { readonly ticketsRemaining?: number };
 }
 
-/** What the database has of a game's finite supply. */
+/** Facts in the database about a raffle's pool. */
 export interface PoolFacts {
-  /** Outcomes in all. */
+  /** Total number of tickets. */
   readonly poolSize: number;
-  /** Hexadecimal; null until the pool is sealed. */
+  /** Commitment in hexadecimal. Null until the pool is sealed. */
   readonly commitment: string | null;
-  /** Outcomes that are not booked as dealt. */
+  /** Number of tickets that are not committed as sold. */
   readonly ticketsRemaining: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The prize table of a raffle: what its tickets cost and win, how it is checked, written, rendered. A ticket is a code: 0 is no win,
- * n is the n-th prize of the table.
+ * Prize table of a raffle: the price and prizes of its tickets, and their validation, encoding and rendering.
+ * A ticket is a code: 0 is no win, n is the n-th prize of the table.
  */
 
 import { type Static, Type } from '#typebox';
@@ -12,26 +12,27 @@ import { opaque, usd } from '../schema.js';
 
 const MAX_POOL_SIZE = 1_000_000;
 /**
- * All tickets together cost, and all prizes together pay, at most this, micro-USD: a thousand million USD. Up to there a JSON
- * number tells each micro-USD from the next, and the sums of many raffles stay within the ledger's integers.
+ * Maximum price of all tickets together, and maximum sum of all prizes, in micro-USD: a thousand million USD.
+ * Up to this amount a JSON number distinguishes every micro-USD, and the sums of many raffles fit the
+ * ledger's integers.
  */
 const MAX_FUND_MICROS = 1_000_000_000_000_000;
 export const NO_WIN = 'No Win';
 
 export interface Prize {
   readonly prizeName: string;
-  /** 1 to 6. */
+  /** Tier of the prize, 1 to 6. */
   readonly prizeTier: number;
-  /** Micro-USD, above 0. */
+  /** Value in micro-USD, above 0. */
   readonly valueMicros: number;
-  /** Tickets that win it, at least 1. */
+  /** Number of tickets that win the prize, at least 1. */
   readonly count: number;
 }
 
 export interface PrizeTable {
-  /** Micro-USD, above 0. */
+  /** Price in micro-USD, above 0. */
   readonly ticketPriceMicros: number;
-  /** Tickets in all, 1 to {@link MAX_POOL_SIZE}. */
+  /** Total number of tickets, 1 to {@link MAX_POOL_SIZE}. */
   readonly poolSize: number;
   readonly prizes: readonly Prize[];
 }
@@ -45,7 +46,7 @@ export const RafflePrize = Type.Object({
   count: Type.Integer({ minimum: 1, maximum: MAX_POOL_SIZE, description: 'Tickets that win it' }),
 });
 
-/** A prize table as it is sent, shown and sealed: in USD. */
+/** Prize table in USD, as it is sent, shown and sealed. */
 export const PrizeTableUsd = Type.Object({
   ticketPriceUsd: usd('What a ticket costs: above 0, with at most 6 decimals'),
   poolSize: Type.Integer({ minimum: 1, maximum: MAX_POOL_SIZE, description: 'Tickets in all' }),
@@ -58,7 +59,7 @@ export const PrizeTableUsd = Type.Object({
 
 export type PrizeTableUsd = Readonly<Static<typeof PrizeTableUsd>>;
 
-/** Reads a table whose members are of their types and in their ranges; gives all that is wrong with its numbers. */
+/** Reads a table whose members already have valid types and ranges. Returns all faults in its numbers. */
 export function checkPrizeTable(sent: PrizeTableUsd): { table: PrizeTable } | { faults: Fault[] } {
   const faults: Fault[] = [];
   const amount = (path: string, usd: number): number => {
@@ -101,7 +102,7 @@ export const prizeTableUsd = ({ ticketPriceMicros, poolSize, prizes }: PrizeTabl
   prizes: prizes.map(({ valueMicros, ...prize }) => ({ ...prize, valueUsd: usdOf(valueMicros) })),
 });
 
-/** The table as RFC 8785 text: members by name, numbers and strings as ECMAScript writes them. */
+/** Returns the table as RFC 8785 text: members sorted by name, numbers and strings in ECMAScript form. */
 export function prizeTableText({ ticketPriceUsd, poolSize, prizes }: PrizeTableUsd): string {
   const ordered = prizes.map(({ count, prizeName, prizeTier, valueUsd }) => ({
     count,
@@ -112,14 +113,14 @@ export function prizeTableText({ ticketPriceUsd, poolSize, prizes }: PrizeTableU
   return JSON.stringify({ poolSize, prizes: ordered, ticketPriceUsd });
 }
 
-/** The inverse of {@link prizeTableText}. @throws where the text is no table that was found right */
+/** Converts a validated table from USD to micro-USD. @throws RangeError if the table has faults */
 export function readPrizeTable(table: PrizeTableUsd): PrizeTable {
   const read = checkPrizeTable(table);
   if ('faults' in read) throw new RangeError(`The prize table is wrong: ${JSON.stringify(read.faults)}`);
   return read.table;
 }
 
-/** What a player sees of each ticket code (docs/contract.md §9.3). */
+/** Renders the presentation of each ticket code (docs/contract.md §9.3). */
 export function renderPrizeTable({ ticketPriceMicros, prizes }: PrizeTable): RenderedSheet {
   const tickets = [{ prizeName: NO_WIN, prizeTier: 0, valueMicros: 0 }, ...prizes];
   const combinations = tickets.map(({ prizeName, prizeTier, valueMicros }) => {
@@ -137,7 +138,9 @@ export function renderPrizeTable({ ticketPriceMicros, prizes }: PrizeTable): Ren
   return { wagerMicros: ticketPriceMicros, maxPayoutMicros, combinations };
 }
 
-/** What a whole pool pays of what it takes: a raffle's certified return. */
+/**
+ * Returns the certified return of a raffle: the prizes of the whole pool divided by the price of all tickets.
+ */
 export const poolRtp = ({ ticketPriceMicros, poolSize, prizes }: PrizeTable): number | null =>
   rtpOf(
     BigInt(ticketPriceMicros) * BigInt(poolSize),

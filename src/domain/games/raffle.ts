@@ -1,6 +1,7 @@
 /**
- * Raffles: a finite pool of tickets that has exactly the prizes of its table, sealed before the first ticket is sold. A raffle is made
- * by the operator, and closes for ever with its last ticket (docs/contract.md has the rules, docs/raffles.md the proof).
+ * Raffles: a finite pool of tickets with exactly the prizes of its table, sealed before the first ticket is
+ * sold. The operator creates a raffle, and it closes permanently with its last ticket (docs/contract.md has
+ * the rules, docs/raffles.md the proof).
  */
 import type { KindOfGame, PoolFacts } from './kindOfGame.js';
 import { poolRtp, readPrizeTable, renderPrizeTable } from './prizeTable.js';
@@ -16,10 +17,11 @@ export const RAFFLE: KindOfGame = {
   outcomeSource: {
     form: 'pool',
     refusesBlocks: 'is a raffle: its outcomes are one sealed pool',
-    // Whoever was shown a ticket was shown it after it was booked, so all others are still to be sold.
+    // A player sees a ticket only after its commit, so all tickets that are not committed can still be sold.
     resumesAt: (_leasedTo, bookedTo) => bookedTo,
   },
-  // A ticket is sold once it is booked: a rebuild sells again what it does not find booked.
+  // A ticket is sold only when it is committed. A rebuild sells a ticket again if the ledger does not have
+  // it.
   acknowledgement: 'after-ledger-commit',
   lifeCycle: {
     statusOf: ({ isSuspended, sealedAt, closedAt }) => {
@@ -27,8 +29,8 @@ export const RAFFLE: KindOfGame = {
       if (isSuspended) return 'SUSPENDED';
       return sealedAt === null ? 'SEALING' : 'ACTIVE';
     },
-    // A ticket's requestId never expires. The hour covers clocks that differ, and a pool that was loaded before it was noted as
-    // sealed.
+    // The requestId of a ticket never expires. The hour allows for differences between clocks, and for a pool
+    // that was loaded before it was recorded as sealed.
     mayBindInLedger: ({ sealedAtMs, boundFromMs }) => sealedAtMs < boundFromMs + 3_600_000,
   },
   mathematics: {
@@ -36,7 +38,7 @@ export const RAFFLE: KindOfGame = {
     render: ({ prizeTable }) => {
       if (prizeTable === null) return undefined;
       const table = readPrizeTable(prizeTable);
-      // The pool has each prize exactly as often as its table says: there is nothing to expect.
+      // The pool has each prize exactly as often as its table says, so there are no statistics.
       return {
         rendered: renderPrizeTable(table),
         statistics: undefined,

@@ -1,15 +1,17 @@
 /**
- * The pool of a raffle's tickets: how it is shuffled and sealed, and what anybody needs to check it.
+ * Shuffles and seals the pool of a raffle's tickets, and checks a revealed pool.
  *
- * A ticket is a code: 0 is no win, n is the n-th prize of the table. The pool begins as all tickets of the first prize, then
- * those of the second, …, then the no-win tickets. A seed of 32 bytes, the operating system's randomness, decides the order:
+ * A ticket is a code: 0 is no win, n is the n-th prize of the table. The unshuffled pool has all tickets of
+ * the first prize, then those of the second, …, then the no-win tickets. A seed of 32 bytes from the
+ * operating system's random generator decides the order:
  *
- *   keystream  AES-256 in counter mode, the seed its key, the counter beginning at 0; read as 32-bit words, little endian
- *   shuffle    Fisher–Yates: for i from the last place down to 1, a place j of 0…i; i and j change places
- *   draw of j  the next word's low bits, as many as i has; one above i is thrown away and the next word is taken
+ *   keystream  AES-256 in counter mode, keyed by the seed, counter from 0; read as 32-bit little-endian words
+ *   shuffle    Fisher–Yates: for i from the last position down to 1, a position j of 0…i; swap i and j
+ *   draw of j  the low bits of the next word, as many as i has; a value above i is discarded for the next word
  *
- * So each order is as likely as any other, and whoever is given the seed can repeat it. The commitment is published when the
- * pool is sealed; seed, nonce and order when the last ticket is sold (docs/contract.md §10).
+ * So each order is equally likely, and anyone with the seed can repeat it. The commitment is published when
+ * the pool is sealed; seed, nonce and order are published when the last ticket is sold (docs/contract.md
+ * §10).
  */
 import { createCipheriv, createHash } from 'node:crypto';
 import { type Static, Type } from '#typebox';
@@ -28,7 +30,7 @@ export const NONCE_BYTES = 32;
 const COMMITMENT_DOMAIN = 'spindle pool v1\n';
 const KEYSTREAM_BYTES = 64 * 1024;
 
-/** The order of a pool, which its table and seed decide. */
+/** Returns the order of a pool, which is determined by its table and seed. */
 export function shufflePool(
   { poolSize, prizes }: Pick<PrizeTable, 'poolSize'> & { prizes: readonly Pick<Prize, 'count'>[] },
   seed: Uint8Array,
@@ -52,7 +54,7 @@ export function shufflePool(
   return order;
 }
 
-/** The keystream of a seed, as 32-bit words, little endian. */
+/** Returns a reader of the seed's keystream, as 32-bit little-endian words. */
 function words(seed: Uint8Array): () => number {
   if (seed.byteLength !== SEED_BYTES) throw new RangeError(`the seed must be ${SEED_BYTES} bytes`);
   const cipher = createCipheriv('aes-256-ctr', seed, Buffer.alloc(16));
@@ -73,15 +75,19 @@ export interface SealedPool {
   readonly gameId: number;
   readonly table: PrizeTableUsd;
   readonly seed: Uint8Array;
-  /** 32 random bytes: without them a table of few orders could be tried. */
+  /**
+   * 32 random bytes. Without them, the commitment of a table with few possible orders could be broken by
+   * trying all.
+   */
   readonly nonce: Uint8Array;
-  /** The ticket codes in the order in which they are dealt, 16 bits each, little endian. */
+  /** Ticket codes in dealing order, 16 bits each, little endian. */
   readonly order: Uint8Array;
 }
 
 /**
- * SHA-256 over the domain line, nonce, seed, gameId (u32, big endian), SHA-256 of {@link prizeTableText} as UTF-8, and the
- * order. Every member but the last is of fixed length, so no two pools share one text.
+ * Computes SHA-256 over the domain line, nonce, seed, gameId (u32, big endian), SHA-256 of {@link
+ * prizeTableText} as UTF-8, and the order. All members but the last have a fixed length, so no two pools have
+ * the same input.
  * @throws RangeError for a nonce or seed of another length
  */
 export function poolCommitment({ gameId, table, seed, nonce, order }: SealedPool): Buffer {
@@ -99,7 +105,10 @@ export function poolCommitment({ gameId, table, seed, nonce, order }: SealedPool
     .digest();
 }
 
-/** How often the pool has each prize that the table has; undefined: exactly as often as it should. */
+/**
+ * Checks that the pool has each prize exactly as often as the table says. Returns the first deviation, or
+ * undefined.
+ */
 export function countFault({ poolSize, prizes }: PrizeTableUsd, order: Uint16Array): string | undefined {
   if (order.length !== poolSize) return `the order has ${order.length} tickets, the table ${poolSize}`;
   const counts = new Uint32Array(65_536);
@@ -115,15 +124,15 @@ export function countFault({ poolSize, prizes }: PrizeTableUsd, order: Uint16Arr
   return undefined;
 }
 
-/** What `GET /games/{id}/pool` gives of a closed raffle, as far as it takes part in the proof. */
+/** Members of the response of `GET /games/{id}/pool` for a closed raffle that take part in the proof. */
 export interface RevealedPool extends PrizeTableUsd {
   readonly gameConfigId: number;
-  /** Hexadecimal. */
+  /** Commitment in hexadecimal. */
   readonly poolCommitment: string;
   readonly reveal: Static<typeof PoolReveal>;
 }
 
-/** Everything that is wrong with a revealed pool; empty where it is what was committed to, and fairly shuffled. */
+/** Lists all faults of a revealed pool. Empty if the pool matches its commitment and is fairly shuffled. */
 export function poolFaults(pool: RevealedPool): string[] {
   const { gameConfigId, poolSize, ticketPriceUsd, prizes, reveal } = pool;
   const table = { ticketPriceUsd, poolSize, prizes };

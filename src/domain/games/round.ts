@@ -1,6 +1,6 @@
 /**
- * A round as it is on record: which shoe, which moves, which ledger entries. Rules + shoe + moves give its state
- * (blackjack.ts); this file packs a step into an entry's outcome code, and shows a round to its partner.
+ * Record of a round: its shoe, its moves and its ledger entries. Rules + shoe + moves give its state
+ * (blackjack.ts). This file also encodes steps as outcome codes of entries, and renders rounds for partners.
  */
 import { entryTimeMs } from '../entryId.js';
 import { microsToUsdText } from '../money.js';
@@ -27,32 +27,41 @@ export interface RoundRecord {
   readonly gameId: number;
   readonly partnerId: number;
   readonly playerId: string;
-  /** The shoe's place in the game's sequence; with the game it names the round. */
+  /** Index of the shoe in the game's sequence. Game and index identify the round. */
   readonly shoeIndex: number;
   readonly requestId: string | null;
   readonly status: RoundStatus;
   readonly moves: readonly Move[];
-  /** The deal's, each move's, and that of the voiding. Likewise the next two, micro-USD. */
+  /**
+   * Entry ids of the deal, of each move, and of the void. The next two lists have their wagers and balances
+   * in micro-USD, in the same order.
+   */
   readonly entryIds: readonly bigint[];
   readonly wagersMicros: readonly number[];
-  /** The player's balance after each. */
+  /** Balance of the player after each entry. */
   readonly balancesMicros: readonly number[];
-  /** Undefined while it is open. */
+  /** Payout in micro-USD. Undefined while the round is open. */
   readonly payoutMicros: number | undefined;
-  /** While it is open: Postgres was restored, and later cards of its shoe may have been shown. No step but its voiding is booked. */
+  /**
+   * Whether an open round must be voided: Postgres was restored, and later cards of the shoe may have been
+   * shown. Its only possible step is the void.
+   */
   readonly isToVoid: boolean;
 }
 
-/** More than any round has. */
+/** Number of steps that no round reaches. */
 const STEPS_TO_VOID = 0xffff;
 
-/** How many steps after the deal Redis has of an open round; of one that is to be voided a number that no other step expects. */
+/**
+ * Number of steps after the deal that Redis has for an open round. A round to be voided has a number that no
+ * other step expects.
+ */
 export const openSteps = ({ entryIds, isToVoid }: Pick<RoundRecord, 'entryIds' | 'isToVoid'>): number =>
   isToVoid ? STEPS_TO_VOID : entryIds.length - 1;
 
-// Steps in the ledger ------------------------------------------------------------------------------------------------
+// Steps in the ledger --------------------------------------------------------------------------------------
 
-/** A move's code is its place; never changed. */
+/** The code of a move is its index here and must never change. */
 const MOVES: readonly Move[] = [
   'hit',
   'stand',
@@ -68,22 +77,25 @@ const VOID_CODE = 15;
 const ENDED = 0x8000;
 const STEP_MAX = 0x7ff;
 
-/** What a ledger entry after the deal does to its round. */
+/** Effect of a ledger entry after the deal on its round. */
 export interface RoundStep {
-  /** 1 for the first entry after the deal. */
+  /** Number of the step; 1 is the first entry after the deal. */
   readonly step: number;
   readonly move: Move | 'void';
   readonly isEnd: boolean;
 }
 
-/** The outcome code of the entry: bit 15 ended, bits 14 to 4 the step, bits 3 to 0 the move (15: void). */
+/**
+ * Encodes a step as the outcome code of its entry: bit 15 is set at the end, bits 14 to 4 are the step, bits
+ * 3 to 0 the move (15: void).
+ */
 export function stepCode({ step, move, isEnd }: RoundStep): number {
   if (step < 1 || step > STEP_MAX) throw new RangeError(`A round has no step ${step}`);
   const code = move === 'void' ? VOID_CODE : MOVES.indexOf(move);
   return (isEnd ? ENDED : 0) | (step << MOVE_BITS) | code;
 }
 
-/** The inverse of {@link stepCode}. @throws RangeError where the code names no move */
+/** Inverse of {@link stepCode}. @throws RangeError if no move has the code */
 export function readStep(code: number): RoundStep {
   const moveCode = code & ((1 << MOVE_BITS) - 1);
   const move = moveCode === VOID_CODE ? 'void' : MOVES[moveCode];
@@ -98,20 +110,20 @@ export const moveOfCode = (code: number): Move => {
   return move;
 };
 
-// Play ---------------------------------------------------------------------------------------------------------------
+// Playing --------------------------------------------------------------------------------------------------
 
-/** The state after these moves. @throws IllegalActionError */
+/** Returns the state after the given moves. @throws IllegalActionError */
 export const playRound = (table: BlackjackTable, seed: Uint8Array, moves: readonly Move[]): Round =>
   replayRound(table.rules, shuffleShoe(table.rules.decks, seed), moves);
 
-/** What a move changes in money. */
+/** Change of money by a move. */
 export interface MoveMoney {
   readonly stakeMicros: number;
   readonly payoutMicros: number;
   readonly isEnd: boolean;
 }
 
-/** @param before the round without the move, `after` with it */
+/** @param before the round before the move @param after the round after the move */
 export function moneyOfMove(table: BlackjackTable, before: Round, after: Round): MoveMoney {
   const { wageredMicros } = roundMoney(before, table.wagerMicros);
   const money = roundMoney(after, table.wagerMicros);
@@ -128,22 +140,23 @@ const costMicros = (table: BlackjackTable, action: Action): number =>
 export const sumOf = (amounts: readonly number[]): number =>
   amounts.reduce((total, amount) => total + amount, 0);
 
-/** The player's own actions among the moves: what `seq` counts. */
+/** Returns the player's own actions among the moves, which `seq` counts. */
 export const actionsOf = ({ moves }: Pick<RoundRecord, 'moves'>): Action[] =>
   moves.filter((move): move is Action => move !== 'timeout');
 
-/** When an open round is played out by itself, milliseconds since the epoch. */
+/** Returns the time at which an open round is played out automatically, in milliseconds since the epoch. */
 const expiryMs = (table: BlackjackTable, record: Pick<RoundRecord, 'entryIds'>): number =>
   entryTimeMs(record.entryIds[0]!) + table.roundTimeoutSeconds * 1000;
 
-// Showing ------------------------------------------------------------------------------------------------------------
+// Rendering ------------------------------------------------------------------------------------------------
 
 const usd = (micros: number): number => Number(microsToUsdText(micros));
 
 /**
- * What a partner sees. Before the round has ended, nothing in it depends on the hole card or on cards that are not drawn.
- * @param entries show the round as it was after so many of its entries (1: the deal); all of them: as it is
- * @param roundId of the deal's entry
+ * Renders a round for the partner. Before the round has ended, the result does not depend on the hole card or
+ * on undrawn cards.
+ * @param entries number of entries after which the round is shown (1: the deal); the default is all of them
+ * @param roundId id of the deal's entry
  */
 export function viewRound(
   table: BlackjackTable,
@@ -209,7 +222,7 @@ function viewAction(table: BlackjackTable, action: Action) {
   return { action, ...(cost === 0 ? {} : { costUsd: usd(cost) }) };
 }
 
-/** Null where none was taken. */
+/** Renders the insurance. Null if none was taken. */
 function viewInsurance(table: BlackjackTable, { isInsured, phase, dealer }: Round) {
   if (isInsured !== true) return null;
   const stake = table.wagerMicros / 2;

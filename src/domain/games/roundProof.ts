@@ -1,4 +1,7 @@
-/** Proves a round that has ended from what the service shows of it: rules, seed and actions give every card and all money. */
+/**
+ * Verifies an ended round from the data that the service publishes: rules, seed and actions determine every
+ * card and all money.
+ */
 import { type Static, Type } from '#typebox';
 import { usdToMicros } from '../money.js';
 import { ACTIONS, IllegalActionError, type Move } from './blackjack.js';
@@ -6,11 +9,14 @@ import { type BlackjackRules, checkRules, rulesHash } from './blackjackRules.js'
 import { type RoundRecord, viewRound } from './round.js';
 import { shoeCommitment } from './shoe.js';
 
-/** 32 bytes. */
+/** Pattern of 32 bytes in hexadecimal. */
 export const HEX_32 = '^[0-9a-f]{64}$';
 const hex32 = () => Type.String({ pattern: HEX_32 });
 
-/** What takes part in the proof, as `GET /rounds/{roundId}` has it; the rest is compared with what it gives. */
+/**
+ * Members of `GET /rounds/{roundId}` that are the input of the proof. The other members are compared with the
+ * result.
+ */
 export const EndedRound = Type.Object({
   roundId: Type.String(),
   gameId: Type.Integer({ minimum: 1, maximum: 4_294_967_295 }),
@@ -23,10 +29,10 @@ export const EndedRound = Type.Object({
 
 export type EndedRound = Static<typeof EndedRound>;
 
-/** The members that the proof gives anew. */
+/** Members that the proof computes again. */
 const PROVEN = ['phase', 'lastActionSeq', 'wageredUsd', 'payoutUsd', 'dealer', 'hands', 'insurance'] as const;
 
-/** Everything that is wrong with a round that is said to have ended; empty: it is proven. */
+/** Lists all faults of a round that has ended. Empty if the round is proven. */
 export function roundFaults(round: EndedRound): string[] {
   const checked = checkRules(round.table.rules as Readonly<Record<string, unknown>>);
   if ('faults' in checked) return checked.faults.map(({ path, message }) => `/table${path} ${message}`);

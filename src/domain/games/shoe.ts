@@ -1,6 +1,7 @@
 /**
- * A shoe of shuffled decks: its order, which a 32-byte seed decides, and the commitment that is published before it is
- * dealt. docs/blackjack.md describes both formats to the byte, for whoever checks them without this code.
+ * A shoe of shuffled decks: its order, which a 32-byte seed determines, and the commitment that is published
+ * before it is dealt. docs/blackjack.md describes both formats to the byte, so that they can be checked
+ * without this code.
  */
 import { createCipheriv, createHash } from 'node:crypto';
 import { DECK_CARDS } from './cards.js';
@@ -8,15 +9,18 @@ import { DECK_CARDS } from './cards.js';
 export const SHOE_SEED_BYTES = 32;
 const COMMITMENT_DOMAIN = 'spindle blackjack shoe v1\n';
 const BLOCK_DOMAIN = 'spindle blackjack shoes v1\n';
-/** Enough for most shuffles of eight decks: 415 words, and the rejected ones. */
+/**
+ * Length of the keystream that suffices for most shuffles of eight decks: 415 words and the rejected ones.
+ */
 const KEYSTREAM_BYTES = 2560;
 const ZEROS = Buffer.alloc(KEYSTREAM_BYTES);
 
 /**
- * The cards of a shoe in the order in which they are dealt. Fisher-Yates from the last place down, each place by 32-bit
- * words of the AES-256-CTR keystream of the seed (counter 0, little endian), masked to the place's bits; a word above the
- * place is rejected, so that every order is equally likely.
- * @param decks 1..8, in the order of their codes before the shuffle
+ * Returns the cards of a shoe in dealing order. It is a Fisher–Yates shuffle from the last position down.
+ * Each position is drawn from 32-bit words of the seed's AES-256-CTR keystream (counter from 0, little
+ * endian), masked to the bits of the position. A word above the position is rejected, so that every order is
+ * equally likely.
+ * @param decks number of decks, 1..8, in the order of their codes before the shuffle
  * @throws RangeError for a seed of another length
  */
 export function shuffleShoe(decks: number, seed: Uint8Array): Uint8Array {
@@ -47,7 +51,7 @@ export function shuffleShoe(decks: number, seed: Uint8Array): Uint8Array {
 
 export interface SealedShoe {
   readonly gameId: number;
-  /** The shoe's place in the game's sequence of shoes. */
+  /** Index of the shoe in the game's sequence of shoes. */
   readonly index: number;
   /** SHA-256 of the game's rules (blackjackRules.ts). */
   readonly rulesHash: Uint8Array;
@@ -55,8 +59,9 @@ export interface SealedShoe {
 }
 
 /**
- * SHA-256 over the domain line, game id (u32, big endian), index (u64, big endian), rules hash and seed. Every member is of
- * fixed length, so no two shoes share one text; the seed is 256 random bits, so the commitment tells nothing of the cards.
+ * Computes SHA-256 over the domain line, game id (u32, big endian), index (u64, big endian), rules hash and
+ * seed. All members have a fixed length, so no two shoes have the same input. The seed has 256 random bits,
+ * so the commitment reveals nothing about the cards.
  * @throws RangeError for a seed or hash of another length
  */
 export function shoeCommitment({ gameId, index, rulesHash, seed }: SealedShoe): Buffer {
@@ -73,7 +78,10 @@ export function shoeCommitment({ gameId, index, rulesHash, seed }: SealedShoe): 
     .digest();
 }
 
-/** A block of shoes is committed to as a whole: SHA-256 over its domain line and the commitment of each shoe, in order. */
+/**
+ * Computes the commitment of a block of shoes: SHA-256 over its domain line and the commitments of the shoes
+ * in order.
+ */
 export function shoesCommitment(commitments: readonly Uint8Array[]): Buffer {
   const digest = createHash('sha256').update(BLOCK_DOMAIN);
   for (const commitment of commitments) digest.update(commitment);

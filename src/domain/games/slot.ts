@@ -1,6 +1,6 @@
 /**
- * Slots: endless outcomes drawn by a PAR sheet that many games share. A slot game is registered by its partner, is dealt from blocks
- * that are made ahead, and never ends.
+ * Slots: endless outcomes drawn by a PAR sheet, which many games may share. A slot game is registered by its
+ * partner, dealt from blocks made in advance, and never ends.
  */
 import { outcomeStatistics, renderSheet } from '../presentation.js';
 import type { KindOfGame } from './kindOfGame.js';
@@ -11,13 +11,13 @@ export const SLOT: KindOfGame = {
   outcomeSource: {
     form: 'blocks',
     refusesBlocks: undefined,
-    // What was leased and not booked is voided: some of it may have been shown to players.
+    // Leased outcomes that are not committed are voided, because players may have seen some of them.
     resumesAt: (leasedTo) => leasedTo,
   },
   acknowledgement: 'as-configured',
   lifeCycle: {
     statusOf: ({ isSuspended }) => (isSuspended ? 'SUSPENDED' : 'ACTIVE'),
-    // A requestId binds as long as Redis or a filter knows it.
+    // A requestId binds only while Redis or a filter has it.
     mayBindInLedger: () => false,
   },
   mathematics: {

@@ -1,6 +1,6 @@
 /**
- * Blackjack tables: games of rounds, each dealt from a sealed shoe of its own. A table is made by the operator and never ends;
- * its rules and its wager never change (docs/blackjack.md).
+ * Blackjack tables: games of rounds, each dealt from its own sealed shoe. The operator creates a table; it
+ * never ends, and its rules and wager never change (docs/blackjack.md).
  */
 import type { Fault } from '../errors.js';
 import { usdToMicros } from '../money.js';
@@ -9,10 +9,10 @@ import { type BlackjackRules, checkRules, maxPayoutMicros, rulesHash, stakeFault
 import type { KindOfGame, RenderedOutcomes } from './kindOfGame.js';
 import type { TableTerms } from './tableTerms.js';
 
-/** The largest wager: 10,000 USD. */
+/** Maximum wager: 10,000 USD. */
 const WAGER_MAX_MICROS = 10_000_000_000;
 
-/** @param wanted checked by the schema of the request */
+/** Checks the terms of a table. @param wanted terms that match the schema of the request */
 export function checkTable(wanted: {
   readonly wagerUsd: number;
   readonly rules: Readonly<Record<string, unknown>>;
@@ -37,20 +37,23 @@ export function checkTable(wanted: {
   return { faults };
 }
 
-/** What a deal comes to by itself, as the outcome code of its shoe: the sealed block has it, so that one script call books it. */
+/**
+ * Result of a deal without any action, as the outcome code of its shoe. The sealed block has the code, so
+ * that one script call can deal the round.
+ */
 const DEAL_CODES = { open: 0, lost: 1, push: 2, natural: 3 } as const;
 
-/** What comes back at the deal, by {@link DEAL_CODES}, micro-USD. */
+/** Payouts at the deal in micro-USD, indexed by {@link DEAL_CODES}. */
 function dealPayouts({ rules, wagerMicros }: TableTerms): number[] {
   const natural =
     rules.blackjackPays === '3:2' ? wagerMicros + (wagerMicros / 2) * 3 : wagerMicros + (wagerMicros / 5) * 6;
   return [0, 0, wagerMicros, natural];
 }
 
-/** The {@link DEAL_CODES} of a shoe. @param shoe cards in the order in which they are dealt */
+/** Returns the {@link DEAL_CODES} value of a shoe. @param shoe cards in dealing order */
 export function dealCode(rules: BlackjackRules, shoe: ArrayLike<number>): number {
   const round = new PlayedRound(rules, shoe);
-  // Any stake that every rule divides distinguishes the codes.
+  // Any stake that is divisible under every rule distinguishes the codes.
   const payout = roundMoney(round, 10).payoutMicros;
   if (payout === undefined) return DEAL_CODES.open;
   if (payout === 0) return DEAL_CODES.lost;
@@ -67,7 +70,7 @@ function render(terms: TableTerms): RenderedOutcomes {
   const { wagerMicros, rules } = terms;
   return {
     rendered: { wagerMicros, maxPayoutMicros: maxPayoutMicros(rules, wagerMicros), combinations },
-    // The return depends on how players play.
+    // There are no statistics, because the return depends on how players play.
     statistics: undefined,
     poolSize: 0,
   };
@@ -79,10 +82,12 @@ export const BLACKJACK: KindOfGame = {
   outcomeSource: {
     form: 'shoes',
     refusesBlocks: undefined,
-    // Whoever was shown a card was shown it after its round was booked, so all other shoes are still to be dealt.
+    // A player sees a card only after the commit of its round, so all shoes that are not committed can still
+    // be dealt.
     resumesAt: (_leasedTo, bookedTo) => bookedTo,
   },
-  // A card is shown once what it follows from is booked: a rebuild deals again what it does not find booked.
+  // A card is shown only after the commit of the entry that it follows from. A rebuild deals again if the
+  // ledger does not have the entry.
   acknowledgement: 'after-ledger-commit',
   lifeCycle: {
     statusOf: ({ isSuspended }) => (isSuspended ? 'SUSPENDED' : 'ACTIVE'),

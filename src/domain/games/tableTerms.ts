@@ -1,11 +1,11 @@
-/** What a blackjack table is made of. */
+/** Terms of a blackjack table. */
 import type { BlackjackRules } from './blackjackRules.js';
 
-/** What the operator fixes for the life of a table. */
+/** Terms that the operator fixes for the life of a table. */
 export interface TableTerms {
   readonly wagerMicros: number;
   readonly rules: BlackjackRules;
-  /** An open round is played out by itself so long after its deal. */
+  /** Time after the deal at which an open round is played out automatically, in seconds. */
   readonly roundTimeoutSeconds: number;
 }
 

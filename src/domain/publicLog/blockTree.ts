@@ -1,34 +1,38 @@
 /**
- * The tree over a sealed block's leaves. Kept with the block: its root, and the hashes of each full 256 and 65,536 leaves, one
- * after the other (a sixteenth of the outcomes' bytes). The rest is computed again where a path is asked for.
+ * Merkle tree over the leaves of a sealed block. The block stores its root and the hashes of each full group
+ * of 256 and 65,536 leaves, one after the other (a sixteenth of the size of the outcomes). The other hashes
+ * are computed again when a path is requested.
  */
 import { shoeLeafData } from './leaves.js';
 import { type Hashes, hashPairs, newHashes, Subtrees, writeHash } from './subtrees.js';
 import { HASH_BYTES, inclusionPath, leafHash, type ReadHash } from './tree.js';
 
-/** Leaves of a group whose hash is kept, by level. */
+/** Groups of leaves whose hashes are stored, by level. */
 const LOW = { level: 8, leaves: 2 ** 8 };
 const HIGH = { level: 16, leaves: 2 ** 16 };
-/** Leaves whose hashes a path needs at a time: of a leaf's own group, and of the last one, which may not be full. */
+/**
+ * Number of leaves whose hashes a path needs at a time: the leaf's own group, and the last group, which may
+ * not be full.
+ */
 export const GROUP_LEAVES = LOW.leaves;
 
 const NONCE_BYTES = 32;
 const NONCES_AT_ONCE = 4096;
 const TWO_32 = 2 ** 32;
 
-/** Codes of a block, and what gives each leaf its nonce (leaves.ts). */
+/** Outcome codes of a block and the nonces of its leaves (leaves.ts). */
 export interface BlockOfOutcomes {
   readonly gameId: number;
   readonly fromIndex: number;
   readonly codes: Uint16Array;
-  /** The nonces of the block's outcomes from `first` on, 32 bytes each. */
+  /** Returns nonces of the block's outcomes from `first` on, 32 bytes each. */
   readonly nonces: (first: number, count: number) => Buffer;
 }
 
-/** A leaf of an outcome (leaves.ts): 0x00, `SPDLout1`, game, index, code, nonce. */
+/** Offsets in the leaf of an outcome (leaves.ts): 0x00, `SPDLout1`, game, index, code, nonce. */
 const LEAF = { game: 9, index: 13, code: 21, nonce: 23, bytes: 55 };
 
-/** The hashes of a block's leaves. */
+/** Computes the hashes of a block's leaves. */
 export function outcomeLeaves(
   { gameId, fromIndex, codes, nonces }: BlockOfOutcomes,
   from = 0,
@@ -53,7 +57,7 @@ export function outcomeLeaves(
   return hashes;
 }
 
-/** The hashes of shoes' leaves. @param commitments the shoes', 32 bytes each */
+/** Computes the hashes of the leaves of shoes. @param commitments commitments of the shoes, 32 bytes each */
 export function shoeLeaves(gameId: number, fromIndex: number, commitments: readonly Buffer[]): Hashes {
   const hashes = newHashes(commitments.length);
   for (const [i, commitment] of commitments.entries()) {
@@ -62,7 +66,10 @@ export function shoeLeaves(gameId: number, fromIndex: number, commitments: reado
   return hashes;
 }
 
-/** What is kept of the tree over leaves: root, hashes of 256, hashes of 65,536. @param leaves their hashes; overwritten */
+/**
+ * Returns the stored hashes of the tree over leaves: root, hashes of 256, hashes of 65,536. @param leaves
+ * hashes of the leaves; overwritten
+ */
 export function sealTree(leaves: Hashes): Uint8Array {
   const kept: Buffer[] = [];
   const all = leaves.length / HASH_BYTES;
@@ -70,7 +77,7 @@ export function sealTree(leaves: Hashes): Uint8Array {
   for (let level = 1; width > 1; level++) {
     const pairs = Math.floor(width / 2);
     hashPairs(leaves, pairs);
-    // One without a partner stands for its subtree on the next level, too.
+    // A node without a sibling is promoted to the next level unchanged.
     if (width % 2 === 1) leaves.copyWithin(pairs * HASH_BYTES, (width - 1) * HASH_BYTES, width * HASH_BYTES);
     width = Math.ceil(width / 2);
     if (level === LOW.level || level === HIGH.level) {
@@ -80,16 +87,19 @@ export function sealTree(leaves: Hashes): Uint8Array {
   return Uint8Array.from(Buffer.concat([leaves.subarray(0, HASH_BYTES), ...kept]));
 }
 
-/** The root of what {@link sealTree} keeps. */
+/** Returns the root from the stored hashes of {@link sealTree}. */
 export const rootOfTree = (tree: Uint8Array): Buffer => Buffer.from(tree.subarray(0, HASH_BYTES));
 
-/** Bytes of what {@link sealTree} keeps. */
+/** Range of bytes in the stored hashes of {@link sealTree}. */
 interface KeptRange {
   readonly from: number;
   readonly length: number;
 }
 
-/** Which of the kept hashes a path needs: those of 256 leaves in the leaf's own 65,536 and in the last ones, and all of 65,536. */
+/**
+ * Stored hashes that a path needs: those of 256 leaves within the leaf's own 65,536 and within the last ones,
+ * and all of 65,536 leaves.
+ */
 export interface KeptRanges {
   readonly own: KeptRange;
   readonly last: KeptRange;
@@ -98,7 +108,10 @@ export interface KeptRanges {
 
 const RUN_GROUPS = HIGH.leaves / LOW.leaves;
 
-/** @param place of the leaf in the block, from 0. @param count leaves of the block */
+/**
+ * Returns the ranges for a path. @param place index of the leaf in the block, from 0 @param count number of
+ * leaves of the block
+ */
 export function keptFor(place: number, count: number): KeptRanges {
   const groups = Math.floor(count / LOW.leaves);
   const runs = Math.floor(count / HIGH.leaves);
@@ -114,18 +127,18 @@ export function keptFor(place: number, count: number): KeptRanges {
   };
 }
 
-/** The bytes of the {@link KeptRanges} of a leaf. */
+/** Bytes in the {@link KeptRanges} of a leaf. */
 export type KeptParts = Readonly<Record<keyof KeptRanges, Buffer>>;
 
-/** Gives what is known under a name, or makes it. */
+/** Returns the cached value for a name, or creates it. */
 export type Remember = (name: string, make: () => Subtrees) => Subtrees;
 
 /**
- * The path of a leaf in a block's tree.
- * @param place of the leaf in the block, from 0
- * @param leaves gives the hashes of leaves from one place up to and without another
- * @param remember what was made for other paths in the same block; names are told apart by nothing else
- * @throws RangeError where there is no such leaf, or the kept hashes are not those of so many leaves
+ * Computes the path of a leaf in a block's tree.
+ * @param place index of the leaf in the block, from 0
+ * @param leaves returns the hashes of leaves in a range, whose end is exclusive
+ * @param remember cache for other paths in the same block; only the name identifies a value
+ * @throws RangeError if there is no such leaf, or the stored hashes don't belong to a tree of this size
  */
 export function blockPath(
   place: number,

@@ -1,10 +1,10 @@
-/** The text of a checkpoint (C2SP tlog-checkpoint), and proofs of a record as one text (C2SP tlog-proof). */
+/** Formats and parses checkpoints (C2SP tlog-checkpoint) and proofs of a record (C2SP tlog-proof). */
 import { fromBase64, fromDecimal } from './encoding.js';
 import { type Note, NoteError, parseNote } from './notes.js';
 import { HASH_BYTES } from './tree.js';
 
 const PROOF_HEAD = 'c2sp.org/tlog-proof@v1';
-/** As many hashes as a tree can ask for. */
+/** Maximum number of hashes in a path. */
 const PATH_MAX = 63;
 
 export interface Checkpoint {
@@ -16,7 +16,10 @@ export interface Checkpoint {
 export const checkpointText = ({ origin, size, root }: Checkpoint): string =>
   `${origin}\n${size}\n${root.toString('base64')}\n`;
 
-/** Lines after the third are passed over: they are the log's own. @throws NoteError where it is not a checkpoint */
+/**
+ * Parses a checkpoint. Lines after the third are ignored, because each log may define them. @throws NoteError
+ * if the text is not a checkpoint
+ */
 export function parseCheckpoint(text: string): Checkpoint {
   const [origin = '', decimal = '', encoded = ''] = text.split('\n');
   const size = fromDecimal(decimal);
@@ -30,21 +33,27 @@ export function parseCheckpoint(text: string): Checkpoint {
 export interface TlogProof {
   readonly index: number;
   readonly path: readonly Buffer[];
-  /** The checkpoint's note, as it is. */
+  /** Note of the checkpoint, unchanged. */
   readonly checkpoint: string;
 }
 
 export const tlogProofText = ({ index, path, checkpoint }: TlogProof): string =>
   `${[PROOF_HEAD, `index ${index}`, ...path.map((hash) => hash.toString('base64'))].join('\n')}\n\n${checkpoint}`;
 
-/** @returns undefined where one is not base64 of a hash, or there are more than a tree has levels */
+/**
+ * Parses the hashes of a path. @returns undefined if a line is not the base64 of a hash, or there are more
+ * lines than a tree has levels
+ */
 function hashesOf(lines: readonly string[]): Buffer[] | undefined {
   const hashes = lines.map(fromBase64);
   const isPath = lines.length <= PATH_MAX && hashes.every((hash) => hash?.length === HASH_BYTES);
   return isPath ? (hashes as Buffer[]) : undefined;
 }
 
-/** One with extra data is refused: ours have none. @throws NoteError where it is not a proof */
+/**
+ * Parses a proof. Proofs with extra data are refused, because this service makes none. @throws NoteError if
+ * the text is not a proof
+ */
 export function parseTlogProof(text: string): TlogProof & { readonly note: Note } {
   const end = text.indexOf('\n\n');
   const [head, place = '', ...lines] = text.slice(0, Math.max(end, 0)).split('\n');

@@ -1,17 +1,22 @@
-/** Strict readers of texts that stand for bytes: what has two spellings is refused in all but one. */
+/** Strict parsers of encoded bytes and numbers. They accept only the canonical form of a value. */
 
-/** @returns undefined where it is not lowercase hexadecimal of so many bytes */
+/** Parses lowercase hexadecimal of a given length. @returns undefined if the text is anything else */
 export function fromHex(text: string, bytes: number): Buffer | undefined {
   return text.length === 2 * bytes && /^[0-9a-f]*$/.test(text) ? Buffer.from(text, 'hex') : undefined;
 }
 
-/** RFC 4648 section 4 with padding, its unused bits zero. @returns undefined where it is not that */
+/**
+ * Parses base64 (RFC 4648 section 4) with padding and with unused bits zero. @returns undefined if the text
+ * is anything else
+ */
 export function fromBase64(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64');
   return bytes.toString('base64') === text ? bytes : undefined;
 }
 
-/** A whole number without leading zeros, up to 2^53 - 1. @returns undefined where it is not that */
+/**
+ * Parses an integer without leading zeros, up to 2^53 - 1. @returns undefined if the text is anything else
+ */
 export function fromDecimal(text: string): number | undefined {
   if (!/^(0|[1-9][0-9]{0,15})$/.test(text)) return undefined;
   const number = Number(text);

@@ -1,22 +1,22 @@
-/** Records that a log is extended by: which tiles it has then, and its root. */
+/** Computes the tiles and the root of a log after records are appended. */
 import { Subtrees } from './subtrees.js';
 import { bundleOf, indexInTile, TILE_HEIGHT, TILE_WIDTH, tileWith } from './tiles.js';
 import { leafHash, rootOf } from './tree.js';
 
 export interface StoredTile {
-  /** -1: a bundle of records; else a tile of hashes of level 8 × this. */
+  /** Level of the tile: -1 for a bundle of records, otherwise a tile of hashes of level 8 × this number. */
   readonly level: number;
   readonly index: number;
   readonly bytes: Buffer;
 }
 
-/** Which level holds records. */
+/** Level of the bundles of records. */
 export const BUNDLES = -1;
 
 const widthOf = (size: number, level: number): number =>
   Math.floor(size / TILE_WIDTH ** Math.max(level, 0)) % TILE_WIDTH;
 
-/** Which tiles are not full at a size: all that is needed to go on. */
+/** Returns the tiles that are not full at a size. They suffice to extend the log. */
 export function openTiles(size: number): { readonly level: number; readonly index: number }[] {
   const open: { level: number; index: number }[] = [];
   for (let level = BUNDLES; TILE_WIDTH ** Math.max(level, 0) <= size; level++) {
@@ -26,7 +26,7 @@ export function openTiles(size: number): { readonly level: number; readonly inde
   return open;
 }
 
-/** Bytes of one level, and the tiles that fill up as more come. */
+/** Appends bytes to a level. Returns the tiles that become full, and the one that remains open. */
 function extend(level: number, first: number, bytes: Buffer, width: number, more: readonly Buffer[]) {
   const full: StoredTile[] = [];
   let parts = [bytes];
@@ -43,14 +43,14 @@ function extend(level: number, first: number, bytes: Buffer, width: number, more
   return { full, open: { level, index, bytes: Buffer.concat(parts) } };
 }
 
-/** The hash over a full tile. */
+/** Returns the hash over a full tile. */
 const hashOfTile = (bytes: Buffer): Buffer => new Subtrees(bytes).read(TILE_HEIGHT, 0);
 
 /**
- * Extends a log.
- * @param tiles those that are open at its size ({@link openTiles})
- * @returns its size and root, and the tiles that are new or longer
- * @throws RangeError where an open tile is missing
+ * Extends a log by records.
+ * @param tiles open tiles at the present size ({@link openTiles})
+ * @returns the new size and root, and the new or extended tiles
+ * @throws RangeError if an open tile is missing
  */
 export function grow(
   size: number,

@@ -1,4 +1,7 @@
-/** The leaves of a sealed block's tree: what is committed to of each outcome, ticket or shoe before it can be dealt. */
+/**
+ * Leaves of a sealed block's tree: the data committed to for each outcome, ticket or shoe before it can be
+ * dealt.
+ */
 import { createCipheriv } from 'node:crypto';
 import { Type } from '#typebox';
 import { hex } from '../schema.js';
@@ -11,7 +14,7 @@ const SECRET = 'spindle secret v1\n';
 const NONCE_BYTES = 32;
 const COUNTER = Buffer.alloc(16);
 
-/** Which outcome it is: its game (u32) and its place among all the game's outcomes (u64). */
+/** Identity of an outcome: its game (u32) and its index in the game's sequence (u64). */
 interface Place {
   readonly gameId: number;
   readonly index: number;
@@ -25,25 +28,31 @@ function headOf(name: string, { gameId, index }: Place): Buffer {
   return head;
 }
 
-/** @param code the combination's place in the sheet; of tickets 0 for none, n for the n-th prize. @param nonce 32 bytes */
+/**
+ * Encodes the leaf of an outcome. @param code index of the combination in the sheet; for tickets 0 for no
+ * win, n for the n-th prize @param nonce 32 bytes
+ */
 export function outcomeLeafData(place: Place, code: number, nonce: Buffer): Buffer {
   const packed = Buffer.alloc(2);
   packed.writeUInt16BE(code);
   return Buffer.concat([headOf(OUTCOME, place), packed, nonce]);
 }
 
-/** @param commitment the shoe's, 32 bytes: its seed hides it, so that it needs no nonce */
+/**
+ * Encodes the leaf of a shoe. @param commitment commitment of the shoe, 32 bytes; no nonce is needed, because
+ * the shoe's seed hides the cards
+ */
 export const shoeLeafData = (place: Place, commitment: Buffer): Buffer =>
   Buffer.concat([headOf(SHOE, place), commitment]);
 
 interface Sealed {
   readonly gameId: number;
   readonly fromIndex: number;
-  /** The block's own, 32 bytes. */
+  /** Nonce of the block, 32 bytes. */
   readonly nonce: Buffer;
 }
 
-/** What gives each leaf of a block its nonce. */
+/** Derives the key from which the nonces of a block's leaves are generated. */
 export function leafKeyOf({ gameId, fromIndex, nonce }: Sealed): Buffer {
   const place = Buffer.alloc(12);
   place.writeUInt32BE(gameId);
@@ -52,8 +61,9 @@ export function leafKeyOf({ gameId, fromIndex, nonce }: Sealed): Buffer {
 }
 
 /**
- * The nonces of outcomes of a block, 32 bytes each. To show one tells nothing of another.
- * @param first place in the block, from 0
+ * Generates the nonces of outcomes of a block, 32 bytes each. Revealing one nonce discloses nothing about
+ * another.
+ * @param first index in the block, from 0
  */
 export function leafNonces(key: Buffer, count: number, first = 0): Buffer {
   const counter = Buffer.from(COUNTER);
@@ -61,7 +71,7 @@ export function leafNonces(key: Buffer, count: number, first = 0): Buffer {
   return createCipheriv('aes-256-ctr', key, counter).update(Buffer.alloc(count * NONCE_BYTES));
 }
 
-/** What an entry says of a block's nonce and seed, 32 bytes each, until they are revealed. */
+/** Hash in a log entry that commits to a block's nonce and seed (32 bytes each) until they are revealed. */
 export const secretHash = (nonce: Buffer, seed: Buffer): Buffer => sha256(SECRET, nonce, seed);
 
 export const ProvenOutcome = Type.Object({

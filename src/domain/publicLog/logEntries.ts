@@ -1,4 +1,4 @@
-/** What the log tells of sealed blocks: entries, their labels, and the records that are the log's leaves. */
+/** Entries of the public log about sealed blocks, their labels, and the records that are the log's leaves. */
 import { createHmac } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { sha256 } from './tree.js';
@@ -13,21 +13,21 @@ const PUBLIC = 2;
 interface Common {
   readonly version: 1;
   readonly gameId: number;
-  /** Counts the game's entries from 0 on, without a gap. */
+  /** Number of the entry, which counts the game's entries from 0 without a gap. */
   readonly number: number;
-  /** 32 bytes, hexadecimal. */
+  /** Hash of the label key: 32 bytes in hexadecimal. */
   readonly labelKeyHash: string;
 }
 
 interface SealedBlock extends Common {
   readonly fromIndex: number;
   readonly count: number;
-  /** Hashes: 32 bytes, hexadecimal. */
+  /** Root of the block's tree, as `mathHash` 32 bytes in hexadecimal. */
   readonly root: string;
   readonly mathHash: string;
-  /** RFC 3339, UTC, milliseconds. */
+  /** Time of sealing in RFC 3339, UTC, with milliseconds. */
   readonly sealedAt: string;
-  /** Some of it may have been dealt before it was logged. */
+  /** Whether outcomes of the block may have been dealt before the entry was logged. */
   readonly late: boolean;
 }
 
@@ -50,38 +50,41 @@ export type PublicLogEntry =
       readonly at: string;
     });
 
-/** JCS (RFC 8785): of a flat object that is JSON's own text of its members in their order. */
+/** Returns the entry as JCS text (RFC 8785). For a flat object, this is JSON with sorted members. */
 export const entryText = (entry: PublicLogEntry): string => JSON.stringify(entry, Object.keys(entry).sort());
 
-/** @param salt 32 random bytes of this entry alone */
+/** Commits to an entry's text. @param salt 32 random bytes used for this entry only */
 export const entryCommitment = (salt: Buffer, text: string): Buffer => sha256(COMMITMENT, salt, text);
 
-/** @param labelKey 32 random bytes, the game's for life */
+/** Hashes a label key. @param labelKey 32 random bytes, which the game keeps for life */
 export const labelKeyHash = (labelKey: Buffer): Buffer => sha256(LABEL_KEY, labelKey);
 
-/** Where a game's entry of a number is recognised by who has the label key, and by nobody else. */
+/**
+ * Computes the label by which holders of the label key, and nobody else, recognise a game's entry of a
+ * number.
+ */
 export function labelOf(labelKey: Buffer, number: number): Buffer {
   const counted = Buffer.alloc(8);
   counted.writeBigUInt64BE(BigInt(number));
   return createHmac('sha256', labelKey).update(counted).digest().subarray(0, LABEL_BYTES);
 }
 
-/** A record that shows nobody anything without the entry's opening, 49 bytes. */
+/** Builds a private record of 49 bytes, which reveals nothing without the entry's opening. */
 export const privateRecord = (label: Buffer, commitment: Buffer): Buffer =>
   Buffer.concat([Buffer.of(PRIVATE), label, commitment]);
 
-/** A record that says something to everybody. */
+/** Builds a public record, which everybody can read. */
 export const publicRecord = (members: Readonly<Record<string, unknown>>): Buffer =>
   Buffer.concat([Buffer.of(PUBLIC), Buffer.from(canonicalize(members)!)]);
 
-/** The label of a record; undefined where it is not a private one. */
+/** Returns the label of a record. Undefined if the record is not private. */
 export const labelIn = (record: Buffer): Buffer | undefined =>
   record.length === PRIVATE_BYTES && record[0] === PRIVATE ? record.subarray(1, 1 + LABEL_BYTES) : undefined;
 
-/** How many numbers above the highest one found are looked for: one more than may wait in one append. */
+/** Number of labels expected above the highest number found: one more than one append can hold. */
 const AHEAD = 1025;
 
-/** Finds a game's entries in the log's records, fed in their order, by the game's label key. */
+/** Finds a game's entries by its label key in the log's records, which must be fed in order. */
 export class LabelScan {
   readonly #labelKey: Buffer;
   readonly #expected = new Map<string, number>();
@@ -115,7 +118,7 @@ export class LabelScan {
     this.#expect(this.#highest + 1 + AHEAD);
   }
 
-  /** Log indices by number, and what is wrong: numbers logged twice or missing. */
+  /** Returns the log indices by number, and the faults: numbers that are logged twice or missing. */
   result(): { readonly places: ReadonlyMap<number, number>; readonly faults: readonly string[] } {
     const faults = [...this.#faults];
     for (let number = 0; number <= this.#highest; number++) {

@@ -1,16 +1,18 @@
-/** What decides the outcomes of a game, as one hash: the PAR sheet, the prize table or the rules. */
+/** Hash of the mathematics that decide a game's outcomes: the PAR sheet, the prize table or the rules. */
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import type { ParSheet } from '../par.js';
 import { ParCombinationBody, ParSheetBody, ParSymbolBody, ParTierBody } from '../par.js';
 
-/** The members of the contract, in any order: members that it does not name are left out. */
+/** Returns only the members that the contract defines, in any order. */
 function cut(value: object, { properties }: { readonly properties: object }): Record<string, unknown> {
   const members = value as Readonly<Record<string, unknown>>;
   return Object.fromEntries(Object.keys(properties).map((name) => [name, members[name]]));
 }
 
-/** SHA-256 of the JCS text of a sheet, cut to the members of docs/contract.md §6 at every level. */
+/**
+ * Computes SHA-256 of a sheet's JCS text, restricted to the members of docs/contract.md §6 at every level.
+ */
 export function sheetHash(sheet: ParSheet): Buffer {
   const math = {
     ...cut(sheet, ParSheetBody),
@@ -21,5 +23,5 @@ export function sheetHash(sheet: ParSheet): Buffer {
   return createHash('sha256').update(canonicalize(math)!).digest();
 }
 
-/** SHA-256 of a prize table's text (docs/raffles.md). */
+/** Computes SHA-256 of a prize table's text (docs/raffles.md). */
 export const tableHash = (text: string): Buffer => createHash('sha256').update(text).digest();

@@ -1,4 +1,7 @@
-/** Signed notes (C2SP signed-note) with Ed25519 keys in the form of Go's x/mod, and cosignatures (C2SP tlog-cosignature v1). */
+/**
+ * Signed notes (C2SP signed-note) with Ed25519 keys in the form of Go's x/mod, and cosignatures (C2SP
+ * tlog-cosignature v1).
+ */
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { fromBase64, fromHex } from './encoding.js';
 import { sha256 } from './tree.js';
@@ -9,20 +12,23 @@ const KEY_BYTES = 32;
 const ID_BYTES = 4;
 const SIGNATURE_BYTES = 64;
 const TIME_BYTES = 8;
-/** A note with more signature lines is refused. */
+/** Maximum number of signature lines. A note with more is refused. */
 const LINES_MAX = 100;
 const NOTE_MAX = 1_000_000;
 const LINE_START = '— ';
 const SIGNER_START = 'PRIVATE+KEY+';
 const NAME = /^[^\s+]+$/u;
 
-/** What a key signs: a log its checkpoints, a witness the checkpoints of others with the time. */
+/**
+ * Signature types. A log signs its own checkpoints; a witness signs the checkpoints of other logs together
+ * with the time.
+ */
 const ALGORITHMS = { log: 0x01, witness: 0x04 } as const;
 type Algorithm = keyof typeof ALGORITHMS;
 
 export interface Verifier {
   readonly name: string;
-  /** 4 bytes as 8 lowercase hexadecimal digits. */
+  /** Key id: 4 bytes as 8 lowercase hexadecimal digits. */
   readonly keyId: string;
   readonly algorithm: Algorithm;
   readonly publicKey: Buffer;
@@ -35,12 +41,12 @@ export interface Signer extends Verifier {
 export interface SignatureLine {
   readonly name: string;
   readonly keyId: string;
-  /** Without the key's id. */
+  /** Signature without the key id that precedes it. */
   readonly signature: Buffer;
 }
 
 export interface Note {
-  /** Ends with a line's end. */
+  /** Text of the note, which ends with a line end. */
   readonly text: string;
   readonly lines: readonly SignatureLine[];
 }
@@ -56,7 +62,7 @@ const keyIdOf = (name: string, typed: Buffer): string =>
 const privateKeyOf = (seed: Buffer): KeyObject =>
   createPrivateKey({ key: Buffer.concat([PKCS8, seed]), format: 'der', type: 'pkcs8' });
 
-/** @param seed 32 bytes. @throws NoteError where the name is none */
+/** Creates a signer. @param seed 32 bytes @throws NoteError if the name is not valid */
 export function signerOf(name: string, algorithm: Algorithm, seed: Buffer): Signer {
   if (!NAME.test(name)) throw new NoteError(`«${name}» is no name of a key`);
   const publicKey = createPublicKey(privateKeyOf(seed))
@@ -69,11 +75,11 @@ export function signerOf(name: string, algorithm: Algorithm, seed: Buffer): Sign
 const spelled = (name: string, keyId: string, algorithm: Algorithm, key: Buffer): string =>
   `${name}+${keyId}+${Buffer.concat([Buffer.of(ALGORITHMS[algorithm]), key]).toString('base64')}`;
 
-/** `name+id+base64(type ‖ public key)` */
+/** Formats a verifier key: `name+id+base64(type ‖ public key)`. */
 export const vkeyOf = ({ name, keyId, algorithm, publicKey }: Verifier): string =>
   spelled(name, keyId, algorithm, publicKey);
 
-/** `PRIVATE+KEY+name+id+base64(type ‖ seed)` */
+/** Formats a signer key: `PRIVATE+KEY+name+id+base64(type ‖ seed)`. */
 export const signerKeyOf = ({ name, keyId, algorithm, seed }: Signer): string =>
   SIGNER_START + spelled(name, keyId, algorithm, seed);
 
@@ -89,7 +95,10 @@ function parseKey(text: string): { name: string; keyId: string; algorithm: Algor
   return { name, keyId, algorithm, key: typed.subarray(1) };
 }
 
-/** @throws NoteError where it is not a vkey of type 0x01 or 0x04, or its id is not its own */
+/**
+ * Parses a verifier key. @throws NoteError if the text is not a vkey of type 0x01 or 0x04, or its id does not
+ * match its key
+ */
 export function parseVkey(text: string): Verifier {
   const { name, keyId, algorithm, key } = parseKey(text);
   if (keyIdOf(name, Buffer.concat([Buffer.of(ALGORITHMS[algorithm]), key])) !== keyId) {
@@ -98,7 +107,10 @@ export function parseVkey(text: string): Verifier {
   return { name, keyId, algorithm, publicKey: key };
 }
 
-/** @throws NoteError where it is not a signer key, or its id is not its own; the message holds nothing of the key */
+/**
+ * Parses a signer key. @throws NoteError if the text is not a signer key, or its id does not match; the
+ * message contains nothing of the key
+ */
 export function parseSignerKey(text: string): Signer {
   if (!text.startsWith(SIGNER_START)) throw new NoteError(`A signer key begins with ${SIGNER_START}`);
   const { name, keyId, algorithm, key } = parseKey(text.slice(SIGNER_START.length));
@@ -120,7 +132,9 @@ function parseLine(line: string): SignatureLine {
   return { name, keyId: bytes.toString('hex', 0, ID_BYTES), signature: bytes.subarray(ID_BYTES) };
 }
 
-/** Signature lines alone, as a witness answers. @throws NoteError where they are not such lines */
+/**
+ * Parses signature lines without a note, as a witness answers. @throws NoteError if the lines are not valid
+ */
 export function parseLines(text: string): SignatureLine[] {
   if (!text.endsWith('\n')) throw new NoteError('The signature lines do not end with a line end');
   const lines = text.slice(0, -1).split('\n');
@@ -128,7 +142,7 @@ export function parseLines(text: string): SignatureLine[] {
   return lines.map(parseLine);
 }
 
-/** Reads a note and verifies nothing. @throws NoteError where it is not a note */
+/** Parses a note without verifying it. @throws NoteError if the text is not a note */
 export function parseNote(note: string): Note {
   if (note.length > NOTE_MAX || hasControls(note))
     throw new NoteError('The note is too long or no plain text');
@@ -140,18 +154,18 @@ export function parseNote(note: string): Note {
 const lineOf = ({ name, keyId }: Pick<Verifier, 'name' | 'keyId'>, signature: Buffer): string =>
   `${LINE_START}${name} ${Buffer.concat([Buffer.from(keyId, 'hex'), signature]).toString('base64')}\n`;
 
-/** A note of its text and signature lines. */
+/** Formats a note from its text and signature lines. */
 export const noteText = (text: string, lines: readonly SignatureLine[]): string =>
   `${text}\n${lines.map(({ name, keyId, signature }) => lineOf({ name, keyId }, signature)).join('')}`;
 
-/** The signature line of a log. @param text ends with a line's end */
+/** Signs a text as a log and returns the signature line. @param text ends with a line end */
 export const signatureLine = (text: string, signer: Signer): string =>
   lineOf(signer, sign(null, Buffer.from(text), privateKeyOf(signer.seed)));
 
 const cosigned = (text: string, seconds: bigint): Buffer =>
   Buffer.from(`cosignature/v1\ntime ${seconds}\n${text}`);
 
-/** The signature line of a witness. @param seconds of Unix time */
+/** Signs a text as a witness and returns the signature line. @param seconds Unix time in seconds */
 export function cosignatureLine(text: string, signer: Signer, seconds: number): string {
   const time = Buffer.alloc(TIME_BYTES);
   time.writeBigUInt64BE(BigInt(seconds));
@@ -159,11 +173,11 @@ export function cosignatureLine(text: string, signer: Signer, seconds: number): 
   return lineOf(signer, Buffer.concat([time, signature]));
 }
 
-/** Whether a line is of this key: its signature may still be wrong. */
+/** Returns whether a line belongs to this key. Its signature may still be wrong. */
 const isOf = (line: SignatureLine, key: Verifier): boolean =>
   line.name === key.name && line.keyId === key.keyId;
 
-/** Whether the signature of a line is that of the key over the text. */
+/** Returns whether the signature of a line is the key's signature over the text. */
 function isSigned(text: string, { signature }: SignatureLine, { algorithm, publicKey }: Verifier): boolean {
   const key = createPublicKey({ key: Buffer.concat([SPKI, publicKey]), format: 'der', type: 'spki' });
   if (algorithm === 'log') {
@@ -174,17 +188,20 @@ function isSigned(text: string, { signature }: SignatureLine, { algorithm, publi
   return verify(null, signed, key, signature.subarray(TIME_BYTES));
 }
 
-/** Whether a line is a known key's, and its signature that over the text. */
+/** Returns whether a line belongs to the key and has its valid signature over the text. */
 export const isSignedBy = (text: string, line: SignatureLine, key: Verifier): boolean =>
   isOf(line, key) && isSigned(text, line, key);
 
-/** When a witness signed, seconds of Unix time. @param line of a witness, whose signature verifies */
+/**
+ * Returns when a witness signed, as Unix time in seconds. @param line line of a witness with a verified
+ * signature
+ */
 export const cosignedAt = ({ signature }: SignatureLine): number => Number(signature.readBigUInt64BE());
 
 /**
- * Verifies a note's lines by known keys; lines of others are passed over.
- * @returns the keys that signed it
- * @throws NoteError where the line of a known key is wrong
+ * Verifies the lines of known keys in a note. Lines of unknown keys are ignored.
+ * @returns the keys that signed the note
+ * @throws NoteError if the line of a known key has a wrong signature
  */
 export function signersOf<K extends Verifier>({ text, lines }: Note, keys: readonly K[]): K[] {
   const signed = keys.filter((key) => {

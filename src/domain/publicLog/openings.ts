@@ -1,23 +1,29 @@
-/** What is kept of an entry of the public log, and the text that it gives: what was committed to, to the byte. */
+/** Stored data of an entry of the public log, and the exact text that it was committed with. */
 
 import { secretHash } from './leaves.js';
 import { entryText, labelKeyHash, type PublicLogEntry } from './logEntries.js';
 import { HASH_BYTES } from './tree.js';
 
-/** As `log_entries.kind` has them. */
+/** Codes in `log_entries.kind`. */
 export const LOG_ENTRY_KINDS = { forgotten: 0, block: 1, pool: 2, shoes: 3, void: 4, lost: 5 } as const;
-/** `forgotten`: a number whose opening a restore has lost; an entry `lost` names it. */
+/**
+ * Type of an entry. `forgotten` is a number whose opening was lost in a restore; an entry of type `lost`
+ * names it.
+ */
 export type EntryType = keyof typeof LOG_ENTRY_KINDS;
 
 export const entryTypeOf = (kind: number): EntryType =>
   (Object.keys(LOG_ENTRY_KINDS) as EntryType[]).find((type) => LOG_ENTRY_KINDS[type] === kind)!;
 
-/** An entry's own row, its game's, and that of its block where it is one. */
+/** Data of an entry: its own row, its game's row, and its block's row if it has one. */
 export interface Opening {
   readonly gameId: number;
   readonly number: number;
   readonly type: EntryType;
-  /** Indices, `toIndex` without; of a lost entry numbers, `toIndex` the last one. */
+  /**
+   * Range of indices; `toIndex` is exclusive. A `lost` entry has a range of entry numbers, and `toIndex` is
+   * the last of them.
+   */
   readonly fromIndex: number;
   readonly toIndex: number;
   readonly at: Date;
@@ -25,15 +31,17 @@ export interface Opening {
   readonly reason: string | null;
   readonly labelKey: Buffer;
   readonly mathHash: Buffer | null;
-  /** Of a block; null of others. Shoes have a seed each, which their entry does not name. */
+  /**
+   * Seed of a block. Null for other entries. Each shoe has its own seed, which its entry does not contain.
+   */
   readonly seed: Buffer | null;
   readonly nonce: Buffer | null;
-  /** At least its root. */
+  /** Stored hashes of the tree; at least its root. */
   readonly tree: Buffer | null;
   readonly commitment: Buffer | null;
 }
 
-/** The entry's text (JCS). @throws Error where what it needs of its block is missing */
+/** Returns the entry's text (JCS). @throws Error if a part of its block is missing */
 export function openedText(opening: Opening): string {
   return entryText(entryOf(opening));
 }
@@ -43,7 +51,7 @@ function needed(bytes: Buffer | null, { gameId, number }: Opening): Buffer {
   return bytes;
 }
 
-/** Openings of one append share the key of their game. */
+/** Cache of label key hashes, because the openings in one append share the label key of their game. */
 const labelKeyHashes = new WeakMap<Buffer, string>();
 
 function labelKeyHashOf(labelKey: Buffer): string {

@@ -1,17 +1,20 @@
-/** Policy files (C2SP tlog-policy): which logs are trusted, and which witnesses must have seen a checkpoint. */
+/**
+ * Parses policy files (C2SP tlog-policy), which list the trusted logs and the witnesses that must have seen a
+ * checkpoint.
+ */
 import { fromDecimal } from './encoding.js';
 import { parseVkey, type Verifier } from './notes.js';
 
-/** Lines of a file. */
+/** Maximum number of lines of a policy file. */
 const LINES_MAX = 10_000;
 const NAME = /^[^\s+]+$/u;
 
 export interface Witness extends Verifier {
-  /** The file's own name for it. */
+  /** Name of the witness in the policy file. */
   readonly label: string;
-  /** Where checkpoints are submitted; undefined where it is only known. */
+  /** URL to which checkpoints are submitted. Undefined if the policy has no URL for the witness. */
   readonly url: string | undefined;
-  /** Of the file, from 1 on. */
+  /** Line number in the file, from 1. */
   readonly line: number;
 }
 
@@ -25,7 +28,7 @@ interface PolicyLog extends Verifier {
 }
 
 class PolicyError extends Error {
-  /** @param line from 1 on; 0: the whole file */
+  /** @param line line number from 1; 0 means the whole file */
   constructor(line: number, message: string) {
     super(line === 0 ? `The policy ${message}` : `Line ${line} of the policy ${message}`);
   }
@@ -38,7 +41,7 @@ export class Policy {
   #quorum: string | undefined;
   readonly #rules: string[] = [];
 
-  /** @throws PolicyError with the line that is wrong */
+  /** Parses a policy. @throws PolicyError with the number of the faulty line */
   constructor(text: string) {
     const lines = text.split('\n');
     if (lines.length > LINES_MAX) throw new PolicyError(0, `has more than ${LINES_MAX} lines`);
@@ -58,7 +61,7 @@ export class Policy {
     if (word !== 'log') this.#rules.push([word, ...rest].join(' '));
   }
 
-  /** The lines of witnesses, groups and the quorum, as a policy of the same rules has them. */
+  /** Lines of witnesses, groups and the quorum, from which a policy with the same rules can be made. */
   get rules(): readonly string[] {
     return this.#rules;
   }
@@ -135,12 +138,12 @@ export class Policy {
     this.#quorum = name;
   }
 
-  /** Whether no witness must have seen a checkpoint. */
+  /** Whether no witness needs to have seen a checkpoint. */
   get hasNoQuorum(): boolean {
     return this.#quorum === 'none';
   }
 
-  /** @param signed the witnesses whose cosignatures are there and verify */
+  /** Returns whether the quorum is reached. @param signed witnesses with verified cosignatures */
   isSatisfied(signed: readonly Witness[]): boolean {
     const counts = (name: string): boolean => {
       const group = this.#groups.get(name);

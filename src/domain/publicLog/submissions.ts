@@ -1,27 +1,30 @@
-/** What a log sends to a witness, and what a witness answers (C2SP tlog-witness, `add-checkpoint`). */
+/**
+ * Messages between a log and a witness (C2SP tlog-witness, `add-checkpoint`), and the judgement of a
+ * submission.
+ */
 import { type Checkpoint, parseCheckpoint } from './checkpoints.js';
 import { fromBase64, fromDecimal } from './encoding.js';
 import { type Note, NoteError, parseNote, signersOf, type Verifier } from './notes.js';
 import { EMPTY_ROOT, HASH_BYTES, isConsistent } from './tree.js';
 
-/** Hashes of a consistency proof. */
+/** Maximum number of hashes in a consistency proof. */
 const PROOF_MAX = 63;
-/** The answer that tells the size that the witness has. */
+/** Media type of the answer that contains the size known to the witness. */
 export const SIZE_TYPE = 'text/x.tlog.size';
 
 export interface Submission {
-  /** Records of the newest checkpoint that the witness cosigned. */
+  /** Size of the newest checkpoint that the witness has cosigned. */
   readonly old: number;
-  /** That the tree of the note contains that one. */
+  /** Proof that the tree of the note contains the tree of the old checkpoint. */
   readonly proof: readonly Buffer[];
-  /** As it is. */
+  /** Note of the checkpoint, unchanged. */
   readonly note: string;
 }
 
 export const submissionText = ({ old, proof, note }: Submission): string =>
   [`old ${old}`, ...proof.map((hash) => hash.toString('base64')), '', note].join('\n');
 
-/** @throws NoteError where it is not a submission */
+/** Parses a submission. @throws NoteError if the text is not a submission */
 export function parseSubmission(text: string): Submission & { readonly parsed: Note } {
   const end = text.indexOf('\n\n');
   const [first = '', ...lines] = text.slice(0, Math.max(end, 0)).split('\n');
@@ -34,19 +37,19 @@ export function parseSubmission(text: string): Submission & { readonly parsed: N
   return { old, proof: proof as Buffer[], note, parsed: parseNote(note) };
 }
 
-/** What a witness knows of a log. */
+/** State of a log as a witness knows it. */
 export interface WitnessedLog {
-  /** Keys whose signature counts; none: the log is unknown. */
+  /** Keys of the log whose signatures are accepted. Empty if the log is unknown. */
   readonly keys: readonly Verifier[];
-  /** The newest checkpoint that was cosigned. */
+  /** Newest checkpoint that the witness cosigned. */
   readonly newest: Checkpoint | undefined;
 }
 
-/** Why a witness does not cosign: its answer's status, and for people. */
+/** Refusal of a witness to cosign: HTTP status and description. */
 export interface WitnessRefusal {
   readonly status: 400 | 403 | 404 | 409 | 422;
   readonly problem: string;
-  /** The checkpoint is signed by the log, and is not of the history that the witness has seen. */
+  /** Whether the log signed the checkpoint although it contradicts the history that the witness has seen. */
   readonly isFork: boolean;
 }
 
@@ -56,7 +59,7 @@ const refusal = (status: WitnessRefusal['status'], problem: string, isFork = fal
   isFork,
 });
 
-/** The log's keys that signed it, and its checkpoint; or why it is refused. */
+/** Returns the log's keys that signed the note, or the reason for a refusal. */
 function opened(note: Note, keys: readonly Verifier[]): { signers: Verifier[] } | WitnessRefusal {
   if (keys.length === 0) return refusal(404, 'the log is unknown');
   try {
@@ -68,7 +71,7 @@ function opened(note: Note, keys: readonly Verifier[]): { signers: Verifier[] } 
   }
 }
 
-/** Why a tree is not one that contains the newest that was seen; undefined: it is. */
+/** Returns why a tree does not contain the newest tree seen. Undefined if it does. */
 function inconsistency(
   { old, proof }: Submission,
   { size, root }: Checkpoint,
@@ -86,9 +89,9 @@ function inconsistency(
 }
 
 /**
- * Judges a submission. @param log by the origin of the checkpoint
- * @returns the checkpoint, and the keys of the log that signed it; or why it is not cosigned
- * @throws NoteError where the note is no checkpoint (400)
+ * Judges a submission. @param log returns the state of a log by the origin of the checkpoint
+ * @returns the checkpoint and the keys of the log that signed it, or the refusal
+ * @throws NoteError if the note is not a checkpoint (400)
  */
 export function judgeSubmission(
   submission: Submission & { readonly parsed: Note },

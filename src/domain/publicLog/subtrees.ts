@@ -1,4 +1,4 @@
-/** Hashes one after the other, and those of the complete subtrees over them. */
+/** Packed lists of hashes, and the hashes of the complete subtrees over them. */
 import { hash } from 'node:crypto';
 import { HASH_BYTES, type ReadHash } from './tree.js';
 
@@ -7,14 +7,17 @@ export type Hashes = Buffer;
 
 export const newHashes = (count: number): Hashes => Buffer.allocUnsafe(count * HASH_BYTES);
 
-/** Writes the SHA-256 of some bytes as hash `at`. A digest as text of one byte a character costs a third of one as a buffer. */
+/**
+ * Writes the SHA-256 of bytes as hash number `at`. A digest as a string with one byte per character costs a
+ * third of a digest as a buffer.
+ */
 export function writeHash(hashes: Hashes, at: number, bytes: Uint8Array): void {
   const digest = hash('sha256', bytes, 'binary');
   const from = at * HASH_BYTES;
   for (let i = 0; i < HASH_BYTES; i++) hashes[from + i] = digest.charCodeAt(i);
 }
 
-/** Hashes pairs of nodes: pair n becomes hash n, which may stand in the same place. */
+/** Hashes pairs of nodes: pair n becomes hash n. The result may overwrite the input. */
 export function hashPairs(hashes: Hashes, pairs: number, to: Hashes = hashes): void {
   const node = Buffer.alloc(1 + 2 * HASH_BYTES, 1);
   for (let pair = 0; pair < pairs; pair++) {
@@ -23,7 +26,7 @@ export function hashPairs(hashes: Hashes, pairs: number, to: Hashes = hashes): v
   }
 }
 
-/** The hashes of all complete subtrees over some leaves, 2^level of them each. */
+/** Hashes of all complete subtrees over a list of leaves, each over 2^level leaves. */
 export class Subtrees {
   readonly #levels: Hashes[];
 
@@ -38,7 +41,7 @@ export class Subtrees {
     }
   }
 
-  /** @throws RangeError where the subtree is not complete */
+  /** Returns the hash of a subtree. @throws RangeError if the subtree is not complete */
   readonly read: ReadHash = (level, index) => {
     const hashes = this.#levels[level]?.subarray(index * HASH_BYTES, (index + 1) * HASH_BYTES);
     if (hashes?.length !== HASH_BYTES)

@@ -1,4 +1,4 @@
-/** Tiles of a log (C2SP tlog-tiles): 256 hashes of one level to a tile of each 8 levels, and bundles of 256 records. */
+/** Tiles of a log (C2SP tlog-tiles): tiles of 256 hashes for every 8th level, and bundles of 256 records. */
 import { EMPTY_ROOT, HASH_BYTES, leafHash, nodeHash, type ReadHash } from './tree.js';
 
 export const TILE_WIDTH = 256;
@@ -6,14 +6,16 @@ export const TILE_HEIGHT = 8;
 const LEVELS = 64;
 
 export interface TilePlace {
-  /** A tile of hashes of level 8 × this, 0 to 63; or records. */
+  /**
+   * Level of the tile: it has hashes of level 8 × this number, 0 to 63; `entries` for a bundle of records.
+   */
   readonly level: number | 'entries';
   readonly index: number;
-  /** How many hashes or records it has, 1 to 256. */
+  /** Number of hashes or records in the tile, 1 to 256. */
   readonly width: number;
 }
 
-/** The path below the log's prefix, such as `tile/0/x001/234.p/17`. */
+/** Returns the path below the log's prefix, such as `tile/0/x001/234.p/17`. */
 export function tilePath({ level, index, width }: TilePlace): string {
   const digits = String(index);
   const groups = digits.padStart(Math.ceil(digits.length / 3) * 3, '0').match(/.{3}/g)!;
@@ -21,7 +23,7 @@ export function tilePath({ level, index, width }: TilePlace): string {
   return `tile/${level}/${spelled}${width < TILE_WIDTH ? `.p/${width}` : ''}`;
 }
 
-/** @returns undefined where it is not the one spelling of a place */
+/** Parses a tile path. @returns undefined if the path is not the canonical path of a tile */
 export function parseTilePath(path: string): TilePlace | undefined {
   const parts =
     /^tile\/(entries|[0-9]{1,2})\/((?:x[0-9]{3}\/){0,5}[0-9]{3})(?:\.p\/([1-9][0-9]{0,2}))?$/.exec(path);
@@ -34,13 +36,16 @@ export function parseTilePath(path: string): TilePlace | undefined {
   return isPlace && tilePath(place) === path ? place : undefined;
 }
 
-/** How many hashes or records of a tile are there at a size; 0 none yet. */
+/** Returns how many hashes or records a tile has at a log size; 0 if it has none yet. */
 export function widthAt(level: TilePlace['level'], index: number, size: number): number {
   const all = level === 'entries' ? size : Math.floor(size / TILE_WIDTH ** level);
   return Math.max(0, Math.min(TILE_WIDTH, all - index * TILE_WIDTH));
 }
 
-/** All tiles that a log of a size has and one of a smaller size lacks, each as wide as the size makes it. */
+/**
+ * Lists all tiles that are new or wider at a size compared with a smaller size, with their width at the
+ * larger size.
+ */
 export function newTiles(old: number, size: number): TilePlace[] {
   const places: TilePlace[] = [];
   const add = (level: TilePlace['level'], before: number, all: number): void => {
@@ -58,24 +63,30 @@ export function newTiles(old: number, size: number): TilePlace[] {
   return places;
 }
 
-/** The bytes of a tile of hashes. */
+/** Builds a tile of hashes. */
 export function tileOf(level: number, index: number, width: number, read: ReadHash): Buffer {
   const hashes = Array.from({ length: width }, (_, at) => read(level * TILE_HEIGHT, index * TILE_WIDTH + at));
   return Buffer.concat(hashes);
 }
 
-/** Which tile a complete subtree's hash is computed from. @param size the log's: as wide as that makes it */
+/**
+ * Returns the tile from which the hash of a complete subtree is computed. @param size size of the log, which
+ * determines the width
+ */
 export function tileWith(level: number, index: number, size: number): TilePlace & { level: number } {
   const tileLevel = Math.floor(level / TILE_HEIGHT);
   const tile = Math.floor((index * 2 ** (level % TILE_HEIGHT)) / TILE_WIDTH);
   return { level: tileLevel, index: tile, width: widthAt(tileLevel, tile, size) };
 }
 
-/** Which subtree of its level it is within its tile. @param place of the tile ({@link tileWith}) */
+/**
+ * Returns the index of a subtree among those of its level in its tile. @param place position of the tile
+ * ({@link tileWith})
+ */
 export const indexInTile = (level: number, index: number, place: { readonly index: number }): number =>
   index - place.index * 2 ** (TILE_HEIGHT - (level % TILE_HEIGHT));
 
-/** Which tiles a computation reads that takes hashes of complete subtrees. @param size as in {@link tileWith} */
+/** Lists the tiles that a computation over subtree hashes reads. @param size as in {@link tileWith} */
 export function tilesRead(
   size: number,
   compute: (read: ReadHash) => unknown,
@@ -89,7 +100,7 @@ export function tilesRead(
   return [...places.values()];
 }
 
-/** A subtree's hash from its tile. @throws RangeError where the tile is too short for it */
+/** Computes the hash of a subtree from its tile. @throws RangeError if the tile is too short */
 export function hashInTile(tile: Buffer, level: number, index: number): Buffer {
   const count = 2 ** (level % TILE_HEIGHT);
   const from = ((index * count) % TILE_WIDTH) * HASH_BYTES;
@@ -106,7 +117,7 @@ export function hashInTile(tile: Buffer, level: number, index: number): Buffer {
   return hashes[0]!;
 }
 
-/** @throws RangeError where a record has more than 65,535 bytes */
+/** Encodes records as a bundle. @throws RangeError if a record has more than 65,535 bytes */
 export function bundleOf(records: readonly Buffer[]): Buffer {
   return Buffer.concat(
     records.flatMap((record) => {
@@ -117,7 +128,7 @@ export function bundleOf(records: readonly Buffer[]): Buffer {
   );
 }
 
-/** @returns undefined where it doesn't end with a record's end */
+/** Splits a bundle into records. @returns undefined if the bundle is truncated within a record */
 export function recordsOf(bundle: Buffer): Buffer[] | undefined {
   const records: Buffer[] = [];
   for (let at = 0; at < bundle.length; ) {
@@ -130,7 +141,9 @@ export function recordsOf(bundle: Buffer): Buffer[] | undefined {
   return records;
 }
 
-/** The first so many records of a bundle, or hashes of a tile. @returns undefined where it has not so many */
+/**
+ * Returns the first `width` records of a bundle or hashes of a tile. @returns undefined if there are fewer
+ */
 export function cutTile({ level, width }: TilePlace, bytes: Buffer): Buffer | undefined {
   if (level !== 'entries')
     return bytes.length < width * HASH_BYTES ? undefined : bytes.subarray(0, width * HASH_BYTES);
@@ -139,5 +152,5 @@ export function cutTile({ level, width }: TilePlace, bytes: Buffer): Buffer | un
   return records.length < width ? undefined : bytes.subarray(0, length);
 }
 
-/** The tile of level 0 that a bundle's records give. */
+/** Builds the tile of level 0 from the records of a bundle. */
 export const tileOfRecords = (records: readonly Buffer[]): Buffer => Buffer.concat(records.map(leafHash));

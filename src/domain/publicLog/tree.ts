@@ -1,6 +1,7 @@
 /**
- * Merkle trees of RFC 6962 section 2.1 over SHA-256, with inclusion and consistency proofs in the order of RFC 9162 section 2.1.
- * Proofs are made from any store of the hashes of complete subtrees. Sizes go up to 2^53 - 1.
+ * Merkle trees of RFC 6962 section 2.1 over SHA-256, with inclusion and consistency proofs in the order of
+ * RFC 9162 section 2.1. Proofs are made from any store of the hashes of complete subtrees. Sizes go up to
+ * 2^53 - 1.
  */
 import { hash } from 'node:crypto';
 
@@ -8,7 +9,10 @@ export const HASH_BYTES = 32;
 const LEAF = Buffer.of(0);
 const NODE = Buffer.of(1);
 
-/** Of the parts, one after the other. A digest as text of one byte a character takes half the time of one that comes as a buffer. */
+/**
+ * Computes SHA-256 over the concatenated parts. A digest as a string with one byte per character takes half
+ * the time of a digest as a buffer.
+ */
 export const sha256 = (...parts: readonly (Buffer | string)[]): Buffer => {
   const bytes = parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part));
   return Buffer.from(hash('sha256', Buffer.concat(bytes), 'binary'), 'latin1');
@@ -16,22 +20,22 @@ export const sha256 = (...parts: readonly (Buffer | string)[]): Buffer => {
 
 export const leafHash = (data: Buffer): Buffer => sha256(LEAF, data);
 export const nodeHash = (left: Buffer, right: Buffer): Buffer => sha256(NODE, left, right);
-/** The root of no leaves. */
+/** Root of the empty tree. */
 export const EMPTY_ROOT = sha256();
 
-/** Leaves from `from` up to and without `to`. */
+/** Range of leaves; `to` is exclusive. */
 type Range = readonly [from: number, to: number];
-/** The hash over the 2^level leaves from index × 2^level on, all of which exist. */
+/** Returns the hash over the 2^level leaves from index × 2^level on, all of which must exist. */
 export type ReadHash = (level: number, index: number) => Buffer;
 
-/** The largest power of two below a size of at least 2. */
+/** Returns the largest power of two below a size of at least 2. */
 function split(size: number): number {
   let power = 1;
   while (power * 2 < size) power *= 2;
   return power;
 }
 
-/** The complete subtrees that a range of the tree consists of, from the left. */
+/** Splits a range of the tree into complete subtrees, from left to right. */
 function subtreesOf([from, to]: Range): { level: number; index: number }[] {
   const found: { level: number; index: number }[] = [];
   for (let at = from; at < to; ) {
@@ -52,10 +56,13 @@ function rangeHash(range: Range, read: ReadHash): Buffer {
   return hashes.length === 0 ? EMPTY_ROOT : hashes.reduceRight((right, left) => nodeHash(left, right));
 }
 
-/** The root of the first leaves. */
+/** Returns the root over the first `size` leaves. */
 export const rootOf = (size: number, read: ReadHash): Buffer => rangeHash([0, size], read);
 
-/** The ranges whose hashes prove a leaf, the leaf's sibling first. @throws RangeError where there is no such leaf */
+/**
+ * Returns the ranges whose hashes prove the inclusion of a leaf, the leaf's sibling first. @throws RangeError
+ * if there is no such leaf
+ */
 function inclusionRanges(index: number, size: number): Range[] {
   if (!(index >= 0 && index < size)) throw new RangeError(`There is no leaf ${index} of ${size}`);
   const ranges: Range[] = [];
@@ -72,7 +79,10 @@ function inclusionRanges(index: number, size: number): Range[] {
   return ranges;
 }
 
-/** The ranges whose hashes prove that a tree contains a smaller one. @throws RangeError unless 0 < old ≤ size */
+/**
+ * Returns the ranges whose hashes prove that a tree contains a smaller one. @throws RangeError unless 0 < old
+ * ≤ size
+ */
 function consistencyRanges(old: number, size: number): Range[] {
   if (!(old > 0 && old <= size)) throw new RangeError(`No tree of ${size} contains one of ${old}`);
   const ranges: Range[] = [];
@@ -88,7 +98,8 @@ function consistencyRanges(old: number, size: number): Range[] {
       from = middle;
     }
   }
-  // What is left ends where the old tree ends. It is the old tree itself unless something stands before it.
+  // The remaining range ends where the old tree ends. If it starts at 0 it is the old tree itself and needs
+  // no hash.
   return from === 0 ? ranges : [[from, to], ...ranges];
 }
 
@@ -98,7 +109,7 @@ export const inclusionPath = (index: number, size: number, read: ReadHash): Buff
 export const consistencyPath = (old: number, size: number, read: ReadHash): Buffer[] =>
   consistencyRanges(old, size).map((range) => rangeHash(range, read));
 
-/** The root that a leaf and its path give. @returns undefined where the path is too long or too short */
+/** Computes the root from a leaf and its path. @returns undefined if the path has the wrong length */
 export function rootByInclusion(
   index: number,
   size: number,
@@ -119,7 +130,10 @@ interface Tree {
   readonly root: Buffer;
 }
 
-/** Whether a path proves that a tree contains an older one of at least one leaf. Equal sizes need equal roots and no path. */
+/**
+ * Returns whether a path proves that a tree contains an older one with at least one leaf. Equal sizes need
+ * equal roots and an empty path.
+ */
 export function isConsistent(old: Tree, tree: Tree, path: readonly Buffer[]): boolean {
   if (!(old.size > 0 && old.size <= tree.size)) return false;
   const ranges = consistencyRanges(old.size, tree.size);
@@ -139,7 +153,7 @@ export function isConsistent(old: Tree, tree: Tree, path: readonly Buffer[]): bo
   return older.equals(old.root) && newer.equals(tree.root);
 }
 
-/** All hashes of a tree's complete subtrees, in memory: for one sealed block, and for small logs. */
+/** Hashes of all complete subtrees of a tree, in memory, for one sealed block or a small log. */
 export class MemoryTree {
   readonly #levels: Buffer[][] = [];
 
@@ -151,7 +165,7 @@ export class MemoryTree {
     return this.#levels[0]?.length ?? 0;
   }
 
-  /** @param leaf a leaf's hash */
+  /** Appends a leaf. @param leaf hash of the leaf */
   append(leaf: Buffer): void {
     let hash = leaf;
     for (let level = 0; ; level++) {
@@ -163,14 +177,14 @@ export class MemoryTree {
     }
   }
 
-  /** @throws RangeError where the subtree is not complete */
+  /** Returns the hash of a subtree. @throws RangeError if the subtree is not complete */
   readonly read: ReadHash = (level, index) => {
     const hash = this.#levels[level]?.[index];
     if (hash === undefined) throw new RangeError(`The subtree ${index} of level ${level} is not complete`);
     return hash;
   };
 
-  /** @param size the first leaves only; absent: all of them */
+  /** Returns the root. @param size number of first leaves to include; the default is all */
   root(size = this.size): Buffer {
     return rootOf(size, this.read);
   }

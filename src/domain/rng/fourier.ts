@@ -1,4 +1,7 @@
-/** The power of a real signal at each frequency, by the fast Fourier transform (Cooley and Tukey, radix 2, in place). */
+/**
+ * Computes the power of a real signal at each frequency by the fast Fourier transform (Cooley–Tukey, radix 2,
+ * in place).
+ */
 
 interface Plan {
   readonly size: number;
@@ -32,9 +35,9 @@ function planOf(size: number): Plan {
 }
 
 /**
- * |Σ x·e^(−2πi·jk/n)|² for k of 0 to n/2.
- * @param signal its length is a power of two; it is overwritten
- * @returns the same memory at each call
+ * Computes |Σ x·e^(−2πi·jk/n)|² for k from 0 to n/2.
+ * @param signal its length must be a power of two; it is overwritten
+ * @returns a buffer that the next call overwrites
  */
 export function fourierPower(signal: Float64Array): Float64Array {
   const size = signal.length;

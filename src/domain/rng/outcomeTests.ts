@@ -1,32 +1,38 @@
 /**
- * The tests of a slot game's outcomes against its PAR sheet: each stretch is some blocks, of a seed each. Classes are the sheet's
- * financial ones, (tierId, payMultiplier).
+ * Tests of a slot game's outcomes against its PAR sheet. A stretch consists of several blocks, each with its
+ * own seed. Classes are the sheet's financial classes, (tierId, payMultiplier).
  */
 import { type Distribution, packOutcomes } from '../outcome.js';
 import type { ParSheet } from '../par.js';
 import { goodnessP, poissonTailP } from './pValues.js';
 import { type RandomTest, repeatsIn } from './randomTest.js';
 
-/** Blocks of outcomes, in order, as the program draws them. */
+/** Test of blocks of outcomes in order, as the service draws them. */
 export type OutcomeTest = RandomTest<readonly Uint16Array[]>;
 
-/** Outcomes, at least. */
+/** Minimum number of outcomes to test. */
 export const OUTCOMES_MIN = 1_000_000;
-/** Of classes in pairs: the rarest ones are taken as one. */
+/** Maximum number of classes in the tests of pairs; the rarest classes are combined into one. */
 const PAIR_CLASSES_MAX = 64;
 const RUN_MAX = 400;
 const BLOCKS_KEPT_MAX = 200_000;
 
 interface Classes {
-  /** By combination. */
+  /** Class of each combination. */
   readonly of: Uint16Array;
   readonly shares: readonly number[];
 }
 
-/** What {@link packOutcomes} gives as a number of 48 bits that hardly two blocks share. */
+/**
+ * Maps the result of {@link packOutcomes} to a number of 48 bits that two different blocks are unlikely to
+ * share.
+ */
 export type BlockDigest = (packed: Uint8Array) => number;
 
-/** @param digest a hash: the rules know none themselves */
+/**
+ * Lists the tests for a sheet. @param digest hash function, which the caller must supply because the domain
+ * code has none
+ */
 export function outcomeTests(
   sheet: ParSheet,
   distribution: Distribution,
@@ -59,7 +65,7 @@ export function outcomeTests(
 }
 
 function sharesOf({ cumulative, total }: Distribution): number[] {
-  // As many digits as a double has, of numbers that may have thousands.
+  // Scales the shares to as many digits as a double has, because the exact numbers may have thousands.
   const scale = 10n ** 18n;
   return cumulative.map((end, i) => Number(((end - (cumulative[i - 1] ?? 0n)) * scale) / total) / 1e18);
 }
@@ -77,7 +83,7 @@ function classesOf({ combinations }: ParSheet, shares: readonly number[]): Class
   return { of, shares: sums };
 }
 
-/** The same with the rarest classes taken as one. */
+/** Combines the rarest classes into one. */
 function fewer({ of, shares }: Classes): Classes {
   const byShare = [...shares.keys()].sort((a, b) => shares[b]! - shares[a]!);
   const numbers = new Map(byShare.map((each, rank) => [each, Math.min(rank, PAIR_CLASSES_MAX - 1)]));
@@ -114,7 +120,7 @@ const pairs = (
     ),
 });
 
-/** How many outcomes without a win lie between two wins. A stretch counts a number of runs that is fixed beforehand. */
+/** Test of the number of outcomes without a win between two wins. A stretch counts a fixed number of runs. */
 const noWinRuns = (isWin: Uint8Array, share: number): OutcomeTest => ({
   name: 'runs of no win',
   counters: RUN_MAX + 1,
@@ -140,13 +146,16 @@ const noWinRuns = (isWin: Uint8Array, share: number): OutcomeTest => ({
     ),
 });
 
-/** No block is another's: which would be a seed used twice. @param same the probability that two outcomes are equal */
+/**
+ * Test that no block repeats, which would mean that a seed was used twice. @param same probability that two
+ * outcomes are equal
+ */
 const repeatedBlocks = (same: number, digest: BlockDigest): OutcomeTest => ({
   name: 'repeated blocks',
   counters: BLOCKS_KEPT_MAX + 1,
   tally(blocks, counts) {
     for (const block of blocks) {
-      // A short last one may be like another by chance.
+      // A short last block may equal another one by chance, so it is skipped.
       if (block.length < blocks[0]!.length || counts[0] === BLOCKS_KEPT_MAX) continue;
       counts[++counts[0]!] = digest(packOutcomes(block));
     }

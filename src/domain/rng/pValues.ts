@@ -1,10 +1,10 @@
 /**
- * p-values of the random number tests: how likely what was counted, or something further from what is expected on either side,
- * is by chance. All are two-sided: numbers that fit too well are as suspect as those that do not fit.
+ * p-values of the random number tests: the probability that the observed counts, or more extreme ones, occur
+ * by chance. All are two-sided, because numbers that fit too well are as suspicious as those that don't fit.
  *
- * The incomplete gamma function by its series (NIST DLMF 8.11.4) below a + 1 and by its continued fraction (8.9.2, evaluated by
- * Lentz's method) above; the logarithm of the gamma function by Lanczos's approximation. The unit tests compare with published
- * values.
+ * The incomplete gamma function is computed by its series (NIST DLMF 8.11.4) below a + 1 and by its continued
+ * fraction (8.9.2, Lentz's method) above. The logarithm of the gamma function uses Lanczos's approximation.
+ * The unit tests compare the results with published values.
  */
 
 const LANCZOS_G = 7;
@@ -14,10 +14,13 @@ const LANCZOS = [
 ];
 const EPSILON = 1e-15;
 const TINY = 1e-300;
-/** Both expansions take some multiple of √a terms: enough for a million degrees of freedom. */
+/**
+ * Maximum number of terms. Both expansions need a multiple of √a terms, so this suffices for a million
+ * degrees of freedom.
+ */
 const TERMS_MAX = 100_000;
 
-/** ln Γ(x) for x ≥ 0.5. */
+/** Computes ln Γ(x) for x ≥ 0.5. */
 export function logGamma(x: number): number {
   let sum = LANCZOS[0]!;
   for (let i = 1; i < LANCZOS.length; i++) sum += LANCZOS[i]! / (x - 1 + i);
@@ -25,7 +28,10 @@ export function logGamma(x: number): number {
   return 0.5 * Math.log(2 * Math.PI) + (x - 0.5) * Math.log(t) - t + Math.log(sum);
 }
 
-/** The regularised incomplete gamma functions P(a, x) and Q(a, x) = 1 − P(a, x), for a ≥ 0.5 and x ≥ 0. */
+/**
+ * Computes the regularised incomplete gamma functions P(a, x) and Q(a, x) = 1 − P(a, x), for a ≥ 0.5 and x ≥
+ * 0.
+ */
 export function incompleteGamma(a: number, x: number): { p: number; q: number } {
   if (!(a >= 0.5) || !(x >= 0)) throw new RangeError(`no incomplete gamma function of ${a}, ${x}`);
   if (x === 0) return { p: 0, q: 1 };
@@ -59,27 +65,31 @@ export function incompleteGamma(a: number, x: number): { p: number; q: number } 
 
 const nonZero = (value: number): number => (Math.abs(value) < TINY ? TINY : value);
 
-/** Of a sum that is distributed as chi-square. @param freedom degrees of freedom, 1 or more */
+/** Returns the p-value of a chi-square distributed sum. @param freedom degrees of freedom, 1 or more */
 export function chiSquareP(statistic: number, freedom: number): number {
   const { p, q } = incompleteGamma(freedom / 2, statistic / 2);
   return Math.min(1, 2 * Math.min(p, q));
 }
 
-/** Of a value that is distributed as the standard normal. */
+/** Returns the p-value of a value with the standard normal distribution. */
 export const normalP = (z: number): number => incompleteGamma(0.5, (z * z) / 2).q;
 
-/** How likely a count of so many or more is where `mean` are expected (Poisson). One-sided: none at all is nothing suspect. */
+/**
+ * Returns the probability of at least `count` events if `mean` are expected (Poisson). It is one-sided,
+ * because a count of zero is not suspicious.
+ */
 export function poissonTailP(count: number, mean: number): number {
   return count === 0 ? 1 : incompleteGamma(count, mean).p;
 }
 
-/** Below it chi-square tells too little of a cell: such cells are counted together. */
+/** Minimum expected count of a cell in the chi-square test. Cells below it are combined. */
 const EXPECTED_MIN = 10;
 
 /**
- * Pearson's chi-square of counts in independent draws. Cells of which fewer than 10 are expected are put together as one.
- * @param shares the probability of each cell; they sum to 1
- * @returns undefined: fewer than two cells are left to compare
+ * Pearson's chi-square test of counts in independent draws. Cells with an expected count below 10 are
+ * combined into one.
+ * @param shares probability of each cell; they sum to 1
+ * @returns undefined if fewer than two cells are left to compare
  */
 export function goodnessP(counts: ArrayLike<number>, shares: ArrayLike<number>): number | undefined {
   let total = 0;
@@ -100,7 +110,7 @@ export function goodnessP(counts: ArrayLike<number>, shares: ArrayLike<number>):
       restExpected += expected;
     }
   }
-  // What can't happen has happened.
+  // An impossible outcome was counted.
   if (restExpected < total * 1e-12 && restCount > 0) return 0;
   if (restExpected >= EXPECTED_MIN) add(restCount, restExpected);
   return cells < 2 ? undefined : chiSquareP(statistic, cells - 1);

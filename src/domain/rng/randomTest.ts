@@ -1,22 +1,29 @@
 /**
- * A test of random draws, and how a battery of them is judged (docs/compliance.md).
+ * A test of random draws, and the judgement of a battery of tests (docs/compliance.md).
  *
- * Each test counts a stretch of draws by itself, so that stretches are counted on several threads and their counts added up.
+ * Each test counts a stretch of draws independently, so that several threads can count stretches whose counts
+ * are then added.
  */
 
 export interface RandomTest<Draws> {
   readonly name: string;
-  /** How many counters it has. */
+  /** Number of counters of the test. */
   readonly counters: number;
-  /** Adds what a stretch of draws has. */
+  /** Adds the counts of a stretch of draws. */
   tally(draws: Draws, counts: Float64Array): void;
-  /** @param counts of all stretches. @returns undefined: there is nothing to compare */
+  /**
+   * Returns the p-value. @param counts sums over all stretches @returns undefined if there is nothing to
+   * compare
+   */
   p(counts: Float64Array): number | undefined;
-  /** The counters are a list of values behind their number, to be put together instead of added up. */
+  /**
+   * Whether the counters are a list of values, preceded by its length. Lists are concatenated instead of
+   * added.
+   */
   readonly isList?: boolean;
 }
 
-/** Adds the counts of further stretches. A list that is full takes no more. */
+/** Adds the counts of further stretches. A full list ignores further values. */
 export function addCounts(
   { isList = false }: Pick<RandomTest<unknown>, 'isList'>,
   sum: Float64Array,
@@ -31,7 +38,7 @@ export function addCounts(
   sum[0]! += taken;
 }
 
-/** How often a value of a list was there before. */
+/** Counts the repeated values in a list. */
 export function repeatsIn(list: Float64Array): number {
   const values = list.slice(1, list[0]! + 1).sort();
   let repeated = 0;
@@ -41,16 +48,18 @@ export function repeatsIn(list: Float64Array): number {
 
 export interface RandomTestResult {
   readonly name: string;
-  /** Of the first draws. */
+  /** p-value of the first draws. */
   readonly p: number;
-  /** The p of four times as many fresh draws; null where there was no reason to draw again. */
+  /** p-value of four times as many fresh draws. Null if the test was not repeated. */
   readonly repeated: number | null;
   readonly passed: boolean;
 }
 
 export interface RandomTestVerdict {
   readonly tests: readonly RandomTestResult[];
-  /** Tests that these draws give nothing to compare for, such as runs of no win in a game that always wins. */
+  /**
+   * Tests for which these draws offer nothing to compare, such as runs of no win in a game that always wins.
+   */
   readonly notApplicable: readonly string[];
   readonly passed: boolean;
 }
@@ -59,9 +68,10 @@ const SUSPECT = 0.01;
 const REPEATED_SIZE = 4;
 
 /**
- * Judges a battery: a p below 0.01 is looked at again in four times as many fresh draws and fails if it is below 0.01 there, too; one
- * below 0.01 ÷ number of tests fails at once. So an honest generator fails in about 0.01 + 0.0001 × tests of all runs.
- * @param countsOf counts of so many draws; `draw` 0 or 1 names draws that are independent of each other
+ * Judges a battery of tests. A test with p below 0.01 is repeated with four times as many fresh draws and
+ * fails if p is below 0.01 again. A test with p below 0.01 ÷ number of tests fails at once. So an honest
+ * generator fails in about 0.01 + 0.0001 × tests of all runs.
+ * @param countsOf returns the counts of a number of draws; `draw` 0 and 1 are independent draws
  */
 export async function judge(
   tests: readonly Pick<RandomTest<unknown>, 'name' | 'p'>[],

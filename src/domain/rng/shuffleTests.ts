@@ -1,27 +1,30 @@
 /**
- * The tests of shuffles: raffle pools and shoes. Each counts which kind of item lies at which place, and which two lie beside each
- * other.
+ * Tests of shuffles of raffle pools and shoes. They count which kind of item lies at which position, and
+ * which kinds are neighbours.
  *
- * Items by place: of a uniform shuffle of N items the table of kinds by places has fixed sums on both sides. Its covariance is that of
- * Pearson's table but for a factor N ÷ (N − 1), so Σ(O − E)² ÷ E × (N − 1) ÷ N is distributed as chi-square with
- * (kinds − 1)(places − 1) degrees of freedom.
+ * Items by position: in a uniform shuffle of N items, the table of kinds by positions has fixed sums on both
+ * sides. Its covariance differs from that of Pearson's table only by the factor N ÷ (N − 1), so Σ(O − E)² ÷ E
+ * × (N − 1) ÷ N has a chi-square distribution with (kinds − 1)(places − 1) degrees of freedom.
  */
 import { chiSquareP, goodnessP } from './pValues.js';
 import type { RandomTest } from './randomTest.js';
 
-/** Shuffles of one make, in order. */
+/** Test of shuffles of one specification, in order. */
 export type ShuffleTest = RandomTest<readonly ArrayLike<number>[]>;
 
 export interface Shuffled {
-  /** What is shuffled, such as `pool of 64 tickets`. */
+  /** Description of the shuffled items, such as `pool of 64 tickets`. */
   readonly name: string;
-  /** How many items there are of each kind; a kind is the number of its place here. */
+  /** Number of items of each kind. The index in this list is the kind. */
   readonly kinds: readonly number[];
-  /** So many neighbouring places are taken as one; 1: each is counted by itself. */
+  /** Number of neighbouring positions that are combined; 1 counts each position separately. */
   readonly zone: number;
 }
 
-/** Pairs are counted where places are: of few large shuffles there are too few. */
+/**
+ * Lists the tests of a shuffle. Pairs are tested only if positions are counted separately, because there are
+ * too few large shuffles.
+ */
 export function shuffleTests(shuffled: Shuffled): ShuffleTest[] {
   return shuffled.zone === 1 ? [byPlace(shuffled), neighbours(shuffled)] : [byPlace(shuffled)];
 }
@@ -55,7 +58,10 @@ function byPlace({ name, kinds, zone }: Shuffled): ShuffleTest {
   };
 }
 
-/** Two places beside each other, one pair of each shuffle, so that pairs are independent; all places take their turn. */
+/**
+ * Test of two neighbouring positions. It takes one pair from each shuffle, so that pairs are independent, and
+ * cycles through all positions.
+ */
 function neighbours({ name, kinds }: Shuffled): ShuffleTest {
   const items = sum(kinds);
   const shares = kinds.flatMap((one, i) =>

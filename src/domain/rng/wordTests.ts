@@ -1,10 +1,11 @@
 /**
- * The tests of a keystream, read as uniform words of 32 bits.
+ * Tests of a keystream, read as uniform 32-bit words.
  *
- * From D. Knuth, The Art of Computer Programming, volume 2, section 3.3.2: frequency, serial, gap, poker, coupon collector,
- * permutation, run, serial correlation and subsequence tests; section 3.3.4 has the reason for the spectral one, which is made here on
- * periodograms. Where a test's pieces have lengths of their own (runs, gaps, coupons), a stretch counts a number of them fixed
- * beforehand: to count what happens to fit would favour the short ones.
+ * From D. Knuth, The Art of Computer Programming, volume 2, section 3.3.2: frequency, serial, gap, poker,
+ * coupon collector, permutation, run, serial correlation and subsequence tests. Section 3.3.4 has the reason
+ * for the spectral test, which uses periodograms here. In tests whose pieces vary in length (runs, gaps,
+ * coupons), a stretch counts a fixed number of pieces, because counting as many as fit would favour short
+ * ones.
  */
 import { fourierPower } from './fourier.js';
 import { chiSquareP, goodnessP, poissonTailP } from './pValues.js';
@@ -13,23 +14,26 @@ import { type RandomTest, repeatsIn } from './randomTest.js';
 export type WordTest = RandomTest<Uint32Array>;
 
 const WORD = 2 ** 32;
-/** Words, at least: with fewer, cells of the largest tables have too little in them. */
+/** Minimum number of words. With fewer words, the cells of the largest tables would have too low counts. */
 export const WORDS_MIN = 2_000_000;
 
 const uniform = (cells: number): number[] => new Array<number>(cells).fill(1 / cells);
 
-/** A test of cells that are equally likely. */
+/** Creates a test with equally likely cells. */
 const equalCells = (
   name: string,
   cells: number,
   tally: (words: Uint32Array, counts: Float64Array) => void,
 ): WordTest => ({ name, counters: cells, tally, p: (counts) => goodnessP(counts, uniform(cells)) });
 
-/** How many pieces a stretch surely has (8 standard deviations), each of a length of this mean and deviation. */
+/**
+ * Returns a number of pieces that a stretch almost surely has (8 standard deviations), for pieces with this
+ * mean length and deviation.
+ */
 const piecesIn = (words: number, mean: number, deviation: number): number =>
   Math.max(0, Math.floor(words / mean - 8 * (deviation / mean) * Math.sqrt(words / mean)));
 
-/** Each of the 32 places of a word: as many ones as zeros. */
+/** Test that each of the 32 bits of a word is one as often as zero. */
 const BITS: WordTest = {
   name: 'frequency of each bit',
   counters: 33,
@@ -67,7 +71,10 @@ const HALVES = equalCells('frequency of 16 bits', 65_536, (words, counts) => {
   }
 });
 
-/** Bytes of words that follow each other, from each end of the word: the low bits of some generators hardly change. */
+/**
+ * Test of bytes of consecutive words, from either end of the word, because the low bits of some generators
+ * hardly change.
+ */
 const pairs = (end: string, shift: number): WordTest =>
   equalCells(`serial pairs of ${end} bytes`, 65_536, (words, counts) => {
     for (let i = 0; i + 1 < words.length; i += 2) {
@@ -81,7 +88,10 @@ const RUN_SHARES = Array.from({ length: RUN_MAX }, (_, i) =>
   i + 1 === RUN_MAX ? 1 / factorial(RUN_MAX) : 1 / factorial(i + 1) - 1 / factorial(i + 2),
 );
 
-/** Lengths of runs. The word that ends a run is passed over: the runs are independent of each other so (Knuth, exercise 14). */
+/**
+ * Test of the lengths of runs. The word that ends a run is skipped, so that the runs are independent of each
+ * other (Knuth, exercise 14).
+ */
 const runs = (name: string, goesOn: (before: number, word: number) => boolean): WordTest => ({
   name,
   counters: RUN_MAX,
@@ -108,7 +118,7 @@ const GAP_SHARES = Array.from({ length: GAP_MAX + 1 }, (_, gap) =>
   gap === GAP_MAX ? (1 - GAP_SHARE) ** GAP_MAX : GAP_SHARE * (1 - GAP_SHARE) ** gap,
 );
 
-/** How many words lie between those whose four bits are zero. */
+/** Test of the number of words between those whose four bits are zero. */
 const gaps = (end: string, shift: number): WordTest => ({
   name: `gaps of ${end} bits`,
   counters: GAP_MAX + 1,
@@ -127,7 +137,10 @@ const gaps = (end: string, shift: number): WordTest => ({
   p: (counts) => goodnessP(counts, GAP_SHARES),
 });
 
-/** How many of d values five draws have: d!/(d−r)! · S(5, r) ÷ d⁵, with Stirling numbers of the second kind. */
+/**
+ * Numbers of partitions for the poker test. The probability that five draws of d values have r distinct ones
+ * is d!/(d−r)! · S(5, r) ÷ d⁵, with Stirling numbers of the second kind S.
+ */
 const STIRLING_5 = [1, 15, 25, 10, 1];
 const POKER_SHARES = STIRLING_5.map((ways, r) => {
   let share = ways / 16 ** 5;
@@ -156,7 +169,10 @@ function bitsOf(mask: number): number {
 
 const COUPONS = 8;
 const COUPON_MAX = 60;
-/** By length from 8 on: the probability that the last of 8 values is seen then; the last: later. */
+/**
+ * Probabilities by length from 8 on that the last of 8 values is first seen at that length; the last element
+ * is for all greater lengths.
+ */
 const COUPON_SHARES = couponShares();
 
 function couponShares(): number[] {
@@ -177,7 +193,10 @@ function couponShares(): number[] {
   return [...shares, 1 - whole];
 }
 
-/** How many words it takes until all values of three bits have been seen: 21.7 on average, with a deviation of 8. */
+/**
+ * Test of the number of words until all values of three bits have been seen: 21.7 on average, with a
+ * deviation of 8.
+ */
 const COUPON: WordTest = {
   name: 'coupon collector',
   counters: COUPON_SHARES.length,
@@ -211,7 +230,9 @@ const PERMUTATIONS = equalCells('permutations of 4', 24, (words, counts) => {
 
 const LAGS = 16;
 
-/** Products of words that lie 1 to 16 apart, each word taken as a number of mean 0 and variance 1/12. */
+/**
+ * Test of the products of words 1 to 16 positions apart, with each word scaled to mean 0 and variance 1/12.
+ */
 const CORRELATION: WordTest = {
   name: 'serial correlation of lags 1 to 16',
   counters: 2 * LAGS,
@@ -235,7 +256,7 @@ const CORRELATION: WordTest = {
 const SPECTRUM = 4096;
 const FREQUENCIES = SPECTRUM / 2 - 1;
 
-/** Periodograms of 4,096 words, added up: no frequency has more power than another. */
+/** Test of the sum of periodograms of 4,096 words: all frequencies should have equal power. */
 const SPECTRAL: WordTest = {
   name: 'spectral',
   counters: FREQUENCIES + 1,
@@ -252,7 +273,7 @@ const SPECTRAL: WordTest = {
   p(counts) {
     const blocks = counts[FREQUENCIES]!;
     if (blocks < 100) return undefined;
-    // Each power has mean 1 and, but for a part of 1.2 ÷ 4,096, variance 1.
+    // Each power has mean 1 and variance 1, except for a part of 1.2 ÷ 4,096.
     let statistic = 0;
     for (let k = 0; k < FREQUENCIES; k++) statistic += (counts[k]! - blocks) ** 2 / blocks;
     // The variance of such a square is 2 + 6 ÷ blocks, from the fourth moment of an exponential value.
@@ -260,7 +281,7 @@ const SPECTRAL: WordTest = {
   },
 };
 
-/** Each so-many-th word with the next such word, four bits of each. */
+/** Test of every `step`-th word paired with the next such word, by four bits of each. */
 const subsequence = (step: number): WordTest =>
   equalCells(
     `subsequence of every ${step}${['', '', 'nd', 'rd'][step] ?? 'th'} word`,
@@ -272,14 +293,16 @@ const subsequence = (step: number): WordTest =>
     },
   );
 
-/** Of the words' values one in 4,096 is kept with the word that follows it: where a stretch is repeated, so are they. */
+/**
+ * One in 4,096 words is kept together with the next word. If a stretch is repeated, so are its kept words.
+ */
 const REPEAT_SHARE = 4096;
-/** More are not compared: some 400 million words. */
+/** Maximum number of values to compare, reached after some 400 million words. */
 const REPEATS_MAX = 100_000;
 
 /**
- * Values of 64 bits that were there before, whatever lies between: words whose low 12 bits are zero, with the next word. The
- * counters hold the values themselves, behind their number.
+ * Test of repeated 64-bit values at any distance: words whose low 12 bits are zero, with the next word. The
+ * counters hold the values themselves, preceded by their number.
  */
 const REPEATS: WordTest = {
   name: 'repeated stretches',
@@ -289,7 +312,7 @@ const REPEATS: WordTest = {
       const word = words[i]!;
       const kept = counts[0]!;
       if (word % REPEAT_SHARE !== 0 || kept === REPEATS_MAX) continue;
-      // 20 bits and 32: exact in a double, and never 0, which is no value.
+      // The value combines 20 and 32 bits, which a double holds exactly. It is never 0, which means no value.
       counts[++counts[0]!] = (word / REPEAT_SHARE) * WORD + words[i + 1]! + 1;
     }
   },
