@@ -7,7 +7,7 @@
  *               deal; the player has a natural                    SETTLED
  *               deal; otherwise                                   PLAYER
  *   INSURANCE   insurance | noInsurance | timeout                 as after a deal without insurance
- *   PLAYER      hit, stand, double, split, surrender (if legal)   PLAYER while a hand can be played, else SETTLED
+ *   PLAYER      hit, stand, double, split, surrender (if legal)   PLAYER until all hands are played; SETTLED
  *               timeout: all hands still in play stand            SETTLED
  *   SETTLED     nothing
  *

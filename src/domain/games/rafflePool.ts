@@ -5,7 +5,7 @@
  * the first prize, then those of the second, …, then the no-win tickets. A seed of 32 bytes from the
  * operating system's random generator decides the order:
  *
- *   keystream  AES-256 in counter mode, keyed by the seed, counter from 0; read as 32-bit little-endian words
+ *   keystream  AES-256 in counter mode, keyed by the seed, counter from 0; 32-bit little-endian words
  *   shuffle    Fisher–Yates: for i from the last position down to 1, a position j of 0…i; swap i and j
  *   draw of j  the low bits of the next word, as many as i has; a value above i is discarded for the next word
  *
