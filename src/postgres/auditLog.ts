@@ -1,7 +1,7 @@
 /**
- * The audit log and the numbers of changes. Changes of what the front ends hold in memory (partners, keys, games) get the next
- * number of `change_number` under one advisory lock, so that numbers become visible in their order and a reader that asks for
- * everything after the newest that it knows misses nothing.
+ * The audit log and the change numbers. Changes of data that the front ends hold in memory (partners, keys,
+ * games) get the next number of `change_number` under one advisory lock. So numbers become visible in their
+ * order, and a reader that asks for everything after the newest number it has misses nothing.
  */
 
 import { createHash } from 'node:crypto';
@@ -14,7 +14,7 @@ import { raw } from './statements.js';
 
 const CHANGE_LOCK = 7_310_001;
 
-/** Runs the writes in one transaction; `changed` goes into the rows that they touch. */
+/** Runs writes in one transaction. `changed` is the change number to put into the modified rows. */
 export async function withChange<T>(
   sql: Sql,
   write: (tx: Transaction, changed: bigint) => Promise<T>,
@@ -22,47 +22,53 @@ export async function withChange<T>(
   return sql.begin(async (tx) => write(tx, await nextChange(tx)));
 }
 
-/** The number for what a transaction changes; others that change something wait from here on until it ends. */
+/**
+ * Returns the change number for a transaction. Other transactions that need a number wait until this one
+ * ends.
+ */
 export async function nextChange(tx: Transaction): Promise<bigint> {
   await tx`SELECT pg_advisory_xact_lock(${CHANGE_LOCK})`;
   const [row] = await tx<{ changed: bigint }[]>`SELECT nextval('change_number') AS changed`;
   return row!.changed;
 }
 
-/** Once in a statement: whether nobody is changing anything, so that every number given out belongs to what is committed, or to nothing. */
+/**
+ * SQL that returns whether no change is under way, so that every number given out is either committed or will
+ * never be. It may be used once in a statement.
+ */
 export const NOBODY_CHANGES = raw(`SELECT pg_try_advisory_xact_lock_shared(${CHANGE_LOCK})`);
 
 export interface NewAuditEntry {
-  /** Who did it, such as `operator`. */
+  /** Actor of the change, such as `operator`. */
   readonly actor: string;
-  /** What was done, such as `partner.create`. */
+  /** Action, such as `partner.create`. */
   readonly action: AuditAction;
-  /** What it was done to, such as `partner:7`. */
+  /** Subject of the action, such as `partner:7`. */
   readonly subject: string;
   readonly before?: unknown;
   readonly after?: unknown;
 }
 
-/** JSON has no bigint: it stands as decimal text. */
+/** Converts a value to JSON text, with bigints as decimal text. */
 const json = (value: unknown): string | null =>
   value === undefined
     ? null
     : JSON.stringify(value, (_, member) => (typeof member === 'bigint' ? String(member) : member));
 
-/** Writes down a change of the operator's, in the transaction that makes it. */
+/** Writes an audit entry in the transaction of the change that it records. */
 export async function writeAuditEntry(tx: Transaction, entry: NewAuditEntry): Promise<void> {
   await tx`
     INSERT INTO audit_log (actor, action, subject, before, after)
     VALUES (${entry.actor}, ${entry.action}, ${entry.subject}, ${json(entry.before)}, ${json(entry.after)})`;
 }
 
-/** What the state after a change has of why it was made. */
+/** Returns the member that records the reason of a change in an audit entry. */
 export const because = (reason: string | undefined): { reason?: string } =>
   reason === undefined ? {} : { reason };
 
 export type AuditRow = WithDates<typeof AuditEntrySchema, 'at'>;
 
-/** Of whom, or of what, entries are wanted; a text that is absent matches all. */
+/** Filter for audit entries. An absent member matches all. */
 export type AuditFilter = Readonly<Omit<Static<typeof AuditQuerySchema>, keyof Static<typeof PageSchema>>>;
 
 export class AuditLog {
@@ -72,14 +78,14 @@ export class AuditLog {
     this.#sql = sql;
   }
 
-  /** Writes down what the operator does to a round, before it is done. */
+  /** Records an operator's action on a round before it is carried out. */
   recordRound(actor: string, action: AuditAction, roundId: string, after: unknown): Promise<void> {
     return this.#sql.begin((tx) =>
       writeAuditEntry(tx, { actor, action, subject: `round:${roundId}`, after }),
     );
   }
 
-  /** A page of the audit log, newest first, and how many entries there are. */
+  /** Reads a page of the audit log, newest first, with the total number of entries. */
   async page(
     page: number,
     limit: number,
@@ -140,16 +146,20 @@ interface Row {
 const member = (value: string | null): string =>
   value === null ? '-' : `${Buffer.byteLength(value)}:${value}`;
 
-/** What the public log says of the audit log: how many entries it had, and the hash of the newest, hexadecimal. */
+/**
+ * Anchor of the audit log in the public log: its number of entries and the hash of the newest, in
+ * hexadecimal.
+ */
 export interface AuditAnchor {
   readonly entries: number;
   readonly head: string;
 }
 
 /**
- * Reads the whole log, oldest first.
- * @param anchors what it must have come to on the way, by the public log
- * @returns how many entries there are, the hash of the newest (hexadecimal; it stands for all of them), and what is wrong.
+ * Verifies the whole audit log, oldest entry first.
+ * @param anchors states of the audit log that the public log contains
+ * @returns the number of entries, the hash of the newest in hexadecimal, which covers all entries, and the
+ * faults
  */
 export async function auditChain(
   sql: Sql,

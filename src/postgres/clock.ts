@@ -1,7 +1,7 @@
-/** The clock of Postgres. */
+/** Reads the clock of Postgres. */
 import type { Sql } from './connection.js';
 
-/** Milliseconds since the epoch. */
+/** Returns the time of the Postgres server, in milliseconds since the epoch. */
 export async function databaseTimeMs(sql: Sql): Promise<number> {
   const [row] = await sql<{ ms: number }[]>`
     SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS ms`;

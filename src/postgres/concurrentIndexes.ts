@@ -1,26 +1,34 @@
 /**
- * Indexes of tables that may be large when they come: made after the migrations, outside of a transaction, so that nobody waits for them.
- * A migration would hold its lock of the table until the last one has ended.
+ * Indexes of tables that may already be large. They are created after the migrations and outside a
+ * transaction, so that nobody waits for them. A migration would keep its lock of the table until the last
+ * migration has ended.
  */
 import type { Client } from 'pg';
 
-/** By name. Each is only for speed: what they serve works without them. */
+/** Indexes by name. They only improve speed; the queries that use them also work without them. */
 const INDEXES: Readonly<Record<string, string>> = {
-  // Few blocks are in either.
+  // Only few blocks are in either of these two indexes.
   blocks_not_exhausted: 'blocks (game_id, to_index) WHERE exhausted_at IS NULL',
   blocks_with_outcomes: 'blocks (exhausted_at) WHERE exhausted_at IS NOT NULL AND octet_length(outcomes) > 0',
-  // Few rounds are open or voided, of many that were settled.
+  // Only few rounds are open or voided; most are settled.
   rounds_unsettled: "rounds (status, deal_id) WHERE status <> 'SETTLED'",
 };
 
-/** No two processes make them at a time. */
+/** Advisory lock that lets only one process create the indexes. */
 const INDEX_LOCK = 7_310_018;
-/** One that takes longer, such as behind a transaction of hours, is given up and made at the next start. */
+/**
+ * Maximum time for creating an index, in ms. An index that takes longer, for example behind a transaction of
+ * hours, is left to the next start.
+ */
 const MADE_WITHIN_MS = 120_000;
 
-/** Makes what is missing or was left half made. What can't be made now is said, and left to the next start. @param client a session that ends after it */
+/**
+ * Creates missing indexes and those whose creation was interrupted. A failure is logged and left to the next
+ * start. @param client a session that is closed afterwards
+ */
 export async function makeIndexes(client: Client, log: (line: string) => void): Promise<void> {
-  // Whoever waited for the lock would hold a snapshot, which making an index waits for.
+  // The lock is only tried, because a waiting process would hold a snapshot, and creating an index waits for
+  // all snapshots.
   const { rows } = await client.query(`SELECT pg_try_advisory_lock(${INDEX_LOCK}) AS ours`);
   if (rows[0].ours !== true) return;
   await client.query(`SET statement_timeout = ${MADE_WITHIN_MS}`);

@@ -1,8 +1,8 @@
 /**
- * The connections to Postgres: made here only.
+ * Opens connections to Postgres. No other file opens any.
  *
- * Statements are written as tagged templates (`sql\`SELECT … ${value}\``): what stands in `${}` is a parameter, never
- * text, unless it is made by {@link raw}.
+ * Statements are written as tagged templates (`sql\`SELECT … ${value}\``). A value in `${}` becomes a
+ * parameter, never SQL text, unless it is made by {@link raw}.
  */
 import type { Duplex } from 'node:stream';
 import { type ClientBase, DatabaseError, Pool, type PoolClient, type QueryConfig, types } from 'pg';
@@ -15,47 +15,53 @@ import { postgresOptionsOf } from './postgresUrl.js';
 import { type FoundSettings, POOLED_SQL, SESSION_SQL, TRANSACTION_SQL } from './sessionSettings.js';
 import { Raw } from './statements.js';
 
-/** The oldest server that the schema is tested for. */
+/** Oldest major version of Postgres for which the schema is tested. */
 export const POSTGRES_MAJOR_MIN = 15;
 
 const CONNECT_WITHIN_MS = 3000;
-/** A statement that is not answered by then fails, and its connection is given up. */
+/** Timeout of a statement, in ms. After it the statement fails and its connection is closed. */
 const ANSWER_WITHIN_MS = 8000;
 const IDLE_IN_TRANSACTION_MS = 2500;
 
-/** Runs of a transaction that others undo. */
+/** Maximum number of attempts for a transaction that conflicts with others. */
 const CONFLICT_TRIES = 3;
-/** The longest that a timer can be set to. */
+/** Maximum delay of a timer, in ms. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
 export interface PoolOptions {
   readonly max: number;
   readonly name: string;
-  /** Called with connections that break while nothing runs on them; the pool makes new ones. */
+  /** Called when a connection breaks while it is idle. The pool replaces the connection. */
   readonly onError: (error: Error) => void;
   /**
-   * Statements of a transaction that don't wait for each other ({@link together}) leave in one write and are answered in one
-   * round trip. Such a connection can't run COPY … TO STDOUT.
+   * Whether statements of a transaction that don't wait for each other ({@link together}) are sent in one
+   * write and answered in one round trip. Such a connection can't run COPY … TO STDOUT.
    */
   readonly isPipelined?: boolean;
   /**
-   * The statements of a transaction that have parameters are parsed once on each connection. Not behind a pooler that shares
-   * connections between transactions.
+   * Whether statements with parameters in transactions are parsed only once on each connection. It must be
+   * off behind a pooler that shares connections between transactions.
    */
   readonly isPrepared?: boolean;
-  /** A pooler shares connections between transactions: each transaction brings its own settings. */
+  /**
+   * Whether a pooler shares connections between transactions, so that each transaction sets its own settings.
+   */
   readonly isPooled?: boolean;
-  /** Learns of the settings that each new connection finds. */
+  /** Receives the settings that each new connection finds. */
   readonly durability?: PostgresDurability;
-  /** A transaction that a deadlock or a conflict undid runs again. Whatever it does outside of the database must be repeatable. */
+  /**
+   * Whether a transaction is repeated after a deadlock or conflict. Its effects outside the database must be
+   * repeatable.
+   */
   readonly repeatsConflicts?: boolean;
-  /** Begins no transaction while the server may lose it. */
+  /** Whether transactions are refused while the server may lose committed data. */
   readonly isDurable?: boolean;
 }
 
-/** @throws Error with one line where the address can't be used. */
+/** Opens a pool of connections. @throws Error with a one-line message if the URL can't be used */
 export function connectPostgres(url: string, options: PoolOptions): Sql {
-  // A statement behind a pooler runs in a transaction then, which has the settings.
+  // Whether statements behind a pooler must run in transactions of their own, which set the required
+  // settings.
   let bringsOwnSettings = false;
   const pool = new Pool({
     ...postgresOptionsOf(url),
@@ -64,7 +70,8 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
     application_name: options.name,
     connectionTimeoutMillis: CONNECT_WITHIN_MS,
     query_timeout: ANSWER_WITHIN_MS,
-    // On the server too: the row lock of a worker that stops in the middle of a transaction must not outlive its lease.
+    // The server applies the timeout too, because the row lock of a worker that stops during a transaction
+    // must not outlive its lease.
     statement_timeout: ANSWER_WITHIN_MS,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     idleTimeoutMillis: 0,
@@ -83,7 +90,7 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
           : types.getTypeParser(oid, format)) as typeof types.getTypeParser,
     },
   });
-  // Without listeners a connection that breaks would end the process.
+  // Without these listeners, a broken connection would end the process.
   pool.on('error', options.onError);
   pool.on('connect', (client) => client.on('error', options.onError));
   const begin = async <T>(run: (tx: Transaction) => Promise<T>, mode = ''): Promise<T> => {
@@ -98,7 +105,7 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
   const alone = runOn(pool);
   let firstConnection: Promise<void> | undefined;
   const pooled: Run = async (text, ...values) => {
-    // The settings are known once a connection was made.
+    // The settings are known only after the first connection.
     firstConnection ??= pool.connect().then((client) => client.release());
     await firstConnection.catch((error: unknown) => {
       firstConnection = undefined;
@@ -125,7 +132,7 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
   });
 }
 
-/** The names of prepared statements, by their texts: as many as there are such statements in the program. */
+/** Names of prepared statements by text. The service has a fixed number of such statements. */
 const STATEMENT_NAMES = new Map<string, string>();
 
 function statementName(text: string): string {
@@ -191,14 +198,14 @@ async function transaction<T>(
       );
     };
     async function* read(statement: string): AsyncIterable<Buffer> {
-      // A connection whose answer is not read to its end can do nothing else.
+      // A connection is unusable until the reply to its COPY has been read completely.
       broken = new Error('A COPY was not read to its end');
       yield* readCopy(client, statement, limits.queryMs);
       broken = undefined;
     }
     const { stream } = (client as unknown as { connection: { stream: Duplex } }).connection;
     stream.cork();
-    // What the run sends before it first waits for something.
+    // The cork holds back all that the run sends before it first waits, so that it leaves in one write.
     const running = run(
       Object.assign(
         runOn(client, limits, (parameters) => isPrepared === true && parameters > 0),
@@ -210,7 +217,8 @@ async function transaction<T>(
     await client.query('COMMIT');
     return result;
   } catch (error) {
-    // A server that does not answer would not answer to this either, and the caller waits.
+    // No rollback is sent to a server that does not respond, because it would not answer either and the
+    // caller waits.
     if (!(error instanceof DatabaseError) && isPostgresAway(error)) broken ??= error as Error;
     if (broken === undefined) {
       await client.query('ROLLBACK').catch((again: Error) => {
@@ -228,12 +236,15 @@ async function* readCopy(client: PoolClient, statement: string, withinMs: number
   try {
     yield* query as AsyncIterable<Buffer>;
   } finally {
-    // The driver ends its timer here, and this kind of query does not call it.
+    // The driver stops its timer in this callback, but this kind of query does not call it.
     (query as { callback?: () => void }).callback?.();
   }
 }
 
-/** Major version of the server, such as 15, and whether it ends statements and transactions that hang. */
+/**
+ * Reads the major version of the server, such as 15, and whether the server ends hanging statements and
+ * transactions.
+ */
 export async function readServer(sql: Sql): Promise<{ major: number; hasTimeouts: boolean }> {
   const [row] = await sql<{ version: string; statement: string; idle: string }[]>`
     SELECT current_setting('server_version_num') AS version, current_setting('statement_timeout') AS statement,

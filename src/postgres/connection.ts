@@ -1,5 +1,8 @@
-/** What a statement runs on: a pool of connections, or a transaction. Opened by connect.ts. */
-/** Runs one statement and gives its rows. 8-byte integers and whole `numeric`s (sums) are read as BigInt; {@link safe} makes numbers of them. */
+/** Interfaces of connections to Postgres: a pool or a transaction. connect.ts opens them. */
+/**
+ * Runs a statement and returns its rows. 8-byte integers and integral `numeric` values (sums) are read as
+ * BigInt; {@link safe} converts them to numbers.
+ */
 export type Run = <Rows extends readonly object[]>(
   text: TemplateStringsArray,
   ...values: unknown[]
@@ -8,28 +11,37 @@ export type Run = <Rows extends readonly object[]>(
 export interface Transaction extends Run {
   /** Runs COPY … FROM STDIN with these bytes. */
   copy(statement: string, bytes: Buffer): Promise<void>;
-  /** From here on the statements of the transaction may take as long as they take. */
+  /** Removes the time limits of the remaining statements of the transaction. */
   patiently(): Promise<void>;
-  /** Runs COPY … TO STDOUT and gives its bytes piece by piece, as fast as they are taken. It may take no longer than any other statement. */
+  /**
+   * Runs COPY … TO STDOUT and yields its bytes as fast as they are consumed. The time limit of statements
+   * applies to it.
+   */
   read(statement: string): AsyncIterable<Buffer>;
 }
 
 export interface Sql extends Run {
-  /** The same of a statement that is run often and costs more to plan than to run: each connection parses it once, where that can be. */
+  /**
+   * Runs a statement that is frequent and costs more to plan than to execute. Each connection parses it once,
+   * if possible.
+   */
   readonly prepared: Run;
-  /** Runs the writes in one transaction, on a connection of its own; whatever they throw undoes it. */
+  /** Runs writes in one transaction, on a connection of its own. Any exception rolls it back. */
   begin<T>(run: (tx: Transaction) => Promise<T>, mode?: string): Promise<T>;
-  /** Connections in the pool, and how many of them do nothing. */
+  /** Numbers of connections in the pool, of idle ones, and of requests that wait for one. */
   readonly pool: { readonly total: number; readonly idle: number; readonly waiting: number };
   end(): Promise<void>;
 }
 
-/** The connections to Postgres: requests that take all of theirs hold up no flush, no lease and no rebuild. */
+/**
+ * Pools of connections to Postgres. Requests that use all connections of their pool do not delay flushes,
+ * leases or rebuilds.
+ */
 export interface PostgresPools {
-  /** What partners and operators ask. */
+  /** Requests of partners and operators. */
   readonly requests: Sql;
-  /** Leases, rebuilds, and what this process reads for itself. */
+  /** Leases, rebuilds, and reads for this process's own purposes. */
   readonly background: Sql;
-  /** Flushes: pipelined. */
+  /** Flushes, on pipelined connections. */
   readonly ledger: Sql;
 }

@@ -1,19 +1,22 @@
 /**
- * COPY in its binary format (PostgreSQL documentation, "COPY", File Formats): rows are read, and rows of three fields written,
- * without an object for each row or field.
+ * Reads and writes COPY in its binary format (PostgreSQL documentation, "COPY", File Formats), without an
+ * object for each row or field. Written rows have three fields.
  */
 import { type Connection, Query } from 'pg';
 
 const HEAD_BYTES = 19;
 const FIELDS_MAX = 64;
 
-/** The row that was read last; holds until the next one, views of its fields beyond it. Fields are numbered from 0. */
+/**
+ * The row that was read last. It is valid until the next row is read; views of its fields stay valid. Fields
+ * are numbered from 0.
+ */
 export class CopyRow {
   #bytes: Buffer = Buffer.alloc(0);
   readonly #starts = new Int32Array(FIELDS_MAX);
   readonly #lengths = new Int32Array(FIELDS_MAX);
 
-  /** Finds the fields of the row at `at`; gives the place after it, or -1 where the bytes end before it does. */
+  /** Parses the row at offset `at`. Returns the offset after the row, or -1 if the row is incomplete. */
   take(bytes: Buffer, at: number): number {
     this.#bytes = bytes;
     const fields = bytes.readInt16BE(at);
@@ -32,23 +35,23 @@ export class CopyRow {
     return this.#lengths[field]! < 0;
   }
 
-  /** An `integer` or `smallint`. */
+  /** Reads an `integer` or `smallint` field. */
   int(field: number): number {
     const at = this.#starts[field]!;
     return this.#lengths[field] === 2 ? this.#bytes.readInt16BE(at) : this.#bytes.readInt32BE(at);
   }
 
-  /** A `bigint`. */
+  /** Reads a `bigint` field. */
   big(field: number): bigint {
     return this.#bytes.readBigInt64BE(this.#starts[field]!);
   }
 
-  /** 32 bits of a field, unsigned. @param at where in the field they begin */
+  /** Reads 32 bits of a field, unsigned. @param at offset in the field */
   word(field: number, at: number): number {
     return this.#bytes.readUInt32BE(this.#starts[field]! + at);
   }
 
-  /** A `bigint` that is known to be within the safe range. */
+  /** Reads a `bigint` field whose value is within the safe integer range. */
   safe(field: number): number {
     const at = this.#starts[field]!;
     return this.#bytes.readInt32BE(at) * 4_294_967_296 + this.#bytes.readUInt32BE(at + 4);
@@ -59,7 +62,10 @@ export class CopyRow {
     return this.#bytes.toString('utf8', at, at + this.#lengths[field]!);
   }
 
-  /** Copies the field's bytes; gives how many. @param at where they begin in the target, which has room for them */
+  /**
+   * Copies the field's bytes to a target with enough room. Returns the number of bytes. @param at offset in
+   * the target
+   */
   copy(field: number, target: Uint8Array, at: number): number {
     const start = this.#starts[field]!;
     return this.#bytes.copy(target, at, start, start + this.#lengths[field]!);
@@ -69,14 +75,14 @@ export class CopyRow {
     return this.#lengths[field]!;
   }
 
-  /** A view of the field's bytes, which stays as it is. */
+  /** Returns a view of the field's bytes, which stays valid after the next row is read. */
   bytes(field: number): Buffer {
     const at = this.#starts[field]!;
     return this.#bytes.subarray(at, at + this.#lengths[field]!);
   }
 }
 
-/** Bytes that came and are not yet a whole row. */
+/** Buffer for received bytes of an incomplete row. */
 class Rest {
   #bytes = Buffer.alloc(0);
   #length = 0;
@@ -85,12 +91,12 @@ class Rest {
     return this.#length === 0;
   }
 
-  /** What was kept, with a piece behind it; the piece itself where nothing was. */
+  /** Returns the kept bytes followed by a new piece, or the piece itself if nothing was kept. */
   with(piece: Buffer): Buffer {
     if (this.#length === 0) return piece;
     const length = this.#length + piece.length;
     if (length > this.#bytes.length) {
-      // Twice as much: a row of many pieces is not copied anew with each of them.
+      // Twice the needed size, so that a row in many pieces is not copied again with each piece.
       const longer = Buffer.allocUnsafe(2 * length);
       this.#bytes.copy(longer, 0, 0, this.#length);
       this.#bytes = longer;
@@ -100,7 +106,10 @@ class Rest {
     return this.#bytes.subarray(0, length);
   }
 
-  /** Keeps what {@link with} gave from a place on: in other memory, as there may be views of the rows before it. */
+  /**
+   * Keeps the end of the bytes that {@link with} returned, from an offset on. It copies them, because there
+   * may be views of the preceding rows.
+   */
   keep(bytes: Buffer, from: number): void {
     if (from === 0 && this.#length > 0) return;
     this.#bytes = Buffer.from(bytes.subarray(from));
@@ -109,8 +118,9 @@ class Rest {
 }
 
 /**
- * Calls `onRow` for each row. After each piece that came, `onPause` is waited for: whoever passes rows on does it there.
- * @throws Error where the bytes are not what COPY gives.
+ * Calls `onRow` for each row. After each received piece, it awaits `onPause`, in which the caller can pass
+ * the rows on.
+ * @throws Error if the bytes are not in the format of COPY
  */
 export async function readRows(
   pieces: AsyncIterable<Buffer>,
@@ -128,7 +138,7 @@ export async function readRows(
       isHead = false;
     }
     while (!isHead && at + 2 <= bytes.length) {
-      // -1 in place of the number of fields: the end.
+      // A -1 instead of the number of fields marks the end.
       if (bytes.readInt16BE(at) === -1) {
         at = bytes.length;
         break;
@@ -144,7 +154,7 @@ export async function readRows(
   if (isHead || !rest.isEmpty) throw new Error('COPY ended in the middle of a row');
 }
 
-/** The pieces as they come, until `gone` rejects: whoever would bring the next one is not waited for then. */
+/** Yields the pieces until `gone` rejects. It does not wait for the source of the next piece in that case. */
 export async function* orGone(pieces: AsyncIterable<Buffer>, gone: Promise<never>): AsyncGenerator<Buffer> {
   const iterator = pieces[Symbol.asyncIterator]();
   let isWaiting = false;
@@ -161,10 +171,12 @@ export async function* orGone(pieces: AsyncIterable<Buffer>, gone: Promise<never
   }
 }
 
-/** What few rows need. */
+/** Initial size of the buffer, in bytes, which is enough for few rows. */
 const FIRST_BYTES = 65_536;
 
-/** Rows of an `integer` and two fields, as COPY takes them (PostgreSQL documentation, "COPY", File Formats). */
+/**
+ * Builds rows of an `integer` and two other fields for COPY (PostgreSQL documentation, "COPY", File Formats).
+ */
 export class CopyRows {
   #bytes = Buffer.allocUnsafe(FIRST_BYTES);
   length = COPY_HEAD.copy(this.#bytes);
@@ -185,7 +197,7 @@ export class CopyRows {
     this.length = at + third.copy(row, at);
   }
 
-  /** All of them; a view that holds until the next row. */
+  /** Returns all rows as a view that is valid until the next row is added. */
   end(): Buffer {
     this.#ensure(2);
     const { length } = this;
@@ -203,7 +215,7 @@ export class CopyRows {
 
 const COPY_HEAD = Buffer.concat([Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1'), Buffer.alloc(8)]);
 
-/** The part of the driver's connection that writes; its types leave it out. */
+/** Writing methods of the driver's connection, which the driver's types leave out. */
 interface CopyConnection {
   readonly stream: { cork(): void; uncork(): void };
   query(text: string): void;
@@ -212,12 +224,16 @@ interface CopyConnection {
 }
 
 /**
- * COPY … FROM STDIN of bytes that are all there, as a query of the driver: statement, data and end leave in one write, so that it
- * takes one round trip. A server that refuses the statement ignores what follows it (PostgreSQL documentation, "COPY
- * Operations"). It extends the driver's own query, so no other kind shares a pipelined connection with it.
+ * A query of the driver that runs COPY … FROM STDIN with complete data. Statement, data and end leave in one
+ * write, so it takes one round trip. A server that refuses the statement ignores the data (PostgreSQL
+ * documentation, "COPY Operations"). It extends the driver's own query class, so that it can share a
+ * pipelined connection with other queries.
  */
 export class CopyIn extends Query {
-  /** @param done the driver puts its time limit in between. After a call with an error, further calls are of no interest */
+  /**
+   * @param done completion callback, which the driver wraps with its timeout. Further calls after one with an
+   * error must be ignored
+   */
   constructor(statement: string, bytes: Buffer, done: (error: Error | null) => void) {
     super(statement, done as (error: Error | undefined) => void);
     const submit = (connection: Connection): void => {
@@ -228,7 +244,7 @@ export class CopyIn extends Query {
       writing.endCopyFrom();
       writing.stream.uncork();
     };
-    // The driver's own answer to this message is to give up.
+    // The driver's default response to this message would abort the COPY.
     Object.assign(this, { submit, handleCopyInResponse: () => {} });
   }
 }

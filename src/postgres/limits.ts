@@ -1,17 +1,25 @@
-/** The same connections with a limit: for how long a statement waits for a lock, or how many are used at once. */
+/**
+ * Wrappers of connections that limit how long a statement waits for a lock, or how many connections are used
+ * at once.
+ */
 import { Semaphore } from '../platform/semaphore.js';
 import type { Run, Sql, Transaction } from './connection.js';
 
-/** From here on each statement of the transaction waits no longer for a lock. @throws where no time is left */
+/**
+ * Limits how long each further statement of the transaction waits for a lock. @throws Error if no time is
+ * left
+ */
 export async function boundLocks(tx: Transaction, leftMs: number): Promise<void> {
-  // 0 would be no bound.
+  // A `lock_timeout` of 0 would mean no limit.
   if (leftMs < 1) throw new Error('No time is left to wait for locks');
   await tx`SELECT set_config('lock_timeout', ${String(Math.floor(leftMs))}, true)`;
 }
 
 /**
- * The same connections for what must not wait behind others: no statement waits for a lock beyond a moment.
- * @param leftMs how long it may, asked where a transaction begins; one that waits for several locks calls {@link boundLocks} again
+ * Returns connections on which no statement waits long for a lock, for callers that must not wait behind
+ * others.
+ * @param leftMs returns the time left in ms, called when a transaction begins; a transaction that waits for
+ * several locks calls {@link boundLocks} again
  */
 export function lockingWithin(sql: Sql, leftMs: () => number): Sql {
   const begin: Sql['begin'] = (run, mode) =>
@@ -23,7 +31,10 @@ export function lockingWithin(sql: Sql, leftMs: () => number): Sql {
   return Object.assign(alone, { prepared: alone, begin, pool: sql.pool, end: () => sql.end() });
 }
 
-/** @returns the same connections, of which at most so many are used at once. A transaction uses one, and must run no other statement meanwhile */
+/**
+ * Returns a view of the connections of which at most `connections` are used at once. A transaction uses one
+ * connection, and must not run other statements through this view meanwhile.
+ */
 export function limited(sql: Sql, connections: number): Sql {
   const turns = new Semaphore(connections);
   const share: Omit<Sql, keyof CallableFunction> = {

@@ -1,37 +1,45 @@
-/** Brings the schema of a database up to date. */
+/** Migrates the schema of a database to the newest version. */
 import { Client, DatabaseError } from 'pg';
 import { makeIndexes } from './concurrentIndexes.js';
 import { postgresOptionsOf } from './postgresUrl.js';
 import { SESSION_SQL } from './sessionSettings.js';
 
-/** A statement that waits so long for a lock ends, so that nobody waits long behind it: a migration runs beside live traffic. */
+/**
+ * Lock timeout of a migration's statement, in ms, so that other statements don't wait long behind it:
+ * migrations run under live traffic.
+ */
 const MIGRATION_LOCK_MS = 1000;
-/** All of them are tried again that often: another process may be at it, or a long transaction hold a lock. */
+/**
+ * Number of times that the migrations are tried, because another process may be migrating or a long
+ * transaction may hold a lock.
+ */
 const MIGRATION_TRIES = 300;
-/** Names of the migrations that ran, from version 1.5.0 on. */
+/** Table with the names of applied migrations, from version 1.5.0 on. */
 const MIGRATIONS_TABLE = 'schema_migrations';
 /**
- * The schema of version 1.4.0, whose 56 migrations are recorded in the table `migrations`. That table stays as it is, so that a
- * process of version 1.4.0 still starts beside this version.
+ * Schema of version 1.4.0, whose 56 migrations are recorded in the table `migrations`. That table is not
+ * changed, so that a process of version 1.4.0 can still start beside this version.
  */
 const BASELINE = '0001_schema';
 const LAST_OF_1_4_0 = '0056_sealed_voids';
-/** Lock of the transaction that records the baseline. */
+/** Advisory lock of the transaction that records the baseline. */
 const BASELINE_LOCK = 7_310_019;
 /** SQLSTATE lock_not_available. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
 /**
- * Brings the schema up to date; of several processes that start at once, one does it and the others wait. A lock that is not free within
- * a second is tried again, five minutes at least, and held by no migration for long (docs/internals.md).
- * @throws Error where a version before 1.4.0 wrote the database; nothing is changed then
+ * Migrates the schema. If several processes start at once, one migrates and the others wait. A lock that is
+ * not available within a second is tried again for at least five minutes, and no migration holds a lock for
+ * long (docs/internals.md).
+ * @throws Error if a version before 1.4.0 wrote the database; nothing is changed in that case
  */
 export async function migrate(
   url: string,
   migrationsDir: string,
   log: (line: string) => void,
 ): Promise<void> {
-  // Only here: it takes longer to load than all else of this file, and most programs migrate nothing.
+  // The module is loaded only here, because it takes longer to load than everything else in this file, and
+  // most programs don't migrate.
   const { runner } = await import('node-pg-migrate');
   const run = () =>
     withSession(url, `SET lock_timeout = ${MIGRATION_LOCK_MS}`, async (dbClient) => {
@@ -58,7 +66,10 @@ export async function migrate(
   await withSession(url, '', (client) => makeIndexes(client, log));
 }
 
-/** Records the baseline as run in a database of version 1.4.0. @throws Error where an older version wrote the database */
+/**
+ * Records the baseline as applied in a database of version 1.4.0. @throws Error if an older version wrote the
+ * database
+ */
 async function recordBaseline(client: Client): Promise<void> {
   await client.query('BEGIN');
   try {
@@ -73,7 +84,7 @@ async function recordBaseline(client: Client): Promise<void> {
         throw new Error(
           'A version before 1.4.0 wrote this database: start version 1.4.0 on it, wait until it is ready, then start this version',
         );
-      // As node-pg-migrate makes it.
+      // This is the definition that node-pg-migrate uses.
       await client.query(
         `CREATE TABLE ${MIGRATIONS_TABLE} (id serial PRIMARY KEY, name varchar(255) NOT NULL, run_on timestamp NOT NULL)`,
       );
@@ -86,10 +97,12 @@ async function recordBaseline(client: Client): Promise<void> {
   }
 }
 
-/** For the statement that sets what others depend on. */
+/** Timeout of the statement that sets the session settings, in ms. */
 const SETTINGS_WITHIN_MS = 8000;
 
-/** Connects for statements that may take long, with the settings that they depend on. @param settings more of them */
+/**
+ * Opens a session for long statements, with the required settings. @param settings SQL of additional settings
+ */
 async function withSession<T>(
   url: string,
   settings: string,
@@ -97,7 +110,7 @@ async function withSession<T>(
 ): Promise<T> {
   const client = new Client({
     ...postgresOptionsOf(url),
-    // From the first statement on: a role's own may be shorter than it takes.
+    // Set from the connection on, because the role's own timeouts may be too short for the first statement.
     statement_timeout: SETTINGS_WITHIN_MS,
     idle_in_transaction_session_timeout: SETTINGS_WITHIN_MS,
   });

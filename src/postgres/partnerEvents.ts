@@ -1,4 +1,7 @@
-/** Events: written in the transaction that books their cause, so that there is exactly one of each. */
+/**
+ * Events for partners and the operator. An event is written in the transaction of its cause, so that each
+ * cause has exactly one event.
+ */
 import { randomBytes } from 'node:crypto';
 import { EMAILED_TO_PARTNER } from '../domain/email.js';
 import { parseExactJson } from '../domain/exactJson.js';
@@ -16,17 +19,20 @@ import {
 import type { Sql, Transaction } from './connection.js';
 import { arrayOf } from './statements.js';
 
-/** Attempts of a delivery, and of each time that it is sent again (docs/contract.md §13.2). */
+/** Number of attempts for a delivery, and for each time it is sent again (docs/contract.md §13.2). */
 export const ATTEMPTS_MAX = 5;
 
-/** An id that nobody can guess and that begins with its time: 12 hexadecimal digits of it, 20 random ones. */
+/**
+ * Generates an id that can't be guessed and begins with its time: 12 hexadecimal digits of the time and 20
+ * random ones.
+ */
 const newId = (prefix: string, timeMs: number): string =>
   prefix + timeMs.toString(16).padStart(12, '0') + randomBytes(10).toString('hex');
 
 /**
- * Writes events down, each with one delivery for each webhook of its partner that wants it and one for the e-mail that is
- * sent of it. What the feed of events shows is written even where nobody wants it.
- * @returns how many deliveries there are to make; the deliverer finds them, and sooner when it is woken after the commit.
+ * Records events, each with a delivery for each subscribed webhook of its partner and one for its e-mail if
+ * it has one. Events of the event feed are recorded even without a delivery.
+ * @returns the number of deliveries. The deliverer finds them, sooner if it is woken after the commit.
  */
 export async function recordEvents(tx: Transaction, events: readonly NewEvent[]): Promise<number> {
   if (events.length === 0) return 0;
@@ -66,8 +72,8 @@ export async function recordEvents(tx: Transaction, events: readonly NewEvent[])
       deliveries.push({ id: newId('dlv_', nowMs), event: id, webhook: null, recipient });
   }
   if (records.length === 0) return 0;
-  // At the commit each takes its place in the feed of its partner, one after the other: in the same order everywhere, so that
-  // no two transactions wait for each other.
+  // At commit, each event takes its position in the feed of its partner. The fixed order of partners avoids
+  // deadlocks between transactions.
   records.sort((one, other) => one.partner - other.partner);
   await tx`
     INSERT INTO events (event_id, partner_id, event, body, created_at)
@@ -82,7 +88,7 @@ export async function recordEvents(tx: Transaction, events: readonly NewEvent[])
   return deliveries.length;
 }
 
-/** Records an e-mail to the operator of what no partner is told. */
+/** Records an e-mail to the operator about an event that partners don't get. */
 export async function recordOperatorEmail<Type extends OperatorEvent>(
   tx: Transaction,
   event: Type,
@@ -99,7 +105,7 @@ export async function recordOperatorEmail<Type extends OperatorEvent>(
     VALUES (${newId('dlv_', now.getTime())}, NULL, ${recipient}, ${id}, ${ATTEMPTS_MAX}, ${now})`;
 }
 
-/** The addresses that e-mails of these events go to, by partner. */
+/** Reads the e-mail addresses for these events, by partner. */
 async function contactsOf(
   tx: Transaction,
   events: readonly NewEvent[],
@@ -112,7 +118,7 @@ async function contactsOf(
   return new Map(rows.map(({ partner_id, contact_email }) => [partner_id, contact_email]));
 }
 
-/** The feed of events. */
+/** The event feed of partners. */
 export class PartnerEvents {
   readonly #sql: Sql;
 
@@ -120,7 +126,10 @@ export class PartnerEvents {
     this.#sql = sql;
   }
 
-  /** Records an event with made-up data for one webhook. @returns undefined where the webhook is inactive or deleted */
+  /**
+   * Records an event with sample data for one webhook. @returns undefined if the webhook is inactive or
+   * deleted
+   */
   async recordTest(
     partnerId: number,
     webhookId: number,
@@ -145,8 +154,9 @@ export class PartnerEvents {
   }
 
   /**
-   * Events of a partner after one of them, in the order in which they were committed: what is shown never gets a predecessor.
-   * @returns undefined where there is no such event to begin after.
+   * Reads events of a partner after a given event, in the order of their commits, so that no event can appear
+   * later before one that was returned.
+   * @returns undefined if the event to begin after does not exist
    */
   async feed(
     partnerId: number,

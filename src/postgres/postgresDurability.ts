@@ -1,35 +1,39 @@
 /**
- * Whether a server keeps what it has committed. Each session sets `synchronous_commit` for itself (sessionSettings.ts), unless a pooler shares
- * it; `fsync` and `full_page_writes` are the server's, and can be changed while it runs (postgresDurabilityWatch.ts).
+ * Determines whether a server keeps the data that it has committed. Each session sets `synchronous_commit`
+ * itself (sessionSettings.ts), unless a pooler shares it. `fsync` and `full_page_writes` belong to the server
+ * and may change while it runs (postgresDurabilityWatch.ts).
  */
 
 const WEAK_COMMITS = ['off', 'local'];
 
-/** `on` in place of what doesn't wait for the disk, or not for the standbys; what waits for more stays. */
+/**
+ * SQL that replaces values of `synchronous_commit` that don't wait for the disk or for the standbys by `on`.
+ * Stronger values are kept.
+ */
 export const ownCommit = `CASE WHEN current_setting('synchronous_commit') IN ('${WEAK_COMMITS.join("', '")}')
   THEN 'on' ELSE current_setting('synchronous_commit') END`;
 
-/** The settings as they are, `synchronous_commit` by an expression. */
+/** SQL that reads the settings, with `synchronous_commit` given by an expression. */
 export const settingsSql = (commit: string): string =>
   `SELECT ${commit} AS synchronous_commit, current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes`;
 
 export const SETTINGS_SQL = settingsSql("current_setting('synchronous_commit')");
 
-/** A row of the statements above. */
+/** Row of the statements above. */
 export interface DurableSettings {
   readonly synchronous_commit: string;
   readonly fsync: string;
   readonly full_page_writes: string;
 }
 
-/** The settings that let a server lose what it has committed; none: it keeps everything. */
+/** Lists the settings that risk committed data. Empty if the server keeps everything. */
 const volatileOf = (settings: DurableSettings): string[] =>
   (['fsync', 'full_page_writes', 'synchronous_commit'] as const).flatMap((name) => {
     const value = settings[name];
     return value === 'off' || WEAK_COMMITS.includes(value) ? [`${name} ${value}`] : [];
   });
 
-/** What the connections of a process have found. */
+/** Durability settings that the connections of a process have found. */
 export class PostgresDurability {
   readonly #onChanged: (volatile: readonly string[]) => void;
   #volatile: readonly string[] = [];
@@ -38,12 +42,15 @@ export class PostgresDurability {
     this.#onChanged = onChanged;
   }
 
-  /** While the server does not answer, what was found last holds. */
+  /** Settings found last; they also apply while the server does not respond. */
   get volatile(): readonly string[] {
     return this.#volatile;
   }
 
-  /** Each new connection tells what it finds: a server that was started again with other settings is known before it is written to. */
+  /**
+   * Takes in the settings found by a new connection, so that a server restarted with other settings is
+   * noticed before anything is written to it.
+   */
   note(settings: DurableSettings): void {
     const found = volatileOf(settings);
     if (found.join() === this.#volatile.join()) return;
@@ -52,7 +59,7 @@ export class PostgresDurability {
   }
 }
 
-/** The server may lose what is committed: nothing is written that would be acknowledged for it. */
+/** Thrown when the server may lose committed data. Nothing is written that would be acknowledged. */
 export class VolatilePostgresError extends Error {
   constructor(volatile: readonly string[]) {
     super(`Postgres may lose what it commits: ${volatile.join('; ')}`);

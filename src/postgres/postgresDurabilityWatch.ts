@@ -1,10 +1,10 @@
-/** Watches whether Postgres may lose what it has committed. */
+/** Watches whether Postgres has settings that risk committed data. */
 import { PeriodicService } from '../platform/runtime/periodicService.js';
 import type { Sql } from './connection.js';
 import { type DurableSettings, type PostgresDurability, SETTINGS_SQL } from './postgresDurability.js';
 import { raw } from './statements.js';
 
-/** A server that was started again is looked at by the connections made to it. */
+/** Interval of the check, in ms. A restarted server is checked earlier, by the new connections to it. */
 const TURN_MS = 5000;
 
 export class PostgresDurabilityWatch extends PeriodicService {
@@ -22,7 +22,7 @@ export class PostgresDurabilityWatch extends PeriodicService {
     this.#durability.note(await durableSettings(this.#sql));
   }
 
-  /** A look finds nothing where the server does not answer. */
+  /** A failed check is ignored, because the server did not respond. */
   protected onTurnFailed(): void {}
 }
 
@@ -31,7 +31,10 @@ async function durableSettings(sql: Sql): Promise<DurableSettings> {
   return row!;
 }
 
-/** Whether a standby follows that may lack what is committed, as far as the role may see it. Copies that run once are none. */
+/**
+ * Returns whether an asynchronous standby, which may lack committed data, is visible to the role. One-off
+ * copies of the database don't count.
+ */
 export async function hasAsynchronousStandby(sql: Sql): Promise<boolean> {
   const rows = await sql`
     SELECT 1 FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'async'

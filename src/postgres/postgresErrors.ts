@@ -1,11 +1,14 @@
-/** What an error of Postgres, or of the way to it, means. */
+/** Classifies errors of Postgres and of the connection to it. */
 import { DatabaseError } from 'pg';
 import { VolatilePostgresError } from './postgresDurability.js';
 
-/** SQLSTATE of a unique constraint that refused a row. */
+/** SQLSTATE of a violated unique constraint. */
 const UNIQUE_VIOLATION = '23505';
 
-/** SQLSTATE serialization_failure and deadlock_detected: the transaction was undone for another one, and may run again. */
+/**
+ * Returns whether an error is a serialization_failure or deadlock_detected. The transaction was rolled back
+ * in favour of another one and may be repeated.
+ */
 export const isConflict = (error: unknown): boolean =>
   error instanceof DatabaseError && (error.code === '40001' || error.code === '40P01');
 
@@ -13,18 +16,18 @@ export function isUniqueViolation(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === UNIQUE_VIOLATION;
 }
 
-/** Of the driver and of sockets: what says that the server does not answer. */
+/** Messages and codes of the driver and of sockets that mean that the server does not respond. */
 const AWAY =
   /Connection terminated|not queryable|timeout exceeded|Query read timeout|ECONN|ETIMEDOUT|EPIPE|EHOSTUNREACH|ENOTFOUND/;
 
 /**
- * SQLSTATE: connection exceptions, a session that ended because this process was slower than IDLE_IN_TRANSACTION_MS, a
- * transaction that others made impossible (a deadlock), insufficient resources, a server that stops or starts, a statement
- * that took too long.
+ * SQLSTATEs that count as unavailable: connection exceptions, a session that ended because this process was
+ * slower than IDLE_IN_TRANSACTION_MS, a transaction rolled back because of others (a deadlock), insufficient
+ * resources, a server that stops or starts, and a statement that took too long.
  */
 const AWAY_STATE = /^(08|25P03|40|53|57)/;
 
-/** Postgres does not answer now, whatever is asked. */
+/** Returns whether Postgres is unavailable at the moment, regardless of the statement. */
 export function isPostgresAway(error: unknown): boolean {
   if (error instanceof VolatilePostgresError) return true;
   if (error instanceof DatabaseError) return AWAY_STATE.test(error.code ?? '');
@@ -36,8 +39,9 @@ export function isPostgresAway(error: unknown): boolean {
 const DATA_FAULT = /^2[23]/;
 
 /**
- * A statement failed for what it was given, and would fail again: the store is there. PostgreSQL documentation, appendix A.
- * A RangeError is the same of this program: a value that is not what it can be.
+ * Returns whether a statement failed because of its data and would fail again, although the store is
+ * available (PostgreSQL documentation, appendix A). A RangeError is the equivalent of this service: a value
+ * outside its permitted range.
  */
 export const isDataFault = (error: unknown): boolean =>
   error instanceof RangeError || (error instanceof DatabaseError && DATA_FAULT.test(error.code ?? ''));

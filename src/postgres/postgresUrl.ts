@@ -1,19 +1,21 @@
-/** What DATABASE_URL says of a connection, read as libpq reads it: psql and pg_dump take the same address and mean the same. */
+/** Parses DATABASE_URL as libpq does, so that psql and pg_dump accept the same URL with the same meaning. */
 import type { ClientConfig } from 'pg';
 import { parse, toClientConfig } from 'pg-connection-string';
 
 const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full'];
 
 /**
- * `sslmode=require` encrypts and checks nothing, but the chain where `sslrootcert` is given; `verify-ca` checks that a CA of
- * `sslrootcert` signed the certificate; `verify-full` the server's name, too. PostgreSQL documentation, "SSL Support" of libpq.
- * @throws Error with one line, without a secret, where the address can't be used.
+ * Returns the driver's options for a URL. `sslmode=require` encrypts without verification, except for the
+ * certificate chain if `sslrootcert` is given. `verify-ca` verifies that a CA in `sslrootcert` signed the
+ * certificate, and `verify-full` also verifies the server's name. See PostgreSQL documentation, "SSL Support"
+ * of libpq.
+ * @throws Error with a one-line message without secrets if the URL can't be used
  */
 export function postgresOptionsOf(url: string): ClientConfig {
   const [address = '', query = ''] = url.split('?', 2);
   const parameters = new URLSearchParams(query);
   const mode = parameters.get('sslmode');
-  // With `prefer` and `allow` a connection that somebody interferes with is not encrypted, and nobody is told.
+  // `prefer` and `allow` are refused, because an attacker could silently prevent the encryption.
   if (mode !== null && !SSL_MODES.includes(mode))
     throw new Error(`sslmode of DATABASE_URL must be one of ${SSL_MODES.join(', ')}`);
   if (parameters.get('sslrootcert') === 'system') {

@@ -1,11 +1,12 @@
 /**
- * Look-ups by id that share statements: whoever asks while others are being asked for has their ids in the next one. Planning a
- * statement over the days of the ledger costs as much for one id as for hundreds, and more than finding them.
+ * Batches look-ups by id. Ids that are requested while a statement is running share the next statement.
+ * Planning a statement over the days of the ledger costs as much for one id as for hundreds, and more than
+ * finding them.
  */
 
-/** A piece of CSV has 500 spins. */
+/** Maximum number of ids in one statement. A piece of a CSV export has 500 spins. */
 const IDS_MAX = 512;
-/** Statements under way: one is being read by the server while the next is built. */
+/** Maximum number of statements under way, so that the server reads one while the next is being built. */
 const STATEMENTS_MAX = 2;
 
 interface Asked<Found> {
@@ -16,20 +17,20 @@ interface Asked<Found> {
 
 export class SharedLookUps<Found> {
   readonly #findAll: (ids: readonly bigint[]) => Promise<ReadonlyMap<bigint, Found>>;
-  /** As many as the requests that are under way need. */
+  /** Requested ids that wait for a statement. Their number is limited by the requests under way. */
   readonly #asked: Asked<Found>[] = [];
   #underWay = 0;
 
-  /** @param findAll runs the statement; ids of which it finds nothing are left out of its map */
+  /** @param findAll runs the statement; its result has no entry for ids that were not found */
   constructor(findAll: (ids: readonly bigint[]) => Promise<ReadonlyMap<bigint, Found>>) {
     this.#findAll = findAll;
   }
 
-  /** What was committed before this call is found. @throws what the statement throws */
+  /** Finds a value that was committed before this call. @throws errors of the statement */
   find(id: bigint): Promise<Found | undefined> {
     return new Promise((resolve, reject) => {
       this.#asked.push({ id, resolve, reject });
-      // Behind the calls that this turn of the event loop still makes.
+      // Starting is deferred, so that further calls in this turn of the event loop share the statement.
       if (this.#asked.length === 1) setImmediate(() => this.#start());
     });
   }

@@ -1,14 +1,17 @@
-/** What statements are made of. For stores only (*.store.ts): SQL lies with its owner. */
+/** Parts of SQL statements. Only stores (*.store.ts) may use them, because SQL belongs to its owner. */
 export class Raw {
   constructor(readonly text: string) {}
 }
 
-/** A part of a statement that is text, such as a list of columns. Never for what a caller sent. */
+/**
+ * Marks a part of a statement as SQL text, such as a list of columns. It must never be used for a caller's
+ * input.
+ */
 export const raw = (text: string): unknown => new Raw(text);
 
 /**
- * Waits for statements that were sent together.
- * @throws the error of the first of them that failed; those after it failed for that alone
+ * Awaits statements that were sent together.
+ * @throws the error of the first failed statement; later statements failed as a consequence
  */
 export async function together<const Running extends readonly Promise<unknown>[]>(
   running: Running,
@@ -25,14 +28,16 @@ export async function together<const Running extends readonly Promise<unknown>[]
   };
 }
 
-/** Numbers, or texts without special characters, as an array literal; to be cast where it is used. */
+/**
+ * Formats numbers, or texts without special characters, as an array literal, which the statement must cast.
+ */
 export const arrayOf = (values: readonly (number | bigint | string)[]): string => `{${values.join(',')}}`;
 
-/** The same of texts that may have any character. */
+/** Formats texts with any characters as an array literal. */
 export const textArrayOf = (values: readonly string[]): string =>
   `{${values.map((value) => `"${value.replace(/[\\"]/g, '\\$&')}"`).join(',')}}`;
 
-/** A database integer as a JS number. @throws RangeError where a double can't hold it exactly. */
+/** Converts a database integer to a number. @throws RangeError if a double can't represent it exactly */
 export function safe(value: bigint): number {
   const number = Number(value);
   if (!Number.isSafeInteger(number)) throw new RangeError(`${value} is not a safe integer`);
