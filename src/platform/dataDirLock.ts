@@ -1,14 +1,17 @@
 /**
- * The lock of a data folder: one process at a time works on it.
+ * Lock of a data folder, which only one process may use at a time.
  *
- * A holder listens on a unix socket in the folder, which is closed to other users, so that nobody else can take the
- * lock. The kernel ends the listening when the process ends in whatever way; a pid file would outlive SIGKILL.
+ * A holder listens on a Unix socket in the folder. The folder is closed to other users, so nobody else can
+ * take the lock. The kernel closes the socket when the process ends in any way, whereas a pid file would
+ * survive a SIGKILL.
  *
- *   listen under a new name ──> rename to lock-<random> ──> ask all other lock-* ──> one answers: give up
- *                                                                              └──> none answers: held; dead ones are removed
+ *   listen under a new name ──> rename to lock-<random> ──> connect to all other lock-*
+ *     ──> one answers: not acquired
+ *     └──> none answers: acquired; dead sockets are removed
  *
- * A socket is renamed once it answers, and its name is never used again: one that refuses is of a process that has ended.
- * Of two processes at most one holds the lock: the later of them to rename sees the other one.
+ * A socket is renamed once it answers, and its name is never reused, so a socket that refuses connections
+ * belongs to a process that has ended. At most one of two processes holds the lock, because the later one to
+ * rename sees the other.
  */
 import { createHash, randomBytes, randomInt } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -22,20 +25,25 @@ import { ownFolder } from './privateFolder.js';
 import { SetupError } from './setupError.js';
 
 export interface DataDirLock {
-  /** The folder's real path. */
+  /** Real path of the folder. */
   readonly dataDir: string;
   release(): Promise<void>;
 }
 
-/** Bytes of a socket's path on Linux and on macOS, without the final zero. */
+/** Maximum length of a socket's path on Linux and on macOS, in bytes, without the final zero. */
 const SOCKET_PATH_MAX = process.platform === 'linux' ? 107 : 103;
-/** Processes that begin at the same moment see each other and all give up: each tries again after a random time. */
+/**
+ * Maximum number of attempts. Processes that begin at the same moment see each other and all fail, so each
+ * tries again after a random time.
+ */
 const ATTEMPTS_MAX = 6;
 const ATTEMPT_WAIT_MS_MAX = 60;
 
 /**
- * Makes the folder if need be, closes it to other users, and locks it until release() or the end of this process. Throws SetupError where it is held, or where other users can write it.
- * @param name the setting that names the folder, for messages
+ * Creates the folder if needed, closes it to other users, and locks it until release() or the end of this
+ * process.
+ * @param name setting that names the folder, for messages
+ * @throws SetupError if another process holds the lock or other users can write to the folder
  */
 export async function lockDataDir(dataDir: string, name = 'DATA_DIR'): Promise<DataDirLock> {
   let folder: string;
@@ -56,7 +64,7 @@ export async function lockDataDir(dataDir: string, name = 'DATA_DIR'): Promise<D
 
 type Release = () => Promise<void>;
 
-/** @returns undefined where another process holds the folder */
+/** @returns undefined if another process holds the folder */
 async function hold(folder: string): Promise<Release | undefined> {
   if (process.platform === 'win32') {
     const name = createHash('sha256').update(folder).digest('hex').slice(0, 32);
@@ -108,7 +116,10 @@ async function holdSocket(folder: string): Promise<Release | undefined> {
   }
 }
 
-/** Paths for sockets in a folder: where its own path is too long for one, Linux reaches it by a handle. */
+/**
+ * Returns paths for sockets in a folder. If the folder's path is too long for a socket, Linux can use a path
+ * through a file handle.
+ */
 async function openReach(
   folder: string,
   name: string,
@@ -120,7 +131,10 @@ async function openReach(
   return { path: (file) => `/proc/self/fd/${handle.fd}/${file}`, handle };
 }
 
-/** Whether a process listens there. It does, too, where it is stopped, or too many ask it at once. */
+/**
+ * Returns whether a process listens on a socket. A paused process counts as listening, and so does one that
+ * has too many pending connections.
+ */
 function answers(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(path, () => {

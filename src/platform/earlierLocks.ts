@@ -1,6 +1,7 @@
 /**
- * Whether a version up to 1.4.0 works on a data folder: on Linux it holds a name of the abstract namespace of sockets. Any user of the
- * machine can hold such a name, so it counts only where a process of root, of this user or of the folder's owner holds it.
+ * Detects whether a version up to 1.4.0 uses a data folder. On Linux, such a version holds a name in the
+ * abstract namespace of sockets. Any user of the machine can hold such a name, so it counts only if a process
+ * of root, of this user or of the folder's owner holds it.
  */
 import { createHash } from 'node:crypto';
 import { readdir, readFile, readlink, stat } from 'node:fs/promises';
@@ -8,7 +9,7 @@ import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 export async function isHeldByEarlierVersion(folder: string): Promise<boolean> {
   const inodes = await inodesOf([
     `@spindle-${createHash('sha256').update(folder).digest('hex').slice(0, 32)}`,
-    // sizeof(sockaddr_un.sun_path) bytes.
+    // The name is cut to sizeof(sockaddr_un.sun_path) bytes.
     `@spindle-${createHash('sha512').update(folder).digest('hex')}`.slice(0, 108),
   ]);
   if (inodes.size === 0) return false;
@@ -16,7 +17,7 @@ export async function isHeldByEarlierVersion(folder: string): Promise<boolean> {
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
     const owner = await stat(`/proc/${pid}`).catch(() => undefined);
     if (owner === undefined || !trusted.has(owner.uid)) continue;
-    // Files of another user's process can't be read: then its data folder can't be, either.
+    // If the files of another user's process can't be read, neither can that process's data folder.
     for (const file of await readdir(`/proc/${pid}/fd`).catch(() => [])) {
       const target = await readlink(`/proc/${pid}/fd/${file}`).catch(() => '');
       if (inodes.has(target)) return true;
@@ -25,7 +26,10 @@ export async function isHeldByEarlierVersion(folder: string): Promise<boolean> {
   return false;
 }
 
-/** Of the sockets with such a name, as /proc names them. A zero byte reads @ there, and Node 20 fills a name up with them. */
+/**
+ * Returns the inodes of the sockets with such a name, in the form of /proc. There, a zero byte appears as @,
+ * and Node 20 pads a name with zero bytes.
+ */
 async function inodesOf(names: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = (await readFile('/proc/net/unix', 'utf8').catch(() => '')).split('\n');
   const found = rows.flatMap((row) => {

@@ -1,9 +1,9 @@
 /**
- * The named steps of what must survive being ended anywhere: booking, and the rebuilding of a cell of Redis. A test lets
- * the process end itself, as by SIGKILL, at each of them (FAILPOINT in config.ts); otherwise a step is a call of nothing.
+ * Failpoints: named steps of operations that must survive an interruption anywhere. A test lets the process
+ * kill itself with SIGKILL at each of them (FAILPOINT in config.ts). Otherwise a failpoint does nothing.
  */
 export const FAILPOINTS = [
-  // A flush (ledger/flusher.ts).
+  // Steps of a flush (ledger/flusher.ts).
   'flush.read',
   'flush.cursor-moved',
   'flush.rows-copied',
@@ -12,15 +12,15 @@ export const FAILPOINTS = [
   'flush.committed',
   'flush.trimmed',
   'flush.marked',
-  // A block (blocks/keeper.ts).
+  // Steps of making a block (blocks/keeper.ts).
   'block.made',
   'block.leased',
-  // Its entry in the public log (logWriter.ts).
+  // Steps of a block's entry in the public log (logWriter.ts).
   'block.appended',
   'block.signed',
   'block.published',
   'block.loaded',
-  // A release of request ids (requestIds/segmentRelease.ts).
+  // Steps of a release of request ids (requestIds/segmentRelease.ts).
   'release.closed',
   'release.copied',
   'release.marked',
@@ -28,7 +28,7 @@ export const FAILPOINTS = [
   'release.released',
   'release.moved',
   'release.merged',
-  // The move of a partner (recovery/movePartner.ts).
+  // Steps of the move of a partner (recovery/movePartner.ts).
   'move.copied',
   'move.stopped',
   'move.flushed',
@@ -39,14 +39,14 @@ export const FAILPOINTS = [
   'move.opened',
   'move.removed',
   'move.finished',
-  // The void of a raffle (raffles/raffleVoids.ts).
+  // Steps of the void of a raffle (raffles/raffleVoids.ts).
   'void.ended',
   'void.closed',
   'void.adjusted',
   'void.refunded',
   'void.noted',
   'void.done',
-  // A recovery (recovery/prepare.ts, recovery/rebuild.ts).
+  // Steps of a recovery (recovery/prepare.ts, recovery/rebuild.ts).
   'recovery.detected',
   'recovery.fenced',
   'recovery.voided',
@@ -63,7 +63,10 @@ export const FAILPOINTS = [
 export type Failpoint = (typeof FAILPOINTS)[number];
 export type OnFailpoint = (step: Failpoint) => void;
 
-/** @param failpoint `<step>` or `<step>:<n>`: where to end this process, the n-th time that it comes there. */
+/**
+ * Returns the handler of failpoints. @param failpoint `<step>` or `<step>:<n>`: kills this process when it
+ * reaches the step for the n-th time
+ */
 export function armFailpoint(failpoint: string | undefined): OnFailpoint {
   if (failpoint === undefined) return () => {};
   const [wanted, times = '1'] = failpoint.split(':');

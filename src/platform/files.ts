@@ -1,21 +1,24 @@
-/** Files that are there as a whole or not at all, and on disk once written. Other users read none that is not meant for them. */
+/** Writes files atomically and durably. Other users can read only files that are meant for them. */
 import { randomBytes, randomInt } from 'node:crypto';
 import { chmod, type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** Makes a folder, and those above it, for its owner only. One that is there keeps its rights. */
+/** Creates a folder and its parents for their owner only. An existing folder keeps its rights. */
 export const makePrivateFolder = async (path: string): Promise<void> =>
   void (await mkdir(path, { recursive: true, mode: 0o700 }));
 
-/** Makes a folder for its owner only; one of this user that others may list or change is closed to them. */
+/**
+ * Creates a folder for its owner only. An existing folder of this user that others may list or change is
+ * closed to them.
+ */
 export async function closeFolder(path: string): Promise<void> {
   await makePrivateFolder(path);
   const { mode, uid } = await stat(path);
   if (uid === process.getuid?.() && (mode & 0o066) !== 0) await chmod(path, mode & 0o7700);
 }
 
-/** Opens a file that its owner only may read, be it new or there with other rights. */
+/** Opens a file that only its owner may read, whether it is new or exists with other rights. */
 export async function openPrivate(path: string, flags: 'w' | 'wx'): Promise<FileHandle> {
   const file = await open(path, flags, 0o600);
   try {
@@ -28,11 +31,14 @@ export async function openPrivate(path: string, flags: 'w' | 'wx'): Promise<File
 }
 
 export interface WriteOptions {
-  /** Whether all users may read the file and the folders that are made for it. */
+  /** Whether all users may read the file and the folders that are created for it. */
   readonly isPublic?: boolean;
 }
 
-/** Writes a file by rename, and resolves once it and its folder are on disk. Makes the folder if need be. */
+/**
+ * Writes a file by rename, and resolves once the file and its folder are on disk. Creates the folder if
+ * needed.
+ */
 export async function writeDurably(
   path: string,
   bytes: string | Uint8Array,
@@ -57,17 +63,18 @@ export async function writeDurably(
   await syncFolder(folder);
 }
 
-/** Other processes replaced the file each time. */
+/** Maximum number of attempts, each of which fails if another process replaces the file at the same time. */
 const REPLACE_ATTEMPTS_MAX = 10;
-/** For each attempt before. */
+/** Maximum random pause for each previous attempt, in ms. */
 const REPLACE_WAIT_MS_MAX = 50;
 
 /**
- * Replaces a file that several processes write by what follows from its content, and resolves once it is on disk. Each takes away what the
- * others have begun before it reads the file: one that was paused meanwhile has nothing left to put in its place, and begins again. So no
- * older content ever follows a newer one, whatever lock was lost.
- * @param next undefined: the file stays as it is
- * @throws where other processes replace it again and again
+ * Replaces a file that several processes write with content derived from its present one, and resolves once
+ * it is on disk. Each process removes the unfinished replacements of the others before it reads the file. So
+ * a process that was paused meanwhile finds its replacement gone and starts again. Therefore older content
+ * never replaces newer content, whatever lock was lost.
+ * @param next derives the new content; undefined leaves the file unchanged
+ * @throws Error if other processes replace the file again and again
  */
 export async function replaceFile(
   path: string,
@@ -81,14 +88,14 @@ export async function replaceFile(
   throw new Error(`${path} can't be written: other processes write it all the time`);
 }
 
-/** @returns whether nobody else began meanwhile */
+/** @returns false if another process began a replacement meanwhile */
 async function tryReplace(path: string, next: Parameters<typeof replaceFile>[1]): Promise<boolean> {
   const begun = `${path}.${randomBytes(8).toString('hex')}.next`;
   const file = await openPrivate(begun, 'wx');
   try {
     for (const name of await readdir(dirname(path))) {
       const other = join(dirname(path), name);
-      // Versions up to 1.4.0 have one name for all.
+      // Versions up to 1.4.0 use one common name.
       const isBegun = (other.startsWith(`${path}.`) && name.endsWith('.next')) || other === `${path}.tmp`;
       if (isBegun && other !== begun) await rm(other, { force: true });
     }
@@ -108,13 +115,13 @@ async function tryReplace(path: string, next: Parameters<typeof replaceFile>[1])
   return true;
 }
 
-/** Makes the names in a folder survive a power cut. */
+/** Syncs the names in a folder, so that they survive a power failure. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r');
   await folder.sync().finally(() => folder.close());
 }
 
-/** @returns undefined where there is none */
+/** Reads a file. @returns undefined if it does not exist */
 export async function readIfThere(path: string): Promise<Buffer | undefined> {
   try {
     return await readFile(path);

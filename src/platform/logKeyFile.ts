@@ -1,13 +1,13 @@
-/** Where the signer key of the public log is kept beside an embedded Postgres. */
+/** Paths of the signer keys of public logs, which are stored beside an embedded Postgres. */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Of a log that has replaced another one. */
+/** File name of the key of a log that has replaced another log. */
 export const newLogKeyFile = (dataDir: string, origin: string): string =>
   join(dataDir, `log-key-${createHash('sha256').update(origin).digest('hex').slice(0, 16)}`);
 
-/** Of a log: the first one's file has no name of its own. */
+/** File name of a log's key. The file of the first log does not contain the log's name. */
 export function logKeyFile(dataDir: string, origin: string): string {
   const own = newLogKeyFile(dataDir, origin);
   return existsSync(own) ? own : join(dataDir, 'log-key');

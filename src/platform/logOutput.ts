@@ -1,13 +1,14 @@
 /**
- * Where the log goes: a file descriptor, written by the thread pool, so that a reader that stalls holds up nothing.
- * pino's own destination tries for ever, and lets nothing else run, where the last write fails for good: a closed terminal.
+ * Writes the log to a file descriptor in the thread pool, so that a reader that stalls delays nothing. pino's
+ * own destination retries for ever and blocks everything else when writes fail permanently, as with a closed
+ * terminal.
  */
 import { write, writeSync } from 'node:fs';
 
-/** Bytes that may wait for a reader that stalls; lines beyond them are lost. */
+/** Maximum number of bytes that wait for a reader that stalls. Further lines are lost. */
 const WAITING_MAX = 4 * 1024 * 1024;
 const RETRY_MS = 100;
-/** How often the end of the process waits for a reader that stalls. */
+/** Number of attempts to write to a reader that stalls when the process ends. */
 const TRIES_AT_EXIT = 10;
 
 export class LogOutput {
@@ -16,13 +17,16 @@ export class LogOutput {
   #waitingBytes = 0;
   #isWriting = false;
 
-  /** @param fd stays open as long as the process runs */
+  /** @param fd file descriptor that stays open as long as the process runs */
   constructor(fd: number) {
     this.#fd = fd;
     process.on('exit', () => this.flushSync());
   }
 
-  /** Writes a line soon. One that can't be written is lost: no terminal, no room on the disk. */
+  /**
+   * Writes a line asynchronously. A line that can't be written is lost, for example without a terminal or
+   * with a full disk.
+   */
   write(line: string): void {
     const bytes = Buffer.from(line);
     if (this.#waitingBytes + bytes.length > WAITING_MAX) return;
@@ -51,7 +55,10 @@ export class LogOutput {
     });
   }
 
-  /** Writes what waits before it returns: at the end of the process, and after a line that says why it ends. */
+  /**
+   * Writes all waiting lines before it returns. It is called at the end of the process, and after a line that
+   * says why it ends.
+   */
   flushSync(): void {
     let bytes = this.#take();
     for (let tries = 0; bytes.length > 0 && tries < TRIES_AT_EXIT; ) {
@@ -66,7 +73,7 @@ export class LogOutput {
   }
 }
 
-/** A reader that stalls, not one that is gone. */
+/** Returns whether a write failed because the reader stalls, not because it has gone. */
 function isBusy(error: unknown): boolean {
   const code = (error as NodeJS.ErrnoException | null)?.code;
   return code === 'EAGAIN' || code === 'EBUSY';

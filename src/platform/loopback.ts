@@ -1,7 +1,7 @@
-/** Servers that only say that an address is taken. */
+/** Servers whose only purpose is to occupy an address. */
 import { createServer, type Server } from 'node:net';
 
-/** A server on the address, or undefined where another one listens. */
+/** Starts a server on the address. Returns undefined if another server uses the address. */
 export function listen(address: string | { port: number; host: string }): Promise<Server | undefined> {
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => socket.destroy());

@@ -1,17 +1,23 @@
-/** Folders of which other users of the machine read nothing: what they hold says what will be dealt. */
+/**
+ * Makes folders unreadable for other users of the machine, because their content reveals what will be dealt.
+ */
 import { chmod, lstat, mkdir, readdir, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SetupError } from './setupError.js';
 
-/** Rights of others to list or change: passing through alone shows nothing, and Postgres under another user may need it. */
+/**
+ * Rights of group and others to list or change a folder. The right to pass through reveals nothing, and
+ * Postgres under another user may need it.
+ */
 const OTHERS = 0o066;
 const ALL_WRITE = 0o002;
 const GROUP_WRITE = 0o020;
 
 /**
- * Makes the folder if need be, for its owner only; one that others could read is closed to them.
- * @param name the setting that names it, for messages
- * @throws SetupError where others can write it: what it holds may be theirs
+ * Creates the folder if needed, for its owner only. An existing folder that others can read is closed to
+ * them.
+ * @param name setting that names the folder, for messages
+ * @throws SetupError if others can write to the folder, because its content may come from them
  */
 export async function ownFolder(path: string, name: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 });
@@ -29,7 +35,10 @@ export async function ownFolder(path: string, name: string): Promise<void> {
   if (canClose && (mode & OTHERS) !== 0) await chmod(folder, mode & 0o7700);
 }
 
-/** Takes the rights of others away from all in a data folder that an earlier version made. Postgres closes its own data. */
+/**
+ * Removes the rights of others from everything in a data folder of an earlier version, except the data of
+ * Postgres, which it protects itself.
+ */
 export async function closeTree(dataDir: string): Promise<void> {
   if (process.getuid === undefined) return;
   await closeEntries(dataDir, join(dataDir, 'postgres'));
@@ -40,7 +49,7 @@ async function closeEntries(folder: string, postgres: string): Promise<void> {
     const path = join(folder, entry.name);
     if (entry.isDirectory() && folder !== postgres) await closeEntries(path, postgres);
     if (!entry.isFile() && !(entry.isDirectory() && folder !== postgres)) continue;
-    // A file may be gone by now.
+    // A file may have been removed meanwhile.
     const found = await lstat(path).catch(() => undefined);
     const isOurs = process.getuid!() === 0 || found?.uid === process.getuid!();
     const rights = entry.isFile() ? 0o077 : OTHERS;

@@ -1,8 +1,12 @@
-/** Where the project's files lie that are read at run time: package.json, lua, docs, migrations. */
+/**
+ * Finds the folder with the project's files that are read at run time: package.json, lua, docs, migrations.
+ */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** Returns the nearest folder above that has a package.json: the same from `src` and from `dist/src`. */
+/**
+ * Returns the nearest parent folder with a package.json, which is the same from `src` and from `dist/src`.
+ */
 function rootAbove(folder: string): string {
   if (existsSync(join(folder, 'package.json')) || dirname(folder) === folder) return folder;
   return rootAbove(dirname(folder));

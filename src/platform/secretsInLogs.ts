@@ -1,24 +1,30 @@
-/** What log lines and messages are made of, and what they must not have. */
+/** Removes secrets from log lines and messages. */
 import { seedsOf } from '../domain/storeUrl.js';
 
-/** In place of a secret. */
+/** Replacement for a secret. */
 export const HIDDEN = '[hidden]';
 
-/** API keys and webhook secrets, whosever they are. */
+/** Matches API keys and webhook secrets of any owner. */
 const ISSUED = /\b(kso?_|whsec_)[\w+/=-]{16,}/g;
-/** In a URL, between its scheme and its host. */
+/** Matches the user information between the scheme and the host of a URL. */
 const USERINFO = /(\w+:\/\/)[^\s/@"\\]+@/g;
-/** A shorter text may be part of any word. */
+/** Minimum length of a secret to hide, because a shorter text may be part of any word. */
 const SECRET_CHARACTERS_MIN = 8;
 
-/** A text without secrets: those that are given, and what looks like a key or the password of a URL. */
+/**
+ * Returns a text without secrets: the given ones, and texts that look like a key or like the password in a
+ * URL.
+ */
 export function withoutSecrets(text: string, secrets: readonly string[]): string {
   let clean = text.replace(ISSUED, HIDDEN).replace(USERINFO, `$1${HIDDEN}@`);
   for (const secret of secrets) clean = clean.replaceAll(secret, HIDDEN);
   return clean;
 }
 
-/** Secrets as they may be written: as they are given, percent-encoded, decoded, within a JSON string. */
+/**
+ * Returns all forms in which secrets may be written: unchanged, percent-encoded, decoded, and within a JSON
+ * string.
+ */
 export function spellings(secrets: readonly (string | undefined)[]): string[] {
   const given = secrets.filter((secret) => secret !== undefined);
   const all = given
@@ -35,7 +41,7 @@ function decoded(text: string): string {
   }
 }
 
-/** A store's address without user and password. */
+/** Returns the URL of a store without user and password. */
 export const addressOf = (url: string): string => {
   try {
     const [first, ...others] = seedsOf(url).map((seed) => new URL(seed));
@@ -46,7 +52,7 @@ export const addressOf = (url: string): string => {
   }
 };
 
-/** An error's message in one line. */
+/** Returns the message of an error in one line. */
 export const lineOf = (error: unknown): string => {
   if (error instanceof AggregateError && error.errors.length > 0) return lineOf(error.errors[0]);
   return (error instanceof Error ? error.message : String(error)).split('\n')[0] ?? 'unknown';

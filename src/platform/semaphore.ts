@@ -1,4 +1,4 @@
-/** Lets so many run at a time; the others wait for their turn. */
+/** Limits how many jobs run at once. The others wait for their turn. */
 export class Semaphore {
   #free: number;
   readonly #waiting: (() => void)[] = [];
@@ -7,7 +7,7 @@ export class Semaphore {
     this.#free = atOnce;
   }
 
-  /** Runs it when its turn has come; what it throws is thrown. */
+  /** Runs a job when its turn has come. Its exceptions are passed on. */
   async run<T>(work: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free--;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));

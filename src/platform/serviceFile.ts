@@ -1,14 +1,17 @@
-/** Where a service that keeps its data in DATA_DIR writes down how it is reached, for the command. It has no secret. */
+/**
+ * File in which a service with its data in DATA_DIR records its address for the command. It contains no
+ * secret.
+ */
 export const SERVICE_FILE = 'service.json';
 
 export interface ServiceFile {
-  /** `http://host:port`, from the same machine. */
+  /** URL `http://host:port`, reachable from the same machine. */
   readonly url: string;
-  /** Of the process that listens. */
+  /** Id of the listening process. */
   readonly pid: number;
 }
 
-/** Where a service that listens on a host is reached from the same machine. */
+/** Returns the URL at which a service that listens on a host is reachable from the same machine. */
 export function localUrl(host: string, port: number): string {
   if (host === '0.0.0.0') return `http://127.0.0.1:${port}`;
   if (host === '::') return `http://[::1]:${port}`;

@@ -1,4 +1,7 @@
-/** What keeps Spindle from starting and only its operator can put right. The message is one line that says how. */
+/**
+ * An error that prevents Spindle from starting and that only its operator can fix. The message is one line
+ * that says how.
+ */
 export class SetupError extends Error {
   override readonly name = 'SetupError';
 
@@ -7,7 +10,7 @@ export class SetupError extends Error {
   }
 }
 
-/** The first line of an error that says something, for use inside a one-line message. */
+/** Returns the first non-empty line of an error's message, for use in a one-line message. */
 export function reasonOf(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   return text.split('\n').find((line) => line.trim() !== '') ?? 'unknown reason';

@@ -1,2 +1,5 @@
-/** Where a service with embedded stores writes down their addresses (mode 0600), for the CLI and further processes. */
+/**
+ * File in which a service with embedded stores records their addresses (mode 0600), for the CLI and further
+ * processes.
+ */
 export const STORES_FILE = 'stores.json';

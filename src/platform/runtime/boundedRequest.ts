@@ -1,18 +1,22 @@
 /**
- * HTTP requests to servers that may send anything. What is counted are the bytes of the connection: head, interim answers (1xx), chunk
- * extensions and body alike. Past the bound the connection is cut, so that a server costs little whatever it streams.
+ * Sends HTTP requests to untrusted servers. It counts all bytes of the connection: head, interim answers
+ * (1xx), chunk extensions and body. Beyond the limit the connection is closed, so that a server costs little
+ * whatever it sends.
  */
 import type { Socket } from 'node:net';
 import { buildConnector, Client } from 'undici';
 
-/** The server has sent more than it may. */
+/** Thrown when the server has sent more than the limit. */
 export class AnswerTooLargeError extends Error {
   constructor(bytesMax: number) {
     super(`the answer has more than ${bytesMax} bytes`);
   }
 }
 
-/** @param bytesMax that the server may send over a connection, TLS records included */
+/**
+ * Creates a connector that limits the received bytes. @param bytesMax maximum number of bytes that the server
+ * may send over a connection after the handshake, including TLS records
+ */
 export function boundedConnector(
   options: buildConnector.BuildOptions,
   bytesMax: number,
@@ -22,7 +26,7 @@ export function boundedConnector(
     connect(to, (error, socket) => {
       if (error !== null) return callback(error, null);
       const { bytesRead: handshake } = socket as Socket;
-      // Before the client's own listener, which reads what has come.
+      // This listener is registered before the client's own, which reads the data.
       socket.on('readable', () => {
         if (socket.bytesRead - handshake > bytesMax) socket.destroy(new AnswerTooLargeError(bytesMax));
       });
@@ -34,22 +38,27 @@ export interface BoundedRequest {
   readonly method?: 'GET' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Of the answer's body. Head and framing may have {@link OVERHEAD_MAX} bytes more. */
+  /**
+   * Maximum size of the answer's body in bytes. Head and framing may have {@link OVERHEAD_MAX} bytes more.
+   */
   readonly bytesMax: number;
-  /** Milliseconds for all of it. */
+  /** Timeout for the whole request, in milliseconds. */
   readonly withinMs: number;
 }
 
 export interface BoundedAnswer {
   readonly status: number;
-  /** A field's value; undefined where it was not sent. */
+  /** Returns the value of a header field. Undefined if it was not sent. */
   header(name: string): string | undefined;
   readonly body: Buffer;
 }
 
 const OVERHEAD_MAX = 65_536;
 
-/** Sends one request over a connection of its own. Redirects are not followed. @throws Error where there is no whole answer in time */
+/**
+ * Sends one request over a connection of its own. Redirects are not followed. @throws Error if there is no
+ * complete answer in time
+ */
 export async function boundedRequest(
   address: string,
   { method = 'GET', headers = {}, body, bytesMax, withinMs }: BoundedRequest,

@@ -1,21 +1,27 @@
-/** Long work in the background, in short pieces: between them it rests, so that what others wait for has the cores most of the time. */
+/**
+ * Runs long background work in short pieces with pauses, so that the cores are free most of the time for work
+ * that others wait for.
+ */
 import { setTimeout as rest, setImmediate as turnOfLoop } from 'node:timers/promises';
 
-/** Shorter pieces are not worth a timer. */
+/** Minimum duration of work before a pause, in ms. Shorter pieces are not worth a timer. */
 const PIECE_MS = 2;
-/** So that whoever ends the work does not wait for it. */
+/** Maximum pause, in ms, so that ending the work never takes long. */
 const REST_MS_MAX = 100;
 
 export class DutyCycle {
   readonly #share: number;
   #beganMs = performance.now();
 
-  /** @param share of the time that the work takes at the most, above 0 to 1; with 1 it never rests */
+  /** @param share maximum share of time that the work may use, above 0 and up to 1; 1 means no pauses */
   constructor(share: number) {
     this.#share = share;
   }
 
-  /** Where a piece ends: lets the event loop turn, and rests where the pieces since the last rest have taken long enough. */
+  /**
+   * Called at the end of each piece. It lets the event loop turn, and pauses if the work since the last pause
+   * has taken long enough.
+   */
   async pieceEnded(): Promise<void> {
     const workedMs = performance.now() - this.#beganMs;
     if (this.#share === 1 || workedMs < PIECE_MS) {

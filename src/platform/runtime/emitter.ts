@@ -1,10 +1,10 @@
-/** A small typed emitter: says what happened to whoever subscribed, at once and in the order of subscription. */
+/** A small typed event emitter. It calls the subscribers synchronously in the order of their subscription. */
 
 export class Emitter<Events> {
   readonly #handlers = new Map<keyof Events, ((data: never) => void)[]>();
   readonly #onHandlerError: (error: unknown, event: keyof Events) => void;
 
-  /** @param onHandlerError called with a handler that threw; the others and the emitter go on. */
+  /** @param onHandlerError called when a handler throws; the other handlers are still called */
   constructor(onHandlerError: (error: unknown, event: keyof Events) => void) {
     this.#onHandlerError = onHandlerError;
   }
@@ -15,7 +15,7 @@ export class Emitter<Events> {
     else handlers.push(handler);
   }
 
-  /** Never throws. */
+  /** Emits an event. It never throws. */
   emit<E extends keyof Events>(event: E, data: Events[E]): void {
     for (const handler of this.#handlers.get(event) ?? []) {
       try {

@@ -1,6 +1,9 @@
-/** The end of a part, as a promise that what waits can race with. */
+/** Represents the end of a component as a promise that waiting code can race with. */
 
-/** A promise that rejects once it is told to, and fails nobody who does not wait for it. */
+/**
+ * Returns a promise that rejects when `end` is called. The rejection is not reported as unhandled if nobody
+ * waits for it.
+ */
 export function ending(what: string): { readonly promise: Promise<never>; end(): void } {
   let reject: (error: Error) => void = () => {};
   const promise = new Promise<never>((_, refuse) => {

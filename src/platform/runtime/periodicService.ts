@@ -1,19 +1,28 @@
-/** A service that takes one turn after another: a poll, a cleanup, a renewal. Turns never overlap. */
+/**
+ * Base class of services that take one turn after another, such as a poll, a cleanup or a renewal. Turns
+ * never overlap.
+ */
 import { HEALTHY, type Health, type Service, unhealthy } from './service.js';
 
 export interface Period {
-  /** Rest between the end of a turn and the begin of the next. */
+  /** Pause between the end of a turn and the start of the next, in ms. */
   readonly everyMs: number;
-  /** Rest before the first turn; 0: it is taken at once. */
+  /** Pause before the first turn, in ms; 0 means that it starts at once. */
   readonly firstAfterMs: number;
-  /** While turns find nothing to do, each rest is twice as long as the one before, up to this. Absent: rests stay as they are. */
+  /**
+   * Maximum pause, in ms, for turns that find nothing to do: each pause is twice as long as the one before,
+   * up to this. If absent, pauses stay the same.
+   */
   readonly idleMs?: number;
 }
 
-/** The `idleMs` of a service that is woken as soon as there is something to do: it looks all the same, in case that it was not. */
+/**
+ * Value of `idleMs` for services that are woken when there is work. They still look occasionally, in case a
+ * wake-up was lost.
+ */
 export const WOKEN_MS = 60_000;
 
-/** What a turn gives that found nothing to do. */
+/** Result of a turn that found nothing to do. */
 export const IDLE = Symbol('a turn that found nothing to do');
 
 export abstract class PeriodicService implements Service {
@@ -22,11 +31,11 @@ export abstract class PeriodicService implements Service {
   readonly #stopped = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #turns: Promise<void> = Promise.resolve();
-  /** The next turn was asked for, and has not begun. */
+  /** Whether the next turn was requested and has not begun. */
   #isHurried = false;
-  /** As performance.now() counts. */
+  /** Earliest time of the next turn, as performance.now() counts. */
   #notBeforeMs = 0;
-  /** The rest after the newest turn. */
+  /** Pause after the newest turn, in ms. */
   #periodMs: number;
   #problem: string | undefined;
 
@@ -39,14 +48,14 @@ export abstract class PeriodicService implements Service {
     this.#schedule(this.#period.firstAfterMs);
   }
 
-  /** Resolves once the turn that is under way has ended. */
+  /** Resolves when the turn that is under way has ended. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     clearTimeout(this.#timer);
     await this.#turns;
   }
 
-  /** Unhealthy from a turn that failed to the next one that succeeds. */
+  /** The service is unhealthy from a failed turn until the next successful one. */
   health(): Health {
     return this.#problem === undefined ? HEALTHY : unhealthy(this.#problem);
   }
@@ -55,26 +64,32 @@ export abstract class PeriodicService implements Service {
     return this.#stopped.signal.aborted;
   }
 
-  /** The work; {@link IDLE} where there was none. What it throws goes to `onTurnFailed`; the next turn comes all the same. A long turn ends early once `isStopped`. */
+  /**
+   * Does the work of a turn and returns {@link IDLE} if there was none. An exception goes to `onTurnFailed`,
+   * and the next turn follows as usual. A long turn should end early once `isStopped` is true.
+   */
   protected abstract turn(): Promise<unknown>;
 
-  /** Not called where the stop overtook the turn: its connections may be closed already. */
+  /** Called when a turn failed, except after a stop, because the turn's connections may be closed already. */
   protected abstract onTurnFailed(error: unknown): void;
 
-  /** Takes a turn now, after one that may be under way. Never rejects. */
+  /** Takes a turn now, or after one that is under way. It never rejects. */
   protected takeTurn(): Promise<void> {
     this.#turns = this.#turns.then(() => this.#take());
     return this.#turns;
   }
 
-  /** The next turn comes at once, or right after the one that is under way. */
+  /** Starts the next turn at once, or directly after one that is under way. */
   protected hurry(): void {
     this.#isHurried = true;
     this.#notBeforeMs = 0;
     this.#schedule(0);
   }
 
-  /** The next turn comes after the milliseconds, unless it is to come at once. What is under way is no next turn. */
+  /**
+   * Delays the next turn by some milliseconds, unless it was requested at once. A turn that is under way does
+   * not count.
+   */
   protected postpone(delayMs: number): void {
     if (this.#isHurried) return;
     this.#notBeforeMs = performance.now() + delayMs;

@@ -1,8 +1,8 @@
-/** The one shape of everything that runs for as long as the process does: connections, loops, servers. */
+/** Common interface of everything that runs as long as the process does: connections, loops, servers. */
 
 export interface Health {
   readonly isHealthy: boolean;
-  /** One sentence for an engineer; absent while it is healthy. */
+  /** One sentence for an engineer. Absent while the service is healthy. */
   readonly problem?: string;
 }
 
@@ -10,20 +10,24 @@ export const HEALTHY: Health = { isHealthy: true };
 export const unhealthy = (problem: string): Health => ({ isHealthy: false, problem });
 
 export interface Service {
-  /** As the log calls it. */
+  /** Name of the service in the log. */
   readonly name: string;
-  /** Whoever stops the service goes on without it after this time; {@link STOP_TIMEOUT_MS} where it is absent. */
+  /** Time after which a stop of the service is abandoned, in ms. The default is {@link STOP_TIMEOUT_MS}. */
   readonly stopTimeoutMs?: number;
-  /** Resolves once the service runs. Called once. @throws where it can't run. */
+  /**
+   * Starts the service and resolves once it runs. It is called only once. @throws if the service can't run
+   */
   start(): Promise<void>;
-  /** Ends the service, or what a failed start left of it; resolves once it has ended. */
+  /** Stops the service, or what a failed start has left, and resolves once it has ended. */
   stop(): Promise<void>;
   health(): Health;
 }
 
 export const STOP_TIMEOUT_MS = 5000;
 
-/** Something that runs already and only has to be closed: a connection, a lock, a thread pool. */
+/**
+ * Wraps a resource that is already running and only needs to be closed: a connection, a lock, a thread pool.
+ */
 export function closing(
   name: string,
   close: () => Promise<unknown> | unknown,

@@ -1,20 +1,26 @@
-/** Starts services in order and stops them in reverse; each stop has a deadline, and a failing one holds up no other. */
+/**
+ * Starts services in order and stops them in reverse. Each stop has a timeout, and a failing stop does not
+ * prevent the others.
+ */
 import { HEALTHY, type Health, type Service, STOP_TIMEOUT_MS, unhealthy } from './service.js';
 import { withTimeout } from './withTimeout.js';
 
-/** As pino's logger has it. */
+/** The part of pino's logger interface that is used here. */
 export interface ErrorLog {
   error(fields: object, message: string): void;
 }
 
-/** `in-reverse`: one after the other, the newest first. `together`: all at once, for those that need nothing of each other. */
+/**
+ * Order of stops. `in-reverse`: one after the other, the newest first. `together`: all at once, for services
+ * that don't depend on each other.
+ */
 export type StopOrder = 'in-reverse' | 'together';
 
 export class ServiceGroup implements Service {
   readonly name: string;
   readonly #log: ErrorLog;
   readonly #stopOrder: StopOrder;
-  /** Not started yet. */
+  /** Services that are not started yet. */
   readonly #planned: Service[];
   readonly #started: Service[] = [];
   #stopping: Promise<void> = Promise.resolve();
@@ -33,7 +39,7 @@ export class ServiceGroup implements Service {
     this.#stopOrder = stopOrder;
   }
 
-  /** Long enough for every service to use up its own. */
+  /** Timeout of the group's stop, in ms. It is long enough for each service to use its own timeout. */
   get stopTimeoutMs(): number {
     const timeouts = [...this.#planned, ...this.#started].map(timeoutOf);
     return this.#stopOrder === 'together'
@@ -41,12 +47,14 @@ export class ServiceGroup implements Service {
       : timeouts.reduce((sum, timeoutMs) => sum + timeoutMs, 0);
   }
 
-  /** Starts the services in order. @throws what a start throws, once those that were started are stopped. */
+  /**
+   * Starts the services in order. @throws the error of a failed start, after the started services are stopped
+   */
   async start(): Promise<void> {
     for (const service of this.#planned.splice(0)) await this.add(service);
   }
 
-  /** Starts one more, which can only be made once others run. @throws as `start` does. */
+  /** Starts one more service, which can only be created once others run. @throws like {@link start} */
   async add<S extends Service>(service: S): Promise<S> {
     this.#started.push(service);
     try {
@@ -58,13 +66,16 @@ export class ServiceGroup implements Service {
     return service;
   }
 
-  /** Never rejects: what fails or takes too long is in the log. A second call waits for the first. */
+  /**
+   * Stops all services. It never rejects, because failures and timeouts are logged. A second call waits for
+   * the first.
+   */
   stop(): Promise<void> {
     this.#stopping = this.#stopping.then(() => this.#stopAll());
     return this.#stopping;
   }
 
-  /** Names of the services whose stop is under way, those of groups within, too. */
+  /** Names of the services whose stop is under way, including those within nested groups. */
   get waitsFor(): readonly string[] {
     return [...this.#ending].flatMap((service) =>
       service instanceof ServiceGroup && service.waitsFor.length > 0 ? service.waitsFor : [service.name],

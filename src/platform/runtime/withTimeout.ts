@@ -1,13 +1,14 @@
-/** A promise with a limit: a length of time, or a signal. */
+/** Limits a promise by a duration or a signal. */
 
 export class TimeoutError extends Error {
   override readonly name = 'TimeoutError';
 }
 
 /**
- * Settles as the promise does. Work that is late goes on, and its result is ignored.
- * @param limit milliseconds, or a signal.
- * @throws TimeoutError after the milliseconds; the signal's reason once it is aborted.
+ * Settles as the promise does, unless the limit comes first. Work that exceeds the limit continues, and its
+ * result is ignored.
+ * @param limit milliseconds, or a signal
+ * @throws TimeoutError after the milliseconds; the signal's reason once it is aborted
  */
 export function withTimeout<T>(promise: Promise<T>, limit: number | AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
