@@ -1,51 +1,52 @@
 /**
- * The files that the program consists of, and their list `manifest.sha256`: what the build makes, the scripts of Redis, the migrations,
- * package.json, package-lock.json, and the packages that run with it. In a thread of its own: hashing them takes a part of a second.
+ * Compares the service's files with their manifest `manifest.sha256`. It covers the build output, the Redis
+ * scripts, the migrations, package.json, package-lock.json, and the packages used at run time. It runs in a
+ * thread of its own, because hashing takes a considerable part of a second.
  */
 import { createHash } from 'node:crypto';
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
 export const MANIFEST = 'manifest.sha256';
-/** Folders of the program itself. */
+/** Folders of the service itself. */
 const FOLDERS = ['dist', 'lua', 'src/postgres/migrations'];
 const SINGLE_FILES = ['package.json', 'package-lock.json'];
 const PACKAGES = 'node_modules/';
 const PACKAGE_LOCK = 'package-lock.json';
-/** As sha256sum writes a line of a plain name. */
+/** A line in the format of sha256sum, for a name that needs no escaping. */
 const LINE = /^([0-9a-f]{64}) [ *]([^\\\n]+)$/;
 const CHUNK_BYTES = 1 << 20;
 const DIFFERENCES_MAX = 100;
 
-/** `program`: the program itself; `packages`: those that are installed beside it. */
+/** Part of the service's files. `program`: the service itself; `packages`: the installed packages. */
 export type ProgramPart = 'program' | 'packages' | 'all';
 
 export interface ProgramWanted {
-  /** The folder of package.json. */
+  /** Folder with package.json. */
   readonly root: string;
   readonly part: ProgramPart;
-  /** The list to compare with; absent: that of the build. */
+  /** Manifest to compare with. The default is the manifest of the build. */
   readonly manifest?: string;
 }
 
 export interface Difference {
-  /** Of the folder of package.json. */
+  /** Path relative to the folder with package.json. */
   readonly path: string;
   readonly what: 'CHANGED' | 'MISSING' | 'ADDED';
 }
 
 export interface ProgramFound {
-  /** SHA-256 of the list, hexadecimal; null where there is none. */
+  /** SHA-256 of the manifest in hexadecimal. Null if there is none. */
   readonly manifest: string | null;
-  /** Files that were compared. */
+  /** Number of compared files. */
   readonly files: number;
-  /** The first 100, by path. */
+  /** The first 100 differences, ordered by path. */
   readonly differences: readonly Difference[];
-  /** All of them. */
+  /** Total number of differences. */
   readonly differing: number;
 }
 
-/** Files of a part of the program by path, in the order of `LC_ALL=C sort`. @throws Error of the file system */
+/** Lists the files of a part by path, in the order of `LC_ALL=C sort`. @throws Error of the file system */
 function programFiles(root: string, part: ProgramPart): string[] {
   const files: string[] = [];
   if (part !== 'packages') {
@@ -58,7 +59,10 @@ function programFiles(root: string, part: ProgramPart): string[] {
 
 const byBytes = (one: string, other: string): number => Buffer.compare(Buffer.from(one), Buffer.from(other));
 
-/** A link of a package is left out: it leads to a file that is listed, or is made at a start (embedded Postgres). */
+/**
+ * Lists files recursively. Symbolic links in packages are skipped: they point to a listed file or are created
+ * at a start (embedded Postgres).
+ */
 function walk(root: string, folder: string, files: string[]): void {
   for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
     const path = `${folder}/${entry.name}`;
@@ -68,7 +72,10 @@ function walk(root: string, folder: string, files: string[]): void {
   }
 }
 
-/** Installed packages that are no tools of development. What is installed within one is walked with it. */
+/**
+ * Lists the installed packages that are not development tools. Packages nested in another package are covered
+ * by its folder.
+ */
 function packageFolders(root: string): string[] {
   const file = join(root, PACKAGE_LOCK);
   if (!existsSync(file)) return [];
@@ -95,7 +102,10 @@ function hashOf(file: string): string {
   }
 }
 
-/** The list of all files as they are now, in the form of sha256sum. @throws Error where a path can't stand in it */
+/**
+ * Builds the manifest of all present files in the format of sha256sum. @throws Error if a path can't be
+ * represented
+ */
 export function manifestOf(root: string): string {
   const lines = programFiles(root, 'all').map((path) => `${hashOf(join(root, path))}  ${path}`);
   const odd = lines.find((line) => !LINE.test(line));
@@ -103,7 +113,10 @@ export function manifestOf(root: string): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** @returns undefined where a line is none of sha256sum, or leads out of the folder */
+/**
+ * Parses a manifest. @returns undefined if a line is not in the format of sha256sum or its path leads out of
+ * the folder
+ */
 function parse(text: string): Map<string, string> | undefined {
   const hashes = new Map<string, string>();
   for (const line of text.replace(/\n$/, '').split('\n')) {
@@ -117,7 +130,7 @@ function parse(text: string): Map<string, string> | undefined {
 const isOf = (part: ProgramPart, path: string): boolean =>
   part === 'all' || path.startsWith(PACKAGES) === (part === 'packages');
 
-/** Compares files with the list. @throws Error where the list is there and can't be read */
+/** Compares files with the manifest. @throws Error if the manifest exists and can't be read */
 export default function checkProgram({ root, part, manifest: file }: ProgramWanted): ProgramFound {
   const list = file ?? join(root, MANIFEST);
   if (file === undefined && !existsSync(list))
@@ -148,7 +161,7 @@ export default function checkProgram({ root, part, manifest: file }: ProgramWant
   };
 }
 
-/** A file that can't be read is as good as none. */
+/** Hashes a file. A file that can't be read counts as missing. */
 function hashIfThere(file: string): string | undefined {
   try {
     return hashOf(file);

@@ -1,8 +1,10 @@
 /**
- * Draws the outcomes of a block from its sheet and seed: when it is made, and again whenever what was drawn is proved or was removed.
+ * Draws the outcomes of a block from its sheet and seed, when the block is made and again when outcomes must
+ * be proven or have been removed.
  *
- * The seed is an AES-256 key. Two keystreams of it in counter mode, whose counters start 2^127 apart, give the first
- * words (16 bits each, little-endian) and the words that extend a draw (64 bits each, little-endian).
+ * The seed is an AES-256 key. It gives two keystreams in counter mode, whose counters start 2^127 apart: one
+ * for the first words (16 bits each, little-endian) and one for the words that extend a draw (64 bits each,
+ * little-endian).
  */
 import { type Cipher, createCipheriv, createHash } from 'node:crypto';
 import {
@@ -21,12 +23,12 @@ const FAST_CHUNK = Buffer.alloc(64 * 1024);
 const SLOW_CHUNK = Buffer.alloc(1024);
 const COMPILED_SHEETS_MAX = 32;
 
-/** The outcomes of a block, which its sheet, seed and length decide. */
+/** Returns the outcomes of a block, which its sheet, seed and length determine. */
 export function drawBlock(sheet: ParSheet, seed: Uint8Array, count: number): Uint16Array {
   return drawFrom(compiledSheet(sheet).distribution, seed, count);
 }
 
-/** The same, of a sheet that is compiled. @throws RangeError where the count is out of range */
+/** Draws outcomes from a compiled sheet. @throws RangeError if the count is out of range */
 export function drawFrom(distribution: Distribution, seed: Uint8Array, count: number): Uint16Array {
   if (!Number.isInteger(count) || count < 1 || count > MAX_BLOCK_OUTCOMES) {
     throw new RangeError(`a block has 1 to ${MAX_BLOCK_OUTCOMES} outcomes, not ${count}`);
@@ -43,7 +45,10 @@ export function drawFrom(distribution: Distribution, seed: Uint8Array, count: nu
   return out;
 }
 
-/** The keystream of a seed: with 0x00 the one of first words, with 0x80 the one of words that extend a draw. */
+/**
+ * Returns a keystream of a seed: 0x00 selects the one of first words, 0x80 the one of words that extend a
+ * draw.
+ */
 export function keystream(seed: Uint8Array, firstCounterByte: 0x00 | 0x80): Cipher {
   const counter = Buffer.alloc(16);
   counter[0] = firstCounterByte;
@@ -69,10 +74,10 @@ interface CompiledSheet {
   readonly distribution: Distribution;
   readonly mathHash: Uint8Array;
 }
-// The compiled sheets, the least recently used first.
+// Cache of compiled sheets, the least recently used first.
 const compiledSheets = new Map<string, CompiledSheet>();
 
-/** A sheet's distribution and hash. */
+/** Returns the distribution and the hash of a sheet. */
 export function compiledSheet(sheet: ParSheet): CompiledSheet {
   const key = createHash('sha256').update(JSON.stringify(sheet)).digest('base64');
   const compiled = compiledSheets.get(key) ?? {

@@ -1,6 +1,7 @@
 /**
- * Makes a block of outcomes, on a worker thread of a piscina pool: draws a seed, expands it, draws the outcomes,
- * checks them and seals them. `drawBlock` (drawBlock.ts) draws it again from its sheet and seed.
+ * Makes a block of outcomes on a worker thread of a piscina pool: draws a seed, expands it, draws the
+ * outcomes, checks and seals them. `drawBlock` (drawBlock.ts) can draw the block again from its sheet and
+ * seed.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -14,24 +15,24 @@ import { compiledSheet, drawFrom } from './drawBlock.js';
 export interface BlockTask {
   readonly sheet: ParSheet;
   readonly gameId: number;
-  /** The position in the game's outcome sequence of the block's first outcome. */
+  /** Index of the block's first outcome in the game's sequence. */
   readonly fromIndex: number;
-  /** 1 to 4,000,000 (drawBlock.ts). */
+  /** Number of outcomes, 1 to 4,000,000 (drawBlock.ts). */
   readonly count: number;
 }
 
 export interface Block {
   readonly seed: Uint8Array;
   readonly nonce: Uint8Array;
-  /** Packed, `2 × count` bytes. */
+  /** Packed outcome codes, `2 × count` bytes. */
   readonly outcomes: Uint8Array;
-  /** The root of the tree over its leaves. */
+  /** Root of the tree over the block's leaves. */
   readonly commitment: Uint8Array;
-  /** What is kept of that tree (blockTree.ts). */
+  /** Stored hashes of the tree (blockTree.ts). */
   readonly tree: Uint8Array;
-  /** Of the sheet (mathHash.ts). */
+  /** Hash of the sheet (mathHash.ts). */
   readonly mathHash: Uint8Array;
-  /** How often the block has each combination. */
+  /** Number of outcomes of each combination in the block. */
   readonly counts: number[];
   readonly elapsedMs: number;
 }
@@ -39,7 +40,10 @@ export interface Block {
 const SEED_BYTES = 32;
 const NONCE_BYTES = 32;
 
-/** What the pool runs: gives a {@link Block}, whose outcomes are moved to the caller's thread, not copied. */
+/**
+ * Runs in the thread pool. Returns a {@link Block}, whose outcomes are moved to the caller's thread instead
+ * of copied.
+ */
 export default function run(task: BlockTask): unknown {
   const block = makeBlock(task);
   return move({ [transferableSymbol]: block.outcomes.buffer, [valueSymbol]: block });
@@ -51,7 +55,8 @@ export default function run(task: BlockTask): unknown {
  */
 export function makeBlock({ sheet, gameId, fromIndex, count }: BlockTask): Block {
   const startedMs = performance.now();
-  // Copies of their own size: a slice of a pooled buffer would take the whole pool along to the other thread.
+  // Copies of the exact size, because a slice of a pooled buffer would transfer the whole pool to the other
+  // thread.
   const seed = Uint8Array.from(randomBytes(SEED_BYTES));
   const nonce = Uint8Array.from(randomBytes(NONCE_BYTES));
   const { distribution, mathHash } = compiledSheet(sheet);
@@ -64,7 +69,7 @@ export function makeBlock({ sheet, gameId, fromIndex, count }: BlockTask): Block
   return { seed, nonce, outcomes, commitment, tree, mathHash, counts, elapsedMs };
 }
 
-/** The tree over outcomes or tickets that are drawn. */
+/** Builds the tree over drawn outcomes or tickets. */
 export function treeOf(block: {
   readonly gameId: number;
   readonly fromIndex: number;
@@ -76,8 +81,8 @@ export function treeOf(block: {
 }
 
 /**
- * Counts each combination, and refuses what can't have been drawn. It judges no frequencies: to refuse an unlikely
- * block would change the distribution.
+ * Counts each combination and refuses impossible outcomes. It does not judge frequencies, because refusing an
+ * unlikely block would change the distribution.
  */
 function checkOutcomes({ cumulative }: Distribution, outcomes: Uint16Array, count: number): number[] {
   if (outcomes.length !== count) throw new Error(`drew ${outcomes.length} outcomes of ${count}`);

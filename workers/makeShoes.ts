@@ -1,4 +1,7 @@
-/** Makes a block of shoes, on a worker thread of a piscina pool: draws a seed for each, deals it, commits to it. */
+/**
+ * Makes a block of shoes on a worker thread of a piscina pool: draws a seed for each shoe, deals it and
+ * commits to it.
+ */
 import { randomBytes } from 'node:crypto';
 import { move, transferableSymbol, valueSymbol } from 'piscina';
 import { type BlackjackRules, rulesHash } from '../src/domain/games/blackjackRules.js';
@@ -10,28 +13,34 @@ import { sealTree, shoeLeaves } from '../src/domain/publicLog/blockTree.js';
 export interface ShoeTask {
   readonly gameId: number;
   readonly rules: BlackjackRules;
-  /** The position in the game's sequence of the block's first shoe. */
+  /** Index of the block's first shoe in the game's sequence. */
   readonly fromIndex: number;
   readonly count: number;
 }
 
 export interface Shoes {
-  /** Of each shoe, 32 bytes, in order: independent of each other, so that a seed that is revealed tells of no other shoe. */
+  /**
+   * Seed of each shoe in order, 32 bytes each. Seeds are independent, so a revealed seed discloses nothing
+   * about other shoes.
+   */
   readonly seed: Uint8Array;
-  /** Empty: the seeds are random enough to hide what is committed to. */
+  /** Empty, because the random seeds already hide the committed data. */
   readonly nonce: Uint8Array;
-  /** What the deal of each shoe comes to by itself, packed, 2 bytes a shoe. */
+  /** Outcome code of each shoe's deal, packed, 2 bytes each. */
   readonly outcomes: Uint8Array;
-  /** Of all shoes' commitments. */
+  /** Commitment to the commitments of all shoes. */
   readonly commitment: Uint8Array;
-  /** What is kept of the tree over the shoes (blockTree.ts). */
+  /** Stored hashes of the tree over the shoes (blockTree.ts). */
   readonly tree: Uint8Array;
-  /** Of the rules. */
+  /** Hash of the rules. */
   readonly mathHash: Uint8Array;
   readonly elapsedMs: number;
 }
 
-/** What the pool of threads runs: gives {@link Shoes}, whose outcomes are moved to the caller's thread, not copied. */
+/**
+ * Runs in the thread pool. Returns {@link Shoes}, whose outcomes are moved to the caller's thread instead of
+ * copied.
+ */
 export default function run(task: ShoeTask): unknown {
   const shoes = makeShoes(task);
   return move({ [transferableSymbol]: shoes.outcomes.buffer, [valueSymbol]: shoes });
@@ -39,7 +48,8 @@ export default function run(task: ShoeTask): unknown {
 
 export function makeShoes(task: ShoeTask): Shoes {
   const startedMs = performance.now();
-  // A copy of its own size: a slice of a pooled buffer would take the whole pool along to the other thread.
+  // A copy of the exact size, because a slice of a pooled buffer would transfer the whole pool to the other
+  // thread.
   const seed = Uint8Array.from(randomBytes(task.count * SHOE_SEED_BYTES));
   const { codes, commitments } = dealShoes(task, seed);
   return {
@@ -53,7 +63,7 @@ export function makeShoes(task: ShoeTask): Shoes {
   };
 }
 
-/** What seeds make of a block's shoes. @param seeds 32 bytes a shoe */
+/** Deals the shoes of a block from their seeds. @param seeds 32 bytes per shoe */
 export function dealShoes(
   { gameId, rules, fromIndex }: Omit<ShoeTask, 'count'>,
   seeds: Uint8Array,

@@ -1,4 +1,7 @@
-/** Seals the pool of a raffle, on a worker thread of a piscina pool: draws a seed and a nonce, shuffles, counts, commits. */
+/**
+ * Seals the pool of a raffle on a worker thread of a piscina pool: draws a seed and a nonce, shuffles, counts
+ * and commits.
+ */
 import { randomBytes } from 'node:crypto';
 import { move, transferableSymbol, valueSymbol } from 'piscina';
 import { type PrizeTableUsd, prizeTableText } from '../src/domain/games/prizeTable.js';
@@ -21,26 +24,30 @@ export interface SealTask {
 export interface Pool {
   readonly seed: Uint8Array;
   readonly nonce: Uint8Array;
-  /** Packed, 2 bytes a ticket. */
+  /** Packed ticket codes, 2 bytes each. */
   readonly outcomes: Uint8Array;
   readonly commitment: Uint8Array;
-  /** What is kept of the tree over its tickets (blockTree.ts). */
+  /** Stored hashes of the tree over the tickets (blockTree.ts). */
   readonly tree: Uint8Array;
-  /** Of the prize table (mathHash.ts). */
+  /** Hash of the prize table (mathHash.ts). */
   readonly mathHash: Uint8Array;
   readonly elapsedMs: number;
 }
 
-/** What the pool of threads runs: gives a {@link Pool}, whose tickets are moved to the caller's thread, not copied. */
+/**
+ * Runs in the thread pool. Returns a {@link Pool}, whose tickets are moved to the caller's thread instead of
+ * copied.
+ */
 export default function run(task: SealTask): unknown {
   const pool = sealRaffle(task);
   return move({ [transferableSymbol]: pool.outcomes.buffer, [valueSymbol]: pool });
 }
 
-/** @throws Error where the pool has not exactly the advertised counts */
+/** Makes and seals the pool. @throws Error if the pool does not have exactly the advertised counts */
 export function sealRaffle({ gameId, table }: SealTask): Pool {
   const startedMs = performance.now();
-  // Copies of their own size: a slice of a pooled buffer would take the whole pool along to the other thread.
+  // Copies of the exact size, because a slice of a pooled buffer would transfer the whole pool to the other
+  // thread.
   const seed = Uint8Array.from(randomBytes(SEED_BYTES));
   const nonce = Uint8Array.from(randomBytes(NONCE_BYTES));
   const tickets = shufflePool(table, seed);

@@ -1,6 +1,7 @@
 /**
- * Draws for the tests of randomness, on a worker thread of a piscina pool, and counts what is drawn. Draws come from the code that
- * draws what is dealt; only their seeds are made here, one after the other from the seed of the run, so that it can be repeated.
+ * Draws for the tests of randomness and counts the draws, on a worker thread of a piscina pool. The draws use
+ * the same code as in production. Only the seeds are made here, one after the other from the seed of the run,
+ * so that a run can be repeated.
  */
 import { createHash } from 'node:crypto';
 import { shufflePool } from '../src/domain/games/rafflePool.js';
@@ -16,24 +17,24 @@ export type Of = 'keystream' | 'outcomes' | 'order' | 'shoes';
 
 export interface TallyTask {
   readonly of: Of;
-  /** Of the whole run, 32 bytes. */
+  /** Seed of the whole run, 32 bytes. */
   readonly seed: Uint8Array;
-  /** Draws of another number are independent. */
+  /** Number of the draw. Different numbers give independent draws. */
   readonly draw: number;
-  /** The first stretch; a stretch has {@link Subject.stretch} units. */
+  /** Number of the first stretch. A stretch has {@link Subject.stretch} units. */
   readonly first: number;
-  /** Words, outcomes, tickets or shoes from there on. */
+  /** Number of words, outcomes, tickets or shoes to draw. */
   readonly units: number;
-  /** Of outcomes. */
+  /** Sheet for the tests of outcomes. */
   readonly sheet: ParSheet;
 }
 
 interface Subject {
   readonly unit: string;
-  /** Units of a run that names no size, and at least. */
+  /** Default number of units of a run; `least` is the minimum. */
   readonly usual: number;
   readonly least: number;
-  /** Units that are drawn and counted at once. */
+  /** Number of units that are drawn and counted at once. */
   readonly stretch: number;
 }
 
@@ -59,7 +60,7 @@ const shoeOf = (decks: number): Shuffled => ({
   zone: 1,
 });
 
-/** One group of tests, and what a stretch of so many units draws for it. */
+/** A group of tests, and the draws that they share for a stretch. */
 interface Group<Draws> {
   readonly tests: readonly RandomTest<Draws>[];
   draw(units: number, seedOf: (number: number) => Uint8Array): Draws;
@@ -69,11 +70,13 @@ const group = <Draws>(of: Group<Draws>): Group<unknown> => of as Group<unknown>;
 
 const tableOf = ({ kinds }: Shuffled) => ({
   poolSize: kinds.reduce((sum, count) => sum + count, 0),
-  // The last kind is the tickets without a prize, whose code is 0.
+  // The last kind stands for tickets without a prize, whose code is 0.
   prizes: kinds.slice(1).map((count) => ({ count })),
 });
 
-/** Pools of one make. @param share of a stretch's tickets */
+/**
+ * Creates the group for pools of one specification. @param ticketsOf number of tickets of a stretch to use
+ */
 const pools = (shuffled: Shuffled, ticketsOf: (units: number) => number, seedsFrom: number) => {
   const table = tableOf(shuffled);
   return group<readonly Uint16Array[]>({
@@ -121,11 +124,11 @@ function groupsOf(of: Of, sheet: ParSheet): Group<unknown>[] {
   }
 }
 
-/** The tests of a subject, in the order of their counts. */
+/** Lists the tests of a subject, in the order of their counts. */
 export const testsOf = (of: Of, sheet: ParSheet): RandomTest<unknown>[] =>
   groupsOf(of, sheet).flatMap(({ tests }) => tests);
 
-/** What the thread runs. @returns the counts of each test */
+/** Runs in the thread. @returns the counts of each test */
 export default function run({ of, seed, draw, first, units, sheet }: TallyTask): Float64Array[] {
   const { stretch } = SUBJECTS[of];
   const groups = groupsOf(of, sheet);
@@ -151,7 +154,10 @@ function tally(test: RandomTest<unknown>, draws: unknown, sum: Float64Array): vo
   }
 }
 
-/** A seed of the run: SHA-256 over the domain line, its seed, subject, draw, stretch and place within. */
+/**
+ * Derives a seed of the run: SHA-256 over the domain line, the run's seed, the subject, the draw, the stretch
+ * and the index within it.
+ */
 export function drawSeed(
   of: Of,
   seed: Uint8Array,
@@ -171,7 +177,7 @@ export function drawSeed(
     .digest();
 }
 
-/** The words that outcomes are drawn from first: 32 bits at a time, little endian as they are read there. */
+/** Returns the keystream from which outcomes are drawn first, as little-endian words of 32 bits. */
 export function wordsOf(seed: Uint8Array, count: number): Uint32Array {
   const bytes = keystream(seed, 0x00).update(Buffer.alloc(count * 4));
   const aligned = bytes.byteOffset % 4 === 0 ? bytes : Buffer.from(Uint8Array.from(bytes).buffer);
