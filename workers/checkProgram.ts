@@ -8,7 +8,7 @@ import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, s
 import { join } from 'node:path';
 
 export const MANIFEST = 'manifest.sha256';
-/** Folders of the service itself. */
+/** Folders with the service's own files. */
 const FOLDERS = ['dist', 'lua', 'src/postgres/migrations'];
 const SINGLE_FILES = ['package.json', 'package-lock.json'];
 const PACKAGES = 'node_modules/';
@@ -22,7 +22,7 @@ const DIFFERENCES_MAX = 100;
 export type ProgramPart = 'program' | 'packages' | 'all';
 
 export interface ProgramWanted {
-  /** Folder with package.json. */
+  /** Folder that contains package.json. */
   readonly root: string;
   readonly part: ProgramPart;
   /** Manifest to compare with. The default is the manifest of the build. */
@@ -30,7 +30,7 @@ export interface ProgramWanted {
 }
 
 export interface Difference {
-  /** Path relative to the folder with package.json. */
+  /** Path of the file, relative to the folder with package.json. */
   readonly path: string;
   readonly what: 'CHANGED' | 'MISSING' | 'ADDED';
 }
@@ -38,11 +38,11 @@ export interface Difference {
 export interface ProgramFound {
   /** SHA-256 of the manifest in hexadecimal. Null if there is none. */
   readonly manifest: string | null;
-  /** Number of compared files. */
+  /** Number of files that were compared with the manifest. */
   readonly files: number;
   /** The first 100 differences, ordered by path. */
   readonly differences: readonly Difference[];
-  /** Total number of differences. */
+  /** Total number of differences between the files and the manifest. */
   readonly differing: number;
 }
 

@@ -17,20 +17,20 @@ export interface BlockTask {
   readonly gameId: number;
   /** Index of the block's first outcome in the game's sequence. */
   readonly fromIndex: number;
-  /** Number of outcomes, 1 to 4,000,000 (drawBlock.ts). */
+  /** Number of outcomes in the block, 1 to 4,000,000 (drawBlock.ts). */
   readonly count: number;
 }
 
 export interface Block {
   readonly seed: Uint8Array;
   readonly nonce: Uint8Array;
-  /** Packed outcome codes, `2 × count` bytes. */
+  /** Packed outcome codes of the block, `2 × count` bytes. */
   readonly outcomes: Uint8Array;
   /** Root of the tree over the block's leaves. */
   readonly commitment: Uint8Array;
-  /** Stored hashes of the tree (blockTree.ts). */
+  /** Stored hashes of the block's tree (blockTree.ts). */
   readonly tree: Uint8Array;
-  /** Hash of the sheet (mathHash.ts). */
+  /** Hash of the PAR sheet (mathHash.ts). */
   readonly mathHash: Uint8Array;
   /** Number of outcomes of each combination in the block. */
   readonly counts: number[];

@@ -32,7 +32,7 @@ export interface Shoes {
   readonly commitment: Uint8Array;
   /** Stored hashes of the tree over the shoes (blockTree.ts). */
   readonly tree: Uint8Array;
-  /** Hash of the rules. */
+  /** Hash of the table's rules. */
   readonly mathHash: Uint8Array;
   readonly elapsedMs: number;
 }

@@ -24,7 +24,7 @@ export interface SealTask {
 export interface Pool {
   readonly seed: Uint8Array;
   readonly nonce: Uint8Array;
-  /** Packed ticket codes, 2 bytes each. */
+  /** Packed ticket codes of the pool, 2 bytes each. */
   readonly outcomes: Uint8Array;
   readonly commitment: Uint8Array;
   /** Stored hashes of the tree over the tickets (blockTree.ts). */

@@ -17,7 +17,7 @@ export type Of = 'keystream' | 'outcomes' | 'order' | 'shoes';
 
 export interface TallyTask {
   readonly of: Of;
-  /** Seed of the whole run, 32 bytes. */
+  /** Seed of the whole run of tests, 32 bytes. */
   readonly seed: Uint8Array;
   /** Number of the draw. Different numbers give independent draws. */
   readonly draw: number;
@@ -25,7 +25,7 @@ export interface TallyTask {
   readonly first: number;
   /** Number of words, outcomes, tickets or shoes to draw. */
   readonly units: number;
-  /** Sheet for the tests of outcomes. */
+  /** PAR sheet for the tests of outcomes. */
   readonly sheet: ParSheet;
 }
 
@@ -75,7 +75,8 @@ const tableOf = ({ kinds }: Shuffled) => ({
 });
 
 /**
- * Creates the group for pools of one specification. @param ticketsOf number of tickets of a stretch to use
+ * Creates the group of tests for raffle pools of one specification. @param ticketsOf number of tickets of a
+ * stretch to use
  */
 const pools = (shuffled: Shuffled, ticketsOf: (units: number) => number, seedsFrom: number) => {
   const table = tableOf(shuffled);

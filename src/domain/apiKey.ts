@@ -12,9 +12,9 @@ import { choice } from './schema.js';
 const SHOWN_CHARACTERS = 6;
 const KEY = /^kso?_(?=[\w-]{43}$)/;
 
-/** Stored parts of a key. */
+/** Parts of an API key that the database stores. */
 export interface StoredKey {
-  /** SHA-256 of the key. */
+  /** SHA-256 of the API key. */
   readonly hash: Buffer;
   /**
    * Prefix of the key, such as `ks_Ab3xY9`. Null for a key that the service did not generate, of which no

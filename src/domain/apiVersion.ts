@@ -14,11 +14,11 @@ export const API_VERSIONS = ['v1'] as const;
 export interface ApiVersionEnd {
   /** Time from which the version should not be used for new integrations. */
   readonly deprecatedAt: Date;
-  /** Time from which the version answers 410. */
+  /** Time from which requests to the API version are answered with 410. */
   readonly sunsetAt: Date;
-  /** Version that replaces this one, such as `v2`. */
+  /** API version that replaces this one, such as `v2`. */
   readonly successor: string | null;
-  /** URL of a page with migration instructions. */
+  /** URL of a page that describes the migration to another API version. */
   readonly migrationUrl: string | null;
 }
 

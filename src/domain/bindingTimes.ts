@@ -19,7 +19,10 @@ export interface Span {
 export class BindingTimes {
   readonly #times: readonly BindingTime[];
 
-  /** @param times at least one, in chronological order; the first also applies to all earlier times */
+  /**
+   * Creates the binding times. @param times at least one, in chronological order; the first also applies to
+   * all earlier times
+   */
   constructor(times: readonly BindingTime[]) {
     if (times.length === 0) throw new RangeError('Nobody has said for how long request ids bind');
     this.#times = times;

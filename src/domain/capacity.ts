@@ -5,7 +5,7 @@
 
 /** CPU time of a spin by process, in microseconds, at 64 connections. Larger batches cost less. */
 const CPU_MICROS = { frontEnd: 18.9, worker: 4.0, redis: 11.3, postgres: 3.7 } as const;
-/** Size of one unit of each stored thing, in bytes. */
+/** Size of one stored unit of each kind, in bytes. */
 const BYTES = {
   redisPlayer: 105,
   redisRequestId: 116,
@@ -63,7 +63,7 @@ export interface Capacity {
     readonly postgres: number;
   };
   readonly bytes: {
-    /** Memory of all Redis nodes together. */
+    /** Memory of all Redis nodes together, in bytes. */
     readonly redis: number;
     /** Memory of each front end for the request-id filters. */
     readonly filters: number;

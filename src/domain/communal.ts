@@ -6,7 +6,7 @@
 
 /** A tier fires when the number of spins reaches a multiple of `triggerAtSpins`. */
 export interface CommunalTier {
-  /** Levels are 1 … n, in order. */
+  /** Level of a tier: 1 … n, in order. */
   readonly tierLevel: number;
   readonly tierName: string;
   /** A multiple of `triggerInterval`, higher for each higher level. */
@@ -19,7 +19,6 @@ export type OnShortBudget = 'SKIP' | 'PAY_REMAINING';
 export type CommunalStatus = 'ACTIVE' | 'DISABLED' | 'EXHAUSTED';
 export type EventStatus = 'PAID' | 'SKIPPED_BUDGET';
 
-/** Rules that an operator sets for a game. */
 export interface CommunalRules {
   readonly enabled: boolean;
   readonly triggerInterval: number;
@@ -35,11 +34,11 @@ export interface CommunalRules {
   readonly onShortBudget: OnShortBudget;
 }
 
-/** State of a game's pot. */
+/** State of the pot of a game's communal progressive. */
 export interface CommunalState {
-  /** Version of the rules in force: 1, 2, … */
+  /** Version of the communal progressive's rules that are in force: 1, 2, … */
   readonly version: number;
-  /** Number of counted spins. */
+  /** Number of spins that the communal progressive has counted. */
   readonly progress: number;
   readonly budgetMicros: number;
 }
@@ -59,7 +58,7 @@ export interface BonusNotice {
   readonly eventId: bigint;
   readonly tierLevel: number;
   readonly tierName: string;
-  /** Total payout of the event, in micro-USD. */
+  /** Total payout of an event of a communal progressive, in micro-USD. */
   readonly paidMicros: number;
   readonly shareMicros: number;
   /** Whether this spin triggered the event. The share is part of the spin's balance in that case. */
@@ -68,7 +67,7 @@ export interface BonusNotice {
 
 /** Value of `triggerSplit` that stands for 100 %. */
 export const SPLIT_WHOLE = 10_000;
-/** Maximum amount of a tier: 1,000,000 USD. */
+/** Maximum amount of a communal progressive's tier: 1,000,000 USD. */
 export const TIER_AMOUNT_MAX_MICROS = 1_000_000_000_000;
 export const TIERS_MAX = 10;
 export const COMMUNITY_SIZE_MAX = 200;

@@ -89,7 +89,6 @@ export function readRules(body: CommunalBody): CommunalRules {
   };
 }
 
-/** Converts rules to the form that both APIs show. */
 export const rulesView = (ruleMembers: CommunalRules) => ({
   enabled: ruleMembers.enabled,
   triggerInterval: ruleMembers.triggerInterval,

@@ -6,10 +6,9 @@
  */
 const FORMULA = /^\s*[=+\-@＝＋－＠]/u;
 
-/** Formats a text as a CSV field. */
 export type CsvText = (value: string) => string;
 
-/** Quotes a text without changing it. */
+/** Quotes a text as a CSV field without changing it. */
 const csvText: CsvText = (value) => `"${value.replaceAll('"', '""')}"`;
 
 /**
@@ -18,6 +17,6 @@ const csvText: CsvText = (value) => `"${value.replaceAll('"', '""')}"`;
  */
 const escapedText: CsvText = (value) => csvText(FORMULA.test(value) ? `'${value}` : value);
 
-/** Chooses the text format that a request asks for. */
+/** Returns the function that formats texts as the request asks for: with or without escaped formulas. */
 export const csvTexts = ({ escapeFormulas }: { readonly escapeFormulas?: string }): CsvText =>
   escapeFormulas === 'true' ? escapedText : csvText;

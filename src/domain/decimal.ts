@@ -3,7 +3,7 @@
  * comparison is ever rounded.
  */
 
-/** The value `digits × 10^exponent`. */
+/** Exact decimal number with the value `digits × 10^exponent`. */
 export interface Decimal {
   readonly digits: bigint;
   readonly exponent: number;

@@ -15,14 +15,13 @@ const SEQUENCE_BITS_BIG = BigInt(SEQUENCE_BITS);
 /** Milliseconds per step of the upper 32-bit word of an id. */
 const MS_PER_HIGH_WORD = 2 ** (32 - TIME_SHIFT);
 
-/** Largest cell number, 255. */
+/** Largest number of a cell, 255. */
 export const CELL_MAX = 2 ** CELL_BITS - 1;
 /** Largest sequence number within a millisecond, 16,383. */
 export const SEQUENCE_MAX = 2 ** SEQUENCE_BITS - 1;
 const CELL_MASK = BigInt(CELL_MAX);
 const SEQUENCE_MASK = BigInt(SEQUENCE_MAX);
 
-/** Parts of an entry id. */
 export interface EntryIdParts {
   /** Time of the entry in milliseconds since the epoch, 0 to 2^41 − 1. */
   readonly timeMs: number;
@@ -51,7 +50,6 @@ export const entryTimeMs = (id: bigint): number => Number(id >> TIME_SHIFT_BIG);
 export const entryTimeMsOfWords = (high: number, low: number): number =>
   (high >>> 0) * MS_PER_HIGH_WORD + (low >>> TIME_SHIFT);
 
-/** Returns the cell of an entry. */
 export const entryCell = (id: bigint): number => Number((id >> SEQUENCE_BITS_BIG) & CELL_MASK);
 
 /**

@@ -10,12 +10,12 @@ import { microsToUsdText, usdToMicros } from './money.js';
 
 const MARK = '\u0000';
 const MARKED = /"\\u0000(-?[0-9.]+)"/g;
-/** Matches strings, which are skipped, and numbers. */
+/** Matches the strings (which are skipped) and the numbers of a JSON text. */
 const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 /** Number of decimal digits that a double always represents distinctly. */
 const SAFE_DIGITS = 15;
 
-/** A JSON number given by its text. */
+/** A JSON number that is kept as its text. */
 export class ExactNumber {
   readonly text: string;
 

@@ -28,10 +28,9 @@ export interface Partner {
   readonly newestMove?: number;
 }
 
-/** A cell that a partner has left. */
 export interface FormerCell {
   readonly cell: number;
-  /** Id of the partner's last entry in that cell. */
+  /** Id of the partner's last ledger entry in the former cell. */
   readonly untilId: bigint;
 }
 

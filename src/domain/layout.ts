@@ -9,7 +9,7 @@ export interface Member<T> {
   readonly bytes: number;
   /** Format of the member in the notation of Lua's struct library. */
   readonly lua: string;
-  /** Type name for documentation. */
+  /** Name of the member's type in the documentation. */
   readonly type: string;
   read(buffer: Buffer, at: number): T;
   write(buffer: Buffer, at: number, value: T): void;
@@ -22,7 +22,7 @@ export type ValuesOf<M> = { readonly [K in keyof M]: ValueOf<M[K]> };
 export interface Layout<M extends Members> {
   readonly members: M;
   readonly bytes: number;
-  /** Offset of each member. */
+  /** Offset of each member in the record, in bytes. */
   readonly at: { readonly [K in keyof M]: number };
   read(buffer: Buffer, at?: number): ValuesOf<M>;
   write(buffer: Buffer, at: number, values: ValuesOf<M>): void;
@@ -30,7 +30,7 @@ export interface Layout<M extends Members> {
   make(values: ValuesOf<M>): Buffer;
 }
 
-/** Values of the members of a layout's record. */
+/** Values of the members in a record. */
 export type RecordOf<L> = L extends Layout<infer M> ? ValuesOf<M> : never;
 
 export function layout<M extends Members>(members: M): Layout<M> {
@@ -86,7 +86,7 @@ export const money: Member<number> = {
   write: writeSafeInt64,
 };
 
-/** A signed 64-bit integer of any size. */
+/** Record member for a signed 64-bit integer of any size. */
 export const i64: Member<bigint> = {
   bytes: 8,
   lua: 'i8',
@@ -114,7 +114,7 @@ export const id = idAs('I4I4', 'u64');
 /** Id of a ledger entry that a script copies without unpacking it. */
 export const packedId = idAs('c8', 'u64');
 
-/** A fixed number of raw bytes. */
+/** Record member for a fixed number of raw bytes. */
 export const bytes = (count: number): Member<Buffer> => ({
   bytes: count,
   lua: `c${count}`,

@@ -13,7 +13,7 @@ import type { EntryKind } from './ledgerEntry.js';
 
 export interface LedgerColumn {
   readonly name: string;
-  /** Type in Postgres. */
+  /** Type of the column in Postgres. */
   readonly type: 'bigint' | 'integer' | 'smallint' | 'text';
   readonly isNullable?: boolean;
   /** Type in JavaScript. A `number` of a bigint column is a safe integer. */
@@ -147,7 +147,7 @@ export type EntryRow = {
     | (Columns[M] extends { readonly isNullable: true } ? null : never);
 };
 
-/** Members that a reader uses. */
+/** Members of a ledger row that a reader uses. */
 export type MembersReadBy<R extends LedgerReader> = {
   [M in LedgerMember]: R extends Columns[M]['readBy'][number] ? M : never;
 }[LedgerMember];

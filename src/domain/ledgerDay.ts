@@ -35,7 +35,7 @@ export interface EntryTotal {
   readonly partnerId: number;
   /** Id of the game; 0 if the entries belong to no game. */
   readonly gameId: number;
-  /** Code of the kind, as in the ledger. */
+  /** Code of the entries' kind, as in the ledger. */
   readonly kind: number;
   readonly entries: number;
   readonly wageredMicros: string;
@@ -45,7 +45,7 @@ export interface EntryTotal {
 export interface FileSeal {
   readonly rows: number;
   readonly bytes: number;
-  /** SHA-256 in hexadecimal. */
+  /** SHA-256 of the archive file, in hexadecimal. */
   readonly sha256: string;
 }
 
@@ -58,7 +58,7 @@ export interface Manifest {
   readonly fromId: string;
   readonly toId: string;
   readonly files: { readonly [File in ArchiveFile]: FileSeal };
-  /** Totals by partner, game and kind. */
+  /** Totals of the day's entries by partner, game and kind. */
   readonly totals: readonly EntryTotal[];
   /** Minimum credit of a large win in micro-USD, by partner. */
   readonly largeWinMicros: { readonly [partnerId: string]: number };

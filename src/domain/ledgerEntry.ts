@@ -50,7 +50,6 @@ export interface EntryDefinition {
   readonly requestIds: 'spins' | 'adjustments' | undefined;
   /** Whether the entry is a step of a blackjack round, which a flush also writes to the round. */
   readonly isOfRound: boolean;
-  /** How the entry appears in a player's history. */
   readonly history: 'spin' | 'hidden';
 }
 

@@ -13,7 +13,7 @@ import {
 import { payoutMicros, usdToMicros } from './money.js';
 import type { Draft } from './parDraft.js';
 
-/** Maximum denomination: 10,000 USD. */
+/** Maximum denomination of a PAR sheet: 10,000 USD. */
 const MAX_DENOMINATION_MICROS = 10_000_000_000;
 /** Maximum payout of a spin: 10,000,000 USD. */
 const MAX_PAYOUT_MICROS = 10_000_000_000_000;

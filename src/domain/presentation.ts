@@ -27,7 +27,7 @@ export interface RenderedCombination {
 
 export interface RenderedSheet {
   readonly wagerMicros: number;
-  /** Largest payout of a combination that can be drawn. */
+  /** Largest payout among the sheet's combinations that can be drawn. */
   readonly maxPayoutMicros: number;
   /** Rendered combinations by combination index, which is the outcome code in a block. */
   readonly combinations: readonly RenderedCombination[];

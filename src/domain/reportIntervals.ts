@@ -7,7 +7,6 @@ export type Interval = (typeof INTERVALS)[number];
 /** Content of a CSV report without any activity in its interval. */
 export const NO_ACTIVITY = 'No Activity\r\n';
 
-/** Maximum number of report rows in one answer. */
 export const REPORT_ROWS_MAX = 10_000;
 
 /** Returns the first day of an interval that ends today. Undefined if the interval has no first day. */

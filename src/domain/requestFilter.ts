@@ -35,7 +35,7 @@ export const foldedBytes = (bytes: number, folds: number): number =>
 
 export class RequestFilter {
   #words: Uint32Array;
-  /** Number of blocks before any folding. */
+  /** Number of blocks of the filter before it was folded. */
   readonly #blocks: number;
   #folds: number;
 

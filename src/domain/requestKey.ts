@@ -6,7 +6,6 @@ import { hash } from 'node:crypto';
 
 export const REQUEST_KEY_BYTES = 16;
 
-/** Writes the key of a requestId into a buffer. */
 export function writeRequestKey(buffer: Buffer, at: number, partnerId: number, requestId: string): void {
   const key = requestKey(partnerId, requestId);
   for (let i = 0; i < REQUEST_KEY_BYTES; i++) buffer[at + i] = key.charCodeAt(i);

@@ -29,18 +29,17 @@ export interface PairsTaker {
 export class RequestPairs {
   words: Uint32Array<ArrayBuffer>;
   count = 0;
-  /** View of the bytes of `words`. */
+  /** View of the bytes in the buffer of `words`. */
   #bytes: Buffer;
   /** Buffer that is reused between sorts, because clearing new memory costs as much as sorting. */
   #sorted = new Uint32Array(0);
 
-  /** @param pairs initial capacity */
   constructor(pairs = FIRST_PAIRS) {
     this.words = new Uint32Array(pairs * PAIR_WORDS);
     this.#bytes = Buffer.from(this.words.buffer);
   }
 
-  /** Adds a pair. All words are unsigned. */
+  /** Adds a pair of a hash and an entry id, given as unsigned 32-bit words. */
   add(hashHigh: number, hashLow: number, idHigh: number, idLow: number): void {
     const at = this.count * PAIR_WORDS;
     if (at === this.words.length) this.#ensure(1);
@@ -52,7 +51,6 @@ export class RequestPairs {
     this.count++;
   }
 
-  /** Adds pairs given as words. */
   addWords(words: Uint32Array): void {
     const pairs = words.length / PAIR_WORDS;
     this.#ensure(pairs);

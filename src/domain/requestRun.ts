@@ -26,7 +26,10 @@ export class RunWriter {
   readonly #onBlock: (block: RequestBlock) => void;
   #isFirst = true;
 
-  /** @param ids number of ids to come @param onBlock receives each block, whose bytes remain the writer's */
+  /**
+   * Creates the writer. @param ids number of ids to come @param onBlock receives each block, whose bytes
+   * remain the writer's
+   */
   constructor(ids: number, onBlock: (block: RequestBlock) => void) {
     this.filter = RequestFilter.ofIds(ids);
     this.#onBlock = onBlock;

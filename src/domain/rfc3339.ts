@@ -1,4 +1,4 @@
-/** Parses the times in requests. */
+/** Parses the RFC 3339 times in requests. */
 
 /** Date and time in the syntax of RFC 3339, section 5.6. */
 const RFC_3339 = /^(\d{4}-\d{2}-(\d{2}))[Tt]([01]\d|2[0-3]):\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})$/;

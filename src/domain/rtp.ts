@@ -5,7 +5,7 @@ import type { OutcomeStatistics } from './presentation.js';
 
 export interface Paid {
   readonly spins: number;
-  /** Sum of payouts divided by sum of wagers. */
+  /** Return to player: sum of payouts divided by sum of wagers. */
   readonly rtp: number;
 }
 

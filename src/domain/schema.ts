@@ -29,7 +29,7 @@ export const OPERATOR_NAME_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$';
 const NO_SPECIALS = '[^\\s@\\p{Cc}\\p{Cs}()<>\\[\\]:;,"\\\\]';
 export const EMAIL_PATTERN = `^${NO_SPECIALS}{1,64}@${NO_SPECIALS}{1,190}$`;
 
-/** Descriptions of the patterns for fault messages. */
+/** Descriptions of the patterns in words, for fault messages. */
 export const PATTERN_MESSAGES: Readonly<Record<string, string>> = {
   [OPAQUE_PATTERN]: 'must have 1 to 128 Unicode characters, without control characters or lone surrogates',
   [REASON_PATTERN]:
@@ -43,7 +43,7 @@ export const PATTERN_MESSAGES: Readonly<Record<string, string>> = {
 
 export const opaque = (description: string) => Type.String({ pattern: OPAQUE_PATTERN, description });
 
-/** Reason for an operator's action. */
+/** Schema of the reason for an operator's action. */
 export const AUDIT_REASON = Type.String({ pattern: REASON_PATTERN, description: 'Kept in the audit log' });
 
 export const usd = (description: string) => Type.Number({ description });
@@ -153,7 +153,7 @@ export const SandboxMark = Type.Optional(
   ),
 );
 
-/** Body of operations that void something irrevocably. */
+/** Schema of the request body of operations that void something irrevocably. */
 export const VoidBody = Type.Object({
   reason: Type.String({ pattern: REASON_PATTERN, description: 'Kept in the audit log' }),
 });

@@ -22,14 +22,14 @@ export class UnknownKeyError extends Error {
 }
 
 export class SecretBox {
-  /** Keys by key id, newest first. */
+  /** Encryption keys by key id, newest first. */
   readonly #keys: ReadonlyMap<string, Buffer>;
   /** Id of the newest key. Undefined if there are no keys and nothing is sealed. */
   readonly #newest: string | undefined;
 
   /**
-   * @param keys keys of 32 bytes in base64; the first seals, all of them open @throws RangeError if a key is
-   * invalid
+   * Creates the box. @param keys keys of 32 bytes in base64; the first seals, all of them open @throws
+   * RangeError if a key is invalid
    */
   constructor(keys: readonly string[]) {
     const all = keys.map((text): [string, Buffer] => {

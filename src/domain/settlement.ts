@@ -31,7 +31,6 @@ export interface GameFigures {
   readonly communityBonusMicros: bigint;
 }
 
-/** Blackjack rounds that are open at a moment. */
 export interface OpenRounds {
   readonly rounds: bigint;
   readonly wageredMicros: bigint;

@@ -77,7 +77,6 @@ export const SIGNIFICANT_EVENTS = {
   'upgrade.finish': 'INFO',
 } as const satisfies Readonly<Record<string, Severity>>;
 
-/** An action in the audit log. */
 export type AuditAction = keyof typeof SIGNIFICANT_EVENTS;
 
 /**
@@ -90,7 +89,6 @@ export const LARGE_WIN = 'spin.large_win';
 export const severityOf = (type: string): Severity =>
   type in SIGNIFICANT_EVENTS ? SIGNIFICANT_EVENTS[type as AuditAction] : 'INFO';
 
-/** Lists the actions of a severity. */
 export const typesOf = (severity: Severity): AuditAction[] =>
   (Object.keys(SIGNIFICANT_EVENTS) as AuditAction[]).filter((type) => SIGNIFICANT_EVENTS[type] === severity);
 

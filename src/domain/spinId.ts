@@ -14,7 +14,7 @@ export class SpinIds {
    */
   readonly #cipher: Cipher;
 
-  /** @param key 16 secret bytes, which must not change during the life of the ledger */
+  /** Creates the encoder. @param key 16 secret bytes, which must not change during the life of the ledger */
   constructor(key: Buffer) {
     if (key.length !== BLOCK_BYTES) throw new RangeError('The spin id key must have 16 bytes');
     this.#key = key;
@@ -31,7 +31,6 @@ export class SpinIds {
     return this.#cipher.update(blocks).toString('hex');
   }
 
-  /** Encodes the id of one spin. */
   encodeOne(entryId: bigint, partnerId: number): string {
     const block = Buffer.alloc(BLOCK_BYTES);
     block.writeBigUInt64LE(entryId, 0);

@@ -9,11 +9,11 @@ import type { LedgerEntry } from './ledgerColumns.js';
 export interface SpinTail {
   /** Bonus of a communal progressive that the spin notifies its player of. */
   readonly notice: BonusNotice | undefined;
-  /** Whether a tester chose the outcome. */
+  /** Whether a tester chose the outcome of the spin. */
   readonly isForced: boolean;
 }
 
-/** Empty tail, which most spins have. */
+/** Empty tail of a spin's reply, which most spins have. */
 export const NO_TAIL: SpinTail = { notice: undefined, isForced: false };
 const FORCED: SpinTail = { notice: undefined, isForced: true };
 const NO_BYTES = Buffer.alloc(0);

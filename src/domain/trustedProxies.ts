@@ -15,7 +15,7 @@ export interface ConnectionOrigin {
   readonly remote: string;
   /** Address in a PROXY protocol header of the connection. Empty if there was none. */
   readonly proxied: string;
-  /** Value of X-Forwarded-For. Empty if it was not sent. */
+  /** Value of the header X-Forwarded-For. Empty if it was not sent. */
   readonly forwardedFor: string;
 }
 
@@ -34,8 +34,9 @@ export class TrustedProxies {
   readonly #networks: readonly [ipaddr.IPv4 | ipaddr.IPv6, number][];
 
   /**
-   * @param setting empty: no proxy is trusted; a number from 1 to 10: the number of proxies in front of every
-   * client; otherwise addresses and networks (CIDR) of proxies, separated by commas
+   * Parses the list of trusted proxies. @param setting empty: no proxy is trusted; a number from 1 to 10: the
+   * number of proxies in front of every client; otherwise addresses and networks (CIDR) of proxies, separated
+   * by commas
    * @throws Error if the setting is none of these
    */
   constructor(setting = '') {
@@ -46,7 +47,6 @@ export class TrustedProxies {
       isNumber || setting === '' ? [] : setting.split(',').map((part) => networkOf(part.trim()));
   }
 
-  /** Whether any proxy is trusted. */
   get areAny(): boolean {
     return this.#hops > 0 || this.#networks.length > 0;
   }

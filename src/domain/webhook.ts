@@ -12,7 +12,7 @@ export type EventType = keyof EventData;
 export type OperatorEvent = 'program.check_failed';
 export type WebhookEventType = keyof typeof EVENTS;
 
-/** Events in the event feed. */
+/** Types of events that the event feed contains. */
 export const IN_FEED: readonly EventType[] = [
   ...EVENT_TYPES,
   'api.version.deprecated',
@@ -50,12 +50,12 @@ export interface EventData {
     readonly partners: number;
   };
   'program.check_failed': {
-    /** Host of the process. */
+    /** Host name of the process whose files were checked. */
     readonly host: string;
     readonly version: string;
     readonly manifest: string | null;
     readonly differing: number;
-    /** At most the first hundred paths. */
+    /** Paths of differing files, at most the first hundred. */
     readonly paths: readonly string[];
   };
 }
@@ -144,10 +144,10 @@ export interface Attempt {
   readonly deliveryId: string;
   readonly eventId: string;
   readonly event: string;
-  /** Secrets that sign, newest first. */
+  /** Secrets with which the attempt is signed, newest first. */
   readonly secrets: readonly [string, ...string[]];
   readonly body: string;
-  /** Number of the attempt, from 1. */
+  /** Number of the delivery attempt, from 1. */
   readonly attempt: number;
 }
 

@@ -2,7 +2,7 @@
 import { Type } from '#typebox';
 import { choice, nullable, SandboxMark, timestamp, usd } from './schema.js';
 
-/** Events that a webhook can subscribe to. */
+/** Types of events that a webhook can subscribe to. */
 export const EVENT_TYPES = [
   'spin.large_win',
   'settlement.report_ready',
@@ -69,7 +69,7 @@ export const GameStatusReason = choice(
   'Why it stops or goes on; more may come',
 );
 
-/** Event of the feed only. No webhook gets it. */
+/** Event that only the event feed contains. No webhook gets it. */
 export const GameStatusChanged = eventOf('game.status_changed', {
   gameId: Type.Integer(),
   status: StatusOfGame,

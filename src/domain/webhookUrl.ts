@@ -14,7 +14,7 @@ export type UrlRefusal = 'invalid' | 'disallowed';
 
 export interface UrlJudgement {
   readonly refusal?: UrlRefusal;
-  /** Description of the fault for the caller. */
+  /** Message that tells the caller what is wrong with the URL. */
   readonly message?: string;
 }
 

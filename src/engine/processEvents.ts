@@ -86,10 +86,9 @@ export interface Events {
     readonly from: bigint;
     readonly to: bigint;
     readonly games: readonly CommittedGameTotals[];
-    /** Entries of blackjack rounds. */
     readonly rounds: readonly RoundEntry[];
     readonly entries: number;
-    /** Age of the oldest entry when it was committed, in seconds. */
+    /** Age of the oldest committed entry at its commit, in seconds. */
     readonly lagSeconds: number;
   };
   /** Records were appended to the public log in one transaction. */
@@ -212,7 +211,7 @@ export interface Events {
    */
   ClockRefused: { readonly cell: number; readonly skewMs: number };
 
-  /** Cells were added. */
+  /** The installation has new cells. */
   CellsAdded: { readonly cells: readonly number[] };
   /** The catalog has read that a partner has moved to another cell. */
   PartnerChangedCell: { readonly partnerId: number; readonly fromCell: number; readonly toCell: number };
@@ -232,14 +231,14 @@ export interface Events {
   BlockMade: {
     readonly gameId: number;
     readonly outcomes: number;
-    /** Time in the thread that made the block, in seconds. */
+    /** Duration of making the block in the thread, in seconds. */
     readonly makeSeconds: number;
     readonly totalSeconds: number;
   };
 
   SettlementReportMade: {
     readonly partnerId: number;
-    /** YYYY-MM-DD, UTC. */
+    /** UTC day of the settlement report, YYYY-MM-DD. */
     readonly reportDate: string;
     readonly revision: number;
     readonly status: string;
@@ -255,10 +254,10 @@ export interface Events {
     readonly deliveryId: string;
     readonly webhookId: number;
     readonly event: string;
-    /** Number of the attempt, from 1. */
+    /** Number of the delivery attempt, from 1. */
     readonly attempt: number;
     readonly result: 'delivered' | 'failed' | 'exhausted';
-    /** HTTP status of the response. Null if there was none. */
+    /** HTTP status of the webhook's response. Null if there was none. */
     readonly responseStatus: number | null;
     readonly error: string | null;
     readonly seconds: number;
@@ -293,6 +292,6 @@ export interface Events {
 
 export type EventEmitter = Emitter<Events>;
 
-/** @param onHandlerError called when a handler throws */
+/** Creates the emitter of this process's events. @param onHandlerError called when a handler throws */
 export const newEvents = (onHandlerError: (error: unknown, event: string) => void): EventEmitter =>
   new Emitter<Events>(onHandlerError);

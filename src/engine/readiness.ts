@@ -39,7 +39,6 @@ export const unservedVolatile = (
   postgres: allowed.allowVolatilePostgres ? [] : postgres.volatile,
 });
 
-/** Components that the readiness check examines. */
 export interface ReadinessParts {
   readonly nodes: RedisNodes;
   readonly store: EngineStore;
@@ -134,7 +133,6 @@ function volatileStores({ redis, postgres }: Volatile): string[] {
   ];
 }
 
-/** Builds the HTTP answer of GET /readyz. */
 export function readyAnswer({ missing, halted }: Readiness): {
   readonly status: number;
   readonly body: string;

@@ -25,7 +25,7 @@ import { ownFolder } from './privateFolder.js';
 import { SetupError } from './setupError.js';
 
 export interface DataDirLock {
-  /** Real path of the folder. */
+  /** Real path of the data folder. */
   readonly dataDir: string;
   release(): Promise<void>;
 }
@@ -64,7 +64,7 @@ export async function lockDataDir(dataDir: string, name = 'DATA_DIR'): Promise<D
 
 type Release = () => Promise<void>;
 
-/** @returns undefined if another process holds the folder */
+/** Acquires the lock. @returns undefined if another process holds the folder */
 async function hold(folder: string): Promise<Release | undefined> {
   if (process.platform === 'win32') {
     const name = createHash('sha256').update(folder).digest('hex').slice(0, 32);

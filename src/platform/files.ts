@@ -88,7 +88,7 @@ export async function replaceFile(
   throw new Error(`${path} can't be written: other processes write it all the time`);
 }
 
-/** @returns false if another process began a replacement meanwhile */
+/** Tries once to replace a file. @returns false if another process began a replacement meanwhile */
 async function tryReplace(path: string, next: Parameters<typeof replaceFile>[1]): Promise<boolean> {
   const begun = `${path}.${randomBytes(8).toString('hex')}.next`;
   const file = await openPrivate(begun, 'wx');

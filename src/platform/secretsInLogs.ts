@@ -1,7 +1,7 @@
 /** Removes secrets from log lines and messages. */
 import { seedsOf } from '../domain/storeUrl.js';
 
-/** Replacement for a secret. */
+/** Replacement for a secret in a log line. */
 export const HIDDEN = '[hidden]';
 
 /** Matches API keys and webhook secrets of any owner. */
@@ -52,7 +52,6 @@ export const addressOf = (url: string): string => {
   }
 };
 
-/** Returns the message of an error in one line. */
 export const lineOf = (error: unknown): string => {
   if (error instanceof AggregateError && error.errors.length > 0) return lineOf(error.errors[0]);
   return (error instanceof Error ? error.message : String(error)).split('\n')[0] ?? 'unknown';

@@ -7,7 +7,7 @@ export const SERVICE_FILE = 'service.json';
 export interface ServiceFile {
   /** URL `http://host:port`, reachable from the same machine. */
   readonly url: string;
-  /** Id of the listening process. */
+  /** Process id of the listening service. */
   readonly pid: number;
 }
 

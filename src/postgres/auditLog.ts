@@ -39,11 +39,11 @@ export async function nextChange(tx: Transaction): Promise<bigint> {
 export const NOBODY_CHANGES = raw(`SELECT pg_try_advisory_xact_lock_shared(${CHANGE_LOCK})`);
 
 export interface NewAuditEntry {
-  /** Actor of the change, such as `operator`. */
+  /** Actor of the audited change, such as `operator`. */
   readonly actor: string;
-  /** Action, such as `partner.create`. */
+  /** Audited action, such as `partner.create`. */
   readonly action: AuditAction;
-  /** Subject of the action, such as `partner:7`. */
+  /** Subject of the audited action, such as `partner:7`. */
   readonly subject: string;
   readonly before?: unknown;
   readonly after?: unknown;

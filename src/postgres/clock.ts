@@ -1,4 +1,3 @@
-/** Reads the clock of Postgres. */
 import type { Sql } from './connection.js';
 
 /** Returns the time of the Postgres server, in milliseconds since the epoch. */

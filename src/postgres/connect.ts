@@ -25,7 +25,7 @@ const IDLE_IN_TRANSACTION_MS = 2500;
 
 /** Maximum number of attempts for a transaction that conflicts with others. */
 const CONFLICT_TRIES = 3;
-/** Maximum delay of a timer, in ms. */
+/** Maximum delay that a timer of Node.js can have, in ms. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
 export interface PoolOptions {

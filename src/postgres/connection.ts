@@ -9,7 +9,6 @@ export type Run = <Rows extends readonly object[]>(
 ) => Promise<Rows>;
 
 export interface Transaction extends Run {
-  /** Runs COPY … FROM STDIN with these bytes. */
   copy(statement: string, bytes: Buffer): Promise<void>;
   /** Removes the time limits of the remaining statements of the transaction. */
   patiently(): Promise<void>;
@@ -38,10 +37,10 @@ export interface Sql extends Run {
  * leases or rebuilds.
  */
 export interface PostgresPools {
-  /** Requests of partners and operators. */
+  /** Connections for requests of partners and operators. */
   readonly requests: Sql;
-  /** Leases, rebuilds, and reads for this process's own purposes. */
+  /** Connections for leases, rebuilds, and reads for this process's own purposes. */
   readonly background: Sql;
-  /** Flushes, on pipelined connections. */
+  /** Pipelined connections for flushes of the ledger. */
   readonly ledger: Sql;
 }

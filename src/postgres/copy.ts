@@ -35,13 +35,11 @@ export class CopyRow {
     return this.#lengths[field]! < 0;
   }
 
-  /** Reads an `integer` or `smallint` field. */
   int(field: number): number {
     const at = this.#starts[field]!;
     return this.#lengths[field] === 2 ? this.#bytes.readInt16BE(at) : this.#bytes.readInt32BE(at);
   }
 
-  /** Reads a `bigint` field. */
   big(field: number): bigint {
     return this.#bytes.readBigInt64BE(this.#starts[field]!);
   }
@@ -51,7 +49,7 @@ export class CopyRow {
     return this.#bytes.readUInt32BE(this.#starts[field]! + at);
   }
 
-  /** Reads a `bigint` field whose value is within the safe integer range. */
+  /** Reads a `bigint` field whose value is known to be a safe integer. */
   safe(field: number): number {
     const at = this.#starts[field]!;
     return this.#bytes.readInt32BE(at) * 4_294_967_296 + this.#bytes.readUInt32BE(at + 4);
@@ -231,8 +229,8 @@ interface CopyConnection {
  */
 export class CopyIn extends Query {
   /**
-   * @param done completion callback, which the driver wraps with its timeout. Further calls after one with an
-   * error must be ignored
+   * Creates the query. @param done completion callback, which the driver wraps with its timeout. Further
+   * calls after one with an error must be ignored
    */
   constructor(statement: string, bytes: Buffer, done: (error: Error | null) => void) {
     super(statement, done as (error: Error | undefined) => void);

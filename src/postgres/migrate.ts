@@ -24,7 +24,7 @@ const BASELINE = '0001_schema';
 const LAST_OF_1_4_0 = '0056_sealed_voids';
 /** Advisory lock of the transaction that records the baseline. */
 const BASELINE_LOCK = 7_310_019;
-/** SQLSTATE lock_not_available. */
+/** SQLSTATE of a lock that could not be acquired in time (lock_not_available). */
 const LOCK_NOT_AVAILABLE = '55P03';
 
 /**

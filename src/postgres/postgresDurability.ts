@@ -19,7 +19,6 @@ export const settingsSql = (commit: string): string =>
 
 export const SETTINGS_SQL = settingsSql("current_setting('synchronous_commit')");
 
-/** Row of the statements above. */
 export interface DurableSettings {
   readonly synchronous_commit: string;
   readonly fsync: string;

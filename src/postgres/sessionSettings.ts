@@ -29,7 +29,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
 
 /** Equivalent values of settings. */
 const EQUIVALENTS: Readonly<Record<string, readonly string[]>> = {
-  // The second part is the order of ambiguous dates, which no statement uses.
+  // The second part of DateStyle is the order of ambiguous dates, which no statement uses.
   DateStyle: ['ISO, DMY', 'ISO, YMD'],
   TimeZone: ['Etc/UTC', 'GMT', 'Etc/GMT', 'UCT', 'Etc/UCT', 'Zulu', 'Universal'],
 };

@@ -22,7 +22,7 @@ import { cardValue, handTotal, isAce, isNatural, isSoft, isTen } from './cards.j
 export type Phase = 'INSURANCE' | 'PLAYER' | 'SETTLED';
 export type HandStatus = 'WAITING' | 'ACTIVE' | 'STOOD' | 'BUST' | 'SURRENDERED' | 'NATURAL';
 
-/** Actions that a player may send. */
+/** Actions that a blackjack player may send. */
 export const ACTIONS = ['hit', 'stand', 'double', 'split', 'insurance', 'noInsurance', 'surrender'] as const;
 export type Action = (typeof ACTIONS)[number];
 
@@ -81,7 +81,6 @@ export function legalActions(round: Round): Action[] {
   return ACTIONS.filter((action) => isLegal(round, action));
 }
 
-/** Returns whether the player may take an action now. */
 export function isLegal(round: Round, action: Action): boolean {
   const { rules, phase, hands, activeHand } = round;
   if (phase === 'INSURANCE') return action === 'insurance' || action === 'noInsurance';
@@ -115,9 +114,9 @@ export function isLegal(round: Round, action: Action): boolean {
   }
 }
 
-/** Money of a round in micro-USD. */
+/** Stakes and payout of a blackjack round. */
 export interface RoundMoney {
-  /** Sum of all stakes, including insurance. */
+  /** Sum of all stakes of the round including insurance, in micro-USD. */
   readonly wageredMicros: number;
   /** Total payout including returned stakes. Undefined before the round is settled. */
   readonly payoutMicros: number | undefined;
@@ -137,7 +136,6 @@ export function roundMoney(round: Round, wagerMicros: number): RoundMoney {
   return { wageredMicros, payoutMicros };
 }
 
-/** Returns the player's stake on a hand, in micro-USD. */
 export const stakeOf = ({ isDoubled }: Hand, wagerMicros: number): number =>
   isDoubled ? 2 * wagerMicros : wagerMicros;
 

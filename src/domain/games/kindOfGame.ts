@@ -20,7 +20,6 @@ export type GameStatus = 'ACTIVE' | 'SUSPENDED' | 'SEALING' | 'CLOSED';
 
 export interface KindOfGame {
   readonly gameType: GameType;
-  /** Who registers games of this kind. */
   readonly registeredBy: 'partner' | 'operator';
   readonly outcomeSource: OutcomeSource;
   /**
@@ -33,7 +32,6 @@ export interface KindOfGame {
   readonly listing: Listing;
 }
 
-/** Source of a game's outcomes. */
 export interface OutcomeSource {
   /**
    * Form of the supply.
@@ -63,7 +61,7 @@ export interface LifeCycle {
   readonly mayBindInLedger: (moment: BindingMoment) => boolean;
 }
 
-/** Facts in the database about a game's life. */
+/** Facts in the database about the life of a game. */
 export interface LifeFacts {
   readonly isSuspended: boolean;
   /**
@@ -106,7 +104,6 @@ export interface KindMathematics {
   readonly render: (source: GameSource, sheet: ParSheet | undefined) => RenderedOutcomes | undefined;
   /** Returns the certified return to player as a fraction. Null if there is none. */
   readonly certifiedRtp: (certified: {
-    /** Certified return of the PAR sheet. */
     readonly sheetRtp: number | null;
     readonly prizeTable: PrizeTableUsd | null;
   }) => number | null;
@@ -121,7 +118,6 @@ export interface RenderedOutcomes {
   readonly poolSize: number;
   /** Sum of all prizes as a fraction of the price of all tickets. */
   readonly poolRtp?: number | null;
-  /** Table of a game that is played in rounds. */
   readonly table?: BlackjackTable;
 }
 
@@ -133,7 +129,7 @@ export interface Listing {
 
 /** Facts in the database about a raffle's pool. */
 export interface PoolFacts {
-  /** Total number of tickets. */
+  /** Total number of tickets in the raffle's pool. */
   readonly poolSize: number;
   /** Commitment in hexadecimal. Null until the pool is sealed. */
   readonly commitment: string | null;

@@ -23,14 +23,14 @@ export interface Prize {
   readonly prizeName: string;
   /** Tier of the prize, 1 to 6. */
   readonly prizeTier: number;
-  /** Value in micro-USD, above 0. */
+  /** Value of the prize in micro-USD, above 0. */
   readonly valueMicros: number;
   /** Number of tickets that win the prize, at least 1. */
   readonly count: number;
 }
 
 export interface PrizeTable {
-  /** Price in micro-USD, above 0. */
+  /** Price of a ticket in micro-USD, above 0. */
   readonly ticketPriceMicros: number;
   /** Total number of tickets, 1 to {@link MAX_POOL_SIZE}. */
   readonly poolSize: number;

@@ -7,7 +7,7 @@
  *
  *   keystream  AES-256 in counter mode, keyed by the seed, counter from 0; 32-bit little-endian words
  *   shuffle    Fisher–Yates: for i from the last position down to 1, a position j of 0…i; swap i and j
- *   draw of j  the low bits of the next word, as many as i has; a value above i is discarded for the next word
+ *   draw of j  the low bits of the next word, as many as i has; if above i, take the next word
  *
  * So each order is equally likely, and anyone with the seed can repeat it. The commitment is published when
  * the pool is sealed; seed, nonce and order are published when the last ticket is sold (docs/contract.md
@@ -127,7 +127,7 @@ export function countFault({ poolSize, prizes }: PrizeTableUsd, order: Uint16Arr
 /** Members of the response of `GET /games/{id}/pool` for a closed raffle that take part in the proof. */
 export interface RevealedPool extends PrizeTableUsd {
   readonly gameConfigId: number;
-  /** Commitment in hexadecimal. */
+  /** Commitment to the raffle's pool, in hexadecimal. */
   readonly poolCommitment: string;
   readonly reveal: Static<typeof PoolReveal>;
 }

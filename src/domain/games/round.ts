@@ -38,7 +38,7 @@ export interface RoundRecord {
    */
   readonly entryIds: readonly bigint[];
   readonly wagersMicros: readonly number[];
-  /** Balance of the player after each entry. */
+  /** Balance of the player after each entry of the round, in micro-USD. */
   readonly balancesMicros: readonly number[];
   /** Payout in micro-USD. Undefined while the round is open. */
   readonly payoutMicros: number | undefined;
@@ -123,7 +123,10 @@ export interface MoveMoney {
   readonly isEnd: boolean;
 }
 
-/** @param before the round before the move @param after the round after the move */
+/**
+ * Computes the change of money by a move. @param before the round before the move @param after the round
+ * after the move
+ */
 export function moneyOfMove(table: BlackjackTable, before: Round, after: Round): MoveMoney {
   const { wageredMicros } = roundMoney(before, table.wagerMicros);
   const money = roundMoney(after, table.wagerMicros);

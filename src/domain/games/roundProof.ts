@@ -29,7 +29,7 @@ export const EndedRound = Type.Object({
 
 export type EndedRound = Static<typeof EndedRound>;
 
-/** Members that the proof computes again. */
+/** Members of a round that the proof computes again and compares. */
 const PROVEN = ['phase', 'lastActionSeq', 'wageredUsd', 'payoutUsd', 'dealer', 'hands', 'insurance'] as const;
 
 /** Lists all faults of a round that has ended. Empty if the round is proven. */

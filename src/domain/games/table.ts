@@ -9,7 +9,7 @@ import { type BlackjackRules, checkRules, maxPayoutMicros, rulesHash, stakeFault
 import type { KindOfGame, RenderedOutcomes } from './kindOfGame.js';
 import type { TableTerms } from './tableTerms.js';
 
-/** Maximum wager: 10,000 USD. */
+/** Maximum wager of a blackjack table: 10,000 USD. */
 const WAGER_MAX_MICROS = 10_000_000_000;
 
 /** Checks the terms of a table. @param wanted terms that match the schema of the request */

@@ -10,6 +10,6 @@ export interface TableTerms {
 }
 
 export interface BlackjackTable extends TableTerms {
-  /** SHA-256 of the rules (blackjackRules.ts). */
+  /** SHA-256 of the table's rules (blackjackRules.ts). */
   readonly rulesHash: Buffer;
 }

@@ -7,7 +7,7 @@ import { shoeLeafData } from './leaves.js';
 import { type Hashes, hashPairs, newHashes, Subtrees, writeHash } from './subtrees.js';
 import { HASH_BYTES, inclusionPath, leafHash, type ReadHash } from './tree.js';
 
-/** Groups of leaves whose hashes are stored, by level. */
+/** Groups of leaves in a block's tree whose hashes are stored, by level. */
 const LOW = { level: 8, leaves: 2 ** 8 };
 const HIGH = { level: 16, leaves: 2 ** 16 };
 /**
@@ -32,7 +32,6 @@ export interface BlockOfOutcomes {
 /** Offsets in the leaf of an outcome (leaves.ts): 0x00, `SPDLout1`, game, index, code, nonce. */
 const LEAF = { game: 9, index: 13, code: 21, nonce: 23, bytes: 55 };
 
-/** Computes the hashes of a block's leaves. */
 export function outcomeLeaves(
   { gameId, fromIndex, codes, nonces }: BlockOfOutcomes,
   from = 0,

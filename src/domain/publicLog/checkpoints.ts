@@ -4,7 +4,7 @@ import { type Note, NoteError, parseNote } from './notes.js';
 import { HASH_BYTES } from './tree.js';
 
 const PROOF_HEAD = 'c2sp.org/tlog-proof@v1';
-/** Maximum number of hashes in a path. */
+/** Maximum number of hashes in the path of a log proof. */
 const PATH_MAX = 63;
 
 export interface Checkpoint {
@@ -33,7 +33,7 @@ export function parseCheckpoint(text: string): Checkpoint {
 export interface TlogProof {
   readonly index: number;
   readonly path: readonly Buffer[];
-  /** Note of the checkpoint, unchanged. */
+  /** The signed note of the checkpoint, unchanged. */
   readonly checkpoint: string;
 }
 

@@ -10,7 +10,7 @@ export interface StoredTile {
   readonly bytes: Buffer;
 }
 
-/** Level of the bundles of records. */
+/** Level number that stands for the bundles of records. */
 export const BUNDLES = -1;
 
 const widthOf = (size: number, level: number): number =>
@@ -43,7 +43,6 @@ function extend(level: number, first: number, bytes: Buffer, width: number, more
   return { full, open: { level, index, bytes: Buffer.concat(parts) } };
 }
 
-/** Returns the hash over a full tile. */
 const hashOfTile = (bytes: Buffer): Buffer => new Subtrees(bytes).read(TILE_HEIGHT, 0);
 
 /**

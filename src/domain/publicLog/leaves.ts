@@ -48,7 +48,7 @@ export const shoeLeafData = (place: Place, commitment: Buffer): Buffer =>
 interface Sealed {
   readonly gameId: number;
   readonly fromIndex: number;
-  /** Nonce of the block, 32 bytes. */
+  /** Nonce of the sealed block, 32 bytes. */
   readonly nonce: Buffer;
 }
 

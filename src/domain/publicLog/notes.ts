@@ -154,7 +154,6 @@ export function parseNote(note: string): Note {
 const lineOf = ({ name, keyId }: Pick<Verifier, 'name' | 'keyId'>, signature: Buffer): string =>
   `${LINE_START}${name} ${Buffer.concat([Buffer.from(keyId, 'hex'), signature]).toString('base64')}\n`;
 
-/** Formats a note from its text and signature lines. */
 export const noteText = (text: string, lines: readonly SignatureLine[]): string =>
   `${text}\n${lines.map(({ name, keyId, signature }) => lineOf({ name, keyId }, signature)).join('')}`;
 

@@ -4,7 +4,7 @@ import { secretHash } from './leaves.js';
 import { entryText, labelKeyHash, type PublicLogEntry } from './logEntries.js';
 import { HASH_BYTES } from './tree.js';
 
-/** Codes in `log_entries.kind`. */
+/** Codes of the types of log entries in the column `log_entries.kind`. */
 export const LOG_ENTRY_KINDS = { forgotten: 0, block: 1, pool: 2, shoes: 3, void: 4, lost: 5 } as const;
 /**
  * Type of an entry. `forgotten` is a number whose opening was lost in a restore; an entry of type `lost`
@@ -36,7 +36,7 @@ export interface Opening {
    */
   readonly seed: Buffer | null;
   readonly nonce: Buffer | null;
-  /** Stored hashes of the tree; at least its root. */
+  /** Stored hashes of the block's tree; at least its root. */
   readonly tree: Buffer | null;
   readonly commitment: Buffer | null;
 }

@@ -14,7 +14,7 @@ export interface Witness extends Verifier {
   readonly label: string;
   /** URL to which checkpoints are submitted. Undefined if the policy has no URL for the witness. */
   readonly url: string | undefined;
-  /** Line number in the file, from 1. */
+  /** Line number of the witness in the policy file, from 1. */
   readonly line: number;
 }
 
@@ -28,7 +28,7 @@ interface PolicyLog extends Verifier {
 }
 
 class PolicyError extends Error {
-  /** @param line line number from 1; 0 means the whole file */
+  /** Creates the error. @param line line number in the policy file from 1; 0 means the whole file */
   constructor(line: number, message: string) {
     super(line === 0 ? `The policy ${message}` : `Line ${line} of the policy ${message}`);
   }
@@ -61,7 +61,10 @@ export class Policy {
     if (word !== 'log') this.#rules.push([word, ...rest].join(' '));
   }
 
-  /** Lines of witnesses, groups and the quorum, from which a policy with the same rules can be made. */
+  /**
+   * Lines of the policy with the witnesses, groups and quorum. A policy with the same rules can be made from
+   * them.
+   */
   get rules(): readonly string[] {
     return this.#rules;
   }

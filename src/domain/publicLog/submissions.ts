@@ -7,7 +7,6 @@ import { fromBase64, fromDecimal } from './encoding.js';
 import { type Note, NoteError, parseNote, signersOf, type Verifier } from './notes.js';
 import { EMPTY_ROOT, HASH_BYTES, isConsistent } from './tree.js';
 
-/** Maximum number of hashes in a consistency proof. */
 const PROOF_MAX = 63;
 /** Media type of the answer that contains the size known to the witness. */
 export const SIZE_TYPE = 'text/x.tlog.size';
@@ -17,7 +16,7 @@ export interface Submission {
   readonly old: number;
   /** Proof that the tree of the note contains the tree of the old checkpoint. */
   readonly proof: readonly Buffer[];
-  /** Note of the checkpoint, unchanged. */
+  /** The signed note of the checkpoint, unchanged. */
   readonly note: string;
 }
 

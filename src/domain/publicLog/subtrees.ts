@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 import { HASH_BYTES, type ReadHash } from './tree.js';
 
-/** Hashes one after the other, 32 bytes each. */
+/** List of hashes in one buffer, 32 bytes each. */
 export type Hashes = Buffer;
 
 export const newHashes = (count: number): Hashes => Buffer.allocUnsafe(count * HASH_BYTES);

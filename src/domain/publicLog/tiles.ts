@@ -63,7 +63,6 @@ export function newTiles(old: number, size: number): TilePlace[] {
   return places;
 }
 
-/** Builds a tile of hashes. */
 export function tileOf(level: number, index: number, width: number, read: ReadHash): Buffer {
   const hashes = Array.from({ length: width }, (_, at) => read(level * TILE_HEIGHT, index * TILE_WIDTH + at));
   return Buffer.concat(hashes);

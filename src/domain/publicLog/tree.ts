@@ -20,10 +20,10 @@ export const sha256 = (...parts: readonly (Buffer | string)[]): Buffer => {
 
 export const leafHash = (data: Buffer): Buffer => sha256(LEAF, data);
 export const nodeHash = (left: Buffer, right: Buffer): Buffer => sha256(NODE, left, right);
-/** Root of the empty tree. */
+/** Root of the Merkle tree without leaves. */
 export const EMPTY_ROOT = sha256();
 
-/** Range of leaves; `to` is exclusive. */
+/** Range of a tree's leaves; `to` is exclusive. */
 type Range = readonly [from: number, to: number];
 /** Returns the hash over the 2^level leaves from index × 2^level on, all of which must exist. */
 export type ReadHash = (level: number, index: number) => Buffer;

@@ -7,9 +7,9 @@
 
 export interface RandomTest<Draws> {
   readonly name: string;
-  /** Number of counters of the test. */
+  /** Number of counters that the test needs. */
   readonly counters: number;
-  /** Adds the counts of a stretch of draws. */
+  /** Adds the test's counts of a stretch of draws. */
   tally(draws: Draws, counts: Float64Array): void;
   /**
    * Returns the p-value. @param counts sums over all stretches @returns undefined if there is nothing to
@@ -38,7 +38,6 @@ export function addCounts(
   sum[0]! += taken;
 }
 
-/** Counts the repeated values in a list. */
 export function repeatsIn(list: Float64Array): number {
   const values = list.slice(1, list[0]! + 1).sort();
   let repeated = 0;
@@ -48,9 +47,9 @@ export function repeatsIn(list: Float64Array): number {
 
 export interface RandomTestResult {
   readonly name: string;
-  /** p-value of the first draws. */
+  /** p-value of the test in the first draws. */
   readonly p: number;
-  /** p-value of four times as many fresh draws. Null if the test was not repeated. */
+  /** p-value of the test in four times as many fresh draws. Null if the test was not repeated. */
   readonly repeated: number | null;
   readonly passed: boolean;
 }

@@ -9,7 +9,7 @@
 import { chiSquareP, goodnessP } from './pValues.js';
 import type { RandomTest } from './randomTest.js';
 
-/** Test of shuffles of one specification, in order. */
+/** Test of shuffles with the same specification, in order. */
 export type ShuffleTest = RandomTest<readonly ArrayLike<number>[]>;
 
 export interface Shuffled {

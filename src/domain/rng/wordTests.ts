@@ -19,7 +19,6 @@ export const WORDS_MIN = 2_000_000;
 
 const uniform = (cells: number): number[] => new Array<number>(cells).fill(1 / cells);
 
-/** Creates a test with equally likely cells. */
 const equalCells = (
   name: string,
   cells: number,

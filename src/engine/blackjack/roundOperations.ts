@@ -12,12 +12,10 @@ import type { CellOperation, CellRequest } from '../cells/operation.js';
 import { playerField } from '../redis/keys.js';
 import { DENY, SPIN_STATUS } from '../redis/statuses.js';
 
-/** Player and table of a round. */
 interface RoundPlayer extends CellRequest {
   readonly partnerId: number;
   readonly playerId: string;
   readonly gameId: number;
-  /** Whether a stake above the balance is refused. */
   readonly enforcesBalance: boolean;
 }
 
@@ -35,9 +33,8 @@ export interface RoundDealRequest extends RoundPlayer {
   /** Payout at the deal by outcome code, in the format that lua/roundDeal.lua reads. */
   readonly payoutTable: Buffer;
   readonly openingBalanceMicros: number;
-  /** Limit of the player's funding, in micro-USD. Null means no limit. */
+  /** Maximum loss that the operator covers for the partner, in micro-USD. Null means no limit. */
   readonly fundingMicros: number | null;
-  /** Former cells of the partner. */
   readonly formerCells?: Partner['formerCells'] | undefined;
   /** Version of the filters for which the ledger was found not to have the requestId. */
   readonly clearedAt?: number | undefined;
@@ -53,7 +50,6 @@ export interface RoundDealReply {
   readonly dealId: bigint;
   /** Balance after the deal, in micro-USD. */
   readonly balanceMicros: number;
-  /** Index of the dealt shoe. */
   readonly shoeIndex: number;
   readonly outcomeCode: number;
 }

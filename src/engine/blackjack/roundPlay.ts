@@ -67,7 +67,6 @@ export type PlaceOfPartner = Pick<Partner, 'cell' | 'newestMove'>;
 /** Failure of a call. `refused` means that nothing was done; `unknown` means that it may have been done. */
 export type RoundFailure = 'refused' | 'unknown';
 
-/** A round and the seed of its shoe. */
 export interface KnownRound {
   readonly record: RoundRecord;
   readonly seed: Buffer;
@@ -113,7 +112,10 @@ export class RoundPlay {
     this.#roundDeal = roundDealOperation(options.requestIds);
   }
 
-  /** @param clearedAt version of the filters for which the ledger was found not to have the requestId */
+  /**
+   * Deals a round. @param clearedAt version of the filters for which the ledger was found not to have the
+   * requestId
+   */
   async deal(order: DealOrder, clearedAt?: number): Promise<Dealt> {
     const { store, shoes } = this.#options;
     const { partner, game, playerId, requestId } = order;
@@ -201,7 +203,7 @@ export class RoundPlay {
     });
   }
 
-  /** @param record the round as it was last read */
+  /** Carries out a player's action. @param record the round as it was last read */
   async act(
     table: BlackjackTable,
     partner: Partner,

@@ -11,9 +11,7 @@ import type { PlaceOfPartner, RoundPlay } from './roundPlay.js';
 
 export interface RoundTimeoutsOptions {
   readonly rounds: Pick<RoundPlay, 'end'>;
-  /** Returns the cells that this process owns now. */
   readonly cells: () => readonly number[];
-  /** Reads expired open rounds of these cells. */
   readonly expired: (
     cells: readonly number[],
     limit: number,

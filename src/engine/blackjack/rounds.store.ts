@@ -44,7 +44,7 @@ interface Addition {
   game: number;
   shoe: number;
   player: string;
-  /** Number of the first step in this addition. */
+  /** Number of the first step that the flush adds to the round. */
   step: number;
   status: RoundStatus;
   payout: number | null;

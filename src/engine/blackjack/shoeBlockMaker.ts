@@ -29,7 +29,7 @@ export class ShoeBlockMaker implements BlockMaker {
   readonly #shoemaker: string;
   readonly #game: { readonly gameId: number; readonly rules: BlackjackRules };
 
-  /** @param shoemaker file of the worker that makes shoes */
+  /** Creates the block maker of a table. @param shoemaker file of the worker that makes shoes */
   constructor(
     pool: Piscina,
     shoemaker: string,

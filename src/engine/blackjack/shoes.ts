@@ -18,7 +18,7 @@ interface Block {
 
 export class Shoes {
   readonly #store: Pick<EngineStore, 'rounds'>;
-  /** Cached blocks, the most recently used last. */
+  /** Cached blocks of shoes, the most recently used last. */
   #blocks: Block[] = [];
 
   constructor(store: Pick<EngineStore, 'rounds'>) {

@@ -8,7 +8,7 @@ import type { Reserve } from './reserve.js';
 export interface MadeBlock {
   readonly seed: Uint8Array;
   readonly nonce: Uint8Array;
-  /** Packed outcome codes, 2 bytes each. */
+  /** Packed outcome codes of the block, 2 bytes each. */
   readonly outcomes: Uint8Array;
   readonly commitment: Uint8Array;
   /** Nodes of the Merkle tree over the block's leaves that are stored with the block (blockTree.ts). */
@@ -28,14 +28,14 @@ export interface QueueState {
   readonly leaseEnd: number | undefined;
   /** Number of blocks that the operator has requested and that are not made yet. */
   readonly requested: number;
-  /** Recent dealing rate, in outcomes per second. */
+  /** Recent dealing rate of the game, in outcomes per second. */
   readonly pace: number;
 }
 
 export interface BlockMaker {
   /** Reserve of ready blocks that the partner wants for the game. Undefined if the game has no reserve. */
   readonly reserve: Reserve | undefined;
-  /** Returns whether another block must be made now. */
+  /** Returns whether another block of the game must be made now. */
   isLow(queue: QueueState): boolean;
   /** Makes the next block, which begins at `fromIndex`. @param pace dealing rate as in {@link QueueState} */
   make(fromIndex: number, pace: number): Promise<MadeBlock>;

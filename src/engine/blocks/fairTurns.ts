@@ -13,7 +13,6 @@ export class FairTurns {
   readonly #used = new Map<number, { ms: number; underWay: number }>();
   #underWay = 0;
 
-  /** @param slots number of jobs that may run at once */
   constructor(slots: number) {
     this.#slots = slots;
   }

@@ -7,17 +7,13 @@ import { type Queue, queueSecondsLeft } from './queue.js';
 
 /** Maximum number of queues that are filled at once. Most of them wait for the public log. */
 const FILLING_MAX = 64;
-/** Maximum number of queues of one partner that are filled at once. */
 const FILLING_PER_PARTNER_MAX = 16;
 
 export class FillingTurns {
-  /** Number of queues being filled now, by partner. */
   readonly #filling = new Map<number, number>();
-  /** Queues that wait for a turn, by partner. */
   readonly #waiting = new Map<number, Set<Queue>>();
   #total = 0;
 
-  /** Number of queues being filled now. */
   get underWay(): number {
     return this.#total;
   }

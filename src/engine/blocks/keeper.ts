@@ -77,11 +77,10 @@ const FREE_AFTER_MS = 5000;
 /** Blocks in the making for each thread, so that a thread that becomes free has its next block ready. */
 const MAKING_PER_THREAD = 2;
 
-/** A block that is leased and not loaded yet. */
 interface LeasedNow {
   readonly fromIndex: number;
   readonly toIndex: number;
-  /** Start of the making, as performance.now() counts. */
+  /** Time at which making the block began, as performance.now() counts. */
   readonly started: number;
   readonly block: MadeBlock;
 }
@@ -153,7 +152,6 @@ export class BlockKeeper implements Service {
     }
   }
 
-  /** Takes in games that are new or changed. */
   learn(games: readonly KeptGame[]): void {
     for (const game of games) {
       const lease = this.#leases.get(game.cell);

@@ -16,9 +16,8 @@ const UNLINKED_ANEW = 64;
 
 interface Reading {
   readonly sql: Sql;
-  /** Redis store of the queue's cell. */
   readonly store: CellStore;
-  /** Callbacks `leased` and `published` as in the options of the block keeper. */
+  /** Callbacks `leased` and `published` as in the options of the block keeper (keeper.ts). */
   readonly leased: (gameId: number, toIndex: number) => Promise<void>;
   readonly published: () => Promise<void>;
 }

@@ -15,7 +15,7 @@ const WAITING_MAX = 64;
 export class Redrawing {
   readonly #thread: Piscina;
 
-  /** @param filename program of the thread (workers/redraw.js) */
+  /** Creates the thread pool. @param filename program of the thread (workers/redraw.js) */
   constructor(filename: string) {
     this.#thread = new Piscina({
       filename,

@@ -39,7 +39,7 @@ export interface RotationOnRecord {
 export interface CommittedRotation {
   readonly fromIndex: number;
   readonly toIndex: number;
-  /** Null if no outcome was left to void. */
+  /** Number of the void's entry in the public log. Null if no outcome was left to void. */
   readonly number: number | null;
 }
 

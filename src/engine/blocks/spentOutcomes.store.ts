@@ -41,7 +41,6 @@ export async function removeOutcomes(sql: Sql, days: number): Promise<number> {
   return rows.length;
 }
 
-/** Returns the games that have blocks whose outcomes are removed. */
 export async function gamesWithoutOutcomes(sql: Sql): Promise<number[]> {
   const rows = await sql<{ game_id: number }[]>`
     SELECT DISTINCT game_id FROM blocks WHERE octet_length(outcomes) = 0`;

@@ -101,7 +101,6 @@ export interface NewKeyUse {
   readonly lastUsedAt: Date;
 }
 
-/** Announces the ends of versions and records which partners use each version. */
 export class ApiVersions {
   readonly #sql: Sql;
 
@@ -149,7 +148,6 @@ export class ApiVersions {
     });
   }
 
-  /** Lists every version whose end is announced. */
   async listEnds(): Promise<ApiVersionRow[]> {
     const rows = await this.#sql<Row[]>`SELECT * FROM api_versions ORDER BY version`;
     return rows.map(apiVersionOf);

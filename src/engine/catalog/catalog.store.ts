@@ -61,7 +61,6 @@ export interface Newest {
    * Number of the newest change of partners, keys, games and operators. The change may not be committed yet.
    */
   readonly change: bigint;
-  /** Token of each cell's epoch, by cell. */
   readonly epochs: ReadonlyMap<number, string>;
   /** Version of the request-id runs (requestRuns.store.ts). */
   readonly runs: string;
@@ -86,7 +85,6 @@ export async function newestOfAll(sql: Sql): Promise<Newest> {
   return { change, epochs, runs, isSettled: settled };
 }
 
-/** Computes the digest of the polled epochs and request-id runs. */
 export const digestOfNewest = ({ epochs, runs }: Newest): string =>
   createHash('sha256')
     .update([...epochs].sort(([a], [b]) => a - b).join())
@@ -171,7 +169,6 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
   }, 'ISOLATION LEVEL REPEATABLE READ READ ONLY');
 }
 
-/** Reads PAR sheets by their numbers. */
 export async function sheetsOf(sql: Sql, ids: readonly number[]): Promise<Map<number, ParSheet>> {
   if (ids.length === 0) return new Map();
   const rows = await sql<{ par_sheet_id: number; sheet: ParSheet }[]>`

@@ -34,7 +34,6 @@ import {
 import type { ChangedOperator } from './operators.store.js';
 import type { PartnerRow } from './partners.store.js';
 
-/** A game with the data that the block keeper needs. */
 export type KnownGame = CatalogGame;
 
 /** Mathematics of a game, derived from its PAR sheet or from its own record. */
@@ -148,7 +147,6 @@ export class Catalog extends PeriodicService {
     this.#pollMs = pollMs;
   }
 
-  /** Reads the whole catalog and begins to poll. */
   override async start(): Promise<void> {
     await this.refresh();
     await super.start();

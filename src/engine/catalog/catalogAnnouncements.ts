@@ -24,7 +24,7 @@ export interface AnnouncementsOptions {
   readonly nodes: RedisNodes;
   readonly datasetId: string;
   readonly events: EventEmitter;
-  /** Called on each failure of a connection. */
+  /** Called on each failure of the connection over which announcements are heard. */
   readonly onError: (error: Error) => void;
 }
 

@@ -41,7 +41,7 @@ export interface GameRow {
    */
   statusReason: 'RESTORED' | 'VOIDED' | null;
   createdAt: Date;
-  /** Undefined if the game is no raffle. */
+  /** Data of a raffle. Undefined for other kinds of games. */
   raffle: RaffleRow | undefined;
 }
 
@@ -115,7 +115,7 @@ export interface CommittedGame {
   readonly spins: bigint;
   readonly wageredMicros: bigint;
   readonly paidMicros: bigint;
-  /** Index of the next outcome to be committed. */
+  /** Index of the game's next outcome to be committed. */
   readonly nextIndex: number;
   /** Blocks that are sealed and not fully committed, oldest first. */
   readonly blocks: readonly { readonly fromIndex: number; readonly toIndex: number }[];
@@ -254,7 +254,6 @@ export class Games {
   }
 }
 
-/** Returns the ids of all games of a partner. */
 export async function gamesOfPartner(sql: Sql | Transaction, partnerId: number): Promise<number[]> {
   const rows = await sql<{ game_id: number }[]>`SELECT game_id FROM games WHERE partner_id = ${partnerId}`;
   return rows.map((row) => row.game_id);

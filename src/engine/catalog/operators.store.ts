@@ -64,7 +64,6 @@ export interface SessionRow {
   readonly expiresAt: Date;
 }
 
-/** Manages operators and their sessions. */
 export class Operators {
   readonly #sql: Sql;
 

@@ -108,7 +108,6 @@ export const partnerFromRow = (row: PartnerTableRow): PartnerRow => ({
   createdAt: row.created_at,
 });
 
-/** Reason why a partner was not created. */
 export type NotCreated = 'slugTaken' | 'noSuchCell' | 'cellDrains';
 
 async function cellFor(tx: Transaction, wanted: number | undefined): Promise<number | NotCreated> {
@@ -151,7 +150,6 @@ export interface LedgerWatermark {
   readonly timeMs: number;
 }
 
-/** Returns whether a partner with this id exists. */
 export async function isPartner(sql: Sql, partnerId: number): Promise<boolean> {
   const rows = await sql`SELECT 1 FROM partners WHERE partner_id = ${String(partnerId)}::bigint`;
   return rows.length > 0;

@@ -50,18 +50,18 @@ export class Staleness extends PeriodicService {
   readonly #nodes: RedisNodes;
   readonly #datasetId: string;
   readonly #readWithinMs: number;
-  /** Number of the newest announced change. */
+  /** Number of the newest restriction that any process has announced. */
   #announced = 0n;
   /** Number up to which all changes were announced before a successful read. */
   #caughtUpTo = 0n;
   #isBehind = false;
   #askedAtMs = Number.NEGATIVE_INFINITY;
-  /** Start of the newest completed check. */
+  /** Time at which the newest completed check began. */
   #lookedAtMs = Number.NEGATIVE_INFINITY;
   #looking: Promise<void> | undefined;
   #endFollowing: (() => void) | undefined;
 
-  /** @param readWithinMs maximum time for reading a change, in milliseconds */
+  /** Creates the detector. @param readWithinMs maximum time for reading a change, in milliseconds */
   constructor(
     catalog: Pick<Catalog, 'newestChange' | 'newestRestriction' | 'knownAtMs' | 'refresh'>,
     nodes: RedisNodes,

@@ -20,7 +20,6 @@ export interface RulesVersion {
   readonly epoch: string;
 }
 
-/** A committed pot of a communal progressive. */
 export interface CommittedPot {
   readonly gameId: number;
   readonly progress: bigint;

@@ -7,12 +7,12 @@ import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Transaction } from '../../postgres/connection.js';
 import { arrayOf, safe, textArrayOf } from '../../postgres/statements.js';
 
-/** Change of a pot by one script call. */
+/** Change of the pot of a communal progressive by one script call. */
 export interface PotChange {
   readonly noteId: bigint;
   readonly gameId: number;
   readonly cause: 'spins' | 'rules' | 'funding';
-  /** Version of the rules, or the intent of a funding. */
+  /** Version of the rules, or number of the intent of a funding, that caused the change of the pot. */
   readonly reference: number;
   readonly progressBefore: number;
   readonly progress: number;
@@ -51,7 +51,7 @@ export interface CommunalFlush {
   readonly events: readonly CommittedEvent[];
   readonly shares: readonly CommittedShare[];
   readonly notified: readonly { readonly shareId: bigint; readonly spinId: bigint }[];
-  /** Sums of the shares by game and day. */
+  /** Sums of the communal progressives' shares by game and day. */
   readonly days: readonly {
     gameId: number;
     partnerId: number;
@@ -64,7 +64,10 @@ export interface CommunalFlush {
 /** Thrown when the outbox does not continue a pot from its committed state. Nothing was written. */
 export class PotError extends Error {}
 
-/** @throws PotError; a unique violation where an event or share is committed already. */
+/**
+ * Writes the data of communal progressives in a flush. @throws PotError; a unique violation if an event or
+ * share is committed already
+ */
 export async function bookCommunal(tx: Transaction, booking: CommunalFlush): Promise<void> {
   const { changes, events, shares, notified, days } = booking;
   for (const gameId of new Set(changes.map((change) => change.gameId))) {
@@ -156,7 +159,7 @@ async function bookSpins(tx: Transaction, gameId: number, changes: readonly PotC
   return rows.length === 1;
 }
 
-/** @throws PotError where a change does not begin at the committed state. */
+/** Applies changes of any cause. @throws PotError if a change does not begin at the committed state */
 async function bookChanges(
   tx: Transaction,
   gameId: number,

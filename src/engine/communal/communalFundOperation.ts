@@ -13,7 +13,7 @@ export interface CommunalFundRequest extends CellRequest {
   readonly partnerId: number;
   readonly gameId: number;
   readonly requestId: string;
-  /** Amount in micro-USD, positive or negative, not 0. */
+  /** Amount of the funding in micro-USD, positive or negative, not 0. */
   readonly amountMicros: number;
 }
 

@@ -21,13 +21,12 @@ export class CommunalNotes {
   #booking = nothing();
   #isEmpty = true;
 
-  /** Begins a flush. */
   begin(): void {
     if (!this.#isEmpty) this.#booking = nothing();
     this.#isEmpty = true;
   }
 
-  /** Collected data. Undefined if the flush has none. */
+  /** Notes of communal progressives collected for this flush. Undefined if there are none. */
   get booking(): CommunalFlush | undefined {
     return this.#isEmpty ? undefined : this.#booking;
   }

@@ -75,7 +75,10 @@ export class PotKeeper {
     return undefined;
   }
 
-  /** @returns `refused` if the rules never come into force; `unknown` if they may */
+  /**
+   * Puts recorded rules in force in Redis. @returns `refused` if the rules never come into force; `unknown`
+   * if they may
+   */
   async #putInForce(
     request: Omit<CommunalSetRequest, 'intentId' | 'waitsForLedger' | 'deadline'>,
     deadline: number,

@@ -10,7 +10,6 @@
 import type { CellTotals, GameTotals } from '../catalog/games.store.js';
 import type { CommittedGameTotals } from '../processEvents.js';
 
-/** Totals of a committed flush, from one cursor to the next. */
 export interface CommittedFlush {
   readonly cell: number;
   readonly from: bigint;

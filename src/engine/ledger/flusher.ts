@@ -70,12 +70,10 @@ const STOP_TIMEOUT_MS = 5000;
 
 /** Flush loop of the cells of one Redis node. A node that is unreachable delays only its own cells. */
 interface NodeLoop {
-  /** Whether the node has no cells any more. */
   isOver: boolean;
   readonly reader: OutboxReader;
   /** Whether answers wait for a commit, so that the next flush follows soon. */
   isAwaited: boolean;
-  /** Trims the committed entries from the node's outboxes. */
   readonly trimmer: Trimmer;
   /** Duration of the last flush without the wait for entries, in ms. */
   flushMs: number;
@@ -100,7 +98,7 @@ export class Flusher implements Service {
   /** Error message of the newest flush. Undefined if the flush succeeded. */
   #problem: string | undefined;
 
-  /** @param openReader opens the reader for the outboxes of a node */
+  /** Creates the flusher. @param openReader opens the reader for the outboxes of a node */
   constructor(
     sql: Sql,
     nodes: RedisNodes,
@@ -151,7 +149,6 @@ export class Flusher implements Service {
     return owned?.lease.fence === fence ? owned.cursor : undefined;
   }
 
-  /** Stops flushing a cell. */
   disown(cell: number): void {
     this.#options.committedIds.forget(cell);
     this.#owned.delete(cell);
@@ -392,7 +389,7 @@ export class Flusher implements Service {
     this.#options.events.emit('CellAbandoned', { cell });
   }
 
-  /** @param cell cell whose flush failed; undefined if the whole round failed */
+  /** Reports a failed flush. @param cell cell whose flush failed; undefined if the whole round failed */
   #report(error: unknown, cell?: number): void {
     this.#problem = error instanceof Error ? error.message : String(error);
     this.#options.events.emit('TaskFailed', {

@@ -45,7 +45,7 @@ export interface CellFlush {
   readonly totals: FlushTotals;
   /** Returns the tickets of the given raffles among the entries. */
   readonly ticketsOf: (raffles: ReadonlySet<number>) => readonly Ticket[];
-  /** Adjustments among the entries. */
+  /** Adjustments among the entries of the flush. */
   readonly adjustments: readonly CommittedAdjustment[];
   readonly events: readonly NewEvent[];
   readonly communal: CommunalFlush | undefined;
@@ -65,7 +65,6 @@ export interface FlushTotals {
   progress: { gameId: number; fromIndex: number; toIndex: number; voided: number }[];
   /** Ranges of voided indices in their order; `toIndex` is exclusive. */
   rotations: readonly { entryId: bigint; gameId: number; fromIndex: number; toIndex: number }[];
-  /** Entries of blackjack rounds in their order. */
   rounds: readonly RoundEntry[];
 }
 
@@ -75,7 +74,6 @@ export interface FlushTotals {
  */
 export class ProgressError extends Error {}
 
-/** Failpoints within a flush's transaction. */
 export type FlushStep =
   | 'flush.cursor-moved'
   | 'flush.rows-copied'
@@ -133,7 +131,6 @@ interface Booked {
  * answers wait for the commit.
  */
 const NOTES: { readonly [T in GameType]: (tx: Transaction, booked: Booked) => Promise<boolean> } = {
-  // Only slots have communal progressives.
   async slot(tx, { flushes, onFailpoint }) {
     const communal = flushes.flatMap((flush) => flush.communal ?? []);
     if (communal.length === 0) return false;

@@ -67,8 +67,8 @@ export function rowReader<M extends LedgerMember>(
 }
 
 /**
- * Converts a row of a query to a ledger row. @param toNumber converts a BigInt to a number; the default
- * throws RangeError if it is not a safe integer
+ * Converts a query's row to a ledger row. @param toNumber converts a BigInt to a number; the default throws
+ * RangeError if it is not a safe integer
  */
 export const ledgerRowOf = (row: EntryRow, toNumber: (value: bigint) => number = safe): LedgerRow =>
   Object.fromEntries(

@@ -111,12 +111,10 @@ export class Ownership extends PeriodicService {
     await leave(this.#sql, this.owner).catch(this.#report);
   }
 
-  /** Cells that this worker writes. */
   get cells(): readonly number[] {
     return this.leases.map(({ cell }) => cell);
   }
 
-  /** Leases of the cells that this worker writes. */
   get leases(): readonly CellLease[] {
     return [...this.#held.values()].filter(({ isReady }) => isReady).map(({ lease }) => lease);
   }

@@ -22,7 +22,7 @@ const nameOf = (beginMs: number): string => new Date(beginMs).toISOString().slic
 const ensureDay = (sql: Sql, beginMs: number): Promise<void> =>
   ensurePartition(sql, nameOf(beginMs), { from: firstIdAt(beginMs), to: firstIdAt(beginMs + DAY_MS) });
 
-/** Partitions that a flusher has found to exist. */
+/** Partitions of the ledger that a flusher has found to exist. */
 export class Partitions {
   readonly #sql: Sql;
   readonly #known = new Set<string>();
@@ -44,7 +44,7 @@ export class Partitions {
   }
 }
 
-/** Creates the partitions of the next days. */
+/** Creates the ledger's partitions of the next days in the background. */
 export class PartitionMaker extends PeriodicService {
   readonly name = 'ledger partitions';
   readonly #sql: Sql;

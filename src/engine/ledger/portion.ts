@@ -23,14 +23,14 @@ const LEDGER_ENTRIES_MAX = 20_000;
  */
 const LARGE_WINS_MAX = 64;
 
-/** A cell that this worker writes. */
+/** A cell that this worker flushes. */
 export interface OwnedCell {
   readonly lease: CellLease;
   /** Token that the cell must have in Redis. Undefined means the token that front ends deal with. */
   readonly token: string | undefined;
   readonly store: CellStore;
   readonly records: Transcoder;
-  /** Id of the newest committed entry. */
+  /** Id of the cell's newest committed entry. */
   cursor: bigint;
   /**
    * Totals of committed entries that are neither trimmed nor noted in Redis yet. `true` means that the totals
@@ -85,7 +85,6 @@ export interface Portion {
   readonly flush: CellFlush;
   readonly entries: number;
   readonly largeWins: number;
-  /** UTC days of the entries. */
   readonly days: ReadonlySet<string>;
   /** Time of the oldest entry, in milliseconds since the epoch. */
   readonly oldestMs: number;

@@ -18,7 +18,7 @@ export type SignificantEvent = WithDates<typeof SignificantEventSchema, 'at'>;
 
 export interface EventsWanted {
   readonly from: Date | undefined;
-  /** End of the period, exclusive. */
+  /** End of the requested period, exclusive. */
   readonly to: Date | undefined;
   readonly type: string | undefined;
   readonly severity: Severity | undefined;

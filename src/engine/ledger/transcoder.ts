@@ -48,7 +48,7 @@ export interface LargeWin {
   readonly requestId: string | null;
   readonly outcomeCode: number;
   readonly outcomeIndex: number;
-  /** Whether a tester chose the outcome. */
+  /** Whether a tester chose the outcome of the winning spin. */
   readonly isForced?: true;
   /**
    * Present if the win ends a blackjack round. `dealId` is missing if the round's deal was committed in an
@@ -76,7 +76,6 @@ export class Transcoder {
   readonly #largeWinThreshold: (partnerId: number) => number | undefined;
   readonly #copy = new CopyWriter();
   #games = new Map<number, Sum>();
-  /** Sums of forced spins, by game. */
   #sandbox = new Map<number, Sum>();
   #openings = new Map<number, Sum>();
   #adjustments: FlushTotals['adjustments'] = [];
@@ -88,9 +87,7 @@ export class Transcoder {
   /** Request keys of the current stream entry; `#keyAt` is the offset of the next key. */
   #keys: Buffer = NO_KEYS;
   #keyAt = 0;
-  /** Notes of communal progressives among the records. */
   readonly communal = new CommunalNotes();
-  /** UTC days of the records. */
   readonly days = new Set<string>();
   /** Number of records since the last reset. */
   entries = 0;
@@ -108,14 +105,13 @@ export class Transcoder {
   readonly requestIds = new RequestPairs();
 
   /**
-   * @param largeWinThreshold returns the threshold in micro-USD. It is called once per game and flush, so
-   * that a spin costs only a comparison
+   * Creates the transcoder. @param largeWinThreshold returns the threshold in micro-USD. It is called once
+   * per game and flush, so that a spin costs only a comparison
    */
   constructor(largeWinThreshold: (partnerId: number) => number | undefined) {
     this.#largeWinThreshold = largeWinThreshold;
   }
 
-  /** Begins a flush. */
   begin(): void {
     this.communal.begin();
     this.#copy.reset();

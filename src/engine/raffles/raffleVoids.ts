@@ -130,7 +130,8 @@ export class RaffleVoids extends OwnedWork {
   }
 
   /**
-   * @throws Error if the result of a refund is unknown or a refund was refused; the piece is repeated later
+   * Refunds all tickets of a piece. @throws Error if a refund was refused or its result is unknown; the piece
+   * is repeated later
    */
   async #refundAll(raffle: VoidedRaffle, tickets: readonly CommittedTicket[]): Promise<void> {
     const { gameId } = raffle;
@@ -150,7 +151,9 @@ export class RaffleVoids extends OwnedWork {
       throw new Error(`A refund of raffle ${gameId} is ${undone ?? 'not begun'}`);
   }
 
-  /** @returns why the refund may not be done; undefined if it is done or can never be done */
+  /**
+   * Refunds a ticket. @returns why the refund may not be done; undefined if it is done or can never be done
+   */
   async #refund(raffle: VoidedRaffle, ticket: CommittedTicket): Promise<string | undefined> {
     const { sql, adjuster, spinIds, events, onFailpoint } = this.#options;
     const { gameId, partnerId, actor, reason } = raffle;

@@ -91,14 +91,12 @@ export interface VoidProgress {
   readonly tickets: number;
   /** Number of committed refunds. */
   readonly refunded: number;
-  /** Number of tickets that can't be refunded. */
   readonly failed: number;
   readonly refundedMicros: bigint;
   /** Whether all tickets are committed and each is refunded or failed. */
   readonly isDone: boolean;
 }
 
-/** Raffles as operators and partners see them. */
 export class Raffles {
   readonly #sql: Sql;
 
@@ -218,7 +216,6 @@ async function voidProgress(sql: Sql | Transaction, gameId: number): Promise<Voi
   };
 }
 
-/** A voided raffle whose refunds are not done. */
 export interface VoidedRaffle {
   readonly gameId: number;
   readonly partnerId: number;
@@ -298,7 +295,6 @@ export async function closeVoided(
   });
 }
 
-/** A committed ticket of a voided raffle. */
 export interface CommittedTicket {
   readonly entryId: bigint;
   readonly playerId: string;

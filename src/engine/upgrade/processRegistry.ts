@@ -55,7 +55,7 @@ export class ProcessRegistry extends PeriodicService {
     this.#facts = { processId: randomUUID(), version, roles, host: hostname(), formats: FORMATS };
   }
 
-  /** @throws FormatError if this build can't read the written format */
+  /** Registers the process. @throws FormatError if this build can't read the written format */
   override async start(): Promise<void> {
     this.#format = await this.#register();
     if (this.#options.isAlone && this.#format < FORMATS.newest) {
@@ -102,7 +102,10 @@ export class ProcessRegistry extends PeriodicService {
     if (!isKnown && this.#problem === undefined) await this.#register();
   }
 
-  /** @returns the written format, and whether this process is registered, as far as that was checked */
+  /**
+   * Reads the written format, and records now and then that the process runs. @returns the format, and
+   * whether this process is registered, as far as that was checked
+   */
   async #look(): Promise<{ format: number; isKnown: boolean }> {
     if (performance.now() < this.#seeAt) return { format: await writtenFormat(this.#sql), isKnown: true };
     const seen = await seeProcess(this.#sql, this.#facts.processId);

@@ -6,11 +6,10 @@ import type { Formats } from '../../domain/formats.js';
 import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 
-/** Facts that a process registers about itself. */
 export interface ProcessFacts {
   readonly processId: string;
   readonly version: string;
-  /** `http`, `worker`, or both separated by a comma. */
+  /** Roles of the process: `http`, `worker`, or both separated by a comma. */
   readonly roles: string;
   readonly host: string;
   /** Formats that the process can read. */
@@ -63,7 +62,6 @@ export async function registerProcess(
   });
 }
 
-/** Reads the written format. */
 export const writtenFormat = (sql: Sql): Promise<number> => formatOf(sql, 'none');
 
 /**

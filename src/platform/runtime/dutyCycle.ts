@@ -13,7 +13,10 @@ export class DutyCycle {
   readonly #share: number;
   #beganMs = performance.now();
 
-  /** @param share maximum share of time that the work may use, above 0 and up to 1; 1 means no pauses */
+  /**
+   * Creates a duty cycle. @param share maximum share of time that the work may use, above 0 and up to 1; 1
+   * means no pauses
+   */
   constructor(share: number) {
     this.#share = share;
   }

@@ -4,7 +4,10 @@ export class Emitter<Events> {
   readonly #handlers = new Map<keyof Events, ((data: never) => void)[]>();
   readonly #onHandlerError: (error: unknown, event: keyof Events) => void;
 
-  /** @param onHandlerError called when a handler throws; the other handlers are still called */
+  /**
+   * Creates an emitter. @param onHandlerError called when a handler throws; the other handlers are still
+   * called
+   */
   constructor(onHandlerError: (error: unknown, event: keyof Events) => void) {
     this.#onHandlerError = onHandlerError;
   }

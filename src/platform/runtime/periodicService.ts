@@ -22,7 +22,7 @@ export interface Period {
  */
 export const WOKEN_MS = 60_000;
 
-/** Result of a turn that found nothing to do. */
+/** Result of a periodic service's turn that found nothing to do. */
 export const IDLE = Symbol('a turn that found nothing to do');
 
 export abstract class PeriodicService implements Service {
