@@ -7,8 +7,8 @@
 const WEAK_COMMITS = ['off', 'local'];
 
 /**
- * SQL that replaces values of `synchronous_commit` that don't wait for the disk or for the standbys by `on`.
- * Stronger values are kept.
+ * SQL for the value of `synchronous_commit`: `on` instead of a value that does not wait for the disk or for
+ * the standbys. Stronger values are kept.
  */
 export const ownCommit = `CASE WHEN current_setting('synchronous_commit') IN ('${WEAK_COMMITS.join("', '")}')
   THEN 'on' ELSE current_setting('synchronous_commit') END`;

@@ -134,7 +134,7 @@ export class Staleness extends PeriodicService {
   protected async turn(): Promise<void> {
     const nowMs = performance.now();
     const { knownAtMs } = this.#catalog;
-    // Time since when announcements may have been missed, because everything announced earlier has been read.
+    // Duration in which announcements may have been missed, in ms. All earlier announcements have been read.
     const quietMs = nowMs - Math.max(knownAtMs, this.#askedAtMs);
     const silentInMs = knownAtMs + SILENT_AFTER_MS - nowMs;
     if (silentInMs <= 0 || nowMs - this.#askedAtMs > ASK_EVERY_MS) await this.#ask(nowMs);
