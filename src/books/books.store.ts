@@ -1,4 +1,7 @@
-/** The books in Postgres, each aggregate an object over one pool. */
+/**
+ * Stores of this folder in Postgres: ledger days, reports, returns and settlements. All share one connection
+ * pool.
+ */
 import type { Sql } from '../postgres/connection.js';
 import { LedgerDays } from './archive/ledgerDays.store.js';
 import { Reports } from './reports/reports.store.js';
@@ -7,7 +10,10 @@ import { Settlements } from './settlement/settlements.store.js';
 
 export type BooksStore = ReturnType<typeof openBooksStore>;
 
-/** Every method rejects where the database does not answer within its deadline (src/postgres/connect.ts). */
+/**
+ * Opens the stores. Every method rejects if the database does not answer within the deadline
+ * (src/postgres/connect.ts).
+ */
 export const openBooksStore = (sql: Sql) => ({
   ledgerDays: new LedgerDays(sql),
   reports: new Reports(sql),

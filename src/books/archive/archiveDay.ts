@@ -1,13 +1,14 @@
 /**
- * Archives a day of the ledger: writes its files beside their places, reads them back, compares them with the database, and only
- * then renames them and records the day.
+ * Archives one day of the ledger. The files are written under temporary names, read back and compared with
+ * the database. Only after that are they renamed, and the day is recorded as archived.
  *
- *   files as .part ──> read back ──> totals = the database's ──> renamed ──> manifest renamed ──> recorded (ledger_days, audit log)
+ *   files as .part ──> read back ──> totals equal the database's ──> files renamed ──> manifest renamed
+ *     ──> recorded (ledger_days, audit log)
  *
- * A folder that has another archive of the day is not written over (earlierArchive.ts).
+ * A folder that holds a different archive of the same day is never overwritten (earlierArchive.ts).
  *
- * Ended anywhere, it is begun again, and gives the same bytes: rows have one order, and what may change later (thresholds, reports) is
- * taken from the manifest once that is on record.
+ * An interrupted run can be repeated and produces the same bytes. Rows have a fixed order, and values that
+ * may change later (thresholds, reports) are taken from the recorded manifest if the day has one.
  */
 import { open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -39,15 +40,21 @@ export type ArchiveStep = 'archive.written' | 'archive.read-back' | 'archive.ren
 
 export interface ArchiveOptions {
   readonly day: string;
-  /** Days lie in folders below it. */
+  /** Directory of all archives. Each day has its own folder in this directory. */
   readonly directory: string;
-  /** As the audit log names who does it. */
+  /** Name of the person or process that archives the day, for the audit log. */
   readonly actor: string;
-  /** UTC day, YYYY-MM-DD: earlier days are over. Absent: by the clocks of this process and of Postgres. */
+  /**
+   * Current UTC day, YYYY-MM-DD; only earlier days are complete. Default: the earlier of the clocks of this
+   * process and of Postgres.
+   */
   readonly today?: string;
-  /** By how much clocks may differ. */
+  /** Maximum difference between the clocks of two machines, in ms. */
   readonly clockSkewMaxMs?: number;
-  /** Another archive of the day that the directory has is kept beside this one; else the day is refused. */
+  /**
+   * If true, a different archive of the same day in the directory is moved aside and kept. If false, such a
+   * day is refused with DayRefused.
+   */
   readonly isToReplace?: boolean;
   readonly onProgress?: ArchiveProgress;
   readonly onFailpoint?: (step: ArchiveStep) => void;
@@ -58,13 +65,15 @@ export interface Archived {
   readonly entries: number;
   readonly bytes: number;
   readonly manifestHash: string;
-  /** It was on record before; the files have the same bytes. */
+  /** True if the day had already been archived; the new files are byte-for-byte the same. */
   readonly isRepeated: boolean;
-  /** The folder in which another archive of the day is kept that this one replaces; null: there was none. */
+  /**
+   * Folder to which a different, earlier archive of the day was moved; null if the directory had no such
+   * archive.
+   */
   readonly replaced: string | null;
 }
 
-/** @throws DayRefused */
 export async function archiveDay(sql: Sql, options: ArchiveOptions): Promise<Archived> {
   const { day, directory, actor, onFailpoint = () => {} } = options;
   const folder = join(directory, day);
@@ -106,7 +115,10 @@ export async function archiveDay(sql: Sql, options: ArchiveOptions): Promise<Arc
   return { day, entries, bytes, manifestHash, isRepeated, replaced: replaced ?? null };
 }
 
-/** @returns the manifest on record */
+/**
+ * Returns the recorded manifest of the day, or undefined if the day has not been archived yet. @throws
+ * DayRefused if the day can't be archived
+ */
 function checkArchivable(day: string, source: DaySource): Manifest | undefined {
   if (source.archived?.isDropped)
     throw new DayRefused(`${day} is dropped: the ledger has its entries no more`);
@@ -123,7 +135,10 @@ function checkArchivable(day: string, source: DaySource): Manifest | undefined {
   return undefined;
 }
 
-/** Of the time: what the service does beside it comes first, and Postgres waits for whoever reads it. */
+/**
+ * Maximum fraction of time that an archive run spends reading, because the service itself and other queries
+ * to Postgres have priority.
+ */
 const SHARE = 0.5;
 
 const part = (folder: string, file: ArchiveFile): string => join(folder, `${fileName(file)}.part`);
@@ -178,7 +193,7 @@ async function manifestOf(day: string, source: DaySource, files: Manifest['files
   };
 }
 
-/** The files that were read back are what the database has, and what the manifest says. */
+/** Verifies that the written files, when read back, match the database and the manifest. */
 async function compare(
   manifest: Manifest,
   files: Manifest['files'],
@@ -202,7 +217,10 @@ async function compare(
 const describe = ({ expected, found }: { expected: string; found: string }): string =>
   `expected ${expected}, found ${found}`;
 
-/** The manifest last: a folder that has one is whole. */
+/**
+ * Moves the files of an archive into place, the manifest last, so that a folder with a manifest is always
+ * complete.
+ */
 async function putInPlace(folder: string, manifest: Manifest): Promise<void> {
   for (const name of ARCHIVE_FILES) await rename(part(folder, name), join(folder, fileName(name)));
   const path = join(folder, MANIFEST);

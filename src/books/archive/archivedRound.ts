@@ -1,6 +1,7 @@
 /**
- * Proves a blackjack round from the archive of its day: the seed of its shoe, which Postgres keeps for ever, and the moves of the archive
- * give every card; wagers and payout are those of the round's archived entries.
+ * Proves a blackjack round from the archive of its day. Postgres keeps the seed of the shoe for ever, and the
+ * archive has the moves; together they determine every card. Wagers and payout are checked against the
+ * archived ledger entries of the round.
  */
 import { join } from 'node:path';
 import { dayOf } from '../../domain/days.js';
@@ -33,7 +34,6 @@ const ENTRY = [
 
 type Row = Readonly<Record<string, bigint | number | string | null>>;
 
-/** The rows of a file whose id is one of these. */
 async function rowsOf(path: string, columns: readonly string[], idName: string, ids: ReadonlySet<bigint>) {
   const found: Row[] = [];
   await readGroups(path, columns, (group: Group, rows) => {
@@ -65,15 +65,16 @@ const recordOf = (row: Row): RoundRecord => ({
 
 export interface ArchivedRound {
   readonly record: RoundRecord;
-  /** Of the shoe, hexadecimal: the deal showed it. */
+  /** Commitment to the shoe, hexadecimal, as shown to the player when the round was dealt. */
   readonly commitment: string;
-  /** What is wrong with it; empty: it is proven. */
+  /** Faults found in the round. An empty list means that the round is proven. */
   readonly faults: readonly string[];
 }
 
 /**
- * @param dealId entry of the deal
- * @returns what is wrong with the archive, or that it has no such round, in place of the round
+ * Reads and verifies a round from the archive.
+ * @param dealId ledger entry of the deal
+ * @returns the round, or a list of faults if the archive is damaged or has no such round
  */
 export async function archivedRound(
   sql: Sql,
@@ -113,7 +114,7 @@ export async function archivedRound(
   return { record, commitment: shoes[place]!.toString('hex'), faults: [...exchanged, ...faults] };
 }
 
-/** What the cards come to is what the archive says. */
+/** Plays the round again from the seed and compares status, payout and wagers with the archive. */
 function playFaults(table: BlackjackTable, record: RoundRecord, seed: Buffer, roundId: string): string[] {
   let view: ReturnType<typeof viewRound>;
   try {
@@ -144,7 +145,7 @@ async function brokenDays(directory: string, days: readonly string[]): Promise<s
   return faults;
 }
 
-/** The entries of the round are those of the archived ledger; they may lie on two days. */
+/** Compares the entries of the round with the archived ledger. A round may have entries on two days. */
 async function entryFaults(directory: string, record: RoundRecord): Promise<string[]> {
   const { entryIds, wagersMicros, balancesMicros, gameId, partnerId, playerId, payoutMicros } = record;
   const first = dayOf(entryTimeMs(entryIds[0]!));

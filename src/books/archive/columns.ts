@@ -1,4 +1,4 @@
-/** The columns of the files of a day, as docs/archive.md describes them. Money is whole micro-USD. */
+/** Columns of the archive files of a day, as docs/archive.md describes them. Amounts are whole micro-USD. */
 import {
   LARGE_WIN_MEMBERS,
   LEDGER_COLUMNS,
@@ -10,7 +10,7 @@ import type { ArchiveFile } from '../../domain/ledgerDay.js';
 import type { ParquetColumn } from './parquetFile.js';
 
 const int64 = (name: string): ParquetColumn => ({ name, type: 'int64' });
-/** One of few values. */
+/** Column with few distinct values, so that a dictionary encoding is the smallest. */
 const few = (name: string): ParquetColumn => ({ name, type: 'smallInt32' });
 const dictionary = (name: string): ParquetColumn => ({ name, type: 'dictionary' });
 const requestId: ParquetColumn = { name: 'request_id', type: 'text', isNullable: true };

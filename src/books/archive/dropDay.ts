@@ -1,4 +1,6 @@
-/** Drops a day of the ledger, where its archive is whole and is the one on record. */
+/**
+ * Drops a day from the ledger after verifying that its archive is complete and matches the recorded manifest.
+ */
 import { dayOf } from '../../domain/days.js';
 import type { Sql } from '../../postgres/connection.js';
 import { archivedManifests } from './ledgerDays.store.js';
@@ -8,16 +10,19 @@ import { type ArchiveCheck, type ArchiveFault, type ArchiveProgress, checkArchiv
 export interface DropOptions {
   readonly day: string;
   readonly directory: string;
-  /** Complete days that stay, at least. */
+  /** Minimum number of complete days that stay in the ledger. */
   readonly keepDays: number;
   readonly actor: string;
-  /** UTC day, YYYY-MM-DD; the clock's if absent. */
+  /** Current UTC day, YYYY-MM-DD. Default: the clock of this process. */
   readonly today?: string;
   readonly onProgress?: ArchiveProgress;
   readonly onFailpoint?: (step: DropStep) => void;
 }
 
-/** @returns faults of the archive, or why the day is kept; both empty: it is dropped. */
+/**
+ * Drops a day of the ledger.
+ * @returns faults of the archive, or the reason why the day is kept. If both are empty, the day was dropped.
+ */
 export async function dropDay(
   sql: Sql,
   options: DropOptions,
@@ -38,7 +43,7 @@ export async function dropDay(
   return kept === undefined ? { faults } : { faults, refused: kept };
 }
 
-/** Manifests that are not those on record; a day on record that has no folder. */
+/** Finds manifests that differ from the recorded ones, and recorded days that have no archive folder. */
 export async function strangeManifests(sql: Sql, { days }: ArchiveCheck): Promise<ArchiveFault[]> {
   const found = new Map(days.map((each) => [each.day, each.manifestHash]));
   const recorded = await archivedManifests(sql);

@@ -1,6 +1,7 @@
 /**
- * What a directory of archives has already. No archive of another installation, or of another state of the same ledger, is written
- * over: after a restore of Postgres the archive may be all that is left of what the ledger had.
+ * Checks the contents of an archive directory before a day is archived into it. Archives of another
+ * installation, or of another state of the same ledger, are never overwritten. After a restore of Postgres
+ * they may be the only copy of what the ledger had.
  */
 import { readdir, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,17 +15,17 @@ import {
 } from '../../domain/ledgerDay.js';
 import { makePrivateFolder } from '../../platform/files.js';
 
-/** A day can't be archived, verified or dropped as it is; the message says why. */
+/** Thrown if a day can't be archived, verified or dropped in its current state. The message says why. */
 export class DayRefused extends Error {}
 
-/** A manifest as it lies in a folder; what can't be read of it is undefined. */
+/** Manifest found in a folder. Fields that could not be read are undefined. */
 interface Found {
   readonly hash: string;
   readonly datasetId: string | undefined;
   readonly entries: number | undefined;
 }
 
-/** What is not there is undefined; any other error stays one. */
+/** Returns undefined for a missing file and rethrows every other error. */
 function ifThere(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error;
 }
@@ -44,7 +45,8 @@ async function manifestIn(folder: string): Promise<Found | undefined> {
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 
 /**
- * Refuses a directory that has archives of another installation: the days next to this one are looked at.
+ * Refuses a directory that holds archives of another installation. Only the nearest archived days before and
+ * after the given day are checked.
  * @throws DayRefused
  */
 export async function refuseOtherDataset(directory: string, day: string, datasetId: string): Promise<void> {
@@ -61,10 +63,10 @@ export async function refuseOtherDataset(directory: string, day: string, dataset
 }
 
 /**
- * Makes way for the files of a day. An archive with the same manifest stays where it is, to be written again; another one is kept
- * beside it where it is to be replaced.
- * @returns the folder in which another archive of the day is kept; undefined: there was none
- * @throws DayRefused where there is another one that is not to be replaced
+ * Prepares the folder of a day for new files. An archive with the same manifest stays, because the new files
+ * are identical. A different archive is moved to a folder beside it if isToReplace is set.
+ * @returns the folder to which the earlier archive was moved; undefined if none was moved
+ * @throws DayRefused if the folder has a different archive and isToReplace is not set
  */
 export async function makeWay(
   folder: string,
@@ -84,7 +86,8 @@ export async function makeWay(
     );
   }
   await makePrivateFolder(kept);
-  // The manifest last: where this is ended in between, it is found again and goes on.
+  // The manifest is moved last, so that a repeated run finds the earlier archive again after an interruption
+  // and continues.
   for (const name of [...ARCHIVE_FILES.map(fileName), MANIFEST])
     await rename(join(folder, name), join(kept, name)).catch(ifThere);
   return kept;

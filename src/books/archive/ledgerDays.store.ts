@@ -1,4 +1,7 @@
-/** Days of the ledger: what there is of each, what an archive is made of, and the record of archives (docs/archive.md). */
+/**
+ * Reads the days of the ledger: their state, the contents of an archive, and the record of archived days
+ * (docs/archive.md).
+ */
 
 import { DAY_MS, dayOf, startOf } from '../../domain/days.js';
 import { entryCellSql, firstIdAt } from '../../domain/entryId.js';
@@ -19,7 +22,7 @@ import { FIRST_DAY, IS_OVERTAKEN } from '../settlement/settledDays.store.js';
 
 export type LedgerDay = Omit<WithDates<typeof LedgerDaySchema, 'archivedAt' | 'droppedAt'>, 'isDroppable'>;
 
-/** Entry ids of a day: from (with) and to (without). */
+/** Range of entry ids of a day: from is inclusive, to is exclusive. */
 export const idsOfDay = (day: string): { from: bigint; to: bigint } => ({
   from: firstIdAt(startOf(day)),
   to: firstIdAt(startOf(day) + DAY_MS),
@@ -30,14 +33,17 @@ export const partitionOf = (day: string): string => `ledger_${day.replaceAll('-'
 interface Partition {
   readonly day: string;
   readonly bytes: number;
-  /** Of the table without its indexes. */
+  /** Size of the table without its indexes. */
   readonly heapBytes: number;
 }
 
-/** A day whose table is no larger has some 12,000 entries at the most: they are counted, within milliseconds. */
+/**
+ * Maximum size of a day's table, in bytes, for exact counting. Such a table has about 12,000 entries at most,
+ * which takes milliseconds to count.
+ */
 const COUNTED_BYTES = 2 * 1024 * 1024;
 
-/** The partitions up to a day, oldest first. */
+/** Returns the ledger partitions up to and including a day, oldest first. */
 async function partitionsThrough(sql: Sql | Transaction, through: string): Promise<Partition[]> {
   const rows = await sql<{ day: string; bytes: bigint; heap_bytes: bigint }[]>`
     SELECT to_char(to_date(right(relname, 8), 'YYYYMMDD'), 'YYYY-MM-DD') AS day, pg_total_relation_size(oid) AS bytes,
@@ -54,7 +60,10 @@ interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
-/** Entries by day: counted where a day is small, else as the planner estimates them from the size of the table. */
+/**
+ * Number of entries by day: an exact count for small days, and the planner's estimate from the table size for
+ * large ones.
+ */
 async function entriesOf(
   tx: Transaction,
   partitions: readonly Partition[],
@@ -86,7 +95,10 @@ async function entriesOf(
   return entries;
 }
 
-/** Those of some days to which nothing can come: every partner has a complete report, and no round that was dealt on it is open. */
+/**
+ * Returns those of the given days that are complete: every partner has a complete settlement report, and no
+ * round dealt on the day is open. No entry can be added to a complete day.
+ */
 async function bookedDays(
   sql: Sql | Transaction,
   days: readonly string[],
@@ -114,9 +126,9 @@ interface ArchivedRow {
   dropped_at: Date | null;
 }
 
-/** All days up to today, oldest first. */
+/** Returns all days up to today, oldest first. */
 async function ledgerDays(sql: Transaction, today: string): Promise<LedgerDay[]> {
-  // No partition leaves the ledger meanwhile.
+  // The lock on the ledger prevents partitions from being detached during this transaction.
   await sql`LOCK TABLE ledger IN ACCESS SHARE MODE`;
   const partitions = new Map((await partitionsThrough(sql, today)).map((each) => [each.day, each]));
   const archived = await sql<ArchivedRow[]>`
@@ -149,11 +161,12 @@ async function ledgerDays(sql: Transaction, today: string): Promise<LedgerDay[]>
   });
 }
 
-// What an archive is made of ----------------------------------------------------------------------------------------
-
 const LIST = (column: string): string => `array_to_string(${column}, ',')`;
 
-/** Columns as src/books/archive/columns.ts names them, sorted so that the same rows always come in the same order. */
+/**
+ * Builds the query of an archive file: columns as src/books/archive/columns.ts names them, sorted so that the
+ * same rows always have the same order.
+ */
 function selectOf(file: ArchiveFile, day: string, largeWinMicros: ReadonlyMap<number, number>): string {
   const { from, to } = idsOfDay(day);
   const ids = (column: string): string => `${column} >= ${from} AND ${column} < ${to}`;
@@ -177,13 +190,13 @@ function selectOf(file: ArchiveFile, day: string, largeWinMicros: ReadonlyMap<nu
 
 export interface DaySource {
   readonly datasetId: string;
-  /** Another day must be archived first: undefined: none must. */
+  /** Earlier day that must be archived before this one; undefined if all earlier days are archived. */
   readonly firstToArchive: string | undefined;
-  /** The manifest of this day, where it was archived before. */
+  /** Manifest of this day if it has already been archived. */
   readonly archived:
     | { readonly text: string; readonly hash: string; readonly isDropped: boolean }
     | undefined;
-  /** The archived day before; null: there is none. */
+  /** Nearest archived day before this one; null if this is the first. */
   readonly previous: { readonly day: string; readonly manifestHash: string } | null;
   readonly isBooked: boolean;
   readonly largeWinMicros: ReadonlyMap<number, number>;
@@ -197,14 +210,18 @@ export interface DaySource {
   ): Promise<void>;
 }
 
-/** Runs with one snapshot of a day. Nothing is written; no partition leaves the ledger meanwhile. */
+/**
+ * Runs a function with a consistent, read-only snapshot of one day. No partition can be detached from the
+ * ledger meanwhile.
+ */
 export function withDay<T>(
   sql: Sql,
   { day, today }: { readonly day: string; readonly today: string },
   run: (source: DaySource) => Promise<T>,
 ): Promise<T> {
   return sql.begin(async (tx) => {
-    // Before the snapshot is taken: a day that is dropped in between would be missing from one side only.
+    // The lock on the ledger is taken before the snapshot. Otherwise a day dropped in between would be
+    // visible to some reads of this transaction only.
     await tx`LOCK TABLE ledger IN ACCESS SHARE MODE`;
     const [installed] = await tx<{ dataset_id: string }[]>`SELECT dataset_id FROM installation`;
     const records = await tx<{ day: string; manifest: string; manifest_hash: string; is_dropped: boolean }[]>`
@@ -271,7 +288,7 @@ async function totalsOf(tx: Transaction, day: string): Promise<EntryTotal[]> {
   }));
 }
 
-/** The manifests on record, oldest first. */
+/** Returns the recorded manifests, oldest first. */
 export async function archivedManifests(sql: Sql): Promise<{ day: string; manifestHash: string }[]> {
   const rows = await sql<{ day: string; manifest_hash: string }[]>`
     SELECT day::text AS day, manifest_hash FROM ledger_days ORDER BY day`;
@@ -286,7 +303,7 @@ export interface ArchivedDay {
   readonly manifestHash: string;
 }
 
-/** Records that a day is archived, once. @returns false where it was already */
+/** Records that a day is archived. @returns false if it had already been recorded */
 export async function recordArchive(sql: Sql, actor: string, archived: ArchivedDay): Promise<boolean> {
   const { day, entries, archiveBytes, manifest, manifestHash } = archived;
   return sql.begin(async (tx) => {
@@ -313,12 +330,12 @@ export class LedgerDays {
     this.#sql = sql;
   }
 
-  /** All days up to one, oldest first. @param today UTC day, YYYY-MM-DD */
+  /** Returns all days up to the given day, oldest first. @param today UTC day, YYYY-MM-DD */
   list(today = dayOf(Date.now())): Promise<LedgerDay[]> {
     return this.#sql.begin((tx) => ledgerDays(tx, today), 'READ ONLY');
   }
 
-  /** From when on every entry is kept; undefined: none was ever dropped. */
+  /** Time from which on the ledger has every entry; undefined if no day was ever dropped. */
   async keptFrom(): Promise<Date | undefined> {
     const [row] = await this.#sql<{ day: string | null }[]>`
       SELECT max(day)::text AS day FROM ledger_days WHERE dropped_at IS NOT NULL`;

@@ -1,7 +1,10 @@
 /**
- * Drops a day of the ledger. One transaction brings the books at the boundary (boundary_*, kept_entries) up to the end of the day and
- * detaches its partition; the table is dropped afterwards, which waits for nobody. The detaching is the only moment at which the ledger
- * is locked: it is tried again and again for a moment each, so that no flush waits longer than that.
+ * Drops a day of the ledger. One transaction moves the boundary balances (boundary_*, kept_entries) to the
+ * end of the day and detaches the day's partition. The detached table is dropped afterwards, which blocks
+ * nobody.
+ *
+ * Detaching is the only step that locks the whole ledger. It uses a short lock timeout and many attempts, so
+ * that no flush waits longer than one timeout.
  */
 
 import { DAY_MS, shiftDay } from '../../domain/days.js';
@@ -17,28 +20,28 @@ import { raw, safe } from '../../postgres/statements.js';
 import { movePots } from '../audit/communalBoundary.store.js';
 import { idsOfDay, partitionOf } from './ledgerDays.store.js';
 
-/** No two drop at a time. */
+/** Advisory lock, so that only one process drops a day at a time. */
 const DROP_LOCK = 7_310_017;
-/** A flush waits no longer behind the lock of the ledger. */
+/** Lock timeout for detaching a partition, in ms. A flush never waits longer than this behind the lock. */
 const LOCK_MS = 200;
 const RETRY_MS = 500;
-/** Two minutes of tries. */
+/** Maximum number of attempts to detach a partition: about two minutes. */
 const TRIES_MAX = 170;
 
 export type DropStep = 'drop.boundary' | 'drop.detached' | 'drop.dropped';
 
 export interface LedgerDropOptions {
   readonly day: string;
-  /** Of the archive that was verified. */
+  /** Hash of the manifest of the archive that was verified before the drop. */
   readonly manifestHash: string;
   readonly keepDays: number;
-  /** UTC day, YYYY-MM-DD. */
+  /** Current UTC day, YYYY-MM-DD. */
   readonly today: string;
   readonly actor: string;
   readonly onFailpoint: (step: DropStep) => void;
 }
 
-/** Why a day can't be dropped; undefined: it can. */
+/** Returns the reason why a day can't be dropped, or undefined if it can. */
 export async function whyNotDrop(
   sql: Sql | Transaction,
   { day, keepDays, today }: Pick<LedgerDropOptions, 'day' | 'keepDays' | 'today'>,
@@ -58,7 +61,9 @@ export async function whyNotDrop(
       AND NOT EXISTS (SELECT 1 FROM ledger_days WHERE dropped_at IS NOT NULL AND relname = 'ledger_' || to_char(day, 'YYYYMMDD'))
     ORDER BY 1 LIMIT 1`;
   if (earlier !== undefined) return `${earlier.day} must be dropped before ${day}: days leave oldest first`;
-  // By the clock they bind no more; a cell decides that later. A rebuild of Redis learns of ids that may bind from the ledger alone.
+  // Request ids of the day may still bind although their time has expired by the clock, because each cell
+  // releases them later. A rebuild of Redis learns of such request ids only from the ledger, so the day must
+  // be kept until then.
   const [behind] = await sql<{ cell: number }[]>`
     SELECT cell FROM cells WHERE bound_from_id < ${idsOfDay(day).to} ORDER BY cell LIMIT 1`;
   if (behind !== undefined)
@@ -77,8 +82,9 @@ export async function whyNotDrop(
 }
 
 /**
- * Drops a day that is archived and was verified. Repeated after it was ended anywhere, it goes on.
- * @returns why it can't be dropped; undefined: it is
+ * Drops a day that is archived and verified. An interrupted drop can be repeated and continues where it
+ * stopped.
+ * @returns the reason why the day can't be dropped; undefined if it was dropped
  */
 export async function dropFromLedger(sql: Sql, options: LedgerDropOptions): Promise<string | undefined> {
   const { day, onFailpoint } = options;
@@ -88,7 +94,7 @@ export async function dropFromLedger(sql: Sql, options: LedgerDropOptions): Prom
   const wrong = await sql.begin((tx) => detach(tx, options));
   if (wrong !== undefined) return wrong;
   onFailpoint('drop.detached');
-  // Nothing reads it any more.
+  // The detached table is no longer read by anybody, so dropping it blocks nobody.
   await sql.begin(async (tx) => {
     await tx.patiently();
     await tx`DROP TABLE IF EXISTS ${raw(partitionOf(day))}`;
@@ -97,7 +103,7 @@ export async function dropFromLedger(sql: Sql, options: LedgerDropOptions): Prom
   return undefined;
 }
 
-/** Brings the checkpoints of players, of which a rebuild is made, beyond a day. */
+/** Moves the player checkpoints, from which a rebuild starts, past the end of a day. */
 async function checkpointBefore(sql: Sql, toId: bigint): Promise<void> {
   const cells = await sql<{ cell: number }[]>`SELECT cell FROM cells WHERE unchecked_from < ${toId}`;
   for (const { cell } of cells) await checkpointCell(sql, cell, toId);
@@ -126,7 +132,7 @@ async function detach(tx: Transaction, options: LedgerDropOptions): Promise<stri
   return lockedOut(tx, partition, day);
 }
 
-/** The books at the end of the day. */
+/** Moves the boundary balances to the end of the dropped day. */
 async function moveBoundary(tx: Transaction, day: string): Promise<void> {
   const partition = raw(partitionOf(day));
   await tx`
@@ -155,12 +161,13 @@ async function moveBoundary(tx: Transaction, day: string): Promise<void> {
     SELECT max(day)::text AS day FROM ledger_days WHERE dropped_at IS NOT NULL`;
   const keptFrom = last!.day === null ? 0n : idsOfDay(last!.day).to;
   await movePots(tx, partition, { fromId: keptFrom, toId: to });
-  // Those that were open at midnight stay: the reports of both days count them.
+  // Blackjack rounds that were open at midnight stay in Postgres, because the reports of both days count
+  // them.
   await tx`
     DELETE FROM rounds WHERE status <> 'OPEN' AND deal_id >= ${from} AND deal_id < ${to} AND entry_ids[cardinality(entry_ids)] < ${to}`;
 }
 
-/** Detaches the partition. @returns why not; undefined: it is detached */
+/** Detaches the partition of a day. @throws Error if the ledger stayed locked for about two minutes */
 async function lockedOut(tx: Transaction, partition: unknown, day: string): Promise<string | undefined> {
   await boundLocks(tx, LOCK_MS);
   for (let attempt = 0; attempt < TRIES_MAX; attempt++) {
@@ -179,5 +186,5 @@ async function lockedOut(tx: Transaction, partition: unknown, day: string): Prom
   );
 }
 
-/** SQLSTATE: a lock was not had within lock_timeout. */
+/** SQLSTATE of a lock that was not granted within lock_timeout. */
 const LOCK_NOT_AVAILABLE = '55P03';

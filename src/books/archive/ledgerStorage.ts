@@ -1,4 +1,7 @@
-/** Looks now and then at what the ledger takes: days by state, bytes, the newest archive, and how much room Postgres has left. */
+/**
+ * Measures the storage of the ledger every five minutes: days by state, bytes, age of the newest archive, and
+ * free disk space of Postgres.
+ */
 import { statfs } from 'node:fs/promises';
 import { DAY_MS, dayOf, startOf } from '../../domain/days.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
@@ -10,18 +13,21 @@ const TURN_MS = 300_000;
 
 interface LedgerUse {
   readonly days: ReadonlyMap<string, number>;
-  /** Tables and indexes of days that are kept. */
+  /** Size of the tables and indexes of all days in the ledger, in bytes. */
   readonly bytes: number;
-  /** Files of all archives, as they were made. */
+  /** Size of all archives when they were made, in bytes. */
   readonly archiveBytes: number;
-  /** From the end of the newest day that is archived, or where none is from the begin of the oldest day, until today began. */
+  /**
+   * Time between the end of the newest archived day and the start of today, in seconds. If no day is
+   * archived, the time counts from the start of the oldest day.
+   */
   readonly archiveAgeSeconds: number;
   readonly databaseBytes: number;
-  /** Undefined where nobody knows the disk of Postgres. */
+  /** Size and free space of the disk of Postgres, in bytes; undefined if the disk is unknown. */
   readonly disk: { readonly bytes: number; readonly freeBytes: number } | undefined;
 }
 
-/** Where Postgres keeps its data: a folder of this machine, a disk of a known size, or nobody knows. */
+/** Data storage of Postgres: a folder of this machine, a disk of configured size, or undefined if unknown. */
 export type DatabaseDisk = { readonly folder: string } | { readonly bytes: number } | undefined;
 
 export class LedgerStorage extends PeriodicService {
@@ -40,7 +46,7 @@ export class LedgerStorage extends PeriodicService {
     this.#events = events;
   }
 
-  /** As of the last look; undefined before the first. */
+  /** Result of the latest storage measurement; undefined before the first. */
   get use(): LedgerUse | undefined {
     return this.#use;
   }

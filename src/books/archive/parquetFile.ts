@@ -1,6 +1,7 @@
 /**
- * Parquet files, written and read a row group at a time, so that memory is bounded however large a day is. The compression is that
- * of one library of a fixed version: the same rows give the same bytes on every machine and under every Node.
+ * Reads and writes Parquet files one row group at a time, so that memory is bounded for a day of any size.
+ * The compression library has a fixed version, so that the same rows give the same bytes on every machine and
+ * Node version.
  */
 import { createHash } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -17,22 +18,28 @@ import type { FileSeal } from '../../domain/ledgerDay.js';
 import { openPrivate } from '../../platform/files.js';
 import type { CopyRow } from '../../postgres/copy.js';
 
-/** Rows of a group: what is held in memory at a time, some 16 MB. */
+/** Rows of a Parquet row group. One group is held in memory at a time, about 16 MB. */
 const GROUP_ROWS = 65_536;
-/** A piece of the network brings fewer than this beyond a group: 64 KB of rows of 30 bytes and more. */
+/**
+ * Capacity of the row buffer, in rows. Beyond a full row group, one network chunk of 64 KB adds fewer than
+ * 65,536 rows, because a row has 30 bytes or more.
+ */
 const ROWS_HELD = GROUP_ROWS + 65_536;
 const ZSTD_LEVEL = 1;
-/** In the file's own metadata, in place of the name of the library. */
+/** Value of created_by in the file metadata, in place of the name of the Parquet library. */
 const CREATED_BY = 'spindle';
 
 let loading: Promise<void> | undefined;
-/** Once: the library's code is broken by a second time. */
+/** Initializes the zstd library once, because a second initialization breaks it. */
 const loaded = (): Promise<void> => {
   loading ??= init();
   return loading;
 };
 
-/** int64, int32: a `bigint`, and an `integer` or `smallint`, of Postgres. dictionary: a text of which there are few. */
+/**
+ * Column types. int64 is a `bigint` of Postgres; int32 and smallInt32 are an `integer` or `smallint`. A
+ * dictionary column holds text with few distinct values.
+ */
 type ColumnType = 'int64' | 'int32' | 'smallInt32' | 'text' | 'dictionary';
 
 export interface ParquetColumn {
@@ -68,7 +75,6 @@ const emptyValues = ({ type, isNullable }: ParquetColumn): Values => {
   return type === 'int64' ? new BigInt64Array(ROWS_HELD) : new Int32Array(ROWS_HELD);
 };
 
-/** Written in row groups. */
 export class ParquetFile {
   readonly #handle: FileHandle;
   readonly #columns: readonly ParquetColumn[];
@@ -99,7 +105,10 @@ export class ParquetFile {
     return new ParquetFile(await openPrivate(path, 'w'), columns);
   }
 
-  /** The fields of the row are the columns, in their order. Wait for {@link flushFull} after each piece that comes. */
+  /**
+   * Adds a row whose fields are in the order of the columns. The caller must wait for {@link flushFull} after
+   * each chunk of rows.
+   */
   add(row: CopyRow): void {
     if (this.#held === ROWS_HELD) throw new RangeError('Too many rows came at a time');
     const at = this.#held++;
@@ -113,7 +122,9 @@ export class ParquetFile {
     }
   }
 
-  /** Writes the groups that are full: their rows are the same however the rows came. */
+  /**
+   * Writes all full row groups. The groups are the same regardless of the chunks in which the rows arrived.
+   */
   async flushFull(): Promise<void> {
     while (this.#held >= GROUP_ROWS) await this.#write(GROUP_ROWS);
   }
@@ -124,7 +135,8 @@ export class ParquetFile {
         name,
         data: this.#values[i]!.slice(0, rows),
         encoding: ENCODINGS[type],
-        // Whoever looks for an entry skips the groups that can't have it. Of other columns they cost more than they tell.
+        // Statistics of the entry id let a reader skip row groups that can't contain an entry. For other
+        // columns they would cost more than they save.
         statistics: name === 'entry_id',
         offsetIndex: false,
       }),
@@ -136,7 +148,7 @@ export class ParquetFile {
     await this.#drain();
   }
 
-  /** Ends the file, which is on the disk then. */
+  /** Completes the Parquet file and syncs it to disk. */
   async end(): Promise<FileSeal> {
     await this.flushFull();
     if (this.#held > 0) await this.#write(this.#held);
@@ -153,7 +165,7 @@ export class ParquetFile {
 
   async #drain(): Promise<void> {
     const bytes = Buffer.from(this.#out.getBytes());
-    // The writer goes on at the beginning of its buffer; its offset is that of the file.
+    // The Parquet library reuses its buffer from the beginning, while its file offset stays unchanged.
     (this.#out as unknown as { index: number }).index = 0;
     this.#digest.update(bytes);
     this.#bytes += bytes.length;
@@ -161,12 +173,13 @@ export class ParquetFile {
   }
 }
 
-/** A row group as it was read: the values of each column that was asked for. */
+/** Row group that was read: the values of each requested column. */
 export type Group = ReadonlyMap<string, ArrayLike<bigint | number | string | null>>;
 
 /**
- * Reads some columns of a file, group by group.
- * @throws Error where it is no Parquet file, or lacks a column
+ * Reads the given columns of a Parquet file, one row group at a time.
+ * @returns number of rows
+ * @throws Error if the file is not a Parquet file or lacks a column
  */
 export async function readGroups(
   path: string,

@@ -1,4 +1,7 @@
-/** Reads archives back: the totals and the order of a day's entries, and whether files, manifests and chain are what they were. */
+/**
+ * Reads and verifies archives: totals and order of a day's entries, file hashes, manifests and the chain of
+ * manifests.
+ */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
@@ -17,7 +20,7 @@ import {
 } from '../../domain/ledgerDay.js';
 import { type Group, readGroups } from './parquetFile.js';
 
-/** @param total 0 where it is not known */
+/** @param total number of rows, or 0 if unknown */
 export type ArchiveProgress = (what: string, rows: number, total: number) => void;
 
 const SUMMED = ['entry_id', 'partner_id', 'game_id', 'kind', 'wager_micros', 'credit_micros'];
@@ -28,7 +31,10 @@ interface Sums {
   credited: bigint;
 }
 
-/** The totals of a ledger.parquet, and what is wrong with its order. Memory: one row group. */
+/**
+ * Reads a ledger.parquet file and returns its totals and any errors in the order of entries. Memory use is
+ * one row group.
+ */
 export async function readTotals(
   path: string,
   { fromId, toId }: Pick<Manifest, 'fromId' | 'toId'>,
@@ -77,7 +83,7 @@ export async function readTotals(
   return { totals, rows, faults: faults.slice(0, FAULTS_MAX) };
 }
 
-/** Of one file: what follows from the first would only repeat it. */
+/** Maximum number of faults reported for one file, because later faults usually repeat the first. */
 const FAULTS_MAX = 10;
 
 function columnsOf(group: Group) {
@@ -92,10 +98,10 @@ function columnsOf(group: Group) {
   ];
 }
 
-/** Something about an archive is not as it was made. */
+/** Fault of an archive: a difference from the archive as it was made. */
 export interface ArchiveFault {
   readonly day: string;
-  /** Absent: the whole day. */
+  /** Name of the faulty file; absent if the fault concerns the whole day. */
   readonly file?: string;
   readonly problem: string;
 }
@@ -109,7 +115,10 @@ export interface ArchiveCheck {
 
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 
-/** The days that have a folder, oldest first. @throws Error where the directory can't be read */
+/**
+ * Returns the days that have a folder in the archive directory, oldest first.
+ * @throws Error if the directory can't be read
+ */
 async function archivedFolders(directory: string): Promise<string[]> {
   const names = await readdir(directory, { withFileTypes: true });
   return names
@@ -119,8 +128,10 @@ async function archivedFolders(directory: string): Promise<string[]> {
 }
 
 /**
- * Checks archives by themselves: manifests and their chain, the files' sizes and hashes, order and totals of the entries.
- * @param only this day's files are read; of all others only the chain is looked at
+ * Verifies archives without the database: manifests and their chain, sizes and hashes of files, order and
+ * totals of entries.
+ * @param options.only reads the files of this day only; for all other days only the chain of manifests is
+ * checked
  */
 export async function checkArchives(
   directory: string,
@@ -145,7 +156,10 @@ export async function checkArchives(
   return { days, entries, bytes, faults };
 }
 
-/** Reads the totals of days from their files. What it gives throws where the archive of a day is not whole. */
+/**
+ * Returns a function that reads the totals of a day from its archive. The function throws if the archive is
+ * incomplete or damaged.
+ */
 export const archiveTotals =
   (directory: string, onProgress?: ArchiveProgress) =>
   async (day: string): Promise<readonly EntryTotal[]> => {
@@ -153,7 +167,7 @@ export const archiveTotals =
     const [fault] = faults.filter((each) => each.day === day);
     if (fault !== undefined)
       throw new Error(`The archive of ${day} is not whole: ${fault.file ?? ''} ${fault.problem}`);
-    // The files have these totals: that was checked.
+    // The totals of the manifest are safe to use, because checkArchives has compared them with the files.
     return (JSON.parse(await readFile(join(directory, day, MANIFEST), 'utf8')) as Manifest).totals;
   };
 

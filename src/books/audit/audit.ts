@@ -1,12 +1,16 @@
 /**
- * Checks everything that the two stores hold against each other and against what is sealed and certified, while the
- * service goes on. Nothing is written or locked, and what is under way is not mistaken for a fault:
+ * Checks the contents of Redis and Postgres against each other and against sealed outcomes and certified PAR
+ * sheets, while the service runs. The audit writes and locks nothing, and does not report commands in
+ * progress as faults.
  *
  *   one snapshot of Postgres ──> blocks ──> ledger, one pass ──> postings
- *   Redis, after it          ──> players, requestIds, blocks, counters, outboxes, epochs; what they name and the snapshot
- *                                does not have is looked for in the outbox and in the ledger as it is then
+ *   Redis, after the snapshot ─> players, requestIds, blocks, counters, outboxes, epochs
  *
- * Memory: about 100 bytes for each player, 60 for each requestId of the last two idempotency periods.
+ * If a record in Redis names an entry that the snapshot lacks, the entry is looked up in the outbox and in
+ * the current ledger.
+ *
+ * Memory: about 100 bytes for each player, and 60 bytes for each requestId of the last two idempotency
+ * periods.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { GameType } from '../../domain/games/kindOfGame.js';
@@ -45,25 +49,29 @@ export type AuditPhase =
   | 'cells';
 
 export interface AuditOptions {
-  /** Violations that are listed of each check. */
+  /** Maximum number of violations listed for each check of the audit. */
   readonly limit: number;
-  /** Every block is drawn again and compared; else only those whose outcomes were removed are. */
+  /**
+   * If true, every block is drawn again and compared. Otherwise only blocks whose outcomes were removed are
+   * drawn again.
+   */
   readonly redraw?: boolean;
-  /** Milliseconds to wait for the end of moves of partners that are under way; 0 if absent. */
+  /** Time to wait for running partner moves to end, in ms. Default: 0. */
   readonly movesWithinMs?: number;
-  /** @param total 0 where it is not known */
+  /** @param total number of items, or 0 if unknown */
   readonly onProgress: (phase: AuditPhase, done: number, total: number) => void;
 }
 
 const MOVES_LOOK_MS = 250;
 
-/** A store did not answer, or not with what was asked for. */
+/** Thrown if a store does not answer, or returns an invalid answer. */
 class StoreError extends Error {}
 
 /**
- * Runs all checks.
- * @param sql with two connections at least
- * @returns what was found; where a store fails, what was found until then, and why it is not all.
+ * Runs all checks of the audit.
+ * @param sql needs at least two connections
+ * @returns all findings. If a store fails, the report has the findings until then and the reason why it is
+ * incomplete.
  */
 export async function audit(sql: Sql, nodes: RedisNodes, options: AuditOptions): Promise<AuditReport> {
   const startedAt = new Date();
@@ -149,7 +157,7 @@ async function run(
   return moved.map(({ gameIds: _, ...moving }) => moving);
 }
 
-/** Waits until no partner moves, but not for ever. */
+/** Waits until no partner is moving to another cell, but at most withinMs milliseconds. */
 async function movesEnded(
   moves: Pick<MoveReads, 'movedSince'>,
   withinMs: number,
@@ -162,7 +170,10 @@ async function movesEnded(
   }
 }
 
-/** What is noted of the games of each kind beside the ledger (ledger.store.ts), against the ledger. */
+/**
+ * Compares the tables that are kept beside the ledger for each kind of game (ledger.store.ts) with the
+ * ledger.
+ */
 const NOTES: { readonly [T in GameType]: (snapshot: Snapshot, findings: Findings) => Promise<void> } = {
   slot: (snapshot, findings) =>
     snapshot.strayCommunal(
@@ -184,7 +195,7 @@ const NOTES: { readonly [T in GameType]: (snapshot: Snapshot, findings: Findings
   blackjack: auditRounds,
 };
 
-/** The requestIds in the runs against those of the ledger. */
+/** Compares the stored runs of released requestIds with the requestIds of the ledger. */
 const auditStrayRequests = (snapshot: Snapshot, findings: Findings): Promise<void> =>
   snapshot.strayRequests(
     strayRequest(
@@ -195,7 +206,7 @@ const auditStrayRequests = (snapshot: Snapshot, findings: Findings): Promise<voi
     async () => {},
   );
 
-/** Reports a requestId that is noted otherwise than the ledger has it. */
+/** Reports a requestId whose record differs from the ledger. */
 const strayRequest =
   (findings: Findings, lacking: string, strange: string) =>
   (row: CopyRow): void =>
@@ -211,7 +222,7 @@ interface Stores extends Pick<StoresAudit, 'postgres' | 'redis' | 'findings'> {
   readonly onProgress: AuditOptions['onProgress'];
 }
 
-/** What Redis holds against the snapshot, and against what was booked since. */
+/** Compares the contents of Redis with the snapshot and with everything committed since. */
 async function auditStores(
   { sql, nodes, postgres, redis, findings, onProgress }: Stores,
   facts: Facts,
@@ -245,10 +256,10 @@ type Reads =
   | RoundReads
   | { chain: () => ReturnType<typeof auditChain> };
 
-/** The same functions, whose failures say which store it was. */
+/** Wraps read functions so that their errors name the store that failed. */
 function guarded<T extends Reads>(store: string, reads: T): T {
   const failed = (error: unknown): never => {
-    // A defect of the audit's own is not the store's.
+    // A programming error in the audit is rethrown as it is, because it is not a failure of the store.
     const isOurs =
       error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError;
     if (error instanceof StoreError || isOurs) throw error;

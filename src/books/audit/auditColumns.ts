@@ -1,11 +1,14 @@
-/** The fields of the rows that the audit reads of Postgres, by their places, and the columns that they are of. */
+/** Columns that the audit reads from Postgres, and the position of each field in a row. */
 import { AUDITED_KINDS, auditedCodesSql } from '../../domain/auditedKinds.js';
 import { allColumnsSql, fieldsOf, LEDGER_FIELDS } from '../../engine/ledger/ledgerRow.store.js';
 import type { BoundIds } from '../../engine/requestIds/requestRunReads.store.js';
 
-/** The event that an entry fired, the share that it is, and the share that it notified of. */
+/**
+ * Columns of communal progressives: the event that an entry fired, the share that the entry is, and the share
+ * that the entry notified its player of.
+ */
 const COMMUNAL_COLUMNS = {
-  /** Null: the entry fired no event. */
+  /** Null if the entry fired no event. */
   eventGame: 'e.game_id',
   eventVersion: 'e.version',
   eventProgress: 'e.progress',
@@ -13,12 +16,12 @@ const COMMUNAL_COLUMNS = {
   eventPaid: 'e.paid_micros',
   eventWinners: 'e.winners',
   eventStatus: 'e.status',
-  /** Null: the entry is not booked as a share. */
+  /** Null if the entry is not recorded as a share. */
   shareEvent: 's.event_id',
   shareAmount: 's.amount_micros',
   shareGame: 's.game_id',
   sharePlayer: 's.player_id',
-  /** Null: the entry notified of nothing. */
+  /** Null if the entry notified its player of no share. */
   toldShare: 't.entry_id',
   toldEvent: 't.event_id',
   toldTrigger: 't.is_trigger::int',
@@ -26,10 +29,10 @@ const COMMUNAL_COLUMNS = {
   toldPlayer: 't.player_id',
 } as const;
 
-/** Fields of the rows of `Snapshot.ledger`. */
+/** Field positions in the rows of `Snapshot.ledger`. */
 export const LEDGER = {
   ...LEDGER_FIELDS,
-  /** Only where a game has a communal progressive. */
+  /** The communal fields are present only if at least one game has a communal progressive. */
   ...fieldsOf(
     Object.keys(COMMUNAL_COLUMNS) as (keyof typeof COMMUNAL_COLUMNS)[],
     Object.keys(LEDGER_FIELDS).length,
@@ -39,14 +42,16 @@ export const LEDGER = {
 const COMMUNAL_JOINS = `LEFT JOIN communal_events e ON e.event_id = l.entry_id
   LEFT JOIN communal_shares s ON s.entry_id = l.entry_id LEFT JOIN communal_shares t ON t.told_by = l.entry_id`;
 
-/** All rows of the ledger by entry id. @param hasPots some game has a communal progressive */
+/**
+ * Query for all rows of the ledger by entry id. @param hasPots whether any game has a communal progressive
+ */
 export const ledgerSql = (hasPots: boolean): string =>
   hasPots
     ? `SELECT ${allColumnsSql('l')}, ${Object.values(COMMUNAL_COLUMNS).join(', ')}
        FROM ledger l ${COMMUNAL_JOINS} ORDER BY l.entry_id`
     : `SELECT ${allColumnsSql('l')} FROM ledger l ORDER BY l.entry_id`;
 
-/** Fields of the rows of `Snapshot.blocks`. */
+/** Field positions in the rows of `Snapshot.blocks`. */
 export const BLOCKS = {
   gameId: 0,
   fromIndex: 1,
@@ -57,20 +62,27 @@ export const BLOCKS = {
   outcomes: 6,
   tree: 7,
   exhaustedAt: 8,
-  /** What the three before `tree` and the commitment are sealed with: openFields of blockSeals.store.ts opens them. */
+  /**
+   * Reference to the key that seals the columns nonce, seed and outcomes; openFields of blockSeals.store.ts
+   * opens them.
+   */
   sealed: 9,
 } as const;
 
 export const BLOCK_COLUMNS =
   'game_id, from_index, to_index, nonce, seed, commitment, outcomes, tree, exhausted_at, sealed';
 
-/** Fields of the rows of `Snapshot.strayTickets`; `ofLedger` is 1 for a ticket, 0 for a requestId of none. */
+/**
+ * Field positions in the rows of `Snapshot.strayTickets` and `Snapshot.strayRequests`. `ofLedger` is 1 if the
+ * ledger has the entry, and 0 if only the requestId is recorded.
+ */
 export const STRAY = { entryId: 0, gameId: 1, requestId: 2, ofLedger: 3 } as const;
 
 /**
- * Request ids that bind and that the runs lack, or that runs have and the ledger has not, or twice, or where no look-up finds them.
- * Those of a run that bind no more are dropped with it. The hash is made here a second time, and entry ids are read as
- * src/domain/requestRun.ts writes them.
+ * Query for faulty request ids in the runs: ids that still bind and are missing from the runs, ids that the
+ * ledger lacks, duplicates, and ids that a look-up can't find. Expired ids of a run are dropped together with
+ * the run. The query computes the hash independently, and reads entry ids as src/domain/requestRun.ts writes
+ * them.
  */
 export const strayRequests = ({ ranges, oldestId, keptFromId }: BoundIds): string => `
   SELECT entry_id, coalesce(game_id, 0), coalesce(request_id, ''), (booked.entry_id IS NOT NULL)::int
@@ -86,7 +98,10 @@ export const strayRequests = ({ ranges, oldestId, keptFromId }: BoundIds): strin
         GROUP BY hash, entry_id) AS held USING (hash, entry_id)
   WHERE (booked.entry_id IS NULL AND held.entry_id >= ${keptFromId}) OR (held.entry_id IS NULL AND binds) OR times > 1 OR NOT is_found`;
 
-/** Tickets of raffles whose requestId does not stand for them, and requestIds that stand for none. */
+/**
+ * Query for raffle tickets that are not recorded under their requestId, and for recorded requestIds without a
+ * ticket.
+ */
 export const STRAY_TICKETS = `
   SELECT entry_id, game_id, request_id, (sold.entry_id IS NOT NULL)::int
   FROM (SELECT entry_id, game_id, request_id

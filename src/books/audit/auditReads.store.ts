@@ -1,6 +1,6 @@
 /**
- * What the audit reads of Postgres. Most of it comes from one snapshot, so that rows, totals and cursors fit each other
- * however much is booked meanwhile; the rest is asked for as it is at the moment. Nothing is written or locked.
+ * Reads for the audit from Postgres. Most reads use one snapshot, so that rows, totals and cursors are
+ * consistent during concurrent commits. Other reads return the current state. No read writes or locks rows.
  */
 import { AUDITED_KINDS } from '../../domain/auditedKinds.js';
 import type { BindingTimes } from '../../domain/bindingTimes.js';
@@ -28,7 +28,7 @@ import {
 } from './gameAuditReads.store.js';
 import { type LogReads, logReads, unpublishedOf } from './logAuditReads.store.js';
 
-/** How often it is looked whether the server is still there, during one long statement. */
+/** Interval at which a long statement checks that the server still responds, in ms. */
 const LOOK_MS = 5000;
 
 export interface AuditedGame {
@@ -38,21 +38,21 @@ export interface AuditedGame {
   readonly parSheetId: number | null;
 }
 
-/** A PAR sheet's amounts as the decimal text that was certified. */
+/** Amounts of a PAR sheet as the certified decimal text. */
 export interface SheetTexts {
-  /** USD. */
+  /** Denomination in USD. */
   readonly denomination: string;
-  /** By combination. */
+  /** Pay multipliers, one per combination of the PAR sheet. */
   readonly multipliers: readonly string[];
 }
 
 export interface AuditedCell {
   readonly cell: number;
-  /** What Redis's epoch begins with: this database's identity and the number. */
+  /** Prefix of the epoch of this cell in Redis: identity of the dataset and epoch number. */
   readonly token: string;
   readonly cursorId: bigint;
   readonly halted: string | null;
-  /** When a recovery began that has not ended; null: there is none. */
+  /** Start of a recovery that has not finished; null if no recovery is running. */
   readonly recoveringSince: Date | null;
 }
 
@@ -65,21 +65,23 @@ export interface Facts {
   readonly sandboxPartners: ReadonlySet<number>;
   readonly games: readonly AuditedGame[];
   readonly sheets: ReadonlyMap<number, SheetTexts>;
-  /** By game. */
+  /** Raffles by game id. */
   readonly raffles: ReadonlyMap<number, AuditedRaffle>;
-  /** Blackjack tables, by game. */
+  /** Blackjack tables by game id. */
   readonly tables: ReadonlyMap<number, AuditedTable>;
-  /** By cell: id of the newest entry that is booked. */
+  /** Id of the newest committed entry, by cell. */
   readonly cursors: ReadonlyMap<number, bigint>;
-  /** By game: the next index that the ledger expects. */
+  /** Next outcome index that the ledger expects, by game id. */
   readonly progress: ReadonlyMap<number, number>;
-  /** By game and index. */
-  /** `sealedTo`: after the last of them that was sealed; a restore leaves a gap behind it. */
+  /**
+   * Voided ranges, ordered by game and index. `sealedTo` is the index after the last sealed outcome of the
+   * range; a restore leaves unsealed indices behind it.
+   */
   readonly voids: readonly { gameId: number; fromIndex: number; toIndex: number; sealedTo: number }[];
-  /** Notes of rotations, which are entries of their cells and none of the ledger. */
+  /** Ids of rotation notes. A rotation note takes an entry id of its cell but is not a row of the ledger. */
   readonly rotations: readonly bigint[];
   readonly gameDays: readonly AuditedGameDay[];
-  /** Forced spins. */
+  /** Daily totals of forced spins. */
   readonly sandboxDays: readonly AuditedGameDay[];
   readonly openingDays: readonly {
     partnerId: number;
@@ -93,53 +95,61 @@ export interface Facts {
     adjustments: bigint;
     amountMicros: bigint;
   }[];
-  /** What operators asked for, by {@link intentKey}. */
+  /** Adjustment intents of operators, by {@link intentKey}. */
   readonly intents: ReadonlyMap<string, { playerId: string; amountMicros: number }>;
   readonly communal: CommunalFacts;
-  /** Where the ledger begins: what came before is dropped. */
+  /** State at the boundary, where the kept ledger begins. Earlier days have been dropped. */
   readonly boundary: BoundaryFacts;
 }
 
 export const intentKey = (partnerId: number, requestId: string): string => `${partnerId}:${requestId}`;
-/** @param onPause waited for from time to time: after each piece that the network brings. */
+/** @param onPause awaited after each network chunk */
 type ReadAll = (onRow: (row: CopyRow) => void, onPause: () => Promise<void>) => Promise<void>;
 
 export interface Snapshot {
   readonly facts: Facts;
-  /** All rows by entry id; fields as in `LEDGER`. */
+  /** All ledger rows by entry id, with the fields of `LEDGER`. */
   readonly ledger: ReadAll;
-  /** Players as of the boundary; fields as in `BOUNDARY_PLAYER`. */
+  /** Players at the boundary, with the fields of `BOUNDARY_PLAYER`. */
   readonly boundaryPlayers: ReadAll;
-  /** Entries of dropped days that are kept for ever; fields as in `KEPT`. */
+  /** Entries of dropped days that are kept permanently, with the fields of `KEPT`. */
   readonly keptEntries: ReadAll;
-  /** What is booked of communal progressives before the boundary (communalBoundary.ts). */
+  /** Records of communal progressives before the boundary (communalBoundary.ts). */
   readonly droppedPots: DroppedPotReads<ReadAll>;
-  /** All blocks by game and index; fields as in `BLOCKS`. */
+  /** All blocks by game and index, with the fields of `BLOCKS`. */
   readonly blocks: ReadAll;
-  /** The public log (logAuditReads.store.ts). */
   readonly log: LogReads<ReadAll>;
-  /** Entries whose postings do not sum to zero, or are not two: id, sum of micro-USD as text, number of postings. */
+  /**
+   * Entries that do not have exactly two postings with sum zero: id, sum in micro-USD as text, number of
+   * postings.
+   */
   readonly unbalancedPostings: ReadAll;
-  /** Tickets of raffles whose requestId does not stand for them, and requestIds that stand for none; as in `STRAY`. */
+  /**
+   * Raffle tickets that are not recorded under their requestId, and recorded requestIds without a ticket.
+   * Fields as in `STRAY`.
+   */
   readonly strayTickets: ReadAll;
   readonly strayRequests: ReadAll;
-  /** All rounds; fields as ROUNDS of gameAuditReads.store.ts has them. */
+  /** All rounds, with the fields of ROUNDS in gameAuditReads.store.ts. */
   readonly rounds: ReadAll;
   readonly strayRoundEntries: ReadAll;
-  /** What names an entry that the ledger does not have (communalAuditReads.store.ts). */
+  /** Communal records that refer to an entry that the ledger lacks (communalAuditReads.store.ts). */
   readonly strayCommunal: ReadAll;
 }
 
-/** Some sealed outcomes, packed. */
+/** Range of sealed outcomes, packed. */
 export interface Sealed {
-  /** Index of the first. */
+  /** Index of the first outcome of the range. */
   readonly fromIndex: number;
   readonly outcomes: Buffer;
-  /** Where they are removed: the whole block, which is to be drawn again. */
+  /**
+   * Present if the outcomes of the block were removed. The property describes the whole block, which must be
+   * drawn again from its seed.
+   */
   readonly removed?: { readonly fromIndex: number; readonly count: number; readonly seed: Buffer };
 }
 
-/** An entry, by rules of the audit's own as to its kind. */
+/** Ledger entry whose kind is decided by rules of the audit, independently of the engine. */
 export interface AuditedEntry extends Omit<LedgerRow, 'kind'> {
   readonly isAdjustment: boolean;
   readonly isForced: boolean;
@@ -152,26 +162,36 @@ export interface BlockRange {
 }
 
 export interface AuditReads {
-  /** Runs with one snapshot of everything, which ends with it. */
+  /** Runs a function with one consistent snapshot of all tables. The snapshot ends with the function. */
   snapshot<T>(run: (snapshot: Snapshot) => Promise<T>): Promise<T>;
-  /** Sealed outcomes of a game from an index on: at least so many where there are, in the pieces that the blocks make. */
+  /**
+   * Returns at least `count` sealed outcomes of a game from an index on, or fewer if fewer exist. The pieces
+   * follow the block boundaries.
+   */
   sealed(gameId: number, index: number, count: number): Promise<Sealed[]>;
-  /** Those of these entries that are booked now. */
+  /** Returns those of the given entries that are committed now. */
   entries(ids: readonly bigint[]): Promise<AuditedEntry[]>;
-  /** As it is now. */
+  /** Returns the current state of a cell, outside the snapshot. */
   cell(cell: number): Promise<AuditedCell>;
   cursor(cell: number): Promise<bigint>;
-  /** Cursor, and by game the next index that the ledger expects, of one moment. */
+  /**
+   * Returns the cursor of a cell and the next expected index of each of its games, read at the same moment.
+   */
   cellProgress(cell: number): Promise<{ cursorId: bigint; next: Map<number, number> }>;
-  /** The blocks of a game with outcomes at or after an index, oldest first. */
+  /** Returns the blocks of a game that have outcomes at or after an index, oldest first. */
   blocksFrom(gameId: number, index: number): Promise<BlockRange[]>;
-  /** Places of blocks that lie in no published checkpoint of the public log. */
+  /**
+   * Returns the positions in the given list of blocks that no published checkpoint of the public log covers.
+   */
   unpublished(blocks: readonly Omit<BlockRange, 'toIndex'>[]): Promise<number[]>;
-  /** Outcomes of single blocks, in the order of the places; undefined: not sealed. */
+  /**
+   * Returns the outcomes of single blocks in the order of the places; undefined for a block that is not
+   * sealed.
+   */
   outcomes(places: readonly { gameId: number; fromIndex: number }[]): Promise<(Buffer | undefined)[]>;
 }
 
-/** @param sql with two connections at least */
+/** Opens the reads of the audit. @param sql needs at least two connections */
 export function openAuditReads(sql: Sql): AuditReads {
   return {
     snapshot: (run) => inSnapshot(sql, run),
@@ -245,14 +265,15 @@ export function openAuditReads(sql: Sql): AuditReads {
 }
 
 const auditedEntry = (row: EntryRow): AuditedEntry => ({
-  // A number that is not safe is a finding, not a failure of the audit.
+  // A number outside the safe integer range must become a finding and must not make the audit fail.
   ...ledgerRowOf(row, Number),
   isAdjustment: row.kind === AUDITED_KINDS.adjustment.code,
   isForced: row.kind === AUDITED_KINDS.forcedSpin.code,
 });
 
 async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>): Promise<T> {
-  // A statement without a time limit would wait for ever for a server that hangs: another connection looks after it.
+  // A long statement has no time limit and would wait for ever for a hanging server. A second connection
+  // checks that the server responds.
   let fail: (error: Error) => void = () => {};
   const gone = new Promise<never>((_, reject) => {
     fail = reject;
@@ -263,9 +284,11 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
   }, LOOK_MS);
   try {
     return await sql.begin(async (tx) => {
-      // Before the snapshot is taken: a day that is dropped in between would be missing from one side only.
+      // The lock on the ledger is taken before the snapshot. Otherwise a day dropped in between would be
+      // missing from one side of a comparison only.
       await tx`LOCK TABLE ledger IN ACCESS SHARE MODE`;
-      // The rows are wanted in the order of an index that is there: to sort them all would take their size in disk.
+      // Rows must be read in the order of an existing index, because a sort of all rows would need their full
+      // size on disk.
       await tx`SET LOCAL enable_sort = off`;
       await tx`SET LOCAL enable_hashagg = off`;
       const all =
@@ -310,7 +333,7 @@ async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
     SELECT partner_id, cell, environment = 'sandbox' AS is_sandbox FROM partners`;
   const games = await tx<GameFacts[]>`
     SELECT game_id, partner_id, cell, par_sheet_id FROM games JOIN partners USING (partner_id)`;
-  // Taken out by the database: a number that JSON.parse made would not be the text that was certified.
+  // The database extracts the decimal texts. A number parsed by JSON.parse would not be the certified text.
   const sheets = await tx<{ par_sheet_id: number; denomination: string; multipliers: string[] }[]>`
     SELECT par_sheet_id, sheet->>'denominationUsd' AS denomination,
       ARRAY(SELECT c.value->>'payMultiplier'

@@ -1,4 +1,7 @@
-/** Sealed blocks and pools: their commitments, that they leave no gap, that Redis holds the same bytes; on request their drawing. */
+/**
+ * Audits sealed blocks and pools: commitments, gaps between blocks, equal bytes in Redis, and on request a
+ * second drawing.
+ */
 import { createHash } from 'node:crypto';
 import { setImmediate as othersTurn } from 'node:timers/promises';
 import { shufflePool } from '../../domain/games/rafflePool.js';
@@ -21,16 +24,21 @@ import { judgeShoes, shoeCommitmentsOf, shoesCommitmentOf } from './shoeAudit.js
 const OUTCOME_BYTES = 2;
 const OPENED = { seed: BLOCKS.seed, nonce: BLOCKS.nonce, outcomes: BLOCKS.outcomes };
 const HASH_BYTES = 32;
-/** Blocks read from Postgres at a time: some megabytes at the most. */
+/** Number of blocks read from Postgres at a time: a few megabytes at most. */
 const COMPARED_AT_A_TIME = 8;
 
 export interface RedrawOptions {
   readonly redrawn: Redrawn;
-  /** Else only what is removed is drawn again. */
+  /**
+   * True if every block is drawn again. If false, only blocks whose outcomes were removed are drawn again.
+   */
   readonly isEveryBlock: boolean;
 }
 
-/** @param onBlocks called after each piece. */
+/**
+ * Audits all sealed blocks and pools. @param onBlocks called with the number of audited blocks after each
+ * chunk
+ */
 export async function auditSealed(
   { facts, blocks }: Snapshot,
   findings: Findings,
@@ -102,7 +110,7 @@ export async function auditSealed(
   if (removed > 0) findings.looked('blocks', 'blocks whose outcomes are removed, drawn again', removed);
 }
 
-/** The commitment of a block that was sealed before the public log began. */
+/** Computes the commitment of a block by the scheme used before the public log existed. */
 function sealedBy(
   row: CopyRow,
   outcomes: Buffer,
@@ -115,7 +123,10 @@ function sealedBy(
   return poolCommitmentOf(nonce, row.bytes(BLOCKS.seed), gameId, raffle.text, outcomes);
 }
 
-/** Whether all indices of a range are voided: after a restore a game goes on far above what was leased. */
+/**
+ * Returns whether all indices of a range are voided. After a restore, a game continues far above the indices
+ * that were leased.
+ */
 function isVoided({ voids }: Facts, gameId: number, fromIndex: number, toIndex: number): boolean {
   let reached = fromIndex;
   for (const range of voids) {
@@ -124,17 +135,20 @@ function isVoided({ voids }: Facts, gameId: number, fromIndex: number, toIndex: 
   return fromIndex < toIndex && reached >= toIndex;
 }
 
-/** What is needed of a block to compute its tree again, which takes some time. */
+/**
+ * Data of a block from which its Merkle tree is computed again. The computation takes some time, so it runs
+ * later.
+ */
 interface KeptTree {
   readonly at: Place;
   readonly leaves: { readonly count: number; readonly of: (from: number, to: number) => Hashes };
   readonly kept: Buffer;
   readonly commitment: Buffer;
-  /** The commitment is the root. */
+  /** True if the block's commitment is the root of its Merkle tree. */
   readonly isRoot: boolean;
 }
 
-/** Leaves that are hashed before what else waits has its turn: some milliseconds. */
+/** Number of leaves hashed before control returns to the event loop: a few milliseconds. */
 const LEAVES_AT_ONCE = 16_384;
 
 function keptTree(
@@ -161,7 +175,10 @@ function keptTree(
   };
 }
 
-/** The tree that is kept is that of the block: proofs are made of it. Of a slot its root is what the block is committed to by. */
+/**
+ * Verifies that the stored Merkle tree, from which proofs are made, is that of the block. For a slot game the
+ * root of the tree is also the commitment of the block.
+ */
 async function judgeTree(
   { at, leaves, kept, commitment, isRoot }: KeptTree,
   findings: Findings,
@@ -181,7 +198,7 @@ async function judgeTree(
   }
 }
 
-/** The commitment of a slot's block that was sealed before the public log began. */
+/** Computes the commitment of a slot block that was sealed before the public log existed. */
 function commitmentOf(nonce: Buffer, gameId: number, fromIndex: number, outcomes: Buffer): string {
   const position = Buffer.alloc(16);
   position.writeUInt32BE(gameId, 0);
@@ -195,7 +212,10 @@ function commitmentOf(nonce: Buffer, gameId: number, fromIndex: number, outcomes
     .digest('hex');
 }
 
-/** As src/domain/games/rafflePool.ts documents it, computed here again. */
+/**
+ * Computes the commitment of a pool independently, by the scheme documented in
+ * src/domain/games/rafflePool.ts.
+ */
 function poolCommitmentOf(
   nonce: Buffer,
   seed: Buffer,
@@ -211,7 +231,9 @@ function poolCommitmentOf(
     .digest('hex');
 }
 
-/** A pool has as many tickets as the table, and each prize on exactly as many as the table says. */
+/**
+ * Verifies that a pool has as many tickets as its table, and each prize exactly as often as the table says.
+ */
 function judgePool(
   { poolSize, counts }: AuditedRaffle,
   outcomes: Buffer,
@@ -242,7 +264,7 @@ function judgePool(
   }
 }
 
-/** Compares what Redis may serve with what is sealed. */
+/** Compares the blocks loaded in Redis with the sealed blocks. */
 export async function auditLoaded(
   facts: Facts,
   findings: Findings,
@@ -260,7 +282,7 @@ export async function auditLoaded(
     for (const block of page) {
       const { cell, gameId, fromIndex } = block;
       const key = `${gameId}/${fromIndex}`;
-      // A scan may give a key twice. A game that is newer than the snapshot is not judged by it.
+      // A scan of Redis may return a key twice. A game created after the snapshot is skipped.
       if (seen.has(key) || !cellOf.has(gameId)) continue;
       if (cell !== cellOf.get(gameId)) {
         const at = { game: gameId, from: fromIndex };
@@ -275,7 +297,8 @@ export async function auditLoaded(
   await compare();
   findings.looked('blocks', 'blocks in Redis', seen.size);
   for (const { gameId, cell } of facts.games) {
-    // By the database's own rows: the audit takes no rule from domain/games.
+    // The kind of game is decided by the rows of the database, because the audit must not depend on rules of
+    // domain/games.
     const goesOn = facts.raffles.has(gameId) || facts.tables.has(gameId);
     await auditQueue({ cell, gameId, goesOn }, seen, findings, postgres, redis);
   }
@@ -288,7 +311,7 @@ async function compareBlocks(
   redis: RedisAuditReads,
 ): Promise<void> {
   if (batch.length === 0) return;
-  // Sealed before it is loaded: what is in Redis already must be there.
+  // A block is sealed before it is loaded, so every block in Redis must exist in Postgres.
   const sealed = await postgres.outcomes(batch);
   for (const place of await postgres.unpublished(batch)) {
     const { cell, gameId, fromIndex } = batch[place]!;
@@ -306,7 +329,8 @@ async function compareBlocks(
       continue;
     }
     const loaded = await redis.block(cell, gameId, fromIndex);
-    // Unlinked meanwhile: whether it may be gone is looked at by the queue.
+    // The block was removed from Redis in the meantime. The check of the queue decides whether that is
+    // correct.
     if (loaded === null || loaded.equals(expected)) continue;
     const place = expected.findIndex((byte, position) => byte !== loaded[position]);
     findings.found(
@@ -319,7 +343,10 @@ async function compareBlocks(
   }
 }
 
-/** The queue of a game in Redis: sealed blocks, all of them there as far as they are not dealt. */
+/**
+ * Audits the queue of a game in Redis: it must consist of sealed blocks, and all blocks that are not fully
+ * dealt must be loaded.
+ */
 async function auditQueue(
   { cell, gameId, goesOn }: { cell: number; gameId: number; goesOn: boolean },
   seen: ReadonlySet<string>,
@@ -328,7 +355,7 @@ async function auditQueue(
   redis: RedisAuditReads,
 ): Promise<void> {
   const game = await redis.game(cell, gameId);
-  // A raffle or table that is rebuilt goes on where it was, and its outcomes are loaded a moment later.
+  // After a rebuild a raffle or table continues at its index, and its outcomes are loaded a moment later.
   if (game === undefined || (goesOn && (game.queueEnd === 0 || game.queueEnd < game.nextIndex))) return;
   const at = { cell, game: gameId };
   const open = await postgres.blocksFrom(gameId, game.nextIndex);
@@ -360,7 +387,9 @@ async function auditQueue(
   }
 }
 
-/** What the record of a game has read ahead is what stands at its counter in the block. */
+/**
+ * Verifies that the outcomes prefetched into the record of a game equal those at its next index in the block.
+ */
 async function auditAhead(
   cell: number,
   gameId: number,
@@ -371,7 +400,7 @@ async function auditAhead(
   if (game === undefined || game.outcomes.length === 0) return;
   const { nextIndex, blockFrom, outcomes } = game;
   const block = await redis.block(cell, gameId, blockFrom);
-  // Dealt to its end and removed meanwhile.
+  // The block was dealt to its end and removed in the meantime.
   if (block === null) return;
   const at = (nextIndex - blockFrom) * 2;
   const sealed = block.subarray(at, at + outcomes.length);

@@ -1,4 +1,7 @@
-/** Takes up the books where the oldest kept day of the ledger begins, and checks what is on record of the days before it. */
+/**
+ * Initializes the ledger pass at the boundary, where the oldest kept day begins, and checks the records of
+ * the dropped days before it.
+ */
 import { AUDITED_KINDS } from '../../domain/auditedKinds.js';
 import type { EntryTotal } from '../../domain/ledgerDay.js';
 import type { CopyRow } from '../../postgres/copy.js';
@@ -13,18 +16,21 @@ import { auditedTimeMs, type PlayerTable } from './tables.js';
 
 export type BoundarySnapshot = Pick<Snapshot, 'facts' | 'boundaryPlayers' | 'keptEntries'> & PotSnapshot;
 
-/** What the pass over the ledger goes on from. */
+/** State that the pass over the ledger continues from. */
 interface Into {
   readonly players: PlayerTable;
   readonly days: ReturnType<typeof dayTables>;
   readonly refunds: RefundReplay;
   readonly communal: CommunalReplay;
   readonly findings: Findings;
-  /** Intents that have their entry. */
+  /** Adjustment intents that have a ledger entry. */
   readonly adjusted: Set<string>;
 }
 
-/** Compares dropped days with the books of them, and takes up players, tickets and adjustments as of the boundary. */
+/**
+ * Compares dropped days with their daily totals, and loads players, tickets and adjustments as of the
+ * boundary.
+ */
 export async function beginAtBoundary(snapshot: BoundarySnapshot, into: Into): Promise<void> {
   const { facts, boundaryPlayers, keptEntries } = snapshot;
   for (const { day, totals } of facts.boundary.days) {
@@ -42,7 +48,7 @@ export async function beginAtBoundary(snapshot: BoundarySnapshot, into: Into): P
   await beginPots(snapshot, into.communal, into.findings);
 }
 
-/** Games and cells go on where what was dropped ends. */
+/** Sets the next index of each game and the newest entry of each cell to their values at the boundary. */
 export function passBoundary(
   boundary: BoundaryFacts,
   games: ReadonlyMap<
@@ -59,7 +65,7 @@ export function passBoundary(
     newest.set(cell, { high: Number(id >> 32n), low: Number(id & 0xffffffffn) });
 }
 
-/** A ticket or an adjustment of a dropped day. */
+/** Processes a ticket or an adjustment of a dropped day. */
 function kept({ refunds, adjusted }: Into, row: CopyRow): void {
   const [partnerId, playerId] = [row.int(KEPT.partnerId), row.text(KEPT.playerId)];
   if (row.int(KEPT.kind) === AUDITED_KINDS.spin.code) {
@@ -73,7 +79,7 @@ function kept({ refunds, adjusted }: Into, row: CopyRow): void {
   refunds.adjustment(requestId, partnerId, playerId, row.safe(KEPT.creditMicros), at);
 }
 
-/** A player as of the newest dropped entry. */
+/** Loads the state of a player as of the newest dropped entry. */
 function boundaryPlayer(players: PlayerTable, row: CopyRow): void {
   const slot = players.slot(row.int(BOUNDARY_PLAYER.partnerId), row.text(BOUNDARY_PLAYER.playerId));
   players.high[slot] = row.word(BOUNDARY_PLAYER.entryId, 0);
@@ -87,7 +93,10 @@ function boundaryPlayer(players: PlayerTable, row: CopyRow): void {
   );
 }
 
-/** By kind: the table of its day, and by how many an entry changes the count. Kinds by constants of the audit's own (ledgerPass.ts). */
+/**
+ * Daily table of each kind of entry, and the amount by which an entry changes its count. The kind codes are
+ * constants of the audit (ledgerPass.ts), independent of the engine.
+ */
 const TABLES = {
   1: ['games', 1],
   2: ['openings', 1],
@@ -98,7 +107,7 @@ const TABLES = {
   9: ['sandbox', 1],
 } as const satisfies Record<number, readonly [keyof ReturnType<typeof dayTables>, number]>;
 
-/** Adds what the manifest of a dropped day says to the sums that are compared with the books. */
+/** Adds the totals from the manifest of a dropped day to the sums that are compared with the daily tables. */
 function boundaryTotals(days: ReturnType<typeof dayTables>, totals: readonly EntryTotal[]): void {
   for (const { partnerId, gameId, kind, entries, wageredMicros, creditedMicros } of totals) {
     const place = TABLES[kind as keyof typeof TABLES];

@@ -1,4 +1,7 @@
-/** What the audit reads of the boundary: the books as they stood where the oldest kept day of the ledger begins (ledgerDrop.store.ts). */
+/**
+ * Reads the state at the boundary for the audit: balances and counters where the oldest kept day of the
+ * ledger begins (ledgerDrop.store.ts).
+ */
 import { membersReadBy } from '../../domain/ledgerColumns.js';
 import type { EntryTotal, Manifest } from '../../domain/ledgerDay.js';
 import { columnsSql, fieldsOf } from '../../engine/ledger/ledgerRow.store.js';
@@ -8,18 +11,18 @@ import { idsOfDay } from '../archive/ledgerDays.store.js';
 import { type BoundaryPot, boundaryPots } from './communalBoundary.store.js';
 
 export interface BoundaryFacts {
-  /** No entry before it is kept; 0: nothing was dropped. */
+  /** First entry id of the kept ledger; 0 if no day was dropped. */
   readonly fromId: bigint;
-  /** By game: the index after the last that was dealt in what was dropped. */
+  /** Index after the last outcome dealt on dropped days, by game id. */
   readonly games: ReadonlyMap<number, number>;
-  /** By cell: its newest dropped entry. */
+  /** Newest dropped entry of each cell. */
   readonly cells: ReadonlyMap<number, bigint>;
   readonly pots: readonly BoundaryPot[];
   /** Dropped days with the totals of their manifests, oldest first. */
   readonly days: readonly { readonly day: string; readonly totals: readonly EntryTotal[] }[];
 }
 
-/** Fields of the rows of {@link BOUNDARY_PLAYERS}. */
+/** Field positions in the rows of {@link BOUNDARY_PLAYERS}. */
 export const BOUNDARY_PLAYER = {
   partnerId: 0,
   playerId: 1,
@@ -32,9 +35,9 @@ export const BOUNDARY_PLAYER = {
 export const BOUNDARY_PLAYERS = `
   SELECT partner_id, player_id, entry_id, entry_number, outcome_code, balance_micros, first_id FROM boundary_players`;
 
-/** Fields of the rows of {@link KEPT_ENTRIES}. */
+/** Field positions in the rows of {@link KEPT_ENTRIES}. */
 export const KEPT = fieldsOf(membersReadBy('keptAudit'));
-/** Tickets and adjustments of dropped days. */
+/** Query for tickets and adjustments of dropped days. */
 export const KEPT_ENTRIES = `
   SELECT ${columnsSql(membersReadBy('keptAudit'))} FROM kept_entries ORDER BY entry_id`;
 

@@ -1,4 +1,4 @@
-/** What the audit reads of communal progressives: of one snapshot, and of the moment. */
+/** Reads communal progressives for the audit, from the snapshot and from the current state. */
 import { AUDITED_KINDS } from '../../domain/auditedKinds.js';
 import type { BonusNotice, CommunalRules } from '../../domain/communal.js';
 import { entryCellSql } from '../../domain/entryId.js';
@@ -12,7 +12,7 @@ export interface CommunalFacts {
     readonly version: number;
     readonly isEnabled: boolean;
     readonly triggerInterval: bigint;
-    /** Hundredths of a percent. */
+    /** Share of the triggering player, in hundredths of a percent. */
     readonly triggerSplit: bigint;
     readonly windowMinutes: number;
     readonly communitySize: number;
@@ -30,9 +30,9 @@ export interface CommunalFacts {
     readonly budgetMicros: bigint;
     readonly notedTo: bigint;
   }[];
-  /** By cell: the newest spin that notified of a share. */
+  /** Newest spin that notified its player of a share, by cell. */
   readonly tellers: ReadonlyMap<number, bigint>;
-  /** Those that are booked. */
+  /** Committed fundings. */
   readonly fundings: readonly {
     readonly gameId: number;
     readonly cell: number;
@@ -49,7 +49,7 @@ export interface CommunalFacts {
   }[];
 }
 
-/** All that is booked of communal progressives. */
+/** Reads all committed data of communal progressives from the snapshot. */
 export const communalFacts = async (tx: Transaction): Promise<CommunalFacts> => ({
   rules: await rulesOf(tx),
   pots: await potsOf(tx),
@@ -59,8 +59,9 @@ export const communalFacts = async (tx: Transaction): Promise<CommunalFacts> => 
 });
 
 /**
- * What is booked of communal progressives and names an entry that the ledger does not have: what, its id, its game.
- * @param fromId no entry before it is kept
+ * Query for records of communal progressives that refer to an entry that the ledger lacks: type of record,
+ * entry id, game id.
+ * @param fromId first entry id of the kept ledger
  */
 export const strayCommunal = (fromId: bigint): string => `
   SELECT 'event', event_id, c.game_id FROM communal_events c LEFT JOIN ledger ON entry_id = event_id AND kind = ${AUDITED_KINDS.spin.code}
@@ -83,15 +84,18 @@ export interface AuditedShare {
   readonly notifiedBy: bigint | null;
 }
 
-/** What the audit asks of the moment. */
+/** Reads of communal progressives from the current state, outside the snapshot. */
 export interface CommunalReads {
-  /** Those of these shares that are booked. */
+  /** Returns those of the given shares that are committed. */
   shares(entryIds: readonly bigint[]): Promise<readonly AuditedShare[]>;
-  /** The next shares behind an id that are still to be notified of, by id. */
+  /** Returns the next shares after an id whose players are still to be notified, by id. */
   untold(afterId: bigint, limit: number): Promise<readonly AuditedShare[]>;
-  /** What these spins notified their players of. */
+  /** Returns the notices that the given spins carried to their players. */
   notices(spinIds: readonly bigint[]): Promise<ReadonlyMap<bigint, BonusNotice>>;
-  /** A pot as it is booked now: version, progress and budget; empty: there is none. */
+  /**
+   * Returns the committed version, progress and budget of a pot as text, or an empty string if there is no
+   * pot.
+   */
   pot(gameId: number): Promise<string>;
 }
 

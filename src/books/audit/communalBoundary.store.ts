@@ -1,7 +1,8 @@
 /**
- * Communal progressives as they stand where the oldest kept day of the ledger begins: what a drop leaves of them (ledgerDrop.store.ts), and
- * what the audit goes on from. Rules, fundings, events and shares are kept for ever; counters, budgets and who spun last follow from
- * spins that are dropped.
+ * State of communal progressives at the boundary, where the oldest kept day of the ledger begins. A drop of a
+ * day writes it (ledgerDrop.store.ts), and the audit continues from it. Rules, fundings, events and shares
+ * are kept permanently. Counters, budgets and recent players derive from spins that are dropped, so they are
+ * stored.
  */
 import { RECENCY_MAX } from '../../domain/communal.js';
 import { entryCodesSql } from '../../domain/ledgerEntry.js';
@@ -13,10 +14,10 @@ const SPIN = raw(entryCodesSql(({ kind }) => kind === 'spin'));
 const SHARE = raw(entryCodesSql(({ kind }) => kind === 'communalShare'));
 
 /**
- * Moves the checkpoint of every pot to the end of a day; part of the transaction that drops it.
- * @param partition of the ledger, with the day's entries
- * @param fromId no entry before it is kept now; 0: all are
- * @param toId no entry before it will be kept
+ * Moves the stored state of every pot to the end of a day, in the transaction that drops the day.
+ * @param partition ledger partition with the entries of the day
+ * @param fromId first entry id that is kept before the drop; 0 if nothing was dropped before
+ * @param toId first entry id that is kept after the drop
  */
 export async function movePots(
   tx: Transaction,
@@ -68,14 +69,14 @@ export async function movePots(
 
 export interface BoundaryPot {
   readonly gameId: number;
-  /** 0: no rules were in force. */
+  /** Version of the rules in force; 0 if none. */
   readonly version: number;
   readonly progress: bigint;
   readonly budgetMicros: bigint;
   readonly remembersPlayers: boolean;
-  /** The newest spin of each player that is remembered, oldest first. */
+  /** Newest spin of each recent player, oldest spin first. */
   readonly recent: readonly { readonly playerId: string; readonly spinId: bigint }[];
-  /** Shares of an event before the boundary that lie behind it, in the order of the ledger. */
+  /** Shares after the boundary whose event lies before it, in the order of the ledger. */
   readonly due: readonly {
     readonly eventId: bigint;
     readonly playerId: string;
@@ -84,7 +85,7 @@ export interface BoundaryPot {
   }[];
 }
 
-/** @param fromId no entry before it is kept */
+/** Reads the pots at the boundary. @param fromId first entry id of the kept ledger */
 export async function boundaryPots(tx: Transaction, fromId: bigint): Promise<BoundaryPot[]> {
   const pots = await tx<
     {
@@ -122,17 +123,19 @@ export async function boundaryPots(tx: Transaction, fromId: bigint): Promise<Bou
   }));
 }
 
-/** What the audit reads of what is booked before the boundary. */
+/** Reads of the communal records before the boundary. */
 export interface DroppedPotReads<Read> {
-  /** Players who got shares that others' spins fired; fields as in {@link DROPPED_SHARES}. */
+  /** Players who got shares of events that other players fired; fields as in {@link DROPPED_SHARES}. */
   readonly shares: Read;
-  /** Fields as in {@link DROPPED_EVENTS}. */
+  /** Events before the boundary; fields as in {@link DROPPED_EVENTS}. */
   readonly events: Read;
   /** Shares by game and day; fields as in {@link DROPPED_SHARE_DAYS}. */
   readonly days: Read;
 }
 
-/** @param fromId no entry before it is kept */
+/**
+ * Opens the reads of communal records before the boundary. @param fromId first entry id of the kept ledger
+ */
 export const droppedPotReads = <Read>(
   fromId: bigint,
   read: (select: string) => Read,
@@ -142,14 +145,17 @@ export const droppedPotReads = <Read>(
   days: read(daysSelect(fromId)),
 });
 
-/** How many shares waited at the boundary to be notified of, and the newest that did not. */
+/**
+ * Field positions: for each player, the number of shares whose notice was pending at the boundary, and the
+ * newest share already notified.
+ */
 export const DROPPED_SHARES = { partnerId: 0, playerId: 1, waiting: 2, notifiedTo: 3 } as const;
 const sharesSelect = (fromId: bigint): string => `
   SELECT partner_id, player_id, count(*) FILTER (WHERE told_by IS NULL OR told_by >= ${fromId}),
     coalesce(max(entry_id) FILTER (WHERE told_by < ${fromId}), 0)
   FROM communal_shares WHERE entry_id < ${fromId} AND NOT is_trigger GROUP BY partner_id, player_id`;
 
-/** An event, and what its shares sum to. */
+/** Field positions of an event and of the sum of its shares. */
 export const DROPPED_EVENTS = {
   eventId: 0,
   gameId: 1,

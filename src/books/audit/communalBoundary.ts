@@ -1,6 +1,7 @@
 /**
- * Takes up communal progressives where the oldest kept day of the ledger begins, and checks what is on record of the days before it: what
- * their archives say that pots paid is what is booked as shares, each event's shares are what it paid, and budgets follow.
+ * Initializes communal progressives at the boundary, where the oldest kept day of the ledger begins, and
+ * checks the dropped days before it. Archived payouts of pots must equal the recorded shares, the shares of
+ * an event must sum to its payout, and the budgets must follow from both.
  */
 import { AUDITED_KINDS } from '../../domain/auditedKinds.js';
 import type { CopyRow } from '../../postgres/copy.js';
@@ -68,7 +69,10 @@ export async function beginPots(
 
 type Found = (problem: string, at: Place, expected?: bigint | string, is?: bigint | string) => void;
 
-/** What the pot of each game paid on dropped days, as their archives say; compared day by day with what is booked as shares. */
+/**
+ * Returns the total that each game's pot paid on dropped days, from the archives. Compares each day with the
+ * recorded shares.
+ */
 async function paidByArchives(
   { facts, droppedPots }: PotSnapshot,
   communal: CommunalReplay,
@@ -108,7 +112,7 @@ async function paidByArchives(
   return paid;
 }
 
-/** An event before the boundary is one that its rules have, and paid what its shares sum to. */
+/** Verifies that an event before the boundary follows its rules, and that its shares sum to its payout. */
 function droppedEvent(row: CopyRow, rules: PotSnapshot['facts']['communal']['rules'], found: Found): void {
   const at = { game: row.int(DROPPED_EVENTS.gameId), event: row.big(DROPPED_EVENTS.eventId).toString() };
   const progress = row.big(DROPPED_EVENTS.progress);

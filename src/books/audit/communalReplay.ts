@@ -1,7 +1,8 @@
 /**
- * Plays every communal progressive again from the ledger: rules and funding from the moment that they were noted, each
- * spin in its order. Counters, events, winners, shares and budgets must come out as they are booked. The audit has rules of
- * its own: a wrong one in domain/communal.ts or in lua/ must not pass unnoticed.
+ * Replays every communal progressive from the ledger. Rules and fundings apply from their noted entry on, and
+ * spins count in their order. Counters, events, winners, shares and budgets must equal the committed ones.
+ * The audit has its own implementation of the rules, so that an error in domain/communal.ts or in lua/ does
+ * not go unnoticed.
  */
 
 import type { CopyRow } from '../../postgres/copy.js';
@@ -12,34 +13,37 @@ import type { Findings, Place } from './report.js';
 import { idOf, type PlayerTable } from './tables.js';
 
 const MINUTE_MS = 60_000n;
-/** Where an entry's id has its time. */
+/** Number of bits below the timestamp in an entry id. */
 const TIME_SHIFT = 22n;
 const WHOLE = 10_000n;
 const REMEMBERED_MAX = 201;
 
-/** Above it a balance takes no share: it has no room for the largest tier. */
+/**
+ * Maximum balance of a player, in micro-USD, that still receives a share. A higher balance has no room for
+ * the largest tier.
+ */
 const BALANCE_MAX = 9e15 - 1e12;
-/** Shares that may wait to be notified of: whoever has as many gets none. */
+/** Maximum number of pending share notices of a player. A player with this many gets no further shares. */
 const WAITING_MAX = 10_000;
 
 type RulesFact = CommunalFacts['rules'][number];
 
-/** A pot as it was at an entry of the ledger. */
+/** State of a pot at the current entry of the ledger. */
 interface Pot {
   rules: RulesFact | undefined;
-  /** Rules and fundings that are still to come, oldest first. */
+  /** Rule changes and fundings still to be applied, oldest first. */
   ahead: {
     readonly id: bigint;
-    /** Of the rules; undefined: it is a funding. */
+    /** Version of the rules; undefined for a funding. */
     readonly version?: number;
     readonly apply: (pot: Pot) => void;
   }[];
   remembers: boolean;
   progress: bigint;
   budget: bigint;
-  /** By player the newest spin; the newest player is the last. */
+  /** Newest spin by player; the player who spun last comes last. */
   readonly recent: Map<string, bigint>;
-  /** Shares that must follow in the ledger, in this order. */
+  /** Shares that must follow next in the ledger, in this order. */
   due: {
     readonly eventId: bigint;
     readonly playerId: string;
@@ -53,17 +57,17 @@ export class CommunalReplay {
   readonly #findings: Findings;
   readonly #players: PlayerTable;
   readonly #pots = new Map<number, Pot>();
-  /** By player: shares that wait to be notified of. */
+  /** Number of pending share notices by player. */
   readonly #waiting = new Map<string, number>();
-  /** The newest share that each player was notified of. */
+  /** Newest share that each player was notified of. */
   readonly #notifiedUpTo = new Map<string, bigint>();
-  /** By game and day. */
+  /** Paid shares by game and day. */
   readonly #days = new Map<string, { readonly shares: bigint; readonly micros: bigint }>();
   #spins = 0;
   #fired = 0;
   #paid = 0;
 
-  /** @param players as they are at the entry that is played */
+  /** @param players state of the players at the entry being replayed */
   constructor(facts: CommunalFacts, findings: Findings, players: PlayerTable) {
     this.#facts = facts;
     this.#findings = findings;
@@ -91,15 +95,19 @@ export class CommunalReplay {
         },
       });
     }
-    // Stable: rules that came in force at one moment keep the order of their versions.
+    // The sort is stable, so rules that took effect at the same entry stay in the order of their versions.
     for (const { ahead } of this.#pots.values())
       ahead.sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
   }
 
-  /** Takes up a pot where the oldest kept day begins. @param fromId no entry before it is kept */
+  /**
+   * Initializes a pot at the boundary, where the oldest kept day begins. @param fromId first entry id of the
+   * kept ledger
+   */
   begin(at: BoundaryPot, fromId: bigint): void {
     const pot = this.#pot(at.gameId);
-    // Rules that a recovery put in force are dated back to the newest entry of their cell.
+    // Rules put in force by a recovery carry the id of the newest entry of their cell, so their id may lie
+    // before the boundary. They are filtered by version.
     pot.ahead = pot.ahead.filter(({ id, version }) =>
       version === undefined ? id >= fromId : version > at.version,
     );
@@ -113,19 +121,22 @@ export class CommunalReplay {
     pot.due = [...at.due];
   }
 
-  /** Takes up a player. @param waiting shares to be notified of @param notifiedTo the newest share that was notified of; 0: none */
+  /**
+   * Initializes the share notices of a player. @param waiting number of pending notices @param notifiedTo
+   * newest share already notified; 0 if none
+   */
   beginPlayer(partnerId: number, playerId: string, waiting: number, notifiedTo: bigint): void {
     const key = `${partnerId}:${playerId}`;
     if (waiting > 0) this.#waiting.set(key, waiting);
     if (notifiedTo > 0n) this.#notifiedUpTo.set(key, notifiedTo);
   }
 
-  /** Takes what a game's pot paid on a dropped day. */
+  /** Adds the payout of a game's pot on a dropped day. */
   droppedDay(gameId: number, day: string, shares: bigint, micros: bigint): void {
     this.#days.set(`${gameId}/${day}`, { shares, micros });
   }
 
-  /** The next spin of the ledger. */
+  /** Replays the next spin of the ledger. */
   spin(row: CopyRow, high: number, low: number, playerId: string): void {
     if (this.#pots.size === 0) return;
     const id = idOf(high, low);
@@ -157,7 +168,7 @@ export class CommunalReplay {
     if (pot.recent.size > REMEMBERED_MAX) pot.recent.delete(pot.recent.keys().next().value!);
   }
 
-  /** The next share of the ledger. */
+  /** Replays the next share of the ledger. */
   share(row: CopyRow, id: bigint, ms: number, playerId: string): void {
     this.#paid++;
     const gameId = row.int(LEDGER.gameId);
@@ -273,7 +284,10 @@ export class CommunalReplay {
     this.#found('an event is booked that did not fire', { game: gameId, event: id.toString() });
   }
 
-  /** What a spin notified of is a share of its player's that it is later than, and the oldest that was not notified. */
+  /**
+   * Verifies the share that a spin notified its player of. The share must belong to the player, lie before
+   * the spin, and be the oldest pending one.
+   */
   #notified(row: CopyRow, id: bigint, playerId: string): void {
     if (row.isNull(LEDGER.toldShare)) return;
     const partnerId = row.int(LEDGER.partnerId);
@@ -332,7 +346,10 @@ export class CommunalReplay {
       this.#found('an event is another than follows from the ledger', at, expected, found);
   }
 
-  /** What an event pays to whom, in the order of the ledger: the player who fired, then the most recent first. */
+  /**
+   * Returns the shares of an event in ledger order: the triggering player first, then the community, most
+   * recent player first.
+   */
   #sharesOf(
     pot: Pot,
     rules: RulesFact,

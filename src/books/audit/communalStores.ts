@@ -1,6 +1,6 @@
 /**
- * What Redis holds of communal progressives against the books: pots, who is still to be notified, what replays repeat. By pages,
- * however much there is; what is booked meanwhile is not mistaken for a fault.
+ * Compares the communal progressives in Redis with Postgres: pots, pending share notices, and the notices
+ * that replays repeat. Data is read in pages of bounded size. Concurrent commits are not reported as faults.
  */
 import type { PotRecord } from '../../domain/communal.js';
 import { readNotice } from '../../domain/spinTail.js';
@@ -11,10 +11,10 @@ import type { Facts } from './auditReads.store.js';
 import type { AuditedShare, CommunalReads } from './communalAuditReads.store.js';
 import type { Findings, Place } from './report.js';
 
-/** Where a player's record has its flags, and its shares. */
+/** Offsets of the flags and of the first shares in a player record. */
 const FLAGS_AT = 28;
 const SHARES_AT = 33;
-/** The flag: more shares are in the player's list. */
+/** Flag of a player record: further shares are in the player's list. */
 const HAS_LISTED = 2;
 const PAGE = 1000;
 const TRIES = 8;
@@ -33,7 +33,7 @@ interface Player {
   readonly playerId: string;
 }
 
-/** What a requestId is bound to beside its entry. */
+/** Stored reply of a requestId: its entry id and the tail of the reply. */
 interface Bound {
   readonly cell: number;
   readonly spinId: bigint;
@@ -47,12 +47,15 @@ export class CommunalStoresAudit {
   readonly #stores: CommunalStores;
   readonly #fundings: ReadonlySet<bigint>;
   readonly #hasPots: boolean;
-  /** Shares that wait in Redis, players with more in their lists, and bound requestIds: to be compared. */
+  /**
+   * Data collected for the next comparison: shares pending in Redis, players with further shares in a list,
+   * and bound requestIds.
+   */
   #waiting: { readonly player: Player; readonly share: WaitingShare }[] = [];
   #listing: Player[] = [];
   #bound: Bound[] = [];
 
-  /** @param facts of the snapshot; whatever is asked of Redis is asked after it */
+  /** @param facts facts of the snapshot; Redis must be read after the snapshot was taken */
   constructor(facts: Facts, findings: Findings, stores: CommunalStores) {
     this.#facts = facts;
     this.#findings = findings;
@@ -61,7 +64,10 @@ export class CommunalStoresAudit {
     this.#fundings = new Set(facts.communal.fundings.map(({ noteId }) => noteId));
   }
 
-  /** Takes what a player's record in Redis has behind its newest entry. @returns false where it can't be read. */
+  /**
+   * Collects the shares that follow the newest entry in a player's record in Redis. @returns false if the
+   * record can't be parsed
+   */
   player(cell: number, partnerId: number, playerId: string, record: Buffer): boolean {
     if (record.length <= FLAGS_AT) return true;
     const player = { cell, partnerId, playerId };
@@ -75,19 +81,21 @@ export class CommunalStoresAudit {
     }
   }
 
-  /** Takes what a requestId is bound to. @returns true where that is a funding, which is no entry of the ledger. */
+  /**
+   * Collects the stored reply of a requestId.
+   * @returns true if the requestId belongs to a funding, which is not a ledger entry
+   */
   bound(cell: number, spinId: bigint, tail: Buffer, at: Place): boolean {
     if (this.#fundings.has(spinId)) return true;
     if (this.#hasPots || tail.length > 0) this.#bound.push({ cell, spinId, tail: Buffer.from(tail), at });
     return false;
   }
 
-  /** There is enough to compare to be worth the way. */
+  /** True if enough data is collected to make a comparison worth its round trips. */
   get isDue(): boolean {
     return this.#waiting.length + this.#listing.length + this.#bound.length >= PAGE;
   }
 
-  /** Compares what was taken. */
   async compare(): Promise<void> {
     const listing = this.#listing;
     this.#listing = [];
@@ -115,7 +123,7 @@ export class CommunalStoresAudit {
     return entryId <= (this.#facts.cursors.get(cell) ?? 0n);
   }
 
-  /** A share that waits in Redis, and how it is booked. */
+  /** Compares a share that is pending in Redis with its committed record. */
   #compare(
     { cell, partnerId, playerId }: Player,
     found: WaitingShare,
@@ -131,13 +139,16 @@ export class CommunalStoresAudit {
     if (!isOwn || booked.eventId !== found.eventId || booked.amountMicros !== BigInt(found.shareMicros)) {
       this.#found('a share that waits in Redis is another than is booked', at);
     }
-    // What was notified after the snapshot may have waited still when it was read.
+    // A share notified after the snapshot may still have been pending when Redis was read.
     if (booked.notifiedBy !== null && this.#isOfSnapshot(cell, booked.notifiedBy)) {
       this.#found('a share that its player was notified of would be notified again', at);
     }
   }
 
-  /** What replays of spins repeat. */
+  /**
+   * Compares the notices in replies stored in Redis, which replays of spins repeat, with the committed
+   * notices.
+   */
   async #compareBound(bound: readonly Bound[]): Promise<void> {
     const notices = await this.#stores.postgres.notices(bound.map(({ spinId }) => spinId));
     for (const { cell, spinId, tail, at } of bound) {
@@ -166,7 +177,7 @@ export class CommunalStoresAudit {
     for (const pot of this.#facts.communal.pots) await this.#auditPot(pot.cell, pot.gameId);
   }
 
-  /** Every share that is booked and was not notified waits in Redis. */
+  /** Verifies that every committed share without a notice is pending in Redis. */
   async #auditWaitingShares(): Promise<void> {
     const { postgres } = this.#stores;
     let shares = await postgres.untold(0n, PAGE);
@@ -184,7 +195,7 @@ export class CommunalStoresAudit {
     this.#findings.looked('communal', 'shares to be notified', count);
   }
 
-  /** Those of the shares that neither wait in Redis nor were notified since. */
+  /** Returns those of the shares that are neither pending in Redis nor notified since. */
   async #notWaiting(shares: readonly AuditedShare[]): Promise<readonly AuditedShare[]> {
     let missing = shares;
     for (let attempt = 0; attempt < TRIES && missing.length > 0; attempt++) {
@@ -203,7 +214,7 @@ export class CommunalStoresAudit {
     return missing;
   }
 
-  /** Redis's pot is the booked one once nothing waits in the outbox, and never behind it. */
+  /** Verifies that the pot in Redis equals the committed pot once the outbox is empty. */
   async #auditPot(cell: number, gameId: number): Promise<void> {
     const at = { cell, game: gameId };
     for (let attempt = 0; attempt < TRIES; attempt++) {
@@ -228,7 +239,7 @@ export class CommunalStoresAudit {
   }
 }
 
-/** What the tail of a bound requestId repeats. */
+/** Returns the notice in the stored reply of a requestId as comparable text. */
 function repeated(tail: Buffer): string {
   try {
     const { eventId, tierLevel, tierName, paidMicros, shareMicros, isTrigger } = readNotice(tail);

@@ -1,17 +1,22 @@
-/** The cursor of each cell is at the newest of what is booked of it: an entry of the ledger, or a note. */
+/** Verifies that the cursor of each cell is the id of its newest committed entry or note. */
 import type { Facts } from './auditReads.store.js';
 import type { Findings } from './report.js';
 import { cellOfId } from './storeAudit.js';
 import { idOf } from './tables.js';
 
-/** Of an entry's id: the sequence within its millisecond, and where the millisecond begins. */
+/**
+ * Parts of an entry id: the mask of the sequence within a millisecond, and the increment of one millisecond.
+ */
 const SEQUENCE = 0x3fffn;
 const NEXT_MS = 1n << 22n;
 
-/** The id that the cell gives next, in the same call. */
+/** Returns the id that the cell assigns next within the same script call. */
 const nextId = (id: bigint): bigint => ((id & SEQUENCE) === SEQUENCE ? id - SEQUENCE + NEXT_MS : id + 1n);
 
-/** @param newest by cell: the words of the id of its newest entry in the ledger */
+/**
+ * Audits the cursors.
+ * @param newest newest ledger entry of each cell, as the upper and lower 32 bits of its id
+ */
 export function auditCursors(
   { cursors, communal, formerCells, rotations }: Facts,
   findings: Findings,
@@ -19,14 +24,16 @@ export function auditCursors(
 ): void {
   for (const [cell, cursorId] of cursors) {
     const words = newest.get(cell);
-    // The pot of a partner that has moved was noted last in the cell that it left.
+    // The last note of a moved partner's pot may lie in the cell that the partner left.
     const noted = communal.pots.map(({ notedTo }) => notedTo).filter((id) => cellOfId(id) === cell);
-    // Of what a partner that has left noted there, only where it ended is known.
+    // Notes of a partner that has left a cell are not recorded individually. Only the last entry id of the
+    // partner in that cell is known.
     for (const former of formerCells.values())
       for (const left of former) if (left.cell === cell) noted.push(left.untilId);
     noted.push(...rotations.filter((id) => cellOfId(id) === cell));
     const teller = communal.tellers.get(cell);
-    // That a spin told a share is noted right after it; a game without a bonus notes nothing else.
+    // The notice of a share is noted directly after its spin. A game without a communal progressive writes no
+    // other notes.
     if (teller !== undefined) noted.push(nextId(teller));
     const newestId = [words === undefined ? 0n : idOf(words.high, words.low), ...noted].reduce((a, b) =>
       a > b ? a : b,

@@ -1,12 +1,14 @@
-/** The ledger's sums by day against the tables of them: of games, forced spins, openings and adjustments. */
+/**
+ * Compares daily sums of the ledger with the daily tables of games, forced spins, openings and adjustments.
+ */
 import type { Facts } from './auditReads.store.js';
 import type { AuditedGameDay } from './gameAuditReads.store.js';
 import type { Findings, Place } from './report.js';
 import { Sum } from './tables.js';
 
-/** A row of a table. */
+/** Row of a daily table. */
 interface BookedDay {
-  /** Of the game or the partner. */
+  /** Id of the game or the partner of the row. */
   readonly id: number;
   readonly partnerId: number;
   readonly day: string;
@@ -22,25 +24,25 @@ interface DaySum {
   readonly credited: Sum;
 }
 
-/** How a table names what it has. */
+/** Names of a daily table and its columns, for findings. */
 interface DayShape {
   readonly table: string;
-  /** Its rows are of games; otherwise of partners. */
+  /** True if the rows are per game, false if they are per partner. */
   readonly isOfGames: boolean;
   readonly countColumn: string;
   readonly counted: string;
   readonly creditedColumn: string;
 }
 
-/** One table, and the sums of the day that the pass has come to. */
+/** One daily table, with the sums of the day that the ledger pass is reading. */
 class DayTable {
   readonly #shape: DayShape;
   readonly #findings: Findings;
-  /** Rows that the pass has not come to. */
+  /** Rows of days that the ledger pass has not reached yet. */
   readonly #booked: Map<string, BookedDay>;
   readonly #sums = new Map<number, DaySum>();
   readonly rows: number;
-  /** What all rows together say that players got, less what they wagered, micro-USD. */
+  /** Sum of credits minus wagers over all rows of the table, in micro-USD. */
   readonly netMicros: bigint;
 
   constructor(shape: DayShape, rows: readonly BookedDay[], findings: Findings) {
@@ -51,7 +53,7 @@ class DayTable {
     this.netMicros = rows.reduce((sum, row) => sum + row.creditedMicros - row.wageredMicros, 0n);
   }
 
-  /** Adds an entry of the ledger to the day. */
+  /** Adds a ledger entry to the sums of the current day. */
   add(id: number, partnerId: number, wager: number, credit: number, count = 1): void {
     const sum = this.#sumOf(id, partnerId);
     sum.count += count;
@@ -59,7 +61,7 @@ class DayTable {
     sum.credited.add(credit);
   }
 
-  /** Adds what the archive of a dropped day says of it. */
+  /** Adds the archived totals of a dropped day. */
   addTotal(id: number, partnerId: number, count: number, wagered: bigint, credited: bigint): void {
     const sum = this.#sumOf(id, partnerId);
     sum.count += count;
@@ -76,7 +78,7 @@ class DayTable {
     return sum;
   }
 
-  /** Compares the sums of a day with its rows. */
+  /** Compares the sums of a day with the rows of the table. */
   close(day: string): void {
     const { table, isOfGames, countColumn, counted, creditedColumn } = this.#shape;
     for (const [id, sum] of this.#sums) {
@@ -105,7 +107,7 @@ class DayTable {
     this.#sums.clear();
   }
 
-  /** Every row has been come to. */
+  /** Reports the rows whose day has no entries in the ledger. Must be called after the last day. */
   finish(): void {
     const problem = `${this.#shape.table} has a day that the ledger has not`;
     for (const { id, partnerId, day, count } of this.#booked.values())
@@ -157,7 +159,7 @@ const ADJUSTMENTS: DayShape = {
   creditedColumn: 'amount_micros',
 };
 
-/** All tables by day but that of communal shares, which their replay checks. */
+/** All daily tables except that of communal shares, which CommunalReplay checks. */
 export const dayTables = (facts: Facts, findings: Findings) => ({
   games: new DayTable(ofGames('game_days'), facts.gameDays.map(gameRow), findings),
   sandbox: new DayTable(ofGames('sandbox_days'), facts.sandboxDays.map(gameRow), findings),

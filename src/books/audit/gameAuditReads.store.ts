@@ -1,4 +1,7 @@
-/** What the audit reads of raffles (prize tables, refunds of voided ones) and of rounds (shoes, entries, what is open now). */
+/**
+ * Reads raffles (prize tables, refunds of voided raffles) and blackjack rounds (shoes, entries, open rounds)
+ * for the audit.
+ */
 
 import { auditedCodesSql } from '../../domain/auditedKinds.js';
 import type { BlackjackRules } from '../../domain/games/blackjackRules.js';
@@ -6,28 +9,28 @@ import { openRounds } from '../../engine/blackjack/rounds.store.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { raw, safe } from '../../postgres/statements.js';
 
-/** A raffle's prize table, its amounts as the decimal text that was certified. */
+/** Prize table of a raffle, with amounts as the certified decimal text. */
 export interface AuditedRaffle {
-  /** The whole table as it was sealed. */
+  /** Text of the whole prize table as it was sealed. */
   readonly text: string;
   readonly poolSize: number;
-  /** USD. */
+  /** Ticket price in USD. */
   readonly ticketPrice: string;
-  /** By prize: USD. */
+  /** Value of each prize in USD. */
   readonly values: readonly string[];
-  /** By prize: tickets that win it. */
+  /** Number of winning tickets of each prize. */
   readonly counts: readonly number[];
   readonly isClosed: boolean;
-  /** Undefined: the raffle is not voided. */
+  /** Refunds of a voided raffle; undefined if the raffle is not voided. */
   readonly refunds: AuditedRefunds | undefined;
 }
 
 export interface AuditedRefunds {
-  /** Each booked ticket is said to have its refund, or to be among the failures. */
+  /** True if every committed ticket is recorded as refunded or failed. */
   readonly isDone: boolean;
-  /** The same is said of each ticket up to this entry. */
+  /** Watermark of the refunds: every ticket up to this entry is recorded as refunded or failed. */
   readonly refundedTo: bigint;
-  /** Entries of tickets that could not be refunded. */
+  /** Entries of tickets whose refund failed. */
   readonly failures: ReadonlySet<bigint>;
 }
 
@@ -35,7 +38,6 @@ const prizes = (member: string): unknown =>
   raw(`ARRAY(SELECT p.value->>'${member}'
              FROM json_array_elements(prize_table->'prizes') WITH ORDINALITY AS p(value, place) ORDER BY place)`);
 
-/** By game. */
 export async function auditedRaffles(tx: Transaction): Promise<Map<number, AuditedRaffle>> {
   const rows = await tx<
     {
@@ -85,13 +87,13 @@ export async function auditedRaffles(tx: Transaction): Promise<Map<number, Audit
   );
 }
 
-/** A table as it was made. */
+/** Blackjack table as it was created. */
 export interface AuditedTable {
   readonly rules: BlackjackRules;
   readonly wagerMicros: number;
 }
 
-/** Fields of the rows of {@link roundsSelect}; lists are texts, joined by commas. */
+/** Field positions in the rows of {@link roundsSelect}. Lists are comma-separated texts. */
 export const ROUNDS = {
   gameId: 0,
   shoeIndex: 1,
@@ -101,19 +103,27 @@ export const ROUNDS = {
   moves: 5,
   entryIds: 6,
   payout: 7,
-  /** Of the entries in the ledger, in their order. Likewise the next three. */
+  /**
+   * Wagers of the round's ledger entries, in order. The fields credits, codes and kinds are lists of the same
+   * entries.
+   */
   wagers: 8,
   credits: 9,
   codes: 10,
   kinds: 11,
-  /** Null: no block has the shoe. */
+  /** Null if no block has the shoe. */
   seed: 12,
-  /** Of the shoe's block, and where its seed begins in the column. */
+  /**
+   * Reference to the key that seals the seeds of the shoe's block, and the offset of the shoe's seed in that
+   * column.
+   */
   sealed: 13,
   seedFrom: 14,
 } as const;
 
-/** @param fromId those that were dealt before it have entries that are dropped */
+/**
+ * @param fromId first entry id of the kept ledger; rounds dealt earlier have dropped entries and are skipped
+ */
 export const roundsSelect = (fromId: bigint): string => `
   SELECT r.game_id, shoe_index, r.partner_id, player_id, status, array_to_string(moves, ','), array_to_string(entry_ids, ','),
     payout_micros, e.wagers, e.credits, e.codes, e.kinds,
@@ -126,7 +136,10 @@ export const roundsSelect = (fromId: bigint): string => `
       string_agg(outcome_code::text, ',' ORDER BY entry_id) AS codes, string_agg(kind::text, ',' ORDER BY entry_id) AS kinds
     FROM ledger l WHERE l.entry_id = ANY(r.entry_ids)) e WHERE deal_id >= ${fromId}`;
 
-/** Entries of rounds that no round has, and entries of rounds that the ledger has not so: id, 1 where the ledger has it. */
+/**
+ * Query for round entries that no round lists, and for entries listed by a round that the ledger lacks or has
+ * with other values: entry id, and 1 if the ledger has the entry.
+ */
 export const strayRoundEntriesSelect = (fromId: bigint): string => `
   SELECT coalesce(l.entry_id, r.entry_id), (l.entry_id IS NOT NULL)::int
   FROM (SELECT entry_id, game_id, outcome_index, partner_id, player_id, wager_micros, balance_micros FROM ledger
@@ -138,14 +151,13 @@ export const strayRoundEntriesSelect = (fromId: bigint): string => `
       AND l.player_id = r.player_id AND l.wager_micros = r.wager AND l.balance_micros = r.balance
   WHERE l.entry_id IS NULL OR r.entry_id IS NULL`;
 
-/** By game. */
 export async function auditedTables(tx: Transaction): Promise<Map<number, AuditedTable>> {
   const rows = await tx<{ game_id: number; rules: BlackjackRules; wager_micros: bigint }[]>`
     SELECT game_id, rules, wager_micros FROM ${raw('blackjack_tables')}`;
   return new Map(rows.map((row) => [row.game_id, { rules: row.rules, wagerMicros: safe(row.wager_micros) }]));
 }
 
-/** What the audit asks of the moment. */
+/** Reads of rounds from the current state, outside the snapshot. */
 export interface RoundReads {
   openRounds(cell: number): ReturnType<typeof openRounds>;
 }

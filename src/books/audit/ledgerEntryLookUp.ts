@@ -1,25 +1,33 @@
-/** Entries of the ledger that Redis names, wherever they are: booked, in the outbox, or on the way from there. */
+/**
+ * Looks up ledger entries that Redis refers to, wherever they are: committed, in the outbox, or in transit
+ * between the two.
+ */
 import { streamIdBefore } from '../../domain/entryId.js';
 import type { RedisAuditReads } from '../../engine/redis/auditReads.js';
 import type { AuditedEntry, AuditReads } from './auditReads.store.js';
 
-/** Entries asked for at a time. */
+/** Number of ledger entries requested at a time. */
 const ENTRIES_AT_A_TIME = 1000;
 
-/** Where entries are looked for. */
 interface EntryStores {
   readonly postgres: AuditReads;
   readonly redis: RedisAuditReads;
 }
 
-/** A record of Redis that names an entry which is not in the snapshot, and what to do once the entry is known. */
+/**
+ * Question about an entry that a Redis record refers to and the snapshot lacks, with a callback for the
+ * answer.
+ */
 interface Question {
   readonly cell: number;
   readonly id: bigint;
   readonly answer: (entry: AuditedEntry | undefined) => void;
 }
 
-/** Finds entries that Redis names: in the ledger as it is now, in the outbox, or in the ledger a moment later. */
+/**
+ * Looks up entries that Redis refers to: first in the current ledger, then in the outbox, and once more in
+ * the ledger.
+ */
 export class LedgerEntryLookUp {
   readonly #stores: EntryStores;
   #waiting: Question[] = [];
@@ -32,7 +40,7 @@ export class LedgerEntryLookUp {
     this.#waiting.push(question);
   }
 
-  /** There are enough questions to be worth the way. */
+  /** True if enough questions are waiting to make a query worth its round trip. */
   get isDue(): boolean {
     return this.#waiting.length >= ENTRIES_AT_A_TIME;
   }
@@ -42,7 +50,7 @@ export class LedgerEntryLookUp {
     this.#waiting = [];
     waiting = await this.#fromLedger(waiting);
     waiting = await this.#fromOutboxes(waiting);
-    // What left the outbox since is in the ledger now.
+    // Entries trimmed from the outbox since the first look-up are in the ledger now.
     waiting = await this.#fromLedger(waiting);
     for (const question of waiting) question.answer(undefined);
   }
@@ -93,7 +101,7 @@ export class LedgerEntryLookUp {
   }
 }
 
-/** Answers what can be answered; gives the rest. */
+/** Answers the questions whose entry was found and returns the unanswered questions. */
 function answered(questions: readonly Question[], entries: ReadonlyMap<bigint, AuditedEntry>): Question[] {
   return questions.filter((question) => {
     const entry = entries.get(question.id);

@@ -1,6 +1,7 @@
 /**
- * One pass over the ledger in the order of its entries: each player's chain of balances, each game's indices, what was
- * dealt against what was sealed and what the sheet pays, the totals by day, the requestIds, the newest entry of each cell.
+ * Reads the ledger once in the order of its entries and checks: the chain of balances of each player, the
+ * indices of each game, dealt outcomes against sealed outcomes and payouts, daily totals, requestIds, and the
+ * newest entry of each cell.
  */
 
 import { hash } from 'node:crypto';
@@ -31,37 +32,43 @@ import {
   Sum,
 } from './tables.js';
 
-/** Sealed outcomes of a game that are held at a time: 64 KB. */
+/** Number of sealed outcomes of a game held in memory: 64 KB. */
 const STRETCH_OUTCOMES = 16_384;
-/** More are loaded when fewer than this are left: more than the rows of one piece can need. */
+/**
+ * Minimum number of loaded outcomes ahead of the current index. It exceeds the number of rows in one network
+ * chunk.
+ */
 const AHEAD_OUTCOMES = 4096;
 const NOT_SEALED = -1;
 const NOTHING = new Int32Array(0);
-/** Beyond it nothing is ever sealed: an index has 48 bits in Redis. */
+/** Maximum outcome index. An index has 48 bits in Redis. */
 const MAX_INDEX = 2 ** 48;
-/** The layout of an id, by constants of the audit: a wrong one in domain/entryId.ts must not pass unnoticed. */
+/**
+ * Layout of an entry id. The audit has its own constants, so that an error in domain/entryId.ts does not go
+ * unnoticed.
+ */
 const CELL_SHIFT = 14;
 const CELL_MASK = 0xff;
-/** UTF-8 bytes of a requestId of 128 characters, and of a partner's number with its colon. */
+/** Maximum length in bytes of a partner's number, a colon and a requestId of 128 characters in UTF-8. */
 const REQUEST_TEXT_BYTES_MAX = 128 * 4 + 11;
 
 interface GameState {
   readonly gameId: number;
   readonly partnerId: number;
   readonly payouts: Payouts | undefined;
-  /** The index that comes next. */
+  /** Next outcome index that the pass expects of the game. */
   next: number;
   readonly voids: { readonly fromIndex: number; readonly toIndex: number; readonly sealedTo: number }[];
-  /** The first void that is not accounted for. */
+  /** Position in `voids` of the first void that the pass has not reached. */
   voidAt: number;
-  /** Sealed outcomes from an index on; {@link NOT_SEALED} where there is none. */
+  /** Sealed outcomes from `stretchFrom` on; {@link NOT_SEALED} for an index without a sealed outcome. */
   stretch: Int32Array;
   stretchFrom: number;
-  /** It had rows since the last pause. */
+  /** True if the game had rows since the last pause. */
   isTouched: boolean;
 }
 
-/** A row whose sealed outcome is not loaded yet. */
+/** Row whose sealed outcome is not loaded yet. */
 interface Unjudged {
   readonly game: GameState;
   readonly index: number;
@@ -71,9 +78,12 @@ interface Unjudged {
 
 export class LedgerPass {
   readonly players = new PlayerTable();
-  /** By idempotency period; those of the last two periods of the ledger. */
+  /** Tables of requestIds by idempotency period, for the last two periods of the ledger. */
   readonly requests = new Map<number, RequestTable>();
-  /** Entries of forced spins with requestIds, of the same periods: replays repeat the mark. */
+  /**
+   * Entries of forced spins with a requestId in the last two periods. Replays must repeat the mark of a
+   * forced spin.
+   */
   readonly forced = new Set<bigint>();
   rows = 0;
   readonly #facts: Facts;
@@ -88,7 +98,7 @@ export class LedgerPass {
   readonly #refunds: RefundReplay;
   readonly #newest = new Map<number, { high: number; low: number }>();
   readonly #days: ReturnType<typeof dayTables>;
-  /** Intents that have their entry. */
+  /** Adjustment intents that have a ledger entry. */
   readonly #adjusted = new Set<string>();
   #dayNumber = -1;
   #period = -1;
@@ -101,7 +111,7 @@ export class LedgerPass {
   #requestCount = 0;
   readonly #counts = { tickets: 0, spins: 0, forcedSpins: 0 };
 
-  /** @param facts of the snapshot that the rows are of */
+  /** @param facts facts of the same snapshot as the ledger rows */
   constructor(facts: Facts, findings: Findings) {
     this.#facts = facts;
     this.#findings = findings;
@@ -128,7 +138,10 @@ export class LedgerPass {
     this.#days = dayTables(facts, findings);
   }
 
-  /** Takes up the books where the oldest kept day begins: before the rows of the ledger. */
+  /**
+   * Initializes all state at the boundary, where the oldest kept day begins. Must run before the ledger is
+   * read.
+   */
   begin(snapshot: BoundarySnapshot): Promise<void> {
     const into = {
       players: this.players,
@@ -141,7 +154,7 @@ export class LedgerPass {
     return beginAtBoundary(snapshot, into);
   }
 
-  /** Reads all the rows. @param onRows called after each piece. */
+  /** Reads all rows of the ledger. @param onRows called after each chunk */
   async read(ledger: Snapshot['ledger'], reads: AuditReads, onRows: () => void): Promise<void> {
     await ledger(
       (row) => this.#row(row),
@@ -153,7 +166,7 @@ export class LedgerPass {
     this.#finish();
   }
 
-  /** Judges the rows that wait for what is sealed, and loads what the next piece will need. */
+  /** Checks the rows whose sealed outcomes were missing, and loads the outcomes needed for the next chunk. */
   async #judgeWaiting(reads: AuditReads): Promise<void> {
     for (const { game, index, code, at } of this.#unjudged) {
       if (this.#sealed(game, index) === undefined) await this.#load(reads, game, index);
@@ -179,7 +192,10 @@ export class LedgerPass {
     game.stretchFrom = index;
   }
 
-  /** The sealed outcome, or {@link NOT_SEALED}; undefined: it is not loaded. */
+  /**
+   * Returns the sealed outcome of an index, {@link NOT_SEALED} if there is none, or undefined if it is not
+   * loaded.
+   */
   #sealed(game: GameState, index: number): number | undefined {
     return game.stretch[index - game.stretchFrom];
   }
@@ -277,7 +293,7 @@ export class LedgerPass {
       this.#report('cursors', row, "the entry's id names another cell than its partner's", expected, cell);
   }
 
-  /** The player's number, predecessor and balance; gives the player's name. */
+  /** Checks entry number, predecessor and balance of a player's entry. Returns the player's name. */
   #chain(
     row: CopyRow,
     kind: LedgerEntryKind | undefined,
@@ -297,7 +313,7 @@ export class LedgerPass {
     const previousLow = previous.readUInt32BE(4);
     const before = players.entries[slot]!;
     if (before === 0) players.firstMs[slot] = auditedTimeMs(high, low);
-    // The first of what is wrong is said: what follows from it would only hide it.
+    // Only the first fault of an entry is reported, because later faults are usually consequences.
     const isNumbered = kind !== undefined && AUDITED_KINDS[kind].isNumbered;
     const expectedNumber = isNumbered ? before + 1 : before;
     if (number !== expectedNumber) {
@@ -351,7 +367,9 @@ export class LedgerPass {
     this.#paid(row, game, wager, credit);
   }
 
-  /** A forced spin: of a sandbox partner, of no index, and paid as drawn ones are. */
+  /**
+   * Checks a forced spin: it must belong to a sandbox partner, have no index, and pay like a drawn outcome.
+   */
   #dealtByChoice(row: CopyRow, partnerId: number, wager: number, credit: number): void {
     if (!this.#facts.sandboxPartners.has(partnerId))
       this.#report('outcomes', row, 'an outcome of a production partner was forced', 'a sandbox', partnerId);
@@ -361,7 +379,7 @@ export class LedgerPass {
     if (game !== undefined) this.#paid(row, game, wager, credit);
   }
 
-  /** The game of an entry, which must be its partner's. */
+  /** Returns the game of an entry and checks that it belongs to the entry's partner. */
   #gameOf(row: CopyRow, partnerId: number): GameState | undefined {
     const gameId = row.int(LEDGER.gameId);
     if (this.#game?.gameId !== gameId) this.#game = this.#games.get(gameId);
@@ -371,7 +389,7 @@ export class LedgerPass {
     return game;
   }
 
-  /** Wager and credit are what the sheet or the prize table says. */
+  /** Checks wager and credit against the PAR sheet or prize table. */
   #paid(row: CopyRow, { payouts }: GameState, wager: number, credit: number): void {
     if (payouts === undefined) {
       this.#report('outcomes', row, 'the game has no PAR sheet or prize table that can be read');
@@ -408,7 +426,7 @@ export class LedgerPass {
     this.#report('indices', row, problem, game.next, index);
   }
 
-  /** Accounts for the voids of a game that begin at or before an index. */
+  /** Advances past the voids of a game that begin at or before an index. */
   #passVoids(game: GameState, index: number): void {
     for (; game.voidAt < game.voids.length; game.voidAt++) {
       const { fromIndex, toIndex } = game.voids[game.voidAt]!;
@@ -437,7 +455,7 @@ export class LedgerPass {
     );
   }
 
-  /** What operators asked for is what was done, once. */
+  /** Checks that an adjustment matches the operator's intent and was made only once. */
   #intended(row: CopyRow, partnerId: number, playerId: string, amount: number): void {
     const requestId = row.isNull(LEDGER.requestId) ? undefined : row.text(LEDGER.requestId);
     const key = requestId === undefined ? '' : intentKey(partnerId, requestId);
@@ -473,8 +491,11 @@ export class LedgerPass {
   }
 
   /**
-   * @param separator what stands between partner and requestId where they are hashed: a spin's and an adjustment's differ
-   * @param first of the fingerprint: 4 bytes, then 4 and 2 bytes in `rest`
+   * Records the requestId of an entry and checks that it was not bound to another entry.
+   * @param separator character between partner and requestId in the hash; it differs between spins and
+   * adjustments
+   * @param first first 4 bytes of the fingerprint
+   * @param rest last 6 bytes of the fingerprint, as numbers of 4 and 2 bytes
    */
   #request(
     row: CopyRow,
@@ -527,7 +548,7 @@ export class LedgerPass {
     this.#requestsNow.insert(place, record);
   }
 
-  /** True where the earlier entry's requestId still bound: one may not stand for two. */
+  /** Reports a duplicate requestId. @returns true if the requestId was still bound to an earlier entry */
   #duplicate(row: CopyRow, ms: number, table: RequestTable, at: number): boolean {
     const high = table.words[at + REQUEST.idHigh]!;
     const low = table.words[at + REQUEST.idLow]!;
@@ -542,7 +563,7 @@ export class LedgerPass {
     return true;
   }
 
-  /** Only two periods are held: what is bound longer ago binds no more. */
+  /** Keeps the tables of two periods only, because earlier requestIds no longer bind. */
   #enterPeriod(period: number): void {
     this.#requestsBefore = period === this.#period + 1 ? this.#requestsNow : undefined;
     this.#requestsNow = new RequestTable();
@@ -553,7 +574,7 @@ export class LedgerPass {
     this.#period = period;
   }
 
-  /** Compares the sums of a day with what the books have for it. */
+  /** Compares the sums of a day with the daily tables. */
   #closeDay(): void {
     if (this.#dayNumber < 0) return;
     const day = new Date(this.#dayNumber * DAY_MS).toISOString().slice(0, 10);

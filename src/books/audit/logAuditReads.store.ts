@@ -1,31 +1,31 @@
-/** What the audit reads of the public log, within its snapshot. */
+/** Reads the public log for the audit, within the snapshot. */
 
 import type { Sql } from '../../postgres/connection.js';
 import { arrayOf } from '../../postgres/statements.js';
 
-/** Fields of the rows of `logs`, of which the one in force is the last. */
+/** Field positions in the rows of `logs`. The last row is the current log. */
 export const LOGS = { logId: 0, origin: 1, vkeys: 2, size: 3, root: 4 } as const;
 const LOGS_SELECT =
   "SELECT log_id, origin, array_to_string(vkeys, ' '), size, root FROM logs ORDER BY log_id";
 
-/** Of `tiles`: bundles (level -1) before the tiles of hashes. */
+/** Field positions in the rows of `tiles`. Bundles of records (level -1) come before the hash tiles. */
 export const TILES = { logId: 0, level: 1, index: 2, bytes: 3 } as const;
 const TILES_SELECT = 'SELECT log_id, level, index, bytes FROM log_tiles ORDER BY log_id, level, index';
 
-/** Of `imports`: records that are taken over of a copy. */
+/** Field positions in the rows of `imports`: ranges of records imported from a copy of the log. */
 export const IMPORTS = { logId: 0, fromIndex: 1, toIndex: 2, strangers: 3 } as const;
 const IMPORTS_SELECT = 'SELECT log_id, from_index, to_index, strangers FROM log_imports';
 
-/** Of `checkpoints`. */
+/** Field positions in the rows of `checkpoints`. */
 export const CHECKPOINTS = { logId: 0, size: 1, note: 2 } as const;
 const CHECKPOINTS_SELECT = 'SELECT log_id, size, note FROM log_checkpoints ORDER BY log_id, size';
 
-/** Of `named`: what settlement reports name. */
+/** Field positions in the rows of `named`: checkpoints that settlement reports refer to. */
 export const NAMED = { partnerId: 0, day: 1, note: 2 } as const;
 const NAMED_SELECT = `SELECT partner_id, report_date::text, report->>'logCheckpoint' FROM settlement_reports
   WHERE report->>'logCheckpoint' IS NOT NULL`;
 
-/** Of `entries`, by game and number. */
+/** Field positions in the rows of `entries`, which are ordered by game and entry number. */
 export const ENTRIES = {
   gameId: 0,
   number: 1,
@@ -56,7 +56,7 @@ const ENTRIES_SELECT = `
     LEFT JOIN blocks b ON e.kind <= 3 AND b.game_id = e.game_id AND b.log_number >= e.number AND b.from_index = e.from_index
   ORDER BY e.game_id, e.number`;
 
-/** @param all reads all rows of a statement */
+/** Opens the reads of the public log. @param all returns a reader for all rows of a statement */
 export const logReads = <Read>(all: (select: string) => Read) => ({
   logs: all(LOGS_SELECT),
   imports: all(IMPORTS_SELECT),
@@ -68,7 +68,10 @@ export const logReads = <Read>(all: (select: string) => Read) => ({
 
 export type LogReads<Read> = ReturnType<typeof logReads<Read>>;
 
-/** Those of some blocks whose entries lie in no published checkpoint, as places in the list. Blocks of earlier versions are left out. */
+/**
+ * Returns the positions in the given list of blocks whose log entries no published checkpoint covers. Blocks
+ * sealed by versions without a public log are skipped.
+ */
 export async function unpublishedOf(
   sql: Sql,
   blocks: readonly { readonly gameId: number; readonly fromIndex: number }[],

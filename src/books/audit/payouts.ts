@@ -1,6 +1,6 @@
 /**
- * What a PAR sheet's combinations and a raffle's prizes pay, by arithmetic of the audit's own: whole numbers and the sheet's decimal text, and
- * none of the code that the service pays by.
+ * Computes the payouts of PAR sheets, raffle prizes and blackjack deals for the audit. The audit has its own
+ * exact arithmetic on the decimal text of the sheet, and shares no code with the service.
  */
 
 import type { Facts } from './auditReads.store.js';
@@ -8,16 +8,19 @@ import type { AuditedTable } from './gameAuditReads.store.js';
 import type { Findings } from './report.js';
 
 const MICRO_DIGITS = 6;
-/** An exponent beyond it is no number that a certified sheet bears; it would only fill memory with zeros. */
+/**
+ * Maximum exponent of a decimal number. A certified sheet never has a larger one, and the zeros would only
+ * fill memory.
+ */
 const EXPONENT_MAX = 400;
 
-/** `digits × 10^-scale` */
+/** Exact decimal number: `digits × 10^-scale`. */
 interface Exact {
   readonly digits: bigint;
   readonly scale: number;
 }
 
-/** @throws RangeError where the text is not a decimal number */
+/** Parses a decimal number. @throws RangeError if the text is not a decimal number */
 function exactOf(text: string): Exact {
   const [mantissa = '', exponentText = '0', ...rest] = text.toLowerCase().split('e');
   const [whole = '', fraction = '', ...more] = mantissa.split('.');
@@ -29,7 +32,7 @@ function exactOf(text: string): Exact {
   return { digits: BigInt(whole + fraction), scale: fraction.length - exponent };
 }
 
-/** In whole micro-USD; undefined where it is not. */
+/** Returns the amount in whole micro-USD, or undefined if it is not a whole number. */
 function micros({ digits, scale }: Exact): bigint | undefined {
   const zeros = MICRO_DIGITS - scale;
   if (zeros >= 0) return digits * 10n ** BigInt(zeros);
@@ -38,17 +41,18 @@ function micros({ digits, scale }: Exact): bigint | undefined {
 }
 
 export interface Payouts {
-  /** Micro-USD; NaN where the sheet states none that is whole. */
+  /** Wager in micro-USD; NaN if the sheet has no whole amount. */
   readonly wager: number;
-  /** By outcome code. */
+  /** Payout by outcome code, in micro-USD. */
   readonly paid: Float64Array;
 }
 
 const number = (amount: bigint | undefined): number => (amount === undefined ? Number.NaN : Number(amount));
 
 /**
- * @param denomination USD, as the sheet has it
- * @param multipliers of the combinations, in their order
+ * Computes the payouts of a PAR sheet.
+ * @param denomination denomination in USD, as the sheet states it
+ * @param multipliers pay multipliers of the combinations, in order
  */
 export function payoutsOf(denomination: string, multipliers: readonly string[]): Payouts {
   const wager = exactOf(denomination);
@@ -63,7 +67,10 @@ export function payoutsOf(denomination: string, multipliers: readonly string[]):
   };
 }
 
-/** What a deal of blackjack pays by itself: nothing while it is open, nothing where it is lost, the wager at a push, a natural's odds. */
+/**
+ * Payouts of a blackjack deal by itself: nothing for an open or lost deal, the wager for a push, and the
+ * natural's odds for a blackjack.
+ */
 function dealsOf({ rules, wagerMicros }: AuditedTable): Payouts {
   const odds = rules.blackjackPays === '6:5' ? [6, 5] : [3, 2];
   const natural = wagerMicros + (wagerMicros * odds[0]!) / odds[1]!;
@@ -71,8 +78,9 @@ function dealsOf({ rules, wagerMicros }: AuditedTable): Payouts {
 }
 
 /**
- * @param ticketPrice USD, as the prize table has it; likewise the values
- * @param values of the prizes, in their order
+ * Computes the payouts of a raffle.
+ * @param ticketPrice ticket price in USD, as the prize table states it
+ * @param values values of the prizes in USD, in order
  */
 function prizesOf(ticketPrice: string, values: readonly string[]): Payouts {
   return {
@@ -81,7 +89,10 @@ function prizesOf(ticketPrice: string, values: readonly string[]): Payouts {
   };
 }
 
-/** What sheets pay, and what raffles and tables do, by game. One that can't be read is found. */
+/**
+ * Returns the payouts of PAR sheets by sheet id, and those of raffles and tables by game id. Unreadable
+ * sheets and prize tables become findings.
+ */
 export function allPayouts(
   facts: Facts,
   findings: Findings,

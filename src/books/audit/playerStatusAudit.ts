@@ -1,4 +1,4 @@
-/** The statuses of players: what Redis has in their records against what Postgres has on record. */
+/** Compares the statuses of players (blocked or active) in Redis with those in Postgres. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { PlayerStatus } from '../../domain/playerStatus.js';
 import type { PlayerStatusReads } from '../../engine/cells/playerStatuses.store.js';
@@ -11,7 +11,7 @@ import type { Findings } from './report.js';
 const TRIES = 8;
 const PAUSE_MS = 125;
 
-/** The statuses that the players' records have, by cell and by the player as Redis names it. */
+/** Player statuses found in Redis, by cell and by the player's field name. */
 export class SeenStatuses {
   readonly #byCell = new Map<number, Map<string, PlayerStatus>>();
 
@@ -37,7 +37,10 @@ export interface PlayerStatusAudit {
   readonly seen: SeenStatuses;
 }
 
-/** Compares the players of all cells; what a change under way may explain is looked at again. */
+/**
+ * Compares the players of all cells. Differences are checked again a few times, because a change in progress
+ * may explain them.
+ */
 export async function auditPlayerStatuses(audit: PlayerStatusAudit): Promise<void> {
   const { facts, findings, redis, seen } = audit;
   for (let cell = 0; cell < facts.cells; cell++) {
@@ -50,7 +53,7 @@ export async function auditPlayerStatuses(audit: PlayerStatusAudit): Promise<voi
         onRecord.set(playerField(partnerId, playerId), status);
       if (attempt === 0) findings.looked('statuses', 'statuses on record', onRecord.size);
       const players = attempt === 0 ? new Set([...onRecord.keys(), ...found.keys()]) : found.keys();
-      // A player without a status is active in both.
+      // A player without a status is active in both stores.
       disagreeing = [...players].flatMap((player) => {
         const expected = onRecord.get(player) ?? 'ACTIVE';
         return expected === (found.get(player) ?? 'ACTIVE') ? [] : [[player, expected] as const];

@@ -1,6 +1,7 @@
 /**
- * The public log: its tiles and root are those of its records, each record is one entry of one game, entries of a game have every
- * number once, and every note is signed over the tree of its size. Memory: about 200 bytes for each record.
+ * Audits the public log. Its tiles and root must match its records, every private record must be one entry of
+ * one game, the entries of a game must be numbered without gaps, and every checkpoint must be signed over the
+ * tree of its size. Memory: about 200 bytes for each record.
  */
 import { parseCheckpoint } from '../../domain/publicLog/checkpoints.js';
 import { entryCommitment, labelOf, privateRecord } from '../../domain/publicLog/logEntries.js';
@@ -24,11 +25,14 @@ interface Log {
   readonly size: number;
   readonly root: Buffer;
   readonly tree: MemoryTree;
-  /** Records that are entries of games. */
+  /** Number of records that are entries of games. */
   entries: number;
-  /** Entries that have their place among them. */
+  /** Number of game entries with a position in the log. */
   placed: number;
-  /** Places that are imported of a copy: what they say of the audit log this database has lost. */
+  /**
+   * Ranges imported from a copy of the log. Their anchors refer to audit log entries that this database has
+   * lost.
+   */
   readonly imported: { readonly from: number; readonly to: number }[];
 }
 type Logs = ReadonlyMap<number, Log>;
@@ -37,7 +41,7 @@ const noPause = async (): Promise<void> => {};
 
 type Reads = Snapshot['log'];
 
-/** @returns what its records say of the audit log, oldest first */
+/** Audits the public log. @returns the audit log anchors in its records, oldest first */
 export async function auditPublicLog(
   { log: reads }: Snapshot,
   findings: Findings,
@@ -89,14 +93,14 @@ async function readLogs({ logs, imports }: Reads): Promise<Logs> {
   }, noPause);
   await imports((row) => {
     const log = found.get(row.int(IMPORTS.logId));
-    // Records of games that this database has not.
+    // Imported records of games that this database does not have count as game entries with a position.
     if (log !== undefined) log.placed += row.safe(IMPORTS.strangers);
     log?.imported.push({ from: row.safe(IMPORTS.fromIndex), to: row.safe(IMPORTS.toIndex) });
   }, noPause);
   return found;
 }
 
-/** @returns the anchors among the records */
+/** Checks the tiles of all logs. @returns the audit log anchors among the records */
 async function judgeTiles(
   { tiles: all }: Reads,
   logs: Logs,
@@ -134,7 +138,7 @@ async function judgeTiles(
   return anchors;
 }
 
-/** What a public record says of the audit log; nothing where it is of another type. */
+/** Returns the audit log anchor in a public record, or an empty list for a record of another type. */
 function anchorIn(record: Buffer): AuditAnchor[] {
   const { type, entries, head } = JSON.parse(record.subarray(1).toString()) as {
     type: string;
@@ -167,7 +171,7 @@ async function judgeEntries({ entries: all }: Reads, logs: Logs, findings: Findi
     if (number !== next)
       findings.found('log', "the numbers of a game's entries have a gap", at, next, number);
     next = number + 1;
-    // It waits to be appended.
+    // The log entry is not yet appended to the public log.
     if (row.isNull(ENTRIES.logIndex)) return;
     const log = logs.get(row.int(ENTRIES.logId));
     const logIndex = row.safe(ENTRIES.logIndex);
@@ -179,7 +183,7 @@ async function judgeEntries({ entries: all }: Reads, logs: Logs, findings: Findi
   findings.looked('log', 'entries', entries);
 }
 
-/** What is wrong with an entry that is appended; undefined: its opening gives the record at its place. */
+/** Returns the fault of an appended entry, or undefined if its opening matches the record at its position. */
 function entryProblem(row: CopyRow, log: Log | undefined, logIndex: number): string | undefined {
   const type = entryTypeOf(row.int(ENTRIES.kind));
   const isBlock = type === 'block' || type === 'pool' || type === 'shoes';
@@ -230,7 +234,7 @@ async function judgeCheckpoints({ checkpoints }: Reads, logs: Logs, findings: Fi
   findings.looked('log', 'checkpoints', notes);
 }
 
-/** A report names a checkpoint of a tree that the log still contains. */
+/** Checks that the checkpoint in a settlement report is of a tree that the log still contains. */
 async function judgeNamed({ named }: Reads, logs: Logs, findings: Findings): Promise<void> {
   await named((row) => {
     const note = row.text(NAMED.note);
@@ -253,7 +257,7 @@ function noteProblem(text: string, size: number, { origin, vkeys, tree }: Log): 
     if (checkpoint.origin !== origin || checkpoint.size !== size || size > tree.size)
       return 'a checkpoint is of another log or size';
     if (!checkpoint.root.equals(tree.root(size))) return 'a checkpoint has another root than the records';
-    // Keys may have been replaced since: the key in force now need not have signed it.
+    // The signing key may have been replaced since, so a signature of any of the log's keys is accepted.
     signersOf(note, vkeys.map(parseVkey));
     return undefined;
   } catch (error) {

@@ -1,11 +1,14 @@
-/** Outcomes that the database has no more, since their block was exhausted long ago: its PAR sheet and seed give them again. */
+/**
+ * Draws the outcomes of exhausted blocks again from PAR sheet and seed, because the database has removed
+ * them.
+ */
 import { drawBlock } from '../../../workers/drawBlock.js';
 import { packOutcomes } from '../../domain/outcome.js';
 import type { ParSheet } from '../../domain/par.js';
 import type { AuditReads, Facts } from './auditReads.store.js';
 
 const OUTCOME_BYTES = 2;
-/** Blocks whose outcomes are held: 512 KB each as they are made by default. */
+/** Maximum number of drawn blocks in memory: 512 KB each at the default block size. */
 const HELD_MAX = 8;
 
 interface Seeded {
@@ -19,7 +22,7 @@ export class Redrawn {
   readonly #sheetIds: ReadonlyMap<number, number | null>;
   readonly #read: (ids: readonly number[]) => Promise<ReadonlyMap<number, ParSheet>>;
   readonly #sheets = new Map<number, ParSheet>();
-  /** The least recently used first. */
+  /** Drawn blocks, least recently used first. */
   readonly #held = new Map<string, Uint16Array>();
 
   constructor(
@@ -30,7 +33,7 @@ export class Redrawn {
     this.#read = read;
   }
 
-  /** Reads the sheets of games: {@link draw} needs them. */
+  /** Loads the PAR sheets of games. {@link draw} needs them. */
   async load(gameIds: readonly number[]): Promise<void> {
     const wanted = new Set(gameIds.map((gameId) => this.#sheetIds.get(gameId) ?? -1));
     const missing = [...wanted].filter((id) => id >= 0 && !this.#sheets.has(id));
@@ -38,7 +41,10 @@ export class Redrawn {
     for (const [id, sheet] of await this.#read(missing)) this.#sheets.set(id, sheet);
   }
 
-  /** Reads in which what is removed is drawn again. A block that can't be drawn has no outcomes there, and is told of as a block. */
+  /**
+   * Wraps audit reads so that removed outcomes are drawn again. A block that can't be drawn has no outcomes
+   * in the result; the block audit reports it.
+   */
   filling(reads: AuditReads): AuditReads {
     return {
       ...reads,
@@ -59,7 +65,7 @@ export class Redrawn {
     return this.#sheets.has(this.#sheetIds.get(gameId) ?? -1);
   }
 
-  /** @throws Error where the sheet was not loaded, or is not there */
+  /** Draws a block from its seed. @throws Error if the game's sheet was not loaded or does not exist */
   draw({ gameId, fromIndex, seed, count }: Seeded): Uint16Array {
     const key = `${gameId}/${fromIndex}`;
     const held = this.#held.get(key);
@@ -73,7 +79,7 @@ export class Redrawn {
   }
 }
 
-/** What is drawn, or why it can't be. */
+/** Returns the drawn outcomes, or a message if the block can't be drawn. */
 export function drawnAgain(draw: () => Uint16Array): Uint16Array | string {
   try {
     return draw();
@@ -82,7 +88,10 @@ export function drawnAgain(draw: () => Uint16Array): Uint16Array | string {
   }
 }
 
-/** What is wrong where a block is not what its seed gives; undefined where it is. */
+/**
+ * Returns a message if the outcomes of a block differ from those drawn from its seed; undefined if they are
+ * equal.
+ */
 export function drawnDifference(draw: () => Uint16Array, outcomes: Buffer): string | undefined {
   const drawn = drawnAgain(draw);
   if (typeof drawn === 'string') return drawn;

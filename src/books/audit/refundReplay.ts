@@ -1,7 +1,7 @@
 /**
- * The refunds of voided raffles, checked in one pass over the ledger: each is of a ticket that was booked before, of its price and to
- * its player, and a ticket has one. As far as a void says that it has come, each ticket, also one of a dropped day, has its refund or
- * is among the failures on record.
+ * Checks the refunds of voided raffles in one pass over the ledger. A refund must name an earlier ticket,
+ * have its price, go to its player, and be the only refund of the ticket. Every ticket up to the watermark of
+ * the void must have a refund or a recorded failure, including tickets of dropped days.
  */
 import type { SpinIds } from '../../domain/spinId.js';
 import type { CopyRow } from '../../postgres/copy.js';
@@ -11,18 +11,18 @@ import type { AuditedRaffle, AuditedRefunds } from './gameAuditReads.store.js';
 import type { Findings, Place } from './report.js';
 import { idOf, type PlayerTable } from './tables.js';
 
-/** The audit has a pattern of its own, against domain/refund.ts. */
+/** Pattern of a refund's requestId. The audit has its own pattern, independent of domain/refund.ts. */
 const REFUND = /^raffle-void:(\d+):([0-9a-f]{32})$/;
 const PREFIX = 'raffle-void:';
 
-/** What a ticket cost, and the place of its player in the table of players. */
+/** Price of a ticket, and the slot of its player in the player table. */
 interface Ticket {
   readonly price: number;
   readonly player: number;
 }
 
 interface VoidedRaffle extends AuditedRefunds {
-  /** Booked tickets without a refund so far, by entry. */
+  /** Committed tickets without a refund so far, by entry id. */
   readonly tickets: Map<bigint, Ticket>;
   refunded: number;
 }
@@ -48,14 +48,17 @@ export class RefundReplay {
       if (refunds !== undefined) this.#voided.set(gameId, { ...refunds, tickets: new Map(), refunded: 0 });
   }
 
-  /** Takes note of a spin where it is a ticket of a voided raffle. @param high, low of the entry's id */
+  /**
+   * Records a spin if it is a ticket of a voided raffle. @param high upper 32 bits of the entry id @param low
+   * lower 32 bits of the entry id
+   */
   ticket(row: CopyRow, high: number, low: number, playerId: string, price: number): void {
     if (this.#voided.size === 0) return;
     const player = this.#players.slot(row.int(LEDGER.partnerId), playerId);
     this.#voided.get(row.int(LEDGER.gameId))?.tickets.set(idOf(high, low), { price, player });
   }
 
-  /** The same of a ticket whose day is dropped. */
+  /** Records a ticket of a voided raffle whose day was dropped. */
   keptTicket(
     { gameId, partnerId, price }: { gameId: number; partnerId: number; price: number },
     entryId: bigint,
@@ -65,7 +68,10 @@ export class RefundReplay {
     raffle?.tickets.set(entryId, { price, player: this.#players.slot(partnerId, playerId) });
   }
 
-  /** Judges an adjustment by its requestId: most are no refunds. @param at where it stands in the ledger */
+  /**
+   * Checks an adjustment if its requestId marks it as a refund. @param at returns the position in the ledger,
+   * for findings
+   */
   adjustment(requestId: string, partnerId: number, playerId: string, amount: number, at: () => Place): void {
     if (!requestId.startsWith(PREFIX)) return;
     const [, gameId, spinId] = REFUND.exec(requestId) ?? [];
@@ -86,7 +92,10 @@ export class RefundReplay {
     if (raffle.failures.has(named!.entryId)) found('the ticket is on record as not refunded');
   }
 
-  /** @param nextOf the index after the last ticket of a raffle in the ledger */
+  /**
+   * Reports tickets without a refund and raffles with a wrong status. @param nextOf returns the index after
+   * the last ticket of a raffle in the ledger
+   */
   finish(nextOf: (gameId: number) => number): void {
     const findings = this.#findings;
     for (const [game, { poolSize, isClosed, refunds }] of this.#raffles) {
@@ -101,7 +110,7 @@ export class RefundReplay {
       refunded += raffle.refunded;
       for (const entryId of raffle.failures) {
         if (raffle.tickets.delete(entryId)) continue;
-        // With a refund it was found already.
+        // A failed refund whose ticket also has a refund was already reported with the adjustment.
         findings.found('requests', 'a refund that failed is of no ticket, or of one that has a refund', {
           game,
           entry: entryId.toString(),

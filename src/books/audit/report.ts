@@ -1,6 +1,6 @@
-/** What an audit finds, and how it is gathered. */
+/** Collects the findings of an audit and defines its report. */
 
-/** The checks, and what each of them says where it finds nothing. */
+/** Names of the checks, with the statement that each check confirms if it finds nothing. */
 export const CHECKS = {
   balances: 'every balance follows from the entries before it, and Redis has the same',
   indices: 'every outcome index is dealt or voided, once; the counters agree',
@@ -17,7 +17,7 @@ export const CHECKS = {
 } as const;
 export type CheckName = keyof typeof CHECKS;
 
-/** Where something is wrong: ids in decimal, `spin` as partners know it. */
+/** Position of a violation. Ids are decimal, except that `spin` is the id that partners see. */
 export type Place = Readonly<Record<string, string | number>>;
 
 export interface Violation {
@@ -30,24 +30,27 @@ export interface Violation {
 export interface Check {
   readonly name: CheckName;
   readonly title: string;
-  /** How many of what were looked at. */
+  /** Number of checked items by type of item. */
   readonly looked: Readonly<Record<string, number>>;
   readonly violations: number;
-  /** The first of them. */
+  /** The first violations, up to the limit. */
   readonly listed: readonly Violation[];
 }
 
 export interface AuditReport {
   readonly startedAt: Date;
   readonly seconds: number;
-  /** Ledger rows read, and how many a second while they were. */
+  /** Number of ledger rows read, and the rate during the ledger pass. */
   readonly rows: number;
   readonly rowsPerSecond: number;
   readonly checks: readonly Check[];
   readonly violations: number;
-  /** Why it could not be finished; undefined where it was. What was found until then is in `checks`. */
+  /**
+   * Reason why the audit did not finish; undefined if it finished. Findings until the interruption are in
+   * `checks`.
+   */
   readonly interrupted: string | undefined;
-  /** Partners that changed their cell meanwhile: what Redis holds of them is left out of `checks`. */
+  /** Partners that moved to another cell during the audit. Their Redis data is excluded from `checks`. */
   readonly moving: readonly MovingPartner[];
 }
 
@@ -64,19 +67,22 @@ interface Gathered {
   readonly looked: Record<string, number>;
   violations: number;
   listed: Violation[];
-  /** Violations that came of comparing Redis with the snapshot, by {@link ownerOf}, and how many were listed before. */
+  /**
+   * Number of violations found when Redis was compared with the snapshot, by {@link ownerOf}. `listedBefore`
+   * is the number of listed violations before that comparison.
+   */
   readonly compared: Map<string, number>;
   listedBefore: number;
 }
 
-/** Whose data a place is: a partner's, or a game's where it names no partner. */
+/** Returns the owner of the data at a position: the partner if one is named, otherwise the game. */
 const ownerOf = ({ partner, game }: Place): string =>
   partner === undefined ? `game ${game}` : `partner ${partner}`;
 
-/** Of these the stores agree wherever a partner lives. */
+/** Checks whose findings stay valid even if a partner moves to another cell during the audit. */
 const WHEREVER: ReadonlySet<CheckName> = new Set(['requests']);
 
-/** Counts what is looked at and keeps the first violations of each check. */
+/** Counts checked items and keeps the first violations of each check. */
 export class Findings {
   readonly #limit: number;
   readonly #checks = Object.fromEntries(
@@ -87,7 +93,7 @@ export class Findings {
   ) as Record<CheckName, Gathered>;
   #isComparing = false;
 
-  /** @param limit violations kept of each check */
+  /** @param limit maximum number of violations kept for each check */
   constructor(limit: number) {
     this.#limit = limit;
   }
@@ -113,18 +119,27 @@ export class Findings {
     });
   }
 
-  /** The next violation of this check would be listed: particulars that cost something are worth getting. */
+  /**
+   * Returns whether the next violation of a check would be listed, so that a caller can skip expensive
+   * details.
+   */
   lists(check: CheckName): boolean {
     return this.#checks[check].listed.length < this.#limit;
   }
 
-  /** What is found from here on comes of comparing Redis with the snapshot. */
+  /**
+   * Marks the start of the comparison of Redis with the snapshot. Later findings may be withdrawn by {@link
+   * leaveOut}.
+   */
   beginComparing(): void {
     this.#isComparing = true;
     for (const gathered of Object.values(this.#checks)) gathered.listedBefore = gathered.listed.length;
   }
 
-  /** Takes back what comparing Redis with the snapshot found of a partner: it changed its cell meanwhile. */
+  /**
+   * Withdraws the findings of a partner from the comparison of Redis with the snapshot, because the partner
+   * moved to another cell meanwhile.
+   */
   leaveOut(partnerId: number, gameIds: readonly number[]): void {
     const owners = new Set([`partner ${partnerId}`, ...gameIds.map((gameId) => `game ${gameId}`)]);
     for (const name of (Object.keys(CHECKS) as CheckName[]).filter((each) => !WHEREVER.has(each))) {

@@ -1,4 +1,4 @@
-/** The requestIds that Redis has bound against the ledger, both ways. */
+/** Compares the requestIds bound in Redis with the ledger, in both directions. */
 import { createHash } from 'node:crypto';
 import { readId, readSafeInt64 } from '../../domain/layout.js';
 import { BOUND, CORE } from '../../domain/layouts.js';
@@ -11,13 +11,14 @@ import type { Findings, Place } from './report.js';
 import { cellOfId, type StoresAudit } from './storeAudit.js';
 import { adjustmentHash, idOf, playerHash, REQUEST, REQUEST_WORDS } from './tables.js';
 
-/** What a replay of a forced spin repeats, written down a second time. */
+/** Tail of the stored reply of a forced spin. The audit defines it independently of the engine. */
 const FORCED_MARK = Buffer.from([1]);
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Every requestId of the ledger that Redis must bind does, to its entry; whatever binds leads to an entry. What Redis has released
- * the snapshot has compared with the ledger's runs.
+ * Verifies that every requestId of the ledger that must still bind is bound to its entry in Redis, and that
+ * every bound requestId leads to an entry. RequestIds released to Postgres are compared with the runs in the
+ * snapshot.
  */
 export async function auditRequests(audit: StoresAudit, pass: LedgerPass): Promise<void> {
   const { facts, findings, redis } = audit;
@@ -34,7 +35,7 @@ export async function auditRequests(audit: StoresAudit, pass: LedgerPass): Promi
       held.push({ cell, segment, closedAt: segments.closed[segment - segments.first] });
     }
   }
-  // A segment that is closed meanwhile is followed by another one.
+  // A segment closed during the audit is followed by a new open segment, so the next segment is read as well.
   for (const [cell, segment] of new Map(held.map((each) => [each.cell, each.segment + 1])))
     held.push({ cell, segment, closedAt: undefined });
   for (const where of held) {
@@ -51,7 +52,8 @@ export async function auditRequests(audit: StoresAudit, pass: LedgerPass): Promi
   await entries.answerAll();
   findings.looked('requests', 'requestIds bound in Redis', count);
 
-  // Whatever the ledger has of what is not released, as of now.
+  // Every requestId of the ledger that is not yet released must have been seen in Redis. The state of the
+  // releases is read now.
   const released = await Promise.all(
     Array.from({ length: facts.cells }, async (_, cell) => (await redis.segments(cell))?.releasedId ?? 0n),
   );
@@ -88,11 +90,11 @@ export async function auditRequests(audit: StoresAudit, pass: LedgerPass): Promi
   }
 }
 
-/** A segment of request ids that Redis holds. */
+/** Segment of request ids that Redis holds. */
 interface Held {
   readonly cell: number;
   readonly segment: number;
-  /** Newest entry when it was closed; undefined: it was not. */
+  /** Newest entry of the cell when the segment was closed; undefined if the segment is open. */
   readonly closedAt: bigint | undefined;
 }
 
@@ -110,7 +112,7 @@ function auditBound(
     return;
   }
   const id = readId(value, 0);
-  // An idle cell releases late what binds no more: its entry may be dropped.
+  // An idle cell releases expired requestIds late, so their entries may have been dropped already.
   if (id < facts.boundary.fromId) return;
   const at = { ...where, entry: id.toString() };
   const tail = value.subarray(BOUND.bytes);
@@ -118,7 +120,7 @@ function auditBound(
   if (communal.bound(cell, id, isMarked ? NOTHING : tail, at)) return;
   const high = value.readUInt32LE(4);
   const low = value.readUInt32LE(0);
-  // It would be released before its time.
+  // A requestId in an already closed segment would be released too early.
   if (closedAt !== undefined && id > closedAt) {
     const problem = 'the requestId is bound in a segment that was closed before its entry';
     findings.found('requests', problem, at, `closed at ${id} or later`, `closed at ${closedAt}`);
@@ -145,7 +147,8 @@ function auditBound(
       ((value.readUInt16LE(8) << 16) | value.readUInt16LE(26)) >>> 0,
     ];
     if (pass.forced.has(id) === isMarked && expected.every((word, i) => word === found[i])) return;
-    // What differs is in the entry itself.
+    // The stored reply differs from the ledger pass. compareBound finds the differing field by reading the
+    // ledger entry.
     break;
   }
   entries.ask({

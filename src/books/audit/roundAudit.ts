@@ -1,6 +1,6 @@
 /**
- * Rounds of blackjack: each is played again from its shoe's seed and its moves, and compared with its entries in the ledger; what
- * Redis has open is what Postgres has open.
+ * Audits blackjack rounds. Every round is played again from its shoe's seed and its moves, and compared with
+ * its ledger entries. The open rounds in Redis must equal those in Postgres.
  */
 
 import { setTimeout as pause } from 'node:timers/promises';
@@ -18,7 +18,10 @@ import type { Facts, Snapshot } from './auditReads.store.js';
 import { type AuditedTable, ROUNDS, type RoundReads } from './gameAuditReads.store.js';
 import type { Findings, Place } from './report.js';
 
-/** The audit reads a step's code by constants of its own: a wrong one in domain/games/round.ts must not pass unnoticed. */
+/**
+ * Moves by their code in a step. The audit has its own constants, so that an error in domain/games/round.ts
+ * does not go unnoticed.
+ */
 const MOVES: readonly Move[] = [
   'hit',
   'stand',
@@ -38,7 +41,7 @@ const KIND = {
 const VOID = 15;
 const ENDED = 0x8000;
 
-/** An entry as it must be. */
+/** Expected values of a round's ledger entry. */
 interface Expected {
   readonly kind: number;
   readonly wager: number;
@@ -91,7 +94,6 @@ const placeOf = (row: CopyRow): Place => ({
 
 type Problem = readonly [what: string, expected?: string, found?: string];
 
-/** What is wrong with a round, the first of it. */
 function judge(row: CopyRow, table: AuditedTable | undefined): Problem | undefined {
   if (table === undefined) return ['the game is no blackjack table'];
   if (row.isNull(ROUNDS.seed)) return ['no block has the shoe'];
@@ -122,7 +124,10 @@ function judge(row: CopyRow, table: AuditedTable | undefined): Problem | undefin
   return payout === expectedPayout ? undefined : ['the round has another payout', expectedPayout, payout];
 }
 
-/** The entries that a round must have. @throws Error where a move is not legal, or something follows the end */
+/**
+ * Computes the ledger entries that a round must have. @throws Error if a move is illegal or follows the end
+ * of the round
+ */
 function entriesOf(
   { rules, wagerMicros }: AuditedTable,
   seed: Buffer,
@@ -157,8 +162,6 @@ function entriesOf(
   return expected;
 }
 
-// Redis --------------------------------------------------------------------------------------------------------------
-
 const TRIES = 8;
 const PAUSE_MS = 125;
 
@@ -169,7 +172,10 @@ export interface OpenRoundAudit {
   readonly redis: Pick<RedisAuditReads, 'rounds'>;
 }
 
-/** Compares the open rounds of all cells; what goes on meanwhile is looked at again. */
+/**
+ * Compares the open rounds of all cells. Differences are checked again a few times, because rounds continue
+ * during the audit.
+ */
 export async function auditOpenRounds({ facts, findings, reads, redis }: OpenRoundAudit): Promise<void> {
   if (facts.tables.size === 0) return;
   for (let cell = 0; cell < facts.cells; cell++) {
@@ -177,7 +183,7 @@ export async function auditOpenRounds({ facts, findings, reads, redis }: OpenRou
     for (let attempt = 0; attempt < TRIES; attempt++) {
       if (attempt > 0) await pause(PAUSE_MS);
       const now = await differences(cell, reads, redis);
-      // What differed otherwise before was under way.
+      // A difference that changed between two attempts was a round in progress, not a fault.
       const same = [...now].filter(([field, pair]) => differing.get(field)?.join() === pair.join());
       if (attempt === 0) findings.looked('rounds', 'cells with what Redis has open', 1);
       differing = attempt === 0 ? now : new Map(same);

@@ -1,4 +1,4 @@
-/** Sealed blocks of shoes: their commitment, and that each outcome is what the shoe's seed deals. */
+/** Audits sealed blocks of shoes: their commitment, and the outcome that each shoe's seed deals. */
 import { createHash } from 'node:crypto';
 import { rulesHash } from '../../domain/games/blackjackRules.js';
 import { shuffleShoe } from '../../domain/games/shoe.js';
@@ -17,14 +17,16 @@ const seedsOf = (row: CopyRow): Buffer[] => {
   );
 };
 
-/** As docs/blackjack.md describes it, computed here again; hexadecimal. */
+/**
+ * Computes the commitment of a block of shoes independently, as docs/blackjack.md describes it. Hexadecimal.
+ */
 export function shoesCommitmentOf(row: CopyRow, table: AuditedTable): string {
   const whole = createHash('sha256').update('spindle blackjack shoes v1\n');
   for (const commitment of shoeCommitmentsOf(row, table)) whole.update(commitment);
   return whole.digest('hex');
 }
 
-/** Of each shoe of a block. */
+/** Computes the commitment of each shoe of a block. */
 export function shoeCommitmentsOf(row: CopyRow, { rules }: AuditedTable): Buffer[] {
   const hash = rulesHash(rules);
   const position = Buffer.alloc(12);
@@ -36,7 +38,7 @@ export function shoeCommitmentsOf(row: CopyRow, { rules }: AuditedTable): Buffer
   });
 }
 
-/** Each shoe has a seed, and its outcome is what its deal comes to. */
+/** Verifies that each shoe has a seed and that its outcome equals the deal from that seed. */
 export function judgeShoes(row: CopyRow, { rules }: AuditedTable, findings: Findings, at: Place): void {
   const outcomes = row.bytes(BLOCKS.outcomes);
   const seeds = seedsOf(row);

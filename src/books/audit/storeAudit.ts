@@ -1,6 +1,7 @@
 /**
- * What Redis holds against the ledger, while both go on. Every question is asked in an order in which the service can
- * only have made the answers agree more: what Redis shows was in the outbox before it left it, and was booked before.
+ * Compares Redis with the ledger while the service runs. Stores are read in an order in which concurrent
+ * progress can't cause false findings: whatever a read of Redis shows was in the outbox before it was
+ * trimmed, and was committed before the trim.
  */
 
 import { streamIdOf } from '../../domain/entryId.js';
@@ -24,16 +25,21 @@ export interface StoresAudit {
   readonly onProgress: (phase: 'players' | 'requests' | 'cells', done: number, total: number) => void;
 }
 
-/** The audit reads an id by constants of its own: a wrong layout in domain/entryId.ts must not pass unnoticed. */
+/**
+ * Layout of an entry id. The audit has its own constants, so that an error in domain/entryId.ts does not go
+ * unnoticed.
+ */
 const CELL_MASK = 0xffn;
 const CELL_SHIFT = 14n;
 const TRIES = 8;
 const PAUSE_MS = 125;
 const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-/** By which cell an entry was made. */
 export const cellOfId = (id: bigint): number => Number((id >> CELL_SHIFT) & CELL_MASK);
 
-/** Every player in Redis against its newest entry; every player of the ledger is in Redis. */
+/**
+ * Compares every player in Redis with the player's newest entry, and verifies that Redis has every player of
+ * the ledger.
+ */
 export async function auditPlayers(audit: StoresAudit, players: PlayerTable, statuses: SeenStatuses) {
   const { facts, findings, redis } = audit;
   const entries = new LedgerEntryLookUp(audit);
@@ -172,7 +178,7 @@ function auditPlayer(
   });
 }
 
-/** Counters and outboxes, cell by cell. */
+/** Audits game counters and outboxes, cell by cell. */
 export async function auditCells(audit: StoresAudit): Promise<void> {
   const { facts, findings, redis } = audit;
   let outboxEntries = 0;
@@ -185,7 +191,8 @@ export async function auditCells(audit: StoresAudit): Promise<void> {
         findings.found('indices', "Redis's record of the game can't be read", { cell, game: field });
       else before.set(Number(field), game.nextIndex);
     }
-    // What was dealt up to here is in the outbox when it is read now, or booked; nothing can be below it afterwards.
+    // Every outcome dealt before the counters were read is now in the outbox or committed, so the counters
+    // can't be ahead of both.
     const accounted = await new OutboxWalk(audit, cell).walk();
     outboxEntries += accounted.entries;
     for (const gameId of new Set([...before.keys(), ...accounted.next.keys()])) {
@@ -193,7 +200,7 @@ export async function auditCells(audit: StoresAudit): Promise<void> {
       const next = accounted.next.get(gameId) ?? 0;
       const counter = before.get(gameId) ?? 0;
       const at = { cell, game: gameId };
-      // Redis sells nothing more of a raffle that is voided.
+      // For a voided raffle the counter in Redis is set to the pool size, so that no ticket can be sold.
       const raffle = facts.raffles.get(gameId);
       if (counter > next && !(raffle?.refunds && counter === raffle.poolSize)) {
         const problem = "Redis's counter is ahead of what is booked and what waits in the outbox";
@@ -212,7 +219,7 @@ export async function auditCells(audit: StoresAudit): Promise<void> {
   findings.looked('cursors', 'entries in the outboxes', outboxEntries);
 }
 
-/** What a cell's two records disagree about. */
+/** Difference between a cell's record in Redis and its row in Postgres. */
 type Disagreement = readonly [
   problem: string,
   at: Place,
@@ -220,7 +227,10 @@ type Disagreement = readonly [
   found?: string | bigint,
 ];
 
-/** Compares the cell's records; what a change under way may explain is looked at again. */
+/**
+ * Compares the two records of a cell. Differences are checked again a few times, because a change in progress
+ * may explain them.
+ */
 async function auditCell(
   { findings, postgres, redis }: StoresAudit,
   cell: number,
@@ -229,7 +239,8 @@ async function auditCell(
   let disagreements: Disagreement[] = [];
   for (let attempt = 0; attempt < TRIES; attempt++) {
     if (attempt > 0) await pause();
-    // Redis is asked between two looks at Postgres: it may be neither behind the first nor ahead of the second.
+    // Redis is read between two reads of Postgres. Its state must be neither behind the first read nor ahead
+    // of the second.
     const before = await postgres.cell(cell);
     const record = await redis.cell(cell);
     const after = await postgres.cursor(cell);
@@ -254,7 +265,7 @@ function cellDisagreements(
     list.push([`a recovery of the cell began at ${recoveringSince.toISOString()} and has not ended`, at]);
   }
   const { epoch, newestEntryId, added, booked } = record;
-  // No worker has come to it yet.
+  // No worker has prepared the cell yet.
   if (epoch === undefined && newestEntryId === undefined && cursorId === 0n) return list;
   const expected = cellToken(token, serverId);
   if (epoch !== expected) {
@@ -283,18 +294,18 @@ const areEqual = (a: Totals, b: Totals): boolean => a.entries === b.entries && a
 const totalsText = ({ entries, bytes }: Totals): string => `${entries} entries, ${bytes} bytes`;
 
 /**
- * Reads the outbox of a cell from the cursor to its present end: ids go up, each game's indices go on where the ledger
- * stands, and so do the totals. The flusher may overtake the reading: then it begins again at the new cursor, as all
- * before that is booked.
+ * Reads the outbox of a cell from the cursor to its current end. Entry ids must ascend, and game indices and
+ * totals must continue from the ledger. If the flusher overtakes the read, the walk restarts at the new
+ * cursor, because everything before it is committed.
  */
 class OutboxWalk {
   readonly #audit: StoresAudit;
   readonly #cell: number;
-  /** By game the next index after all that is booked or was read. */
+  /** Next index of each game after all committed entries and all entries read so far. */
   #next = new Map<number, number>();
-  /** Id of the last entry that was read. */
+  /** Id of the last entry read. */
   #position = 0n;
-  /** What was added up to there, where that is known. */
+  /** Totals of the outbox entries added up to the current position; undefined if unknown. */
   #totals: Totals | undefined;
   #entries = 0;
   #counted = 0n;
@@ -318,7 +329,7 @@ class OutboxWalk {
     return { entries: this.#entries, next: this.#next };
   }
 
-  /** False where the flusher was faster. */
+  /** Returns false if the flusher overtook the read. */
   async #readFrom(cursorId: bigint, end: string): Promise<boolean> {
     const { postgres, redis } = this.#audit;
     const { booked } = await redis.cell(this.#cell);

@@ -1,17 +1,20 @@
-/** What the audit remembers of millions of players and requests: columns of numbers, no object each. */
+/**
+ * Tables for millions of players and requests. They use typed arrays instead of one object per item, to save
+ * memory.
+ */
 import { createHash } from 'node:crypto';
 import type { Facts } from './auditReads.store.js';
 
-/** Safe integers are added up to here before the sum moves into a BigInt. */
+/** Limit of the partial sum, above which it is moved into a BigInt. */
 const SUM_MAX = 4_000_000_000_000_000;
 
-/** An exact sum of safe integers. */
+/** Exact sum of safe integers. */
 export class Sum {
   #moved = 0n;
   #rest = 0;
 
   add(value: number): void {
-    // One that leaves no room beside it.
+    // A value above the limit is added to the BigInt directly.
     if (value > SUM_MAX || value < -SUM_MAX) {
       this.#moved += BigInt(value);
       return;
@@ -32,29 +35,29 @@ export class Sum {
   }
 }
 
-/** The newest entry of each player, by slot. */
+/** Newest entry of each player, by slot. */
 export class PlayerTable {
   readonly #slots = new Map<number, Map<string, number>>();
   #lastPartner = -1;
   #lastSlots = new Map<string, number>();
   count = 0;
-  /** Upper and lower half of the newest entry's id. */
+  /** Upper and lower 32 bits of the id of the player's newest entry, by slot. */
   high = new Uint32Array(1024);
   low = new Uint32Array(1024);
-  /** Micro-USD after it. */
+  /** Balance after the player's newest entry, in micro-USD, by slot. */
   balance = new Float64Array(1024);
   entries = new Uint32Array(1024);
   code = new Int32Array(1024);
-  /** When the first entry was made, ms since the epoch. */
+  /** Time of the player's first entry, in ms since the epoch, by slot. */
   firstMs = new Float64Array(1024);
-  /** 1: Redis has the player. */
+  /** 1 if the audit has seen the player in Redis, by slot. */
   seen = new Uint8Array(1024);
 
   find(partnerId: number, playerId: string): number | undefined {
     return this.#slots.get(partnerId)?.get(playerId);
   }
 
-  /** The player's slot; a new one (with no entries) where there was none. */
+  /** Returns the player's slot, or a new slot without entries. */
   slot(partnerId: number, playerId: string): number {
     if (partnerId !== this.#lastPartner) {
       this.#lastPartner = partnerId;
@@ -97,33 +100,42 @@ function into<T extends { set(from: T): void }>(larger: T, smaller: T): T {
   return larger;
 }
 
-/** Words of a record of {@link RequestTable}. */
+/** Word offsets in a record of {@link RequestTable}. */
 export const REQUEST = {
-  /** The first 96 bits of the SHA-256 of "<partnerId>:<requestId>" (an adjustment: "+"), as little-endian words. */
+  /**
+   * First 96 bits of the SHA-256 of "<partnerId>:<requestId>" (for an adjustment "+" instead of ":"), as
+   * little-endian words.
+   */
   hash: 0,
-  /** The entry that it stands for. */
+  /** Id of the entry to which the requestId is bound. */
   idHigh: 3,
   idLow: 4,
   balanceHigh: 5,
   balanceLow: 6,
-  /** The fingerprint: 4 bytes game, 6 bytes player; of an adjustment the same bytes of its own. */
+  /**
+   * Fingerprint of the request: 4 bytes game and 6 bytes player. An adjustment has a different fingerprint of
+   * the same length.
+   */
   game: 7,
   player: 8,
-  /** Outcome code, and the last 2 bytes of the fingerprint. */
+  /** Word with the outcome code and the last 2 bytes of the request's fingerprint. */
   codeAndPlayer: 9,
 } as const;
 export const REQUEST_WORDS = 10;
 const LOAD_MAX = 0.7;
 
-/** The requestIds of one idempotency period: open addressing, by their hash. */
+/** Hash table of the requestIds of one idempotency period, with open addressing. */
 export class RequestTable {
   words = new Uint32Array(1024 * REQUEST_WORDS);
-  /** 1: Redis has it. */
+  /** 1 if the audit has seen the requestId in Redis, by slot. */
   seen = new Uint8Array(1024);
   count = 0;
   #slots = 1024;
 
-  /** The record with this hash, as its first word in {@link words}; or -1 − the place for it. */
+  /**
+   * Returns the position of the record's first word in {@link words}, or -1 minus the position at which it
+   * would be inserted.
+   */
   find(a: number, b: number, c: number): number {
     const { words } = this;
     const mask = this.#slots - 1;
@@ -134,13 +146,13 @@ export class RequestTable {
     }
   }
 
-  /** Writes a record where {@link find} found none. */
+  /** Writes a request record at a free position returned by {@link find}. */
   insert(place: number, record: Uint32Array): void {
     this.words.set(record, -1 - place);
     if (++this.count > this.#slots * LOAD_MAX) this.#grow();
   }
 
-  /** Writes a record over the one that {@link find} found. */
+  /** Overwrites the request record at a position returned by {@link find}. */
   replace(place: number, record: Uint32Array): void {
     this.words.set(record, place);
   }
@@ -151,7 +163,7 @@ export class RequestTable {
     }
   }
 
-  /** The records are moved, and {@link seen} begins anew: only while no record is marked. */
+  /** Doubles the table. Clears {@link seen}, so it must not be called after any record was marked as seen. */
   #grow(): void {
     const before = this.words;
     this.#slots *= 2;
@@ -165,18 +177,18 @@ export class RequestTable {
   }
 }
 
-/** The id whose halves these are. */
+/** Combines the two halves of an entry id. */
 export const idOf = (high: number, low: number): bigint => (BigInt(high >>> 0) << 32n) | BigInt(low >>> 0);
 
 /**
- * Milliseconds since the epoch of the entry with this id. The layout that src/domain/entryId.ts has, written down a second
- * time: an audit that reads ids by the service's own code could not tell that it is wrong.
+ * Returns the time of an entry in ms since the epoch, from its id. The audit implements the layout of
+ * src/domain/entryId.ts a second time, so that an error in the service's code is detected.
  */
 export const auditedTimeMs = (high: number, low: number): number => high * 1024 + ((low >>> 0) >>> 22);
 
 /**
- * The last 6 bytes of a requestId's fingerprint as two words of 32 and 16 bits: a hash of the player's name. What
- * src/engine/cells/batch.ts writes, written down a second time.
+ * Returns the last 6 bytes of a requestId's fingerprint, a hash of the player's name, as words of 32 and 16
+ * bits. The audit implements the hash of src/engine/cells/batch.ts a second time.
  */
 export function playerHash(playerId: string): [number, number] {
   let a = 0xdeadbeef;
@@ -192,15 +204,18 @@ export function playerHash(playerId: string): [number, number] {
 }
 
 /**
- * The fingerprint of an adjustment's requestId as words of 32, 32 and 16 bits. What src/engine/redis/cellRecords.ts writes, written
- * down a second time.
+ * Returns the fingerprint of an adjustment's requestId as words of 32, 32 and 16 bits. The audit implements
+ * the hash of src/engine/redis/cellRecords.ts a second time.
  */
 export function adjustmentHash(playerId: string, amountMicros: number): [number, number, number] {
   const digest = createHash('sha256').update(`${amountMicros}:${playerId}`).digest();
   return [digest.readUInt32LE(0), digest.readUInt32LE(4), digest.readUInt16LE(8)];
 }
 
-/** The cell that a partner lived in when it had an entry. @param high, low the words of the entry's id */
+/**
+ * Returns the cell of a partner at the time of an entry. @param high upper 32 bits of the entry id @param low
+ * lower 32 bits of the entry id
+ */
 export function cellOfPartnerAt(
   { formerCells, partnerCells }: Pick<Facts, 'formerCells' | 'partnerCells'>,
   partnerId: number,

@@ -1,7 +1,7 @@
 /**
- * Reports over intervals, and what partners owe their players. All of it is added up from totals by day, which the transaction of each
- * flush writes with its entries: no ledger is read, so days that were dropped from it are in the sums. One statement each, so that the
- * figures of a report fit each other.
+ * Reports on time intervals, and the liability of partners to their players. All figures are sums of daily
+ * totals, which each flush writes in the transaction of its entries. The ledger itself is not read, so
+ * dropped days are included. Each report is one statement, so its figures are consistent.
  */
 
 import { DAY_MS, startOf } from '../../domain/days.js';
@@ -13,9 +13,9 @@ import type { Sql } from '../../postgres/connection.js';
 import { raw } from '../../postgres/statements.js';
 import { FIRST_DAY, unsettledDays } from '../settlement/settledDays.store.js';
 
-/** The largest id that the ledger can have. */
+/** Largest possible entry id. */
 const ID_END = 2n ** 63n - 1n;
-/** Longer than any round can last. */
+/** Upper bound of the duration of a round, as a range of entry ids. */
 const ROUND_LONGEST = idsIn(31 * DAY_MS);
 
 export interface Sums {
@@ -23,9 +23,9 @@ export interface Sums {
   readonly wageredMicros: bigint;
   readonly paidMicros: bigint;
   readonly communityBonusMicros: bigint;
-  /** Outcomes that were sealed and given up. */
+  /** Number of sealed outcomes that were voided. */
   readonly voidedOutcomes: bigint;
-  /** Blackjack rounds that were open where the interval ends, and what was staked on them. */
+  /** Number of blackjack rounds open at the end of the interval, and the total stake on them. */
   readonly openRounds: bigint;
   readonly openWageredMicros: bigint;
 }
@@ -41,10 +41,13 @@ export interface GameReportRow extends Sums {
 }
 
 export interface GamesWanted {
-  /** UTC days, both with it; undefined: from the first on. */
+  /**
+   * First and last UTC day of the report's interval, both inclusive. If `from` is undefined, the interval
+   * starts with the first day.
+   */
   readonly from: string | undefined;
   readonly to: string;
-  /** The interval ends now, not with a day. */
+  /** True if the interval ends now, false if it ends with the day `to`. */
   readonly isToNow: boolean;
   readonly partnerId: number | undefined;
   readonly gameId: number | undefined;
@@ -55,7 +58,7 @@ export interface LiabilityRow {
   readonly slug: string;
   readonly players: bigint;
   readonly balancesMicros: bigint;
-  /** Of the balances those above and those below zero; null for a day that is past. */
+  /** Sums of the positive and of the negative balances; null for a day in the past. */
   readonly positiveMicros: bigint | null;
   readonly negativeMicros: bigint | null;
   readonly openRounds: bigint;
@@ -85,10 +88,12 @@ const sumsOf = (row: SumColumns): Sums => ({
   openWageredMicros: row.open_wagered,
 });
 
-/** The first entry id after a UTC day; 0 for a day before the epoch. */
+/** Returns the first entry id after a UTC day; 0 for a day before the epoch. */
 const idAfter = (day: string): bigint => firstIdAt(Math.max(0, startOf(day) + DAY_MS));
 
-/** Open rounds before an entry id, `$before`, by game, with what was staked on them until then. */
+/**
+ * Query for the rounds that were open before an entry id, by game, with the stake on them up to that entry.
+ */
 const openRoundsBefore = (before: bigint) =>
   raw(`
   SELECT game_id, partner_id, count(*) AS open_rounds, sum((SELECT sum(wager) FROM unnest(entry_ids, wagers_micros) AS u(id, wager)
@@ -106,7 +111,7 @@ export class Reports {
     this.#sql = sql;
   }
 
-  /** The first day of all partners, or of one; undefined: there is no partner. */
+  /** Returns the first day of one partner or of all partners; undefined if there is no partner. */
   async firstDay(partnerId: number | undefined): Promise<string | undefined> {
     const of = partnerId ?? null;
     const [row] = await this.#sql<{ day: string | null }[]>`
@@ -114,7 +119,10 @@ export class Reports {
     return row?.day ?? undefined;
   }
 
-  /** Days that have no complete report of the partner, or of one of all, oldest first. */
+  /**
+   * Returns the days without a complete settlement report of the partner (or, for all partners, of any of
+   * them), oldest first.
+   */
   async unsettledDays(partnerId: number | undefined, from: string, through: string): Promise<string[]> {
     const days = await unsettledDays(this.#sql, from, through);
     return days
@@ -123,9 +131,9 @@ export class Reports {
   }
 
   /**
-   * The games of a partner, or of all, in the order of their ids, with what they took and paid in an interval; a game without spins
-   * has zeros.
-   * @param after only games with a higher id are listed; the totals are of all
+   * Returns wagers and payouts of the games of one partner or of all partners in an interval, ordered by game
+   * id. A game without spins has zeros.
+   * @param after lists only games with a higher id; the totals cover all games
    */
   async games(
     wanted: GamesWanted,
@@ -202,8 +210,9 @@ export class Reports {
   }
 
   /**
-   * What each partner owes its players.
-   * @param day at its end, UTC; undefined: now, with the parts above and below zero, which take a look at every player
+   * Returns the liability of each partner to its players.
+   * @param day UTC day at whose end the liability is computed; undefined means now. The current liability
+   * also splits positive and negative balances, which reads every player.
    */
   async liability(day: string | undefined): Promise<LiabilityRow[]> {
     const [last, before] = day === undefined ? ['infinity', ID_END] : [day, idAfter(day)];
@@ -255,7 +264,10 @@ export class Reports {
   }
 }
 
-/** The balances of all players: their checkpoints, and what the ledger has beyond these, which is some minutes. */
+/**
+ * Query for the current balances of all players: their checkpoints, and the ledger entries since, which are a
+ * few minutes' worth.
+ */
 const NEWEST_BALANCES = `
   SELECT partner_id, sum(balance) FILTER (WHERE balance > 0) AS positive, sum(balance) FILTER (WHERE balance < 0) AS negative
   FROM (SELECT partner_id, CASE WHEN c.entry_id IS NULL OR r.entry_id > c.entry_id THEN r.balance_micros ELSE c.balance_micros END AS balance

@@ -1,6 +1,7 @@
 /**
- * Judgements of returns, and the reviews that they open. A judgement is a row that never changes; each of a game's days is judged
- * after the one before it, once a complete settlement report of the day is there, in one transaction with the review that it opens.
+ * Stores judgements of the return to player (RTP) and the reviews that they open. A judgement is a row that
+ * never changes. The days of a game are judged in order, each as soon as its complete settlement report
+ * exists. A judgement and the review that it opens are one transaction.
  */
 import type { ParSheet } from '../../domain/par.js';
 import { type Judged, judgeRtp, type RtpState, type RtpWindow, type SheetMoments } from '../../domain/rtp.js';
@@ -9,13 +10,13 @@ import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { arrayOf, raw, safe, textArrayOf } from '../../postgres/statements.js';
 
-/** Judges are one at a time: of several workers one judges, and the others find nothing left. */
+/** Advisory lock. Only one worker judges at a time, and the other workers then find no due days. */
 const JUDGE_LOCK = 7_310_035;
-/** Games of a transaction. */
+/** Maximum number of games judged in one transaction. */
 const JUDGED_AT_ONCE = 1000;
-/** A list counts no further. */
+/** Maximum count of a list; larger totals are reported as this number. */
 const COUNTED_MAX = 10_000;
-/** Of a review, the newest. */
+/** Maximum number of judgements shown in a review; the newest are shown. */
 const REVIEW_RECORDS_MAX = 100;
 const REVIEW_NOTES_MAX = 1000;
 
@@ -45,7 +46,7 @@ export interface RtpReview {
   readonly records: readonly RtpRecord[];
 }
 
-/** What is to be judged of a game's day. */
+/** Judgement window of a game (30 days or lifetime) that is due for a day. */
 interface DueWindow extends Judged {
   readonly gameId: number;
   readonly day: string;
@@ -104,8 +105,8 @@ const REVIEW_COLUMNS = raw(
 );
 
 /**
- * The next day of each game, where it may be judged: of a slot the day after the last judged one, of another game, which is not judged,
- * the next one with spins.
+ * Query for the next day of each game that can be judged. For a slot game this is the day after the last
+ * judged one. Other games are not judged for their return, so their next day is the next one with spins.
  */
 const DUE = raw(`
   SELECT g.game_id, g.par_sheet_id, n.day, n.first_day
@@ -118,7 +119,7 @@ const DUE = raw(`
                 WHERE s.partner_id = g.partner_id AND s.report_date = n.day AND s.is_complete)
   ORDER BY g.game_id LIMIT ${JUDGED_AT_ONCE}`);
 
-/** Both windows of what is due, from the totals by day. */
+/** Returns both windows (30 days and lifetime) of all due games, summed from daily totals. */
 async function dueWindows(tx: Transaction): Promise<DueWindow[]> {
   const rows = await tx<
     {
@@ -154,12 +155,11 @@ async function dueWindows(tx: Transaction): Promise<DueWindow[]> {
 const list = (values: readonly (number | null)[]): string =>
   `{${values.map((value) => value ?? 'NULL').join(',')}}`;
 
-/** Reviews that are open, of all games. */
 export interface OpenReviews {
   readonly open: number;
-  /** Since the oldest was opened; 0 where none is. */
+  /** Age of the oldest open review in seconds; 0 if none is open. */
   readonly oldestSeconds: number;
-  /** Games with one whose newest judgement over 30 days is ALERT. */
+  /** Number of games with an open review whose newest 30-day judgement is ALERT. */
   readonly alertsOf30Days: number;
 }
 
@@ -182,8 +182,9 @@ export class Rtp {
 
   /**
    * Judges the next day of up to 1,000 games.
-   * @param momentsOf the moments of some sheets, by id; a game whose sheet is missing there is not judged
-   * @returns how many games; 0: nothing is left
+   * @param momentsOf returns the statistical moments of PAR sheets by id; a game without moments is not
+   * judged for its return
+   * @returns number of judged games; 0 if no day is due
    */
   async judgeNext(
     momentsOf: (sheetIds: readonly number[]) => Promise<ReadonlyMap<number, SheetMoments>>,
@@ -217,12 +218,11 @@ export class Rtp {
     });
   }
 
-  /** The sheets with these ids. */
   sheets(ids: readonly number[]): Promise<Map<number, ParSheet>> {
     return sheetsOf(this.#sql, ids);
   }
 
-  /** The newest judgement of each window; none: not judged yet. */
+  /** Returns the newest judgement of each window; empty if the game has not been judged yet. */
   async newest(gameId: number): Promise<RtpRecord[]> {
     const rows = await this.#sql<RecordRow[]>`
       SELECT ${RECORD_COLUMNS} FROM rtp_records
@@ -231,7 +231,7 @@ export class Rtp {
     return rows.map(recordOf);
   }
 
-  /** Judgements of the newest days that were judged, oldest first. */
+  /** Returns the judgements of the given number of newest days, oldest first. */
   async history(gameId: number, days: number): Promise<RtpRecord[]> {
     const rows = await this.#sql<RecordRow[]>`
       SELECT ${RECORD_COLUMNS} FROM rtp_records
@@ -241,7 +241,7 @@ export class Rtp {
     return rows.map(recordOf);
   }
 
-  /** A page of reviews, the newest first, and how many there are, counted up to 10,000. */
+  /** Returns a page of reviews, newest first, and the total number of reviews, counted up to 10,000. */
   async reviews(
     { isOpen, gameId }: { readonly isOpen: boolean | undefined; readonly gameId: number | undefined },
     page: number,
@@ -262,7 +262,7 @@ export class Rtp {
     return { reviews, total: safe(count!.total) };
   }
 
-  /** Adds a note to a review, open or closed. @returns undefined where there is none. */
+  /** Adds a note to an open or closed review. @returns undefined if there is no such review */
   async addNote(reviewId: number, actor: string, text: string): Promise<RtpReview | undefined> {
     return this.#sql.begin(async (tx) => {
       const row = await lockedReview(tx, reviewId);
@@ -278,7 +278,10 @@ export class Rtp {
     });
   }
 
-  /** Closes a review, for good. @returns undefined where there is none; `closed`: it was before. */
+  /**
+   * Closes a review permanently. @returns undefined if there is no such review; `closed` if it was already
+   * closed
+   */
   async close(
     reviewId: number,
     actor: string,
@@ -305,7 +308,7 @@ export class Rtp {
   }
 }
 
-/** Opens one where the game has none open. */
+/** Opens a review unless the game already has an open one. */
 async function openReview(
   tx: Transaction,
   record: DueWindow & { state: RtpState },
@@ -321,14 +324,17 @@ async function openReview(
   await writeAuditEntry(tx, { actor: 'worker', action: 'rtp.review-open', subject, after });
 }
 
-/** Held to the end of the transaction. */
+/** Reads a review and locks its row until the end of the transaction. */
 async function lockedReview(tx: Transaction, reviewId: number): Promise<ReviewRow | undefined> {
   const [row] = await tx<ReviewRow[]>`
     SELECT ${REVIEW_COLUMNS} FROM rtp_reviews WHERE review_id = ${reviewId} FOR UPDATE`;
   return row;
 }
 
-/** With its notes, and with the judgements of REVIEW and ALERT from the day that opened it until it was closed. */
+/**
+ * Returns a review with its notes and with the REVIEW and ALERT judgements between its opening day and its
+ * closing.
+ */
 async function reviewOf(sql: Sql | Transaction, row: ReviewRow): Promise<RtpReview> {
   const notes = await sql<{ at: Date; by: string; text: string }[]>`
     SELECT at, by, text FROM rtp_review_notes WHERE review_id = ${row.review_id}

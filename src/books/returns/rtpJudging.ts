@@ -1,11 +1,11 @@
-/** Judges the return of each game, day after day, as far as settlement reports are complete (docs/reports.md). */
+/** Judges the return of each game day by day, as far as settlement reports are complete (docs/reports.md). */
 
 import { type SheetMoments, sheetMoments } from '../../domain/rtp.js';
 import type { BooksStore } from '../books.store.js';
 
-/** Sheets whose moments are remembered; beyond it all are worked out again. */
+/** Maximum number of PAR sheets whose moments are cached. A full cache is cleared. */
 const SHEETS_MAX = 20_000;
-/** Sheets that are read at a time. */
+/** Number of PAR sheets read at a time. */
 const SHEETS_AT_ONCE = 100;
 
 export class RtpJudging {
@@ -16,7 +16,7 @@ export class RtpJudging {
     this.#store = store;
   }
 
-  /** Judges every day that can be and was not. @throws where Postgres does not answer; what was judged stays. */
+  /** Judges every due day. @throws Error if Postgres does not answer; judgements made before are kept */
   async run(now: () => Date, isStopped: () => boolean): Promise<void> {
     while (!isStopped()) {
       const judged = await this.#store.rtp.judgeNext((ids) => this.#momentsOf(ids), now());

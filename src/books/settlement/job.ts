@@ -1,6 +1,7 @@
 /**
- * Makes the reports that are due, in the worker role. Any number of workers do the same: of several, the transaction lets
- * one make a report. What was due while no worker ran is made at the next start.
+ * Generates the settlement reports that are due, in the worker role. Several workers may run the job, because
+ * a transaction ensures that only one of them generates a report. Reports that became due while no worker ran
+ * are generated at the next start.
  */
 import { DAY_MS, shiftDay, startOf } from '../../domain/days.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
@@ -12,11 +13,11 @@ import type { UnsettledDay } from './settledDays.store.js';
 import type { SettlementReports } from './settlementReports.js';
 
 export interface JobOptions {
-  /** From turn to turn. */
+  /** Interval between two runs of the settlement job, in ms. */
   readonly everyMs: number;
-  /** Cron expression, UTC: at these moments the days before become due. */
+  /** Cron expression in UTC. At each of its times all earlier days become due. */
   readonly cron: string;
-  /** Judges the return of games by the days that have their reports. */
+  /** Judges the return of games for days that have their reports. */
   readonly judging: Pick<RtpJudging, 'run'>;
   readonly events: EventEmitter;
 }
@@ -25,11 +26,11 @@ export class SettlementJob extends PeriodicService {
   readonly name = 'settlement';
   readonly #settlements: SettlementReports;
   readonly #options: JobOptions;
-  /** Every report up to this day is there: what was made is not looked at again. */
+  /** Newest day up to which all reports are complete. Earlier days are not checked again. */
   #settledThrough: string | undefined;
   #oldestUnsettled: string | undefined;
   #failing = 0;
-  /** Every day up to this one is judged of every game. */
+  /** Newest day up to which the return of every game has been judged. */
   #judgedThrough: string | undefined;
 
   constructor(settlements: SettlementReports, options: JobOptions) {
@@ -42,24 +43,27 @@ export class SettlementJob extends PeriodicService {
     return this.#failing === 0 ? HEALTHY : unhealthy(`${this.#failing} settlement reports could not be made`);
   }
 
-  /** For how long the oldest day that has no complete report, and should have, has been over; 0 where there is none. */
+  /**
+   * Age of the oldest overdue day in seconds, counted from the end of that day; 0 if no complete report is
+   * overdue.
+   */
   get overdueSeconds(): number {
     if (this.#oldestUnsettled === undefined) return 0;
     return Math.max(0, this.#settlements.now().getTime() - startOf(this.#oldestUnsettled) - DAY_MS) / 1000;
   }
 
-  /** The oldest day that has no complete report, and for how long it has been over; undefined where there is none. */
+  /** Oldest day without a complete report, and the seconds since its end; undefined if there is none. */
   get overdue(): { date: string; seconds: number } | undefined {
     const date = this.#oldestUnsettled;
     return date === undefined ? undefined : { date, seconds: this.overdueSeconds };
   }
 
-  /** Reports that could not be made at the last turn. */
+  /** Number of settlement reports that failed in the last run. */
   get failing(): number {
     return this.#failing;
   }
 
-  /** Makes what is due now. Failures are events. */
+  /** Generates the settlement reports that are due now. Failures are emitted as events. */
   async turn(): Promise<void> {
     const { cron } = this.#options;
     let failed = 0;
@@ -81,7 +85,7 @@ export class SettlementJob extends PeriodicService {
     await this.#judge();
   }
 
-  /** Judges what the reports let judge; nothing new where every day was settled and judged before. */
+  /** Judges the returns of newly settled days. Skips the judgement if all settled days have been judged. */
   async #judge(): Promise<void> {
     const settledThrough = this.#settledThrough;
     if (settledThrough === undefined) return;

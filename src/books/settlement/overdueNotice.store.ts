@@ -1,12 +1,12 @@
-/** The notice that a settlement is overdue, recorded once for each day. */
+/** Records the notice to the operator that a settlement is overdue. */
 import type { Sql } from '../../postgres/connection.js';
 import { recordEvents } from '../../postgres/partnerEvents.js';
 import { unsettledDays } from './settledDays.store.js';
 
 /**
- * Records that the settlement of a day is overdue, once for each day.
+ * Records the notice of an overdue settlement, once per day.
  * @param date YYYY-MM-DD @param recipient address of the operator
- * @returns how many deliveries were recorded.
+ * @returns number of recorded deliveries
  */
 export async function noticeOverdueSettlement(
   sql: Sql,

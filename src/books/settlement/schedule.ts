@@ -1,7 +1,7 @@
-/** When reports become due. */
+/** Schedule of settlement reports. */
 import { dayOf, shiftDay } from '../../domain/days.js';
 import { newestMoment } from '../../platform/runtime/cron.js';
 
-/** The newest day that is due at a moment: the one before the newest moment of the cron expression. */
+/** Returns the newest due day: the day before the latest time of the cron expression. */
 export const dueDay = (cron: string, now: Date): string =>
   shiftDay(dayOf(newestMoment(cron, now.getTime())), -1);

@@ -1,14 +1,21 @@
-/** Which days of which partners are settled: have a complete report that no incomplete one has overtaken. */
+/**
+ * Queries which days of which partners are settled. A day is settled if it has a complete report without a
+ * later incomplete revision.
+ */
 
 import type { Sql } from '../../postgres/connection.js';
 import { raw } from '../../postgres/statements.js';
 
-/** The day it was made, or that of its first spin where the clocks of the two stores differ around midnight. */
+/**
+ * SQL for the first day of a partner: the day of its creation, or the day of its first spin if that is
+ * earlier. The clocks of Redis and Postgres may differ around midnight.
+ */
 export const FIRST_DAY = raw(`least(
   (p.created_at AT TIME ZONE 'UTC')::date, (SELECT min(day) FROM game_days d WHERE d.partner_id = p.partner_id))`);
 
 /**
- * A revision that is not complete came after the report `r`. Earlier versions made such revisions of complete days while Redis was away.
+ * SQL condition: an incomplete revision follows the report `r`. Earlier versions generated such revisions of
+ * complete days while Redis was unavailable.
  */
 export const IS_OVERTAKEN = raw(`EXISTS (SELECT 1 FROM settlement_reports n
   WHERE n.partner_id = r.partner_id AND n.report_date = r.report_date AND n.revision > r.revision AND NOT n.is_complete)`);
@@ -16,15 +23,19 @@ export const IS_OVERTAKEN = raw(`EXISTS (SELECT 1 FROM settlement_reports n
 export interface UnsettledDay {
   readonly partnerId: number;
   readonly date: string;
-  /** There is a report, made before all of the day was in the ledger. */
+  /**
+   * True if the day has a report. The newest one is incomplete, because the ledger did not have the whole day
+   * when the report was generated.
+   */
   readonly hasReport: boolean;
-  /** There is a complete report, too: all of the day is in the ledger. */
+  /** True if a complete report exists too, so the whole day is committed. */
   readonly isBooked: boolean;
 }
 
 /**
- * Days from one to another (both with it) whose newest report is not complete, or that have none and should: the oldest first. Its time
- * grows with the number of days and partners; a caller asks for a month or so at a time.
+ * Returns the days of an interval (both ends inclusive) that have no report or whose newest report is
+ * incomplete, oldest first. The cost grows with days times partners, so callers request about a month at a
+ * time.
  */
 export async function unsettledDays(sql: Sql, from: string, through: string): Promise<UnsettledDay[]> {
   const rows = await sql<{ partner_id: number; date: string; has_report: boolean; is_booked: boolean }[]>`

@@ -1,4 +1,4 @@
-/** What `spindle settlement verify` reads, all of it from one snapshot; nothing is written or locked. */
+/** Reads the data for `spindle settlement verify` from one snapshot. Writes and locks nothing. */
 import type { EntryTotal, Manifest } from '../../domain/ledgerDay.js';
 import { entryOfCode } from '../../domain/ledgerEntry.js';
 import type { OpenRounds, ReportStatus } from '../../domain/settlement.js';
@@ -7,7 +7,7 @@ import type { Sql, Transaction } from '../../postgres/connection.js';
 import { raw } from '../../postgres/statements.js';
 import { FIRST_DAY } from './settledDays.store.js';
 
-/** A report's place in the chain. */
+/** Position of a report in the hash chain. */
 export interface Link {
   readonly partnerId: number;
   readonly date: string;
@@ -17,9 +17,9 @@ export interface Link {
   readonly integrityHash: string;
 }
 
-/** What the audit log says was done to a report. */
+/** Record of a report in the audit log. */
 export interface AuditedSettlement {
-  /** `settlement:<partner>:<date>` */
+  /** Subject in the audit log: `settlement:<partner>:<date>` */
   readonly subject: string;
   readonly revision: number;
   readonly status: string;
@@ -29,7 +29,7 @@ export interface AuditedSettlement {
 export interface ReportText {
   readonly partnerId: number;
   readonly revision: number;
-  /** The canonical JSON, as it is stored. */
+  /** Canonical JSON of the report, as stored. */
   readonly text: string;
 }
 
@@ -47,7 +47,6 @@ export const NO_GAME_SUMS: GameSums = {
   communityBonusMicros: 0n,
 };
 
-/** Sums over ledger rows. */
 export interface LedgerSums {
   readonly games: ReadonlyMap<number, GameSums>;
   readonly adjustmentsMicros: bigint;
@@ -55,29 +54,32 @@ export interface LedgerSums {
 }
 
 export interface SettlementSnapshot {
-  /** In the order in which they were made. */
+  /** Reports in the order of their creation. */
   readonly links: readonly Link[];
-  /** Oldest first. */
+  /** Audit log records of reports, oldest first. */
   readonly witnesses: readonly AuditedSettlement[];
   readonly firstDays: ReadonlyMap<number, string>;
-  /** The reports of a day. */
   texts(date: string): Promise<ReportText[]>;
-  /** By partner: its ledger rows with ids from the first (with) to the second (without). */
+  /** Sums the ledger rows of each partner with ids from `from` (inclusive) to `to` (exclusive). */
   sums(ids: { from: bigint; to: bigint }, partnerId?: number): Promise<Map<number, LedgerSums>>;
-  /** The totals on record of days that are dropped: `sums` finds none of their rows. */
+  /** Recorded totals of dropped days. `sums` finds no rows of these days. */
   readonly dropped: ReadonlyMap<string, readonly EntryTotal[]>;
-  /** Rounds of a partner that were open before an id. */
+  /** Returns the rounds of a partner that were open before an entry id. */
   openRounds(partnerId: number, before: bigint): Promise<OpenRounds>;
 }
 
-/** @param partnerId absent: every partner */
+/**
+ * Runs a function with a read-only snapshot of settlement data. @param partnerId limits the snapshot to one
+ * partner; undefined means all partners
+ */
 export async function withSettlementSnapshot<T>(
   sql: Sql,
   partnerId: number | undefined,
   run: (snapshot: SettlementSnapshot) => Promise<T>,
 ): Promise<T> {
   return sql.begin(async (tx) => {
-    // Before the snapshot is taken: a day that is dropped in between would be missing from one side only.
+    // The lock on the ledger is taken before the snapshot. Otherwise a day dropped in between would be
+    // missing from one side of the comparison only.
     await tx`LOCK TABLE ledger IN ACCESS SHARE MODE`;
     await tx.patiently();
     const only = raw(partnerId === undefined ? 'true' : `partner_id = ${Number(partnerId)}`);
@@ -138,7 +140,8 @@ async function ledgerSums(
   partnerId: number | undefined,
 ): Promise<Map<number, LedgerSums>> {
   const only = raw(partnerId === undefined ? 'true' : `partner_id = ${Number(partnerId)}`);
-  // The range as text: with parameters the planner would have to look at every day's partition.
+  // The range is literal SQL text. With bound parameters the planner could not exclude the partitions of
+  // other days.
   const range = raw(`entry_id >= ${from} AND entry_id < ${to}`);
   const rows = await tx<
     {
@@ -165,7 +168,10 @@ async function ledgerSums(
   );
 }
 
-/** The same of a dropped day, of what its archive says. @param partnerId absent: every partner */
+/**
+ * Returns the sums of a dropped day from the totals of its archive. @param partnerId limits the sums to one
+ * partner; undefined means all partners
+ */
 export const archivedSums = (totals: readonly EntryTotal[], partnerId?: number): Map<number, LedgerSums> =>
   sumsOf(
     totals
@@ -210,7 +216,7 @@ function sumsOf(totals: readonly Total[]): Map<number, LedgerSums> {
       case 'adjustment':
         adjustmentsMicros += row.credited;
         break;
-      // Are in no report.
+      // Openings and sandbox entries are in no settlement report.
       case 'opening':
       case 'sandbox':
       case 'none':

@@ -1,10 +1,14 @@
 /**
- * Makes settlement reports: when a day is complete, which days are due, what an operator may ask for.
+ * Generates settlement reports: decides when a day is complete and which days are due, and serves operators'
+ * requests.
  *
- * A report is made of the ledger alone, so the one question is whether all of a day is in it. It is where the partner's ledger is
- * complete beyond the day (partners.store.ts); or where Redis, being the one that the partner's cell was prepared for, has
- * passed the day's end and holds nothing of that day that is not booked. Either way the day must be over by all clocks, which may
- * differ: Redis may step back, or be replaced by one that is behind.
+ * A report is generated from the ledger alone, so the whole day must be committed. There are two ways to
+ * establish that. Either the partner's ledger watermark lies beyond the day (partners.store.ts), or the Redis
+ * for which the partner's cell was prepared has passed the end of the day and has no uncommitted entries of
+ * that day.
+ *
+ * In both cases the day must have ended by all clocks. Clocks may differ: the clock of Redis may step back,
+ * or Redis may be replaced by a server whose clock is behind.
  */
 
 import { DAY_MS, dayOf, shiftDay, startOf } from '../../domain/days.js';
@@ -25,27 +29,30 @@ export interface SettlementReportsOptions {
   readonly nodes: Pick<RedisNodes, 'cell'>;
   readonly now?: () => Date;
   readonly clocks: Pick<Clocks, 'skewMaxMs'>;
-  /** Called in the transaction that makes a complete report; absent: the partner is notified. */
+  /** Called in the transaction that generates a complete report. Default: notifies the partner. */
   readonly onReport?: OnReport;
   readonly events: EventEmitter;
 }
 
 export interface SettleObserver {
-  /** Asked before each report. */
+  /** Returns whether to stop. Checked before each report. */
   readonly isStopped: () => boolean;
-  /** A report could not be made. */
+  /** Called if a report could not be generated. */
   readonly onFault: (error: unknown, day: UnsettledDay) => void;
 }
 
-/** Clocks of a Redis that takes over are taken to differ by as much, however little is allowed. */
+/**
+ * Minimum assumed clock difference of a Redis server that takes over, in ms, regardless of a smaller
+ * configured limit.
+ */
 const CLOCKS_APART_MS = 5000;
-/** Looked over at a time, for all partners. */
+/** Number of days checked at a time, for all partners. */
 const DAYS_AT_ONCE = 31;
 
-/** What is known of a day: whether it is over by the clocks, and all of it is in the ledger. */
+/** State of a day: whether it has ended by all clocks, and whether all its entries are committed. */
 type DayState = Pick<WantedReport, 'isComplete' | 'isOver'>;
 
-/** By cell, epoch and day: whether the cell has passed it, asked once. */
+/** Cache by cell, epoch and day: whether the cell has passed the day. Each combination is checked once. */
 type PassedDays = Map<string, boolean>;
 
 export class SettlementReports {
@@ -60,9 +67,11 @@ export class SettlementReports {
   }
 
   /**
-   * Makes the next revision of a report for the operator: PENDING where the day is not complete.
-   * @param reason answers a dispute, which stays open until a revision has one
-   * @throws ApiError: KS-4209, KS-4214, KS-4301 for a day that is to come or is before the partner's first, KS-4304.
+   * Generates the next revision of a report for an operator. Its status is PENDING if the day is not
+   * complete.
+   * @param reason answers a dispute, which stays open until a revision with a reason
+   * @throws ApiError: KS-4209, KS-4214, KS-4301 for a future day or a day before the partner's first,
+   * KS-4304.
    */
   async makeNow(
     partnerId: number | undefined,
@@ -78,18 +87,18 @@ export class SettlementReports {
       throw new ApiError(ERRORS.reportNotFound);
     const state = await this.#stateOf(partnerId, date);
     const made = await this.#make(partnerId, date, { actor, reason, isDue: false, ...state });
-    // A report that is wanted now is never one that is not due.
+    // With isDue false, the store's `make` returns a report or `acknowledged`, never `not-due`.
     if (typeof made === 'string') throw new ApiError(ERRORS.reportStatus);
     return made;
   }
 
   /**
-   * Makes every report that is missing of some days, and completes those that are incomplete and can be. What fails for one
-   * partner is notified, and the others go on.
-   * @param after every earlier day, and this one, is settled; undefined: that is not known
-   * @param through the last day
-   * @returns the oldest day that is not settled now; undefined where all are.
-   * @throws where Postgres does not answer.
+   * Generates all missing reports of an interval, and completes incomplete reports where possible. A failure
+   * for one partner is reported through the observer and does not stop the others.
+   * @param after last day that is settled, together with all earlier days; undefined if unknown
+   * @param through last day of the interval
+   * @returns the oldest unsettled day; undefined if all days are settled
+   * @throws Error if Postgres does not answer
    */
   async settle(
     after: string | undefined,
@@ -111,7 +120,7 @@ export class SettlementReports {
     return oldest;
   }
 
-  /** @returns the oldest of them that is not settled now. */
+  /** Settles the given days. @returns the oldest of them that is still unsettled */
   async #settleDays(days: readonly UnsettledDay[], told: SettleObserver): Promise<string | undefined> {
     const { store } = this.#options;
     const passed: PassedDays = new Map();
@@ -129,7 +138,8 @@ export class SettlementReports {
       } catch (error) {
         oldest ??= day.date;
         told.onFault(error, day);
-        // Where Postgres itself is away this rejects, and the rest comes with the next turn.
+        // This query rejects if Postgres is unavailable, so the run ends. The remaining days then follow in
+        // the next run.
         await store.cells.cursors();
       }
     }
@@ -164,7 +174,10 @@ export class SettlementReports {
     return made;
   }
 
-  /** Complete: every entry of the partner's that the day will ever have is in the ledger. Once true it stays so. */
+  /**
+   * Returns the state of a day. It is complete if every entry of the partner that the day can ever have is
+   * committed, and then stays complete.
+   */
   async #stateOf(partnerId: number, date: string, passed: PassedDays = new Map()): Promise<DayState> {
     const { store, clocks } = this.#options;
     const { skewMaxMs } = clocks;
@@ -187,21 +200,25 @@ export class SettlementReports {
     return hasPassed;
   }
 
-  /** The Redis that a cell was prepared for is beyond a moment, and all that the cell made before is booked. */
+  /**
+   * Returns whether the Redis for which a cell was prepared has passed a moment, and all earlier entries of
+   * the cell are committed.
+   */
   async #hasPassed({ cell, epoch }: LedgerWatermark, endMs: number): Promise<boolean> {
     const outbox = this.#options.nodes.cell(cell);
     try {
       if (!(await outbox.isOpen(epoch))) return false;
-      // The clock first: what is dealt after it was read has an id of a later day.
+      // The clock is read first, so that everything dealt afterwards has an entry id of a later day.
       const overMs = endMs + Math.max(CLOCKS_APART_MS, overAfterMs(this.#options.clocks.skewMaxMs));
       if ((await outbox.node.timeMs()) < overMs) return false;
-      // What is not in the outbox any more is committed: only then it is trimmed.
+      // Entries are trimmed from the outbox only after their commit, so entries missing from it are
+      // committed.
       const [oldest] = await outbox.outbox(1);
       if (oldest !== undefined && oldest.timeMs < endMs) return false;
-      // It was the right Redis that was asked, all the time.
+      // The second check proves that the same Redis answered all questions.
       return await outbox.isOpen(epoch);
     } catch (error) {
-      // Taken not to be complete.
+      // After an error the day counts as incomplete.
       this.#options.events.emit('TaskFailed', { task: 'day completeness check', error });
       return false;
     }

@@ -1,13 +1,14 @@
 /**
- * Settlement reports. A revision is inserted and says the same for good; only its status changes, once (a trigger sees to
- * both). Who makes or judges a report holds its partner's lock, so that of several makers one makes it and the chain of
- * hashes has one order.
+ * Settlement reports in Postgres. A revision is inserted once and its content never changes; only its status
+ * changes, once. A trigger enforces both. Generating or judging a report takes the partner's lock, so that
+ * only one of several workers generates it and the hash chain has one order.
  *
- *   PENDING ────┬──> ACKNOWLEDGED
- *   GENERATED ──┴──> DISPUTED        and beside each of them: the next revision
+ *  PENDING ────┬──> ACKNOWLEDGED
+ *  GENERATED ──┴──> DISPUTED        and from each status: the next revision
  *
- * A dispute stays open until an operator answers it with a revision that has a reason, or the partner acknowledges a later revision.
- * A revision without a reason, such as one that a worker makes to complete a report, answers nothing.
+ * A dispute stays open until an operator answers it with a revision that has a reason, or until the partner
+ * acknowledges a later revision. A revision without a reason does not answer a dispute, for example one by
+ * which a worker completes a report.
  */
 import { parseExactJson } from '../../domain/exactJson.js';
 import { kindOfGame } from '../../domain/games/index.js';
@@ -35,7 +36,7 @@ const PARTNER_LOCK = 7_310_005;
 export interface StoredReport {
   readonly partnerId: number;
   readonly status: ReportStatus;
-  /** All of the day was in the ledger when it was made. */
+  /** True if the whole day was committed when the report was generated. */
   readonly isComplete: boolean;
   readonly report: SettlementReportBody;
   readonly integrityHash: string;
@@ -70,14 +71,12 @@ const fromRow = (row: Row): StoredReport => ({
   disputeReason: row.dispute_reason,
 });
 
-/** A later revision than the report `r` ends its dispute. */
+/** SQL condition: a later revision ends the dispute of the report `r`. */
 export const IS_ANSWERED = raw(`EXISTS (SELECT 1 FROM settlement_reports n
   WHERE n.partner_id = r.partner_id AND n.report_date = r.report_date AND n.revision > r.revision
     AND (n.ends_dispute OR n.status = 'ACKNOWLEDGED'))`);
 
-// Reading ------------------------------------------------------------------------------------------------------------
-
-/** @param revision absent: the newest */
+/** Finds a settlement report. @param revision revision number; undefined means the newest */
 async function findReport(
   sql: Sql | Transaction,
   partnerId: number,
@@ -92,12 +91,13 @@ async function findReport(
   return row === undefined ? undefined : fromRow(row);
 }
 
-// Making -------------------------------------------------------------------------------------------------------------
-
-/** Called in the transaction that makes a report; what it throws undoes the report. */
+/** Called in the transaction that generates a report. An exception rolls the report back. */
 export type OnReport = (tx: Transaction, report: StoredReport) => Promise<void>;
 
-/** Records the event of a report. The worker's deliverer is woken after the commit; without a worker here, it looks by itself. */
+/**
+ * Records the event of a new report for the partner. A deliverer in this process is woken after the commit;
+ * deliverers of other processes find the event by polling.
+ */
 const notifyPartner: OnReport = async (tx, { partnerId, report, integrityHash }) => {
   const { reportDate, revision, totalSpins, ggrUsd, generatedAt } = report;
   await recordEvents(tx, [
@@ -113,36 +113,40 @@ const notifyPartner: OnReport = async (tx, { partnerId, report, integrityHash })
 export interface WantedReport {
   readonly partnerId: number;
   readonly date: string;
-  /** Entry ids of the day: from (with) and to (without). */
+  /** Entry ids of the day: from (inclusive) and to (exclusive). */
   readonly ids: { readonly from: bigint; readonly to: bigint };
-  /** When the day begins, and when it ends. */
   readonly start: Date;
   readonly end: Date;
-  /** All of the day's entries are known to be in the ledger. */
+  /** True if all entries of the day are confirmed to be committed. */
   readonly isComplete: boolean;
-  /** The day is over by all clocks: it is complete once the partner's ledger has come beyond it. */
+  /**
+   * True if the day has ended by all clocks. It is complete once the partner's ledger watermark lies beyond
+   * it.
+   */
   readonly isOver: boolean;
-  /** As the audit log names who wants it. */
+  /** Name of the requesting person or process, for the audit log. */
   readonly actor: string;
   readonly reason?: string | undefined;
-  /** It is wanted only where the day has none yet, or an incomplete one that can be completed. */
+  /**
+   * If true, a report is generated only if the day has none, or has an incomplete one that can be completed.
+   */
   readonly isDue: boolean;
   readonly now: Date;
 }
 
-/** All of the day was in the ledger when some revision was made. */
+/** Returns whether any revision was generated when the whole day was committed. */
 async function hasCompleteReport(tx: Transaction, partnerId: number, date: string): Promise<boolean> {
   const found = await tx`
     SELECT 1 FROM settlement_reports WHERE partner_id = ${partnerId} AND report_date = ${date}::date AND is_complete LIMIT 1`;
   return found.length > 0;
 }
 
-/** Held to the end of the transaction. */
+/** Locks a partner's reports until the end of the transaction. */
 async function lockPartner(tx: Transaction, partnerId: number): Promise<void> {
   await tx`SELECT pg_advisory_xact_lock(${PARTNER_LOCK}::int, ${partnerId}::int)`;
 }
 
-/** The hash of the newest revision of the partner's newest report of an earlier day. */
+/** Returns the hash of the newest revision of the partner's nearest earlier reported day. */
 async function previousHash(tx: Transaction, partnerId: number, date: string): Promise<string | null> {
   const [row] = await tx<{ integrity_hash: string }[]>`
     SELECT integrity_hash FROM settlement_reports WHERE partner_id = ${partnerId} AND report_date < ${date}::date
@@ -151,9 +155,9 @@ async function previousHash(tx: Transaction, partnerId: number, date: string): P
 }
 
 /**
- * What the books have of a day, and how far the partner's ledger is complete: one statement, so that the two fit each other. Games that
- * were there on that day are listed even where nobody played them; raffles that were closed before it are not: a report must
- * not grow with every raffle that there ever was.
+ * Returns the figures of a day and the partner's ledger watermark, read by one statement so that both are
+ * consistent. Games that existed on the day are listed even without spins. Raffles closed before the day are
+ * omitted, so that a report does not grow with every raffle.
  */
 async function figuresOf(
   tx: Transaction,
@@ -220,8 +224,6 @@ const certifiedRtp = (row: {
     prizeTable: row.prize_table,
   });
 
-// Judging ------------------------------------------------------------------------------------------------------------
-
 export type PartnerJudgement =
   | { readonly status: 'ACKNOWLEDGED' }
   | { readonly status: 'DISPUTED'; reason: string };
@@ -233,7 +235,10 @@ export class Settlements {
     this.#sql = sql;
   }
 
-  /** A page of a partner's reports, the newest revision of each day, newest day first; and how many days have one. */
+  /**
+   * Returns a page of a partner's reports (the newest revision of each day, newest day first) and the number
+   * of reported days.
+   */
   async page(
     partnerId: number,
     page: number,
@@ -252,7 +257,9 @@ export class Settlements {
     return findReport(this.#sql, partnerId, date, revision);
   }
 
-  /** What decides whether a partner can have a report; undefined where there is no such partner. */
+  /**
+   * Returns the facts that decide whether a partner can have a report; undefined if there is no such partner.
+   */
   async partner(partnerId: number): Promise<{ firstDay: string; hasGames: boolean } | undefined> {
     const [row] = await this.#sql<{ first_day: string; has_games: boolean }[]>`
       SELECT ${FIRST_DAY}::text AS first_day,
@@ -261,7 +268,10 @@ export class Settlements {
     return row === undefined ? undefined : { firstDay: row.first_day, hasGames: row.has_games };
   }
 
-  /** The oldest day of which any partner has a report, or should; undefined where there is no partner. */
+  /**
+   * Returns the oldest day for which any partner has or should have a report; undefined if there is no
+   * partner.
+   */
   async firstDay(): Promise<string | undefined> {
     const [row] = await this.#sql<
       { day: string | null }[]
@@ -274,8 +284,9 @@ export class Settlements {
   }
 
   /**
-   * Makes the next revision of a day's report, with its entry in the audit log, in one transaction.
-   * @returns `acknowledged`: the newest revision is, and nothing was made; `not-due`: likewise, nothing is to be made.
+   * Generates the next revision of a day's report and its audit log entry in one transaction.
+   * @returns the report; `acknowledged` if the newest revision is acknowledged, or `not-due` if no report is
+   * due. In both cases no report was generated.
    */
   async make(
     wanted: WantedReport,
@@ -289,7 +300,7 @@ export class Settlements {
         if (newest !== undefined && (newest.isComplete || !wanted.isComplete)) return 'not-due';
       } else if (newest?.status === 'ACKNOWLEDGED') return 'acknowledged';
       const figures = await figuresOf(tx, wanted);
-      // Once a day is complete it stays so, whoever can't be asked at the moment.
+      // A complete day stays complete, even if a store does not answer at the moment.
       const isComplete =
         wanted.isComplete ||
         (wanted.isOver && figures.toId >= ids.to) ||
@@ -324,9 +335,11 @@ export class Settlements {
 
   /**
    * Acknowledges or disputes the newest revision of a report.
-   * @param revision the one that was read: an earlier one than the newest is superseded, a later one is missing
-   * @param standing likewise; any other than the newest is superseded
-   * @returns the report as it is then; or why nothing was changed: there is none, a newer revision, or its status.
+   * @param about.revision revision that the partner read; an earlier one than the newest is `superseded`, a
+   * later one `missing`
+   * @param about.standing another revision that must be the newest, otherwise the result is `superseded`
+   * @returns the updated report, or the reason why nothing changed: no such report, a newer revision, or its
+   * present status
    */
   async judge(
     about: { partnerId: number; date: string; revision: number | undefined; standing?: number | undefined },
@@ -357,7 +370,10 @@ export class Settlements {
   }
 }
 
-/** The audit log keeps the hash, too: a report that is removed or sealed anew is told by it. */
+/**
+ * Writes the audit log entry of a report. It includes the report's hash, so that a removed or resealed report
+ * is detected.
+ */
 async function audited(
   tx: Transaction,
   actor: string,

@@ -1,7 +1,8 @@
 /**
- * Are the settlement reports what was made, and is what was made what the ledger says? Nothing of the totals by day that
- * reports are made of is used here: the newest revision of each day is computed anew from the ledger's rows. Whoever writes
- * a report anew with a right hash is told by the next report's previousHash, and by the audit log, which has every hash.
+ * Verifies settlement reports against their hashes and against the ledger. The newest revision of each day is
+ * computed from the ledger's rows, not from the daily totals that reports are made of. A report rewritten
+ * with a valid hash is detected by the next report's previousHash, and by the audit log, which has every
+ * hash.
  */
 
 import { DAY_MS, dayOf, startOf } from '../../domain/days.js';
@@ -29,7 +30,7 @@ import {
 export interface Difference {
   readonly partnerId: number;
   readonly date: string;
-  /** Absent where no revision is meant. */
+  /** Absent if the difference does not concern a certain revision. */
   readonly revision?: number;
   readonly problem: string;
   readonly expected: string | number | null;
@@ -40,7 +41,6 @@ export interface Verification {
   readonly reports: number;
   readonly partners: number;
   readonly days: number;
-  /** Ledger rows that were added up. */
   readonly rows: number;
   readonly seconds: number;
   readonly differences: readonly Difference[];
@@ -50,11 +50,16 @@ const NO_SUMS: LedgerSums = { games: new Map(), adjustmentsMicros: 0n, rows: 0 }
 
 export interface VerifyOptions {
   readonly onProgress?: (days: number, total: number) => void;
-  /** The totals of a dropped day by its archive's files; absent: those on record since it was archived. */
+  /**
+   * Returns the totals of a dropped day from the files of its archive. If absent, the recorded totals of the
+   * archived day are used.
+   */
   readonly archive?: (day: string) => Promise<readonly EntryTotal[]>;
 }
 
-/** @param partnerId absent: every partner */
+/**
+ * Verifies settlement reports. @param partnerId limits the check to one partner; undefined means all partners
+ */
 export async function verifySettlements(
   sql: Sql,
   partnerId: number | undefined,
@@ -103,7 +108,8 @@ export async function verifySettlements(
         if (link.isComplete && report.ledgerTo !== String(ids.to)) {
           differ('ledgerTo is not where the day ends', String(ids.to), report.ledgerTo);
         }
-        // A revision that was followed by another may have been wrong: that is why there are revisions.
+        // Only the newest revision is compared with the ledger, because an earlier revision may have been
+        // wrong and corrected.
         if (newest.get(dayKey(link)) !== link.revision) continue;
         const covered = link.isComplete
           ? sums
@@ -131,7 +137,7 @@ const dayKey = ({ partnerId, date }: Pick<Named, 'partnerId' | 'date'>): string 
 const reportKey = (named: Named): string => `${dayKey(named)}:${named.revision}`;
 const idOf = (text: string, fallback: bigint): bigint => (/^\d{1,20}$/.test(text) ? BigInt(text) : fallback);
 
-/** The report, where it is what its hash was made of; undefined where it can't be read. */
+/** Parses a report and checks its hash and form. Returns undefined if it can't be parsed. */
 function sealedReport({ text }: ReportText, link: Link, differ: Differ): SettlementReportBody | undefined {
   let report: SettlementReportBody;
   let sealed: { text: string; integrityHash: string };
@@ -154,10 +160,13 @@ function sealedReport({ text }: ReportText, link: Link, differ: Differ): Settlem
   return report;
 }
 
-/** By report: the hash of the newest revision of its partner's newest earlier day, as they were when it was made. */
+/**
+ * Returns, for each report, the hash of the newest revision of its partner's nearest earlier day, as of the
+ * time when the report was generated.
+ */
 function previousHashes(links: readonly Link[]): Map<string, string | null> {
   const previous = new Map<string, string | null>();
-  /** By partner: days with a report, in order, and the newest hash of each. */
+  /** For each partner: days with a report, in order, and the newest hash of each day. */
   const made = new Map<number, { days: string[]; newest: Map<string, string> }>();
   for (const link of links) {
     let of = made.get(link.partnerId);
@@ -176,7 +185,10 @@ function previousHashes(links: readonly Link[]): Map<string, string | null> {
   return previous;
 }
 
-/** Every report is in the audit log with its hash and status, and every one of the audit log is there. */
+/**
+ * Verifies that every report is in the audit log with its hash and status, and that no report of the audit
+ * log is missing.
+ */
 function compareWithAuditLog({ links, witnesses }: SettlementSnapshot, differences: Difference[]): void {
   const witnessed = new Map(witnesses.map((witness) => [`${witness.subject}:${witness.revision}`, witness]));
   for (const link of links) {
@@ -206,7 +218,10 @@ function compareWithAuditLog({ links, witnesses }: SettlementSnapshot, differenc
   }
 }
 
-/** From a partner's first day to its last complete report each day has one, and its revisions are 1, 2, 3, … */
+/**
+ * Verifies that each day from a partner's first to its last complete report has a complete report, and that
+ * revisions are numbered 1, 2, 3 and so on.
+ */
 function findGaps({ links, firstDays }: SettlementSnapshot, differences: Difference[]): void {
   const complete = new Map<number, Set<string>>();
   const revisions = new Map<string, number>();
@@ -243,7 +258,7 @@ const plain = (value: JsonNumber | null): string | number | null =>
   value instanceof ExactNumber ? value.text : value;
 const COMPARED = ['spins', 'wageredUsd', 'paidOutUsd', 'ggrUsd', 'actualRtp', 'communityBonusUsd'] as const;
 
-/** Makes the report anew of the ledger's rows and compares every figure. */
+/** Computes a report from the ledger's rows and compares every figure. */
 function compareWithLedger(
   report: SettlementReportBody,
   sums: LedgerSums,
@@ -279,7 +294,8 @@ function compareWithLedger(
   for (const row of expected.gameBreakdown) {
     const found = listed.get(row.gameConfigId);
     for (const name of COMPARED) {
-      // Reports of earlier versions do not name it: there was none.
+      // Reports of earlier versions lack communityBonusUsd, because there was no communal bonus; the value is
+      // then 0.
       const value = found?.[name] ?? (name === 'communityBonusUsd' && found !== undefined ? 0 : null);
       const expectedValue = row[name] ?? null;
       if (found !== undefined && String(value) === String(expectedValue)) continue;
