@@ -1,4 +1,7 @@
-/** Has the public log say each day what the audit log's newest entry is. Any number of workers may: one of them does. */
+/**
+ * Records the head of the audit log in the public log once a day. Every worker runs the task, but the record
+ * of a day is written only once.
+ */
 import { dayOf, startOf } from '../../domain/days.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import { nextMoment } from '../../platform/runtime/cron.js';
@@ -10,14 +13,20 @@ const TURN_MS = 600_000;
 
 export interface AuditAnchorOptions {
   readonly sql: Sql;
-  /** Five fields, UTC: from its first moment of a day on the record of the day is due. */
+  /**
+   * Cron expression with five fields, UTC. The record of a day is due from the first matching time of that
+   * day on.
+   */
   readonly cron: string;
-  /** Milliseconds since the epoch. */
+  /** Returns the current time in ms since the epoch. */
   readonly now: () => number;
   readonly events: EventEmitter;
 }
 
-/** The UTC day whose record is due at a moment; undefined: that of the day is not due yet. A day without a moment begins with its record. */
+/**
+ * Returns the UTC day whose record is due, or undefined if today's record is not due yet. On a day without a
+ * matching cron time the record is due from midnight.
+ */
 export function anchorDay(cron: string, nowMs: number): string | undefined {
   const day = dayOf(nowMs);
   const firstMs = nextMoment(cron, startOf(day) - 1);
@@ -36,7 +45,7 @@ export class AuditAnchors extends PeriodicService {
   protected async turn(): Promise<void> {
     const { sql, cron, now } = this.#options;
     const day = anchorDay(cron, now());
-    // The log looks for what waits each two seconds.
+    // The public log polls for waiting records every two seconds, so it is not woken here.
     if (day !== undefined) await noteAuditHead(sql, day);
   }
 

@@ -1,7 +1,8 @@
 /**
- * Gathers cosignatures of witnesses (LOG_POLICY). One worker at a time asks them all for the newest signed checkpoint, at most once
- * each `everyMs`. With a quorum a checkpoint is published once enough cosignatures are stored; without one it is published
- * already, and they are added to it.
+ * Collects cosignatures of witnesses (LOG_POLICY). One worker at a time asks all witnesses to cosign the
+ * newest signed checkpoint, at most once per `everyMs`. If the policy has a quorum, a checkpoint is published
+ * once enough cosignatures are stored. Without a quorum it is already published, and cosignatures are added
+ * to it.
  */
 import { randomUUID } from 'node:crypto';
 import { parseCheckpoint } from '../../domain/publicLog/checkpoints.js';
@@ -30,33 +31,33 @@ import {
 export interface CosigningOptions {
   readonly sql: Sql;
   readonly policy: Policy;
-  /** Rounds begin at least so far apart, milliseconds. */
+  /** Minimum interval between the starts of two rounds, in ms. */
   readonly everyMs: number;
   readonly events: EventEmitter;
-  /** A tree of a size is published, by whichever worker. */
+  /** Called when any worker has published a tree of the given size. */
   readonly onPublished: (size: number) => void;
-  /** A checkpoint that a witness shows of our log, and that may not be of ours. */
+  /** Judges a checkpoint of this log that a witness shows and that may belong to a different tree. */
   readonly judge: (shown: { readonly from: string; readonly note: string }) => Promise<unknown>;
 }
 
-/** How often this process looks whether it is its turn. */
+/** Interval at which this process checks whether it may run a round, in ms. */
 const LOOK_MS = 250;
-/** A witness that refused is asked again after this time. */
+/** Time after which a witness that refused is asked again, in ms. */
 const REFUSED_MS = 60_000;
-/** An unchanged tree is cosigned again after this time. */
+/** Time after which an unchanged tree is cosigned again, in seconds. */
 const AGAIN_SECONDS = 600;
-/** A round of a worker that was ended. */
+/** Maximum duration of a round, in ms. After that, the round of a terminated worker expires. */
 const ROUND_MS = 3 * ASK_WITHIN_MS;
 
 export class Cosigning extends PeriodicService {
   readonly name = 'witnesses';
   readonly #options: CosigningOptions;
   readonly #holder = randomUUID();
-  /** By vkey. */
+  /** Witnesses by vkey. */
   readonly #witnesses: ReadonlyMap<string, Witness>;
-  /** Requests that no round waits for any more, by vkey. */
+  /** Requests in progress whose round has ended, by vkey. */
   readonly #asking = new Map<string, Promise<void>>();
-  /** What each answered last, by vkey: only changes are told. */
+  /** Latest result of each witness by vkey, so that only changes are reported. */
   readonly #answers = new Map<string, SubmissionResult['result']>();
   #look: WitnessLook = { published: 0, ages: [] };
 
@@ -66,7 +67,11 @@ export class Cosigning extends PeriodicService {
     this.#witnesses = new Map(options.policy.witnesses.map((witness) => [vkeyOf(witness), witness]));
   }
 
-  /** By the policy's names: seconds since the newest cosignature, or since one without any is known, and whether the last answer was a refusal. */
+  /**
+   * Returns, for each witness of the policy, the seconds since its newest cosignature and whether its latest
+   * answer was a refusal. For a witness that never cosigned, the seconds count from the time when it became
+   * known.
+   */
   states(): { readonly witness: string; readonly seconds: number; readonly isRefusing: boolean }[] {
     return this.#look.ages.flatMap(({ vkey, cosignedSeconds, knownSeconds, isRefusing }) => {
       const witness = this.#witnesses.get(vkey)?.label;
@@ -74,7 +79,7 @@ export class Cosigning extends PeriodicService {
     });
   }
 
-  /** A checkpoint was signed: a round begins as soon as may be. */
+  /** Starts a round as soon as possible, because a checkpoint was signed. */
   signed(): void {
     this.hurry();
   }
@@ -107,7 +112,9 @@ export class Cosigning extends PeriodicService {
     this.#options.events.emit('TaskFailed', { task: 'witnesses of the public log', error });
   }
 
-  /** Asks who has not cosigned, all at once, until the quorum is there or all have answered. */
+  /**
+   * Asks all witnesses without a cosignature in parallel, until the quorum is reached or all have answered.
+   */
   async #round(newest: SignedCheckpoint, states: readonly KnownWitness[]): Promise<void> {
     const asked: Promise<void>[] = [];
     let enough: () => void = () => {};
@@ -129,7 +136,7 @@ export class Cosigning extends PeriodicService {
     await Promise.race([Promise.all(asked), isEnough]);
   }
 
-  /** @returns whether the checkpoint is published now */
+  /** Asks one witness to cosign a checkpoint. @returns whether the checkpoint is now published */
   async #ask(witness: Witness, newest: SignedCheckpoint, known: number): Promise<boolean> {
     const { logId, size } = newest;
     const { text } = parseNote(newest.note);
@@ -158,7 +165,10 @@ export class Cosigning extends PeriodicService {
     return isPublished;
   }
 
-  /** Whether our log is as large as a witness says that it has seen it. If not, what it has may be evidence of a fork. */
+  /**
+   * Returns whether this log has as many records as a witness reports. If not, the checkpoint of the witness
+   * is judged as possible evidence of a fork.
+   */
   async #isOurs(witness: Witness, size: number): Promise<boolean> {
     const { sql, judge } = this.#options;
     const state = (await logState(sql))!;
@@ -178,7 +188,7 @@ export class Cosigning extends PeriodicService {
     });
   }
 
-  /** A stored note with one more cosignature, in place of an older one by its key. */
+  /** Adds a cosignature to a stored note and replaces an older one of the same key. */
   #added(stored: string, line: SignatureLine): { note: string; cosignatures: number; isEnough: boolean } {
     const { policy } = this.#options;
     const note = parseNote(stored);
@@ -193,7 +203,7 @@ export class Cosigning extends PeriodicService {
     };
   }
 
-  /** What changed is told, and not each try. */
+  /** Reports a changed result of a witness. Repeated results are not reported. */
   #tell(witness: Witness, answer: SubmissionResult): void {
     const vkey = vkeyOf(witness);
     const before = this.#answers.get(vkey) ?? 'cosigned';

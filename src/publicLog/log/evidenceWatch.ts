@@ -1,7 +1,9 @@
 /**
- * Looks whether the public log in Postgres contains every tree that was signed before, as far as anybody can still tell: by notes in
- * Redis, in LOG_COPY_DIR, at the witnesses, and those that a halt has on record. All of them are looked at before a cell is dealt from;
- * then nothing is dealt where one is evidence. Later Redis and LOG_COPY_DIR are looked at again, and the log is halted.
+ * Checks whether the public log in Postgres contains every tree that was signed before. Evidence of a missing
+ * tree may be found in notes in Redis, in LOG_COPY_DIR, at the witnesses, and in the record of a halt.
+ *
+ * All sources are checked before a cell is dealt from, and evidence found then prevents dealing. Later only
+ * Redis and LOG_COPY_DIR are checked again, and evidence halts the log.
  */
 import { join } from 'node:path';
 import { type Checkpoint, parseCheckpoint } from '../../domain/publicLog/checkpoints.js';
@@ -20,11 +22,10 @@ import { logState } from './publicLog.store.js';
 export interface EvidenceOptions {
   readonly sql: Sql;
   readonly nodes: Pick<RedisNodes, 'logNotes'>;
-  /** LOG_COPY_DIR; undefined: it is not set. */
+  /** Folder LOG_COPY_DIR; undefined if not set. */
   readonly folder: string | undefined;
-  /** Each with an address. */
+  /** Witnesses that have an address. */
   readonly witnesses: readonly Witness[];
-  /** Keys of this process. */
   readonly keys: () => readonly Verifier[];
   readonly events: EventEmitter;
 }
@@ -34,13 +35,13 @@ interface Source {
   readonly note: string;
 }
 
-/** Whether a folder holds a copy of a public log: its newest checkpoint. */
+/** Returns whether a folder holds a copy of a public log, that is, a readable checkpoint. */
 async function hasLogCopy(folder: string | undefined): Promise<boolean> {
   const note = folder === undefined ? undefined : await readIfThere(join(folder, 'checkpoint'));
   return note !== undefined && checkpointOf(note.toString('utf8')) !== undefined;
 }
 
-/** @returns undefined: the text is no checkpoint */
+/** Parses a checkpoint. @returns undefined if the text is not a checkpoint */
 export function checkpointOf(note: string): Checkpoint | undefined {
   try {
     return parseCheckpoint(parseNote(note).text);
@@ -51,12 +52,12 @@ export function checkpointOf(note: string): Checkpoint | undefined {
 }
 
 const EVERY_MS = 10_000;
-/** Before anything is known. */
+/** Interval of checks until the first check has succeeded, in ms. */
 const FIRST_EVERY_MS = 500;
 
 /**
- * Reads what may be evidence; what does not answer has none.
- * @returns undefined: Redis does not answer
+ * Reads all sources of evidence. A witness that does not answer counts as having none.
+ * @returns undefined if Redis does not answer
  */
 export async function readEvidence(
   { nodes, folder, witnesses }: Pick<EvidenceOptions, 'nodes' | 'folder' | 'witnesses'>,
@@ -70,7 +71,7 @@ export async function readEvidence(
     });
   const [inRedis, copied, shown] = await Promise.all([
     quietly(nodes.logNotes(hashOfOrigin(origin)), []),
-    // A copy that can't be read may have evidence.
+    // An unreadable copy may hold evidence, so its read error is not suppressed.
     folder === undefined ? undefined : readIfThere(join(folder, 'checkpoint')),
     Promise.all(witnesses.map(async ({ label, url }) => ({ label, note: await witnessNote(origin, url!) }))),
   ]);
@@ -86,7 +87,7 @@ export class EvidenceWatch extends PeriodicService {
   readonly name = 'evidence of the public log';
   readonly #options: EvidenceOptions;
   #isFirst = true;
-  /** The copy is on record in Postgres, and not there. */
+  /** Reason why the recorded copy of the log is missing; undefined if it is not missing. */
   #missing: string | undefined;
 
   constructor(options: EvidenceOptions) {
@@ -94,20 +95,23 @@ export class EvidenceWatch extends PeriodicService {
     this.#options = options;
   }
 
-  /** Before any cell is prepared, and before anything is appended. */
+  /** Runs the first check before any cell is prepared and before anything is appended. */
   override async start(): Promise<void> {
     await this.takeTurn();
     await super.start();
   }
 
-  /** Why nothing may be dealt or appended yet; undefined: what there is was looked at. */
+  /** Reason why nothing may be dealt or appended yet; undefined once the first check is complete. */
   get problem(): string | undefined {
     return this.#isFirst
       ? `log: ${this.#missing ?? 'it is not compared yet with what was signed before'}`
       : undefined;
   }
 
-  /** At a start: reports a copy of the log that Postgres has on record and that is not there. @returns whether nothing may be dealt */
+  /**
+   * Reports at the start that a copy of the log recorded in Postgres is missing. @returns whether dealing
+   * must wait
+   */
   async #isCopyMissing(): Promise<boolean> {
     const { sql, folder, events } = this.#options;
     const reason = (await hasLogCopy(folder)) ? undefined : await missingCopy(sql, 'LOG_COPY_DIR', folder);
@@ -117,7 +121,7 @@ export class EvidenceWatch extends PeriodicService {
     return reason !== undefined;
   }
 
-  /** A note that was come upon while the log runs. @returns whether it is evidence: the log is halted */
+  /** Judges a note found while the log runs. @returns whether the note is evidence, which halts the log */
   async judge(source: Source): Promise<boolean> {
     const { sql, keys } = this.#options;
     const before = (await logState(sql))!;
@@ -144,7 +148,7 @@ export class EvidenceWatch extends PeriodicService {
     this.postpone(EVERY_MS);
   }
 
-  /** What was found before is told at each start, too. */
+  /** Emits an event if the log is halted. A halt from an earlier run is reported at each start too. */
   async #tell(): Promise<void> {
     const { sql, events } = this.#options;
     const { halt, isHeld } = (await logState(sql))!;

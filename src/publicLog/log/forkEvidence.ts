@@ -1,4 +1,7 @@
-/** Notes with our own signature of a tree that is not ours: Postgres was restored to an older state, or somebody signs with our key. */
+/**
+ * Judges notes that carry this log's signature but a tree that is not part of the log. Such a note means that
+ * Postgres was restored to an older state, or that someone else signs with the log's key.
+ */
 import { createHash } from 'node:crypto';
 import { parseCheckpoint } from '../../domain/publicLog/checkpoints.js';
 import { NoteError, parseNote, parseVkey, signersOf, type Verifier } from '../../domain/publicLog/notes.js';
@@ -10,13 +13,13 @@ import { type LogState, logState } from './publicLog.store.js';
 import { readTiles } from './publicLogReads.store.js';
 import { ask } from './submission.js';
 
-/** How often a note is judged anew because the log has grown meanwhile. */
+/** Maximum number of times that a note is judged again because the log has grown meanwhile. */
 const JUDGED_MAX = 20;
 
-/** How folders, paths and keys name a log. */
+/** Returns the SHA-256 of a log's origin in hexadecimal, which names the log in folders, paths and keys. */
 export const hashOfOrigin = (origin: string): string => createHash('sha256').update(origin).digest('hex');
 
-/** The root of the first so many records of a log that has at least as many. */
+/** Returns the root of the first `size` records of a log that has at least that many. */
 async function rootAt(sql: Sql, logId: number, size: number): Promise<Buffer> {
   const tiles = await readTiles(
     sql,
@@ -30,10 +33,10 @@ async function rootAt(sql: Sql, logId: number, size: number): Promise<Buffer> {
 }
 
 /**
- * Judges a note: it is evidence where a key of ours signed it, and its tree is none of ours.
- * @param state read after the note was
- * @param keys of this process: an older Postgres may not know of them
- * @returns what it shows; undefined: it is none
+ * Judges a note. It is evidence if a key of this log signed it and its tree is not part of the log.
+ * @param state state of the log, read after the note
+ * @param keys keys of this process, because a restored Postgres may lack newer keys
+ * @returns a description of the evidence; undefined if the note is no evidence
  */
 async function judgeNote(
   sql: Sql,
@@ -57,10 +60,9 @@ async function judgeNote(
 }
 
 /**
- * Looks whether notes are evidence, and halts the log where one is.
- * @param notes read before the call
- * @param from where each was read, for people
- * @returns what the first shows that is; undefined: none is
+ * Judges notes and halts the log if one is evidence.
+ * @param notes notes read before the call; `from` names the source of a note for people
+ * @returns the first evidence found; undefined if there is none
  */
 export async function haltOnEvidence(
   sql: Sql,
@@ -80,7 +82,9 @@ export async function haltOnEvidence(
   return undefined;
 }
 
-/** The checkpoint that a witness has of a log; undefined: it does not show one. @param prefix of the witness */
+/**
+ * Returns the checkpoint that a witness shows of a log, or undefined. @param prefix URL prefix of the witness
+ */
 export async function witnessNote(origin: string, prefix: string): Promise<string | undefined> {
   const shown = await ask(`${prefix}/${hashOfOrigin(origin)}/checkpoint`).catch(() => undefined);
   return shown?.status === 200 ? shown.text : undefined;

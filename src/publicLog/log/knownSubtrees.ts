@@ -1,11 +1,13 @@
-/** Subtrees that paths were made of, kept for the next ones: as many as the bound, those that were used last. */
+/** LRU cache of the subtrees from which Merkle paths were computed. */
 import type { Subtrees } from '../../domain/publicLog/subtrees.js';
 
-/** 256 leaves and what is above them: at most 16 KB each, 4 MB in all. */
+/**
+ * Maximum number of cached subtrees. Each has up to 256 leaves and takes up to 16 KB, so all take up to 4 MB.
+ */
 const KEPT_MAX = 256;
 
 export class KnownSubtrees {
-  /** The one that was used last is the last. */
+  /** Cached subtrees, most recently used last. */
   readonly #kept = new Map<string, Subtrees>();
 
   find(name: string): Subtrees | undefined {

@@ -1,6 +1,6 @@
 /**
- * Appends to the public log what waits for it: one statement reads that and the tiles that are open, another writes what comes of it, if the
- * log's row is as it was read.
+ * Appends waiting entries to the public log. One statement reads the waiting entries and the open tiles. A
+ * second statement writes the result, provided that the log's row is unchanged.
  */
 import { randomBytes } from 'node:crypto';
 import { BUNDLES, grow, type StoredTile } from '../../domain/publicLog/growth.js';
@@ -17,31 +17,32 @@ import {
   stateOf,
 } from './publicLog.store.js';
 
-/** Records of one append. */
+/** Maximum number of entries in one append. */
 export const APPENDED_AT_ONCE = 1024;
-/** Levels of tiles above the lowest: as many as 2^53 records need. */
+/** Number of tile levels above the lowest, enough for 2^53 records. */
 const TILE_LEVELS = 6;
 const KEY_BYTES = 32;
 
-/** @param opening whose label key is made by now */
+/** Encodes the record of an entry. @param opening must have a label key */
 function recordOf(opening: Opening, salt: Buffer): Buffer {
   const commitment = entryCommitment(salt, openedText(opening));
   return privateRecord(labelOf(opening.labelKey, opening.number), commitment);
 }
 
-/** A key that replaces another one, as everybody is told of it. */
+/** Encodes the public record of a new key that replaces another one. */
 const keyRecord = (vkey: string, replaces: string): Buffer =>
   publicRecord({ type: 'key', at: new Date().toISOString(), vkey, replaces });
 
-/** How often an append is tried that others come before, each of them with an append of its own. */
+/** Maximum number of attempts of one append. An attempt fails if another worker appends first. */
 const APPENDS_MAX = 50;
 
 /**
- * Appends entries that wait, the oldest first; within one append by game and number. What they are is read by one statement and written by
- * another, which does nothing unless the log is as it was read.
- * @param vkeys keys of the log from now on, newest first, where they change: a newer one is told of before
- * @returns the log as it is then, and how many records were appended
- * @throws HaltedError where the log is halted, Error where none has begun
+ * Appends waiting entries, oldest first; one append orders its entries by game and number. Entries are read
+ * by one statement and written by another, which does nothing if the log has changed in between.
+ * @param vkeys new keys of the log, newest first, if they change. A record announces a newer key before it is
+ * used.
+ * @returns the new state of the log and the number of appended records
+ * @throws HaltedError if the log is halted, Error if no log exists
  */
 export async function appendWaiting(
   sql: Sql,
@@ -54,7 +55,7 @@ export async function appendWaiting(
   throw new Error(`The public log has changed during each of ${APPENDS_MAX} appends`);
 }
 
-/** @returns undefined: the log has changed meanwhile, and nothing was appended */
+/** Tries one append. @returns undefined if the log has changed meanwhile and nothing was appended */
 async function tryAppend(
   sql: Sql,
   vkeys: readonly string[] | undefined,
@@ -93,10 +94,10 @@ interface Notice {
   readonly body: { readonly type: string; readonly at: string };
 }
 
-/** Records of an append that are not of games. */
+/** Maximum number of records in one append that do not belong to games. */
 const NOTICES_AT_ONCE = 64;
 
-/** As JSON has an entry that waits: bytes in hexadecimal, its time in milliseconds. */
+/** Waiting entry as JSON from Postgres: bytes are hexadecimal, the time is in ms. */
 interface WaitingRow {
   readonly game_id: number;
   readonly number: number;
@@ -115,7 +116,7 @@ interface WaitingRow {
   readonly sealed: string | null;
 }
 
-/** The log in force as one statement finds it: what waits for it, the oldest first, and the tiles that are open. */
+/** Reads the current log, its waiting entries (oldest first) and its open tiles in one statement. */
 async function readWaiting(sql: Sql): Promise<{
   readonly state: LogState;
   readonly notices: readonly Notice[];
@@ -154,7 +155,7 @@ async function readWaiting(sql: Sql): Promise<{
   };
 }
 
-/** The openings of what waits, and the label keys that are made for games that have none. */
+/** Returns the openings of waiting entries, and new label keys for games that have none. */
 function openWaiting(waiting: readonly WaitingRow[]): {
   readonly entries: readonly Opening[];
   readonly made: ReadonlyMap<number, Buffer>;
@@ -190,15 +191,15 @@ interface Appended {
   readonly root: Buffer;
   readonly vkeys: readonly string[];
   readonly tiles: readonly StoredTile[];
-  /** Label keys of games that had none. */
+  /** New label keys of games that had none. */
   readonly made: ReadonlyMap<number, Buffer>;
   readonly notices: readonly { readonly noticeId: string; readonly logIndex: number }[];
   readonly entries: readonly { readonly gameId: number; readonly number: number; readonly salt: Buffer }[];
-  /** Where the first of the entries stands in the log. */
+  /** Position of the first appended entry in the log. */
   readonly firstEntry: number;
 }
 
-/** Writes an append, unless the log is not as it was any more. @returns whether it is written */
+/** Writes an append unless the log has changed. @returns whether it was written */
 async function writeAppended(sql: Sql, before: LogState, appended: Appended): Promise<boolean> {
   const { size, root, tiles, made, notices, entries, firstEntry } = appended;
   const hexOf = (buffers: readonly Buffer[]): string =>

@@ -1,7 +1,9 @@
 /**
- * Keeps, after each publication, what tells later what was signed: the newest note in Redis, and in LOG_COPY_DIR the files of all that
- * is published, as C2SP tlog-tiles names them. A folder grows from one published checkpoint to a later one, its own checkpoint last, so
- * that it is whole as of that whatever interrupts it. Several workers may share it.
+ * Keeps evidence of signed trees outside Postgres after each publication: the newest note in Redis, and all
+ * published files in LOG_COPY_DIR, named as in C2SP tlog-tiles.
+ *
+ * The folder advances from one published checkpoint to a later one. Its own checkpoint file is written last,
+ * so the folder is complete up to that checkpoint after any interruption. Several workers may share a folder.
  */
 import { rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -34,34 +36,37 @@ import { PublicLogReads, type Published, readTiles } from './publicLogReads.stor
 export interface LogCopiesOptions {
   readonly sql: Sql;
   readonly nodes: Pick<RedisNodes, 'keepLogNote'>;
-  /** LOG_COPY_DIR; undefined: it is not set. */
+  /** Folder LOG_COPY_DIR; undefined if not set. */
   readonly folder: string | undefined;
-  /** Why nothing may be written yet; undefined: nothing stands against it. */
+  /** Returns the reason why nothing may be written yet, or undefined. */
   readonly problem: () => string | undefined;
-  /** A checkpoint that is not this process's. @returns whether it is evidence of a fork */
+  /** Judges a checkpoint of another process. @returns whether it is evidence of a fork */
   readonly judge: (source: { readonly from: string; readonly note: string }) => Promise<boolean>;
   readonly events: EventEmitter;
 }
 
-/** After a failure. */
+/** Interval of attempts after a failure, in ms. */
 const EVERY_MS = 2000;
-/** Between two updates of the record of the copy in Postgres. */
+/** Interval between two updates of the copy's record in Postgres, in ms. */
 const RECORDED_EVERY_MS = 10_000;
-/** Files that are read and written at once. */
+/** Number of files read and written concurrently. */
 const AT_ONCE = 8;
 
 export class LogCopies extends PeriodicService {
   readonly name = 'copies of the public log';
   readonly #options: LogCopiesOptions;
   readonly #reads: PublicLogReads;
-  /** As Redis has it of this process. */
+  /** Newest note that this process has stored in Redis. */
   #noted: string | undefined;
-  /** As the folder has it of this process. */
+  /** Newest note that this process has stored in the folder. */
   #copied: string | undefined;
-  /** Origin of the log whose copy this process has put on record, and performance.now() of the next update. */
+  /**
+   * Origin of the log whose copy this process has recorded in Postgres. `#recordAt` is the performance.now()
+   * of the next update.
+   */
   #recorded: string | undefined;
   #recordAt = 0;
-  /** performance.now() since when something is published that is not kept. */
+  /** Value of performance.now() since when a published checkpoint is not stored in both places. */
   #behindSince: number | undefined;
 
   constructor(options: LogCopiesOptions) {
@@ -70,12 +75,14 @@ export class LogCopies extends PeriodicService {
     this.#reads = new PublicLogReads(options.sql);
   }
 
-  /** Since when something is published that Redis or the folder does not have, seconds; 0: both have all. */
+  /**
+   * Seconds since when a published checkpoint is missing in Redis or in the folder; 0 if both are complete.
+   */
   get behindSeconds(): number {
     return this.#behindSince === undefined ? 0 : (performance.now() - this.#behindSince) / 1000;
   }
 
-  /** Something may be published that is not kept yet. */
+  /** Runs a turn now, because a new checkpoint may have been published. */
   wake(): void {
     this.hurry();
   }
@@ -111,15 +118,17 @@ export class LogCopies extends PeriodicService {
     return true;
   }
 
-  /** @returns whether the folder has all that is published */
+  /**
+   * Writes the next published checkpoint and its tiles to the folder. @returns whether the folder is complete
+   */
   async #copy(folder: string, published: Published): Promise<boolean> {
     const { sql } = this.#options;
-    // An earlier version left it open to all.
+    // Earlier versions left the folder readable by everybody.
     if (this.#copied === undefined) await closeFolder(folder);
     const have = await this.#sizeIn(folder, published.origin);
     const isLast = have >= published.size;
     const next = isLast ? published : ((await checkpointAfter(sql, published.logId, have)) ?? published);
-    // Cosignatures may have come to the same tree.
+    // The same tree may have received further cosignatures, so the note is compared and not the size.
     if (have <= next.size && next.note !== this.#copied) {
       await this.#write(folder, published.logId, have, next);
       this.#copied = next.note;
@@ -128,7 +137,6 @@ export class LogCopies extends PeriodicService {
     return next.size >= published.size;
   }
 
-  /** Has Postgres remember that the copy exists. */
   async #record(folder: string, origin: string, size: number): Promise<void> {
     const isBegun = this.#recorded !== origin;
     if (!isBegun && performance.now() < this.#recordAt) return;
@@ -138,7 +146,10 @@ export class LogCopies extends PeriodicService {
     this.#recordAt = performance.now() + RECORDED_EVERY_MS;
   }
 
-  /** Records that the folder has of our log. @throws Error where it is not a copy of it */
+  /**
+   * Returns the number of records of this log in the folder. @throws Error if the folder is not a copy of
+   * this log
+   */
   async #sizeIn(folder: string, origin: string): Promise<number> {
     const note = (await readIfThere(join(folder, 'checkpoint')))?.toString('utf8');
     const found = note === undefined ? undefined : checkpointOf(note);
@@ -158,7 +169,10 @@ export class LogCopies extends PeriodicService {
     return found.size;
   }
 
-  /** The log that another one has replaced goes below the hash of its origin, as it is served. @throws Error where it is not ours */
+  /**
+   * Moves the copy of a replaced log to a subfolder named by the hash of its origin, as it is served. @throws
+   * Error if the log does not belong to this database
+   */
   async #setAside(folder: string, origin: string): Promise<void> {
     if (!(await logOrigins(this.#options.sql)).includes(origin))
       throw new Error(`LOG_COPY_DIR ${folder} holds the log ${origin}, which is not of this database`);
@@ -166,7 +180,7 @@ export class LogCopies extends PeriodicService {
     await makePrivateFolder(aside);
     for (const name of ['tile', 'checkpoint'])
       await rename(join(folder, name), join(aside, name)).catch((error: unknown) => {
-        // It was moved before: by a turn that was interrupted, or another worker.
+        // The file was already moved by an interrupted turn or by another worker.
         if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
       });
   }
@@ -192,13 +206,13 @@ export class LogCopies extends PeriodicService {
       );
     }
     await replaceFile(join(folder, 'checkpoint'), (now) => {
-      // Another worker may have gone on while this one was paused.
+      // Another worker may have written a later checkpoint while this process was paused.
       const kept = now === undefined ? undefined : checkpointOf(now.toString('utf8'));
       return kept !== undefined && kept.origin === checkpointOf(note)?.origin && kept.size > size
         ? undefined
         : note;
     });
-    // What was partial and is full now.
+    // Removes partial tiles that are now full.
     for (const { level, index, width } of places) {
       const before = widthAt(level, index, have);
       if (width < TILE_WIDTH || before === 0) continue;

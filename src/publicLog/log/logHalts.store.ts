@@ -1,21 +1,24 @@
-/** Why the public log is not appended to any more: kept with the log, so that every worker and every later start knows of it. */
+/**
+ * Halts of the public log. The reason is stored with the log, so that every worker and every later start sees
+ * it.
+ */
 import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql } from '../../postgres/connection.js';
 import type { LogState } from './publicLog.store.js';
 
-/** A note with the log's signature of a tree that is not the log's. */
+/** Note signed by the log for a tree that is not part of the log. */
 export interface Evidence {
-  /** What it shows, for people. */
+  /** Description of the evidence for people. */
   readonly problem: string;
   readonly note: string;
 }
 
 /**
- * Halts the log in force, unless it has changed since the evidence was judged. Repeatable.
- * @param state by which it was judged
- * @param isHeld nothing is dealt either
- * @param actor of the audit log
- * @returns false: the log has changed, and the evidence is to be judged again
+ * Halts the current log, unless it has changed since the evidence was judged. Can be repeated.
+ * @param state state by which the evidence was judged
+ * @param isHeld whether dealing stops too
+ * @param actor actor in the audit log
+ * @returns false if the log has changed and the evidence must be judged again
  */
 export async function haltLog(
   sql: Sql,

@@ -1,6 +1,6 @@
 /**
- * What commands do to the public log in Postgres that no worker does: takes records over that this database has lost, and begins
- * another log (docs/backup.md).
+ * Changes of the public log in Postgres that only commands make: importing records that this database has
+ * lost, and beginning a new log (docs/backup.md).
  */
 
 import { grow } from '../../domain/publicLog/growth.js';
@@ -13,11 +13,14 @@ import { arrayOf, safe, textArrayOf } from '../../postgres/statements.js';
 import { type LogState, lockedLog, tilesAt, writeTiles } from './publicLog.store.js';
 
 const PRIVATE = 1;
-/** Numbers of a game above the newest known one that are looked for: they stand in the log in their order. */
+/**
+ * Number of entry numbers of a game that are searched beyond the newest known one. Entries of a game are in
+ * the log in the order of their numbers.
+ */
 const AHEAD = 64;
 const REASON = 'restored';
 
-/** Finds the records of this database's games by their label keys, piece by piece. */
+/** Finds records of this database's games by their label keys, incrementally. */
 class GameLabels {
   readonly #games = new Map<number, { readonly labelKey: Buffer; next: number }>();
   readonly #known = new Map<string, { readonly gameId: number; readonly number: number }>();
@@ -39,7 +42,7 @@ class GameLabels {
     }
   }
 
-  /** Whose entry a record is, and its number; undefined: of no game that is known. */
+  /** Returns game and number of a record's entry; undefined if it belongs to no known game. */
   find(record: Buffer): { readonly gameId: number; readonly number: number } | undefined {
     const label = labelIn(record)?.toString('latin1');
     const found = label === undefined ? undefined : this.#known.get(label);
@@ -48,7 +51,10 @@ class GameLabels {
   }
 }
 
-/** The games whose entries may be found, from the first number on that this database has not in its log. */
+/**
+ * Returns the games whose entries can be found, starting at the first number that is missing in this
+ * database's log.
+ */
 export async function gameLabels(sql: Sql): Promise<GameLabels> {
   const rows = await sql<{ game_id: number; label_key: Buffer; next: bigint }[]>`
     SELECT game_id, label_key, coalesce(
@@ -59,7 +65,7 @@ export async function gameLabels(sql: Sql): Promise<GameLabels> {
   );
 }
 
-/** The log in force is to be imported or replaced: nothing is dealt until that is done. @throws Error where it is not halted */
+/** Stops dealing until the current log is imported or replaced. @throws Error if the log is not halted */
 export async function holdLog(sql: Sql, logId: number): Promise<void> {
   const held = await sql`
     UPDATE logs SET is_held = true WHERE log_id = ${logId} AND halt IS NOT NULL RETURNING 1`;
@@ -67,10 +73,10 @@ export async function holdLog(sql: Sql, logId: number): Promise<void> {
 }
 
 /**
- * Takes over the records that follow those of the log, in one transaction.
- * @param state of the log that they follow
- * @param root that it has then
- * @throws Error where the log has changed, or comes to another root
+ * Imports the records that follow those of the log, in one transaction.
+ * @param state state of the log before the import
+ * @param root expected root after the import
+ * @throws Error if the log has changed, or if the records lead to a different root
  */
 export async function importRecords(
   sql: Sql,
@@ -102,7 +108,7 @@ export async function importRecords(
   });
 }
 
-/** The keys in force behind records, newest first. */
+/** Returns the keys in force after the given records, newest first. */
 export function keysAfter(vkeys: readonly string[], records: readonly Buffer[]): string[] {
   const keys = [...vkeys];
   for (const record of records) {
@@ -115,7 +121,10 @@ export function keysAfter(vkeys: readonly string[], records: readonly Buffer[]):
   return keys;
 }
 
-/** Entries whose openings are lost: what waits of them has another salt in the log. */
+/**
+ * Marks imported entries as forgotten, because their openings are lost. Waiting entries with the same number
+ * have a different salt in the log.
+ */
 async function noteForgotten(
   tx: Transaction,
   logId: number,
@@ -144,7 +153,10 @@ async function noteForgotten(
     WHERE b.game_id = f.game_id AND b.log_number = f.number`;
 }
 
-/** Declares the lost numbers of each game, by an entry that is logged before its next block. Repeatable. @returns how many numbers */
+/**
+ * Declares the lost numbers of each game by an entry that is logged before the game's next block. Can be
+ * repeated. @returns number of lost entries
+ */
 export async function declareLost(sql: Sql): Promise<number> {
   const rows = await sql<{ numbers: bigint }[]>`
     WITH gone AS (
@@ -157,7 +169,10 @@ export async function declareLost(sql: Sql): Promise<number> {
   return rows.reduce((sum, { numbers }) => sum + Number(numbers), 0);
 }
 
-/** The log is whole again: it is appended to, and dealt from. @param note the newest that is known of it, which is published */
+/**
+ * Ends the halt of a complete log, so that appending and dealing continue. @param note newest known note of
+ * the log, which is published
+ */
 export async function endHalt(
   sql: Sql,
   { logId, origin, size }: LogState,
@@ -180,10 +195,11 @@ export async function endHalt(
 }
 
 /**
- * Begins another log in the place of the one in force, which its genesis names. What is open is logged in it, as late; what waits goes into it.
- * @param state of the log that ends
- * @returns how many blocks are logged again
- * @throws Error where it is not in force any more
+ * Begins a new log in place of the current one. The genesis record of the new log names its predecessor. Open
+ * blocks are logged again as late entries, and waiting entries go into the new log.
+ * @param state state of the log that ends
+ * @returns number of blocks logged again
+ * @throws Error if the log is no longer the current one
  */
 export async function beginAnother(
   sql: Sql,
@@ -210,7 +226,7 @@ export async function beginAnother(
       INSERT INTO logs (log_id, origin, vkeys, signer, size, root, policy)
       SELECT ${logId}, ${log.origin}, ${textArrayOf(log.vkeys)}::text[], ${log.signer}, ${size}, ${root}, policy
       FROM logs WHERE log_id = ${state.logId}`;
-    // An append to it that waits for this row does nothing then.
+    // A concurrent append to the old log waits for this row lock and then writes nothing.
     await tx`UPDATE logs SET is_replaced = true WHERE log_id = ${state.logId}`;
     await writeTiles(tx, logId, tiles);
     await tx`INSERT INTO log_witnesses (log_id, vkey) SELECT ${logId}, vkey FROM log_witnesses WHERE log_id = ${state.logId}`;

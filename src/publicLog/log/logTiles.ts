@@ -1,7 +1,7 @@
 /**
- * Paths in the public log, from its tiles: what was read of them is kept for the next ones. A tile of a width never changes in a log that only
- * grows; in a Postgres of an older state it may. So each path is held against the checkpoint that it is made for before it is given away, and
- * what is kept is forgotten where they do not fit.
+ * Computes Merkle paths in the public log from its tiles, which are cached. A tile of a given width never
+ * changes while the log only grows, but it may change if Postgres is restored to an older state. So each path
+ * is verified against its checkpoint before it is returned, and the cache is cleared after a mismatch.
  */
 import { parseCheckpoint } from '../../domain/publicLog/checkpoints.js';
 import { parseNote } from '../../domain/publicLog/notes.js';
@@ -31,8 +31,8 @@ export class LogTiles {
   }
 
   /**
-   * The path that proves by a checkpoint that its log has a record.
-   * @throws Error where the stored tiles do not give one
+   * Returns the path that proves a record's inclusion in a checkpoint.
+   * @throws Error if the stored tiles do not prove the record
    */
   async path(
     { logId, logIndex }: Pick<LoggedEntry, 'logId' | 'logIndex'>,

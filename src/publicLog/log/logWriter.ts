@@ -1,11 +1,12 @@
 /**
- * Appends to the public log what Postgres has for it, signs the tree that is committed, and publishes the note. Any worker does it
- * for all: whoever waits has its own entry taken along by whichever worker comes first.
+ * Appends waiting entries to the public log, signs the committed tree and publishes the checkpoint. Any
+ * worker does this for all workers, so an entry is appended by whichever worker comes first.
  *
- *   leased or voided (an entry waits) ──> appended (one transaction) ──> signed ──> stored: published ──> blocks are loaded
+ *   leased or voided (an entry waits) ──> appended (one transaction) ──> signed ──> stored: published
+ *     ──> blocks are loaded
  *
- * With a quorum of witnesses a note is stored, and published once it has enough cosignatures (cosigning.ts): what waits for that
- * is held, and appending goes on.
+ * If the policy has a quorum of witnesses, a note is stored first and published once it has enough
+ * cosignatures (cosigning.ts). Callers wait for the publication, and appending continues meanwhile.
  */
 import { checkpointText } from '../../domain/publicLog/checkpoints.js';
 import { type Signer, signatureLine, vkeyOf } from '../../domain/publicLog/notes.js';
@@ -19,26 +20,26 @@ import { type LogState, logProgress, pruneCheckpoints, storeCheckpoint } from '.
 
 export interface PublicLogOptions {
   readonly sql: Sql;
-  /** Keys that this process has of a log, newest first. @throws Error where it has none */
+  /** Returns this process's keys for a log, newest first. @throws Error if it has none */
   readonly signersOf: (log: LogState) => Promise<readonly Signer[]>;
-  /** From the first entry that waits to the append, milliseconds. */
+  /** Maximum delay between the first waiting entry and its append, in ms. */
   readonly batchMs: number;
-  /** A note is published only with the cosignatures of enough witnesses. */
+  /** True if a note is published only with the cosignatures of enough witnesses. */
   readonly hasQuorum: boolean;
-  /** A checkpoint is stored that is to be cosigned. */
+  /** Called when a checkpoint that needs cosignatures has been stored. */
   readonly onSigned: () => void;
-  /** A larger tree is published than this process knew of. */
+  /** Called when a tree larger than the known one has been published. */
   readonly onPublished: () => void;
-  /** Why nothing may be appended yet; undefined: nothing stands against it. */
+  /** Returns the reason why nothing may be appended yet, or undefined. */
   readonly problem: () => string | undefined;
   readonly events: EventEmitter;
   readonly onFailpoint: OnFailpoint;
 }
 
-/** While something waits. */
+/** Poll interval while entries are waiting, in ms. */
 const EVERY_MS = 2000;
 const PRUNE_EVERY_MS = 600_000;
-/** What waits so long is not well. */
+/** Age of a waiting entry, in seconds, from which on the log is unhealthy. */
 const STALLED_SECONDS = 30;
 
 interface Waiter {
@@ -46,7 +47,7 @@ interface Waiter {
   readonly reject: (error: unknown) => void;
 }
 
-/** Its entries are appended: it waits until a tree of this size is published. */
+/** Caller whose entries are appended and who waits until a tree of this size is published. */
 interface Held extends Waiter {
   readonly size: number;
 }
@@ -58,17 +59,17 @@ export class PublicLog extends PeriodicService {
   #held: Held[] = [];
   #batch: NodeJS.Timeout | undefined;
   #size = 0;
-  /** Of the newest tree that this process has signed. */
+  /** Size of the newest tree signed by this process. */
   #signed = 0;
-  /** The log in force, and its keys. */
+  /** Current log, with the keys that this process has for it. */
   #log:
     | { readonly logId: number; readonly signers: readonly Signer[]; readonly vkeys: readonly string[] }
     | undefined;
   #hasKeysInUse = false;
-  /** As performance.now() counts. */
+  /** Time of the next pruning, as performance.now(). */
   #pruneAt = performance.now() + PRUNE_EVERY_MS;
   #waitingSince: number | undefined;
-  /** Why nothing is appended any more, as of this process's last look. */
+  /** Reason why the log is halted, as of this process's latest check. */
   #halted: string | undefined;
 
   constructor(options: PublicLogOptions) {
@@ -76,12 +77,14 @@ export class PublicLog extends PeriodicService {
     this.#options = options;
   }
 
-  /** Records in the newest published tree, as far as this process knows. */
+  /** Number of records in the newest published tree, as far as this process knows. */
   get size(): number {
     return this.#size;
   }
 
-  /** How long the oldest entry waits that is not published, seconds, as of this process's last look; 0: none does. */
+  /**
+   * Age of the oldest unpublished entry in seconds, as of this process's latest check; 0 if there is none.
+   */
   get waitingSeconds(): number {
     return this.#waitingSince === undefined ? 0 : (performance.now() - this.#waitingSince) / 1000;
   }
@@ -98,7 +101,10 @@ export class PublicLog extends PeriodicService {
     return super.health();
   }
 
-  /** A tree of a size is published, by whichever worker: who waits for it goes on. */
+  /**
+   * Takes note that some worker has published a tree of the given size, and resolves the callers that wait
+   * for it.
+   */
   learnPublished(size: number): void {
     if (size > this.#size) this.#options.onPublished();
     this.#size = Math.max(this.#size, size);
@@ -108,7 +114,10 @@ export class PublicLog extends PeriodicService {
     for (const { resolve } of done) resolve();
   }
 
-  /** Resolves once everything that Postgres had for the log when it was called lies in a published checkpoint; rejects where that failed. */
+  /**
+   * Resolves once a published checkpoint covers every entry that was waiting at the time of the call. Rejects
+   * on failure.
+   */
   published(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#waiters.push({ resolve, reject });
@@ -123,7 +132,7 @@ export class PublicLog extends PeriodicService {
       reject(new Error('The public log is stopped'));
   }
 
-  /** Looks at the log now: another process may have left something to do, or changed it. */
+  /** Runs a turn now, because another process may have queued entries or changed the log. */
   wake(): void {
     this.hurry();
   }
@@ -148,7 +157,10 @@ export class PublicLog extends PeriodicService {
     this.#options.events.emit('TaskFailed', { task: 'public log', error });
   }
 
-  /** @returns the size of the tree that has all that waited, and of the newest one that is published */
+  /**
+   * Appends waiting entries, signs the tree and publishes the checkpoint.
+   * @returns the size of the tree with all waiting entries, and the size of the newest published tree
+   */
   async #publish(isAsked: boolean): Promise<{ readonly size: number; readonly published: number }> {
     const { sql, hasQuorum, problem } = this.#options;
     const { state, published, waitingSeconds, unpublishedSeconds } = await logProgress(sql);
@@ -171,7 +183,10 @@ export class PublicLog extends PeriodicService {
     return { size: at.size, published: hasQuorum ? published : at.size };
   }
 
-  /** A log has taken the place of the one before, or this is the first look: sizes begin anew, and who waits for the old one waits in vain. */
+  /**
+   * Switches to a new current log, also at the first check. Sizes start at zero, and callers that wait for
+   * the old log are rejected.
+   */
   async #follow(state: LogState): Promise<void> {
     const signers = await this.#options.signersOf(state);
     const held = this.#held;
@@ -183,10 +198,13 @@ export class PublicLog extends PeriodicService {
     for (const { reject } of held) reject(new Error('Another public log has begun'));
   }
 
-  /** Has the keys of this process be those in force, newest first; a newer one is told of in the log. @returns whether they were others */
+  /**
+   * Puts the keys of this process into force, newest first. A new key is announced by a record in the log.
+   * @returns whether the keys have changed
+   */
   async #useKeys({ vkeys }: LogState): Promise<boolean> {
     const own = this.#log!.vkeys;
-    // A worker that still had a key which is taken out has put it back at its start.
+    // A worker that still has a removed key puts that key back into force at its start.
     if (this.#hasKeysInUse && vkeys.every((vkey) => own.includes(vkey))) return false;
     if (!own.includes(vkeys[0]!)) throw new Error(`LOG_KEY lacks a key that is in force: ${vkeys[0]}`);
     const areOthers = own.join() !== vkeys.join();
@@ -215,7 +233,7 @@ export class PublicLog extends PeriodicService {
     return at;
   }
 
-  /** Only what is committed is signed, and a note leaves the process only once it is stored. */
+  /** Signs and stores a committed tree. A note leaves the process only after it has been stored. */
   async #sign({ logId, origin, vkeys, size, root }: LogState): Promise<void> {
     const { sql, hasQuorum, onSigned, onFailpoint } = this.#options;
     const { signers } = this.#log!;

@@ -1,6 +1,7 @@
 /**
- * Proofs of what was dealt (docs/proofs.md), made of what Postgres has: the path in the block, the entry, and the log's proof of it. What is given
- * away holds: each path is held against the root that the entry or the checkpoint names.
+ * Creates proofs of dealt outcomes (docs/proofs.md) from Postgres: the path in the block, the log entry, and
+ * the log's proof of the entry. Every path is verified against the root in the entry or the checkpoint before
+ * it is returned.
  */
 import type { Static } from '#typebox';
 import { type BlackjackRules, rulesHash } from '../../domain/games/blackjackRules.js';
@@ -30,7 +31,6 @@ import type { Covering, LoggedEntry, PublicLogReads } from './publicLogReads.sto
 
 const hex = (bytes: Buffer): string => bytes.toString('hex');
 
-/** Where an entry stands in the log, and that it does. */
 interface EntryProof {
   readonly entry: string;
   readonly salt: string;
@@ -40,13 +40,14 @@ interface EntryProof {
   readonly tlogProof: string;
 }
 
-/** An outcome or ticket that was dealt. */
 export interface DealtOutcome {
   readonly gameId: number;
   readonly index: number;
 }
 
-/** Gives the packed outcomes of a block again whose outcomes are removed (blocks/redrawing.ts). */
+/**
+ * Draws the outcomes of a block again after they were removed, and returns them packed (blocks/redrawing.ts).
+ */
 export type DrawAgain = (block: { gameId: number; seed: Buffer; count: number }) => Promise<Buffer>;
 
 export class Proofs {
@@ -61,7 +62,10 @@ export class Proofs {
     this.#tiles = new LogTiles(reads);
   }
 
-  /** What was made for a block, by the salt of its entry: whatever has the same salt in the log has the same leaves. */
+  /**
+   * Returns a cache of the subtrees of a block, keyed by the salt of its entry. Entries with the same salt
+   * have the same leaves.
+   */
   #remember({ salt }: LoggedEntry): Remember {
     const of = salt.toString('latin1');
     return (name, make) => {
@@ -71,7 +75,7 @@ export class Proofs {
     };
   }
 
-  /** A leaf's path, as texts. @throws Error where it does not lead to the block's root */
+  /** Returns a leaf's path in hexadecimal. @throws Error if the path does not lead to the block's root */
   #shown({ opening }: LoggedEntry, index: number, data: Buffer, path: Buffer[]): string[] {
     const { tree, fromIndex, toIndex } = opening;
     const root = rootByInclusion(index - fromIndex, toIndex - fromIndex, leafHash(data), path);
@@ -80,7 +84,10 @@ export class Proofs {
     throw new Error(`What is kept of the block does not prove its index ${index}`);
   }
 
-  /** Proves by a checkpoint of its log, absent the newest published one, that it has an entry. @throws Error where nothing is published of it */
+  /**
+   * Proves that a checkpoint includes a log entry. By default the newest published checkpoint of the entry's
+   * log is used. @throws Error if that log has no published checkpoint
+   */
   async entry(logged: LoggedEntry, covering?: Covering): Promise<EntryProof> {
     const { opening, logIndex, salt } = logged;
     const checkpoint = covering ?? (await this.#reads.publishedOf(logged.logId));
@@ -99,7 +106,7 @@ export class Proofs {
     };
   }
 
-  /** The path of an outcome in its block, and what its leaf is made of. */
+  /** Returns the path of an outcome in its block, and the data of its leaf. */
   async outcome(
     logged: LoggedEntry,
     { gameId, index }: DealtOutcome,
@@ -126,7 +133,7 @@ export class Proofs {
     return { outcome: { index, code, nonce: hex(own) }, path: this.#shown(logged, index, data, path) };
   }
 
-  /** The path of a shoe in its block, and its commitment. */
+  /** Returns the path of a shoe in its block, and the commitment to the shoe. */
   async shoe(
     logged: LoggedEntry,
     { gameId, index, rules }: DealtOutcome & { readonly rules: BlackjackRules },

@@ -1,4 +1,7 @@
-/** The public log as it is written (docs/proofs.md), by whichever worker: its state, tiles and checkpoints. Appends are in logAppend.store.ts. */
+/**
+ * Writes to the public log (docs/proofs.md): its state, tiles and checkpoints. Appends are in
+ * logAppend.store.ts.
+ */
 
 import { grow, openTiles, type StoredTile } from '../../domain/publicLog/growth.js';
 import { noteText, parseNote } from '../../domain/publicLog/notes.js';
@@ -8,22 +11,24 @@ import { openNullable } from '../../engine/blocks/blockSeals.store.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { arrayOf, raw, safe, textArrayOf } from '../../postgres/statements.js';
 
-/** Records that a copy of the log grows by at once. */
+/** Number of records by which a copy of the log grows at a time. */
 const COPIED_AT_ONCE = 65_536;
 
 export interface LogState {
   readonly logId: number;
   readonly origin: string;
-  /** Newest first. */
+  /** Keys of the log, newest first. */
   readonly vkeys: readonly string[];
-  /** Its signer key, sealed; null where a setting or a file has it. */
+  /** Signing key of the log, sealed; null if a setting or file provides it. */
   readonly signer: string | null;
   readonly size: number;
   readonly root: Buffer;
-  /** Why nothing is appended to it any more, and the note that shows it (logHalts.store.ts); null: it is. */
+  /**
+   * Reason why the log is halted, and the note that proves it (logHalts.store.ts); null if it is not halted.
+   */
   readonly halt: string | null;
   readonly haltNote: string | null;
-  /** Nothing is dealt either. */
+  /** True if dealing is stopped too, not only the log. */
   readonly isHeld: boolean;
 }
 
@@ -52,17 +57,17 @@ export const stateOf = (row: LogRow): LogState => ({
   isHeld: row.is_held,
 });
 
-/** The log is halted: nothing is appended to it or signed. */
+/** Thrown if the log is halted: nothing may be appended or signed. */
 export class HaltedError extends Error {}
 
-/** The log in force; undefined: none has begun. */
+/** Returns the current log, or undefined if there is none. */
 export async function logState(sql: Sql | Transaction): Promise<LogState | undefined> {
   const [row] = await sql<LogRow[]>`
     SELECT ${raw(LOG_COLUMNS)} FROM logs ORDER BY log_id DESC LIMIT 1`;
   return row && stateOf(row);
 }
 
-/** The log in force, held until the transaction ends. @throws Error where none has begun */
+/** Returns the current log and locks its row until the transaction ends. @throws Error if there is none */
 export async function lockedLog(tx: Transaction): Promise<LogState> {
   const [row] = await tx<LogRow[]>`
     SELECT ${raw(LOG_COLUMNS)} FROM logs ORDER BY log_id DESC LIMIT 1 FOR UPDATE`;
@@ -70,8 +75,10 @@ export async function lockedLog(tx: Transaction): Promise<LogState> {
   return stateOf(row);
 }
 
-/** Begins the log, unless another worker has. @param genesis its first record */
-/** Seals the signer key of the log in force with the newest key, where Postgres has it and the keys open it. */
+/**
+ * Reseals the signing key of the current log with the newest key, if Postgres has it and an available key
+ * opens it.
+ */
 export async function sealSigner(sql: Sql, box: SecretBox): Promise<void> {
   if (box.prefix === undefined) return;
   await sql.begin(async (tx) => {
@@ -82,12 +89,13 @@ export async function sealSigner(sql: Sql, box: SecretBox): Promise<void> {
     try {
       await tx`UPDATE logs SET signer = ${box.seal(box.open(row.signer))} WHERE log_id = ${row.log_id}`;
     } catch (error) {
-      // LOG_KEY may have the signer key, and then nobody needs this one.
+      // A missing key is no error here, because LOG_KEY may provide the signing key.
       if (!(error instanceof UnknownKeyError)) throw error;
     }
   });
 }
 
+/** Begins the log unless another worker has. @param genesis first record of the log */
 export async function beginLog(
   sql: Sql,
   log: Pick<LogState, 'origin' | 'vkeys' | 'signer'>,
@@ -103,7 +111,7 @@ export async function beginLog(
   });
 }
 
-/** Of an entry, its game and its block. */
+/** Row of a log entry joined with its game and block. */
 export interface OpeningRow {
   game_id: number;
   number: bigint;
@@ -118,11 +126,11 @@ export interface OpeningRow {
   nonce: Buffer | null;
   tree: Buffer | null;
   commitment: Buffer | null;
-  /** With what seed and nonce are sealed. */
+  /** Reference to the key that seals the seed and the nonce; null if they are not sealed. */
   sealed: string | null;
 }
 
-/** The opening that rows of an entry, its game and its block give. */
+/** Builds the opening of an entry from the rows of the entry, its game and its block. */
 export const openingOf = (row: OpeningRow, labelKey: Buffer): Opening => ({
   gameId: row.game_id,
   number: safe(row.number),
@@ -141,8 +149,9 @@ export const openingOf = (row: OpeningRow, labelKey: Buffer): Opening => ({
 });
 
 /**
- * Has the public log say, once a day, what the audit log's newest entry is: nobody can change an older one unseen after that.
- * @param day UTC, YYYY-MM-DD; a second time it does nothing
+ * Queues a public record of the newest audit log entry. After it is published, nobody can change earlier
+ * entries unnoticed.
+ * @param day UTC day, YYYY-MM-DD; a second call for the same day does nothing
  */
 export async function noteAuditHead(sql: Sql, day: string): Promise<void> {
   await sql`
@@ -174,14 +183,14 @@ export async function writeTiles(
     ON CONFLICT (log_id, level, index) DO UPDATE SET bytes = excluded.bytes`;
 }
 
-/** How far the log is. @throws Error where none has begun */
+/** Returns the progress of the current log. @throws Error if there is none */
 export async function logProgress(sql: Sql): Promise<{
   readonly state: LogState;
-  /** Records in the newest published tree; 0: none is published. */
+  /** Number of records in the newest published tree; 0 if none is published. */
   readonly published: number;
-  /** Since when the oldest entry waits to be appended; 0: none does. */
+  /** Age of the oldest entry waiting to be appended, in seconds; 0 if none. */
   readonly waitingSeconds: number;
-  /** Since when a tree is signed that is larger than what is published; 0: none is. */
+  /** Age of the oldest signed tree that is larger than the published one, in seconds; 0 if none. */
   readonly unpublishedSeconds: number;
 }> {
   const [row] = await sql<(LogRow & { published: bigint; seconds: number; unpublished: number })[]>`
@@ -202,7 +211,10 @@ export async function logProgress(sql: Sql): Promise<{
   };
 }
 
-/** The newest published checkpoint with the log's own signatures, for a settlement report: it is kept for ever. */
+/**
+ * Returns the newest published checkpoint with the log's own signatures, for a settlement report. The
+ * checkpoint is then kept permanently.
+ */
 export async function namedCheckpoint(tx: Transaction): Promise<string | null> {
   const [row] = await tx<{ note: string; origin: string }[]>`
     UPDATE log_checkpoints c SET is_named = true FROM logs l
@@ -218,8 +230,8 @@ export async function namedCheckpoint(tx: Transaction): Promise<string | null> {
 }
 
 /**
- * Removes checkpoints that nobody needs: kept are all of the last hour, then one a minute for 30 days, one an hour for ever (one with
- * cosignatures before the others), each that a report names, and what is newest.
+ * Removes checkpoints that are no longer needed. Kept are: all of the last hour, one per minute for 30 days,
+ * one per hour for ever (preferably with cosignatures), those named by a settlement report, and the newest.
  */
 export async function pruneCheckpoints(sql: Sql): Promise<void> {
   await sql`
@@ -232,7 +244,10 @@ export async function pruneCheckpoints(sql: Sql): Promise<void> {
       AND c.size < (SELECT max(size) FROM log_checkpoints n WHERE n.log_id = c.log_id AND published_at IS NOT NULL)`;
 }
 
-/** Stores a signed note, before it leaves the process. A second time publishes it at most. @throws HaltedError where the log is halted */
+/**
+ * Stores a signed note before it leaves the process. A second call can only publish it. @throws HaltedError
+ * if the log is halted
+ */
 export async function storeCheckpoint(
   sql: Sql,
   logId: number,
@@ -254,9 +269,10 @@ export async function storeCheckpoint(
 }
 
 /**
- * A published checkpoint that a copy of the log grows to next: not many records further, where there is one.
- * @param have records of the copy
- * @returns undefined: none is larger
+ * Returns the published checkpoint that a copy of the log should advance to. It prefers a checkpoint near the
+ * maximum step.
+ * @param have number of records in the copy
+ * @returns undefined if no published checkpoint is larger
  */
 export async function checkpointAfter(
   sql: Sql,
@@ -269,7 +285,7 @@ export async function checkpointAfter(
   return row && { size: safe(row.size), note: row.note };
 }
 
-/** The origins of all logs, the one in force last. */
+/** Returns the origins of all logs, the current one last. */
 export async function logOrigins(sql: Sql): Promise<string[]> {
   const rows = await sql<{ origin: string }[]>`SELECT origin FROM logs ORDER BY log_id`;
   return rows.map(({ origin }) => origin);

@@ -1,4 +1,4 @@
-/** The public log as it is read: by anybody, and with the openings by whose games they are. */
+/** Reads the public log, both for the public and, with openings, for the partners who own the games. */
 import { GROUP_LEAVES, type KeptParts, keptFor } from '../../domain/publicLog/blockTree.js';
 import type { Opening } from '../../domain/publicLog/openings.js';
 import { openColumn } from '../../engine/blocks/blockSeals.store.js';
@@ -10,14 +10,13 @@ export interface Published {
   readonly logId: number;
   readonly origin: string;
   readonly vkeys: readonly string[];
-  /** What the policy of the workers says of witnesses, groups and the quorum; null: there is none. */
+  /** Public part of the workers' policy: witnesses, groups and quorum; null if there is none. */
   readonly policy: string | null;
   readonly size: number;
-  /** The newest published checkpoint, as it is. */
+  /** Text of the newest published checkpoint. */
   readonly note: string;
 }
 
-/** An entry of a game that is published. */
 export interface LoggedEntry {
   readonly opening: Opening;
   readonly logId: number;
@@ -26,27 +25,30 @@ export interface LoggedEntry {
   readonly salt: Buffer;
 }
 
-/** What proves that a log has an entry. */
+/** Checkpoint that proves the inclusion of an entry. */
 export type Covering = Pick<Published, 'size' | 'note'>;
 
-/** An entry as it is listed. */
+/** Log entry in a list, with the state of its block. */
 export interface ListedEntry extends LoggedEntry {
-  /** Of a block: every index is booked or voided, or its raffle is closed, and no round of it is open. */
+  /**
+   * For a block: true if all indices are committed or voided, or its raffle is closed, and no round of the
+   * block is open.
+   */
   readonly isDone: boolean;
-  /** Of a block: some index of it was dealt or voided. */
+  /** For a block: true if any index was dealt or voided. */
   readonly isBegun: boolean;
 }
 
-/** A part of a block, with what its leaves are made of. */
+/** Part of a block with the data of its leaves. */
 export interface BlockPart {
   readonly count: number;
   readonly seed: Buffer;
   readonly nonce: Buffer;
-  /** Of the hashes that are kept of the block's tree. */
+  /** Stored hashes of the block's Merkle tree. */
   readonly kept: KeptParts;
-  /** The outcomes are removed: they are to be drawn again of the seed, and the parts are empty. */
+  /** True if the outcomes were removed. They must be drawn again from the seed, and `parts` is empty. */
   readonly isRemoved: boolean;
-  /** Packed outcomes of the leaves from a place on, by that place; of shoes their seeds. */
+  /** Packed outcomes (for shoes: seeds) of groups of leaves, by the position of the first leaf. */
   readonly parts: ReadonlyMap<number, Buffer>;
 }
 
@@ -58,7 +60,7 @@ type EntryRow = OpeningRow & {
   salt: Buffer;
 };
 
-/** Of an entry `e`, its game `g` and, where it is one, its block `b`. */
+/** Columns of an entry `e`, its game `g` and, if it is of a block, its block `b`. */
 const ENTRY_COLUMNS = `e.game_id, e.number, e.kind, e.from_index, e.to_index, e.at, e.is_late, e.reason, e.log_id, e.log_index, e.logged_at,
   e.salt, g.label_key, g.math_hash, CASE WHEN e.kind < 3 THEN b.seed END AS seed, b.nonce,
   substring(b.tree FROM 1 FOR 32) AS tree, b.commitment, b.sealed`;
@@ -73,13 +75,11 @@ const entryOf = (row: EntryRow): LoggedEntry => ({
 const OUTCOME_BYTES = 2;
 const SEED_BYTES = 32;
 
-/** Where a tile stands among those of its log. */
 interface TileKey {
   readonly level: number;
   readonly index: number;
 }
 
-/** Tiles of a log, as far as they are stored, by level and index as `level/index`. */
 export async function readTiles(
   sql: Sql,
   logId: number,
@@ -91,7 +91,10 @@ export async function readTiles(
   return new Map(rows.map((row) => [`${row.level}/${row.index}`, row.bytes]));
 }
 
-/** The newest published checkpoint. @param logId of this log; absent: of the newest that has any */
+/**
+ * Returns the newest published checkpoint. @param logId limits the search to one log; undefined means the
+ * newest log with a published checkpoint
+ */
 async function newestOf(sql: Sql, logId?: number): Promise<Published | undefined> {
   const [row] = await sql<
     { log_id: number; origin: string; vkeys: string[]; policy: string | null; size: bigint; note: string }[]
@@ -105,16 +108,19 @@ async function newestOf(sql: Sql, logId?: number): Promise<Published | undefined
 
 export class PublicLogReads {
   readonly #sql: Sql;
-  /** The read that is under way; it never rejects. */
+  /** Read of the newest checkpoint in progress. The promise never rejects. */
   #reading: Promise<void> | undefined;
-  /** The one that begins once that has ended. */
+  /** Read of the newest checkpoint that starts after the read in progress. */
   #next: Promise<Published | undefined> | undefined;
 
   constructor(sql: Sql) {
     this.#sql = sql;
   }
 
-  /** The newest published checkpoint, by a read that begins after the call: one for all who wait for it. */
+  /**
+   * Returns the newest published checkpoint. The read starts after the call, and concurrent callers share one
+   * read.
+   */
   published(): Promise<Published | undefined> {
     this.#next ??= (this.#reading ?? Promise.resolve()).then(() => {
       this.#next = undefined;
@@ -132,35 +138,42 @@ export class PublicLogReads {
     return newestOf(this.#sql);
   }
 
-  /** The newest published checkpoint of a log, which another one may have replaced since. */
+  /** Returns the newest published checkpoint of a log, also if the log has been replaced since. */
   async publishedOf(logId: number): Promise<Published | undefined> {
     const newest = await this.published();
     if (newest === undefined || newest.logId === logId) return newest;
     return newestOf(this.#sql, logId);
   }
 
-  /** The same, by the SHA-256 of the log's origin, hexadecimal; undefined: there is no such log, or nothing of it is published. */
+  /**
+   * Returns the newest published checkpoint of the log whose origin has the given SHA-256, hexadecimal.
+   * Undefined if there is no such log or no published checkpoint.
+   */
   async publishedBy(originHash: string): Promise<Published | undefined> {
     const [row] = await this.#sql<{ log_id: number }[]>`
       SELECT log_id FROM logs WHERE encode(sha256(convert_to(origin, 'UTF8')), 'hex') = ${originHash} LIMIT 1`;
     return row && this.publishedOf(row.log_id);
   }
 
-  /** The bytes of a tile as far as it is stored, which may be further than what is published. @param level -1: a bundle */
+  /**
+   * Returns the stored bytes of a tile, which may extend beyond the published tree. @param level tile level,
+   * or -1 for a bundle of records
+   */
   async tile(logId: number, level: number, index: number): Promise<Buffer | undefined> {
     const [row] = await this.#sql<{ bytes: Buffer }[]>`
       SELECT bytes FROM log_tiles WHERE log_id = ${logId} AND level = ${level} AND index = ${index}`;
     return row?.bytes;
   }
 
-  /** Tiles as far as they are stored, by level and index as `level/index`. */
   tiles(logId: number, places: readonly TileKey[]): Promise<ReadonlyMap<string, Buffer>> {
     return readTiles(this.#sql, logId, places);
   }
 
   /**
-   * The entry of the block that has an index of a game, and the newest published checkpoint of its log, which covers it.
-   * @returns `before-log`: it was wholly booked, or its raffle closed, before the log began; `waiting`: it is not in a published checkpoint yet
+   * Returns the entry of the block that has the given index of a game, and the newest published checkpoint
+   * that covers it.
+   * @returns `before-log` if the block was fully committed, or its raffle closed, before the log began;
+   * `waiting` if no published checkpoint covers the entry yet
    */
   async entryOfIndex(
     gameId: number,
@@ -185,7 +198,7 @@ export class PublicLogReads {
     return { ...entryOf(row), covering: { size: safe(row.size), note: row.note } };
   }
 
-  /** Published entries of a game, from a number on. */
+  /** Returns the published entries of a game from a number on. */
   async entries(gameId: number, from: number, limit: number): Promise<ListedEntry[]> {
     const rows = await this.#sql<
       (EntryRow & { next_index: bigint; is_played: boolean; is_closed: boolean })[]
@@ -202,20 +215,23 @@ export class PublicLogReads {
       ORDER BY e.number LIMIT ${limit}`;
     return rows.map((row) => ({
       ...entryOf(row),
-      // A voided raffle sells none of its remaining tickets.
+      // The remaining tickets of a voided raffle are never sold, so its pool counts as done.
       isDone: row.is_closed || (row.next_index >= row.to_index && !row.is_played),
       isBegun: row.next_index > row.from_index,
     }));
   }
 
-  /** The label key of a game; undefined: nothing of it is logged. */
+  /** Returns the label key of a game, or undefined if no entry of the game is logged. */
   async labelKey(gameId: number): Promise<Buffer | undefined> {
     const [row] = await this.#sql<{ label_key: Buffer | null }[]>`
       SELECT label_key FROM log_games WHERE game_id = ${gameId}`;
     return row?.label_key ?? undefined;
   }
 
-  /** What proves a leaf of a block: its own group of leaves and the last one. @param place from 0 */
+  /**
+   * Returns the data that proves a leaf of a block: its own group of leaves and the last group. @param place
+   * position of the leaf in the block, from 0
+   */
   async blockPart(opening: Opening, place: number): Promise<BlockPart> {
     const { gameId, fromIndex, toIndex, type } = opening;
     const count = toIndex - fromIndex;
@@ -257,7 +273,9 @@ export class PublicLogReads {
     return { count, seed, nonce, kept: hashes, isRemoved, parts };
   }
 
-  /** What is revealed of a block that is exhausted; no outcomes where they are removed. */
+  /**
+   * Returns the seed, nonce and outcomes of an exhausted block for publication. Removed outcomes are empty.
+   */
   async revealed({ gameId, fromIndex }: Opening): Promise<{ seed: Buffer; nonce: Buffer; outcomes: Buffer }> {
     const [row] = await this.#sql<{ seed: Buffer; nonce: Buffer; outcomes: Buffer; sealed: string | null }[]>`
       SELECT seed, nonce, outcomes, sealed FROM blocks WHERE game_id = ${gameId} AND from_index = ${fromIndex}`;

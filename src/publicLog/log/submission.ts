@@ -1,4 +1,4 @@
-/** Asks a witness to cosign a checkpoint (C2SP tlog-witness): the request, and what its answers mean. */
+/** Asks a witness to cosign a checkpoint (C2SP tlog-witness) and interprets the answer. */
 
 import { fromDecimal } from '../../domain/publicLog/encoding.js';
 import { cosignedAt, isSignedBy, parseLines, type SignatureLine } from '../../domain/publicLog/notes.js';
@@ -6,34 +6,35 @@ import type { Witness } from '../../domain/publicLog/policy.js';
 import { SIZE_TYPE, submissionText } from '../../domain/publicLog/submissions.js';
 import { boundedRequest } from '../../platform/runtime/boundedRequest.js';
 
-/** A checkpoint that a witness is asked to cosign. */
 export interface AskedCheckpoint {
   readonly size: number;
-  /** What is signed. */
+  /** Text of the checkpoint, which is what signatures cover. */
   readonly text: string;
-  /** With the log's signature lines. */
+  /** Note with the log's signature lines. */
   readonly note: string;
 }
 
-/** What comes of it. */
 export type SubmissionResult =
   | { readonly result: 'cosigned'; readonly line: SignatureLine; readonly at: number }
-  /** It has a larger tree already. */
+  /** The witness has already seen a larger tree. */
   | { readonly result: 'overtaken'; readonly problem: string; readonly size: number }
-  /** It says that it does not cosign this. */
+  /** The witness refuses to cosign the checkpoint. */
   | { readonly result: 'refused'; readonly problem: string }
-  /** No answer, or none that means something. */
+  /** The witness gave no answer or an invalid one. */
   | { readonly result: 'failed'; readonly problem: string };
 
-/** Of one request. */
+/** Timeout of one request, in ms. */
 export const ASK_WITHIN_MS = 2000;
-/** A checkpoint is submitted to a witness at most so often. */
+/** Maximum number of submissions of a checkpoint to a witness. */
 const SUBMISSIONS_MAX = 2;
-/** Bytes of an answer. */
+/** Maximum size of a witness's answer in bytes. */
 const ANSWER_MAX = 65_536;
 const REFUSED = [403, 404, 422];
 
-/** Asks for a text. @throws Error where there is no whole answer within two seconds */
+/**
+ * Sends a request and returns the answer as text. @throws Error if there is no complete answer within two
+ * seconds
+ */
 export async function ask(
   url: string,
   body?: string,
@@ -44,7 +45,7 @@ export async function ask(
   return { status: answer.status, type: answer.header('content-type') ?? '', text: answer.body.toString() };
 }
 
-/** The newest line of an answer by the witness's key that verifies; those of others are passed over. */
+/** Returns the newest valid signature line of the witness's key. Lines of other keys are ignored. */
 function cosignature(text: string, answer: string, witness: Witness): SignatureLine | undefined {
   const own = parseLines(answer).filter((line) => isSignedBy(text, line, witness));
   return own.sort((a, b) => cosignedAt(b) - cosignedAt(a))[0];
@@ -54,9 +55,10 @@ const sizeIn = (text: string): number | undefined =>
   text.endsWith('\n') ? fromDecimal(text.slice(0, -1)) : undefined;
 
 /**
- * Submits a checkpoint to a witness, a second time where it has seen another one than was thought.
- * @param known records of the checkpoint that the witness is thought to have
- * @param prove that the tree of the checkpoint contains the first so many records
+ * Submits a checkpoint to a witness. If the witness has seen a different size than expected, submits once
+ * more with that size.
+ * @param known expected size of the witness's newest checkpoint
+ * @param prove returns the consistency proof from `old` records to the checkpoint
  */
 export async function submit(
   witness: Witness,

@@ -1,38 +1,42 @@
-/** What the workers share of the witnesses of the public log: whose turn it is to ask them, and what they answered. */
+/**
+ * State of the public log's witnesses that all workers share: the right to ask them, and their latest
+ * answers.
+ */
 import { vkeyOf } from '../../domain/publicLog/notes.js';
 import { Policy } from '../../domain/publicLog/policy.js';
 import type { Sql } from '../../postgres/connection.js';
 import { safe, textArrayOf } from '../../postgres/statements.js';
 
-/** What is known of a witness. */
 export interface KnownWitness {
   readonly vkey: string;
-  /** Of the newest checkpoint that it has, as far as is known; 0: of none. */
+  /** Size of the witness's newest known checkpoint; 0 if none. */
   readonly size: number;
-  /** It has cosigned the checkpoint in question, and not long ago. */
+  /** True if the witness has recently cosigned the newest checkpoint. */
   readonly hasCosigned: boolean;
-  /** It may be asked now. */
+  /** True if the witness may be asked now. */
   readonly isDue: boolean;
 }
 
-/** A signed checkpoint, and its log. */
 export interface SignedCheckpoint {
   readonly logId: number;
   readonly size: number;
   readonly note: string;
 }
 
-/** How old a witness's newest cosignature is, if it has one, and whether it refused since. */
+/** Age of a witness's newest cosignature, and whether its latest answer was a refusal. */
 export interface WitnessAge {
   readonly vkey: string;
-  /** Since its newest cosignature; null: it has never cosigned. */
+  /** Seconds since the newest cosignature; null if the witness has never cosigned. */
   readonly cosignedSeconds: number | null;
-  /** Since it is known. */
+  /** Seconds since the witness became known. */
   readonly knownSeconds: number;
   readonly isRefusing: boolean;
 }
 
-/** Notes which witnesses there are from now on, and the rules that everybody is told of. @param rules null: none */
+/**
+ * Records the current witnesses and the published policy. @param rules text of the policy; null if there is
+ * none
+ */
 export async function noteWitnesses(sql: Sql, vkeys: readonly string[], rules: string | null): Promise<void> {
   await sql.begin(async (tx) => {
     const [log] = await tx<{ log_id: number }[]>`SELECT log_id FROM logs ORDER BY log_id DESC LIMIT 1`;
@@ -43,9 +47,9 @@ export async function noteWitnesses(sql: Sql, vkeys: readonly string[], rules: s
   });
 }
 
-/** What one look at the database tells of the witnesses. */
+/** Published tree and state of all witnesses, read in one query. */
 export interface WitnessLook {
-  /** Records in the newest published tree; 0: none is published. */
+  /** Number of records in the newest published tree; 0 if none is published. */
   readonly published: number;
   readonly ages: readonly WitnessAge[];
 }
@@ -79,12 +83,12 @@ export async function lookAtWitnesses(sql: Sql): Promise<WitnessLook> {
   return { published: safe(published), ages };
 }
 
-/** A checkpoint that witnesses have not answered for so long waits for a quorum that is not there. */
+/** Time after which an uncosigned checkpoint counts as waiting for a missing quorum, in seconds. */
 const QUORUM_WITHIN_SECONDS = 10;
 
 /**
- * Names of the witnesses whose cosignatures a signed checkpoint lacks, where it waits for the policy's quorum; nothing that is newer is
- * dealt meanwhile.
+ * Returns the names of the witnesses whose cosignatures a checkpoint lacks while it waits for the policy's
+ * quorum. Newer blocks are not dealt meanwhile.
  */
 export async function missingWitnesses(sql: Sql): Promise<string[]> {
   const rows = await sql<{ policy: string; vkey: string }[]>`
@@ -102,11 +106,13 @@ export async function missingWitnesses(sql: Sql): Promise<string[]> {
 }
 
 /**
- * Takes the turn to ask the witnesses, unless another worker has it or the last round is not long ago.
- * @param holder of this process
- * @param roundMs the turn ends by itself then, milliseconds
- * @param againSeconds an unchanged tree is cosigned again after this time
- * @returns the newest signed checkpoint and what is known of the witnesses; undefined: it is not this worker's turn
+ * Takes the exclusive right to ask the witnesses, unless another worker holds it or the last round was too
+ * recent.
+ * @param holder id of this process
+ * @param roundMs time after which the right expires, in ms
+ * @param againSeconds time after which an unchanged tree is cosigned again, in seconds
+ * @returns the newest signed checkpoint and the state of the witnesses; undefined if this worker may not
+ * start a round
  */
 export async function beginRound(
   sql: Sql,
@@ -140,22 +146,21 @@ export async function beginRound(
   };
 }
 
-/** Ends the turn. @param nextMs the next round begins then at the earliest, milliseconds from now */
+/** Ends a round. @param nextMs minimum time until the next round, in ms */
 export async function endRound(sql: Sql, holder: string, nextMs: number): Promise<void> {
   await sql`
     UPDATE log_rounds SET until = now() + ${nextMs} * interval '1 millisecond' WHERE holder = ${holder} AND until > now()`;
 }
 
-/** What a witness answered. */
 export interface WitnessAnswer {
   readonly logId: number;
   readonly vkey: string;
-  /** Of the newest checkpoint that it has; undefined: it did not say. */
+  /** Size of the witness's newest checkpoint; undefined if the witness did not report it. */
   readonly size: number | undefined;
-  /** Seconds of Unix time; undefined: it did not cosign. */
+  /** Time of the cosignature in Unix seconds; undefined if the witness did not cosign. */
   readonly cosignedAt: number | undefined;
   readonly refusal: string | undefined;
-  /** It is not asked again before, milliseconds from now. */
+  /** Minimum time until the witness is asked again, in ms. */
   readonly restMs: number;
 }
 
@@ -168,9 +173,9 @@ export async function noteAnswer(sql: Sql, answer: WitnessAnswer): Promise<void>
 }
 
 /**
- * Adds cosignatures to a checkpoint that is stored, and publishes it where they suffice.
- * @param add the note with them, how many it has, and whether they make the quorum
- * @returns whether it is published now
+ * Adds cosignatures to a stored checkpoint, and publishes it if they suffice.
+ * @param add returns the note with the new cosignatures, their number, and whether they satisfy the quorum
+ * @returns whether the checkpoint is now published
  */
 export async function storeCosignatures(
   sql: Sql,

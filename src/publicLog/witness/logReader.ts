@@ -1,4 +1,7 @@
-/** Reads a log over HTTP, or of a folder (C2SP tlog-tiles): its checkpoint, and tiles that prove one tree by another. */
+/**
+ * Reads a log over HTTP or from a folder (C2SP tlog-tiles): its checkpoint, and the tiles that prove one tree
+ * consistent with another.
+ */
 import { join } from 'node:path';
 import { type Checkpoint, parseCheckpoint } from '../../domain/publicLog/checkpoints.js';
 import { type Note, NoteError, parseNote, signersOf, type Verifier } from '../../domain/publicLog/notes.js';
@@ -19,24 +22,28 @@ import { boundedRequest } from '../../platform/runtime/boundedRequest.js';
 
 const WITHIN_MS = 30_000;
 const NOTE_MAX = 1_000_000;
-/** 256 records of at most 65,535 bytes. */
+/** Maximum size of a bundle: 256 records of at most 65,535 bytes. */
 const BUNDLE_MAX = TILE_WIDTH * 65_537;
-/** Tiles that are asked for at once. */
+/** Number of tiles requested concurrently. */
 const AT_ONCE = 8;
 
-/** The log did not answer as a log does; it may later. */
+/** Thrown if a log gives an invalid answer or none. A later attempt may succeed. */
 export class LogError extends Error {}
 
 export interface SeenCheckpoint {
-  /** As the log shows it. */
+  /** Text of the checkpoint as the log serves it. */
   readonly text: string;
   readonly note: Note;
   readonly checkpoint: Checkpoint;
-  /** The known keys that signed it. */
+  /** Known keys that signed the checkpoint. */
   readonly signers: readonly Verifier[];
 }
 
-/** The file of a log; undefined where there is none. @param most bytes. @throws LogError where it does not answer, or with more */
+/**
+ * Reads a file of a log. The result is undefined if the file does not exist.
+ * @param most maximum size in bytes
+ * @throws LogError if the log does not answer or the file is larger
+ */
 type ReadFile = (path: string, most: number) => Promise<Buffer | undefined>;
 
 const overHttp =
@@ -59,13 +66,13 @@ const overHttp =
 export class LogReader {
   readonly #get: ReadFile;
 
-  /** @param place the log's prefix, a URL or a folder: `checkpoint` and `tile/` are below it */
+  /** @param place URL or folder of the log; `checkpoint` and `tile/` are below it */
   constructor(place: string) {
     const prefix = place.replace(/\/+$/, '');
     this.#get = /^https?:\/\//.test(prefix) ? overHttp(prefix) : (path) => readIfThere(join(prefix, path));
   }
 
-  /** The newest checkpoint. @throws LogError where it is none of a known log */
+  /** Returns the newest checkpoint. @throws LogError if it is not a checkpoint of a known log */
   async checkpoint(logs: readonly Verifier[]): Promise<SeenCheckpoint> {
     const bytes = await this.#get('checkpoint', NOTE_MAX);
     if (bytes === undefined) throw new LogError('checkpoint: the log has none yet');
@@ -83,7 +90,10 @@ export class LogReader {
     }
   }
 
-  /** A tile or bundle of a width; a full one is cut where the log has no partial one any more. @throws LogError */
+  /**
+   * Returns a tile or bundle of a given width. If the log has removed the partial tile, the full one is cut.
+   * @throws LogError
+   */
   async tile(place: TilePlace): Promise<Buffer> {
     const { level, width } = place;
     const most = level === 'entries' ? BUNDLE_MAX : TILE_WIDTH * HASH_BYTES;
@@ -96,7 +106,7 @@ export class LogReader {
     return found.subarray(0, width * HASH_BYTES);
   }
 
-  /** Records from a place on, up to another one. @throws LogError */
+  /** Returns the records from one position up to another. @throws LogError */
   async records(from: number, to: number, size: number): Promise<Buffer[]> {
     const records: Buffer[] = [];
     for (let index = Math.floor(from / TILE_WIDTH); index * TILE_WIDTH < to; index++) {
@@ -122,9 +132,9 @@ export class LogReader {
   }
 
   /**
-   * The root that a tree's first records have, proven by the tree's own root.
-   * @param old records, at least one and at most those of the tree
-   * @throws LogError where the tiles are not those of the tree
+   * Returns the root of a tree's first records, proven consistent with the tree's own root.
+   * @param old number of records, at least 1 and at most the size of the tree
+   * @throws LogError if the tiles do not match the tree
    */
   async rootWithin(old: number, { size, root }: Checkpoint): Promise<Buffer> {
     const wanted = tilesRead(size, (read) => [consistencyPath(old, size, read), rootOf(old, read)]);

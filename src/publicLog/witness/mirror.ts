@@ -1,4 +1,7 @@
-/** Keeps the files of a log in a folder, each verified against the checkpoint: tiles, bundles of records, and the checkpoint itself. */
+/**
+ * Mirrors the files of a log in a folder: tiles, bundles of records and the checkpoint. Every file is
+ * verified against the checkpoint.
+ */
 import { join } from 'node:path';
 import { parseCheckpoint } from '../../domain/publicLog/checkpoints.js';
 import { parseNote } from '../../domain/publicLog/notes.js';
@@ -37,7 +40,10 @@ export class Mirror {
     return bytes;
   }
 
-  /** Fetches what the folder lacks. Full tiles that are there stay, so that what was interrupted goes on. @throws LogError */
+  /**
+   * Fetches missing files. Existing full tiles are kept, so that an interrupted mirror run continues. @throws
+   * LogError
+   */
   async follow({ text, checkpoint }: SeenCheckpoint): Promise<void> {
     const note = (await readIfThere(join(this.#folder, 'checkpoint')))?.toString('utf8');
     const mirrored = note === undefined ? 0 : parseCheckpoint(parseNote(note).text).size;
@@ -64,7 +70,7 @@ export class Mirror {
     await writeDurably(join(this.#folder, 'checkpoint'), text, { isPublic: true });
   }
 
-  /** Tiles are verified by what lies below them, which comes first. */
+  /** Verifies a tile against the tiles or records of the level below, which are fetched first. */
   async #verify({ level, index, width }: TilePlace, bytes: Buffer): Promise<void> {
     const wrong = (): LogError =>
       new LogError(`${tilePath({ level, index, width })} is not that of what lies below`);

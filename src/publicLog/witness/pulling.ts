@@ -1,4 +1,7 @@
-/** A witness that asks a log by itself: it verifies that each checkpoint contains those before, and cosigns it. */
+/**
+ * Witness that polls a log. It verifies that each checkpoint is consistent with the previous one, and cosigns
+ * it.
+ */
 
 import type { Policy } from '../../domain/publicLog/policy.js';
 import { TILE_WIDTH, tilePath } from '../../domain/publicLog/tiles.js';
@@ -8,20 +11,26 @@ import { LogError, LogReader, type SeenCheckpoint } from './logReader.js';
 import { Mirror } from './mirror.js';
 import type { WitnessState } from './witnessState.js';
 
-/** The log has signed two trees of which neither contains the other: both notes are kept, and nothing of it is signed any more. */
+/**
+ * Thrown if the log has signed two inconsistent trees. Both notes are kept as evidence, and the witness no
+ * longer signs for the log.
+ */
 export class InconsistencyError extends Error {}
 
 export interface PullingOptions {
   readonly policy: Policy;
   readonly state: WitnessState;
-  /** Of the log: `checkpoint` and `tile/` are below it. */
+  /** URL of the log; `checkpoint` and `tile/` are below it. */
   readonly url: string;
-  /** Where tiles and bundles are kept, too; undefined: nowhere. */
+  /** Folder in which tiles and bundles are mirrored; undefined for no mirror. */
   readonly mirror: string | undefined;
   readonly say: (line: string) => void;
 }
 
-/** `1234567` is kept in `x001/x234/567`, as tiles are: no folder gets many files. */
+/**
+ * Splits a size into path parts: `1234567` becomes `x001/x234/567`, as for tiles, so that no folder gets many
+ * files.
+ */
 const placeOf = (size: number): string[] =>
   tilePath({ level: 0, index: size, width: TILE_WIDTH }).split('/').slice(2);
 
@@ -37,9 +46,9 @@ export class Pulling {
   }
 
   /**
-   * Looks at the log once.
-   * @throws LogError where it does not answer as a log does
-   * @throws InconsistencyError
+   * Checks the newest checkpoint of the log once.
+   * @throws LogError if the log gives an invalid answer
+   * @throws InconsistencyError if the log has signed inconsistent trees
    */
   async look(): Promise<void> {
     const { policy, state, say } = this.#options;
@@ -62,7 +71,10 @@ export class Pulling {
     });
   }
 
-  /** Whether the tree contains the one that was cosigned last; false: that contains this one. @throws InconsistencyError */
+  /**
+   * Returns whether the tree contains the tree cosigned last, or false if it is older. @throws
+   * InconsistencyError if neither contains the other
+   */
   async #isNewer(seen: SeenCheckpoint): Promise<boolean> {
     const { checkpoint } = seen;
     if (checkpoint.size === 0 && !checkpoint.root.equals(EMPTY_ROOT))

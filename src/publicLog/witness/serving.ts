@@ -1,4 +1,4 @@
-/** A witness that logs send their checkpoints to (C2SP tlog-witness). */
+/** Witness server to which logs submit their checkpoints (C2SP tlog-witness). */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { parseCheckpoint } from '../../domain/publicLog/checkpoints.js';
 import { NoteError } from '../../domain/publicLog/notes.js';
@@ -6,7 +6,7 @@ import type { Policy } from '../../domain/publicLog/policy.js';
 import { judgeSubmission, parseSubmission, SIZE_TYPE } from '../../domain/publicLog/submissions.js';
 import { nameOf, type WitnessState } from './witnessState.js';
 
-/** Bytes of a body: 63 hashes, and a note with a hundred signatures. */
+/** Maximum size of a request body in bytes: 63 hashes and a note with a hundred signatures. */
 const BODY_MAX = 65_536;
 const CONNECTIONS_MAX = 1024;
 const WITHIN_MS = 10_000;
@@ -18,7 +18,7 @@ interface Answer {
   readonly type?: string;
 }
 
-/** @returns undefined where it is longer than a body may be */
+/** Reads a request body. @returns undefined if it is too long */
 async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
   const parts: Buffer[] = [];
   let length = 0;
@@ -40,11 +40,10 @@ export interface ServingOptions {
   readonly state: WitnessState;
   readonly host: string;
   readonly port: number;
-  /** A line for people. */
   readonly say: (line: string) => void;
 }
 
-/** Judges a submission, and cosigns what is found right. */
+/** Judges a submission and cosigns a valid one. */
 async function addCheckpoint({ policy, state, say }: ServingOptions, body: string): Promise<Answer> {
   let submission: ReturnType<typeof parseSubmission>;
   let origin: string;
@@ -93,7 +92,10 @@ async function answerTo(options: ServingOptions, request: IncomingMessage): Prom
   return { status: 200, body: kept.note };
 }
 
-/** Serves. @param options `port` 0: a free one. @throws Error where it can't listen there */
+/**
+ * Starts the witness server. @param options `port` 0 selects a free port @throws Error if it can't listen on
+ * the port
+ */
 export async function serveWitness(options: ServingOptions): Promise<WitnessServer> {
   const server: Server = createServer((request: IncomingMessage, response: ServerResponse) => {
     answerTo(options, request)
@@ -103,7 +105,7 @@ export async function serveWitness(options: ServingOptions): Promise<WitnessServ
       })
       .then(({ status, body, type = TEXT }) => {
         response.writeHead(status, { 'Content-Type': type, 'Cache-Control': 'no-store' }).end(body);
-        // What was not read of a body is not waited for.
+        // The unread rest of a request body is discarded by closing the connection.
         if (!request.complete) request.destroy();
       });
   });

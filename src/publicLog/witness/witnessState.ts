@@ -1,6 +1,6 @@
 /**
- * What a witness keeps of the logs that it watches, in a folder that one process holds: of each the newest checkpoint that it
- * cosigned, with its cosignature. A checkpoint is on disk before anybody sees the cosignature.
+ * State of a witness in a folder that one process locks. For each watched log it has the newest cosigned
+ * checkpoint with its cosignature. A checkpoint is stored on disk before its cosignature leaves the process.
  */
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
@@ -18,17 +18,20 @@ import {
 import { lockDataDir } from '../../platform/dataDirLock.js';
 import { readIfThere, writeDurably } from '../../platform/files.js';
 
-/** Files of evidence of one log: a pair proves it. */
+/** Maximum number of evidence files of one log. One pair is enough as proof. */
 const EVIDENCE_MAX = 32;
 
-/** How a log is named in paths: SHA-256 of its origin, lowercase hexadecimal. */
+/** Returns the SHA-256 of a log's origin in lowercase hexadecimal, which names the log in paths. */
 export const nameOf = (origin: string): string => createHash('sha256').update(origin).digest('hex');
 
-/** Makes a folder if need be, and holds it until this process ends. @returns its real path. @throws Error where another one holds it */
+/**
+ * Creates a folder if necessary and locks it until this process ends. @returns its real path. @throws Error
+ * if another process has locked it
+ */
 export const holdFolder = async (folder: string): Promise<string> =>
   (await lockDataDir(folder, '--state')).dataDir;
 
-/** A checkpoint as it is kept: with the log's own lines and the witness's. */
+/** Stored checkpoint with the signature lines of the log and of the witness. */
 export interface Kept {
   readonly note: string;
   readonly checkpoint: Checkpoint;
@@ -38,10 +41,10 @@ export class WitnessState {
   readonly #folder: string;
   readonly #signer: Signer;
   readonly #newest = new Map<string, Kept | undefined>();
-  /** By origin: what is compared and stored, one after the other. */
+  /** Queue of operations by origin, so that comparing and storing checkpoints of one log never overlap. */
   readonly #turns = new Map<string, Promise<unknown>>();
 
-  /** @param folder held by this process alone */
+  /** @param folder folder that this process has locked */
   constructor(folder: string, signer: Signer) {
     this.#folder = folder;
     this.#signer = signer;
@@ -51,7 +54,7 @@ export class WitnessState {
     return join(this.#folder, nameOf(origin), ...parts);
   }
 
-  /** Notes of a log that contradict each other. */
+  /** Returns the files with contradicting notes of a log. */
   async #evidence(origin: string): Promise<string[]> {
     const found = await readdir(join(this.#folder, 'evidence')).catch(() => []);
     return found.filter((file) => file.startsWith(nameOf(origin)));
@@ -61,7 +64,7 @@ export class WitnessState {
     return (await this.#evidence(origin)).length > 0;
   }
 
-  /** Keeps two checkpoints that contradict each other, unless there are many already. @returns their folder */
+  /** Stores two contradicting checkpoints, unless many are stored already. @returns the evidence folder */
   async keepEvidence(origin: string, seen: string, shown: string): Promise<string> {
     const folder = join(this.#folder, 'evidence');
     if ((await this.#evidence(origin)).length >= EVIDENCE_MAX) return folder;
@@ -71,7 +74,6 @@ export class WitnessState {
     return folder;
   }
 
-  /** The newest checkpoint of a log that was cosigned. */
   async newest(origin: string): Promise<Kept | undefined> {
     if (!this.#newest.has(origin)) {
       const note = (await readIfThere(this.pathOf(origin, 'checkpoint')))?.toString('utf8');
@@ -83,7 +85,7 @@ export class WitnessState {
     return this.#newest.get(origin);
   }
 
-  /** Runs what compares and stores checkpoints of a log, one after the other. */
+  /** Runs an operation on a log's checkpoints after the previous one has ended. */
   inTurn<T>(origin: string, run: () => Promise<T>): Promise<T> {
     const before = this.#turns.get(origin) ?? Promise.resolve();
     const result = before.then(run);
@@ -95,9 +97,10 @@ export class WitnessState {
   }
 
   /**
-   * Cosigns a checkpoint, which must contain the newest one, and keeps it.
-   * @param signers the log's keys that have signed it
-   * @returns the line of the cosignature
+   * Cosigns a checkpoint and stores it. The caller must have verified that the checkpoint contains the newest
+   * one.
+   * @param signers keys of the log that signed it
+   * @returns the cosignature line
    */
   async cosign(note: Note, signers: readonly Verifier[]): Promise<string> {
     const line = cosignatureLine(note.text, this.#signer, Math.floor(Date.now() / 1000));
