@@ -1,21 +1,28 @@
-/** What the name of a webhook's URL resolves to, and whether that may be called. */
+/** Resolves the host of a webhook URL and decides whether its addresses may be called. */
 import { Resolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import type { Environment } from '../domain/game.js';
 import { hostOf, isLocal, isPublicAddress, judgeUrl, type UrlJudgement } from '../domain/webhookUrl.js';
 
-/** All addresses of a name, at least one. @throws where it has none, or nobody answers. */
+/**
+ * Returns all addresses of a name, at least one. @throws Error if the name has no address or no name server
+ * answers
+ */
 export type Resolve = (name: string) => Promise<string[]>;
 
 const RESOLVE_TRY_MS = 1500;
 const RESOLVE_TRIES = 2;
-/** A registration waits no longer for a name server; what is not known then is judged at the first connection. */
+/**
+ * Maximum time that a registration waits for a name server, in ms. Addresses unknown by then are judged at
+ * the first connection.
+ */
 const REGISTRATION_WAIT_MS = 2000;
 const LOOPBACK = ['127.0.0.1', '::1'];
 
 /**
- * Asks the name servers themselves. The system's own look-up would read /etc/hosts, whose names are nobody's public ones,
- * and hold one of the few threads of the process for as long as a name server is silent.
+ * Returns a resolver that queries the name servers directly. The system's own look-up would read /etc/hosts,
+ * whose names are not public, and would block one of the few threads of the process while a name server is
+ * silent.
  */
 export function nameServers(): Resolve {
   const resolver = new Resolver({ timeout: RESOLVE_TRY_MS, tries: RESOLVE_TRIES });
@@ -27,12 +34,13 @@ export function nameServers(): Resolve {
   };
 }
 
-/** A webhook must not be called there. */
+/** Thrown if a webhook must not be sent to an address. */
 export class DisallowedError extends Error {}
 
 /**
- * The addresses that may be connected to for a URL, judged now.
- * @throws DisallowedError where the URL, or any of its addresses, is not allowed; what the resolver throws.
+ * Returns the addresses of a URL to which a connection is allowed now.
+ * @throws DisallowedError if the URL or any of its addresses is not allowed. Errors of the resolver are
+ * passed on.
  */
 export async function allowedAddresses(
   text: string,
@@ -52,8 +60,9 @@ export async function allowedAddresses(
 }
 
 /**
- * Judges a URL at its registration. A name that does not resolve now is let through: a name server that is away for a
- * moment must not refuse a good URL, and nothing is sent before the name was judged at the connection.
+ * Judges a URL at its registration. A name that does not resolve is accepted, because an unavailable name
+ * server must not cause the refusal of a valid URL. The name is judged again at each connection, before
+ * anything is sent.
  */
 export async function judgeRegistration(
   text: string,

@@ -3,17 +3,18 @@
  *
  *   pending ──due──> leased ──attempt──> 2xx: delivered
  *      ▲                │       │
- *      │                │       └──> anything else: due again after a wait, or failed after the last attempt
- *      └────────────────┘ the worker ended: its lease lapses
+ *      │                │       └──> any other result: due again after a wait, or failed after the last one
+ *      └────────────────┘ the worker ended: its lease expires
  *
- * One loop records what has come back, prolongs leases and claims what is due; the attempts run beside it. So deliveries
- * need one connection of the pool, however many are under way. Of each webhook only a few are, and each attempt has an end:
- * one that hangs takes nothing from the others. Those that are known to be slow have no more than half of the room together,
- * however many they are. A result is kept until it is written down.
+ * One loop records results, renews leases and claims due deliveries. The attempts run concurrently with this
+ * loop, so all deliveries together need one pool connection. Each webhook has only a few concurrent attempts,
+ * and each attempt has a timeout, so a hanging webhook does not delay the others. All slow webhooks together
+ * get at most half of the capacity. A result is kept in memory until it is recorded.
  *
- * A host gets a bounded number of attempts in a minute, whoever's webhooks lead to it, and half of them from one partner; its
- * webhooks take turns. One that only fails gets a single attempt now and then until it succeeds (deliveries.store.ts). So
- * nobody can be flooded through this service, and neither a partner nor a dead webhook takes a host from its neighbours.
+ * A host receives a limited number of attempts per minute over all its webhooks, and at most half of them
+ * from one partner. The webhooks of a host take turns. A webhook that always fails gets a single attempt from
+ * time to time until it succeeds (deliveries.store.ts). This way the service can't be used to flood a host,
+ * and neither a partner nor a dead webhook can use up the limit of a shared host.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { EventEmitter } from '../engine/processEvents.js';
@@ -33,29 +34,35 @@ import {
 import type { Sender, Sending, SendResult } from './sender.js';
 
 export interface DelivererOptions {
-  /** Waits after the first, second, … failed attempt. */
+  /** Waits after the first, second, and further failed attempts, in ms. */
   readonly retryDelaysMs: readonly number[];
-  /** Attempts to one host in a minute, over all webhooks and workers. */
+  /** Maximum number of attempts to one host per minute, over all webhooks and workers. */
   readonly hostAttemptsMax: number;
   readonly events: EventEmitter;
 }
 
-/** Of one webhook under way at a time, in this process. */
+/** Maximum number of concurrent attempts to one webhook in this process. */
 const PER_WEBHOOK_MAX = 4;
 const UNDER_WAY_MAX = 512;
-/** Of webhooks that are slow. */
+/** Maximum number of concurrent attempts to slow webhooks. */
 const SLOW_UNDER_WAY_MAX = 256;
-/** Slow is a webhook whose newest attempt took longer, or that has one under way for longer. */
+/**
+ * Duration of an attempt, in ms, above which a webhook counts as slow. It applies to the newest attempt and
+ * to attempts in progress.
+ */
 const SLOW_MS = 2000;
-/** Begun before others have their turn. */
+/** Number of attempts started before control returns to the event loop. */
 const BEGUN_AT_ONCE = 8;
-/** How often is looked whether what is due may be sent now. */
+/** Poll interval for due deliveries that may be sent now, in ms. */
 const POLL_MS = 250;
 const RETRY_MS = 250;
-/** A delivery whose worker was killed is due again after this. */
+/** Lease of a delivery, in ms. If its worker is killed, the delivery is due again after this time. */
 const LEASE_MS = 6000;
 const PROLONG_MS = 2000;
-/** At a stop the attempts under way may take so long; then they are made again, elsewhere or later. */
+/**
+ * Time that attempts in progress have at a stop, in ms. Unfinished attempts are repeated later, or by another
+ * worker.
+ */
 const DELIVER_AT_STOP_MS = 2000;
 
 interface UnderWay {
@@ -70,12 +77,12 @@ export class Deliverer implements Service {
   readonly #sender: Sender;
   readonly #options: DelivererOptions;
   readonly #underWay = new Map<string, UnderWay>();
-  /** Webhooks whose newest attempt took long. */
+  /** Webhooks whose newest attempt was slow. */
   readonly #slow = new Set<number>();
   #results: AttemptResult[] = [];
   #prolongedAt = 0;
   #isStopping = false;
-  /** Of the newest look for due deliveries; undefined: it succeeded. */
+  /** Error of the newest poll for due deliveries; undefined if it succeeded. */
   #problem: string | undefined;
   #loop: Promise<void> = Promise.resolve();
   #isWoken = false;
@@ -95,7 +102,7 @@ export class Deliverer implements Service {
     return this.#problem === undefined ? HEALTHY : unhealthy(this.#problem);
   }
 
-  /** Looks for due deliveries now: some may have been recorded. */
+  /** Polls for due deliveries now, because new ones may have been recorded. */
   wake(): void {
     this.#isWoken = true;
     this.#wake();
@@ -105,7 +112,9 @@ export class Deliverer implements Service {
     return this.#underWay.size;
   }
 
-  /** Begins no attempt any more; those under way have two seconds, then others make them again. */
+  /**
+   * Starts no further attempts. Attempts in progress have two seconds; after that, other workers repeat them.
+   */
   async stop(): Promise<void> {
     this.#isStopping = true;
     this.wake();
@@ -136,7 +145,7 @@ export class Deliverer implements Service {
         if (dueMs > 0) pauseMs = Math.min(WOKEN_MS, Math.ceil(dueMs));
       } catch (error) {
         this.#report(error);
-        // Not before its time, even where attempts come back meanwhile.
+        // The loop waits the full retry interval after an error, even if attempts finish meanwhile.
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
         pauseMs = 0;
       }
@@ -163,7 +172,7 @@ export class Deliverer implements Service {
   async #record(): Promise<void> {
     const results = this.#results;
     if (results.length === 0) return;
-    // What comes meanwhile gathers anew.
+    // Results that arrive while earlier ones are being recorded go into a new list.
     this.#results = [];
     try {
       await recordAttempts(this.#sql, results, this.#options.retryDelaysMs);
@@ -181,7 +190,10 @@ export class Deliverer implements Service {
     this.#prolongedAt = now;
   }
 
-  /** Claims what there is room for, and begins its attempts; gives how many. */
+  /**
+   * Claims as many deliveries as there is capacity for and starts their attempts. @returns the number of
+   * started attempts
+   */
   async #claim(): Promise<number> {
     const room = UNDER_WAY_MAX - this.#underWay.size;
     if (room <= 0) return 0;
@@ -204,10 +216,10 @@ export class Deliverer implements Service {
     }
     let begun = 0;
     for (const due of claimed) {
-      // Its lease had lapsed while the process stood still: it is under way all the same.
+      // The delivery's lease expired while the process was paused, but its attempt is still in progress here.
       if (this.#underWay.has(due.deliveryId)) continue;
       this.#begin(due);
-      // Hundreds in one go would hold up every spin of this process by a tenth of a second.
+      // Starting hundreds of attempts at once would delay every spin of this process by a tenth of a second.
       if (++begun % BEGUN_AT_ONCE === 0) await setImmediate();
     }
     return begun;

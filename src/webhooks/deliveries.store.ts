@@ -1,6 +1,7 @@
 /**
- * Deliveries as the workers share them: leased by whoever makes an attempt, and its result recorded. A lease is
- * prolonged while the attempt is under way; that of a worker which ended lapses, and the delivery is due again.
+ * Deliveries in Postgres, shared by all workers. The worker that makes an attempt leases the delivery, renews
+ * the lease during the attempt, and records the result. The lease of a terminated worker expires, and the
+ * delivery is due again.
  */
 import type { Environment } from '../domain/game.js';
 import type { NewEvent } from '../domain/webhook.js';
@@ -9,7 +10,7 @@ import type { Sql, Transaction } from '../postgres/connection.js';
 import { ATTEMPTS_MAX, recordEvents } from '../postgres/partnerEvents.js';
 import { arrayOf, raw } from '../postgres/statements.js';
 
-/** Days for which a webhook may fail. */
+/** Number of days after which a permanently failing webhook is deactivated. */
 const FAILING_DAYS_MAX = 5;
 
 export interface DueDelivery {
@@ -20,22 +21,31 @@ export interface DueDelivery {
   readonly body: string;
   readonly url: string;
   readonly secret: string;
-  /** The secret that it replaced, which signs, too, until a time. */
+  /** Previous secret, which also signs until the given time. */
   readonly previous?: { readonly secret: string; readonly until: Date };
   readonly environment: Environment;
-  /** Attempts whose result is known. */
+  /** Number of attempts whose result is recorded. */
   readonly attempts: number;
   readonly maxAttempts: number;
 }
 
-/** A webhook that failed so often in a row gets one attempt at a time, … */
+/** Number of consecutive failures after which a webhook gets one attempt at a time. */
 const FAILURES_MAX = 50;
-/** … after rests that double up to this, seconds. */
+/**
+ * Maximum pause between single attempts of a failing webhook, in seconds. The pause doubles after each
+ * failure up to this value.
+ */
 const REST_MAX_SECONDS = 60;
-/** Until the result of that attempt is known, or its worker is gone, the webhook gets nothing else, seconds. */
+/**
+ * Time in seconds for which a single attempt blocks further attempts of a failing webhook. The block ends
+ * earlier once the result is recorded.
+ */
 const ATTEMPT_SECONDS = 20;
 
-/** The minute that is now, how much of its attempts may have begun by now, and how many did, by host. */
+/**
+ * Common table expressions: the current minute, the share of the attempts per minute that may have started by
+ * now, and the attempts already started per host.
+ */
 const THIS_MINUTE = raw(`
     clock AS (
       SELECT floor(seconds / 60)::bigint AS this_minute, (1 + mod(seconds, 60) / 60) / 2 AS share
@@ -45,7 +55,7 @@ const THIS_MINUTE = raw(`
       SELECT host, sum(attempts) AS attempts FROM webhook_hosts JOIN clock ON minute = this_minute GROUP BY host
     )`);
 
-/** Notes the attempts that begin with `due`, by host and partner, and by webhook. */
+/** Common table expressions that count the attempts in `due`, by host and partner and by webhook. */
 const COUNT_BEGUN = raw(`
     counted AS (
       INSERT INTO webhook_hosts AS h (host, partner_id, minute, attempts)
@@ -64,16 +74,17 @@ const COUNT_BEGUN = raw(`
     )`);
 
 /**
- * Leases deliveries that are due: of each webhook as many as it may still have under way here, the oldest first; the first
- * of each webhook before the second of any. A webhook that rests between single attempts gets the delivery that has the fewest
- * attempts left: so one of its deliveries comes to its end, however many there are.
+ * Leases due deliveries. Each webhook gets as many as its limit of concurrent attempts allows, oldest first.
+ * The first delivery of every webhook comes before the second of any. A webhook that rests between single
+ * attempts gets the delivery with the fewest attempts left, so that its deliveries end one by one.
  *
- * Of each host no more than it may have in this minute, and of one partner no more than half of that; half of either at once,
- * the rest evenly over the minute. Who has had the fewest attempts in this minute is next: partners on the host, and webhooks
- * of a partner, where those of one that fails count the more the longer it fails. So nobody waits for long behind a neighbour
- * that takes all it can. Workers that claim at the same moment may take the same rest.
- * @param underWay deliveries that the caller has under way, by webhook
- * @param of of which webhooks: of these only, or of all but these
+ * A host gets at most its limit of attempts per minute, and one partner at most half of it. Half of either
+ * limit may be used at once, and the other half becomes available evenly over the minute. The fewest attempts
+ * in this minute come first, among partners of a host and among webhooks of a partner. Attempts of a failing
+ * webhook count more the longer it fails, so that no webhook waits long behind a busy neighbour. Workers that
+ * claim at the same moment may both use the last free attempts.
+ * @param underWay number of deliveries in progress in this process, by webhook
+ * @param of set of webhooks: only these, or all except these
  */
 export async function claimDue(
   sql: Sql,
@@ -136,7 +147,9 @@ export async function claimDue(
   return rows.map(dueOf);
 }
 
-/** Until the next delivery is due, leased ones apart, milliseconds; 0: one is; null: none waits. A value of a statement. */
+/**
+ * SQL value: time until the next unleased delivery is due, in ms; 0 if one is due; null if none is waiting.
+ */
 export const NEXT_DUE_MS = raw(`(
         SELECT 1000 * extract(epoch FROM greatest(min(next_attempt_at), now()) - now())
         FROM webhooks w CROSS JOIN LATERAL (
@@ -145,7 +158,10 @@ export const NEXT_DUE_MS = raw(`(
           ORDER BY next_attempt_at LIMIT 1) d
         WHERE deleted_at IS NULL AND is_active HAVING count(*) > 0)::float8`);
 
-/** {@link NEXT_DUE_MS}; Infinity: none waits. Asked before each claim: to plan the statement that claims takes milliseconds. */
+/**
+ * Returns {@link NEXT_DUE_MS}, or Infinity if no delivery is waiting. Checking this value before each claim
+ * avoids the claim statement, which takes milliseconds to plan.
+ */
 export async function nextDueMs(sql: Sql): Promise<number> {
   const [row] = await sql.prepared<[{ ms: number | null }]>`SELECT ${NEXT_DUE_MS} AS ms`;
   return row.ms ?? Number.POSITIVE_INFINITY;
@@ -182,7 +198,6 @@ const dueOf = (row: DueRow): DueDelivery => ({
   maxAttempts: row.max_attempts,
 });
 
-/** Prolongs leases. */
 export async function prolongLeases(
   sql: Sql,
   deliveryIds: readonly string[],
@@ -193,7 +208,7 @@ export async function prolongLeases(
     WHERE delivery_id = ANY(${arrayOf(deliveryIds)}::text[]) AND status = 'pending'`;
 }
 
-/** Gives leases back: the attempts were not made, or it is not known what became of them. */
+/** Releases leases of attempts that were not made or whose result is unknown. */
 export async function releaseLeases(sql: Sql, deliveryIds: readonly string[]): Promise<void> {
   await sql`
     UPDATE deliveries SET leased_until = '-infinity' WHERE delivery_id = ANY(${arrayOf(deliveryIds)}::text[])`;
@@ -201,7 +216,7 @@ export async function releaseLeases(sql: Sql, deliveryIds: readonly string[]): P
 
 export interface AttemptResult {
   readonly deliveryId: string;
-  /** 1 for the first. */
+  /** Number of the attempt, from 1. */
   readonly attempt: number;
   readonly isDelivered: boolean;
   readonly responseStatus: number | null;
@@ -210,9 +225,10 @@ export interface AttemptResult {
 }
 
 /**
- * Writes down what became of attempts. A failure counts where no result of the same attempt is there yet (two workers may
- * have made it, after a lease had lapsed); a success counts in any case.
- * @param delaysMs waits after the first, second, … failed attempt; the last one holds for all further ones
+ * Records the results of attempts. A failure counts only if the same attempt has no result yet, because two
+ * workers may have made it after a lease expired. A success always counts.
+ * @param delaysMs waits after the first, second, and further failed attempts, in ms; the last value applies
+ * to all later attempts
  */
 export async function recordAttempts(
   sql: Sql,
@@ -263,9 +279,9 @@ export async function recordAttempts(
 }
 
 /**
- * Notes since when each webhook of these results has failed. One is set inactive when a delivery has used up its attempts, and
- * none succeeded for {@link FAILING_DAYS_MAX} days: so every delivery that ended in them failed. Its partner is notified by e-mail.
- * An attempt that is followed by another says nothing yet.
+ * Records since when each webhook has been failing. A webhook is deactivated when a delivery has used up its
+ * attempts and none succeeded for {@link FAILING_DAYS_MAX} days, so that every delivery ended in that time
+ * has failed. Its partner is notified by e-mail. A failed attempt that will be retried does not count.
  */
 async function noteFailing(tx: Transaction, results: string): Promise<void> {
   const rows = await tx<
@@ -312,7 +328,10 @@ async function noteFailing(tx: Transaction, results: string): Promise<void> {
   );
 }
 
-/** How many deliveries wait, and for how long the oldest of those that are due has waited, seconds. */
+/**
+ * Returns the number of waiting deliveries, and the time in seconds for which the oldest due delivery has
+ * been waiting.
+ */
 export async function pendingDeliveries(sql: Sql): Promise<{ pending: number; oldestDueSeconds: number }> {
   const [row] = await sql<{ pending: bigint; oldest: number }[]>`
     SELECT count(*) AS pending,
@@ -321,11 +340,13 @@ export async function pendingDeliveries(sql: Sql): Promise<{ pending: number; ol
   return { pending: Number(row!.pending), oldestDueSeconds: Math.max(0, row!.oldest) };
 }
 
-/** What makes a delivery due once more: its attempts are counted on, and it gets as many as it had at first. */
+/**
+ * SQL assignments that make an ended delivery due again. The attempt count continues, and the delivery gets
+ * the initial number of further attempts.
+ */
 const ONCE_MORE = raw(`status = 'pending', next_attempt_at = now(), leased_until = '-infinity',
   max_attempts = attempts + ${ATTEMPTS_MAX}`);
 
-/** Deliveries that are sent again. */
 export class Deliveries {
   readonly #sql: Sql;
 
@@ -333,10 +354,14 @@ export class Deliveries {
     this.#sql = sql;
   }
 
-  /** Sends the deliveries again that have failed since a time; gives how many. Those of deleted webhooks stay as they are. */
+  /**
+   * Resends all deliveries that failed since a time, except those of deleted webhooks. @returns the number of
+   * resent deliveries
+   */
   async resendFailed(actor: string, since: Date): Promise<number> {
     return this.#sql.begin(async (tx) => {
-      // A receiver that was away for days has many.
+      // A receiver that was unavailable for days may have many failed deliveries, so the statement gets a
+      // long timeout.
       await tx.patiently();
       const [row] = await tx<{ resent: bigint }[]>`
         WITH resent AS (
@@ -351,7 +376,7 @@ export class Deliveries {
     });
   }
 
-  /** Sends a delivery of a webhook again. @returns false where it has none of this id */
+  /** Resends a delivery of a webhook. @returns false if the webhook has no such delivery */
   async resendOfWebhook(webhookId: number, deliveryId: string): Promise<boolean> {
     const rows = await this.#sql`
       UPDATE deliveries SET next_attempt_at = now(), status = 'pending',
@@ -361,7 +386,7 @@ export class Deliveries {
     return rows.length > 0;
   }
 
-  /** Sends a delivery again, whatever became of it; one that waits is due now. */
+  /** Resends a delivery in any status. A waiting delivery becomes due now. */
   async resend(actor: string, deliveryId: string): Promise<'resent' | 'missing' | 'webhook-deleted'> {
     return this.#sql.begin(async (tx) => {
       const [before] = await tx<{ status: string; attempts: number; deleted_at: Date | null }[]>`
@@ -369,7 +394,7 @@ export class Deliveries {
         WHERE delivery_id = ${deliveryId} FOR UPDATE OF d`;
       if (before === undefined) return 'missing';
       if (before.deleted_at !== null) return 'webhook-deleted';
-      // One that is pending keeps its lease: its attempt may be under way.
+      // A pending delivery keeps its lease, because its attempt may be in progress.
       if (before.status === 'pending') {
         await tx`UPDATE deliveries SET next_attempt_at = now() WHERE delivery_id = ${deliveryId}`;
       } else {

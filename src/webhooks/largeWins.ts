@@ -1,22 +1,25 @@
-/** The events of large wins (docs/contract.md §13.1). */
+/** Creates the events of large wins (docs/contract.md §13.1). */
 import { type Game, prizeTierOf } from '../domain/game.js';
 import { microsToUsdText } from '../domain/money.js';
 import type { SpinIds } from '../domain/spinId.js';
 import type { NewEvent } from '../domain/webhook.js';
 import type { LargeWin } from '../engine/ledger/transcoder.js';
 
-/** What is asked of the catalog. */
+/** Part of the catalog that large wins need. */
 export interface LargeWinCatalog {
   largeWinThreshold(partnerId: number): number | undefined;
   game(gameId: number): Game | undefined;
-  /** Reads what changed; partner or game may have been made a moment ago, elsewhere. */
+  /** Reads changes of the catalog, because another process may have just created the partner or game. */
   refresh(): Promise<void>;
 }
 
-/** The entry of the deal of a round that is booked already. */
+/** Returns the entry id of the deal of a round that is already committed. */
 export type FindDeal = (gameId: number, shoeIndex: number) => Promise<bigint | undefined>;
 
-/** Tells the large wins from what may be some. @throws where the catalog can't be read, or lacks what was spun. */
+/**
+ * Returns the events of those candidates that exceed their partner's threshold. @throws Error if the catalog
+ * can't be read or lacks a game or partner of a spin
+ */
 export async function largeWinEvents(
   spinIds: SpinIds,
   catalog: LargeWinCatalog,

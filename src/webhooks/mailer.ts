@@ -1,6 +1,7 @@
 /**
- * Sends e-mails of the outbox through an SMTP server, one after the other, at least once: an e-mail whose sending was cut off
- * goes out again under the same Message-ID. Without a server each is marked as unsent.
+ * Sends e-mails of the outbox through an SMTP server, one at a time and at least once. An e-mail whose
+ * sending was interrupted is sent again with the same Message-ID. Without an SMTP server, each e-mail is
+ * marked as unsent.
  */
 import { createTransport, type Transporter } from 'nodemailer';
 import { emailOf } from '../domain/email.js';
@@ -13,12 +14,11 @@ import { recordAttempts } from './deliveries.store.js';
 import { claimEmails, type DueEmail, leaveEmailsUnsent } from './notices.store.js';
 
 export interface MailerOptions {
-  /** `smtp://` or `smtps://`; undefined: nothing can be sent. */
+  /** URL of the SMTP server, `smtp://` or `smtps://`; undefined if e-mails can't be sent. */
   readonly smtpUrl: string | undefined;
-  /** Address of the sender. */
   readonly from: string;
   readonly brand: string;
-  /** Waits after the first, second, … failed attempt. */
+  /** Waits after the first, second, and further failed attempts, in ms. */
   readonly retryDelaysMs: readonly number[];
   readonly events: EventEmitter;
 }
@@ -27,16 +27,16 @@ const POLL_MS = 1000;
 const CLAIMED_MAX = 8;
 const CONNECT_TIMEOUT_MS = 5000;
 const ATTEMPT_TIMEOUT_MS = 10_000;
-/** All that are claimed together have an end by then, each with its whole time. */
+/** Lease of claimed e-mails, in ms: enough for all of them to use their full attempt timeout. */
 const LEASE_MS = CLAIMED_MAX * ATTEMPT_TIMEOUT_MS + 10_000;
-/** Of one reply of the server. */
+/** Maximum size of one reply of the SMTP server, in bytes. */
 const RESPONSE_BYTES_MAX = 65_536;
 const ERROR_CHARACTERS_MAX = 200;
 const ADDRESS = new RegExp(EMAIL_PATTERN, 'u');
 
 export class Mailer extends PeriodicService {
   readonly name = 'e-mail';
-  /** An attempt may be under way. */
+  /** An attempt may be in progress at a stop, so the stop waits for one attempt timeout. */
   readonly stopTimeoutMs = ATTEMPT_TIMEOUT_MS;
   readonly #sql: Sql;
   readonly #options: MailerOptions;
@@ -54,13 +54,13 @@ export class Mailer extends PeriodicService {
       greetingTimeout: CONNECT_TIMEOUT_MS,
       socketTimeout: ATTEMPT_TIMEOUT_MS,
       maxResponseSize: RESPONSE_BYTES_MAX,
-      // A template has texts of partners: none of them is a file or an address to be read.
+      // Texts in an e-mail come from partners, so they must not make the mail library read files or URLs.
       disableFileAccess: true,
       disableUrlAccess: true,
     });
   }
 
-  /** Looks for due e-mails now: some may have been recorded. */
+  /** Polls for due e-mails now, because new ones may have been recorded. */
   wake(): void {
     this.hurry();
   }
@@ -80,7 +80,7 @@ export class Mailer extends PeriodicService {
     const claimed = await claimEmails(this.#sql, { room: CLAIMED_MAX, leaseMs: LEASE_MS });
     if (claimed.length === 0) return IDLE;
     for (const due of claimed) {
-      // Its lease lapses, and another worker sends it.
+      // After a stop, the leases of the remaining e-mails expire and another worker sends them.
       if (this.isStopped) return;
       await this.#send(this.#transport, due);
     }
@@ -97,7 +97,8 @@ export class Mailer extends PeriodicService {
     const atMs = Date.now();
     let error: string | null = null;
     try {
-      // A setting of an earlier version may hold what a mail server would read as another address.
+      // A setting stored by an earlier version may contain text that a mail server would read as several
+      // addresses.
       if (!ADDRESS.test(recipient)) throw new Error('not one e-mail address');
       const { data } = JSON.parse(due.body) as { data: unknown };
       const sent = transport.sendMail({

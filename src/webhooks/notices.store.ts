@@ -1,17 +1,18 @@
 /**
- * Notices of keys that expire soon, each recorded once, and e-mails that are due. The process that sends an e-mail leases it, and records
- * the result as that of a webhook delivery.
+ * Records notices of keys that expire soon, each once, and leases due e-mails. The process that sends an
+ * e-mail records its result like that of a webhook delivery.
  */
 import type { Sql } from '../postgres/connection.js';
 import { recordEvents } from '../postgres/partnerEvents.js';
 
-/** Days before its expiry at which a key's partner is notified (docs/contract.md §13.1). */
+/** Numbers of days before a key expires at which its partner is notified (docs/contract.md §13.1). */
 const NOTICE_DAYS = '{30,7,1}';
 
 /**
- * Records the notices of keys that are due and were not given. Of several days that have passed unnoticed (no worker ran)
- * the last one is sent: the others would not be true any more. Nothing is sent of days that had passed when it was issued.
- * @returns how many deliveries were recorded.
+ * Records the due notices of expiring keys. If several notice days passed while no worker ran, only the last
+ * one is recorded, because earlier notices would no longer be true. Notice days before the key was issued are
+ * skipped.
+ * @returns the number of recorded deliveries
  */
 export async function noticeExpiringKeys(sql: Sql, now: Date): Promise<number> {
   return sql.begin(async (tx) => {
@@ -46,15 +47,15 @@ export async function noticeExpiringKeys(sql: Sql, now: Date): Promise<number> {
 export interface DueEmail {
   readonly deliveryId: string;
   readonly event: string;
-  /** The event's body, as webhooks get it. */
+  /** Body of the event, the same as for webhooks. */
   readonly body: string;
   readonly recipient: string;
-  /** Attempts whose result is known. */
+  /** Number of attempts whose result is recorded. */
   readonly attempts: number;
   readonly maxAttempts: number;
 }
 
-/** Leases e-mails that are due, the oldest first. */
+/** Leases due e-mails, oldest first. */
 export async function claimEmails(
   sql: Sql,
   { room, leaseMs }: { room: number; leaseMs: number },
@@ -87,7 +88,7 @@ export async function claimEmails(
   }));
 }
 
-/** Marks due e-mails as unsent: nobody can send them. @returns how many */
+/** Marks due e-mails as unsent, because there is no SMTP server. @returns the number of marked e-mails */
 export async function leaveEmailsUnsent(sql: Sql): Promise<number> {
   const rows = await sql`
     UPDATE deliveries SET status = 'unsent', next_attempt_at = NULL

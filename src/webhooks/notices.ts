@@ -1,15 +1,18 @@
-/** Looks from time to time for what somebody is to be notified of. Any number of workers may: each notice is recorded once. */
+/**
+ * Records due notices periodically. Several workers may run the service, because each notice is recorded only
+ * once.
+ */
 import type { BackgroundTask, EventEmitter } from '../engine/processEvents.js';
 import { PeriodicService } from '../platform/runtime/periodicService.js';
 
 export interface NoticesOptions {
   readonly name: string;
-  /** What is named where a look failed. */
+  /** Name of the task in the event of a failed run. */
   readonly task: BackgroundTask;
   readonly everyMs: number;
-  /** Milliseconds since the epoch. */
+  /** Returns the current time in ms since the epoch. */
   readonly now: () => number;
-  /** Records the notices that are due and were not given; gives how many deliveries there are to make. */
+  /** Records the notices that are due and not yet recorded. Returns the number of new deliveries. */
   readonly record: (now: Date) => Promise<number>;
   readonly events: EventEmitter;
 }
@@ -19,7 +22,7 @@ export class Notices extends PeriodicService {
   readonly #options: NoticesOptions;
 
   constructor(options: NoticesOptions) {
-    // The first look comes at once: the last one may be long ago.
+    // The first run of the notices starts at once, because the last run may have been long ago.
     super({ everyMs: options.everyMs, firstAfterMs: 0 });
     this.name = options.name;
     this.#options = options;

@@ -1,4 +1,4 @@
-/** Keeps the history of webhook deliveries as long as it is wanted, and no longer. */
+/** Removes webhook deliveries and events after their retention time. */
 import type { EventEmitter } from '../engine/processEvents.js';
 import { PeriodicService } from '../platform/runtime/periodicService.js';
 import type { Sql } from '../postgres/connection.js';
@@ -13,7 +13,7 @@ export class WebhookRetention extends PeriodicService {
   readonly #days: number;
   readonly #events: EventEmitter;
 
-  /** @param days how long deliveries and events are kept after they ended */
+  /** @param days retention time of ended deliveries and events, in days */
   constructor(sql: Sql, days: number, events: EventEmitter) {
     super({ everyMs: TURN_MS, firstAfterMs: FIRST_AFTER_MS });
     this.#sql = sql;

@@ -1,6 +1,7 @@
 /**
- * One attempt of a delivery over HTTP. The address that is judged is the address that is connected to: each attempt has a
- * connection of its own, whose look-up gives what was judged a moment before. Redirects are not followed.
+ * Makes one delivery attempt over HTTP. Each attempt has its own connection, whose name look-up returns
+ * exactly the addresses judged just before. So no connection can go to an address that was not judged.
+ * Redirects are not followed.
  */
 import { isIPv6, type LookupFunction } from 'node:net';
 import { type buildConnector, Client } from 'undici';
@@ -12,15 +13,17 @@ import type { DueDelivery } from './deliveries.store.js';
 
 export interface SendResult {
   readonly isDelivered: boolean;
-  /** Null: no answer came. */
+  /** HTTP status of the answer; null if no answer came. */
   readonly responseStatus: number | null;
-  /** Why it failed, in a line. */
+  /** Reason of a failure in one line. */
   readonly error: string | null;
 }
 
-/** An attempt under way. */
 export interface Sending {
-  /** Never rejects; undefined where it was given up before its outcome was known. */
+  /**
+   * Outcome of the attempt. The promise never rejects. Undefined if the attempt was cancelled before its
+   * outcome was known.
+   */
   readonly outcome: Promise<SendResult | undefined>;
   giveUp(): void;
 }
@@ -28,17 +31,17 @@ export interface Sending {
 export interface SenderOptions {
   readonly brand: string;
   readonly resolve: Resolve;
-  /** For the whole attempt, from the look-up to the last byte of the answer. */
+  /** Timeout of the whole attempt in ms, from the name look-up to the last byte of the answer. */
   readonly timeLimitMs: number;
-  /** Decrypts a secret that the database holds. */
+  /** Decrypts a secret from the database. */
   readonly openSecret?: (sealed: string) => string;
-  /** Milliseconds since the epoch. */
+  /** Returns the current time in ms since the epoch. */
   readonly now?: () => number;
 }
 
-/** That a receiver may send in all: its head, interim answers and framing count like the body. */
+/** Maximum number of bytes that a receiver may send, including headers, interim answers and framing. */
 const ANSWER_BYTES_MAX = 65_536;
-/** Of several addresses the next one is tried, too, when one has not answered by then. */
+/** Time after which the next address of a host is tried in parallel, in ms. */
 const ADDRESS_TRY_MS = 1000;
 const ERROR_CHARACTERS_MAX = 200;
 
@@ -49,7 +52,7 @@ export class Sender {
     this.#options = options;
   }
 
-  /** Begins an attempt; whatever goes wrong is its outcome. */
+  /** Starts an attempt. Every error becomes its outcome. */
   send(due: DueDelivery): Sending {
     const controller = new AbortController();
     const { signal } = controller;
@@ -77,7 +80,8 @@ export class Sender {
       const url = new URL(due.url);
       client = new Client(url.origin, {
         pipelining: 0,
-        // The request's own signal holds only once there is a connection, and destroys none that is still being made.
+        // The connector gets its own abort signal, because the request's signal takes effect only after the
+        // connection is established.
         connect: boundedConnector(
           {
             lookup: giving(addresses),
@@ -114,7 +118,7 @@ export class Sender {
   }
 }
 
-/** The secrets that sign, the newest first: one that was replaced signs, too, until its time. */
+/** Returns the signing secrets, newest first. A replaced secret also signs until its expiry. */
 function signingSecrets(
   { secret, previous }: DueDelivery,
   nowMs: number,
@@ -128,17 +132,18 @@ function signingSecrets(
 
 const asIs = (text: string): string => text;
 
-/** A look-up that knows one name. */
+/** Returns a look-up function that always gives the same addresses. */
 function giving(addresses: readonly string[]): LookupFunction {
   const all = addresses.map((address) => ({ address, family: isIPv6(address) ? 6 : 4 }));
   return (_name, options, done) => {
-    // Not at once: where no address can be reached TLS would find its socket gone, and say that instead.
+    // The callback must run asynchronously. Otherwise, if no address is reachable, TLS would report a missing
+    // socket instead of the real error.
     if (options.all === true) process.nextTick(done, null, all);
     else process.nextTick(done, null, all[0]!.address, all[0]!.family);
   };
 }
 
-/** Reads an answer to its end, or until its connection is cut because it is longer than anybody needs. */
+/** Reads an answer to its end, or until its connection is closed because the answer is too long. */
 async function readToEnd(body: AsyncIterable<Buffer>): Promise<void> {
   try {
     for await (const _ of body);
@@ -147,7 +152,7 @@ async function readToEnd(body: AsyncIterable<Buffer>): Promise<void> {
   }
 }
 
-/** What name servers answer where there is none. */
+/** Error codes of name servers for a name without an address. */
 const NO_ADDRESS = ['ENOTFOUND', 'ENODATA'];
 
 function reasonOf(error: unknown): string {

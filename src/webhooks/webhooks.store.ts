@@ -1,4 +1,4 @@
-/** Webhooks: their endpoints, secrets and deliveries, and the removal of what ended long ago. */
+/** Webhooks in Postgres: endpoints, secrets and deliveries, and the removal of old deliveries. */
 
 import type { WithDates } from '../domain/schema.js';
 import type { SecretBox } from '../domain/secretBox.js';
@@ -10,7 +10,7 @@ import type {
 import type { Sql } from '../postgres/connection.js';
 import { raw, safe } from '../postgres/statements.js';
 
-/** A list reaches back over so many deliveries, and counts no further. */
+/** Maximum number of deliveries that a list covers and counts. */
 export const DELIVERIES_LISTED_MAX = 10_000;
 
 export type WebhookRow = WithDates<typeof WebhookSchema, 'createdAt'>;
@@ -35,7 +35,10 @@ export type EndpointHealth = WithDates<typeof EndpointHealthSchema, 'failingSinc
 
 export type ListedWebhook = WebhookRow & { readonly health: EndpointHealth };
 
-/** A row of `webhooks` with its endpoint and what waits: {@link WITH_HEALTH}. */
+/**
+ * Row of `webhooks` with its endpoint state and the number of waiting deliveries, as selected by {@link
+ * WITH_HEALTH}.
+ */
 interface HealthRow extends Row {
   failing_since: Date | null;
   deactivated_at: Date | null;
@@ -44,7 +47,7 @@ interface HealthRow extends Row {
   pending: bigint;
 }
 
-/** Webhooks `w` as {@link HealthRow} has them; the rest of the statement follows. */
+/** Selects webhooks `w` with the columns of {@link HealthRow}; a WHERE or JOIN clause follows. */
 const WITH_HEALTH = raw(`
   w.webhook_id, w.url, w.events, w.is_active, w.created_at, failing_since, deactivated_at, last_error,
   CASE WHEN not_before > now() THEN not_before END AS not_before, pending
@@ -69,14 +72,14 @@ const healthOf = (row: HealthRow): EndpointHealth => {
 
 export type FailingWebhook = ListedWebhook & { readonly partnerId: number; readonly slug: string };
 
-/** What fails for less is tried again before anybody needs to look at it. */
+/** Minimum failing time before a webhook is reported. Shorter failures usually end by a retry. */
 const FAILING_FOR = raw("interval '5 minutes'");
-/** So many of those that fail are named. */
+/** Maximum number of failing webhooks that are listed. */
 const FAILING_NAMED = 10;
 
 /**
- * The webhooks of all partners that have failed for minutes, or that the service set inactive: how many there are, and those
- * that have failed for longest.
+ * Returns the webhooks of all partners that have been failing for minutes or that the service has
+ * deactivated: their number, and those that have failed longest.
  */
 export async function failingWebhooks(sql: Sql): Promise<{ count: number; longest: FailingWebhook[] }> {
   const rows = await sql<(HealthRow & { partner_id: number; slug: string; total: bigint })[]>`
@@ -101,7 +104,7 @@ export async function failingWebhooks(sql: Sql): Promise<{ count: number; longes
 
 export type DeliveryRow = WithDates<typeof DeliverySchema, 'createdAt' | 'lastAttemptAt' | 'nextAttemptAt'>;
 
-/** A row of `deliveries` with its event, as it is read. */
+/** Row of `deliveries` with the name of its event. */
 export interface StoredDelivery {
   delivery_id: string;
   event: string;
@@ -121,7 +124,7 @@ export class Webhooks {
     this.#sql = sql;
   }
 
-  /** Registers a webhook; undefined where the partner has as many as it may. */
+  /** Registers a webhook. @returns undefined if the partner has reached its maximum number of webhooks */
   async create(webhook: {
     partnerId: number;
     url: string;
@@ -130,7 +133,7 @@ export class Webhooks {
   }): Promise<WebhookRow | undefined> {
     const { partnerId, url, events, secret } = webhook;
     return this.#sql.begin(async (tx) => {
-      // Registrations of a partner go one after the other, so that the count holds.
+      // The lock serializes the registrations of a partner, so that the limit holds.
       const [cap] = await tx<{ max: number }[]>`
         SELECT max_webhooks AS max FROM partners WHERE partner_id = ${partnerId} FOR NO KEY UPDATE`;
       const [row] = await tx<Row[]>`
@@ -142,14 +145,14 @@ export class Webhooks {
     });
   }
 
-  /** A partner's webhooks, without deleted ones. */
+  /** Returns the webhooks of a partner, except deleted ones. */
   async list(partnerId: number): Promise<ListedWebhook[]> {
     const rows = await this.#sql<HealthRow[]>`
       SELECT ${WITH_HEALTH} WHERE partner_id = ${partnerId} AND deleted_at IS NULL ORDER BY webhook_id`;
     return rows.map((row) => ({ ...fromRow(row), health: healthOf(row) }));
   }
 
-  /** Whether a partner has this webhook; a deleted one is missing. */
+  /** Returns whether a partner has a webhook. A deleted webhook is missing. */
   async state(partnerId: number, webhookId: number): Promise<'found' | 'missing' | 'foreign'> {
     const [row] = await this.#sql<{ partner_id: number; deleted_at: Date | null }[]>`
       SELECT partner_id, deleted_at FROM webhooks WHERE webhook_id = ${webhookId}`;
@@ -158,7 +161,10 @@ export class Webhooks {
     return row.deleted_at === null ? 'found' : 'missing';
   }
 
-  /** Changes what is given; a webhook that becomes active begins anew. Undefined where it is deleted. */
+  /**
+   * Changes the given properties of a webhook. A reactivated webhook starts without failures. @returns
+   * undefined if the webhook is deleted
+   */
   async update(
     webhookId: number,
     change: { url: string | undefined; events: readonly string[] | undefined; isActive: boolean | undefined },
@@ -166,7 +172,7 @@ export class Webhooks {
     const { url = null, events = null, isActive = null } = change;
     const host = url === null ? null : new URL(url).hostname;
     return this.#sql.begin(async (tx) => {
-      // What may have mended it is tried at once.
+      // A changed URL or a reactivation may have fixed the webhook, so the next attempt is made at once.
       if (url !== null || isActive === true) {
         await tx`
           UPDATE webhook_endpoints SET failures = 0, not_before = '-infinity' WHERE webhook_id = ${webhookId}`;
@@ -183,7 +189,10 @@ export class Webhooks {
     });
   }
 
-  /** Gives a webhook a new secret; the one that it had signs, too, until a time. @returns false where it is deleted */
+  /**
+   * Rotates the secret of a webhook. The previous secret also signs until the given time. @returns false if
+   * the webhook is deleted
+   */
   async rotateSecret(webhookId: number, secret: string, previousUntil: Date): Promise<boolean> {
     const rows = await this.#sql`
       UPDATE webhooks SET previous_secret = secret, previous_secret_until = ${previousUntil}, secret = ${secret}
@@ -191,7 +200,9 @@ export class Webhooks {
     return rows.length > 0;
   }
 
-  /** Deletes a webhook. Its record and its deliveries are kept as they are; those that wait are never claimed again. */
+  /**
+   * Deletes a webhook. Its row and its deliveries are kept, and waiting deliveries are never claimed again.
+   */
   async delete(partnerId: number, webhookId: number): Promise<'deleted' | 'missing' | 'foreign'> {
     return this.#sql.begin(async (tx) => {
       const [row] = await tx<{ partner_id: number; deleted_at: Date | null }[]>`
@@ -204,7 +215,10 @@ export class Webhooks {
     });
   }
 
-  /** A page of a webhook's newest deliveries, newest first, and how many there are, both up to {@link DELIVERIES_LISTED_MAX}. */
+  /**
+   * Returns a page of a webhook's deliveries, newest first, and their total number, both limited to {@link
+   * DELIVERIES_LISTED_MAX}.
+   */
   async deliveryPage(
     webhookId: number,
     page: number,
@@ -230,8 +244,8 @@ export class Webhooks {
 }
 
 /**
- * When a delivery is tried next, of `deliveries`, `webhooks` and `webhook_endpoints`: not while its webhook rests, and at no
- * known time while that is inactive.
+ * SQL column: time of the next attempt of a delivery, from `deliveries`, `webhooks` and `webhook_endpoints`.
+ * It is not before the end of the webhook's rest, and null while the webhook is inactive.
  */
 export const NEXT_ATTEMPT = raw(
   'CASE WHEN w.is_active THEN greatest(next_attempt_at, CASE WHEN next_attempt_at IS NOT NULL THEN not_before END) END AS next_attempt_at',
@@ -249,13 +263,13 @@ export const deliveryOf = (row: StoredDelivery): DeliveryRow => ({
   responseStatus: row.response_status,
 });
 
-/** Rows that one statement removes. */
+/** Maximum number of rows that one statement removes. */
 const REMOVED_MAX = 1000;
 
 /**
- * Removes deliveries and e-mails that ended so many days ago, sent or not, those that wait for a webhook which was deleted so long ago, and events of
- * that age that no delivery needs.
- * @returns how many rows were removed; 0: nothing is left to remove.
+ * Removes deliveries and e-mails that ended the given number of days ago, waiting deliveries of webhooks
+ * deleted that long ago, and events of that age without a delivery.
+ * @returns the number of removed rows; 0 if none is left
  */
 export async function removeEndedDeliveries(sql: Sql, days: number): Promise<number> {
   const ended = await sql<{ delivery_id: string }[]>`
@@ -269,7 +283,7 @@ export async function removeEndedDeliveries(sql: Sql, days: number): Promise<num
       SELECT delivery_id FROM deliveries d JOIN webhooks w USING (webhook_id)
       WHERE status = 'pending' AND w.deleted_at < now() - make_interval(days => ${days}) LIMIT ${REMOVED_MAX})
     RETURNING delivery_id`;
-  // An event's id begins with its time.
+  // An event id starts with its time, so old events are a range of ids.
   const events = await sql<{ event_id: string }[]>`
     DELETE FROM events WHERE event_id IN (
       SELECT event_id FROM events e
@@ -286,20 +300,20 @@ export async function removeEndedDeliveries(sql: Sql, days: number): Promise<num
   return ended.length + orphaned.length + events.length;
 }
 
-/** Webhooks that one transaction seals. */
+/** Maximum number of webhooks resealed in one transaction. */
 const RESEALED_MAX = 500;
 
 /**
- * Seals all secrets with the newest key, those of deleted webhooks too; repeatable, by several processes at once. Where there
- * is no key nothing is changed, and what is sealed can't be used.
- * @throws UnknownKeyError where a secret is sealed with a key that the box lacks
+ * Seals all secrets with the newest key, including those of deleted webhooks. Can be repeated, and run by
+ * several processes at once. Without a key, unsealed secrets stay unsealed.
+ * @throws UnknownKeyError if a secret is sealed with a key that the box lacks
  */
 export async function sealSecrets(sql: Sql, box: SecretBox): Promise<void> {
   const like = `${box.prefix ?? 'whsec'}%`;
   while ((await sealSome(sql, box, like)) === RESEALED_MAX);
 }
 
-/** @returns how many webhooks were sealed */
+/** Reseals the secrets of one batch of webhooks. @returns the number of resealed webhooks */
 async function sealSome(sql: Sql, box: SecretBox, like: string): Promise<number> {
   return sql.begin(async (tx) => {
     const rows = await tx<{ webhook_id: number; secret: string; previous_secret: string | null }[]>`
