@@ -1,4 +1,4 @@
-/** How far the clocks of the stores are from that of this process, looked at each 10 s. */
+/** Measures the clock offsets between the stores and this process, every 10 s. */
 
 import type { RedisNodes } from '../engine/redis/nodes.js';
 import { PeriodicService } from '../platform/runtime/periodicService.js';
@@ -8,9 +8,10 @@ import type { Sql } from '../postgres/connection.js';
 const TURN_MS = 10_000;
 
 /**
- * A server's clock minus ours at the middle of the round trip that reads it: wrong by half of the round trip at the most.
- * @param now milliseconds since the epoch
- * @returns seconds; above 0: the server's clock is ahead. @throws what the read throws
+ * Returns the difference between a server's clock and the local clock at the middle of the round trip that
+ * reads it. The error is at most half of the round trip.
+ * @param now returns the local time in ms since the epoch
+ * @returns offset in seconds, positive if the server's clock is ahead. Errors of the read are passed on.
  */
 async function clockOffset(readMs: () => Promise<number>, now: () => number): Promise<number> {
   const before = now();
@@ -32,7 +33,10 @@ export class ClockOffsets extends PeriodicService {
     this.#now = now;
   }
 
-  /** Seconds, by `redis:<host:port>` and `postgres`; a server that did not answer is left out. */
+  /**
+   * Clock offsets in seconds, keyed by `redis:<host:port>` and `postgres`. A server that did not answer is
+   * omitted.
+   */
   get newest(): ReadonlyMap<string, number> {
     return this.#newest;
   }
@@ -51,6 +55,6 @@ export class ClockOffsets extends PeriodicService {
     this.#newest = new Map(found.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : [])));
   }
 
-  /** Nothing throws: a server that is away has no offset. */
+  /** A turn of this service never fails, because an unavailable server simply has no offset. */
   protected onTurnFailed(): void {}
 }

@@ -1,4 +1,4 @@
-/** The only reader of process.env: checks it and gives one frozen object. */
+/** Reads and checks the settings and returns one frozen object. No other code reads process.env. */
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { envSchema } from 'env-schema';
@@ -22,37 +22,38 @@ export interface Config
   readonly allowVolatileRedis: boolean;
   readonly allowVolatilePostgres: boolean;
   readonly trustedProxies: TrustedProxies;
-  /** What the outbox of a cell may hold. */
+  /** Maximum size of the outbox of a cell. */
   readonly outboxMax: { readonly entries: number; readonly bytes: number };
   readonly constants: Constants;
-  /** Settings of earlier versions that are set, and have no effect. */
+  /** Settings of earlier versions that are set but have no effect. */
   readonly withoutEffect: readonly string[];
-  /** The folder of package.json, absolute. */
+  /** Absolute path of the folder of package.json. */
   readonly root: string;
-  /** Absolute. */
+  /** Absolute path of DATA_DIR. */
   readonly dataDir: string;
-  /** Where downloaded servers are kept, absolute. */
+  /** Absolute path of the folder for downloaded servers. */
   readonly cacheDir: string;
   readonly migrationsDir: string;
-  /** Built JavaScript of workers/. */
+  /** Folder of the built JavaScript of workers/. */
   readonly workersDir: string;
-  /** Where the build puts the pages of /docs. */
+  /** Folder of the built pages of /docs. */
   readonly docsDir: string;
-  /** Of the program (package.json). */
   readonly version: string;
   readonly consoleDir: string;
-  /** Where the build has put the verifier. */
   readonly verifyDir: string;
 }
 
-/** @throws Error with one line that says of each setting that is not valid what it may be. */
+/**
+ * Validates the settings. @throws Error with one line that names each invalid setting and its allowed values
+ */
 function readVariables(environment: NodeJS.ProcessEnv): Variables {
   try {
     return envSchema<Variables>({ schema: AllSettings, data: environment, env: false, dotenv: false });
   } catch (error) {
     const { errors } = error as { errors?: { instancePath: string; message?: string }[] };
     if (errors === undefined) throw error;
-    // A choice has one error for each of its values and one for itself.
+    // A setting with several choices has one validation error per choice and one for itself, so only one
+    // message per setting is kept.
     const problems = new Map<string, string>();
     for (const { instancePath, message } of errors) {
       const name = instancePath.slice(1);
@@ -63,14 +64,16 @@ function readVariables(environment: NodeJS.ProcessEnv): Variables {
   }
 }
 
-/** The values of a setting that has only a few. */
+/** Returns the allowed values of a setting with a fixed set of values, or undefined. */
 function choicesOf(name: string): string | undefined {
   const { anyOf } = (Environment.properties as Record<string, { anyOf?: { const?: unknown }[] }>)[name] ?? {};
   const values = anyOf?.map((each) => String(each.const));
   return values && [values.slice(0, -1).join(', '), ...values.slice(-1)].join(' or ');
 }
 
-/** Reads a setting whose form no schema says. @throws Error with one line that names it */
+/**
+ * Reads a setting whose format the schema can't express. @throws Error with one line that names the setting
+ */
 function setting<T>(name: string, read: () => T): T {
   try {
     return read();
@@ -79,7 +82,10 @@ function setting<T>(name: string, read: () => T): T {
   }
 }
 
-/** @throws Error with one line that names each setting that no service with a database of its own takes */
+/**
+ * Checks the ranges that apply with an external database. @throws Error with one line that names each setting
+ * out of range
+ */
 function checkProductionRanges(given: Pick<Variables, keyof typeof PRODUCTION_RANGES>): void {
   const wrong = Object.entries(PRODUCTION_RANGES).flatMap(([name, { minimum, maximum }]) => {
     const value = given[name as keyof typeof PRODUCTION_RANGES];
@@ -91,7 +97,7 @@ function checkProductionRanges(given: Pick<Variables, keyof typeof PRODUCTION_RA
 
 /**
  * Reads the settings.
- * @throws Error with one line that names the setting, where one is not valid.
+ * @throws Error with one line that names each invalid setting
  */
 export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
   const variables = readVariables(environment);

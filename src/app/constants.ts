@@ -1,43 +1,66 @@
-/** Figures that no operator can choose better, and that tests change (`TEST_CONSTANTS`). */
+/** Constants that no operator could choose better. Tests change them with `TEST_CONSTANTS`. */
 
 export interface Constants {
-  /** From the begin of one ledger flush to that of the next at least; a long flush is followed by a longer rest. */
+  /**
+   * Minimum time between the starts of two ledger flushes, in ms. A long flush is followed by a longer pause.
+   */
   readonly flushIntervalMs: number;
-  /** How often the process that reads the catalog for all asks Postgres for changes. */
+  /** Poll interval of the catalog, in ms. One process reads the catalog for all processes. */
   readonly catalogPollMs: number;
-  /** Longest wait for Postgres once a key is known to be revoked; then requests are refused until the change is read. */
+  /**
+   * Maximum wait for Postgres after the announcement of a revoked key, in ms. After that, requests are
+   * refused until the change is read.
+   */
   readonly restrictionReadMs: number;
-  /** How often the settlement job looks for days that are due. */
+  /** Interval at which the settlement job looks for due days, in ms. */
   readonly settlementTurnMs: number;
-  /** How often what is played is counted by hour. */
+  /** Interval at which the traffic of each hour is counted, in ms. */
   readonly trafficTurnMs: number;
-  /** Games of a worker with metrics of their own. */
+  /** Maximum number of games of a worker with their own metric series. */
   readonly metricsGamesMax: number;
-  /** Failed authentications in a minute from one address before KS-4293 (docs/contract.md §4). */
+  /** Number of failed authentications per minute from one address before KS-4293 (docs/contract.md §4). */
   readonly authFailureLimit: number;
-  /** Minutes after which a session of the console ends. */
+  /** Duration of a console session, in minutes. */
   readonly consoleSessionMinutes: number;
-  /** With `HTTP_SERVER=node`: seconds after which a connection without a request is closed; uWebSockets.js takes 10 to 12. */
+  /**
+   * Timeout of a connection without a request with `HTTP_SERVER=node`, in seconds; uWebSockets.js takes 10 to
+   * 12.
+   */
   readonly idleTimeoutS: number;
-  /** Shortest time from the announcement that an API version ends to its sunset, in days. Null: six calendar months. */
+  /**
+   * Minimum time between the announced end of an API version and its sunset, in days. Null means six calendar
+   * months.
+   */
   readonly apiNoticeDays: number | null;
-  /** Webhook attempts to one host in a minute, over all webhooks of all partners; half of them of one partner. */
+  /**
+   * Maximum number of webhook attempts to one host per minute, over all webhooks of all partners. One partner
+   * gets at most half of it.
+   */
   readonly webhookHostAttemptsMax: number;
-  /** Waits after the first to fourth failed attempt of a webhook delivery, in ms; the last value repeats (docs/contract.md §13.2). */
+  /**
+   * Waits after the first to fourth failed attempt of a webhook delivery, in ms; the last value repeats
+   * (docs/contract.md §13.2).
+   */
   readonly webhookRetryDelaysMs: readonly number[];
-  /** From the first block that waits for the public log to the append, in ms. */
+  /** Maximum delay between the first block waiting for the public log and the append, in ms. */
   readonly logBatchMs: number;
-  /** Shortest interval between two rounds in which the witnesses are asked to cosign, in ms. */
+  /** Minimum interval between two rounds in which the witnesses are asked to cosign, in ms. */
   readonly logCosignMs: number;
-  /** Bytes of the outbox for each of the OUTBOX_MAX_ENTRIES: twice the size of an entry whose names are UUIDs. Of longer ones fewer fit. */
+  /**
+   * Bytes of outbox capacity per entry of OUTBOX_MAX_ENTRIES: twice the size of an entry with UUID names.
+   * Fewer entries with longer names fit.
+   */
   readonly outboxBytesPerEntry: number;
-  /** From a start to the check of the installed packages: at most a minute, when the rush of a start is over. */
+  /**
+   * Delay between a start and the check of the installed packages, in ms: at most a minute, after the peak
+   * load of the start.
+   */
   readonly packagesCheckMs: number;
 }
 
 /**
- * When each process compares its files with the list of its build, and when the public log gets the newest entry of the audit log: a cron
- * expression of five fields, UTC.
+ * Time of the daily program check of each process, and of the daily audit log record in the public log: a
+ * cron expression with five fields, UTC.
  */
 export const PROGRAM_CHECK_CRON = '30 3 * * *';
 
@@ -61,8 +84,9 @@ const CONSTANTS: Constants = {
 };
 
 /**
- * @param changed JSON of those that a test changes
- * @throws Error where one is unknown or has a value of another type
+ * Returns the constants with changes applied.
+ * @param changed JSON object of the constants that a test changes
+ * @throws Error for an unknown constant or a value of the wrong type
  */
 export function constantsWith(changed = '{}'): Constants {
   const given = Object.entries(JSON.parse(changed));

@@ -1,4 +1,7 @@
-/** What a first start on embedded stores makes, so that the service can be tried at once: a sandbox partner and its games. */
+/**
+ * Creates a sandbox partner with games at a first start on embedded stores, so that the service can be tried
+ * at once.
+ */
 
 import type { Store } from '../api/api.store.js';
 import { initialSettings } from '../api/partners/routes.js';
@@ -9,11 +12,14 @@ import { SLOT } from '../domain/games/slot.js';
 import { checkParSheet, type ParSheet } from '../domain/par.js';
 
 const SLUG = 'demo';
-/** Below the smallest win of the game: every fifth spin makes an event, so that a webhook is tried within a minute. */
+/**
+ * Large-win threshold below the smallest win of the game. Every fifth spin creates an event, so that a
+ * webhook can be tried within a minute.
+ */
 const LARGE_WIN_MICROS = 400_000;
 const ACTOR = 'first start';
 
-/** 1,000 tickets at 1 USD, which pay 0.9 of what they cost. */
+/** Demo raffle with 1,000 tickets at 1 USD and a return of 90 %. */
 const RAFFLE = {
   displayName: 'Demo Raffle',
   configName: 'DEMO_RAFFLE',
@@ -38,8 +44,8 @@ export interface Demo {
 }
 
 /**
- * Makes the demo partner with its games, where they are not there, and lets the key in.
- * @param apiKey the demo partner's key, kept by the caller from start to start.
+ * Creates the demo partner, its games and its API key if they are missing.
+ * @param apiKey API key of the demo partner, which the caller keeps between starts
  */
 export async function seedDemo(store: Store, apiKey: string): Promise<Demo> {
   const partners = await store.partners.list();

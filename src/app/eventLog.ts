@@ -1,11 +1,14 @@
-/** Writes what happened into the log (docs/operations.md, "The log"). */
+/** Writes process events to the log (docs/operations.md, "The log"). */
 import type { Logger } from 'pino';
 import type { EventEmitter } from '../engine/processEvents.js';
 
-/** Every batch is refused then. */
+/**
+ * Minimum time between two log lines about a wrong clock, in ms. Every batch is refused while the clock is
+ * wrong.
+ */
 const CLOCK_TOLD_EVERY_MS = 60_000;
 
-/** @param allowed which stores are served from though they may lose what they acknowledge */
+/** @param allowed volatile stores that are served from, although they may lose acknowledged data */
 export function subscribeLog(
   events: EventEmitter,
   log: Logger,
@@ -46,7 +49,8 @@ export function subscribeLog(
   );
   events.on('DeliveryAttempted', ({ result, seconds: _, ...attempt }) => {
     if (result === 'exhausted') log.warn(attempt, 'webhook delivery failed permanently');
-    // The history has each attempt, too, and a receiver that is away makes thousands of them.
+    // The delivery history records each attempt too. An unavailable receiver causes thousands of failed
+    // attempts, so they are logged at debug level only.
     else if (result === 'failed') log.debug(attempt, 'webhook delivery attempt failed');
   });
   events.on('EmailAttempted', ({ result, ...attempt }) => {
@@ -81,7 +85,10 @@ function subscribeProgramLog(events: EventEmitter, log: Logger): void {
 }
 
 function subscribeCellLog(events: EventEmitter, log: Logger): void {
-  /** A cell is refused at every try; that is said once. */
+  /**
+   * Cells whose refusal has been logged. A cell is refused at every attempt, but only the first one is
+   * logged.
+   */
   const refused = new Set<number>();
   events.on('CellRefused', ({ cell, reason }) => {
     if (!refused.has(cell)) log.fatal({ cell, reason }, 'cell refused');

@@ -1,6 +1,6 @@
 /**
- * The log: a JSON object a line (pino). No line holds a secret, and of lines of one kind only some are written a second: a
- * fault that every request meets must not cost more than the requests did.
+ * Log output: one JSON object per line (pino). No line contains a secret. The number of similar lines per
+ * second is limited, so that a fault in every request does not cost more than the requests themselves.
  */
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { LogOutput } from '../platform/logOutput.js';
@@ -8,16 +8,19 @@ import { HIDDEN, withoutSecrets } from '../platform/secretsInLogs.js';
 
 export interface LoggerOptions {
   readonly level: string;
-  /** Texts that no line may have. */
+  /** Secret texts that must not appear in any line. */
   readonly secrets: readonly string[];
 }
 
-/** Lines of one kind in a second; one more at its end says how many were left out. */
+/**
+ * Maximum number of similar lines per second. One more line at the end of the second reports the number of
+ * suppressed lines.
+ */
 const LINES_A_SECOND = 5;
 
 const STANDARD_OUTPUT = 1;
 
-/** @param destination standard output unless told */
+/** Opens the log. @param destination stream to write to; default: standard output */
 export function openLogger(
   { level, secrets }: LoggerOptions,
   destination: DestinationStream = new LogOutput(STANDARD_OUTPUT),
@@ -32,7 +35,8 @@ export function openLogger(
       redact: { paths: SECRET_FIELDS.flatMap((name) => [name, `*.${name}`]), censor: HIDDEN },
       hooks: {
         logMethod(args, method, number) {
-          // What says that people must act is never left out; what is asked for by LOG_LEVEL=debug neither.
+          // Fatal lines require people to act, and debug lines were requested with LOG_LEVEL, so neither kind
+          // is ever suppressed.
           if (number < info || number >= fatal) {
             method.apply(this, args);
             return;
@@ -50,18 +54,23 @@ export function openLogger(
   );
 }
 
-/** What is alike: the same fault of any request or cell, the same change of state of one cell. */
+/**
+ * Returns the key by which similar log lines are counted: the same fault of any request or cell, or the same
+ * state change of one cell.
+ */
 function kindOf(fields: object, message: string): string {
   const { err, operation, errorCode, cell } = fields as Record<string, unknown>;
   return `${message}|${operation}|${errorCode}|${err === undefined ? cell : ''}`;
 }
 
-/** Hands on the first lines of each kind in a second at once, and at its end the last one. */
+/**
+ * Passes on the first log lines of each kind per second at once, and the last line at the end of the second.
+ */
 class Limit {
   readonly #kinds = new Map<string, { said: number; left: number; last: (unsaid: number) => void }>();
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param line writes it, with the number of lines that were left out before it. */
+  /** @param line writes the line, with the number of suppressed lines before it */
   say(kind: string, line: (unsaid: number) => void): void {
     let known = this.#kinds.get(kind);
     if (known === undefined) {
@@ -86,7 +95,7 @@ class Limit {
   }
 }
 
-/** Nobody passes them to the log; here in case somebody does. */
+/** Fields that are always redacted. No code logs them, so this is a second line of defence. */
 const SECRET_FIELDS = [
   'apiKey',
   'authorization',
@@ -102,8 +111,8 @@ const SECRET_FIELDS = [
 const CAUSES_MAX = 3;
 
 /**
- * What the log has of an error. Not its other members: a client of Redis puts the command there, with passwords and sealed
- * outcomes among its arguments, one of Postgres the row.
+ * Returns the logged fields of an error. Other fields are dropped, because a Redis client's error contains
+ * the command with passwords and sealed outcomes, and a Postgres client's error contains the row.
  */
 function errorFields(error: unknown, depth = 0): object {
   if (!(error instanceof Error)) return { message: typeof error === 'string' ? error : typeof error };

@@ -1,4 +1,7 @@
-/** Opens the stores: those that are given by their addresses, the others as embedded servers. The pools of Postgres: postgresPools.store.ts. */
+/**
+ * Opens the stores. Stores with a configured address are used; the others are started as embedded servers.
+ * The pools of Postgres are in postgresPools.store.ts.
+ */
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
@@ -20,10 +23,10 @@ import {
   startEmbeddedRedis,
 } from './embedded/index.js';
 
-/** A server has 15 s to end, and 5 s more once it is killed. */
+/** Timeout for stopping an embedded server, in ms. It has 15 s to end, and 5 s more after it is killed. */
 const STORE_STOP_TIMEOUT_MS = 25_000;
 
-/** The addresses of the stores; those that are not given are started. */
+/** Returns the addresses of the stores. Stores without a configured address are started. */
 export async function storeAddresses(
   config: Config,
   log: Logger,
@@ -66,7 +69,10 @@ export async function storeAddresses(
   return urls;
 }
 
-/** @throws SetupError where it can't be reached, is too old, or may lose what it acknowledges. */
+/**
+ * Connects to Redis. @throws SetupError if a server can't be reached, is too old, or may lose acknowledged
+ * data
+ */
 export async function openRedis(
   url: string,
   config: Config,
@@ -79,7 +85,8 @@ export async function openRedis(
   try {
     nodes = await openNodes(url, (error) => {
       lastError = error;
-      // A start that fails says why in one line.
+      // Errors before the connection is open are not logged, because the failed start reports them in one
+      // line.
       if (isOpen) log.warn({ err: lineOf(error) }, 'the connection to Redis is broken');
     });
     isOpen = true;
@@ -90,7 +97,7 @@ export async function openRedis(
   if (config.ACK === 'replica' && !nodes.isCluster)
     throw new SetupError('ACK=replica needs a Redis Cluster: REDIS_URL has a single address');
   for (const node of nodes.all) {
-    // One primary of a cluster that is away holds up its own cells only, also at a start.
+    // An unavailable primary of a cluster affects only its own cells, also at a start.
     if (node.isReady) await checkServer(node, url, config, log);
     else log.warn({ err: lineOf(lastError) }, 'the connection to Redis is broken');
   }

@@ -1,4 +1,4 @@
-/** Opens the connections to Postgres: a pool for requests, one for what the process does by itself, one for flushes. */
+/** Opens the connection pools to Postgres: one for requests, one for background work, and one for flushes. */
 import type { Logger } from 'pino';
 import { closing } from '../platform/runtime/service.js';
 import type { ServiceGroup } from '../platform/runtime/serviceGroup.js';
@@ -10,7 +10,10 @@ import { PostgresDurabilityWatch } from '../postgres/postgresDurabilityWatch.js'
 import type { Config } from './config.js';
 import { SetupError } from './embedded/index.js';
 
-/** @throws SetupError where Postgres may lose what it commits, as the first connections have found. */
+/**
+ * Checks the durability settings that the first connections found. @throws SetupError if Postgres may lose
+ * committed data
+ */
 function checkDurability({ volatile }: PostgresDurability, config: Config, log: Logger): void {
   if (volatile.length === 0) return;
   const what = `Postgres may lose what it commits (${volatile.join('; ')})`;
@@ -24,12 +27,19 @@ function checkDurability({ volatile }: PostgresDurability, config: Config, log: 
 
 const REQUEST_CONNECTIONS_MAX = 6;
 const WORKER_CONNECTIONS_MAX = 10;
-/** Flushes of several nodes, or of cells that go alone, may run at once. Opened by a worker's first flush. */
+/**
+ * Maximum number of connections for flushes. Flushes of several nodes, or of separately flushed cells, may
+ * run at once. The pool is opened by a worker's first flush.
+ */
 const LEDGER_CONNECTIONS_MAX = 4;
-/** A front end reads its catalog and how far the cells are booked. */
+/**
+ * Maximum number of background connections of a front end, which reads the catalog and the cursors of cells.
+ */
 const FRONT_END_CONNECTIONS_MAX = 2;
 
-/** @throws SetupError where it can't be reached, is too old, or may lose what it commits. */
+/**
+ * Opens the pools. @throws SetupError if Postgres can't be reached, is too old, or may lose committed data
+ */
 export async function openPostgresPools(
   url: string,
   config: Config,
@@ -37,7 +47,7 @@ export async function openPostgresPools(
   services: ServiceGroup,
   durability: PostgresDurability,
 ): Promise<PostgresPools> {
-  // With this setting the connections lead to a pooler.
+  // If this setting is present, DATABASE_URL leads to a pooler.
   const isPooled = config.DATABASE_DIRECT_URL !== undefined;
   const connect = (max: number, more: Partial<PoolOptions> = {}): Sql =>
     connectPostgres(url, {

@@ -1,15 +1,15 @@
-/** Every setting: its name, its form, its default and what it means. */
+/** Definition of every setting: name, format, default and meaning. */
 import { Type } from '#typebox';
 import { ERRORS } from '../domain/errors.js';
 import { EMAIL_PATTERN } from '../domain/schema.js';
 
-/** Under DATA_DIR: the key that seals blocks where Postgres is embedded and no key is given. */
+/** File under DATA_DIR with the key that seals blocks if Postgres is embedded and no key is configured. */
 export const SEEDS_KEY_FILE = 'seeds-key';
 
-/** Of a new database that is told nothing else. */
+/** Default number of cells of a new database. */
 export const CELLS_BY_DEFAULT = 4;
 
-/** Settings of earlier versions that are constants now: setting one has no effect. */
+/** Settings of earlier versions that are constants now. Setting one of them has no effect. */
 export const REMOVED_SETTINGS = [
   'API_NOTICE_DAYS',
   'API_PREVIEW',
@@ -30,13 +30,16 @@ export const REMOVED_SETTINGS = [
   'WEBHOOK_RETRY_DELAYS_MS',
 ] as const;
 
-/** What a service with a database of its own takes; the schema has what an embedded one takes, to try things out, and tests. */
+/**
+ * Ranges of settings for a service with an external database. The schema has the wider ranges of embedded
+ * stores, for trials and tests.
+ */
 export const PRODUCTION_RANGES = {
   IDEMPOTENCY_TTL_S: { minimum: 86_400, maximum: 2_592_000 },
   REQUEST_ID_WINDOW_S: { minimum: 900, maximum: 3600 },
 } as const;
 
-/** Settings that every installation may want. */
+/** Settings that any installation may use. */
 const EVERYONE = {
   HOST: Type.String({ default: '127.0.0.1', description: 'Address to listen on' }),
   PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 8080, description: 'Port of the API' }),
@@ -102,7 +105,7 @@ const EVERYONE = {
   ),
 };
 
-/** Settings of an installation with stores of its own, and with real money. */
+/** Settings of an installation with external stores and real money. */
 const PRODUCTION = {
   REDIS_URL: Type.Optional(
     Type.String({
@@ -260,7 +263,7 @@ const PRODUCTION = {
   }),
 };
 
-/** Settings of an installation with several processes, or with many players. */
+/** Settings of an installation with several processes or many players. */
 const LARGE = {
   ROLES: Type.String({
     default: 'http,worker',
@@ -316,7 +319,10 @@ const LARGE = {
   ),
 };
 
-/** The settings by who sets them, under the headings of docs/settings.md; a test compares that page with them. */
+/**
+ * Settings by kind of installation, under the headings of docs/settings.md. A test compares that page with
+ * them.
+ */
 export const SETTING_GROUPS = {
   Everyone: EVERYONE,
   Production: PRODUCTION,
@@ -326,11 +332,14 @@ export const SETTING_GROUPS = {
 /** Every setting, with its default, range and meaning. */
 export const Environment = Type.Object({ ...EVERYONE, ...PRODUCTION, ...LARGE });
 
-/** Every setting that a process reads: those of {@link Environment}, and two of tests, which no page documents. */
+/** Every setting that a process reads: those of {@link Environment}, and two undocumented ones for tests. */
 export const AllSettings = Type.Object({
   ...Environment.properties,
-  /** The failpoint (failpoints.ts) at which the process kills itself, and at which pass, as `name:n`. */
+  /**
+   * Failpoint (failpoints.ts) at which the process kills itself, and the pass at which it does so, as
+   * `name:n`.
+   */
   FAILPOINT: Type.Optional(Type.String({ pattern: '^[a-z.-]+(:[1-9][0-9]*)?$' })),
-  /** JSON of the constants (constants.ts) that have other values. */
+  /** JSON of the constants (constants.ts) with changed values. */
   TEST_CONSTANTS: Type.Optional(Type.String()),
 });

@@ -1,4 +1,4 @@
-/** The small files of the data folder that outlive a start: ports, passwords, keys. */
+/** Reads and writes the small persistent files of the data folder: ports, passwords and keys. */
 import { randomBytes, randomInt } from 'node:crypto';
 import { chmod, link, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -7,14 +7,14 @@ import { ownFolder } from '../../platform/privateFolder.js';
 import { SetupError } from '../../platform/setupError.js';
 
 /**
- * Ports below the range from which Linux, macOS and Windows take the local ends of outgoing connections. In that range
- * a client that keeps trying to reach a stopped server can be given the server's own port and connect to itself.
+ * Range of ports below the ephemeral ports of Linux, macOS and Windows. With an ephemeral port, a client that
+ * keeps reconnecting to a stopped server may be assigned the server's own port and connect to itself.
  */
 const PORT_MIN = 15_000;
 const PORT_MAX = 32_000;
 const PORT_ATTEMPTS_MAX = 200;
 
-/** A loopback port on which nothing listens at this moment. */
+/** Returns a loopback port on which nothing listens at the moment. */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < PORT_ATTEMPTS_MAX; attempt++) {
     const port = randomInt(PORT_MIN, PORT_MAX);
@@ -23,7 +23,7 @@ export async function freePort(): Promise<number> {
   throw new SetupError(`no free port between ${PORT_MIN} and ${PORT_MAX} on 127.0.0.1`);
 }
 
-/** The port that the file names, if it is still free; else a new one, which the file then names. */
+/** Returns the port stored in the file if it is still free. Otherwise stores and returns a new one. */
 export async function keptPort(path: string): Promise<number> {
   const kept = Number(await readText(path));
   if (Number.isInteger(kept) && kept > 0 && kept < 65_536 && (await isFree(kept))) return kept;
@@ -39,12 +39,18 @@ async function isFree(port: number): Promise<boolean> {
   return true;
 }
 
-/** A password of 192 random bits, in characters that mean nothing to a URL, a shell or a configuration file. */
+/**
+ * Returns a password of 192 random bits, in characters without a special meaning in URLs, shells and
+ * configuration files.
+ */
 export function newPassword(): string {
   return randomBytes(24).toString('hex');
 }
 
-/** What the file holds; where there is none, what `make` returns, written whole with mode 0600 or not at all. */
+/**
+ * Returns the content of the file. If the file is missing, it is created atomically with mode 0600 and the
+ * result of `make`.
+ */
 export async function readOrCreateSecret(path: string, make: () => string): Promise<string> {
   await ownFolder(dirname(path), 'The folder');
   const kept = await readText(path);
@@ -55,7 +61,7 @@ export async function readOrCreateSecret(path: string, make: () => string): Prom
   if (kept === '') await rm(path, { force: true });
   const temporary = await writeTemporary(path, `${make()}\n`);
   try {
-    // Unlike rename, link never takes the place of a secret that another process wrote in the meantime.
+    // Unlike rename, link never replaces a secret that another process has written in the meantime.
     await link(temporary, path).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EEXIST') throw error;
     });
@@ -66,14 +72,17 @@ export async function readOrCreateSecret(path: string, make: () => string): Prom
   return (await readFile(path, 'utf8')).trim();
 }
 
-/** Writes a file of mode 0600: a reader, or a start after a crash, sees the old content or the new, nothing between. */
+/**
+ * Writes a file with mode 0600 atomically: readers, and a start after a crash, see either the old or the new
+ * content.
+ */
 export async function writeFileAtomic(path: string, content: string): Promise<void> {
   const temporary = await writeTemporary(path, content);
   await rename(temporary, path);
   await syncFolder(join(path, '..'));
 }
 
-/** Makes the names in a folder survive a power cut. */
+/** Syncs a folder, so that its file names survive a power failure. */
 export async function syncFolder(path: string): Promise<void> {
   if (process.platform === 'win32') return;
   const folder = await open(path, 'r');
@@ -84,7 +93,10 @@ export async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** The trimmed content, or undefined if there is no such file. Throws SetupError where it belongs to another user. */
+/**
+ * Returns the trimmed content, or undefined if the file does not exist. Throws SetupError if the file belongs
+ * to another user.
+ */
 export async function readText(path: string): Promise<string | undefined> {
   try {
     return (await readFile(path, 'utf8')).trim();

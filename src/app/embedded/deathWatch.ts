@@ -1,12 +1,13 @@
 /**
- * Ends a server whose parent is gone, in whatever way that went. A small shell process waits on a pipe from this process, which
- * the kernel closes when this process ends; then it ends the server.
+ * Ends a server when its parent process ends in any way. A small shell process reads from a pipe to this
+ * process, which the kernel closes when this process ends. Then the shell ends the server.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 
 /**
- * Standard input has a line for each start of the server: its process id, or nothing once that has ended. The arguments are a
- * deadline in seconds and the signals. A service manager sends its signal to this process, too: it has to outlive that.
+ * Shell script of the watch. Each line of its standard input is the process id of a started server, or is
+ * empty after the server has ended. The arguments are a deadline in seconds and the signals. The script
+ * ignores signals, because a service manager may send its stop signal to the shell too.
  */
 const SCRIPT = `
 trap '' INT TERM HUP QUIT
@@ -28,7 +29,7 @@ kill -s KILL "$pid"
 `;
 
 export interface DeathWatchOptions {
-  /** Sent one after the other, each with the deadline, before SIGKILL. */
+  /** Signals sent to the server in turn, each followed by the deadline, before SIGKILL. */
   readonly stopSignals: readonly NodeJS.Signals[];
   readonly stopDeadlineMs: number;
 }
@@ -37,29 +38,31 @@ export class DeathWatch {
   readonly #shell: ChildProcess | undefined;
 
   constructor({ stopSignals, stopDeadlineMs }: DeathWatchOptions) {
-    // Windows has neither these signals nor this shell.
+    // The watch needs POSIX signals and a POSIX shell, which Windows lacks.
     if (process.platform === 'win32') return;
     const names = stopSignals.map((signal) => signal.slice('SIG'.length));
     this.#shell = spawn('/bin/sh', ['-c', SCRIPT, 'sh', String(Math.ceil(stopDeadlineMs / 1000)), ...names], {
-      // The folder of the start may go.
+      // The shell runs in the root folder, because the working directory of the start may be removed later.
       cwd: '/',
       env: { PATH: process.env.PATH ?? '' },
       stdio: ['pipe', 'ignore', 'ignore'],
-      // A process group of its own: the signals of a terminal are not for it.
+      // The shell gets its own process group, so that it does not receive the signals of a terminal.
       detached: true,
     });
-    // Without a shell, or once somebody has killed it, the next start still ends what was left running.
+    // If the shell is missing or was killed, the next start still ends orphaned servers.
     this.#shell.on('error', () => {});
     this.#shell.stdin!.on('error', () => {});
     this.#shell.unref();
   }
 
-  /** The server that is to end with this process; undefined once it has ended. */
+  /**
+   * Sets the process id of the server that must end with this process; undefined after the server has ended.
+   */
   watch(pid: number | undefined): void {
     this.#shell?.stdin?.write(`${pid ?? ''}\n`);
   }
 
-  /** The server has ended for good. */
+  /** Ends the watch, because the server has ended and will not be restarted. */
   close(): void {
     this.watch(undefined);
     this.#shell?.stdin?.end();

@@ -1,4 +1,7 @@
-/** Programs from the packages of the Debian family, unpacked into a folder of the cache: nothing is installed on the system. */
+/**
+ * Downloads packages of Debian-based systems and unpacks them into a cache folder. Nothing is installed on
+ * the system.
+ */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
@@ -8,12 +11,12 @@ import { reasonOf } from '../../platform/setupError.js';
 
 const COMMAND_TIMEOUT_MS = 180_000;
 const VERSION_TIMEOUT_MS = 5_000;
-/** An unpacking that is older than this belongs to a process that was killed. */
+/** Age from which on a work folder is considered abandoned by a killed process, in ms. */
 const ABANDONED_MS = 3_600_000;
 
 const run = promisify(execFile);
 
-/** Whether packages can be fetched and unpacked here. */
+/** Returns whether packages can be downloaded and unpacked on this system. */
 export async function hasApt(): Promise<boolean> {
   if (process.platform !== 'linux') return false;
   try {
@@ -29,15 +32,18 @@ export async function hasApt(): Promise<boolean> {
 
 export interface WantedPackages {
   readonly packages: readonly string[];
-  /** The libraries that this package needs and the system lacks come with it; absent: none do. */
+  /** Package whose missing libraries are downloaded too; absent if no libraries are needed. */
   readonly withLibrariesOf?: string;
-  /** Whether what is unpacked in a folder runs here. */
+  /** Returns whether the program unpacked in a folder runs on this system. */
   readonly runs: (folder: string) => Promise<boolean>;
-  /** What is said where it does not. */
+  /** Error message for packages whose unpacked program does not run. */
   readonly complaint: string;
 }
 
-/** Unpacks beside the folder and renames, so that the folder is whole, whoever else does the same meanwhile. */
+/**
+ * Downloads packages and unpacks them into a folder. The packages are unpacked beside the folder, which is
+ * then renamed, so that it is always complete even if several processes do this at once.
+ */
 export async function fetchPackages(cacheDir: string, folder: string, wanted: WantedPackages): Promise<void> {
   await mkdir(cacheDir, { recursive: true });
   await removeAbandoned(cacheDir);
@@ -46,7 +52,8 @@ export async function fetchPackages(cacheDir: string, folder: string, wanted: Wa
   try {
     const unpacked = join(work, 'root');
     for (const archive of await downloadPackages(work, wanted)) await run('dpkg', ['-x', archive, unpacked]);
-    // dpkg gives the folder the mode of the package's own root, which a later user of the cache could not enter.
+    // dpkg gives the folder the mode of the package's root, which would prevent later users of the cache from
+    // entering it.
     await chmod(unpacked, 0o755);
     if (!(await wanted.runs(unpacked))) throw new Error(wanted.complaint);
     await moveIntoPlace(unpacked, folder, join(work, 'replaced'), wanted);
@@ -66,7 +73,8 @@ async function moveIntoPlace(
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
     if (code !== 'ENOTEMPTY' && code !== 'EEXIST') throw error;
-    // Another process was faster; or what lies there was fetched on another system and doesn't run on this one.
+    // Either another process was faster, or the existing folder comes from a different system and its program
+    // does not run here.
     if (await runs(folder)) return;
     await rename(folder, replaced);
     await rename(unpacked, folder);
@@ -84,7 +92,10 @@ async function removeAbandoned(cacheDir: string): Promise<void> {
   }
 }
 
-/** The package files, fetched by the system's package lists; where those are missing or stale, by private ones. */
+/**
+ * Downloads the package files with the system's package lists, or with private lists if the system's are
+ * missing or outdated.
+ */
 async function downloadPackages(work: string, wanted: WantedPackages): Promise<string[]> {
   try {
     return await download(work, wanted, []);
@@ -109,8 +120,8 @@ async function download(
       'install',
       withLibrariesOf,
     ]);
-    // `Inst name (version …)` is a package that the system lacks; `Inst name [installed] (…` one that would be upgraded,
-    // of which the installed one must do: a second libc beside the system's would not work.
+    // A line `Inst name (version …)` is a package missing on the system. A line `Inst name [installed] (…` is
+    // an upgrade, which is skipped because a second libc beside the system's would not work.
     missing.push(...[...stdout.matchAll(/^Inst (\S+) \(/gm)].map((match) => match[1] as string));
   }
   await apt(work, [...options, 'download', ...new Set([...packages, ...missing])]);
@@ -118,7 +129,10 @@ async function download(
   return files.map((name) => join(work, name));
 }
 
-/** Options for an apt with lists and caches of its own in the work folder; what is installed, the system still says. */
+/**
+ * Returns options for apt with its own lists and caches in the work folder. The status of installed packages
+ * is still the system's.
+ */
 async function privateApt(work: string): Promise<string[]> {
   const state = join(work, 'state');
   const cache = join(work, 'cache');
@@ -136,7 +150,7 @@ async function privateApt(work: string): Promise<string[]> {
 
 async function apt(work: string, args: readonly string[]): Promise<{ stdout: string }> {
   const options = ['-q', '-o', 'Acquire::Retries=2', '-o', 'Acquire::http::Timeout=20'];
-  // Root's apt downloads as the user _apt, who may not enter the work folder.
+  // As root, apt downloads as the user _apt, who may not enter the work folder.
   if (process.getuid?.() === 0) options.push('-o', 'APT::Sandbox::User=root');
   try {
     return await run('apt-get', [...options, ...args], {

@@ -1,4 +1,4 @@
-/** Embedded stores: a real Redis and a real Postgres as child processes, for a machine that has only Node. */
+/** Embedded stores: Redis and Postgres servers as child processes, for a machine that has only Node. */
 
 export { type DataDirLock, lockDataDir } from '../../platform/dataDirLock.js';
 export { logKeyFile, newLogKeyFile } from '../../platform/logKeyFile.js';

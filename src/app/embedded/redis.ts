@@ -1,6 +1,6 @@
 /**
- * A real Redis (or Valkey) on a loopback port, with its log in the data folder: every answered write is on disk
- * (`appendfsync always`) and nothing is ever evicted.
+ * Embedded Redis (or Valkey) server on a loopback port, with its append-only file in the data folder. Every
+ * acknowledged write is on disk (`appendfsync always`), and nothing is ever evicted.
  */
 import { join } from 'node:path';
 import { ownFolder } from '../../platform/privateFolder.js';
@@ -14,18 +14,19 @@ import { supervise } from './supervisor.js';
 const STOP_SIGNALS = ['SIGTERM'] as const;
 const STOP_DEADLINE_MS = 15_000;
 
-/** What a server is started with beside its data. */
+/** Options of one server, besides those common to all embedded stores. */
 export interface RedisServerOptions {
-  /** Where the server keeps its data; made where it is missing. */
+  /** Folder of the server's data, created if missing. */
   readonly folder: string;
   readonly password: string;
-  /** Further lines of its configuration, once its port is known. */
+  /** Returns further configuration lines, after the port has been chosen. */
   readonly settings?: () => Promise<string>;
 }
 
 /**
- * Starts the server on the data in `<dataDir>/redis`; resolves when it has loaded its log and answers.
- * The caller holds the data folder's lock. Throws SetupError where there is no server program to be had.
+ * Starts the server on the data in `<dataDir>/redis`. Resolves when the server has loaded its append-only
+ * file and answers. The caller must hold the lock of the data folder. Throws SetupError if no server program
+ * can be found or downloaded.
  */
 export async function startEmbeddedRedis(options: EmbeddedOptions): Promise<EmbeddedStore> {
   options.progress('Starting Redis …');
@@ -33,11 +34,11 @@ export async function startEmbeddedRedis(options: EmbeddedOptions): Promise<Embe
   return startRedisServer(options, { folder, password: await keptPassword(folder) });
 }
 
-/** The password of the servers of a folder, made at their first start. */
+/** Returns the password of the servers in a folder, created at their first start. */
 export const keptPassword = (folder: string): Promise<string> =>
   readOrCreateSecret(join(folder, 'password'), newPassword);
 
-/** Starts one server; see {@link startEmbeddedRedis}. */
+/** Starts one Redis server, like {@link startEmbeddedRedis}. */
 export async function startRedisServer(
   { cacheDir, progress, onEvent }: EmbeddedOptions,
   { folder, password, settings }: RedisServerOptions,
@@ -56,7 +57,8 @@ export async function startRedisServer(
     ...stopping,
     launch: async () => {
       await endOrphans({ mark, ...stopping });
-      // Once the URL is given out the port is fixed; before, a port that somebody took a moment ago is given up.
+      // The port is fixed once the URL has been returned. Before that, a port taken by another process is
+      // replaced.
       if (!answered) port = await keptPort(join(folder, 'port'));
       const more = settings === undefined ? '' : await settings();
       await writeFileAtomic(configFile, configuration({ folder, port, password }) + more);
@@ -75,7 +77,10 @@ export async function startRedisServer(
   };
 }
 
-/** The password stands in this file and not among the arguments, which every user of the machine can read. */
+/**
+ * Returns the configuration file. It contains the password, because command-line arguments are visible to
+ * every user of the machine.
+ */
 function configuration({
   folder,
   port,
@@ -109,7 +114,9 @@ maxmemory-policy noeviction
 `;
 }
 
-/** Whether our own server answers there, which only it can with this password, and has finished loading. */
+/**
+ * Returns whether the embedded server itself answers, which its password proves, and has finished loading.
+ */
 const answersPing = (port: number, password: string): Promise<boolean> =>
   askRedis(`redis://:${password}@127.0.0.1:${port}`, ['PING']).then(
     (reply) => reply === 'PONG',

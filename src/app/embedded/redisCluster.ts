@@ -1,6 +1,6 @@
 /**
- * A Redis Cluster on loopback ports: three primaries and a replica of each, to look at and to test with. All of it is on one
- * machine: it shows how a cluster behaves, and protects against nothing that ends the machine.
+ * Redis Cluster on loopback ports, for demonstrations and tests: three primaries with one replica each. All
+ * servers run on one machine, so the cluster does not protect against a failure of the machine.
  */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,13 +14,19 @@ const PRIMARIES = 3;
 const SLOTS = 16_384;
 const POLL_MS = 50;
 const FORMED_WITHIN_MS = 120_000;
-/** A primary that is silent for so long is replaced. Shorter, and a busy machine is taken for a dead one. */
+/**
+ * Time after which a silent primary is replaced by its replica, in ms. With a shorter time, a busy machine
+ * would be mistaken for a failed one.
+ */
 const NODE_TIMEOUT_MS = 5000;
 
-/** Starts one server of the cluster, on its data and port of before. */
+/** Starts one server of the cluster with its existing data and port. */
 export type StartMember = () => Promise<EmbeddedStore>;
 
-/** Starts the servers on their data in `<dataDir>/redis-cluster`; a new cluster is formed of them. The caller holds the folder's lock. */
+/**
+ * Starts the servers on their data in `<dataDir>/redis-cluster` and forms a new cluster if none exists. The
+ * caller must hold the lock of the data folder.
+ */
 export async function startEmbeddedCluster(options: EmbeddedOptions): Promise<EmbeddedStore> {
   options.progress('Starting a Redis Cluster …');
   const started = await Promise.allSettled((await clusterMembers(options)).map((start) => start()));
@@ -37,7 +43,6 @@ export async function startEmbeddedCluster(options: EmbeddedOptions): Promise<Em
   return { url: clusterUrl(urls), pid: () => servers[0]!.pid(), stop };
 }
 
-/** The address of a cluster: those of its servers in one. */
 export function clusterUrl(urls: readonly string[]): string {
   const [first, ...others] = urls.map((url) => new URL(url));
   const hosts = [first!, ...others].map(({ host }) => host).join(',');
@@ -45,15 +50,15 @@ export function clusterUrl(urls: readonly string[]): string {
 }
 
 /**
- * The servers of the cluster, primaries first: each can be started, alone, again and again.
- * @param settings further lines of a server's configuration, by its folder; asked before each start
+ * Returns the servers of the cluster, primaries first. Each can be started separately and repeatedly.
+ * @param settings returns further configuration lines of the server in a folder; called before each start
  */
 export async function clusterMembers(
   options: EmbeddedOptions,
   settings: (folder: string) => Promise<string> = async () => '',
 ): Promise<StartMember[]> {
   const folder = folderOf(options);
-  // One that was left half formed is begun anew: it never held anything.
+  // An incompletely formed cluster has never held data, so it is created again.
   if ((await readText(formedFile(options))) === undefined) await rm(folder, { recursive: true, force: true });
   const password = await keptPassword(folder);
   return Array.from({ length: 2 * PRIMARIES }, (_, i) => {
@@ -86,13 +91,16 @@ repl-diskless-sync-delay 0
 shutdown-timeout 0
 `;
 
-/** Makes a cluster of the servers where they are none yet, and waits until it is whole. @throws where that takes too long. */
+/**
+ * Forms a Redis Cluster of the servers if they are not one yet, and waits until the cluster is complete.
+ * @throws Error on a timeout
+ */
 export async function formCluster(options: EmbeddedOptions, urls: readonly string[]): Promise<void> {
   const ask = (i: number, ...words: (string | number)[]): Promise<string> => askRedis(urls[i]!, words);
   const deadline = performance.now() + FORMED_WITHIN_MS;
   const everywhere = async (text: string, ...question: string[]): Promise<void> => {
     for (let i = 0; i < urls.length; ) {
-      // One that is started again meanwhile does not answer.
+      // A server that is being restarted does not answer.
       if ((await ask(i, ...question).catch(() => '')).includes(text)) i++;
       else if (performance.now() < deadline) await delay(POLL_MS);
       else throw new Error(`the Redis Cluster was not whole within ${FORMED_WITHIN_MS / 1000} s (${text})`);
@@ -115,13 +123,12 @@ export async function formCluster(options: EmbeddedOptions, urls: readonly strin
   await writeFileAtomic(formedFile(options), '');
 }
 
-/** The first and the last slot of a primary. */
 const slotsOf = (primary: number): [number, number] => [
   Math.ceil((primary * SLOTS) / PRIMARIES),
   Math.ceil(((primary + 1) * SLOTS) / PRIMARIES) - 1,
 ];
 
-/** Waits until a server is a primary, or has all data of its primary. */
+/** Waits until a server is a primary, or a replica that is in sync with its primary. */
 async function linked(replication: () => Promise<string>, deadline: number): Promise<void> {
   while (!/role:master|master_link_status:up/.test(await replication().catch(() => ''))) {
     if (performance.now() > deadline)

@@ -1,13 +1,16 @@
-/** Asks a Redis server one thing over a connection of its own: whether it answers, and how a cluster is formed. */
+/**
+ * Sends one command to a Redis server over a separate connection, to check that it answers and to form a
+ * cluster.
+ */
 import { connect } from 'node:net';
 
 const TIMEOUT_MS = 2_000;
 
 /**
- * @param url with the password
- * @param words the command, without white space in them
- * @returns the reply, a status or a text.
- * @throws the error reply, or why there is no reply within 2 s.
+ * Sends a command and returns the reply as text.
+ * @param url URL with the password
+ * @param words words of the command, without white space inside a word
+ * @throws Error with the error reply, or if there is no reply within 2 s
  */
 export function askRedis(url: string, words: readonly (string | number)[]): Promise<string> {
   const { hostname, port, password } = new URL(url);
@@ -32,11 +35,11 @@ export function askRedis(url: string, words: readonly (string | number)[]): Prom
   });
 }
 
-/** The reply after that of AUTH; undefined while it is not whole. */
+/** Returns the reply that follows the reply of AUTH, or undefined while the reply is incomplete. */
 function replyIn(received: string): string | Error | undefined {
   const [authenticated, first, ...rest] = received.split('\r\n');
   const isRefused = authenticated!.startsWith('-');
-  // The last piece of a split ends in nothing: a line is whole once there is one after it.
+  // The last part of a split is incomplete, so a line is complete only if another part follows it.
   if (rest.length === 0 && !(isRefused && first !== undefined)) return undefined;
   if (isRefused) return new Error(authenticated!.slice(1));
   if (authenticated !== '+OK') return new Error('not a Redis server');

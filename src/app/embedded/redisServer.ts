@@ -1,6 +1,7 @@
 /**
- * The program of the embedded Redis: one from PATH, else one fetched earlier, else one fetched now from the packages of
- * the Debian family and unpacked into the cache folder. Nothing is installed on the system and no service is started.
+ * Finds the program of the embedded Redis: in PATH, in the cache folder, or else by downloading the packages
+ * of a Debian-based system into the cache folder. Nothing is installed on the system, and no system service
+ * is started.
  */
 import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
@@ -13,15 +14,18 @@ import { movedClock } from './movedClock.js';
 
 export interface RedisProgram {
   file: string;
-  /** What LD_LIBRARY_PATH must hold for it; empty for a server of the system. */
+  /** Library folders for LD_LIBRARY_PATH; empty for a server installed on the system. */
   libraryFolders: readonly string[];
 }
 
-/** Effects-only script replication and the multi-part append-only log begin with this version. */
+/**
+ * Minimum major version of Redis. This version introduced effects-only script replication and the multi-part
+ * append-only file.
+ */
 const MAJOR_MIN = 7;
 const PROGRAMS = ['valkey-server', 'redis-server'] as const;
 const PACKAGES = ['redis-server', 'redis-tools'];
-/** Where servers are put that a bare PATH, e.g. of a service manager, doesn't name. */
+/** Usual folders of server programs that a minimal PATH may lack, for example that of a service manager. */
 const USUAL_FOLDERS = ['/usr/local/bin', '/usr/bin', '/usr/sbin', '/opt/homebrew/bin'] as const;
 const VERSION_TIMEOUT_MS = 5_000;
 
@@ -29,7 +33,10 @@ export const REDIS_PROGRAM_NAMES: readonly string[] = PROGRAMS;
 
 const run = promisify(execFile);
 
-/** Throws SetupError, saying what to install, where no server is found or can be fetched. */
+/**
+ * Returns a usable server program. Throws SetupError with advice on what to install if none is found or can
+ * be downloaded.
+ */
 export async function findRedisProgram(
   cacheDir: string,
   progress: (line: string) => void,
@@ -69,7 +76,7 @@ async function findInPath(): Promise<RedisProgram | undefined> {
   return undefined;
 }
 
-/** The server in a folder of unpacked packages. */
+/** Returns the server in a folder of unpacked packages. */
 async function inFolder(folder: string): Promise<RedisProgram | undefined> {
   const libraryFolders: string[] = [];
   for (const base of ['usr/lib', 'lib']) {
@@ -82,7 +89,7 @@ async function inFolder(folder: string): Promise<RedisProgram | undefined> {
   return (await isUsable(program)) ? program : undefined;
 }
 
-/** Whether it runs here at all, with its libraries, and is new enough. */
+/** Returns whether the Redis program runs on this system with its libraries and is new enough. */
 async function isUsable(program: RedisProgram): Promise<boolean> {
   try {
     await access(program.file, constants.X_OK);
@@ -90,14 +97,17 @@ async function isUsable(program: RedisProgram): Promise<boolean> {
       env: redisEnvironment(program),
       timeout: VERSION_TIMEOUT_MS,
     });
-    // `Redis server v=7.0.15 sha=…` or `Valkey server v=8.1.1 sha=…`
+    // Version output: `Redis server v=7.0.15 sha=…` or `Valkey server v=8.1.1 sha=…`
     return Number(/\bv=(\d+)\./.exec(stdout)?.[1] ?? 0) >= MAJOR_MIN;
   } catch {
     return false;
   }
 }
 
-/** The server gets none of this process's environment but what it needs to run: no secrets of the service. */
+/**
+ * Returns the environment of the server. It contains only what the server needs and no secrets of the
+ * service.
+ */
 export function redisEnvironment(program: RedisProgram): NodeJS.ProcessEnv {
   const libraries = [...program.libraryFolders, process.env.LD_LIBRARY_PATH ?? ''].filter(Boolean);
   return {

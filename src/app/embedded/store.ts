@@ -1,21 +1,21 @@
-/** What the embedded stores have in common. */
+/** Types that all embedded stores share. */
 
 export interface EmbeddedOptions {
-  /** The data folder, an absolute real path whose lock the caller holds (see lockDataDir). */
+  /** Absolute real path of the data folder. The caller must hold its lock (see lockDataDir). */
   dataDir: string;
-  /** Where a fetched server program is kept; may be shared by several data folders. */
+  /** Folder for downloaded server programs. Several data folders may share it. */
   cacheDir: string;
-  /** A line for the person who waits for the start. */
+  /** Shows a line to the person who waits for the start. */
   progress: (line: string) => void;
-  /** A line for the log: the server died, is back, had to be killed. */
+  /** Writes a line to the log when the server dies, is back, or had to be killed. */
   onEvent: (line: string) => void;
 }
 
 export interface EmbeddedStore {
-  /** With the password; stays valid when the server is started again. */
+  /** URL with the password. It stays valid after a restart of the server. */
   readonly url: string;
-  /** The server's process id; undefined while it is down. */
+  /** Returns the server's process id, or undefined while the server is down. */
   pid(): number | undefined;
-  /** Ends the server in an orderly way, with a deadline; resolves when it is gone. */
+  /** Shuts the server down cleanly, with a deadline. Resolves when the server has ended. */
   stop(): Promise<void>;
 }

@@ -1,11 +1,11 @@
 /**
- * A server kept alive as a child process.
+ * Keeps a server running as a child process.
  *
- *   starting ──answers──▶ up ──dies──▶ waiting ──back-off over──▶ starting …
+ *  starting ──answers──▶ up ──dies──▶ waiting ──back-off over──▶ starting …
  *
- * `supervise` resolves at the first *up*. Until then a server that dies a few times in a row, or never answers, is an
- * error; from then on it is started again for as long as it takes, at the address that its users know. `stop` ends it
- * from each of the states, in an orderly way first.
+ * `supervise` resolves when the server is up for the first time. Before that, it fails if the server dies
+ * several times in a row or never answers. After that, the server is restarted indefinitely at the same
+ * address. `stop` ends the server from every state, cleanly at first.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
@@ -23,34 +23,37 @@ export interface Launch {
 }
 
 export interface SupervisorOptions {
-  /** As the log names it, e.g. `redis`. */
+  /** Name of the server in the log, for example `redis`. */
   name: string;
-  /** Takes what the server prints. */
+  /** Log file for the output of the server. */
   logFile: string;
-  /** Called before every start: makes way for the server and says how to start it. */
+  /** Called before every start. Prepares the start of the server and returns its command line. */
   launch: () => Promise<Launch>;
-  /** Whether the server answers; false, not an error, while it doesn't. */
+  /** Returns whether the server answers. Must return false instead of failing. */
   isReady: () => Promise<boolean>;
-  /** Sent one after the other, each with the deadline, before SIGKILL. */
+  /** Signals sent in turn, each followed by the deadline, before SIGKILL. */
   stopSignals: readonly NodeJS.Signals[];
   stopDeadlineMs: number;
-  /** A line for the log whenever the server dies, comes back or has to be killed. */
+  /** Writes a line to the log when the server dies, is back, or had to be killed. */
   onEvent: (line: string) => void;
 }
 
 export interface Supervisor {
-  /** The child's process id; undefined while there is none. */
+  /** Returns the child's process id, or undefined while there is no child. */
   pid(): number | undefined;
-  /** Ends the child and returns when it is gone. Calling it again changes nothing. */
+  /** Ends the child and returns when it has ended. Repeated calls have no effect. */
   stop(): Promise<void>;
 }
 
 const BACKOFF_MS_MIN = 100;
 const BACKOFF_MS_MAX = 5_000;
-/** A server that was up for as long as this starts again with the shortest back-off. */
+/** Uptime after which a server restarts with the minimum back-off, in ms. */
 const STEADY_MS = 10_000;
 const READY_POLL_MS = 20;
-/** Redis loads some 100 MB of log in a second: this is room for a very big one. */
+/**
+ * Deadline of the first start, in ms. Redis loads about 100 MB of append-only file per second, so this is
+ * enough for a very large file.
+ */
 const FIRST_READY_DEADLINE_MS = 300_000;
 const FIRST_STARTS_MAX = 6;
 const LOG_BYTES_MAX = 16 << 20;
@@ -61,7 +64,7 @@ export async function supervise(options: SupervisorOptions): Promise<Supervisor>
   return keeper;
 }
 
-/** A child and the promise of its end, which says in words how it ended. */
+/** Running child, with a promise of its exit status as text. */
 interface Running {
   child: ChildProcess;
   ended: Promise<string>;
@@ -74,7 +77,9 @@ class Keeper implements Supervisor {
   #loop: Promise<void> = Promise.resolve();
   #stopped: Promise<void> | undefined;
   readonly #deathWatch: DeathWatch;
-  /** This process ends without stop(), e.g. by an uncaught error: the server is at least told to end. */
+  /**
+   * Signals the server to end if this process ends without stop(), for example because of an uncaught error.
+   */
   readonly #onProcessExit = () => this.#running?.child.kill(this.#options.stopSignals[0]);
 
   constructor(options: SupervisorOptions) {
@@ -91,7 +96,7 @@ class Keeper implements Supervisor {
     return this.#stopped;
   }
 
-  /** Resolves when the server answers for the first time; the loop goes on until stop(). */
+  /** Resolves when the server answers for the first time. The restart loop continues until stop(). */
   async start(): Promise<void> {
     process.once('exit', this.#onProcessExit);
     const { name, logFile } = this.#options;
@@ -140,13 +145,14 @@ class Keeper implements Supervisor {
     }
   }
 
-  /** One life of the server, from launch to its end. Says how it ended. */
+  /** Runs the server once, from launch to exit. Returns how it ended. */
   async #runOnce(everUp: boolean, onUp: () => void): Promise<string> {
     let launch: Launch;
     try {
       launch = await this.#options.launch();
     } catch (error) {
-      // Before the first answer this is for whoever starts us; later a folder that is full now may be free soon.
+      // An error before the first answer fails the start. Later errors may be temporary, for example a full
+      // disk, so the start is retried.
       if (!everUp) throw error;
       return reasonOf(error);
     }
@@ -181,7 +187,7 @@ class Keeper implements Supervisor {
         if (await endsWithin(running.ended, stopDeadlineMs)) break;
         onEvent(`${name} did not end within ${stopDeadlineMs} ms of ${signal}`);
       }
-      // Has no effect on a child that has ended.
+      // SIGKILL has no effect on a child that has already ended.
       running.child.kill('SIGKILL');
     }
     await this.#loop.catch(() => {});
@@ -191,16 +197,18 @@ class Keeper implements Supervisor {
 }
 
 function startChild(launch: Launch, logFile: string): Running {
-  // The file itself and not a pipe: the server must not die of a broken pipe when this process does.
+  // The child writes to the log file directly. With a pipe, it would die of a broken pipe when this process
+  // ends.
   const log = openLog(logFile);
-  // The server inherits it: whatever files it makes, no other user reads them.
+  // The child inherits this umask, so that no other user can read the files it creates.
   const before = process.umask(0o077);
   try {
     const child = spawn(launch.file, launch.args, {
       cwd: launch.cwd,
       env: launch.env,
       stdio: ['ignore', log, log],
-      // A process group of its own: Ctrl-C in the terminal is for Spindle, which ends its stores last.
+      // The child gets its own process group, so that Ctrl-C in a terminal reaches only Spindle, which ends
+      // its stores last.
       detached: true,
       ...(launch.uid === undefined ? {} : { uid: launch.uid }),
       ...(launch.gid === undefined ? {} : { gid: launch.gid }),

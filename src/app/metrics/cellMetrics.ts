@@ -1,4 +1,4 @@
-/** What a worker says of the cells that it writes, whenever it is scraped. */
+/** Metrics of the cells that a worker owns, read at each scrape. */
 import type { Catalog } from '../../engine/catalog/catalog.js';
 import type { CommittedTotals } from '../../engine/ledger/committedTotals.js';
 import type { Ownership } from '../../engine/ledger/ownership.js';
@@ -9,12 +9,12 @@ import { singleFlight } from './scraped.js';
 export interface CellMetricsParts {
   readonly metrics: Metrics;
   readonly catalog: Pick<Catalog, 'epochs' | 'partnersOfCell'>;
-  /** Bounds of the outbox of each cell. */
+  /** Maximum size of the outbox of each cell. */
   readonly outboxMax: { readonly entries: number; readonly bytes: number };
   readonly nodes: RedisNodes;
   readonly ownership: Pick<Ownership, 'cells'>;
   readonly totals: CommittedTotals;
-  /** Cells that this worker was lately refused, or whose ledger it halted. */
+  /** Returns the cells that this worker was recently refused, or whose ledger it halted. */
   readonly unservedCells: () => readonly number[];
 }
 

@@ -1,4 +1,4 @@
-/** What a worker says of the communal progressives of the cells that it writes, whenever it is scraped. */
+/** Metrics of the communal progressives in the cells that a worker owns, read at each scrape. */
 
 import { type CommittedPot, committedPots } from '../../engine/communal/communal.store.js';
 import type { Ownership } from '../../engine/ledger/ownership.js';
@@ -10,7 +10,7 @@ export interface CommunalMetricsParts {
   readonly metrics: Metrics;
   readonly sql: Sql;
   readonly ownership: Pick<Ownership, 'cells'>;
-  /** Games that have series of their own, at the most: those that were spun last. */
+  /** Maximum number of games with their own series; the most recently played games are shown. */
   readonly gamesMax: number;
 }
 
@@ -48,7 +48,7 @@ export function registerCommunalMetrics({ metrics, sql, ownership, gamesMax }: C
   );
 }
 
-/** One of the amounts of a pot's tiers; undefined: the pot is not enabled. */
+/** Returns the minimum or maximum of a pot's tier amounts in USD, or undefined if the pot is not enabled. */
 const ofTiersUsd = (
   { rules }: Pick<CommittedPot, 'rules'>,
   choose: (...amounts: number[]) => number,

@@ -1,4 +1,7 @@
-/** A histogram for the spin path: an observation costs nanoseconds, and prom-client gets the samples when it is scraped. */
+/**
+ * Histogram for the spin path. An observation takes nanoseconds, and prom-client reads the samples at each
+ * scrape.
+ */
 import type { Labels, Sample } from './scraped.js';
 
 interface Buckets {
@@ -7,7 +10,10 @@ interface Buckets {
   count: number;
 }
 
-/** A histogram whose series are distinguished by a text and, where it has them, a class of status; an observation costs a short scan. */
+/**
+ * Histogram with one text label and optionally a status class. An observation costs a short scan of the
+ * buckets.
+ */
 export class FastHistogram {
   readonly #series = new Map<string, (Buckets | undefined)[]>();
   readonly #label: string;
@@ -39,7 +45,9 @@ export class FastHistogram {
     }
   }
 
-  /** Observations up to each bound, and all of them, over all classes of status. */
+  /**
+   * Returns the cumulative number of observations up to each bound, and their total, over all status classes.
+   */
   cumulated(labelValue: string): number[] {
     const cumulated = new Array<number>(this.#bounds.length + 1).fill(0);
     for (const series of this.#series.get(labelValue) ?? []) {

@@ -1,9 +1,9 @@
-/** Counts what happens. The spin path does not go through events: it counts by itself. */
+/** Counts process events as metrics. The spin path does not use events and counts its own metrics. */
 import { TIERS_MAX } from '../../domain/communal.js';
 import type { BackgroundTask, EventEmitter } from '../../engine/processEvents.js';
 import type { Metrics } from './metrics.js';
 
-/** Which store held up a task, as `spindle_store_errors_total` calls it. */
+/** Store that a failed task depends on, as the label of `spindle_store_errors_total`. */
 const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   flush: 'ledger',
   'ledger partition': 'ledger',
@@ -112,7 +112,7 @@ function countRefunds(events: EventEmitter, metrics: Metrics): void {
   events.on('TicketRefunded', ({ result }) => counts[result]++);
 }
 
-/** A series for each tier and status: no more than twenty. */
+/** Counts communal events with one series per tier and status: at most twenty. */
 function countCommunalEvents(events: EventEmitter, metrics: Metrics): void {
   const series = new Map<string, { labels: { tier: number; status: string }; value: number }>();
   for (let tier = 1; tier <= TIERS_MAX; tier++)

@@ -1,4 +1,4 @@
-/** What a front end says whenever it is scraped. */
+/** Metrics of a front end, read at each scrape. */
 
 import { CONNECTION_REFUSALS } from '../../api/server/connections.js';
 import type { HttpServer } from '../../api/server/httpServer.js';

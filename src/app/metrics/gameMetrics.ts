@@ -1,4 +1,4 @@
-/** What a worker says of the games of the cells that it writes, whenever it is scraped. */
+/** Metrics of the games in the cells that a worker owns, read at each scrape. */
 
 import type { Game } from '../../domain/game.js';
 import { basicStrategyReturn } from '../../domain/games/basicStrategy.js';
@@ -15,7 +15,7 @@ import { singleFlight } from './scraped.js';
 
 export interface GameMetricsParts {
   readonly metrics: Metrics;
-  /** Games that have series of their own, at the most. */
+  /** Maximum number of games with their own series. */
   readonly gamesMax: number;
   readonly catalog: Pick<Catalog, 'game' | 'statistics'>;
   readonly keeper: Pick<BlockKeeper, 'depths'>;
@@ -23,22 +23,25 @@ export interface GameMetricsParts {
   readonly totals: CommittedTotals;
 }
 
-/** Where a game comes before busier ones in what is shown: long before an alert. */
+/**
+ * RTP surprise, in nats, above which a game is shown before busier games. It is far below the threshold of an
+ * alert.
+ */
 const SURPRISE_SHOWN = 10;
 
-/** A game as it is shown. */
+/** Game with the values of its series. */
 interface ShownGame {
   readonly depth: QueueDepth;
   readonly spins: number;
   readonly wageredUsd: number;
   readonly paidUsd: number;
-  /** Of slots only. */
+  /** Outcome statistics of a slot game; undefined for other kinds of game. */
   readonly statistics: OutcomeStatistics | undefined;
-  /** Of blackjack only. */
+  /** Rules of a blackjack table; undefined for other kinds of game. */
   readonly table: BlackjackTable | undefined;
-  /** Of slots only, and after the first spin. */
+  /** RTP surprise of a slot game in nats; undefined for other kinds of game and before the first spin. */
   readonly surprise: number | undefined;
-  /** The highest are shown. */
+  /** Rank of the game; the games with the highest ranks are shown. */
   readonly rank: number;
 }
 
@@ -51,7 +54,10 @@ function surpriseOf(
   return rtpSurprise(soFar, statistics, game.maxPayoutMicros / game.wagerMicros);
 }
 
-/** Of thousands of games only so many have series of their own: those that need to be looked at, then those spun most. */
+/**
+ * Registers the metrics of games. A worker may have thousands of games, and only a limited number get their
+ * own series: first the games that need attention, then those with the most spins.
+ */
 export function registerGameMetrics(parts: GameMetricsParts): void {
   const { metrics, gamesMax, catalog, keeper, ownership, totals } = parts;
   const gameOf = (depth: QueueDepth, booked: GameTotals | undefined): ShownGame => {
@@ -67,7 +73,7 @@ export function registerGameMetrics(parts: GameMetricsParts): void {
     return { depth, spins, wageredUsd, paidUsd, statistics, surprise, rank, table: game?.table };
   };
   const shown = singleFlight(async () => {
-    // Without Postgres there is still the depth of the queues.
+    // The depths of the queues are still known if Postgres does not answer.
     const booked = await totals.of(ownership.cells).catch(() => undefined);
     const games = keeper
       .depths()

@@ -1,4 +1,4 @@
-/** What a worker says of the days of the ledger and of the disk of Postgres. */
+/** Metrics of a worker about the days of the ledger and the disk of Postgres. */
 import type { LedgerStorage } from '../../books/archive/ledgerStorage.js';
 import type { Metrics } from './metrics.js';
 import type { Sample } from './scraped.js';

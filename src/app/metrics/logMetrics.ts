@@ -1,4 +1,4 @@
-/** What a worker says of the public log. */
+/** Metrics of a worker about the public log. */
 import { Histogram } from 'prom-client';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import { LATENCY_BUCKETS, type Metrics } from './metrics.js';

@@ -1,9 +1,10 @@
 /**
- * The metrics (Prometheus). What the spin path counts is counted in plain numbers and histograms of our own, which cost
- * nanoseconds, and handed to prom-client when it is scraped; everything else uses prom-client directly.
+ * Metrics for Prometheus. The spin path counts in plain numbers and its own histograms, which takes
+ * nanoseconds; prom-client reads them at each scrape. All other metrics use prom-client directly.
  *
- * Each process is scraped by itself. What it did is to be summed over processes; what is so of a cell is said by the worker
- * that writes the cell, and to be summed, too; what is so of a store is said by each worker alike: the largest is taken.
+ * Each process is scraped separately. Metrics of a process are summed over processes. Metrics of a cell come
+ * from the worker that owns the cell and are summed too. Metrics of a store are reported by every worker; the
+ * maximum is used.
  */
 import { performance } from 'node:perf_hooks';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, type Metric, Registry } from 'prom-client';
@@ -17,7 +18,10 @@ export const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
 const LAG_BUCKETS = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2.5, 5, 15, 60, 300, 1800];
 const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
-/** What a spin may be answered with that spends the error budget: there from the start, so that the first one counts. */
+/**
+ * Errors of spins that count against the error budget. Their series exist from the start, so that the first
+ * error is visible as an increase.
+ */
 const SPIN_FAILURES = [
   ERRORS.spinInProgress,
   ERRORS.queueExhausted,
@@ -28,7 +32,10 @@ const SPIN_FAILURES = [
   ERRORS.noBlockServable,
 ];
 
-/** A timer measures how late it comes. At the library's 10 ms it wakes an idle process more often than all else together. */
+/**
+ * Sampling interval of the event loop delay, in ms. The library's default of 10 ms would wake an idle process
+ * more often than everything else together.
+ */
 const EVENT_LOOP_SAMPLED_MS = 100;
 
 export class Metrics {
@@ -67,7 +74,7 @@ export class Metrics {
   readonly webhookAttemptSeconds: Histogram;
   #dealt = 0;
   #forced = 0;
-  // Sums for a graph, which is drawn in doubles: the books are the ledger.
+  // Floating-point sums for graphs only; the exact amounts are in the ledger.
   #wageredMicros = 0;
   #paidMicros = 0;
 
@@ -207,7 +214,10 @@ export class Metrics {
     this.counter('spindle_paid_usd_total', 'Sum of payouts dealt', () => this.#paidMicros / 1e6);
   }
 
-  /** What an operator is shown of this process: spins, errors, how long answers to spins took, and whose requests they were. */
+  /**
+   * Returns the figures of this process for operators: spins, errors, latency of spins, and requests by
+   * partner.
+   */
   async figures(): Promise<ProcessFigures> {
     const { values } = await this.#errors.get();
     return {
@@ -226,43 +236,55 @@ export class Metrics {
     };
   }
 
-  /** A gauge whose value is asked for at each scrape. */
+  /** Registers a gauge whose value is read at each scrape. */
   gauge(name: string, help: string, read: () => number): void {
     this.#register(new Scraped(name, help, 'gauge', () => [{ labels: {}, value: read() }]));
   }
 
-  /** A counter that is kept elsewhere, and asked for at each scrape. */
+  /** Registers a counter whose value is kept elsewhere and read at each scrape. */
   counter(name: string, help: string, read: () => number): void {
     this.#register(new Scraped(name, help, 'counter', () => [{ labels: {}, value: read() }]));
   }
 
-  /** A counter with labels of its own, whose series are asked for at each scrape. */
+  /** Registers a counter with labels whose series are read at each scrape. */
   counters(name: string, help: string, read: () => Sample[]): void {
     this.#register(new Scraped(name, help, 'counter', read));
   }
 
-  /** The same of what a store tells; absent where it does not tell in time. */
+  /**
+   * Registers a metric whose value is read from a store at each scrape. The metric is absent if the store
+   * does not answer in time.
+   */
   asked(type: 'gauge' | 'counter', name: string, help: string, read: () => Promise<number>): void {
     const sample = async (): Promise<Sample> => ({ labels: {}, value: await read() });
     this.#register(new Scraped(name, help, type, () => inTime(sample().then((only) => [only]))));
   }
 
-  /** A gauge with one label, whose series are asked for at each scrape; it has none where a store does not tell in time. */
+  /**
+   * Registers a gauge with one label whose series are read at each scrape. The gauge has no series if a store
+   * does not answer in time.
+   */
   gaugeBy(name: string, help: string, label: string, read: Series): void {
     this.#by('gauge', name, help, label, read);
   }
 
-  /** A gauge with several labels, read when it is scraped. */
+  /** Registers a gauge with several labels, read at each scrape. */
   gauges(name: string, help: string, samples: () => Sample[]): void {
     this.#register(new Scraped(name, help, 'gauge', samples));
   }
 
-  /** The same of a counter. */
+  /**
+   * Registers a counter with one label whose series are read at each scrape. The counter has no series if a
+   * store does not answer in time.
+   */
   counterBy(name: string, help: string, label: string, read: Series): void {
     this.#by('counter', name, help, label, read);
   }
 
-  /** @param partnerId whose key it came with; undefined: no partner's */
+  /**
+   * Counts a request. @param partnerId partner of the API key; undefined for a request without a partner's
+   * key
+   */
   request(
     operation: string,
     seconds: number,
@@ -280,7 +302,7 @@ export class Metrics {
     this.#batchSeconds.observe('spin', seconds);
   }
 
-  /** @param payoutMicros undefined: a tester chose the outcome */
+  /** Counts a dealt spin. @param payoutMicros payout in micro-USD; undefined for a forced outcome */
   dealt(wagerMicros: number, payoutMicros: number | undefined): void {
     if (payoutMicros === undefined) {
       this.#forced++;

@@ -1,11 +1,10 @@
-/** Serves GET /metrics, /healthz and /readyz to the monitoring, on a port of its own. */
+/** Serves GET /metrics, /healthz and /readyz for monitoring on a separate port. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { HEALTHY, type Health, type Service } from '../../platform/runtime/service.js';
 import type { Metrics } from './metrics.js';
 
-/** The answer of GET /readyz. */
 interface ReadyAnswer {
   readonly status: number;
   readonly body: string;
@@ -13,15 +12,18 @@ interface ReadyAnswer {
 
 export interface Address {
   readonly host: string;
-  /** 0: any that is free. */
+  /** Port number; 0 selects a free port. */
   readonly port: number;
-  /** Whoever asks for the metrics has to send it (Authorization: Bearer); undefined: nobody has to. */
+  /**
+   * Token that a request for the metrics must send as `Authorization: Bearer`; undefined if no token is
+   * required.
+   */
   readonly token: string | undefined;
 }
 
 const hashOf = (text: string): Buffer => createHash('sha256').update(text).digest();
 
-/** The scheme of an Authorization header is read in any case (RFC 9110, 11.1). */
+/** Normalizes the scheme of an Authorization header, which is case-insensitive (RFC 9110, 11.1). */
 const withScheme = (authorization: string): string => authorization.replace(/^bearer +/i, 'Bearer ');
 
 export class MetricsServer implements Service {
@@ -30,15 +32,13 @@ export class MetricsServer implements Service {
   readonly #port: number;
   readonly #server;
 
-  /**
-   * @param readiness whether this process can do its work
-   */
+  /** @param readiness returns whether this process is ready to work */
   constructor(metrics: Metrics, { host, port, token }: Address, readiness: () => Promise<ReadyAnswer>) {
     this.#host = host;
     this.#port = port;
     const expected = token === undefined ? undefined : hashOf(`Bearer ${token}`);
     this.#server = createServer((request, response) => {
-      // Of a process without an API, too: that it lives.
+      // The liveness check also works in a process without the API.
       if (request.url === '/healthz') {
         response.end();
         return;
@@ -68,12 +68,11 @@ export class MetricsServer implements Service {
     });
   }
 
-  /** The port that it listens on. */
   get port(): number {
     return (this.#server.address() as AddressInfo | null)?.port ?? this.#port;
   }
 
-  /** @throws where the port can't be had. */
+  /** Starts the server. @throws Error if it can't listen on the port */
   start(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#server.once('error', () =>

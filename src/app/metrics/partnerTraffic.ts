@@ -1,21 +1,24 @@
-/** Requests and errors by partner. Of thousands of partners only the busiest have series of their own; the others share one. */
+/**
+ * Counts requests and errors by partner. Of thousands of partners only the busiest have their own series; all
+ * others share one.
+ */
 import type { Sample } from './scraped.js';
 
-/** Partners that are shown: so many by requests, and so many by errors. */
+/** Number of partners shown by requests, and number of partners shown by errors. */
 const SHOWN = 10;
-/** How long a ranking holds. Partners that change places at each scrape would make graphs of gaps. */
+/** Interval between two rankings, in ms. A new ranking at each scrape would cause gaps in the graphs. */
 const RANKED_FOR_MS = 60_000;
-/** The series of all partners that are not shown. */
+/** Label of the series of all partners that are not shown. */
 const OTHERS = 'other';
 
 interface Count {
-  /** Since the start. */
+  /** Requests and errors since the start of the process. */
   requests: number;
   errors: number;
-  /** As they were at the last ranking. */
+  /** Requests and errors at the last ranking. */
   rankedRequests: number;
   rankedErrors: number;
-  /** As they were when they were last added to a series. */
+  /** Requests and errors when they were last added to a series. */
   addedRequests: number;
   addedErrors: number;
 }
@@ -26,13 +29,14 @@ interface Totals {
 }
 
 interface PartnerFigures extends Readonly<Totals> {
-  /** Null: all others. */
+  /** Partner id; null for all other partners together. */
   readonly partnerId: number | null;
 }
 
 /**
- * Every request is counted in one series only: that of its partner while it is shown, else that of the others. So no
- * series ever falls but by its end, and their sum is that of all requests.
+ * Request and error counts of all partners. Each request is counted in exactly one series: that of its
+ * partner while the partner is shown, otherwise that of the others. So a series never decreases, and the sum
+ * of all series is the number of all requests.
  */
 export class PartnerTraffic {
   readonly #counts = new Map<number, Count>();
@@ -40,7 +44,9 @@ export class PartnerTraffic {
   #shown = new Map<number, Totals>();
   #rankedAtMs = Number.NEGATIVE_INFINITY;
 
-  /** @param partnerId one that there is: their number bounds what is kept */
+  /**
+   * Counts a request. @param partnerId id of an existing partner; the number of partners bounds the memory
+   */
   count(partnerId: number, isError: boolean): void {
     let count = this.#counts.get(partnerId);
     if (count === undefined) {
@@ -58,17 +64,21 @@ export class PartnerTraffic {
     if (isError) count.errors++;
   }
 
-  /** @param nowMs of a clock that never goes back */
+  /** Returns the samples of one measure. @param nowMs time of a monotonic clock, in ms */
   samples(of: keyof Totals, nowMs = performance.now()): Sample[] {
     if (this.#rankedAtMs === Number.NEGATIVE_INFINITY) this.#rank(nowMs);
     this.#add();
-    // What is counted until now was of those shown until now.
+    // Requests counted until now belong to the partners shown until now, so they are added before the new
+    // ranking.
     if (nowMs - this.#rankedAtMs >= RANKED_FOR_MS) this.#rank(nowMs);
     const shown = [...this.#shown].map(([partner, totals]) => ({ labels: { partner }, value: totals[of] }));
     return [...shown, { labels: { partner: OTHERS }, value: this.#others[of] }];
   }
 
-  /** Since the start: those with the most requests, those with the most errors, and all others together. */
+  /**
+   * Returns the totals since the start: the partners with the most requests, those with the most errors, and
+   * all others together.
+   */
   figures(): PartnerFigures[] {
     const shown = this.#top(
       ({ requests }) => requests,
@@ -97,7 +107,7 @@ export class PartnerTraffic {
     }
   }
 
-  /** Shows those that had the most since the last ranking. */
+  /** Shows the partners with the highest counts since the last ranking. */
   #rank(nowMs: number): void {
     const top = this.#top(
       ({ requests, rankedRequests }) => requests - rankedRequests,
@@ -113,7 +123,7 @@ export class PartnerTraffic {
     this.#rankedAtMs = nowMs;
   }
 
-  /** Partners with the most by either measure. */
+  /** Returns the partners with the highest values of any of the given measures. */
   #top(...measures: ((count: Count) => number)[]): Set<number> {
     const counts = [...this.#counts];
     const tops = measures.map((measure) =>

@@ -1,4 +1,7 @@
-/** What a worker says of blackjack rounds: how many are open, and what became of those that it has booked since it started. */
+/**
+ * Metrics of a worker about blackjack rounds: open rounds, and results of the rounds that it committed since
+ * its start.
+ */
 import { readStep } from '../../domain/games/round.js';
 import { openRoundCounts, type RoundEntry } from '../../engine/blackjack/rounds.store.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
@@ -9,7 +12,7 @@ export interface RoundMetricsParts {
   readonly metrics: Metrics;
   readonly events: EventEmitter;
   readonly sql: Sql;
-  /** Games that have series of their own, at the most. */
+  /** Maximum number of games with their own series. */
   readonly gamesMax: number;
   readonly ownership: { readonly cells: readonly number[] };
 }

@@ -1,4 +1,4 @@
-/** Metrics whose samples are made when they are scraped, and the looks at a store that several of them share. */
+/** Metrics whose samples are computed at each scrape, and store reads shared by several metrics. */
 
 import { withTimeout } from '../../platform/runtime/withTimeout.js';
 
@@ -9,7 +9,7 @@ export interface Sample {
   readonly value: number;
 }
 
-/** A metric whose samples are made when it is scraped, as prom-client's registry takes it. */
+/** Metric whose samples are computed at each scrape, in the form that prom-client's registry expects. */
 export class Scraped {
   readonly aggregator = 'sum';
 
@@ -26,13 +26,19 @@ export class Scraped {
   }
 }
 
-/** Series by the value of their label; one without a value is left out. */
+/** Returns pairs of label value and metric value. A series without a metric value is omitted. */
 export type Series = () => Promise<[string | number, number | undefined][]>;
 
-/** Prometheus waits ten seconds for a scrape, and whoever looks by hand less. */
+/**
+ * Maximum wait for a store during a scrape, in ms. Prometheus waits ten seconds, but people who open the page
+ * wait less.
+ */
 const SCRAPE_PATIENCE_MS = 500;
 
-/** Whoever asks while an answer is awaited gets the same one: all metrics of a scrape are read in one turn of the event loop. */
+/**
+ * Shares one result between concurrent callers. All metrics of a scrape are read in one turn of the event
+ * loop, so they share one read.
+ */
 export function singleFlight<T>(look: () => Promise<T>): () => Promise<T> {
   let looking: Promise<T> | undefined;
   return () => {
@@ -43,7 +49,10 @@ export function singleFlight<T>(look: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** A store that hangs must not hold up what the scrape knows without it. */
+/**
+ * Returns an empty list if a store does not answer in time, so that the other metrics of the scrape are not
+ * delayed.
+ */
 export function inTime<T>(series: Promise<T[]>): Promise<T[]> {
   return withTimeout(series, SCRAPE_PATIENCE_MS).catch(() => []);
 }

@@ -1,4 +1,4 @@
-/** What a worker says of the stores, whenever it is scraped. */
+/** Metrics of a worker about the stores, read at each scrape. */
 
 import { openReviews } from '../../books/returns/rtp.store.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
@@ -68,7 +68,7 @@ export function registerStoreMetrics(metrics: Metrics, sql: Sql, nodes: RedisNod
   );
 }
 
-/** The program's own files, as any process last found them. */
+/** Registers metrics of the program's own files, from the newest check of this process. */
 export function registerProgramMetrics(
   metrics: Metrics,
   program: {
@@ -91,7 +91,7 @@ export function registerProgramMetrics(
   );
 }
 
-/** The clocks of the stores beside that of any process. */
+/** Registers metrics of the clock offsets between the stores and this process. */
 export function registerClockMetrics(
   metrics: Metrics,
   offsets: { readonly newest: ReadonlyMap<string, number> },
@@ -103,7 +103,7 @@ export function registerClockMetrics(
   );
 }
 
-/** The connections of any process to Postgres. */
+/** Registers metrics of this process's connections to Postgres. */
 export function registerPoolMetrics(metrics: Metrics, pools: PostgresPools): void {
   metrics.gauges(
     'spindle_postgres_connections',

@@ -1,4 +1,7 @@
-/** What a worker says of its background work, whenever it is scraped: threads, settlement, deliveries, release of request ids. */
+/**
+ * Metrics of a worker's background work, read at each scrape: threads, settlement, deliveries, release of
+ * request ids.
+ */
 import type { Piscina } from 'piscina';
 import type { SettlementJob } from '../../books/settlement/job.js';
 import type { SegmentRelease } from '../../engine/requestIds/segmentRelease.js';

@@ -1,4 +1,4 @@
-/** Everything that a worker says whenever it is scraped. */
+/** Registers all metrics of a worker. */
 import type { Piscina } from 'piscina';
 import type { Catalog } from '../../engine/catalog/catalog.js';
 import type { UnservedCells } from '../../engine/ledger/unservedCells.js';

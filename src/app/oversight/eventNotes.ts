@@ -1,7 +1,8 @@
 /**
- * Puts into the audit log what happens to the process and at its door, by nobody's order: starts and stops, refused cells, volatile
- * stores, refused operators. What may come often (from strangers, or at every try) is written at once the first time, and then once
- * a minute, by type and subject, with how often it came. Nothing waits for it; what can't be written is written later.
+ * Writes system events to the audit log: starts and stops, refused cells, volatile stores, refused operators.
+ * Frequent events (caused by strangers or repeated attempts) are written at once the first time. After that,
+ * one entry per minute, type and subject has their count. No caller waits for an entry; a failed write is
+ * retried later.
  */
 import type { AuditAction } from '../../domain/significantEvents.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
@@ -11,33 +12,36 @@ import type { Sql } from '../../postgres/connection.js';
 
 const LOOK_EVERY_MS = 5000;
 const TOLD_EVERY_MS = 60_000;
-/** Types with their subjects that are told apart; what comes beyond is counted together. */
+/**
+ * Maximum number of different types and subjects that are counted separately. Further ones are counted
+ * together.
+ */
 const SUBJECTS_MAX = 1000;
 const OTHERS = 'others';
-/** Those who stop the process don't wait longer for the last entries. */
+/** Maximum time that a stop of the process waits for the last entries, in ms. */
 const STOP_TIMEOUT_MS = 5000;
 
 export interface EventNote {
   readonly action: AuditAction;
-  /** What it happened to, such as `cell:3`. */
+  /** Subject of the event, such as `cell:3`. */
   readonly subject: string;
-  /** Who caused it; absent: nobody who is known, which the log calls `worker`. */
+  /** Person or process that caused the event. If absent, the audit log says `worker`. */
   readonly actor?: string;
   readonly data?: Readonly<Record<string, unknown>>;
 }
 
 interface Counted {
-  /** The newest. */
+  /** Newest event of this type and subject. */
   note: EventNote;
-  /** Since the newest entry. */
+  /** Number of events since the newest audit log entry. */
   count: number;
   since: Date;
-  /** As performance.now() counts. */
+  /** Time of the newest audit log entry, as performance.now(). */
   writtenMs: number;
 }
 
 export interface EventNotesOptions {
-  /** Of this process, in the subject `process:<host>`. */
+  /** Host of this process, for the subject `process:<host>`. */
   readonly host: string;
   readonly version: string;
   readonly roles: string;
@@ -70,7 +74,7 @@ export class EventNotes extends PeriodicService {
       .catch((error: unknown) => this.onTurnFailed(error));
   }
 
-  /** Counts what may come often; the first one is written at once. Never throws. */
+  /** Counts an event. The first event of a type and subject is written at once. Never throws. */
   note(note: EventNote): void {
     let key = `${note.action} ${note.subject}`;
     let counted = this.#counted.get(key);

@@ -1,7 +1,8 @@
 /**
- * Checks that the program which runs is the one that was built: its files against `manifest.sha256`, and the scripts that Redis runs
- * for it against the files of lua/. The program itself before anything is dealt, the packages beside it within a minute, and all of it
- * every day at 03:30 UTC (PROGRAM_CHECK_CRON; docs/operations.md, "The program check").
+ * Checks that the running program is the built one. Its files are compared with `manifest.sha256`, and the
+ * scripts loaded into Redis with the files of lua/. The program itself is checked before anything is dealt,
+ * the installed packages within a minute, and everything daily at 03:30 UTC (PROGRAM_CHECK_CRON;
+ * docs/operations.md, "The program check").
  */
 import { setImmediate } from 'node:timers/promises';
 import { MANIFEST, type ProgramFound, type ProgramPart } from '../../../workers/checkProgram.js';
@@ -15,12 +16,15 @@ import type { Sql } from '../../postgres/connection.js';
 
 const LOOK_EVERY_MS = 5000;
 const DIFFERENCES_MAX = 100;
-/** Paths in a line for people. */
+/** Maximum number of paths named in a message for people. */
 const NAMED = 5;
 const LUA = 'lua/';
 type Part = 'program' | 'packages';
 
-/** The files differ, and the operator wants a process to end then, before it deals anything. */
+/**
+ * Thrown if files differ and the setting PROGRAM_CHANGED is `stop`, so the process must end before it deals
+ * anything.
+ */
 export class ProgramChangedError extends Error {}
 
 export interface ProgramCheckerOptions {
@@ -29,16 +33,16 @@ export interface ProgramCheckerOptions {
   readonly checkFiles: (part: ProgramPart) => Promise<ProgramFound>;
   readonly host: string;
   readonly version: string;
-  /** Such as `http,worker`. */
+  /** Roles of the process, such as `http,worker`. */
   readonly roles: string;
-  /** Five fields, UTC. */
+  /** Time of the daily check: a cron expression with five fields, UTC. */
   readonly cron: string;
-  /** From the start to the check of the packages, at most a minute. */
+  /** Delay between the start and the check of the packages, in ms: at most a minute. */
   readonly packagesAfterMs: number;
-  /** `stop`: what differs deals nothing. */
+  /** Reaction to differing files: with `stop` the process deals nothing. */
   readonly onChanged: 'alert' | 'stop';
   readonly operatorEmail: string | undefined;
-  /** Milliseconds since the epoch. */
+  /** Returns the current time in ms since the epoch. */
   readonly now: () => number;
   readonly events: EventEmitter;
 }
@@ -46,15 +50,18 @@ export interface ProgramCheckerOptions {
 export class ProgramChecker extends PeriodicService {
   readonly name = 'program check';
   readonly #options: ProgramCheckerOptions;
-  /** What differs as of the newest check of a part; a part in which nothing does is not there. */
+  /** Differences found by the newest check of each part. A part without differences is absent. */
   readonly #differing = new Map<Part, readonly ProgramDifference[]>();
   readonly #first: Promise<ProgramFound>;
   #manifest: string | null = null;
-  /** The packages were checked once, or there is nothing to compare them with. */
+  /** True if the packages have been checked once, or if there is no list to compare them with. */
   #hasPackages = false;
   #dueMs: number;
 
-  /** @param first what was found of the program's own files, begun while the stores were opened */
+  /**
+   * @param first result of the check of the program's own files, which was started while the stores were
+   * opened
+   */
   constructor(options: ProgramCheckerOptions, first: Promise<ProgramFound>) {
     super({ everyMs: LOOK_EVERY_MS, firstAfterMs: options.packagesAfterMs });
     this.#options = options;
@@ -62,7 +69,7 @@ export class ProgramChecker extends PeriodicService {
     this.#dueMs = nextMoment(options.cron, options.now());
   }
 
-  /** @throws ProgramChangedError where a program that differs must not run */
+  /** Starts the checks. @throws ProgramChangedError if the program differs and must not run */
   override async start(): Promise<void> {
     const found = await this.#first;
     this.#manifest = found.manifest;
@@ -72,18 +79,23 @@ export class ProgramChecker extends PeriodicService {
     await super.start();
   }
 
-  /** What names the build; null: nothing says which files it has. */
+  /** Version of the build and hash of its file list; the hash is null if there is no list. */
   get identity(): ProgramIdentity {
     return { version: this.#options.version, manifest: this.#manifest };
   }
 
-  /** 1: all is as the build listed it, 0: something differs, -1: there is no list. */
+  /**
+   * Result of the newest checks: 1 if all files match the build's list, 0 if some differ, -1 if there is no
+   * list.
+   */
   get verified(): 1 | 0 | -1 {
     if (this.#differing.size > 0) return 0;
     return this.#manifest === null ? -1 : 1;
   }
 
-  /** Why nothing may be dealt, for people; undefined: it may, or an alert is enough. */
+  /**
+   * Reason, for people, why nothing may be dealt; undefined if dealing is allowed or an alert is sufficient.
+   */
   get problem(): string | undefined {
     if (this.#options.onChanged !== 'stop' || this.verified !== 0) return undefined;
     const differences = [...this.#differing.values()].flat();
@@ -106,7 +118,10 @@ export class ProgramChecker extends PeriodicService {
     this.#options.events.emit('TaskFailed', { task: 'program check', error });
   }
 
-  /** The state first: what differs is known here even where it can't be written down. */
+  /**
+   * Records the result of a check. The state in memory is updated first, so that differences are known even
+   * if writing to Postgres fails.
+   */
   async #note(part: Part, found: ProgramFound, isStart: boolean): Promise<void> {
     const { sql, host, roles, version, operatorEmail, events } = this.#options;
     const { manifest, files } = found;
@@ -116,7 +131,7 @@ export class ProgramChecker extends PeriodicService {
       if (differences.length < DIFFERENCES_MAX) differences.push({ path, what });
       differing++;
     };
-    // Whoever changes files may write a list that fits them.
+    // Someone who changes files may also replace the list, so a changed list is reported as a difference.
     if (manifest !== this.#manifest) add(MANIFEST, manifest === null ? 'MISSING' : 'CHANGED');
     const scripts = part === 'program' ? await this.#scriptsRead() : new Map<string, boolean>();
     const isLuaListed = !differences.some(({ path }) => path.startsWith(LUA));
@@ -142,7 +157,10 @@ export class ProgramChecker extends PeriodicService {
     );
   }
 
-  /** Whether the files of lua/ give what was loaded of them, by script. One at a time: a process that deals is held up by none for long. */
+  /**
+   * Returns, by script, whether the files of lua/ match the loaded scripts. The scripts are compared one at a
+   * time, so that a dealing process is not blocked for long.
+   */
   async #scriptsRead(): Promise<Map<string, boolean>> {
     const same = new Map<string, boolean>();
     for (const node of this.#options.nodes.all) {

@@ -1,4 +1,4 @@
-/** Writes down where the service is, for the command that is run beside it. */
+/** Writes the service's address to a file, for the command-line tool on the same machine. */
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { closing } from '../../platform/runtime/service.js';
@@ -6,7 +6,10 @@ import type { ServiceGroup } from '../../platform/runtime/serviceGroup.js';
 import { localUrl, SERVICE_FILE, type ServiceFile } from '../../platform/serviceFile.js';
 import type { Config } from '../config.js';
 
-/** Only where the service keeps something in DATA_DIR: its stores or its key. Removed by the stop. @param port undefined: no API is served */
+/**
+ * Writes the address only if the service keeps stores or its key in DATA_DIR. The file is removed when the
+ * service stops. @param port undefined if this process serves no API
+ */
 export async function noteAddress(
   { dataDir, HOST, REDIS_URL, DATABASE_URL, OPERATOR_API_KEY }: Config,
   port: number | undefined,

@@ -1,10 +1,15 @@
-/** What a person reads once the service is ready: addresses, keys that were made, a first spin. */
+/**
+ * Text shown to the person who started the service once it is ready: addresses, new keys, an example spin.
+ */
 import { realpathSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import type { Config } from '../config.js';
 import type { Running } from './running.js';
 
-/** How the command is called here: by its name where the PATH leads to this program's, as in the image. */
+/**
+ * Returns how the command is called here: its plain name if PATH leads to this installation, as in the
+ * container image.
+ */
 function commandName(): string {
   const own = join(import.meta.dirname, '..', '..', 'cli', 'cli.js');
   const leadsHere = (folder: string): boolean => {

@@ -1,4 +1,4 @@
-/** What is decided once for a database: settings that can't change any more, and the operator's key. */
+/** Decides what is fixed once for a database: settings that can't change later, and the operator key. */
 import { join } from 'node:path';
 import { newKey } from '../../domain/apiKey.js';
 import { FormatError } from '../../domain/formats.js';
@@ -18,7 +18,10 @@ import type { Config } from '../config.js';
 import { readOrCreateSecret, SetupError } from '../embedded/index.js';
 import { CELLS_BY_DEFAULT, SEEDS_KEY_FILE } from '../settings.js';
 
-/** Writes the settings of a new database, or reads those of an old one. @throws SetupError where they are others. */
+/**
+ * Stores the fixed settings of a new database, or reads those of an existing one. @throws SetupError if they
+ * contradict the configuration
+ */
 export async function installFixed(sql: Sql, config: Config): Promise<Installation> {
   const { CELLS: cells = CELLS_BY_DEFAULT, IDEMPOTENCY_TTL_S: idempotencyTtlSeconds } = config;
   await install(sql, { cells, idempotencyTtlSeconds });
@@ -26,7 +29,7 @@ export async function installFixed(sql: Sql, config: Config): Promise<Installati
     throw error instanceof FormatError ? new SetupError(error.message) : error;
   });
   await setBindingSeconds(sql, idempotencyTtlSeconds);
-  // Fewer: cells were added since.
+  // A smaller setting CELLS is accepted, because cells may have been added to the database since.
   if ((config.CELLS ?? 0) > installed.cells)
     throw new SetupError(
       `CELLS is ${config.CELLS}, but this database has ${installed.cells}; add cells with «spindle cells add»`,
@@ -34,7 +37,7 @@ export async function installFixed(sql: Sql, config: Config): Promise<Installati
   return installed;
 }
 
-/** The key that is given, or the one in the data folder, which is made where it is missing. */
+/** Returns the configured operator key, or the one in the data folder, which is created if missing. */
 export async function operatorKeyOf(config: Config): Promise<{ operatorKey: string; isNew: boolean }> {
   if (config.OPERATOR_API_KEY !== undefined) return { operatorKey: config.OPERATOR_API_KEY, isNew: false };
   let isNew = false;
@@ -45,7 +48,7 @@ export async function operatorKeyOf(config: Config): Promise<{ operatorKey: stri
   return { operatorKey, isNew };
 }
 
-/** The keys of webhook secrets that are given, or the one in the data folder where the database is there, too. */
+/** Returns the configured keys for webhook secrets, or the key in the data folder if Postgres is embedded. */
 export async function openSecretBox(config: Config): Promise<SecretBox> {
   const given = config.WEBHOOK_SECRETS_KEY;
   const file = join(config.dataDir, 'webhook-secrets-key');
@@ -54,8 +57,9 @@ export async function openSecretBox(config: Config): Promise<SecretBox> {
 }
 
 /**
- * The keys with which blocks are sealed in the database: those that are given, or the one in the data folder where the database is there,
- * too. Keys of webhooks open what they sealed before others were given.
+ * Returns the keys that seal blocks in the database: the configured ones, or the key in the data folder if
+ * Postgres is embedded. Keys for webhook secrets are included, because they may have sealed blocks before
+ * other keys were configured.
  */
 export async function openSeedBox(config: Config): Promise<SecretBox> {
   const given = [config.SEEDS_KEY, config.WEBHOOK_SECRETS_KEY].flatMap((keys) => keys?.split(',') ?? []);
@@ -67,8 +71,9 @@ export async function openSeedBox(config: Config): Promise<SecretBox> {
 const FINISH = 'start a worker with the new key and this one behind it, which seals the rest anew';
 
 /**
- * Seals what is in the database with the newest keys: secrets of webhooks, the log's signer key, and what is still to be dealt. Repeatable.
- * @throws SetupError where a key is missing: it says what is left under that key
+ * Reseals everything in the database with the newest keys: webhook secrets, the log's signing key, and
+ * outcomes still to be dealt. Can be repeated.
+ * @throws SetupError if a key is missing; the message says what is still sealed with it
  */
 export async function sealAll(sql: Sql, secrets: SecretBox): Promise<void> {
   try {

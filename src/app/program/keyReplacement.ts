@@ -1,9 +1,11 @@
 /**
- * Has nothing in Postgres stay sealed with a key that is replaced. A start seals everything with the newest key; a process that still
- * runs with another key goes on sealing with that one. So once no such process is left, what it sealed is sealed anew, too.
+ * Ensures that nothing in Postgres stays sealed with a replaced key. A start reseals everything with the
+ * newest key, but a process that still runs with another key continues to seal with it. So everything is
+ * resealed again once no such process is left.
  *
- *   start: keys on record ──> all sealed anew ──> others seal with another key? ──no──> nothing to do
- *                                                      │yes: logged           └─ they have ended ──> all sealed anew, logged
+ *   start: keys recorded ──> all resealed ──> do others seal with another key? ──no──> nothing to do
+ *                                                │ yes: logged
+ *                                                └─> they have ended ──> all resealed, logged
  */
 import type { SecretBox } from '../../domain/secretBox.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
@@ -16,11 +18,11 @@ const EVERY_MS = 2000;
 
 export interface KeyReplacementOptions {
   readonly processId: string;
-  /** Keys of blocks. */
+  /** Keys that seal blocks. */
   readonly seeds: SecretBox;
-  /** Keys of webhook secrets, and of the log's signer key where Postgres has it. */
+  /** Keys for webhook secrets, and for the log's signing key if it is in Postgres. */
   readonly secrets: SecretBox;
-  /** Seals everything with the newest keys. @throws SetupError where a key is missing */
+  /** Reseals everything with the newest keys. @throws SetupError if a key is missing */
   readonly sealAll: () => Promise<void>;
   readonly events: EventEmitter;
 }
@@ -30,7 +32,10 @@ export class KeyReplacement extends PeriodicService {
   readonly #sql: Sql;
   readonly #options: KeyReplacementOptions;
   readonly #keys: SealingKeys;
-  /** Processes that seal with another key, as they were named last; undefined: nothing of theirs is left. */
+  /**
+   * Running processes that seal with another key, as last reported; undefined if nothing sealed by them is
+   * left.
+   */
   #others: string | undefined;
 
   constructor(sql: Sql, options: KeyReplacementOptions) {
@@ -40,7 +45,10 @@ export class KeyReplacement extends PeriodicService {
     this.#keys = { seeds: options.seeds.keyId, secrets: options.secrets.keyId };
   }
 
-  /** @throws SetupError where a key is missing that seals in this database, or with which a running process seals */
+  /**
+   * Records the keys and reseals everything. @throws SetupError if a key is missing that was used in this
+   * database or is used by a running process
+   */
   override async start(): Promise<void> {
     const { seeds, secrets, sealAll } = this.#options;
     const others = await this.#look();
@@ -61,7 +69,7 @@ export class KeyReplacement extends PeriodicService {
     this.#options.events.emit('KeysReplaced', {});
   }
 
-  /** Reports processes that seal with another key. */
+  /** Records the keys of this process and reports running processes that seal with another key. */
   async #look(): Promise<OtherSealer[]> {
     const others = await noteSealingKeys(this.#sql, this.#options.processId, this.#keys);
     const names = others.map(({ name }) => name).join('; ');

@@ -1,11 +1,17 @@
-/** A start with --migrate: the schema is brought up to date, and the process ends. For a job that runs before those that serve. */
+/**
+ * Start with --migrate: updates the database schema and ends the process. It is meant for a job that runs
+ * before the service processes.
+ */
 
 import { addressOf, lineOf } from '../../platform/secretsInLogs.js';
 import { migrate } from '../../postgres/migrate.js';
 import type { Config } from '../config.js';
 import { SetupError } from '../embedded/index.js';
 
-/** @throws SetupError with one line where there is no address, or Postgres can't be reached. */
+/**
+ * Updates the schema. @throws SetupError with one line if no address is configured or Postgres can't be
+ * reached
+ */
 export async function migrateOnly(config: Config, progress: (line: string) => void): Promise<void> {
   const url = config.DATABASE_DIRECT_URL ?? config.DATABASE_URL;
   if (url === undefined) throw new SetupError('--migrate needs DATABASE_URL');

@@ -1,4 +1,4 @@
-/** Makes the demo partner and its games at a start that is for trying the service out. */
+/** Creates the demo partner and its games at a start for trying out the service. */
 import { join } from 'node:path';
 import type { Store } from '../../api/api.store.js';
 import { newKey } from '../../domain/apiKey.js';
@@ -10,7 +10,10 @@ import { readOrCreateSecret } from '../embedded/index.js';
 import { untilPlayable } from './playable.js';
 import type { Running } from './running.js';
 
-/** On embedded stores, or where it is asked for; only a worker fills the games' queues. */
+/**
+ * Creates the demo on embedded stores, or if --demo is given. Needs the worker role, because only a worker
+ * fills the queues of games.
+ */
 export async function openDemo(
   config: Config,
   store: Store,

@@ -1,4 +1,4 @@
-/** Waits, within bounds, until what a start announces can be played. */
+/** Waits, with a timeout, until the games that a start announces can be played. */
 import type { Catalog } from '../../engine/catalog/catalog.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
 
@@ -6,13 +6,13 @@ const PLAYABLE_WITHIN_MS = 5000;
 const SERVED_WITHIN_MS = 6000;
 
 /**
- * Waits until every cell can be dealt from: those of a worker that was killed are leased for some seconds more. What
- * must be rebuilt may take longer; then the start goes on, and /readyz says so.
+ * Waits until every cell can be dealt from. Cells of a killed worker stay leased for a few seconds. A rebuild
+ * may take longer than the timeout; the start then continues, and /readyz reports the state.
  */
 export async function untilServed(nodes: RedisNodes, catalog: Catalog): Promise<void> {
   const deadline = performance.now() + SERVED_WITHIN_MS;
   while (performance.now() < deadline) {
-    // A store that is slow to answer is asked again.
+    // A failed read of the catalog is repeated, because a store may answer slowly.
     const isRead = await catalog.refresh().then(
       () => true,
       () => false,
@@ -23,7 +23,10 @@ export async function untilServed(nodes: RedisNodes, catalog: Catalog): Promise<
   }
 }
 
-/** Waits for the first block of a game, so that what is printed for it works; a slow machine may print sooner. */
+/**
+ * Waits for the first block of a game, so that the printed example works. On a slow machine the timeout may
+ * expire earlier.
+ */
 export async function untilPlayable(nodes: RedisNodes, gameId: number, catalog: Catalog): Promise<void> {
   const game = catalog.game(gameId);
   const cell = game === undefined ? undefined : catalog.partner(game.partnerId)?.cell;

@@ -1,4 +1,7 @@
-/** The check of the program's own files: hashed in a thread, begun while the stores are opened, judged before anything is dealt. */
+/**
+ * Checks the program's own files. They are hashed in a thread that starts while the stores are opened. The
+ * result is evaluated before anything is dealt.
+ */
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
@@ -24,7 +27,7 @@ interface Parts {
   readonly services: ServiceGroup;
 }
 
-/** The thread ends with what it was made for: the next one is a day later. */
+/** The hashing thread ends after each check, because the next check is a day later. */
 const checkFilesOf =
   ({ root, workersDir }: Config) =>
   async (part: ProgramPart): Promise<ProgramFound> => {
@@ -37,13 +40,13 @@ const checkFilesOf =
   };
 
 /**
- * Begins to read the program's files.
- * @returns what waits for it, writes down what was found, and goes on checking
+ * Starts to read the program's files.
+ * @returns a function that waits for the result, records it and starts the periodic checks
  */
 export function beginProgramCheck(config: Config): (parts: Parts) => Promise<ProgramChecker> {
   const checkFiles = checkFilesOf(config);
   const first = checkFiles('program');
-  // A start that fails meanwhile says why itself.
+  // A failed check is ignored here. If the start fails meanwhile, it reports its own error.
   first.catch(() => {});
   return async ({ log, roles, now, sql, nodes, events, services }) => {
     const { version, PROGRAM_CHANGED: onChanged, REDIS_URL, DATABASE_URL } = config;

@@ -1,4 +1,4 @@
-/** The program around the service: settings, log, signals, exit status. */
+/** Runs the service as a program: settings, log, signals and exit status. */
 import { setFlagsFromString } from 'node:v8';
 import type { Logger } from 'pino';
 import { lineOf, withoutSecrets } from '../../platform/secretsInLogs.js';
@@ -11,21 +11,27 @@ import type { Running } from './running.js';
 import { secretsOf } from './secrets.js';
 import { stopOnSignals } from './signals.js';
 
-/** A stop that takes longer than the front end's grace and this ends the process as it is. */
+/**
+ * Time limit of a stop in ms, in addition to the front end's grace period. After that, the process exits
+ * without finishing.
+ */
 const STOP_TIMEOUT_MS = 5000;
 
 /**
- * By so many percent what lives long grows before all of it is looked through again. V8 alone lets a heap as small as ours grow by 8 MB: at
- * full load that is once a second, and 4 % of a spin's CPU.
+ * Growth of the old generation, in percent, before a full garbage collection. By default V8 lets a heap of
+ * this size grow by 8 MB, which at full load means one collection per second and 4 % of a spin's CPU time.
  */
 const HEAP_GROWS_BY = 50;
 
-/** A person who pressed Ctrl-C reads so often what is waited for. */
+/** Interval at which a stop reports what it waits for, in ms. */
 const SAID_EVERY_MS = 1500;
 
 export type Start = (config: Config, log: Logger, progress: (line: string) => void) => Promise<Running>;
 
-/** Runs until a signal or an uncaught error; with --migrate until the schema is up to date. A start that fails ends the process with status 1 and one line. */
+/**
+ * Runs the service until a signal or an uncaught error; with --migrate, until the schema is up to date. A
+ * failed start ends the process with status 1 and one line.
+ */
 export async function runProgram(start: Start): Promise<void> {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWS_BY}`);
   let config: Config;
@@ -41,7 +47,7 @@ export async function runProgram(start: Start): Promise<void> {
   let running: Running | undefined;
   stopOnSignals({
     stopTimeoutMs: STOP_TIMEOUT_MS + config.SHUTDOWN_GRACE_S * 1000,
-    // A start that is interrupted has nothing to finish: its servers end with this process.
+    // An interrupted start has nothing to finish, because its servers end with this process.
     stop: async () => running && stopAloud(running, progress),
     onUncaughtError: (error) => log.fatal({ err: error }, 'uncaught error'),
     onStopFailed: (error) => log.fatal({ err: error }, 'stop failed'),
@@ -60,7 +66,7 @@ export async function runProgram(start: Start): Promise<void> {
   process.stdout.write(bannerOf(config, running));
 }
 
-/** Says what a stop waits for, where that takes long. */
+/** Stops the service and reports what the stop waits for if it takes long. */
 async function stopAloud(running: Running, progress: (line: string) => void): Promise<void> {
   const saying = setInterval(() => {
     const names = running.waitsFor();

@@ -1,20 +1,20 @@
-/** With which keys the running processes seal blocks and secrets: what a replacement of a key goes by. */
+/** Records the keys with which running processes seal blocks and secrets, for the replacement of keys. */
 
 import { GONE_AFTER_S } from '../../engine/upgrade/processes.store.js';
 import type { Sql } from '../../postgres/connection.js';
 
-/** Ids of keys; undefined: nothing is sealed. */
+/** Ids of the sealing keys; undefined if nothing is sealed. */
 export interface SealingKeys {
   readonly seeds: string | undefined;
   readonly secrets: string | undefined;
 }
 
 export interface OtherSealer extends SealingKeys {
-  /** Version, roles and host. */
+  /** Version, roles and host of the process. */
   readonly name: string;
 }
 
-/** Puts the keys of a process on record. @returns running processes that seal with other keys */
+/** Records the keys of a process. @returns running processes that seal with other keys */
 export async function noteSealingKeys(
   sql: Sql,
   processId: string,

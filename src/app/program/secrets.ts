@@ -1,4 +1,7 @@
-/** What is given to this process and must be in no line: of secrets that the service issues the log knows the form. */
+/**
+ * Secrets given to this process in its settings, which must not appear in a log line. Secrets issued by the
+ * service are recognized by their format instead.
+ */
 
 import { seedsOf } from '../../domain/storeUrl.js';
 import { spellings } from '../../platform/secretsInLogs.js';

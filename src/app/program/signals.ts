@@ -1,24 +1,27 @@
-/** Signals and uncaught errors, and how the process ends by them. */
+/** Handles signals and uncaught errors, which end the process. */
 import { constants } from 'node:os';
 
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const;
 type StopSignal = (typeof STOP_SIGNALS)[number];
 
-/** npm passes on a signal that the whole process group got already: within this time it is the same one. */
+/**
+ * Time in ms within which a second signal counts as the same one, because npm forwards a signal that the
+ * whole process group has already received.
+ */
 const SAME_SIGNAL_MS = 2000;
 
 export interface Ending {
-  /** Ends everything in order. */
   stop(): Promise<void>;
-  /** A stop that takes longer ends the process as it is. */
+  /** Time limit of a stop, in ms. After that, the process exits without finishing. */
   readonly stopTimeoutMs: number;
   onUncaughtError(error: unknown): void;
   onStopFailed(error: unknown): void;
 }
 
 /**
- * Stops the program by the first signal or uncaught error. It ends with 0 after a signal and with 1 after an error, or where the
- * stop fails or takes too long. A signal more than 2 s later ends it at once, with 128 and the signal's number.
+ * Stops the program at the first signal or uncaught error. The exit status is 0 after a signal, and 1 after
+ * an error or if the stop fails or times out. Another signal more than 2 s later ends the process at once,
+ * with status 128 plus the signal's number.
  */
 export function stopOnSignals(ending: Ending): void {
   let stoppingSinceMs: number | undefined;
@@ -51,6 +54,7 @@ export function stopOnSignals(ending: Ending): void {
   };
   process.on('uncaughtException', onError);
   process.on('unhandledRejection', onError);
-  // Nobody reads any more, e.g. the terminal is closed: no reason to end without a stop.
+  // A write error on standard output means that the reader is gone, for example a closed terminal. It must
+  // not end the process without a stop.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 }

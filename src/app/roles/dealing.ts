@@ -1,4 +1,4 @@
-/** How the front end reaches the cells: commands, the wait for the ledger behind them, and the adjustments made of them. */
+/** Connects the front end to the cells: commands, the wait for the ledger behind them, and adjustments. */
 
 import type { CellServices } from '../../api/server/services.js';
 import type { SpinIds } from '../../domain/spinId.js';
@@ -25,23 +25,23 @@ import { SetupError } from '../embedded/index.js';
 import type { RoleParts } from './parts.js';
 
 const FILTERS_EVERY_MS = 1000;
-/** Requests that may wait for one cell: half a second at full speed. */
+/** Maximum number of requests waiting for one cell: half a second at full speed. */
 const WAITING_MAX = 10_000;
-/** So that no call holds Redis for long. */
+/** Maximum number of spins in a script call, so that no call blocks Redis for long. */
 const BATCH_MAX = 128;
 
 export interface Dealing {
   readonly cells: CellClient;
   readonly spinPath: SpinPath;
   readonly rules: SpinRules;
-  /** What requests of operators and testers have done. */
+  /** Operations that requests of operators and testers use. */
   readonly operating: Pick<CellServices, 'adjuster' | 'playerBlocking' | 'pots' | 'forceOutcome' | 'rotate'>;
   readonly confirmations: Confirmations;
   readonly requestIds: RequestIds;
   readonly moved: MovedPartners;
 }
 
-/** Filters of request ids that Redis holds no more: read before anything is dealt. */
+/** Opens the filters of request ids that Redis has released. They are read before anything is dealt. */
 async function openRequestIds(parts: RoleParts): Promise<RequestIds> {
   const { config, ownStore, store, log, metrics, services, catalog } = parts;
   const onError = (error: unknown): void => {
@@ -57,14 +57,20 @@ async function openRequestIds(parts: RoleParts): Promise<RequestIds> {
   });
 }
 
-/** What this process has answered, by the newest entry and by name: an older copy of Redis, or a replica that takes over, may lack it. */
+/**
+ * Spins that this process has answered, by newest entry and by id. An older copy of Redis or a promoted
+ * replica may lack them.
+ */
 interface Answered {
   readonly ids: AnsweredIds;
   readonly marks: AnsweredWatermarks;
   readonly spins: AnsweredSpins;
 }
 
-/** Not where Redis may lose what it acknowledges: who allows that wants it to go on without. */
+/**
+ * Opens the records of answered spins. If Redis may lose acknowledged data, they are not kept, because that
+ * setup accepts such losses.
+ */
 async function openAnswered({
   config,
   store,
@@ -81,12 +87,16 @@ async function openAnswered({
   return { ids, marks, spins };
 }
 
-/** Confirmations, told of by the worker of this process, by others through Redis and, where that is silent, by Postgres. */
+/**
+ * Opens the confirmations. Commits are announced by the worker of this process, by other workers through
+ * Redis, and read from Postgres if Redis is silent.
+ */
 async function openConfirmations(parts: RoleParts, answered: Answered | undefined): Promise<Confirmations> {
   const { config, log, services, nodes, catalog, metrics, events, ownStore } = parts;
   const confirmations = new Confirmations({
     datasetId: parts.installed.datasetId,
-    // Requests of partners that take all their connections must not hold up the confirmations.
+    // Confirmations use the background pool, so that requests of partners that take all request connections
+    // can't delay them.
     read: () => ownStore.cells.cursors(),
     findEntry: (entryId) => ownStore.ledgerEntries.find(entryId),
     serverOf: (cell) => nodes.of(cell).serverId,
@@ -97,7 +107,7 @@ async function openConfirmations(parts: RoleParts, answered: Answered | undefine
       log.warn({ err: error }, 'spins wait for the ledger, which does not answer');
     },
   });
-  // Sooner than Redis, which syncs before it tells anybody.
+  // Commits of this process are confirmed directly, before Redis has synced and announced them.
   const advance = (cell: number, epoch: string, cursor: bigint): void => {
     confirmations.advance(cell, epoch, cursor);
     answered?.marks.booked(cell, epoch, cursor);
@@ -120,7 +130,10 @@ async function openConfirmations(parts: RoleParts, answered: Answered | undefine
 
 const STRANGE_SAID_EVERY_MS = 60_000;
 
-/** Says, once a minute, that a message is none of this service: of a version that left out what this one needs, or of somebody else. */
+/**
+ * Logs at most once a minute that a received message is invalid. It may come from an incompatible version or
+ * from another program.
+ */
 function strangeMessages(log: RoleParts['log']): (error: Error) => void {
   let saidAt = Number.NEGATIVE_INFINITY;
   return (error) => {
@@ -131,7 +144,7 @@ function strangeMessages(log: RoleParts['log']): (error: Error) => void {
   };
 }
 
-/** ACK=replica: calls that are waited for at the replicas, and counted. */
+/** Opens the replicated script calls of ACK=replica, which wait for the replicas, and counts them. */
 function openReplication({ nodes, scripts, metrics }: RoleParts): ReplicatedScripts {
   const counts = { acknowledged: 0, late: 0 };
   metrics.counters(
@@ -154,7 +167,6 @@ function openReplication({ nodes, scripts, metrics }: RoleParts): ReplicatedScri
   };
 }
 
-/** Metrics and log lines of the calls. */
 function openObserver({ metrics, events, log }: RoleParts, answered: Answered | undefined): CallObserver {
   return {
     onCall: (operation, size, seconds) => {
@@ -173,8 +185,9 @@ function openObserver({ metrics, events, log }: RoleParts, answered: Answered | 
 }
 
 /**
- * Connects the stations of a spin's life, in their order (src/engine/cells/spinPath.ts).
- * @param isVolatile the Redis of a cell may lose what it acknowledges, and is not served from for that.
+ * Connects the stages of a spin in order (src/engine/cells/spinPath.ts).
+ * @param isVolatile returns whether the Redis of a cell may lose acknowledged data and is therefore not
+ * served from
  */
 export async function openDealing(
   parts: RoleParts,
@@ -225,7 +238,7 @@ export async function openDealing(
   return { cells, spinPath, rules, operating, confirmations, requestIds, moved };
 }
 
-/** What requests of operators and testers have done in the cells. */
+/** Opens the operations that requests of operators and testers run in cells. */
 function openOperating(
   { config, log, nodes, metrics, store }: RoleParts,
   cells: CellClient,

@@ -1,4 +1,4 @@
-/** The http role: serves both APIs. */
+/** The http role: serves the partner API and the operator API. */
 
 import { PARTNER_BASE, PARTNER_VERSION } from '../../api/contract/apis.js';
 import { Access } from '../../api/server/access.js';
@@ -41,7 +41,7 @@ import { openRedrawing } from './openRedrawing.js';
 import { playedRounds } from './openRounds.js';
 import type { RoleParts } from './parts.js';
 
-/** The version of the partner API, which learns of its end while it is served. */
+/** Opens the version of the partner API, which is informed of its announced end while it is served. */
 async function serveVersion({ world, catalog, events, services, store }: RoleParts): Promise<ServedVersion> {
   const version = new ServedVersion(PARTNER_VERSION, world.now);
   const learnEnd = (): void => version.learn(catalog.versionEnd(version.name));
@@ -51,7 +51,7 @@ async function serveVersion({ world, catalog, events, services, store }: RolePar
   return version;
 }
 
-/** Watches the nodes, and the replicas that are waited for. */
+/** Watches the durability of the nodes, and of the replicas that calls wait for. */
 async function watchDurability({ services, nodes, events }: RoleParts): Promise<void> {
   const volatile = (): string[] => nodes.all.flatMap(({ durability }) => durability.volatile);
   const volatileReplicas = (): string[] => nodes.all.flatMap((node) => node.volatileReplicas);
@@ -63,12 +63,12 @@ async function watchDurability({ services, nodes, events }: RoleParts): Promise<
   );
 }
 
-/** A store of a cell may lose what it acknowledges, and is not served from for that. */
+/** Returns whether a store of a cell may lose acknowledged data and is therefore not served from. */
 const isVolatile = ({ config, nodes, postgresDurability }: RoleParts, cell: number): boolean =>
   (nodes.of(cell).durability.volatile.length > 0 && !config.allowVolatileRedis) ||
   (postgresDurability.volatile.length > 0 && !config.allowVolatilePostgres);
 
-/** @returns the port. */
+/** Starts the front end. @returns the port of the API */
 export async function startFrontEnd(parts: RoleParts): Promise<number> {
   const { config, log, events, nodes, catalog, metrics, installed, store } = parts;
   await watchDurability(parts);
@@ -134,7 +134,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
   return server.port;
 }
 
-/** @param unserved what of the stores is volatile, so that nothing is served from it */
+/** @param unserved returns the volatile stores that are not served from */
 const processOf = (
   parts: RoleParts,
   requestLog: RequestLog,
@@ -198,7 +198,10 @@ function openAccess(
   );
 }
 
-/** Descriptors that the system does not give can't be waited for: the bound stays below them. */
+/**
+ * Opens the connection limits. The limit stays below the number of file descriptors that the system allows,
+ * because a connection without a descriptor can't be accepted.
+ */
 function connectionsOf({ config, log }: RoleParts): Connections {
   const total = connectionsWithin(config.CONNECTIONS_MAX);
   if (total < config.CONNECTIONS_MAX)
@@ -213,7 +216,7 @@ function connectionsOf({ config, log }: RoleParts): Connections {
   });
 }
 
-/** @throws SetupError where the port can't be had, or is somebody else's. */
+/** Starts to listen. @throws SetupError if the port is not available or belongs to another service */
 async function listen(server: HttpServer, tag: string, { config, log, services }: RoleParts): Promise<void> {
   if (server.kind === 'node' && config.HTTP_SERVER === undefined)
     log.warn(

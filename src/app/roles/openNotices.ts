@@ -1,4 +1,4 @@
-/** What a worker tells people and webhooks of by the calendar, and what sends its e-mails. */
+/** Opens a worker's scheduled notices to people and webhooks, and the service that sends its e-mails. */
 
 import type { SettlementJob } from '../../books/settlement/job.js';
 import { noticeOverdueSettlement } from '../../books/settlement/overdueNotice.store.js';
@@ -11,7 +11,7 @@ import type { RoleParts } from './parts.js';
 
 const CALENDAR_EVERY_MS = 300_000;
 const OVERDUE_EVERY_MS = 60_000;
-/** A settlement is overdue for so long before the operator is notified by e-mail. */
+/** Time that a settlement must be overdue before the operator is notified by e-mail, in seconds. */
 const OVERDUE_SECONDS = 86_400;
 
 export function openNotices(

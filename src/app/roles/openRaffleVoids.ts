@@ -1,4 +1,4 @@
-/** How a worker carries out the voids of raffles. */
+/** Opens the service by which a worker carries out the voids of raffles. */
 
 import type { SpinIds } from '../../domain/spinId.js';
 import { Adjuster } from '../../engine/cells/adjuster.js';
@@ -10,7 +10,7 @@ import { workerCells } from './workerCells.js';
 
 export function openRaffleVoids(parts: RoleParts, spinIds: SpinIds, onFailpoint: OnFailpoint): RaffleVoids {
   const { config, log, sql, ownStore, nodes, installed, metrics, events } = parts;
-  // What this process books it hears of at once; of what another one does Postgres is asked.
+  // Commits of this process are confirmed directly. Commits of other workers are read from Postgres.
   const confirmations = new Confirmations({
     datasetId: installed.datasetId,
     read: () => ownStore.cells.cursors(),

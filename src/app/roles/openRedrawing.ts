@@ -1,4 +1,4 @@
-/** Outcomes that are removed, for whoever asks for their proofs. */
+/** Draws removed outcomes again for requests of their proofs. */
 import { join } from 'node:path';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { Redrawing } from '../../engine/blocks/redrawing.js';

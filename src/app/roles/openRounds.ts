@@ -1,4 +1,4 @@
-/** Rounds of blackjack: how a front end plays them, and how a worker ends those whose time is over. */
+/** Opens blackjack rounds: for a front end that plays them, and for a worker that ends expired ones. */
 
 import { RoundPlay } from '../../engine/blackjack/roundPlay.js';
 import { expiredRounds } from '../../engine/blackjack/rounds.store.js';
@@ -9,16 +9,16 @@ import type { RequestIds } from '../../engine/requestIds/requestIds.js';
 import type { RoleParts } from './parts.js';
 import { workerCells } from './workerCells.js';
 
-/** A front end's: each answer waits for the ledger. */
+/** Opens the rounds of a front end. Each answer waits for the ledger. */
 export function playedRounds({ store }: Pick<RoleParts, 'store'>, cells: CellClient, requestIds: RequestIds) {
   const shoes = new Shoes(store);
   return { rounds: new RoundPlay({ store, cells, shoes, waitsForLedger: true, requestIds }), shoes };
 }
 
-/** @param owned the cells that this worker writes */
+/** Opens the service that ends expired rounds. @param owned returns the cells that this worker owns */
 export function openRoundTimeouts(parts: RoleParts, owned: () => readonly number[]): RoundTimeouts {
   const { sql, ownStore: store, catalog, events } = parts;
-  // Nobody is told of a timeout: it need not wait for the ledger.
+  // Nobody receives the answer of a timeout, so it need not wait for the ledger.
   const cells = workerCells(parts, { confirmed: async () => true, isStalled: () => false });
   return new RoundTimeouts({
     rounds: new RoundPlay({ store, cells, shoes: new Shoes(store), waitsForLedger: false }),

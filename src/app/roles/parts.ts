@@ -1,4 +1,4 @@
-/** What main.ts has made before the roles start, and hands to each. */
+/** Components that main.ts creates before the roles start and passes to each role. */
 import type { Logger } from 'pino';
 import type { Store } from '../../api/api.store.js';
 import type { SecretBox } from '../../domain/secretBox.js';
@@ -19,10 +19,10 @@ import type { Metrics } from '../metrics/metrics.js';
 import type { EventNotes } from '../oversight/eventNotes.js';
 import type { ProgramChecker } from '../oversight/programChecker.js';
 
-/** What the service asks of the world beside its stores. */
+/** External dependencies of the service besides its stores. */
 export interface World {
   readonly resolve: Resolve;
-  /** Milliseconds since the epoch. */
+  /** Returns the current time in ms since the epoch. */
   readonly now: () => number;
 }
 
@@ -30,18 +30,17 @@ export interface RoleParts {
   readonly config: Config;
   readonly log: Logger;
   readonly world: World;
-  /** Everything that runs; a role adds its own. */
+  /** All running services. A role adds its own. */
   readonly services: ServiceGroup;
   readonly events: EventEmitter;
   readonly metrics: Metrics;
-  /** For what the process does by itself. */
+  /** Postgres pool for background work of the process. */
   readonly sql: Sql;
   readonly postgresDurability: PostgresDurability;
-  /** For flushes. */
   readonly flushSql: Sql;
-  /** For what partners and operators ask: its connections are others. */
+  /** Store for requests of partners and operators, on a separate pool. */
   readonly store: Store;
-  /** The same over {@link RoleParts.sql}. */
+  /** Store for background work, over the pool {@link RoleParts.sql}. */
   readonly ownStore: Store;
   readonly nodes: RedisNodes;
   readonly scripts: Scripts;
@@ -50,11 +49,11 @@ export interface RoleParts {
   readonly clocks: Clocks;
   readonly installed: Installation;
   readonly registry: ProcessRegistry;
-  /** What happens by nobody's order and belongs into the audit log. */
+  /** Writes system events to the audit log. */
   readonly notes: EventNotes;
-  /** The program's own files, as the newest checks found them. */
+  /** State of the program's own files, from the newest checks. */
   readonly program: Pick<ProgramChecker, 'identity' | 'problem'>;
   readonly operatorKey: string;
-  /** Of the secrets of webhooks in Postgres. */
+  /** Keys for the webhook secrets in Postgres. */
   readonly secretBox: SecretBox;
 }

@@ -1,4 +1,4 @@
-/** How a worker comes to the public log: its name, its keys, its beginning. */
+/** Opens the public log for a worker: its name, its keys and, if necessary, a new log. */
 import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { publicRecord } from '../../domain/publicLog/logEntries.js';
@@ -21,7 +21,7 @@ import type { RoleParts } from './parts.js';
 
 const SEED_BYTES = 32;
 
-/** Of a log that nobody has named. */
+/** Returns the default origin of a log without a configured name. */
 const originOf = (datasetId: string): string =>
   `spindle-${createHash('sha256').update(datasetId).digest('hex').slice(0, 16)}.invalid/log`;
 
@@ -29,20 +29,23 @@ const newKey = (origin: string): string => signerKeyOf(signerOf(origin, 'log', r
 
 type Parts = Pick<RoleParts, 'config' | 'sql' | 'installed' | 'secretBox' | 'log'>;
 
-/** @throws SetupError where one is not a key of this log */
+/** Parses signing keys. @throws SetupError if a key does not belong to this log */
 function signersIn(texts: readonly string[], origin: string, from: string): Signer[] {
   return texts.map((text) => {
     try {
       const signer = parseSignerKey(text.trim());
       if (signer.name === origin && signer.algorithm === 'log') return signer;
     } catch {
-      // Said below, without the key.
+      // The error below the loop reports an invalid key without revealing its text.
     }
     throw new SetupError(`${from} must hold signer keys whose name is the origin of the log, ${origin}`);
   });
 }
 
-/** Keys that are given, or one that is kept, or made: under DATA_DIR where Postgres is there, too, else in Postgres. */
+/**
+ * Returns the configured signing keys, or a stored one, which is created if missing. The stored key is in
+ * DATA_DIR if Postgres is embedded, otherwise in Postgres.
+ */
 async function signersOf(
   { config, secretBox, log }: Parts,
   origin: string,
@@ -69,9 +72,9 @@ async function signersOf(
 }
 
 /**
- * Begins the log where none has begun.
- * @returns the keys of this process
- * @throws SetupError where the settings are not those of the log
+ * Reads the log's keys, and begins the log if there is none.
+ * @returns the signing keys of this process
+ * @throws SetupError if the settings do not match the log
  */
 async function openLogKeys(parts: Parts): Promise<Signer[]> {
   const { config, sql, installed } = parts;
@@ -87,17 +90,17 @@ async function openLogKeys(parts: Parts): Promise<Signer[]> {
     await beginLog(sql, { origin, vkeys, signer: kept }, publicRecord(genesis));
   }
   const state = (await logState(sql))!;
-  // Another worker may have begun it with a key that it made.
+  // Another worker may have begun the log with its own new key.
   if (known === undefined && kept !== null && state.signer !== kept) return openLogKeys(parts);
   if (!vkeys.includes(state.vkeys[0]!))
     throw new SetupError(`LOG_KEY lacks the key of the public log that is in force: ${state.vkeys[0]}`);
   return signers;
 }
 
-/** Witnesses of a policy: each costs a request a second. */
+/** Maximum number of witnesses in a policy. Each witness costs one request per second. */
 const WITNESSES_MAX = 32;
 
-/** The file LOG_POLICY; undefined: there is none. @throws SetupError that names the line which is wrong */
+/** Reads the file LOG_POLICY; undefined if not set. @throws SetupError that names the invalid line */
 function readPolicy(path: string | undefined): Policy | undefined {
   if (path === undefined) return undefined;
   let policy: Policy;
@@ -116,17 +119,19 @@ function readPolicy(path: string | undefined): Policy | undefined {
   return policy;
 }
 
-/** The public log as a worker works on it. */
 export interface OpenedLog {
   readonly publicLog: PublicLog;
   readonly copies: LogCopies;
-  /** A block is loaded only once enough witnesses have cosigned it. */
+  /** True if a block is loaded only after enough witnesses have cosigned its entry. */
   readonly hasQuorum: boolean;
-  /** Why nothing may be dealt yet; undefined: nothing stands against it. */
+  /** Returns the reason why nothing may be dealt yet, or undefined. */
   readonly problem: () => string | undefined;
 }
 
-/** Has this worker append, sign and publish, ask the witnesses, and look for notes of a tree that the log lacks. */
+/**
+ * Starts a worker's services for the public log: appending, signing and publishing, asking the witnesses, and
+ * searching for evidence of a fork.
+ */
 export async function openPublicLog(parts: RoleParts, onFailpoint: OnFailpoint): Promise<OpenedLog> {
   const { config, sql, nodes, services, events, metrics, log } = parts;
   const policy = readPolicy(config.LOG_POLICY);
@@ -136,7 +141,7 @@ export async function openPublicLog(parts: RoleParts, onFailpoint: OnFailpoint):
   const folder = config.LOG_COPY_DIR;
   if (folder === undefined && (await hasAsynchronousStandby(sql)))
     log.warn('a standby of Postgres is asynchronous: set LOG_COPY_DIR, or make it synchronous');
-  // Before anything is appended or signed, and before a cell is prepared.
+  // The evidence watch must start before anything is appended or signed, and before a cell is prepared.
   const watch = new EvidenceWatch({ sql, nodes, folder, witnesses, keys: () => signers, events });
   await services.add(watch);
   const problem = (): string | undefined => watch.problem;

@@ -1,4 +1,7 @@
-/** What the services of a worker do about what happens. Metrics and the log subscribe by themselves. */
+/**
+ * Connects process events to the services of a worker that react to them. Metrics and the log have their own
+ * subscriptions.
+ */
 import type { BlockKeeper } from '../../engine/blocks/keeper.js';
 import type { Cleanup } from '../../engine/ledger/cleanup.js';
 import type { CommittedTotals } from '../../engine/ledger/committedTotals.js';
@@ -46,7 +49,7 @@ export function subscribeWorker(events: EventEmitter, reacting: Reacting): void 
     voids.disown(cell);
   });
   events.on('CellAbandoned', ({ cell }) => ownership.abandon(cell));
-  // Cells are claimed in the new format. Where that fails the cell is prepared anew.
+  // Cells are claimed again in the new format. If that fails, the cell is abandoned and prepared again.
   events.on('FormatChanged', () => {
     for (const { cell, fence } of ownership.leases)
       nodes
@@ -73,6 +76,7 @@ export function subscribeWorker(events: EventEmitter, reacting: Reacting): void 
     deliverer.wake();
     mailer.wake();
   });
-  // Its notice was recorded with it.
+  // The notice of a settlement report was recorded in the same transaction as the report, so the deliverer is
+  // woken.
   events.on('SettlementReportMade', () => deliverer.wake());
 }

@@ -1,26 +1,26 @@
-/** What there is for a worker to do, of all that other processes may leave to it: one statement, which is asked all the time. */
+/** Finds work that other processes may have left for a worker, with one statement that runs every second. */
 
 import type { Sql } from '../../postgres/connection.js';
 import { arrayOf } from '../../postgres/statements.js';
 import { NEXT_DUE_MS } from '../../webhooks/deliveries.store.js';
 
 export interface Work {
-  /** A partner moves out of one of the cells. */
+  /** True if a partner is moving out of one of the cells. */
   readonly hasMoves: boolean;
-  /** A raffle of one of the cells is voided, and not refunded yet. */
+  /** True if a raffle of one of the cells is voided and its refunds are not complete. */
   readonly hasVoids: boolean;
-  /** The time of a round in one of the cells is over. */
+  /** True if a round in one of the cells has expired. */
   readonly hasExpiredRounds: boolean;
   readonly hasDueEmails: boolean;
-  /** Until the first delivery to a webhook is due, milliseconds; null: none is to come. */
+  /** Time until the first webhook delivery is due, in ms; null if none is waiting. */
   readonly deliveryMs: number | null;
-  /** An entry waits for the public log, or a tree of it is not published; not while the log is halted. */
+  /** True if an entry waits for the public log or a tree is unpublished. False while the log is halted. */
   readonly isLogBehind: boolean;
-  /** Another text each time that the public log is another: its size, its halt, its newest published note. */
+  /** Text that changes with the state of the public log: its size, its halt and its newest published note. */
   readonly log: string;
 }
 
-/** @param cells that the worker writes */
+/** @param cells cells that the worker owns */
 export async function findWork(sql: Sql, cells: readonly number[]): Promise<Work> {
   const owned = arrayOf(cells);
   const [row] = await sql.prepared<[Work]>`

@@ -1,6 +1,7 @@
 /**
- * Looks every second for what there is to do of all that other processes may leave to a worker, and wakes whoever does it: so that
- * each need not look by itself. What this process makes it hears of at once, by events (reactions.ts).
+ * Looks every second for work that other processes may have left for a worker, and wakes the services that do
+ * it. So these services need not poll themselves. Work created by this process is announced by events
+ * (reactions.ts).
  */
 
 import type { RoundTimeouts } from '../../engine/blackjack/roundTimeouts.js';
@@ -17,7 +18,7 @@ import { findWork } from './work.store.js';
 
 export interface WorkWatchOptions {
   readonly sql: Sql;
-  /** The cells that this process writes now. */
+  /** Returns the cells that this process owns now. */
   readonly cells: () => readonly number[];
   readonly moves: Pick<PartnerMover, 'wake'>;
   readonly voids: Pick<RaffleVoids, 'wake'>;
@@ -34,7 +35,7 @@ const EVERY_MS = 1000;
 export class WorkWatch extends PeriodicService {
   readonly name = 'look for work';
   readonly #options: WorkWatchOptions;
-  /** The public log at the last look. */
+  /** State of the public log at the last check. */
   #log: string | undefined;
 
   constructor(options: WorkWatchOptions) {
@@ -50,7 +51,7 @@ export class WorkWatch extends PeriodicService {
     if (work.hasVoids) voids.wake();
     if (work.hasExpiredRounds) roundTimeouts.wake();
     if (work.hasDueEmails) mailer.wake();
-    // Its own look tells when, to the millisecond.
+    // The deliverer is woken early and then determines the exact time of the next delivery itself.
     if (work.deliveryMs !== null && work.deliveryMs < EVERY_MS) deliverer.wake();
     if (work.isLogBehind || work.log !== this.#log) publicLog.wake();
     if (work.log !== this.#log) copies.wake();

@@ -1,4 +1,4 @@
-/** The worker role: flushes the ledger and keeps the queues filled, for the cells that this process comes to own. */
+/** The worker role: flushes the ledger and replenishes the queues of the cells that this process owns. */
 import { join } from 'node:path';
 import { LedgerStorage } from '../../books/archive/ledgerStorage.js';
 import { RtpJudging } from '../../books/returns/rtpJudging.js';
@@ -50,14 +50,22 @@ import { subscribeWorker } from './reactions.js';
 import { WorkWatch, type WorkWatchOptions } from './workWatch.js';
 
 const ATTEMPT_TIME_LIMIT_MS = 15_000;
-/** Outcomes kept ready, in seconds of a game's present pace: witnesses may be away for a minute. */
+/**
+ * Reserve of outcomes if the log has a quorum, in seconds at a game's current pace. The reserve covers a
+ * minute without witnesses.
+ */
 const RESERVE_WITH_QUORUM_S = 60;
 const RESERVE_S = 4;
-/** Blocks of a game that wait for one quorum: outcomes for a minute at two seconds a block. */
+/** Number of blocks of a game that wait for one quorum: outcomes for a minute at two seconds a block. */
 const BLOCKS_AT_ONCE = 32;
-/** Background connections that replenish games; the others renew leases and prepare cells. */
+/**
+ * Maximum number of background connections for replenishing games. The remaining ones renew leases and
+ * prepare cells.
+ */
 const BLOCK_CONNECTIONS_MAX = 6;
-/** What a rebuild reads of the ledger for the players is not much older than this. */
+/**
+ * Interval of player checkpoints, in ms. It bounds the ledger entries that a rebuild reads for the players.
+ */
 const CHECKPOINT_EVERY_MS = 60_000;
 
 function openDeliveries({ config, events, sql, world, secretBox }: RoleParts): {
@@ -93,7 +101,7 @@ function openSegmentRelease(
   });
 }
 
-/** Has the scripts that deal announce to the keeper each block that is dealt out. */
+/** Subscribes the keeper to announcements of blocks that scripts have dealt to their end. */
 async function listenToDealt(
   { nodes, metrics, events, services }: RoleParts,
   ownership: Ownership,
@@ -117,7 +125,10 @@ async function listenToDealt(
   events.on('CellAcquired', listening.subscribe);
 }
 
-/** What looks after the ledger and the rounds now and then, apart from the cells' own work; and what wakes all that waits for work. */
+/**
+ * Opens periodic services that maintain the ledger and the rounds, and the watch that wakes services for
+ * waiting work.
+ */
 function openTidying(
   parts: RoleParts,
   cells: () => readonly number[],
@@ -141,7 +152,10 @@ function openTidying(
   return [roundTimeouts, watch, partitions, removal, storage, hours, new StalledSessions(sql, events)];
 }
 
-/** What the file outside both stores (POSITION_FILE) says and learns; nothing without it. */
+/**
+ * Opens the position file outside both stores (POSITION_FILE). Without that setting, the worker deals nothing
+ * while Postgres has a position file on record.
+ */
 async function openPosition(
   parts: RoleParts,
 ): Promise<Pick<OwnershipParts, 'problem' | 'knownOutside'> & Pick<KeeperOptions, 'leased'>> {
@@ -253,7 +267,8 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     deliverer,
   });
 
-  // Refunds, moves and blocks end first, then the ledger takes what is dealt, then the cells go to other workers.
+  // At a stop, the services of this group end in order: first refunds, moves and block production, then the
+  // ledger flush, and last the release of the cells to other workers.
   const writers = new ServiceGroup('cell writers', log, [ownership, flusher, keeper, moves, voids]);
   const woken = { moves, voids, mailer, deliverer, publicLog, copies };
   const tidying = [...openTidying(parts, () => ownership.cells, woken), cleanup, release, checkpoints];

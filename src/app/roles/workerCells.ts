@@ -1,9 +1,9 @@
-/** The commands that a worker gives to cells by itself: the ends of rounds, and refunds. */
+/** Opens the commands that a worker itself sends to cells: ends of rounds, and refunds. */
 import { CellClient } from '../../engine/cells/cellClient.js';
 import type { CellStations } from '../../engine/cells/spinPath.js';
 import type { RoleParts } from './parts.js';
 
-/** More commands than one turn of what gives them has. */
+/** Maximum number of commands waiting for one cell. No service of a worker sends as many in one turn. */
 const WAITING_MAX = 1000;
 
 export function workerCells(
@@ -11,7 +11,7 @@ export function workerCells(
   confirmations: CellStations['confirmations'],
 ): CellClient {
   return new CellClient({
-    // Who owns a cell has found its store durable.
+    // The owner of a cell has already verified that its store is durable.
     permission: { maySend: () => registry.problem === undefined },
     epochs: catalog,
     servers: nodes,
