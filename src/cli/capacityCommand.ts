@@ -1,9 +1,12 @@
-/** `spindle capacity`: what a load needs, computed from measured units. It asks nobody. */
+/**
+ * `spindle capacity`: computes the resources that a load needs from measured units. Contacts no service or
+ * store.
+ */
 import { type Command, InvalidArgumentError } from 'commander';
 import { type Capacity, capacityOf, type Load } from '../domain/capacity.js';
 import { type TableColumn, table } from './output.js';
 
-/** Beyond it a sum of bytes would not be exact, and no installation is. */
+/** Maximum value of a count. Sums of bytes stay exact below it, and no installation is larger. */
 const COUNT_MAX = 1_000_000_000;
 
 function count(text: string): number {
@@ -15,7 +18,7 @@ function count(text: string): number {
 
 const UNITS = ['B', 'KB', 'MB', 'GB', 'TB', 'PB'];
 
-/** Bytes as people read them, in powers of 1,000, three digits. */
+/** Formats bytes for people, in powers of 1,000 with three digits. */
 export function sizeText(bytes: number): string {
   let value = bytes;
   let unit = 0;
@@ -28,7 +31,7 @@ export function sizeText(bytes: number): string {
 
 const coresText = (cores: number): string => cores.toFixed(2);
 
-/** What is printed of a load, line by line. */
+/** Lines of the output: label and value of each resource. */
 export const CAPACITY_ROWS: readonly (readonly [what: string, value: (capacity: Capacity) => string])[] = [
   ['front ends', ({ frontEnds, cores }) => `${frontEnds} (${coresText(cores.frontEnd)} cores)`],
   ['workers', ({ workers, cores }) => `${workers} (${coresText(cores.worker)} cores)`],

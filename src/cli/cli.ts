@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** `spindle`: runs a service over its operator API, looks into its stores, and proves raffles and rounds. */
+/** `spindle`: manages a service over its operator API, inspects its stores, and proves raffles and rounds. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, CommanderError, Help } from 'commander';
@@ -30,10 +30,15 @@ import { addStoreCommands } from './storeCommands.js';
 const EXIT_WITHIN_MS = 1000;
 const OPERATOR_KEY_FILE = 'operator-api-key';
 
-/** Loaded by the commands that have settings: it takes longer than all else. */
+/**
+ * Reads the settings. The module is loaded only by commands that need settings, because loading takes longer
+ * than everything else.
+ */
 const settings = async (): Promise<Config> => (await import('../app/config.js')).readConfig();
 
-/** What the service seals blocks with: a command that opens the stores reads them. */
+/**
+ * Sets the keys that the service seals blocks with, so that a command that opens the stores can read blocks.
+ */
 async function takeSeedKeys(config: Config): Promise<void> {
   const { SEEDS_KEY_FILE } = await import('../app/settings.js');
   const given = [config.SEEDS_KEY, config.WEBHOOK_SECRETS_KEY].flatMap((keys) => keys?.split(',') ?? []);
@@ -58,14 +63,14 @@ async function storeUrls(): Promise<StoreUrls> {
   }
 }
 
-/** The service that was started here, where it still runs. */
+/** Returns the URL of the service started on this data folder if it is still running. */
 function startedHere(dataDir: string): string | undefined {
   try {
     const { url, pid } = JSON.parse(readFileSync(join(dataDir, SERVICE_FILE), 'utf8')) as ServiceFile;
     process.kill(pid, 0);
     return url;
   } catch (error) {
-    // It runs as another user.
+    // EPERM means that the process exists and belongs to another user.
     return (error as NodeJS.ErrnoException).code === 'EPERM' ? readUrl(dataDir) : undefined;
   }
 }
@@ -73,7 +78,7 @@ function startedHere(dataDir: string): string | undefined {
 const readUrl = (dataDir: string): string =>
   (JSON.parse(readFileSync(join(dataDir, SERVICE_FILE), 'utf8')) as ServiceFile).url;
 
-/** The service's address. @throws UsageError where it is none */
+/** Returns the service's address. @throws UsageError if the address is invalid */
 function serviceAddress(config: Config, given: string | undefined): string {
   const address =
     given ?? config.SPINDLE_URL ?? startedHere(config.dataDir) ?? localUrl(config.HOST, config.PORT);
@@ -87,7 +92,7 @@ function serviceAddress(config: Config, given: string | undefined): string {
   return address;
 }
 
-/** @throws UsageError where the file has no key of a partner */
+/** Opens a client of the partner API. @throws UsageError if the file has no partner key */
 async function openPartnerClient(options: { url?: string; keyFile: string }): Promise<PartnerClient> {
   const address = serviceAddress(await settings(), options.url);
   const key = bytesOf(options.keyFile).toString('latin1').trim();
@@ -117,7 +122,7 @@ async function openClient(options: { url?: string; keyFile?: string }): Promise<
   return operatorClient(address, key, { readsAgain: true });
 }
 
-/** The built program's own package.json is two above it. */
+/** Reads the version from package.json in the project root. */
 const version = (): string => JSON.parse(readFileSync(join(PROJECT_ROOT, 'package.json'), 'utf8')).version;
 
 const pathOf = (command: Command): string =>
@@ -125,7 +130,6 @@ const pathOf = (command: Command): string =>
 
 const ALONE = 'Without any service or store:';
 
-/** The commands that prove what was dealt. */
 function addProofs(program: Command): void {
   const verify = program
     .command('verify-pool <FILE>')
@@ -168,7 +172,6 @@ Exit status: 0 proven, 1 not, 2 wrong usage or a file that can't be read.`,
     });
 }
 
-/** The command that proves that what was dealt lies in a public log. */
 function addVerify(program: Command): void {
   const verify = program
     .command('verify [FILE]')
@@ -217,7 +220,6 @@ Examples:
     });
 }
 
-/** The command that watches public logs. */
 function addWitness(program: Command): void {
   const command = program
     .command('witness')
@@ -301,14 +303,16 @@ function programOf(): Command {
 
 const isJsonAsked = (): boolean => process.argv.includes('--json');
 
-/** What the parser of the command line says of wrong usage. @param text `error: …`, with a proposal in a line of its own */
+/**
+ * Formats a usage error of the command-line parser. @param text `error: …`, possibly followed by a suggestion
+ * on its own line
+ */
 function usageFault(text: string): string {
   const message = text.replace(/^error: /, '').trimEnd();
   if (!isJsonAsked()) return `spindle: ${message}\n`;
   return `${JSON.stringify({ error: { message: message.replaceAll('\n', ' '), details: [] } })}\n`;
 }
 
-/** What went wrong, as a program reads it. */
 function asJson(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   if (error instanceof SpindleError) {
@@ -322,16 +326,16 @@ function asJson(error: unknown): string {
 
 const NO_ANSWER = 'Another address: --url, or SPINDLE_URL';
 
-/** What is said below the message. */
 function linesBelow(error: unknown): readonly string[] {
   if (error instanceof NoAnswerError) return [NO_ANSWER];
   return error instanceof FaultsError ? error.faults : [];
 }
 
-/** Says what went wrong: with --json as one line of JSON. @returns the exit status */
+/** Prints an error; with --json as one line of JSON. @returns the exit status */
 function failed(error: unknown): number {
   const say = (line: string): void => void process.stderr.write(`${line}\n`);
-  // Its message is printed by then; help that was asked for is no failure.
+  // The command-line parser has already printed its message. Exit code 0 means that help was requested, which
+  // is no failure.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   if (isJsonAsked()) {
     say(asJson(error));
@@ -348,7 +352,8 @@ function failed(error: unknown): number {
   return error instanceof UsageError ? 2 : 1;
 }
 
-// Whoever reads what is printed may have seen enough (`| head`).
+// A closed pipe on standard output is not an error, because its reader may need only the first lines (`|
+// head`).
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
   process.exit();
@@ -358,5 +363,6 @@ try {
 } catch (error) {
   process.exitCode = failed(error);
 }
-// A connection to a store that hangs would keep the program. Whoever reads what is printed, however slowly, gets all of it before.
+// A hanging store connection would keep the process alive, so the process exits by itself after all output
+// has been written, however slowly the output is read.
 process.stdout.write('', () => setTimeout(() => process.exit(), EXIT_WITHIN_MS).unref());

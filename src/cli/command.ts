@@ -1,14 +1,14 @@
-/** What the commands have in common. */
+/** Errors, types and option parsers that all commands share. */
 import { InvalidArgumentError } from 'commander';
 import { decimalTextToMicros, microsToUsdText, usdToMicros } from '../domain/money.js';
 
-/** The command was written wrongly: exit status 2. */
+/** Thrown for a wrong command line: exit status 2. */
 export class UsageError extends Error {}
-/** Whoever was asked did not agree: exit status 1. */
+/** Thrown if the person did not confirm: exit status 1. */
 export class DeclinedError extends Error {}
-/** There is no such thing: exit status 1. */
+/** Thrown if the requested object does not exist: exit status 1. */
 export class NotFoundError extends Error {}
-/** What was given was looked into and found wrong, in these lines: exit status 1. */
+/** Thrown if the checked input is faulty, with one line per fault: exit status 1. */
 export class FaultsError extends Error {
   constructor(
     message: string,
@@ -30,14 +30,14 @@ export function whole(text: string | undefined, name: string): number {
   return Number(text);
 }
 
-// Readers of options. What they throw names the option, and is wrong usage.
+// Option parsers. The command-line parser adds the option's name to their errors, which are usage errors.
 
 export function wholeNumber(text: string): number {
   if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');
   return Number(text);
 }
 
-/** An amount in USD as the text says it: what it gives is the same decimal, to be put into JSON. */
+/** Parses an amount in USD and returns it as decimal text without loss of precision, for use in JSON. */
 export function parseUsdText(text: string): string {
   const micros = decimalTextToMicros(text);
   if (micros === undefined) {
@@ -46,7 +46,10 @@ export function parseUsdText(text: string): string {
   return microsToUsdText(micros);
 }
 
-/** The same as a JSON number that a service reads as a double. Refused where that would be another amount. */
+/**
+ * Parses an amount in USD for a JSON number that the service reads as a double. Rejects text that a double
+ * can't represent exactly.
+ */
 export function usdNumber(text: string): number {
   const number = Number(parseUsdText(text));
   if (usdToMicros(number) !== decimalTextToMicros(text)) {
@@ -64,7 +67,9 @@ export function oneOf<T>(values: Readonly<Record<string, T>>): (text: string) =>
   };
 }
 
-/** The value of an option that takes a setting away: the parser of the command line makes other things of null. */
+/**
+ * Value of an option that removes a setting. A symbol is needed because the command-line parser changes null.
+ */
 export const NONE = Symbol('none');
 
 export const orNone =

@@ -1,15 +1,21 @@
-/** `spindle completion`: scripts by which a shell completes commands and options, and what they ask at each Tab (@bomb.sh/tab). */
+/**
+ * `spindle completion`: prints scripts for completion of commands and options in a shell, and answers their
+ * requests at each Tab (@bomb.sh/tab).
+ */
 import type { Command as Completed, RootCommand } from '@bomb.sh/tab';
 import { Argument, type Command } from 'commander';
 
 const SHELLS = ['bash', 'zsh', 'fish', 'powershell'];
-/** What the scripts call. */
+/** Name of the hidden command that the scripts call. */
 const ASKED = 'complete';
 
-// Loaded only by these commands.
+// The library is loaded only by the completion commands.
 const library = async (): Promise<RootCommand> => (await import('@bomb.sh/tab')).default;
 
-/** Adds the commands to the program, which has all others by then. @param group of the help */
+/**
+ * Adds the completion commands. They describe all other commands, so they must be added last.
+ * @param group group in the help
+ */
 export function addCompletion(program: Command, group: string): void {
   const name = program.name();
   program
@@ -34,7 +40,7 @@ Examples:
   });
 }
 
-/** Tells the library the options of a command, and what is below it. */
+/** Describes a command's options and subcommands to the library. */
 function describe(root: RootCommand, command: Command, known: Completed, path: readonly string[]): void {
   const common = path.length === 0 ? [] : [...root.options.keys()];
   for (const { long, description, argChoices, required, optional } of command.options) {

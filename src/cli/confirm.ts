@@ -1,4 +1,7 @@
-/** Asks before a command does what can't be undone. `--yes` answers in advance; without a terminal nobody could answer. */
+/**
+ * Asks for confirmation before a command does something that can't be undone. `--yes` confirms in advance and
+ * is required without a terminal.
+ */
 import { createInterface } from 'node:readline/promises';
 import type { Readable, Writable } from 'node:stream';
 import type { Command } from 'commander';
@@ -6,19 +9,20 @@ import { DeclinedError, UsageError } from './command.js';
 
 export interface Terminal {
   readonly input: Readable & { readonly isTTY?: boolean };
-  /** Not the standard output: that is what another program may read. */
+  /** Output for the question. It is not standard output, which another program may read. */
   readonly output: Writable;
 }
 
 const STANDARD: Terminal = { input: process.stdin, output: process.stderr };
 
-/** A command that does what can't be undone. */
+/** Adds the option `--yes` to a command that can't be undone. */
 export const withYes = (command: Command): Command =>
   command.option('--yes', "do what can't be undone without a question");
 
 /**
- * @param consequence what is done, as a sentence
- * @throws UsageError where nobody can be asked; DeclinedError where the answer is not yes
+ * Asks for confirmation.
+ * @param consequence effect of the command, as a sentence
+ * @throws UsageError without a terminal and without --yes; DeclinedError if the answer is not yes
  */
 export async function confirm(
   consequence: string,
@@ -28,7 +32,7 @@ export async function confirm(
   if (yes === true) return;
   if (input.isTTY !== true) throw new UsageError(`${consequence} This can't be undone: use --yes to do it`);
   const lines = createInterface({ input, output });
-  // The input may end in place of an answer.
+  // The input may end without an answer.
   const ended = new Promise<string>((resolve) => lines.once('close', () => resolve('')));
   try {
     const answer = await Promise.race([lines.question(`${consequence} Do it? [y/N] `), ended]);

@@ -1,6 +1,6 @@
 /**
- * A game's history as the public log has it (docs/proofs.md): its records among all records, the entries that open them, and the
- * indices that they cover. What was read is kept as plain data, from which another run goes on.
+ * History of a game in the public log (docs/proofs.md): its records among all records, the entries that open
+ * them, and the covered indices. The state is plain data, so that a later run can continue from it.
  */
 
 import { checkReveal, type LogEntry, openEntry, type RevealOptions } from '../../verifier/verify.mjs';
@@ -8,11 +8,13 @@ import { labelIn, labelKeyHash, labelOf } from '../domain/publicLog/logEntries.j
 import { leafHash, nodeHash } from '../domain/publicLog/tree.js';
 
 export const STATE_FORMAT = 'spindle history v1';
-/** Numbers above the highest one found that are looked for: one more than may wait in one append. */
+/**
+ * Number of entry numbers searched beyond the highest one found: one more than a single append can contain.
+ */
 const AHEAD = 1025;
 const COMMITMENT_AT = 17;
 
-/** [from, to) */
+/** Range of indices or numbers: inclusive start, exclusive end. */
 type Range = readonly [number, number];
 
 export interface HistoryState {
@@ -20,34 +22,37 @@ export interface HistoryState {
   readonly origin: string;
   readonly gameId: number;
   readonly labelKeyHash: string;
-  /** The newest checkpoint that was read up to, whole. */
+  /** Checkpoint up to which the log has been read completely. */
   note: string;
-  /** Records read, and the hashes of their whole subtrees, the largest first. */
+  /** Number of records read, and the hashes of their complete subtrees, largest first. */
   size: number;
   hashes: string[];
-  /** Place in the log by number; null: not found. */
+  /** Position in the log by entry number; null if not found. */
   places: (number | null)[];
-  /** Numbers below it were compared with what the service says. */
+  /** Entry numbers below this one have been compared with the service's answers. */
   told: number;
-  /** Commitments of what is not yet opened, and of blocks that are not yet revealed, by number. */
+  /** Commitments of entries not opened yet and of blocks not revealed yet, by entry number. */
   sealed: Record<number, string>;
   covered: Range[];
   voided: Range[];
-  /** First indices of blocks that an earlier version sealed: what lies before them may be in no entry. */
+  /** First indices of blocks sealed by a version without the log. Indices before them may be in no entry. */
   late: number[];
-  /** Numbers that the service can't open, and the numbers that `lost` entries name. */
+  /** Entry numbers that the service can't open, and the ranges of numbers declared by `lost` entries. */
   unopened: number[];
   lost: Range[];
-  /** Of its blocks; empty: none is opened. */
+  /** Type of the game's blocks; empty if none has been opened. */
   type: string;
-  /** How often each code was revealed, by the mathHash of what decided it. */
+  /** Number of times that each outcome code was revealed, by the mathHash of the game's mathematics. */
   counts: Record<string, number[]>;
   revealed: number;
-  /** The log that this one took the place of, as its first record says, and the game's numbers that lie in it: they are not looked at. */
+  /**
+   * Predecessor of this log, from its first record, and the number of the game's entries in it. Those entries
+   * are not checked.
+   */
   before?: { readonly origin: string; readonly size: number; numbers: number };
 }
 
-/** What the first record of a log says of the log before it. */
+/** Reads the predecessor of a log from its first record. */
 function logBefore(genesis: Buffer): HistoryState['before'] {
   try {
     const { previous } = JSON.parse(genesis.subarray(1).toString('utf8')) as {
@@ -89,7 +94,6 @@ export const newState = (about: {
 const overlaps = (ranges: readonly Range[], [from, to]: Range): boolean =>
   ranges.some((each) => each[0] < to && from < each[1]);
 
-/** Ranges that are apart, in order, and one more. */
 function withRange(ranges: readonly Range[], [from, to]: Range): Range[] {
   const last = ranges.at(-1);
   if (last === undefined || last[1] < from) return [...ranges, [from, to]];
@@ -122,7 +126,6 @@ export class GameHistory {
     }
   }
 
-  /** The log's next record. */
   take(record: Buffer): void {
     const { state } = this;
     const at = state.size++;
@@ -145,20 +148,20 @@ export class GameHistory {
     this.#expect();
   }
 
-  /** The root of all records read; undefined: none is. */
+  /** Returns the root of all records read, or undefined if none was read. */
   root(): Buffer | undefined {
     return this.#subtrees.length === 0
       ? undefined
       : this.#subtrees.reduceRight((right, left) => nodeHash(left, right));
   }
 
-  /** All records are read up to a checkpoint. */
+  /** Completes the reading up to a checkpoint and compares the root of the records with the checkpoint. */
   readAll({ size, root }: { readonly size: number; readonly root: Uint8Array }): void {
     const { state } = this;
     if (state.size !== size || !this.root()?.equals(root))
       this.faults.push(`log: its records do not give the root of the checkpoint of ${size}`);
     state.hashes = this.#subtrees.map((hash) => hash.toString('hex'));
-    // Numbers go on from one log to the next, and each log has them in one piece.
+    // Entry numbers continue from one log to the next, so the numbers of the previous log are a prefix.
     if (state.before !== undefined && state.told === 0)
       state.before.numbers = Math.max(
         0,
@@ -171,7 +174,10 @@ export class GameHistory {
     }
   }
 
-  /** What the service lists must be where it says, and nothing else there. @returns false: it lies behind what is read */
+  /**
+   * Compares an entry listed by the service with its position in the log. @returns false if the entry lies
+   * beyond the records read
+   */
   compareListed({
     number,
     logIndex,
@@ -181,7 +187,7 @@ export class GameHistory {
   }): boolean {
     const place = this.state.places[number] ?? undefined;
     if (number < (this.state.before?.numbers ?? 0)) return true;
-    // Of what is lost the service may not know where it stood.
+    // The service may not know the position of a lost entry.
     if (logIndex === null) return place !== undefined;
     if (logIndex >= this.state.size) return false;
     if (place !== undefined && place !== logIndex)
@@ -191,7 +197,7 @@ export class GameHistory {
     return true;
   }
 
-  /** Opens the record of a number by what the service says of it. */
+  /** Opens the record of an entry number with the opening from the service. */
   async open(answer: { readonly number: number }): Promise<void> {
     const { state, faults } = this;
     const { faults: found, entry } = await openEntry(answer, state.sealed[answer.number]);
@@ -225,18 +231,17 @@ export class GameHistory {
     if (late === true) state.late.push(fromIndex);
   }
 
-  /** The service can't open a number: a `lost` entry must name it. */
+  /** Records that the service can't open an entry number, so a `lost` entry must declare it. */
   notOpened(number: number): void {
     this.state.unopened.push(number);
     delete this.state.sealed[number];
   }
 
-  /** Whether a `lost` entry names a number. */
   isLost(number: number): boolean {
     return overlaps(this.state.lost, [number, number + 1]);
   }
 
-  /** All numbers are told: no index is left out. */
+  /** Completes the comparison of a game's entries and checks that no outcome index is missing. */
   allTold(): void {
     const { state, faults } = this;
     state.told = state.places.length;
@@ -252,7 +257,7 @@ export class GameHistory {
     }
   }
 
-  /** Compares what is revealed of a block with what was logged. */
+  /** Compares a revealed block with its logged commitment. */
   async reveal(answer: { readonly number: number }, options: RevealOptions): Promise<void> {
     const { state, faults } = this;
     const { number } = answer;

@@ -1,6 +1,7 @@
 /**
- * What `spindle verify --history` looks at: that the public log has a game's blocks once each and in one sequence, that what is revealed is what
- * was committed to and has the sheet's distribution, and that reports and spins are of the same log.
+ * Checks of `spindle verify --history`. The public log must contain each block of the game once and in
+ * sequence. Revealed blocks must match their commitments and the sheet's distribution. Settlement reports and
+ * spins must refer to the same log.
  */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -21,19 +22,19 @@ import { HistoryReads, HistoryRefusedError, inOrder, listIn } from './historyRea
 import { sampleProofs } from './historySample.js';
 import { printable } from './output.js';
 
-/** Chance gives less than this once in a billion runs. */
+/** Threshold of the distribution test. A smaller p value occurs by chance once in a billion runs. */
 const P_MIN = 1e-9;
 const PAGE = 100;
-/** A century of days. */
+/** Maximum number of pages of settlement reports: a century of days. */
 const REPORT_PAGES_MAX = 366;
 
 export interface HistoryOptions {
   readonly game: number;
   readonly url: string;
   readonly key: string;
-  /** Whom to trust: a key of the log, or a policy. */
+  /** Trusted keys: a key of the log, or a policy. */
   readonly trust: VerifyOptions;
-  /** What decided the outcomes: a sheet, table or rules. */
+  /** Mathematics of the game: a PAR sheet, prize table or rules. */
   readonly math: Pick<VerifyOptions, 'sheet' | 'table' | 'rules'>;
   readonly labelKey?: string | undefined;
   readonly sample: number;
@@ -57,7 +58,7 @@ type Answer = { readonly number: number; readonly reveal: object | null };
 export interface HistoryFindings {
   readonly faults: readonly string[];
   readonly state: HistoryState | undefined;
-  /** Of the log, in records. */
+  /** Size of the log in records. */
   readonly size: number;
   readonly p: number | undefined;
   readonly reports: number;
@@ -66,7 +67,10 @@ export interface HistoryFindings {
 
 const digest = (bytes: Uint8Array): Uint8Array => createHash('sha256').update(bytes).digest();
 
-/** Looks once. @throws UsageError where there is nothing to look at, Error where the service does not answer */
+/**
+ * Runs the history check once.
+ * @throws UsageError if there is nothing to check, Error if the service does not answer
+ */
 export class HistoryCheck {
   readonly #options: HistoryOptions;
   readonly #reads: HistoryReads;
@@ -106,7 +110,10 @@ export class HistoryCheck {
     return this.#reads.ask(`partner/v1/games/${this.#options.game}/blocks?limit=${limit}${from}`);
   }
 
-  /** Where the run before ended, or the beginning. @throws UsageError where the state is of something else */
+  /**
+   * Continues from the stored state of the previous run, or starts a new one. @throws UsageError if the state
+   * belongs to another game or log
+   */
   async #begin({ origin }: LogCheckpoint): Promise<GameHistory> {
     const { game: gameId, state: file, labelKey: given } = this.#options;
     const text = given ?? (await this.#page(undefined, 1)).labelKey;
@@ -123,7 +130,7 @@ export class HistoryCheck {
     return new GameHistory(labelKey, kept ?? begun);
   }
 
-  /** Reads all records behind those read before. @returns false: they are not the log's */
+  /** Reads all records after those already read. @returns false if they do not belong to the log */
   async #readLog(history: GameHistory, checkpoint: LogCheckpoint): Promise<boolean> {
     const { state } = history;
     const { size } = checkpoint;
@@ -153,7 +160,9 @@ export class HistoryCheck {
     return !this.#faults.some((fault) => fault.startsWith('log: '));
   }
 
-  /** Compares what the service lists with what was found, opens what is new and draws again what is revealed. */
+  /**
+   * Compares the service's list with the entries found, opens new entries and draws revealed blocks again.
+   */
   async #readBlocks(history: GameHistory): Promise<void> {
     const { state } = history;
     const told = state.told;
@@ -181,7 +190,7 @@ export class HistoryCheck {
     this.#faults.push(...new Set(history.faults.splice(0)));
   }
 
-  /** What the service lists of numbers that are new, or were not revealed. */
+  /** Returns the service's list of entries that are new or not yet revealed. */
   async #listed(history: GameHistory): Promise<Map<number, Listed>> {
     const { state } = history;
     const first = Math.min(state.told, ...Object.keys(state.sealed).map(Number));
@@ -201,7 +210,7 @@ export class HistoryCheck {
     return listed;
   }
 
-  /** @returns no answer: the service can't open it (its opening is lost) */
+  /** Requests one block. @returns no answer if the service has lost the opening and can't open the block */
   async #block(item: Listed): Promise<{ item: Listed; answer: Answer | undefined }> {
     const { sheet, table } = this.#options.math;
     const isDrawn = sheet !== undefined || table !== undefined || item.type === 'shoes';
@@ -215,7 +224,7 @@ export class HistoryCheck {
     }
   }
 
-  /** What blocks are drawn again with. @throws UsageError where the sheet is none */
+  /** Returns the options for drawing revealed blocks again. @throws UsageError if the sheet is invalid */
   #redraw(): RevealOptions {
     const { sheet, table } = this.#options.math;
     if (sheet === undefined) return table === undefined ? {} : { table };
@@ -226,7 +235,10 @@ export class HistoryCheck {
     }
   }
 
-  /** The chance that draws by the sheet are as far from its shares as all that was revealed; undefined: too few are. */
+  /**
+   * Returns the probability that draws by the sheet deviate at least as much as the revealed outcomes;
+   * undefined if there are too few.
+   */
   #judge({ state }: GameHistory): number | undefined {
     const { ends } = this.#redraw();
     const counts = Object.values(state.counts)[0];
@@ -245,7 +257,10 @@ export class HistoryCheck {
     return p;
   }
 
-  /** The partner's settlement reports name checkpoints of this log. @returns how many do */
+  /**
+   * Checks that the checkpoints in the partner's settlement reports belong to this log. @returns the number
+   * of reports with a checkpoint
+   */
   async #readReports(newest: LogCheckpoint): Promise<number> {
     let named = 0;
     for (let page = 1; page <= REPORT_PAGES_MAX; page++) {

@@ -1,4 +1,7 @@
-/** What `spindle verify --history` asks of a service: its public log, and the partner's own reads. Reads are repeated where they may pass. */
+/**
+ * Reads for `spindle verify --history` from a service: its public log, and the partner's own data. Temporary
+ * failures are retried.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
 import { TILE_WIDTH, tilePath } from '../domain/publicLog/tiles.js';
 import { boundedRequest } from '../platform/runtime/boundedRequest.js';
@@ -8,13 +11,13 @@ import { UsageError } from './command.js';
 const WITHIN_MS = 30_000;
 const ATTEMPTS = 8;
 const FIRST_WAIT_MS = 250;
-/** What a window asks for at most. */
+/** Maximum wait that the client accepts from Retry-After, in seconds. */
 const WAIT_SECONDS_MAX = 60;
 const LOG_BYTES_MAX = TILE_WIDTH * 65_537;
-/** Four million outcomes in base64, and what stands around them. */
+/** Maximum size of an answer in bytes: four million outcomes in base64 plus the rest of the answer. */
 const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 
-/** What the service answers of a thing that it has not, or has no more. */
+/** Thrown if the service refuses a request, for example because the object does not exist any more. */
 export class HistoryRefusedError extends Error {
   constructor(
     readonly code: string,
@@ -28,7 +31,7 @@ export class HistoryRefusedError extends Error {
 interface Read {
   readonly status: number;
   readonly body: Buffer;
-  /** How long it asks to wait. */
+  /** Wait that the service requests, in ms. */
   readonly waitMs: number | undefined;
 }
 
@@ -37,7 +40,7 @@ export class HistoryReads {
   readonly #key: string;
   readonly #tiles = new Map<string, Promise<Buffer>>();
 
-  /** @throws UsageError where the address is none */
+  /** @param url address of the service @throws UsageError if the address is invalid */
   constructor(url: string, key: string) {
     if (!/^https?:\/\//.test(url) || !URL.canParse(url))
       throw new UsageError(`«${url}» is no http:// or https:// address`);
@@ -45,7 +48,7 @@ export class HistoryReads {
     this.#key = key;
   }
 
-  /** Asks once. @throws Error where no answer comes, or one of more than `most` bytes */
+  /** Sends one request. @throws Error if there is no answer, or one larger than `most` bytes */
   async #once(path: string, most: number): Promise<Read> {
     const headers: Record<string, string> = path.startsWith('/api/') ? { 'X-API-Key': this.#key } : {};
     const answer = await boundedRequest(`${this.#base}${path}`, {
@@ -58,7 +61,7 @@ export class HistoryReads {
     return { status: answer.status, body: answer.body, waitMs };
   }
 
-  /** Asks again while the service refuses for the moment (429, 503). */
+  /** Sends a request and retries while the service refuses temporarily (429, 503). */
   async #read(path: string, most: number): Promise<Read> {
     for (let attempt = 1; ; attempt++) {
       let answer: Read;
@@ -74,7 +77,7 @@ export class HistoryReads {
     }
   }
 
-  /** Something below `/log/`; undefined: there is none. */
+  /** Returns a file below `/log/`, or undefined if it does not exist. */
   async #log(path: string): Promise<Buffer | undefined> {
     const { status, body } = await this.#read(`/log/${path}`, LOG_BYTES_MAX);
     if (status === 404) return undefined;
@@ -82,14 +85,14 @@ export class HistoryReads {
     return body;
   }
 
-  /** The newest note. @throws Error where there is none */
+  /** Returns the newest checkpoint. @throws Error if the log has none */
   async checkpoint(): Promise<string> {
     const note = await this.#log('checkpoint');
     if (note === undefined) throw new Error(`${this.#base}/log has no checkpoint yet`);
     return note.toString('utf8');
   }
 
-  /** A tile below the log, each asked for once. */
+  /** Returns a tile of the log. Each tile is requested once. */
   readonly tile = (path: string): Promise<Buffer> => {
     const tile =
       this.#tiles.get(path) ??
@@ -98,7 +101,10 @@ export class HistoryReads {
     return tile;
   };
 
-  /** A bundle with at least `width` records; the full one where there is no partial one any more. @throws Error where it lacks both */
+  /**
+   * Returns a bundle with at least `width` records, or the full bundle if the partial one has been removed.
+   * @throws Error if both are missing
+   */
   async bundle(index: number, width: number): Promise<Buffer> {
     const place = { level: 'entries', index, width } as const;
     const found =
@@ -107,7 +113,10 @@ export class HistoryReads {
     return found;
   }
 
-  /** A read of the partner's. @param path below `/api/`. @throws RefusedError for an answer of 400 to 499, Error for others */
+  /**
+   * Sends a GET request with the partner's key. @param path path below `/api/` @throws HistoryRefusedError
+   * for a status of 400 to 499, Error for other failures
+   */
   async ask<T>(path: string): Promise<T> {
     const { status, body } = await this.#read(`/api/${path}`, ANSWER_BYTES_MAX);
     let answer: unknown;
@@ -131,7 +140,7 @@ interface Refusal {
   readonly details?: readonly { readonly reason?: string }[];
 }
 
-/** Asks for several things at a time, and gives them in their order. */
+/** Requests several items concurrently and yields the answers in order. */
 export async function* inOrder<T, R>(
   items: Iterable<T>,
   ask: (item: T) => Promise<R>,
@@ -140,7 +149,7 @@ export async function* inOrder<T, R>(
   const waiting: Promise<R>[] = [];
   for (const item of items) {
     const asked = ask(item);
-    // What fails is thrown in its turn.
+    // An error of an item is thrown when that item is yielded.
     asked.catch(() => undefined);
     waiting.push(asked);
     if (waiting.length >= atOnce) yield waiting.shift()!;
@@ -148,7 +157,7 @@ export async function* inOrder<T, R>(
   while (waiting.length > 0) yield waiting.shift()!;
 }
 
-/** A list of an answer. @throws Error where it has none */
+/** Returns a list from an answer. @throws Error if the answer has no such list */
 export function listIn<T>(answer: unknown, name: string): readonly T[] {
   const list = (answer as Readonly<Record<string, unknown>> | null)?.[name];
   if (!Array.isArray(list) || !list.every((item) => item !== null && typeof item === 'object'))

@@ -1,4 +1,6 @@
-/** Proofs of spins of random times, or of random rounds of a table, for `spindle verify --history`. */
+/**
+ * Samples proofs of spins at random times, or of random rounds of a table, for `spindle verify --history`.
+ */
 import { examine, type VerifyOptions } from '../../verifier/verify.mjs';
 import { ERRORS } from '../domain/errors.js';
 import type { HistoryState } from './gameHistory.js';
@@ -7,9 +9,12 @@ import { printable } from './output.js';
 import { verifyRound } from './verifyRound.js';
 
 const PAGE = 100;
-/** So many are looked at for each that is wanted: some are seen twice, or have no proof. */
+/** Number of samples per requested proof, because some samples repeat or have no proof. */
 const LOOKS = 4;
-/** A spin that has no proof, or that has left the service since it was listed, is passed over. */
+/**
+ * Error codes of spins that are skipped: they have no proof, or the service has removed them since they were
+ * listed.
+ */
 const PASSED_OVER: readonly string[] = [ERRORS.noProof.code, ERRORS.notFound.code];
 
 interface Sampling {
@@ -21,16 +26,16 @@ interface Sampling {
     readonly math: Pick<VerifyOptions, 'sheet' | 'table' | 'rules'>;
   };
   readonly state: HistoryState;
-  /** The newest checkpoint that was read up to. */
+  /** Checkpoint up to which the log has been read. */
   readonly note: string;
 }
 
 interface Play {
   readonly id: string;
-  /** Of the outcome or shoe. */
+  /** Index of the outcome or shoe. */
   readonly index: number;
   readonly path: string;
-  /** What it is compared with. */
+  /** Answer of the service with which the proof is compared. */
   readonly answer: object;
 }
 
@@ -57,7 +62,7 @@ interface Proof {
   readonly shoe?: { readonly index: number; readonly seed: string | null };
 }
 
-/** @param faults takes what is wrong. @returns how many are proven */
+/** Proves random plays. @param faults receives the faults found @returns the number of proven plays */
 export async function sampleProofs(sampling: Sampling, faults: string[]): Promise<number> {
   const { sample } = sampling.options;
   const seen = new Set<string>();
@@ -80,7 +85,7 @@ async function* spinsOf({ reads, options: { game, sample } }: Sampling): AsyncGe
       await reads.ask(`partner/v1/spins?gameId=${game}&limit=${PAGE}&from=${from}`),
       'spins',
     );
-    // Where many came at once, not only the first of them.
+    // A random spin of the page is chosen, so that later spins of a burst can be sampled too.
     return spins[Math.floor(chance * spins.length)];
   };
   const first = await spinAt(0, 0);
@@ -94,13 +99,13 @@ async function* spinsOf({ reads, options: { game, sample } }: Sampling): AsyncGe
   }
 }
 
-/** Of all the partner's rounds those of the game. */
+/** Yields random rounds of the game from all rounds of the partner. */
 async function* roundsOf({ reads, options: { game, sample } }: Sampling): AsyncGenerator<Play> {
   const base = 'play/blackjack/rounds';
   const { total } = await reads.ask<{ total: number }>(`${base}?limit=1`);
   if (!(total >= 1)) return;
   const looks = LOOKS * sample;
-  // Where they are few, each of them.
+  // If there are few rounds, each of them is checked.
   const pages = Array.from({ length: Math.min(total, looks) }, (_, at) =>
     total <= looks ? at + 1 : 1 + Math.floor(Math.random() * total),
   );
@@ -113,7 +118,7 @@ async function* roundsOf({ reads, options: { game, sample } }: Sampling): AsyncG
   }
 }
 
-/** @returns false: there is no proof to look at */
+/** Verifies the proof of one play. @returns false if there is no proof to verify */
 async function provePlay(sampling: Sampling, play: Play, faults: string[]): Promise<boolean> {
   const { reads, state } = sampling;
   const isRound = 'roundId' in play.answer;
@@ -129,7 +134,7 @@ async function provePlay(sampling: Sampling, play: Play, faults: string[]): Prom
     is(!isLogged || error.reason === 'ARCHIVED', error.message);
     return false;
   }
-  // What only the log before has is not looked at.
+  // An index that only the previous log covers is not checked.
   if (
     state.before !== undefined &&
     !state.covered.some(([from, to]) => from <= play.index && play.index < to)
@@ -148,7 +153,10 @@ async function provePlay(sampling: Sampling, play: Play, faults: string[]): Prom
   return true;
 }
 
-/** What a proof is compared with: the answer where the sheet, table or rules tell what it must be. */
+/**
+ * Returns the options to verify a proof with. The answer is included if the sheet, table or rules determine
+ * its expected content.
+ */
 function compared({ reads, options, note }: Sampling, { answer }: Play): VerifyOptions {
   const { math, trust } = options;
   const common = { ...trust, ...math, seen: [note], readTile: reads.tile };

@@ -1,4 +1,4 @@
-/** `spindle ledger`: days of the ledger, their archives, and what is dropped (docs/archive.md). */
+/** `spindle ledger`: lists the days of the ledger, archives them and drops them (docs/archive.md). */
 import { constants, setPriority } from 'node:os';
 import { archiveDay } from '../books/archive/archiveDay.js';
 import { dropDay, strangeManifests } from '../books/archive/dropDay.js';
@@ -19,7 +19,7 @@ export async function listDays(database: Database, { json }: { readonly json: bo
   return 0;
 }
 
-/** @returns the exit status */
+/** Archives a day of the ledger. @returns the exit status */
 export async function archive(
   database: Database,
   options: {
@@ -32,7 +32,7 @@ export async function archive(
 ): Promise<number> {
   const day = dayGiven(options.day);
   const { to: directory, clockSkewMaxMs, isToReplace } = options;
-  // The service beside it comes first.
+  // The archive runs at low priority, because the service on the same machine comes first.
   setPriority(constants.priority.PRIORITY_LOW);
   const made = await withProgress((onProgress) =>
     on(database, (sql) =>
@@ -46,7 +46,7 @@ export async function archive(
   return 0;
 }
 
-/** @returns the exit status: 0 every archive is whole, 1 some are not. */
+/** Verifies archives. @returns the exit status: 0 if all archives are complete, 1 if not */
 export async function verify(
   database: (() => Promise<Database>) | undefined,
   options: { readonly from: string; readonly json: boolean },
@@ -65,7 +65,7 @@ export async function verify(
   return faults.length === 0 ? 0 : 1;
 }
 
-/** @returns the exit status: 0 dropped, 1 refused. */
+/** Drops a day of the ledger. @returns the exit status: 0 if dropped, 1 if refused */
 export async function drop(
   database: Database,
   options: { readonly day: string; readonly from: string; readonly keepDays: number; readonly json: boolean },
@@ -107,7 +107,7 @@ async function on<T>({ databaseUrl }: Database, run: (sql: Sql) => Promise<T>): 
   try {
     return await run(sql);
   } finally {
-    // A server that hangs never says goodbye; the program ends without it (cli.ts).
+    // A hanging server never closes the connection, so the program exits without waiting (cli.ts).
     sql.end().catch(() => {});
   }
 }

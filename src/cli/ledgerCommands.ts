@@ -1,9 +1,8 @@
-/** The commands of the group `ledger`. */
+/** Declares the commands of the group `ledger`. */
 import type { Command } from 'commander';
 import { confirm, withYes } from './confirm.js';
 import { GROUP, type StoreSettings } from './storeCommands.js';
 
-/** Adds the commands to the program. */
 export function addLedgerCommands(program: Command, { storeUrls, settings }: StoreSettings): void {
   const ledger = program.command('ledger').description('days of the ledger').helpGroup(GROUP);
   const days = ledger.command('days').description('each day with its state, entries and bytes');

@@ -1,11 +1,12 @@
-/** The connections of a command to Postgres, which ends with them. */
+/** Opens a command's connections to Postgres. The command must close them when it ends. */
 import { connectPostgres } from '../postgres/connect.js';
 import type { Sql } from '../postgres/connection.js';
 
 /**
- * @param name as `pg_stat_activity` shows it, after `spindle-`
- * @param max connections at the most
- * @throws Error with one line where the address can't be used
+ * Opens a connection pool.
+ * @param name name in `pg_stat_activity`, prefixed with `spindle-`
+ * @param max maximum number of connections
+ * @throws Error with one line if the address is unusable
  */
 export const openPostgres = (url: string, name: string, max: number): Sql =>
   connectPostgres(url, { max, name: `spindle-${name}`, onError: () => {} });

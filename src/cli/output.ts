@@ -1,23 +1,23 @@
-/** What is printed for people: aligned tables, and the members of one thing. Never coloured. */
+/** Formats output for people without colours: aligned tables, and the properties of one object. */
 import { microsToUsdText, usdToMicros } from '../domain/money.js';
 
 export interface TableColumn<Row> {
   readonly heading: string;
   readonly value: (row: Row) => unknown;
-  /** `number` is aligned right, `usd` at the decimal point. */
+  /** Alignment: `number` is right-aligned, `usd` is aligned at the decimal point. */
   readonly kind?: 'number' | 'usd';
 }
 
 const NAME_WIDTH_MIN = 16;
 const GAP = '  ';
-/** Shown as two columns by a terminal. */
+/** Characters that a terminal shows two columns wide. */
 const WIDE =
   /\p{Emoji_Presentation}|\p{Script=Han}|\p{Script=Hangul}|\p{Script=Hiragana}|\p{Script=Katakana}|[！-｠]/u;
-/** What would move the cursor, or turn the direction of what follows. */
+/** Characters that would move the cursor or change the direction of the following text. */
 const UNPRINTABLE = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
 
-/** A value as one line that does nothing to a terminal. */
+/** Formats a value as one line without effects on a terminal. */
 export function printable(value: unknown): string {
   if (value === null || value === undefined || value === '') return '-';
   const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
@@ -32,17 +32,19 @@ function width(text: string): number {
 
 const spaces = (count: number): string => ' '.repeat(Math.max(0, count));
 
-/** An amount of the API with two decimals at least; the others are shown where they are not zero. */
+/**
+ * Formats an amount of the API with at least two decimals; further decimals are shown if they are not zero.
+ */
 export function formatUsd(amount: unknown): string {
   if (typeof amount !== 'number') return printable(amount);
   const micros = usdToMicros(amount);
-  // A sum may be more than an amount can be.
+  // A sum of amounts may exceed the range of a single amount.
   if (micros === undefined) return String(amount);
   const [whole, fraction = ''] = microsToUsdText(micros).split('.');
   return `${whole}.${fraction.padEnd(2, '0')}`;
 }
 
-/** Amounts with their decimal points below each other. */
+/** Pads amounts so that their decimal points are aligned. */
 function aligned(amounts: readonly string[]): string[] {
   const pointOf = (text: string): number => (text.includes('.') ? text.indexOf('.') : text.length);
   const whole = Math.max(0, ...amounts.map(pointOf));
@@ -52,7 +54,7 @@ function aligned(amounts: readonly string[]): string[] {
   );
 }
 
-/** Lines with their line ends. Without rows it says so below the headings. */
+/** Formats a table, including the final line break. An empty table has the line `none` below its headings. */
 export function table<Row>(columns: readonly TableColumn<Row>[], rows: readonly Row[]): string {
   const printed = columns.map(({ heading, value, kind }) => {
     const cells = rows.map((row) => (kind === 'usd' ? formatUsd(value(row)) : printable(value(row))));
@@ -83,7 +85,10 @@ function* members(value: object, prefix: string): Generator<[name: string, value
   }
 }
 
-/** A line for each member, with its line end; those of members that are objects are named by their path. */
+/**
+ * Formats each property as a line, including the final line break. Properties of nested objects are named by
+ * their path.
+ */
 export function keyValues(value: object): string {
   const lines = [...members(value, '')];
   const most = Math.max(NAME_WIDTH_MIN, ...lines.map(([name]) => name.length));

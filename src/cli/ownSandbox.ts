@@ -1,9 +1,12 @@
-/** `spindle sandbox next-outcome`: chooses an outcome over the partner API, with a key of a sandbox partner. */
+/**
+ * `spindle sandbox next-outcome`: chooses the next outcome of a sandbox player over the partner API, with a
+ * sandbox partner's key.
+ */
 import { bodyOf, type PartnerClient } from '../api/client/apiClients.js';
 import { UsageError } from './command.js';
 import { keyValues } from './output.js';
 
-/** @throws UsageError where a number is none */
+/** Chooses the next outcome. @throws UsageError if a number is invalid */
 export async function chooseNextOutcome(
   client: PartnerClient,
   [game, playerId, combination]: readonly [game: string, playerId: string, combination: string],

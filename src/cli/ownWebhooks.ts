@@ -1,4 +1,4 @@
-/** `spindle webhooks manage`: what a partner does with its webhooks, over the partner API and with the partner's key. */
+/** `spindle webhooks manage`: manages a partner's webhooks over the partner API with the partner's key. */
 import { bodyOf, type PartnerClient, type PartnerSchemas } from '../api/client/apiClients.js';
 import { UsageError } from './command.js';
 import { keyValues, type TableColumn, table } from './output.js';
@@ -12,7 +12,7 @@ export interface ManageOptions {
   readonly json?: true;
 }
 
-/** What was answered, and how people read it. */
+/** Answer of the service, and its text for people. */
 interface Shown {
   readonly body: object;
   readonly text: string;
@@ -48,7 +48,7 @@ const EVENTS: readonly TableColumn<Event>[] = [
 
 const members = (body: object): Shown => ({ body, text: keyValues(body) });
 
-/** @throws UsageError where it is none that the API takes */
+/** Parses --limit. @throws UsageError if the API would not accept the value */
 function limitOf({ limit }: ManageOptions): { limit?: number } {
   if (limit === undefined) return {};
   if (!/^\d{1,3}$/.test(limit)) throw new UsageError('--limit must be 1 to 100');
@@ -77,7 +77,7 @@ const setActive =
   async (client, id) =>
     members(await bodyOf(client.PATCH('/webhooks/{id}', { params: { path: { id } }, body: { isActive } })));
 
-/** What is done to one webhook, by the word for it. */
+/** Actions on one webhook, by name. */
 const ACTIONS: Readonly<Record<string, Act>> = {
   change,
   test: async (client, id, { event = 'spin.large_win' }) => {
@@ -104,7 +104,7 @@ const ACTIONS: Readonly<Record<string, Act>> = {
   },
 };
 
-/** What needs no webhook, by the word for it. */
+/** Actions that need no webhook id, by name. */
 const LISTS: Readonly<Record<string, (client: PartnerClient, options: ManageOptions) => Promise<Shown>>> = {
   list: async (client) => {
     const body = await bodyOf(client.GET('/webhooks'));
@@ -119,10 +119,12 @@ const LISTS: Readonly<Record<string, (client: PartnerClient, options: ManageOpti
   },
 };
 
-/** The words that name an action, for the help. */
 const ACTION_NAMES = [...Object.keys(LISTS), ...Object.keys(ACTIONS)];
 
-/** @throws UsageError where there is no such action, or what it is done to is not named */
+/**
+ * Runs an action of `spindle webhooks manage`.
+ * @throws UsageError if the action does not exist or lacks its arguments
+ */
 export async function manage(
   client: PartnerClient,
   action: string,

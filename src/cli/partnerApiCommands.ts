@@ -1,13 +1,13 @@
-/** Declares what partners call: `spindle webhooks listen` and `manage`, and `spindle sandbox`. */
+/** Declares the commands for partners: `spindle webhooks listen` and `manage`, and `spindle sandbox`. */
 import type { Command } from 'commander';
 import type { PartnerClient } from '../api/client/apiClients.js';
 import { OPERATOR_GROUP } from './operator/call.js';
 import type { ManageOptions } from './ownWebhooks.js';
 
 export interface PartnerSide {
-  /** The brand that stands in the names of headers. */
+  /** Returns the brand, which is part of header names. */
   brand(): Promise<string>;
-  /** @throws UsageError where the address or the key is none */
+  /** Opens a client of the partner API. @throws UsageError if the address or the key is invalid */
   open(options: ServiceOptions): Promise<PartnerClient>;
 }
 
@@ -19,7 +19,7 @@ interface ServiceOptions {
 
 const HELP_GROUP = 'Over the partner API of a running service:';
 
-/** A command that takes a key of a partner. */
+/** Adds the options of a command that needs a partner's key. */
 const withKey = (command: Command): Command =>
   command
     .helpGroup(HELP_GROUP)
@@ -29,7 +29,7 @@ const withKey = (command: Command): Command =>
       'where the service is (else SPINDLE_URL, else the one started here, else HOST and PORT)',
     );
 
-/** Adds the commands to the program, which has the group `webhooks`. */
+/** Adds the commands for partners. The command group `webhooks` must already exist. */
 export function addPartnerApiCommands(program: Command, side: PartnerSide): void {
   const webhooks = program.commands.find((command) => command.name() === 'webhooks')!;
   addListen(webhooks, side);
@@ -87,7 +87,8 @@ Examples:
 }
 
 function addSandbox(program: Command, { open }: PartnerSide): void {
-  // Beside the operator's: the one line is worth no heading of its own.
+  // The command is listed in the help among the operator commands, because a heading for a single line is not
+  // worthwhile.
   const sandbox = program
     .command('sandbox')
     .description("a sandbox player's next outcome")

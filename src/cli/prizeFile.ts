@@ -1,6 +1,7 @@
 /**
- * Prize tables as they come from the mathematician: CSV with the header prizeName,prizeTier,valueUsd,count (RFC 4180), or JSON,
- * an array of prizes or the whole body of a raffle. Checked by the rules of the service, so that each fault has its line.
+ * Reads prize tables as a game mathematician delivers them: CSV with the header
+ * prizeName,prizeTier,valueUsd,count (RFC 4180), or JSON, which is an array of prizes or the whole body of a
+ * raffle. The rules of the service are checked here, so that each fault is reported with its line.
  */
 import { parse as parseJson, type ValueNode } from '@humanwhocodes/momoa';
 import { type CsvError, parse as parseCsv } from 'csv-parse/sync';
@@ -17,10 +18,10 @@ const AMOUNT_MEMBERS: readonly string[] = ['valueUsd', 'ticketPriceUsd'];
 const NUMBER_TOKEN = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 const NOT_EXACT = 'has more digits than the service distinguishes';
 
-/** What the options of the command say; what they don't must be in the file. */
+/** Options of the command. A property of the raffle without an option must be in the file. */
 export type RaffleOptions = Partial<Omit<RaffleBody, 'prizes'>>;
 
-/** By which option a member of the body is given. */
+/** Command-line option for each property of the request body. */
 const OPTIONS: Readonly<Record<string, string>> = {
   displayName: '--name',
   configName: '--config',
@@ -29,16 +30,18 @@ const OPTIONS: Readonly<Record<string, string>> = {
 };
 
 interface Fault {
-  /** From 1. */
+  /** Line number in the file, from 1. */
   readonly line: number;
-  /** Begins with the member that is wrong. */
+  /** Message that starts with the name of the faulty property. */
   readonly message: string;
 }
 
 interface Read {
-  /** What the file says, unchecked: a raffle's body, or a part of it. Undefined where it can't be read at all. */
+  /**
+   * Unchecked content of the file: a raffle's body, or a part of it. Undefined if the file can't be parsed.
+   */
   readonly body?: Record<string, unknown>;
-  /** Line of the member that a JSON Pointer names, or of what it would be in. */
+  /** Returns the line of the property at a JSON Pointer, or of its nearest existing parent. */
   readonly lineOf: (path: string) => number;
   readonly faults: Fault[];
 }
@@ -46,10 +49,10 @@ interface Read {
 const unreadable = (faults: Fault[]): Read => ({ lineOf: () => 1, faults });
 
 /**
- * The body of `POST /partners/{id}/raffles`: what the file says, under what the options say.
- * @param bytes the file's
- * @returns the body, or all that is wrong, in the order of the file
- * @throws UsageError where neither the file nor an option gives a member
+ * Builds the body of `POST /partners/{id}/raffles` from the file and the options. Options override the file.
+ * @param bytes content of the file
+ * @returns the body, or all faults in the order of the file
+ * @throws UsageError if neither the file nor an option gives a required property
  */
 export function readRaffle(
   name: string,
@@ -75,7 +78,7 @@ export function readRaffle(
       const member = path.replace(/^\/(prizes\/\d+\/?)?/, '');
       const line = lineOf(path);
       if (Object.hasOwn(options, member)) ofOptions.push(`${OPTIONS[member]} ${message}`);
-      // What was read wrongly is said once.
+      // A property that could not be parsed is reported only once.
       else if (!faults.some((fault) => fault.line === line && fault.message.startsWith(member))) {
         faults.push({ line, message: `${member || 'the prize'} ${message}` });
       }
@@ -95,7 +98,7 @@ function bodyFaults(body: Record<string, unknown>): { path: string; message: str
   return 'faults' in checked ? checked.faults : [];
 }
 
-/** A double is the amount that it was read from, unless that has too many digits. */
+/** Returns whether a double represents the amount exactly, which fails for too many digits. */
 const isExact = (token: string): boolean => usdToMicros(Number(token)) === decimalTextToMicros(token);
 
 function readCsv(text: string): Read {
@@ -109,7 +112,7 @@ function readCsv(text: string): Read {
     on_skip: (error?: CsvError): undefined => {
       fault(Number(error?.lines ?? 1), error?.message.replace(/ at line \d+/, '') ?? 'is no CSV');
     },
-    // The types of the library do not say what `info` makes of a record.
+    // The library's types do not describe the records that the option `info` produces.
   }) as unknown as { info: { lines: number }; record: string[] }[];
   const [header, ...records] = rows;
   const names = header?.record.map((name) => name.trim()) ?? [];
@@ -135,7 +138,7 @@ function readCsv(text: string): Read {
       if (name === 'prizeName') prize[name] = field;
       else if (!NUMBER_TOKEN.test(token)) {
         fault(info.lines, `${name} must be a decimal number, not «${token}»`);
-        // A number that no rule is against: what is wrong with it is said.
+        // A valid placeholder prevents a second fault for a number that was already reported.
         prize[name] = 1;
       } else {
         prize[name] = Number(token);
@@ -157,7 +160,8 @@ function readJson(text: string): Read {
   let root: ValueNode;
   try {
     root = parseJson(text, { mode: 'json' }).body;
-    // The parser above knows the places, and this one the rules (no bare line end in a string).
+    // The first parser provides positions. JSON.parse enforces stricter rules, for example no line break
+    // inside a string.
     JSON.parse(text);
   } catch (error) {
     const { message, line } = error as Error & { line?: number };
@@ -165,7 +169,7 @@ function readJson(text: string): Read {
   }
   const lines = new Map<string, number>();
   const faults: Fault[] = [];
-  /** Notes the lines of all values, and what JSON.parse would pass over. */
+  /** Records the lines of all values, and reports faults that JSON.parse would ignore. */
   const look = (node: ValueNode, path: string): void => {
     const { line } = node.loc.start;
     lines.set(path, line);

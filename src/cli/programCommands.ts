@@ -1,4 +1,7 @@
-/** `spindle program check`: compares the program's files with the list that its build made (docs/operations.md, "The program check"). */
+/**
+ * `spindle program check`: compares the program's files with the list that its build made
+ * (docs/operations.md, "The program check").
+ */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +14,7 @@ import { UsageError } from './command.js';
 const MANIFEST = 'manifest.sha256';
 const SIGNS = { CHANGED: 'changed', MISSING: 'missing', ADDED: 'added' } as const;
 
-/** SHA-256 of the list of the program's files, hexadecimal; null where there is none. */
+/** Returns the SHA-256 of the list of the program's files in hexadecimal; null if there is no list. */
 export function manifestHash(): string | null {
   try {
     return createHash('sha256')
@@ -22,7 +25,6 @@ export function manifestHash(): string | null {
   }
 }
 
-/** Adds the commands to the program. */
 export function addProgramCommands(
   program: Command,
   { group, version }: { readonly group: string; readonly version: () => string },
@@ -48,7 +50,7 @@ Example:
     });
 }
 
-/** @returns the exit status @throws UsageError */
+/** Checks the program's files. @returns the exit status @throws UsageError if there is no list */
 async function programCheck(options: {
   readonly manifest?: string;
   readonly json?: boolean;

@@ -1,4 +1,4 @@
-/** How far a long command is: a bar that is drawn over itself on a terminal, else a line now and then. */
+/** Shows the progress of a long command: an updated bar on a terminal, otherwise an occasional line. */
 import type { WriteStream } from 'node:tty';
 
 const BAR_CHARACTERS = 30;
@@ -19,7 +19,7 @@ export class Progress {
     this.#isTerminal = stream.isTTY === true;
   }
 
-  /** @param total 0 where it is not known */
+  /** @param total total number of items, or 0 if unknown */
   show(phase: string, done: number, total: number): void {
     const now = performance.now();
     if (phase !== this.#phase) {
@@ -34,7 +34,7 @@ export class Progress {
     this.#isDrawn = this.#isTerminal;
   }
 
-  /** Takes the bar away. */
+  /** Clears the progress bar. */
   end(): void {
     if (this.#isDrawn) this.#stream.write(CLEAR_LINE);
     this.#isDrawn = false;

@@ -1,4 +1,7 @@
-/** `spindle log`: the public log in Postgres: what it is, whether it contains what was signed, and how it goes on where it does not. */
+/**
+ * `spindle log`: shows the public log in Postgres, checks whether it contains a signed checkpoint, and
+ * repairs or replaces a log that does not.
+ */
 import { randomBytes } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -41,7 +44,6 @@ import { FaultsError, type StoreUrls, UsageError } from './command.js';
 import { openPostgres } from './openPostgres.store.js';
 import { recoverRestored } from './recover.js';
 
-/** What the commands take of the settings. */
 export interface LogSettings {
   readonly allowVolatileRedis: boolean;
   readonly CLOCK_SKEW_MAX_S: number;
@@ -55,7 +57,7 @@ export interface LogSettings {
 }
 
 const ACTOR = 'command';
-/** Records that are taken over in one transaction. */
+/** Number of records imported in one transaction. */
 const RECORDS_AT_ONCE = 16_384;
 const ORIGIN = /^[!-*,-~]{1,255}$/;
 
@@ -90,7 +92,7 @@ async function withStores(
 const print = (isJson: boolean, value: object, lines: readonly string[]): void =>
   void process.stdout.write(`${isJson ? JSON.stringify(value) : lines.join('\n')}\n`);
 
-/** `log show`. @returns the exit status: 0 it goes on, 1 it is halted */
+/** Runs `log show`. @returns the exit status: 0 if the log is running, 1 if it is halted */
 export async function showLog(
   urls: StoreUrls,
   settings: LogSettings,
@@ -132,7 +134,7 @@ export async function showLog(
   });
 }
 
-/** Keys of the log that the settings have. @throws UsageError where LOG_KEY is none */
+/** Returns the log keys from the settings. @throws UsageError if LOG_KEY is invalid */
 function givenKeys({ LOG_KEY: texts }: LogSettings): Signer[] {
   try {
     return (texts?.split(',') ?? []).map((text) => parseSignerKey(text.trim()));
@@ -141,7 +143,10 @@ function givenKeys({ LOG_KEY: texts }: LogSettings): Signer[] {
   }
 }
 
-/** `log check`. @returns the exit status: 0 the log contains the note's tree, 1 it does not, and is halted */
+/**
+ * Runs `log check`. @returns the exit status: 0 if the log contains the note's tree; 1 if it does not, which
+ * halts the log
+ */
 export async function checkNote(
   urls: StoreUrls,
   settings: LogSettings,
@@ -165,7 +170,7 @@ export async function checkNote(
   });
 }
 
-/** @throws UsageError where the note is none of the log */
+/** Returns the size in a note of this log. @throws UsageError if the note does not belong to this log */
 function ownSize(note: string, origin: string, keys: Parameters<typeof signersOf>[1], path: string): number {
   try {
     const parsed = parseNote(note);
@@ -180,7 +185,7 @@ function ownSize(note: string, origin: string, keys: Parameters<typeof signersOf
   }
 }
 
-/** Where a log is kept or shown: a mirror may have several logs. */
+/** Opens a copy of a log at a URL or in a folder. A mirror folder may contain several logs. */
 async function readerOf(from: string, origin: string): Promise<LogReader> {
   if (/^https?:\/\//.test(from)) {
     if (!URL.canParse(from)) throw new UsageError(`«${from}» is no address`);
@@ -197,7 +202,10 @@ async function readerOf(from: string, origin: string): Promise<LogReader> {
   throw new UsageError(`${from} has no checkpoint of a log`);
 }
 
-/** What is known of the log outside of Postgres. */
+/**
+ * Returns all known checkpoints of the log outside the log tables: from Redis, the copy, the witnesses, and
+ * the record of a halt.
+ */
 async function outside({ nodes, state, settings }: Opened): Promise<{ from: string; note: string }[]> {
   const path = settings.LOG_POLICY;
   const policy = path === undefined ? undefined : new Policy(await readFile(path, 'utf8'));
@@ -208,7 +216,10 @@ async function outside({ nodes, state, settings }: Opened): Promise<{ from: stri
   return [...read, ...(state.haltNote === null ? [] : [{ from: 'noted before', note: state.haltNote }])];
 }
 
-/** @throws FaultsError where a note that has the log's signature is not of the tree that is to be imported */
+/**
+ * Checks that the tree to be imported contains every known signed tree. @throws FaultsError if a note signed
+ * by the log has a tree that the copy does not contain
+ */
 async function assertLargest(opened: Opened, reader: LogReader, seen: SeenCheckpoint): Promise<void> {
   const { state } = opened;
   const { size } = seen.checkpoint;
@@ -235,13 +246,19 @@ async function assertLargest(opened: Opened, reader: LogReader, seen: SeenCheckp
     );
 }
 
-/** The keys that may have signed the newest note of a copy: a key may have been replaced in what is lost. */
+/**
+ * Returns the newest checkpoint of a copy. Configured keys are accepted besides the recorded ones, because a
+ * key may have been replaced in the lost records.
+ */
 async function seenOf(reader: LogReader, { state, settings }: Opened): Promise<SeenCheckpoint> {
   const own = [...state.vkeys.map(parseVkey), ...givenKeys(settings)];
   return reader.checkpoint(own.filter(({ name }) => name === state.origin));
 }
 
-/** Takes over what the copy has and the log lacks, each piece proven by the copy's checkpoint. @returns the log as it is then */
+/**
+ * Imports the records that the copy has and the log lacks. Each batch is proven by the copy's checkpoint.
+ * @returns the new state of the log
+ */
 async function takeOver({ sql, state }: Opened, reader: LogReader, seen: SeenCheckpoint): Promise<LogState> {
   const { checkpoint } = seen;
   if (state.size > checkpoint.size) throw new FaultsError('The log has more than the copy', []);
@@ -264,7 +281,10 @@ async function takeOver({ sql, state }: Opened, reader: LogReader, seen: SeenChe
   return now;
 }
 
-/** Voids what is open, above all that may have been shown. @throws FaultsError where a cell could not be recovered */
+/**
+ * Voids all open outcomes, including those that players may have seen. @throws FaultsError if a cell could
+ * not be recovered
+ */
 async function giveUpOpen({ sql, nodes, settings }: Opened): Promise<void> {
   const unwell = await recoverRestored(sql, nodes, {
     allowVolatile: settings.allowVolatileRedis,
@@ -279,11 +299,16 @@ async function giveUpOpen({ sql, nodes, settings }: Opened): Promise<void> {
     );
 }
 
-/** A worker did not find the copy of the log that Postgres knows of: this Postgres may be of an older state. */
+/**
+ * Returns whether a worker failed to find the copy of the log that Postgres has on record. In that case
+ * Postgres may have been restored to an older state.
+ */
 const isCopyMissing = async (sql: Sql): Promise<boolean> =>
   (await missingCopies(sql)).includes('LOG_COPY_DIR');
 
-/** `log import`. @returns the exit status: 0 done, 1 there is nothing to import */
+/**
+ * Runs `log import`. @returns the exit status: 0 if records were imported, 1 if there is nothing to import
+ */
 export async function importLog(
   urls: StoreUrls,
   settings: LogSettings,
@@ -316,7 +341,9 @@ export async function importLog(
   });
 }
 
-/** A key of the new log: of LOG_KEY, or made and kept where the one before is. */
+/**
+ * Returns the key of the new log: from LOG_KEY, or a new key stored in the same place as the previous one.
+ */
 async function newKey(
   { state, settings }: Opened,
   origin: string,
@@ -343,7 +370,7 @@ async function newKey(
   return { signers: [parseSignerKey(made)], kept: box.seal(made) };
 }
 
-/** `log begin`. @returns the exit status: 0 done */
+/** Runs `log begin`. @returns the exit status, which is 0 */
 export async function runBeginLog(
   urls: StoreUrls,
   settings: LogSettings,
@@ -356,7 +383,7 @@ export async function runBeginLog(
     if ((await logOrigins(sql)).includes(origin))
       throw new UsageError(`${origin} was a log of this database before: give another name`);
     const { signers, kept } = await newKey(opened, origin);
-    // This Postgres is of an older state: what is open may have been shown.
+    // If Postgres was restored to an older state, players may have seen open outcomes, so these are voided.
     const isMissing = await isCopyMissing(sql);
     if (state.isHeld || isMissing) await giveUpOpen(opened);
     const log = { origin, vkeys: signers.map(vkeyOf), signer: kept };

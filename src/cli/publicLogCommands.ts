@@ -1,10 +1,9 @@
-/** The commands of the group `log`. */
+/** Declares the commands of the group `log`. */
 import type { Command } from 'commander';
 import { confirm, withYes } from './confirm.js';
 import type { LogSettings } from './publicLog.js';
 import { GROUP, type StoreSettings } from './storeCommands.js';
 
-/** Adds the commands to the program. */
 export function addLogCommands(
   program: Command,
   { storeUrls, settings }: Pick<StoreSettings, 'storeUrls'> & { settings(): Promise<LogSettings> },

@@ -1,4 +1,4 @@
-/** `spindle recover`: looks whether Redis is what the ledger knows, cell by cell, and rebuilds what is not. */
+/** `spindle recover`: compares Redis with the ledger, cell by cell, and rebuilds the cells that differ. */
 import { randomUUID } from 'node:crypto';
 import {
   acquireCells,
@@ -27,35 +27,49 @@ import { type StoreUrls, UsageError, whole } from './command.js';
 import { openPostgres } from './openPostgres.store.js';
 
 export interface RecoverOptions {
-  /** Look only. */
+  /** True if the command only checks and changes nothing. */
   readonly isCheck: boolean;
-  /** Rebuild also what no machine should mend: what Redis holds of it is given up. */
+  /**
+   * True if the command also rebuilds cells that must not be repaired automatically. Their data in Redis is
+   * discarded.
+   */
   readonly isToReplace: boolean;
-  /** Postgres was restored to an older state: every cell goes on above all that may have been shown. */
+  /**
+   * Present if Postgres was restored to an older state. Every cell then continues above all outcomes that may
+   * have been shown.
+   */
   readonly restored?: RestoredState;
-  /** Make ready also a Redis that may lose what it acknowledges. */
+  /** True if the command also prepares a Redis that may lose acknowledged data. */
   readonly isVolatileAllowed: boolean;
   readonly clocks: Clocks;
-  /** Halted cells that were looked into, and are to go on. */
+  /** Halted cells that were examined and may continue. */
   readonly resume: readonly number[];
-  /** Called with what is being done, a line at a time. */
   readonly progress: (line: string) => void;
 }
 
 export interface CellState {
   readonly cell: number;
-  /** `ready`, `new` (never used), `rebuilt`, `repaired`, `lost`, `promoted`, `foreign`, `halted`, `held` (by a running worker) or `failed`. */
+  /**
+   * State of the cell: `ready`, `new` (never used), `rebuilt`, `repaired`, `lost`, `promoted`, `foreign`,
+   * `halted`, `held` (by a running worker) or `failed`.
+   */
   readonly state: string;
   readonly note: string;
 }
 
 const LEASE_MS = 5000;
-/** A running worker that can't serve a cell gives it back between its tries: it is got hold of within this. */
+/**
+ * Maximum time to acquire a cell, in ms. A running worker that can't serve a cell releases it between its
+ * attempts.
+ */
 const PATIENCE_MS = 8000;
-/** Of one cell, while what was found differs and its worker goes on booking. */
+/** Maximum number of comparisons of one cell whose worker keeps committing. */
 const LOOKS_MAX = 20;
 
-/** Beside a running worker: what was booked between the two looks is no difference. */
+/**
+ * Compares a cell while its worker is running. A difference is ignored if entries were committed during the
+ * comparison.
+ */
 async function examineLive(sql: Sql, nodes: RedisNodes, lease: CellLease): Promise<Finding> {
   let looked = lease;
   for (let look = 0; look < LOOKS_MAX; look++) {
@@ -71,7 +85,7 @@ async function examineLive(sql: Sql, nodes: RedisNodes, lease: CellLease): Promi
   );
 }
 
-/** Each cell as it is; changes nothing. */
+/** Returns the state of each cell without changing anything. */
 async function check(sql: Sql, nodes: RedisNodes): Promise<CellState[]> {
   const states: CellState[] = [];
   for (const lease of await cellLeases(sql)) {
@@ -83,17 +97,20 @@ async function check(sql: Sql, nodes: RedisNodes): Promise<CellState[]> {
   return states;
 }
 
-/** Why nothing may be dealt until an operator decides; undefined: nothing stands against it. */
+/** Returns the reason why nothing may be dealt until an operator decides, or undefined. */
 async function holdOf(sql: Sql): Promise<string | undefined> {
   const { hold, missingCopies } = await findObstacles(sql);
   return missingCopies ?? hold;
 }
 
-/** Each cell as it is, or as it is afterwards. @throws where a store does not answer, or a cell can't be judged. */
+/**
+ * Recovers the cells and returns the final state of each. @throws Error if a store does not answer, or a cell
+ * can't be compared
+ */
 export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptions): Promise<CellState[]> {
   if (options.isCheck) return check(sql, nodes);
   for (const cell of options.resume) await clearHalt(sql, cell);
-  // Refuses a format that this build does not read.
+  // Refuses stores whose format this build can't read.
   await installation(sql);
   const owner = randomUUID();
   const held = new Set<number>();
@@ -139,7 +156,7 @@ export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptio
           lease,
         ).catch((error: unknown) => set(cell, lease.halted === null ? 'failed' : 'halted', lineOf(error)));
       }
-      // Of the others, those that a running worker serves are well.
+      // Cells held by other workers are examined too; those that their worker serves need no recovery.
       const waiting: number[] = [];
       for (const lease of await cellLeases(sql)) {
         if (states.has(lease.cell) && states.get(lease.cell)!.state !== 'held') continue;
@@ -162,17 +179,16 @@ export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptio
   return [...states.values()].sort((a, b) => a.cell - b.cell);
 }
 
-/** Up to where the games of a database were leased, by the file outside both stores. */
+/** Returns the end of each game's leases, from the position file outside both stores. */
 function floorsOf(position: Position | undefined, datasetId: string): Map<number, number> {
   const leases = position?.dataset === datasetId ? Object.entries(position.leases) : [];
   return new Map(leases.map(([gameId, end]) => [Number(gameId), end]));
 }
 
-/** The state leaves nothing to be done. */
+/** Returns whether a cell needs no further action. */
 const isWell = ({ state, note }: CellState): boolean =>
   ['ready', 'new', 'rebuilt'].includes(state) || (state === 'held' && note.startsWith('by a running worker'));
 
-/** What a command has of the settings to recover cells by. */
 export interface RestoredOptions {
   readonly allowVolatile: boolean;
   readonly clockSkewMaxS: number;
@@ -181,8 +197,10 @@ export interface RestoredOptions {
 }
 
 /**
- * Postgres was restored to an older state: has every cell go on above all that may have been shown.
- * @returns the cells that can't be dealt from afterwards; none: all can, and what was found of a restore is settled
+ * Recovers all cells after Postgres was restored to an older state, so that every cell continues above all
+ * outcomes that may have been shown.
+ * @returns the cells that still can't be dealt from. If the list is empty, the restore is recorded as
+ * resolved.
  */
 export async function recoverRestored(
   sql: Sql,
@@ -204,7 +222,11 @@ export async function recoverRestored(
   return unwell;
 }
 
-/** `recover --without`: an operator gives copies up, and states that Postgres is as it was. @returns the exit status: 0 done */
+/**
+ * Runs `recover --without`: an operator abandons copies and confirms that Postgres was not restored to an
+ * older state.
+ * @returns the exit status, which is 0
+ */
 export async function abandonCopies(
   databaseUrl: string,
   settings: readonly CopySetting[],
@@ -223,7 +245,7 @@ export async function abandonCopies(
   }
 }
 
-/** The command. @returns the exit status: 0 every cell can be dealt from, 1 some can't. */
+/** Runs `recover`. @returns the exit status: 0 if all cells can be dealt from, 1 if not */
 export async function recoverCells(
   { redisUrl, databaseUrl }: StoreUrls,
   options: {

@@ -1,4 +1,7 @@
-/** `spindle rng`: statistical tests of the program's random draws, and random bytes for the tests of others (docs/compliance.md). */
+/**
+ * `spindle rng`: runs statistical tests of the program's random draws, and exports random bytes for external
+ * tests (docs/compliance.md).
+ */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -15,7 +18,7 @@ import { manifestHash } from './programCommands.js';
 
 const SIZE_MAX = 10_000_000_000;
 const BYTES_MAX = 2 ** 50;
-/** Stretches that one task of a thread counts. */
+/** Number of stretches counted by one task of a thread. */
 const TASK_STRETCHES = 16;
 const THREADS_MAX = 16;
 
@@ -28,20 +31,20 @@ interface TestOptions {
   readonly version: string;
 }
 
-/** The report. A run with the same seed, size and version gives the same bytes. */
+/** Report of a test run. The same seed, size and version give the same report byte for byte. */
 interface Report extends RandomTestVerdict {
   readonly of: Of;
-  /** Hexadecimal. */
+  /** Seed in hexadecimal. */
   readonly seed: string;
   readonly size: number;
   readonly version: string;
-  /** SHA-256 of the build's list of files; null where there is none. */
+  /** SHA-256 of the build's list of files; null if there is none. */
   readonly manifest: string | null;
   readonly node: string;
   readonly openssl: string;
 }
 
-/** The command. @returns the exit status: 0 all tests passed, 1 not. @throws UsageError */
+/** Runs `rng test`. @returns the exit status: 0 if all tests passed, 1 if not @throws UsageError */
 export async function rngTest({ of, sheet: file, json, version, ...options }: TestOptions): Promise<number> {
   const { usual, least, unit } = SUBJECTS[of];
   const size = options.size ?? usual;
@@ -83,7 +86,10 @@ async function runTests(
   }
 }
 
-/** The counts of so many units. They are added up in order: the same seed gives the same sums to the last digit. */
+/**
+ * Returns the counts of a number of units. Partial counts are added in order, so that the same seed gives
+ * exactly the same sums.
+ */
 async function countsOf(
   threads: ReturnType<typeof openThreads>,
   tests: readonly RandomTest<unknown>[],
@@ -106,7 +112,10 @@ async function countsOf(
   return sums;
 }
 
-/** The command. Writes bytes until there are so many, or nobody reads on. @throws UsageError */
+/**
+ * Runs `rng export`: writes the requested number of bytes, or until the reader closes the pipe. @throws
+ * UsageError
+ */
 export async function rngExport(options: { readonly bytes: number; readonly seed?: string }): Promise<void> {
   if (options.bytes < 1 || options.bytes > BYTES_MAX) {
     throw new UsageError(`--bytes must be 1 to ${grouped(BYTES_MAX)}`);

@@ -1,10 +1,9 @@
-/** The commands of the group `rng`. */
+/** Declares the commands of the group `rng`. */
 import type { Command } from 'commander';
 import { oneOf, wholeNumber } from './command.js';
 
 const OF = { keystream: 'keystream', outcomes: 'outcomes', order: 'order', shoes: 'shoes' } as const;
 
-/** Adds the commands to the program. */
 export function addRngCommands(
   program: Command,
   { group, version }: { readonly group: string; readonly version: () => string },

@@ -1,4 +1,7 @@
-/** `spindle audit`: runs the checks of src/books/audit/audit.ts, shows how far they are, and prints what they found. */
+/**
+ * `spindle audit`: runs the checks of src/books/audit/audit.ts, shows their progress, and prints their
+ * findings.
+ */
 
 import { audit } from '../books/audit/audit.js';
 import type { AuditReport, Check, Violation } from '../books/audit/report.js';
@@ -12,10 +15,10 @@ import { Progress } from './progress.js';
 
 const LIMIT = 100;
 const MOVES_WITHIN_MS = 120_000;
-/** A store that hangs never says goodbye. */
+/** Maximum wait for closing the connections, in ms, because a hanging store never closes them. */
 const END_WITHIN_MS = 1000;
 
-/** @returns the exit status: 0 clean, 1 violations, or a store that does not answer. */
+/** Runs the audit. @returns the exit status: 0 if clean, 1 for violations or if a store does not answer */
 export async function runAudit(
   { redisUrl, databaseUrl }: StoreUrls,
   options: { readonly limit: string | undefined; readonly json: boolean; readonly redraw: boolean },
@@ -84,7 +87,7 @@ function checkLine({ name, title, looked, violations }: Check, isInterrupted: bo
 }
 
 function violationLines({ problem, at, expected, found }: Violation): string[] {
-  // What a partner named is quoted: it may hold anything.
+  // Names chosen by partners are quoted, because they may contain any characters.
   const place = Object.entries(at).map(([name, value]) =>
     name === 'player' || name === 'request' || name === 'field'
       ? `${name} ${JSON.stringify(value)}`

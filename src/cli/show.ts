@@ -1,4 +1,4 @@
-/** `spindle show`: what Redis holds packed, as a person can read it. */
+/** `spindle show`: prints packed records of Redis in readable form. */
 
 import { entryTimeMs } from '../domain/entryId.js';
 import { microsToUsdText } from '../domain/money.js';
@@ -71,7 +71,7 @@ async function find(
           id: id.toString(),
           at: new Date(timeMs).toISOString(),
           ...record,
-          // A forced spin took none of the sealed outcomes.
+          // A forced spin does not use a sealed outcome, so it has no index.
           outcomeIndex: record.kind === 'forcedSpin' ? null : outcomeIndex,
           wagerUsd: microsToUsdText(wagerMicros),
           creditUsd: microsToUsdText(creditMicros),
@@ -92,7 +92,7 @@ const plain = (line: Line): string =>
     .map(([name, value]) => `${name.padEnd(16)} ${value ?? '-'}`)
     .join('\n');
 
-/** Acknowledged spins that are neither in Redis nor in the ledger, newest first. */
+/** Returns acknowledged spins that are missing in both Redis and the ledger, newest first. */
 async function lost(sql: Sql, limit: number): Promise<Line[]> {
   const spinIds = new SpinIds(await spinIdKey(sql));
   return (await lostSpins(sql, limit)).map((spin) => ({

@@ -1,4 +1,7 @@
-/** The commands that open the stores themselves: `show`, `audit`, `settlement`, `recover`, `upgrade`. Their clients are loaded only by these. */
+/**
+ * Declares the commands that open the stores: `show`, `audit`, `settlement`, `recover`, `upgrade`. Only these
+ * commands load the database clients.
+ */
 import type { Command } from 'commander';
 import type { CopySetting } from '../engine/recovery/outsideCopies.store.js';
 import { oneOf, type StoreUrls, UsageError } from './command.js';
@@ -8,7 +11,6 @@ export const GROUP = 'On the stores of REDIS_URL and DATABASE_URL, or the embedd
 
 const copySetting = oneOf<CopySetting>({ POSITION_FILE: 'POSITION_FILE', LOG_COPY_DIR: 'LOG_COPY_DIR' });
 
-/** What the commands need of the settings. */
 export interface StoreSettings {
   storeUrls(): Promise<StoreUrls>;
   settings(): Promise<{
@@ -19,7 +21,6 @@ export interface StoreSettings {
   }>;
 }
 
-/** Adds the commands to the program. */
 export function addStoreCommands(program: Command, { storeUrls, settings }: StoreSettings): void {
   const add = (parent: Command, usage: string, description: string): Command =>
     parent.command(usage).description(description).helpGroup(GROUP);
@@ -63,7 +64,6 @@ cells meanwhile.`,
   addRecover(program, { storeUrls, settings });
 }
 
-/** Adds `upgrade`. */
 function addUpgrade(program: Command, storeUrls: StoreSettings['storeUrls']): void {
   const group = program
     .command('upgrade')
@@ -95,7 +95,6 @@ function addUpgrade(program: Command, storeUrls: StoreSettings['storeUrls']): vo
 const withoutText = (settings: readonly CopySetting[]): string =>
   `Nothing tells by ${settings.join(', ')} any more whether Postgres is of an older state. If it is, outcomes that were shown are dealt again.`;
 
-/** Adds `recover`. */
 function addRecover(program: Command, { storeUrls, settings }: StoreSettings): void {
   const recover = withYes(
     program.command('recover').description('make Redis what the ledger knows').helpGroup(GROUP),
@@ -173,7 +172,7 @@ Exit status: 0 all cells are served, or can be; 1 some can't.`,
     });
 }
 
-/** Adds `settlement verify` to the group `settlement`, which the program has. */
+/** Adds `settlement verify` to the group `settlement`, which must already exist. */
 function addVerify(program: Command, storeUrls: StoreSettings['storeUrls']): void {
   const settlement = program.commands.find((command) => command.name() === 'settlement')!;
   const verify = settlement

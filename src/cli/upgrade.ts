@@ -1,4 +1,4 @@
-/** `spindle upgrade`: which versions run, which format they write, and the step that ends an upgrade. */
+/** `spindle upgrade`: shows the running versions and the format that they write, and finishes an upgrade. */
 import { FORMATS } from '../domain/formats.js';
 import {
   finishUpgrade,
@@ -21,7 +21,6 @@ const COLUMNS: TableColumn<RunningProcess>[] = [
 
 const print = (text: string): void => void process.stdout.write(text);
 
-/** What this program would do next. */
 function nextStep(format: number, against: readonly RunningProcess[]): string {
   if (format > FORMATS.newest)
     return `This program is older than what is written (format ${format}): use the newer one.`;
@@ -43,7 +42,10 @@ async function withPostgres<T>({ databaseUrl }: StoreUrls, work: (sql: Sql) => P
   }
 }
 
-/** Prints which processes run and what is next. @returns the exit status: 0 nothing is open; 1 an upgrade is */
+/**
+ * Prints the running processes and the next step. @returns the exit status: 0 if no upgrade is open; 1 if one
+ * is
+ */
 export async function upgradeStatus(urls: StoreUrls, { json }: { json: boolean }): Promise<number> {
   const { format, processes } = await withPostgres(urls, runningProcesses);
   const against = lacking(processes);
@@ -59,7 +61,10 @@ export async function upgradeStatus(urls: StoreUrls, { json }: { json: boolean }
   return isOpen ? 1 : 0;
 }
 
-/** Has the newest format written that this program knows. @returns the exit status: 0 done, or done before; 1 refused */
+/**
+ * Switches to the newest format that this program knows. @returns the exit status: 0 if switched now or
+ * before; 1 if refused
+ */
 export async function upgradeFinish(urls: StoreUrls, { json }: { json: boolean }): Promise<number> {
   const { before, against, format } = await withPostgres(urls, async (sql) => {
     const { format: before } = await runningProcesses(sql);

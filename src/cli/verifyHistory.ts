@@ -1,4 +1,7 @@
-/** `spindle verify --history`: all that the public log has of a game (historyCheck.ts), and what is wrong with it. */
+/**
+ * `spindle verify --history`: checks the complete history of a game in the public log (historyCheck.ts) and
+ * prints the faults.
+ */
 import { writeDurably } from '../platform/files.js';
 import { UsageError } from './command.js';
 import { HistoryCheck, type HistoryOptions } from './historyCheck.js';
@@ -8,7 +11,6 @@ import { type ProofOptions, textOf, verifyOptionsOf } from './verifyProof.js';
 const SPINS_MAX = 10_000;
 const FAULTS_SHOWN = 1000;
 
-/** As the command line has them. */
 export interface Given extends ProofOptions {
   readonly game?: number;
   readonly keyFile?: string;
@@ -40,13 +42,17 @@ function optionsOf(file: string | undefined, given: Given): HistoryOptions {
   return { game, url, key, trust, math, sample, labelKey, state };
 }
 
-/** The command. @returns the exit status: 0 all holds, 1 not. @throws UsageError where there is nothing to look at */
+/**
+ * Runs `verify --history`.
+ * @returns the exit status: 0 if proven, 1 if not
+ * @throws UsageError if there is nothing to check
+ */
 export async function verifyHistory(file: string | undefined, given: Given): Promise<number> {
   const options = optionsOf(file, given);
   const { faults, state, size, p, reports, spins } = await new HistoryCheck(options).run();
   const say = (line: string): void => void process.stdout.write(`${line}\n`);
   const isClean = faults.length === 0;
-  // What is wrong is to be found again: only from what holds is gone on.
+  // The state is saved only after a run without faults, so that a fault is found again in the next run.
   if (isClean && options.state !== undefined) await writeDurably(options.state, JSON.stringify(state));
   const shown = faults.slice(0, FAULTS_SHOWN);
   if (faults.length > shown.length) shown.push(`and ${faults.length - shown.length} more`);

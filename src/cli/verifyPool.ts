@@ -1,4 +1,7 @@
-/** `spindle verify-pool`: proves the pool of a closed raffle from what the service reveals, and asks nobody. */
+/**
+ * `spindle verify-pool`: proves the pool of a closed raffle from the data that the service reveals. Contacts
+ * no service or store.
+ */
 import { readFileSync } from 'node:fs';
 import { type Static, Type } from '#typebox';
 import { Compile } from '#typebox/compile';
@@ -21,7 +24,10 @@ const MESSAGES = {
 
 const hex32 = () => Type.String({ pattern: HEX_32 });
 const { ticketPriceUsd, poolSize, prizes } = RaffleBody.properties;
-/** What takes part in the proof, more narrowly than the service's document has it: no digit may be passed over. */
+/**
+ * Schema of the data that the proof uses. It is stricter than the service's contract, because every digit
+ * matters for the proof.
+ */
 const Pool = Type.Object({
   gameConfigId: Type.Integer({ minimum: 1, maximum: U32_MAX }),
   ticketPriceUsd,
@@ -34,12 +40,12 @@ type Pool = Static<typeof Pool>;
 const validator = Compile(Pool);
 
 export interface PoolVerdict {
-  /** Everything that is wrong; empty: proven. */
+  /** All faults found in the pool. An empty list means that the pool is proven. */
   readonly faults: readonly string[];
   readonly pool: Pool | undefined;
 }
 
-/** @param published the commitment, as it was published when the pool was sealed */
+/** Verifies a raffle pool. @param published commitment that was published when the pool was sealed */
 export function verifyPool(value: unknown, published?: string): PoolVerdict {
   const wrong = schemaFaults(validator, value, MESSAGES)?.faults ?? [];
   const isOpen = (value as { reveal?: unknown } | null)?.reveal ?? null;
@@ -61,7 +67,11 @@ export function verifyPool(value: unknown, published?: string): PoolVerdict {
   return { faults, pool };
 }
 
-/** The command. @returns the exit status: 0 proven, 1 not. @throws UsageError where there is nothing to look at */
+/**
+ * Runs `verify-pool`.
+ * @returns the exit status: 0 if proven, 1 if not
+ * @throws UsageError if there is nothing to check
+ */
 export function verifyPoolFile(
   file: string,
   options: { readonly commitment?: string; readonly json?: boolean },

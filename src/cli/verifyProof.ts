@@ -1,4 +1,7 @@
-/** `spindle verify`: verifies the proof of a spin, a ticket or a round, and asks nobody but a log for tiles. */
+/**
+ * `spindle verify`: verifies the proof of a spin, a ticket or a round. It contacts no service except a log,
+ * for tiles.
+ */
 import { readFileSync } from 'node:fs';
 import { examine, examineBlock, type VerifyOptions } from '../../verifier/verify.mjs';
 import { boundedRequest } from '../platform/runtime/boundedRequest.js';
@@ -17,14 +20,17 @@ export interface ProofOptions {
   readonly table?: string;
   readonly rules?: string;
   readonly spin?: string;
-  /** A key that partner and operator know: no argument, which every user of the machine could read. */
+  /**
+   * File of the label key, a secret of partner and operator. The key itself is no argument, because every
+   * user of the machine can read arguments.
+   */
   readonly labelKeyFile?: string;
   readonly seen?: readonly string[];
   readonly url?: string | undefined;
   readonly json?: boolean;
 }
 
-/** @throws UsageError where it can't be read */
+/** Reads a file, or standard input for `-`. @throws UsageError if it can't be read */
 export function textOf(file: string): string {
   try {
     return readFileSync(file === '-' ? 0 : file, 'utf8');
@@ -42,7 +48,7 @@ function jsonOf(file: string): unknown {
   }
 }
 
-/** Reads tiles of a service's log, each once. @param url the service's base */
+/** Returns a function that reads tiles of a service's log, each once. @param url base URL of the service */
 function tileReader(url: string): (path: string) => Promise<Uint8Array> {
   if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
     throw new UsageError(`«${url}» is no http:// or https:// address`);
@@ -61,7 +67,7 @@ function tileReader(url: string): (path: string) => Promise<Uint8Array> {
   };
 }
 
-/** What a proof is compared with. @throws UsageError */
+/** Returns the options that a proof is verified with. @throws UsageError */
 export function verifyOptionsOf(options: ProofOptions): VerifyOptions {
   const { logKey, policy, sheet, table, rules, spin, labelKeyFile, seen, url } = options;
   if (logKey === undefined && policy === undefined) throw new UsageError('Give --log-key or --policy');
@@ -78,10 +84,10 @@ export function verifyOptionsOf(options: ProofOptions): VerifyOptions {
   };
 }
 
-/** The answer of `GET /games/{id}/blocks/{number}`, in place of a proof. */
+/** Returns whether the file is an answer of `GET /games/{id}/blocks/{number}` instead of a proof. */
 const isBlock = (value: unknown): boolean => value !== null && typeof value === 'object' && 'reveal' in value;
 
-/** The cards of a round that has ended follow from its seed. */
+/** Checks that the cards of an ended round follow from its seed. */
 function cardFaults(proof: unknown, spin: unknown): string[] {
   const seed = (proof as { shoe?: { seed?: unknown } } | null)?.shoe?.seed ?? null;
   return seed === null || spin === undefined ? [] : verifyRound(spin).map((fault) => `round: ${fault}`);
@@ -96,7 +102,11 @@ function nameOf(proof: Record<string, unknown>): string {
   return `${what}, game ${printable(gameId)}, ${at}`;
 }
 
-/** The command. @returns the exit status: 0 proven, 1 not. @throws UsageError where there is nothing to look at */
+/**
+ * Runs `verify` for a proof.
+ * @returns the exit status: 0 if proven, 1 if not
+ * @throws UsageError if there is nothing to check
+ */
 export async function verifyProofFile(file: string, given: ProofOptions): Promise<number> {
   const options = verifyOptionsOf(given);
   const proof = jsonOf(file);

@@ -1,4 +1,7 @@
-/** `spindle settlement verify`: recomputes the reports from the ledger and prints what differs (src/books/settlement/verify.ts). */
+/**
+ * `spindle settlement verify`: recomputes the reports from the ledger and prints the differences
+ * (src/books/settlement/verify.ts).
+ */
 
 import { type Difference, type Verification, verifySettlements } from '../books/settlement/verify.js';
 import { isPartner } from '../engine/catalog/partners.store.js';
@@ -6,7 +9,7 @@ import { NotFoundError, type StoreUrls, whole } from './command.js';
 import { openPostgres } from './openPostgres.store.js';
 import { Progress } from './progress.js';
 
-/** @returns the exit status: 0 all is as it should be, 1 something differs. */
+/** Runs `settlement verify`. @returns the exit status: 0 if there are no differences, 1 if there are */
 export async function verifyReports(
   { databaseUrl }: Pick<StoreUrls, 'databaseUrl'>,
   options: {
@@ -34,7 +37,7 @@ export async function verifyReports(
     return verification.differences.length === 0 ? 0 : 1;
   } finally {
     progress.end();
-    // A server that hangs never says goodbye; the program ends without it (cli.ts).
+    // A hanging server never closes the connection, so the program exits without waiting (cli.ts).
     sql.end().catch(() => {});
   }
 }

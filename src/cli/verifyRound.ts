@@ -1,4 +1,7 @@
-/** `spindle verify-round`: proves a blackjack round that has ended from what the service shows, and asks nobody. */
+/**
+ * `spindle verify-round`: proves an ended blackjack round from the data that the service shows. Contacts no
+ * service.
+ */
 import { readFileSync } from 'node:fs';
 import { Compile } from '#typebox/compile';
 import { archivedRound } from '../books/archive/archivedRound.js';
@@ -14,7 +17,10 @@ import { printable } from './output.js';
 const MESSAGES = { [HEX_32]: 'must be 32 bytes as 64 lowercase hexadecimal digits' };
 const validator = Compile(EndedRound);
 
-/** Everything that is wrong; empty: proven. @param published the commitment, as the deal showed it */
+/**
+ * Returns all faults of a round. An empty list means that the round is proven.
+ * @param published commitment shown when the round was dealt
+ */
 export function verifyRound(value: unknown, published?: string): string[] {
   if ((value as { status?: unknown } | null)?.status === 'OPEN')
     return ['This round is open: the seed that proves its cards is shown once it has ended'];
@@ -28,7 +34,11 @@ export function verifyRound(value: unknown, published?: string): string[] {
   return faults;
 }
 
-/** The command. @returns the exit status: 0 proven, 1 not. @throws UsageError where there is nothing to look at */
+/**
+ * Runs `verify-round` for a file.
+ * @returns the exit status: 0 if proven, 1 if not
+ * @throws UsageError if there is nothing to check
+ */
 export function verifyRoundFile(
   file: string,
   options: { readonly commitment?: string; readonly json?: boolean },
@@ -55,7 +65,7 @@ interface ProvenRound {
   readonly commitment: string;
 }
 
-/** @throws UsageError */
+/** Parses the option --commitment. @throws UsageError if its value is invalid */
 function publishedOf({ commitment }: { readonly commitment?: string }): string | undefined {
   const published = commitment?.toLowerCase();
   if (published !== undefined && !new RegExp(HEX_32).test(published))
@@ -63,7 +73,7 @@ function publishedOf({ commitment }: { readonly commitment?: string }): string |
   return published;
 }
 
-/** Says what came of it. @returns the exit status */
+/** Prints the result of the verification. @returns the exit status */
 function told(
   faults: readonly string[],
   proven: ProvenRound | undefined,
@@ -89,7 +99,11 @@ function told(
   return isProven ? 0 : 1;
 }
 
-/** The command with --archive. @returns the exit status: 0 proven, 1 not. @throws UsageError where it is no id of a round */
+/**
+ * Runs `verify-round --archive`.
+ * @returns the exit status: 0 if proven, 1 if not
+ * @throws UsageError if the argument is no round id
+ */
 export async function verifyArchivedRound(
   { databaseUrl }: Pick<StoreUrls, 'databaseUrl'>,
   roundId: string,
@@ -109,7 +123,7 @@ export async function verifyArchivedRound(
     const { gameId, shoeIndex: index, moves } = record;
     return told([...other, ...faults], { roundId, gameId, index, actions: moves.length, commitment }, say);
   } finally {
-    // A server that hangs never says goodbye; the program ends without it (cli.ts).
+    // A hanging server never closes the connection, so the program exits without waiting (cli.ts).
     sql.end().catch(() => {});
   }
 }

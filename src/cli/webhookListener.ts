@@ -1,4 +1,4 @@
-/** `spindle webhooks listen`: receives deliveries here and checks their signatures. */
+/** `spindle webhooks listen`: receives deliveries on this machine and checks their signatures. */
 import { timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
@@ -9,17 +9,20 @@ import { textOf } from './verifyProof.js';
 
 export interface ListenOptions {
   readonly port: string | undefined;
-  /** Has the secrets of the webhooks whose deliveries come here; - is the standard input. */
+  /** File with the secrets of the webhooks; `-` reads standard input. */
   readonly secretFile: string | undefined;
   readonly json: boolean;
 }
 
 const PORT = 9000;
 const PORT_MAX = 65_535;
-/** Older deliveries than this may be somebody's who overheard them (Standard Webhooks). */
+/**
+ * Maximum age of a delivery in seconds. Older deliveries may be replays of intercepted ones (Standard
+ * Webhooks).
+ */
 const AGE_SECONDS_MAX = 300;
 
-/** Receives until the process is ended. */
+/** Receives deliveries until the process ends. */
 export async function listenForDeliveries(
   brand: string,
   { port, secretFile, json }: ListenOptions,
@@ -46,7 +49,10 @@ export async function listenForDeliveries(
   await once(server, 'close');
 }
 
-/** A secret among the arguments would be read by every user of the machine. @throws UsageError where the file has none */
+/**
+ * Reads secrets from a file. Secrets are no arguments, because every user of the machine can read arguments.
+ * @throws UsageError if the file has none
+ */
 function secretsIn(file: string): readonly string[] {
   const secrets = textOf(file)
     .split('\n')
@@ -70,7 +76,10 @@ function isSame(a: string, b: string): boolean {
   return left.length === right.length && timingSafeEqual(left, right);
 }
 
-/** What is wrong with the signatures of a delivery; empty where one of the secrets signed it. */
+/**
+ * Returns the headers of a delivery whose signature or timestamp is invalid. Each signature is valid if one
+ * of the secrets made it.
+ */
 function faultsOf(
   brand: string,
   request: IncomingMessage,
@@ -84,7 +93,8 @@ function faultsOf(
     given.some((signature) => isSame(signature, standardSignature(secret, { id, timestampSeconds, body })));
   const own = `X-${brand}-Signature`;
   const isSigned = secrets.some(isSignedBy);
-  // For a day after a rotation the own header is signed by the new secret only, the other one by both.
+  // During the day after a rotation, the service's own signature header is signed with the new secret only,
+  // whereas webhook-signature is signed with both.
   const isRotated = isSigned && given.length > 1;
   const isOwn = secrets.some((secret) => isSame(header(request, own), bodySignature(secret, body)));
   return [

@@ -1,4 +1,7 @@
-/** `spindle witness`: watches logs, and cosigns what they show as long as it is one history. Needs no store. */
+/**
+ * `spindle witness`: watches logs and cosigns their checkpoints as long as they are consistent. Needs no
+ * store.
+ */
 import { randomBytes } from 'node:crypto';
 import { open, readFile } from 'node:fs/promises';
 import { parseSignerKey, type Signer, signerKeyOf, signerOf, vkeyOf } from '../domain/publicLog/notes.js';
@@ -32,7 +35,7 @@ function needed(value: string | undefined, option: string): string {
   return value;
 }
 
-/** @throws UsageError where the file can't be read, or its content is wrong */
+/** Reads and parses a file. @throws UsageError if the file can't be read or is invalid */
 async function contentOf<T>(file: string, read: (text: string) => T): Promise<T> {
   try {
     return read(await readFile(file, 'utf8'));
@@ -47,7 +50,6 @@ function witnessKey(text: string): Signer {
   return signer;
 }
 
-/** Makes a key. @returns the exit status */
 async function makeKey(name: string, file: string): Promise<number> {
   const signer = signerOf(name, 'witness', randomBytes(SEED_BYTES));
   try {
@@ -61,7 +63,7 @@ async function makeKey(name: string, file: string): Promise<number> {
   return 0;
 }
 
-/** Resolves once the process is told to end. */
+/** Resolves when the process receives a stop signal. */
 function ended(): { readonly signal: AbortSignal; readonly promise: Promise<void> } {
   const stop = new AbortController();
   const promise = new Promise<void>((resolve) => {
@@ -104,7 +106,11 @@ async function pull(pulling: Pulling, everySeconds: number): Promise<number> {
   return 0;
 }
 
-/** The command. @returns the exit status: 0 it was told to end; 3 a log has signed two histories. @throws UsageError */
+/**
+ * Runs `witness`.
+ * @returns the exit status: 0 after a stop signal; 3 if a log has signed two inconsistent trees
+ * @throws UsageError
+ */
 export async function witness(options: WitnessOptions): Promise<number> {
   const keyFile = needed(options.key, '--key FILE');
   if (options.newKey !== undefined) return makeKey(options.newKey, keyFile);

@@ -1,10 +1,9 @@
-/** `spindle api`: versions of the partner API, who uses them, and when they end. */
+/** `spindle api`: shows the versions of the partner API with their use, and announces their end. */
 import { bodyOf } from '../../api/client/apiClients.js';
 import { withYes } from '../confirm.js';
 import { keyValues, type TableColumn, table } from '../output.js';
 import { auditReasonOf, type Call, type OperatorCommands, type Schemas, withReason } from './call.js';
 
-/** Adds the commands to the program. */
 export function addApiVersionCommands(commands: OperatorCommands): void {
   const group = commands.group('api', 'versions of the partner API and their end');
   commands.add('list', 'the versions, and which partners use them', list, group);

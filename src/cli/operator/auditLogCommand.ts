@@ -1,4 +1,4 @@
-/** `spindle audit-log`: what was changed, by whom. */
+/** `spindle audit-log`: shows the audit log. */
 import { bodyOf } from '../../api/client/apiClients.js';
 import { type TableColumn, table } from '../output.js';
 import { type Call, type OperatorCommands, pageLine, pageOf, type Schemas, withPages } from './call.js';
@@ -12,7 +12,6 @@ const COLUMNS: readonly TableColumn<Schemas['AuditEntry']>[] = [
   { heading: 'change', value: changeOf },
 ];
 
-/** Adds the command to the program. */
 export function addAuditLogCommand(commands: OperatorCommands): void {
   withPages(commands.add('audit-log', 'what was changed, by whom, newest first', listAuditLog), 'entries')
     .option('--actor <NAME>', 'changes by this operator only')
@@ -37,7 +36,7 @@ async function listAuditLog(call: Call): Promise<void> {
   );
 }
 
-/** The members that differ; of something new all that it has. */
+/** Returns the changed properties; for a new object all properties. */
 function changeOf({ before, after }: Schemas['AuditEntry']): string {
   const was = (before ?? {}) as Record<string, unknown>;
   const text = (value: unknown): string => JSON.stringify(value) ?? '-';

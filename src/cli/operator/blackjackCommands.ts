@@ -1,4 +1,4 @@
-/** `spindle blackjack`: makes tables. `spindle round`: shows rounds, voids them, plays them out. */
+/** `spindle blackjack`: creates tables. `spindle round`: shows rounds, voids them, or plays them out. */
 import { Option } from 'commander';
 import { bodyOf } from '../../api/client/apiClients.js';
 import { UsageError, usdNumber, wholeNumber } from '../command.js';
@@ -18,7 +18,6 @@ import {
 } from './call.js';
 import { gameIdOf, partnerIdOf } from './names.js';
 
-/** Adds the commands to the program. */
 export function addBlackjackCommands(commands: OperatorCommands): void {
   const tables = commands.group('blackjack', 'blackjack tables');
   commands

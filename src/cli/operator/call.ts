@@ -1,4 +1,4 @@
-/** What the commands over the operator API have in common: how one is declared, and what it is given to do its work. */
+/** Common parts of the commands over the operator API: declaration, options and output. */
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, InvalidArgumentError, Option } from 'commander';
@@ -14,7 +14,7 @@ import { confirm } from '../confirm.js';
 
 export const OPERATOR_GROUP = 'Over the operator API of a running service:';
 
-/** The client that the options of a command (`--url`, `--key-file`) lead to. */
+/** Opens the client selected by a command's options (`--url`, `--key-file`). */
 export type OpenClient = (options: { url?: string; keyFile?: string }) => Promise<OperatorClient>;
 
 export type Schemas = OperatorSchemas;
@@ -25,28 +25,32 @@ interface Common {
   readonly keyFile?: string;
   readonly json?: true;
   readonly yes?: true;
-  /** Seconds. */
+  /** Interval of `--watch`, in seconds. */
   readonly watch?: number;
 }
 
-/** What a command is given to do its work. */
+/** Context of a running command. */
 export interface Call {
   readonly client: OperatorClient;
-  /** In the order of the usage. */
+  /** Arguments of the command, in the order of the usage line. */
   readonly words: readonly string[];
   readonly options: Options;
-  /** The body as JSON with `--json` (nothing where there is none), else what is made of it. */
+  /**
+   * Prints the body: as JSON with `--json` (nothing if there is no body), otherwise as formatted by `plain`.
+   */
   print<Body>(body: Body, plain: (body: Body) => string): void;
-  /** Asks before what can't be undone (confirm.ts). @param consequence as a sentence */
+  /**
+   * Asks for confirmation of an action that can't be undone (confirm.ts). @param consequence effect of the
+   * command, as a sentence
+   */
   confirm(consequence: string): Promise<void>;
 }
 
 const WATCH_SECONDS = 2;
 const WATCH_SECONDS_MAX = 3600;
-/** Moves the cursor to the top left corner and clears the screen. */
+/** ANSI sequence that moves the cursor to the top left corner and clears the screen. */
 const CLEAR = '\x1b[H\x1b[2J';
 
-/** Declares the commands of a program. */
 export class OperatorCommands {
   readonly #program: Command;
   readonly #open: OpenClient;
@@ -56,14 +60,15 @@ export class OperatorCommands {
     this.#open = open;
   }
 
-  /** A command that has only commands below it. */
+  /** Adds a command that consists of subcommands only. */
   group(name: string, description: string): Command {
     return this.#program.command(name).description(description).helpGroup(OPERATOR_GROUP);
   }
 
   /**
-   * @param act runs with a client of the service; what it throws ends the program (cli.ts)
-   * @param options `isDefault`: the group without a command means this one
+   * Adds a command.
+   * @param act runs with a client of the service; its exceptions end the program (cli.ts)
+   * @param options `isDefault` makes it the default subcommand of its group
    */
   add(
     usage: string,
@@ -98,7 +103,10 @@ export class OperatorCommands {
   }
 }
 
-/** Runs what prints again and again until the program is interrupted. A service that is away is reported, and asked again. */
+/**
+ * Repeats a printing command until the program is interrupted. Temporary failures of the service are reported
+ * and retried.
+ */
 async function watch(act: () => Promise<void>, seconds: number): Promise<never> {
   for (;;) {
     await delay(seconds * 1000);
@@ -114,7 +122,7 @@ async function watch(act: () => Promise<void>, seconds: number): Promise<never> 
   }
 }
 
-/** A command that may print again and again. */
+/** Adds the option `--watch` to a command, which then prints repeatedly. */
 export const withWatch = (command: Command): Command =>
   command.addOption(
     new Option('--watch [SECONDS]', 'print again every SECONDS until interrupted')
@@ -126,7 +134,7 @@ export const withWatch = (command: Command): Command =>
       .preset(String(WATCH_SECONDS)),
   );
 
-/** A command that prints a page of a list. @param many what is on a page */
+/** Adds the options of a paged list to a command. @param many plural noun of the list's items */
 export const withPages = (command: Command, many: string): Command =>
   command
     .addOption(new Option('--page <N>', 'from 1').argParser(wholeNumber).default(1))
@@ -134,13 +142,13 @@ export const withPages = (command: Command, many: string): Command =>
 
 const REASON = ['--reason <TEXT>', 'why, for the audit log'] as const;
 
-/** A command whose reason the audit log keeps, where one is given. */
+/** Adds an optional reason for the audit log to a command. */
 export const withReason = (command: Command): Command => command.option(...REASON);
 
-/** A command that is done for a reason. */
+/** Adds a required reason for the audit log to a command. */
 export const forReason = (command: Command): Command => command.requiredOption(...REASON);
 
-/** The reason as the API takes it. */
+/** Returns the reason as a property of the request body. */
 export const auditReasonOf = ({ options: { reason } }: Pick<Call, 'options'>): { reason?: string } =>
   reason === undefined ? {} : { reason: String(reason) };
 
@@ -154,7 +162,6 @@ export const pageOf = ({ options }: Call): PageOptions => ({
   limit: options.limit as number,
 });
 
-/** The last line of a page. */
 export function pageLine(
   { page, limit, total }: PageOptions & { readonly total: number },
   many: string,
@@ -162,10 +169,10 @@ export function pageLine(
   return `page ${page} of ${Math.max(1, Math.ceil(total / limit))}, ${total} ${many}\n`;
 }
 
-/** A line for people, beside the output. */
+/** Prints a line for people to standard error. */
 export const note = (line: string): void => void process.stderr.write(`${line}\n`);
 
-/** @throws UsageError where the file can't be read */
+/** Reads a file. @throws UsageError if the file can't be read */
 export function bytesOf(file: string): Buffer {
   try {
     return readFileSync(file);

@@ -1,4 +1,4 @@
-/** `spindle cells`: where the cells are and what they hold; adds some, and lets one take no more partners. */
+/** `spindle cells`: lists the cells, adds cells, and drains a cell of its partners. */
 import { bodyOf } from '../../api/client/apiClients.js';
 import { UsageError, wholeNumber } from '../command.js';
 import { keyValues, type TableColumn, table } from '../output.js';
@@ -36,7 +36,6 @@ const RECOVERIES: readonly TableColumn<Schemas['Recovery']>[] = [
   { heading: 'reason', value: (row) => row.reason },
 ];
 
-/** Adds the commands to the program. */
 export function addCellCommands(commands: OperatorCommands): void {
   const group = commands.group('cells', 'cells');
   const isDefault = true;
@@ -59,7 +58,7 @@ async function listCells({ client, print }: Call): Promise<void> {
   );
 }
 
-/** @throws UsageError where it is not a whole number */
+/** Parses a cell number. @throws UsageError if it is not a whole number */
 function numberOf(word: string): number {
   try {
     return wholeNumber(word);

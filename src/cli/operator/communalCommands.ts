@@ -19,7 +19,6 @@ import {
 } from './call.js';
 import { gameIdOf } from './names.js';
 
-/** Adds the commands to the program. */
 export function addCommunalCommands(commands: OperatorCommands): void {
   const group = commands.group('communal', 'bonus pots');
   withReason(
@@ -99,7 +98,8 @@ async function fund({ client, words, options, print }: Call): Promise<void> {
     requestId?: string;
   };
   const params = { path: { id: await gameIdOf(client, words[0]!) } };
-  // Before it is sent: whoever gets no answer can repeat it.
+  // The request id is printed before the request is sent, so that a request without an answer can be repeated
+  // with the same id.
   note(`request id ${requestId}`);
   const body = { amountUsd: amount, reason, requestId };
   try {

@@ -1,6 +1,7 @@
 /**
- * `spindle compliance report`: what an auditor asks for on one day, as files of one folder. All of it comes over the operator API, page
- * by page, so that an auditor's key is enough and no page but the newest is held in memory.
+ * `spindle compliance report`: writes the data for an audit of some days as files of one folder. All data
+ * comes page by page over the operator API. So an auditor's key is sufficient, and only one page is held in
+ * memory.
  */
 import { createHash } from 'node:crypto';
 import { readdir, writeFile } from 'node:fs/promises';
@@ -15,10 +16,10 @@ import { type Call, note, type OperatorCommands, type Schemas } from './call.js'
 const INDEX = 'index.json';
 const PAGE = 100;
 const EVENTS_PAGE = 100;
-/** The most that the API has of a game's judgements. */
+/** Maximum number of days of a game's judgements that the API returns. */
 const HISTORY_DAYS_MAX = 400;
 
-/** UTC days, both in the report. */
+/** Range of UTC days, both inclusive. */
 interface Range {
   readonly from: string;
   readonly to: string;
@@ -31,7 +32,6 @@ interface Written {
   readonly sha256: string;
 }
 
-/** Adds the command to the program. */
 export function addComplianceCommands(commands: OperatorCommands): void {
   const group = commands.group('compliance', 'what an auditor asks for, as files');
   commands
@@ -49,7 +49,6 @@ Example:
     );
 }
 
-/** The files, and what is in each. */
 const FILES: Readonly<Record<string, (client: OperatorClient, range: Range) => Rows>> = {
   'games.jsonl': gamesReport,
   'liability.jsonl': liability,
@@ -92,7 +91,7 @@ async function report({ client, options, print }: Call): Promise<void> {
   );
 }
 
-/** Writes rows, a line each, as they come. */
+/** Writes rows as they arrive, one per line. */
 async function write(folder: string, file: string, rows: Rows): Promise<Written> {
   const handle = await openPrivate(join(folder, file), 'wx');
   const digest = createHash('sha256');
@@ -113,8 +112,9 @@ async function write(folder: string, file: string, rows: Rows): Promise<Written>
 }
 
 /**
- * Items of a list by page, newest first. Where items are added in front meanwhile the rest moves on: what came before is left out.
- * @param idOf falls from item to item
+ * Yields the items of a paged list, newest first. New items shift the pages, so items that were already
+ * yielded are skipped.
+ * @param idOf returns the id of an item; ids descend from item to item
  */
 async function* byPage<Item>(
   read: (page: number) => Promise<{ readonly items: readonly Item[]; readonly total: number }>,
@@ -139,20 +139,20 @@ async function* gamesReport(client: OperatorClient, { from, to }: Range): Rows {
     const { rows, nextCursor, ...head } = (await bodyOf(
       client.GET('/reports/games', { params: { query } }),
     )) as Schemas['GamesReport'];
-    // What is of all games stands first.
+    // The totals of all games are the first row of the file.
     if (cursor === null) yield head;
     yield* rows;
     cursor = nextCursor;
   } while (cursor !== null);
 }
 
-/** At the end of the last day, or now where that is not over. */
+/** Yields the liability at the end of the last day, or the current one if that day is not over. */
 async function* liability(client: OperatorClient, { to }: Range): Rows {
   const query = to < new Date().toISOString().slice(0, 10) ? { date: to } : {};
   yield (await bodyOf(client.GET('/reports/liability', { params: { query } }))) as Schemas['LiabilityReport'];
 }
 
-/** Where the day after another begins. */
+/** Returns the start of the next day as an RFC 3339 time. */
 const endOf = (day: string): string => new Date(Date.parse(`${day}T00:00:00Z`) + DAY_MS).toISOString();
 
 async function* events(client: OperatorClient, { from, to }: Range): Rows {
@@ -178,7 +178,7 @@ const games = (client: OperatorClient) =>
     ({ gameConfigId }) => gameConfigId,
   );
 
-/** How the return of each slot was judged: its windows now, and the judgements of the days. */
+/** Yields the current windows and the daily judgements of each slot game's return. */
 async function* returns(client: OperatorClient, { from, to }: Range): Rows {
   const days = Math.ceil((Date.now() - Date.parse(`${from}T00:00:00Z`)) / DAY_MS);
   const query = { days: Math.max(1, Math.min(HISTORY_DAYS_MAX, days)) };
@@ -200,7 +200,10 @@ function reviews(client: OperatorClient): Rows {
   );
 }
 
-/** The newest revision of each report of the days, with its hashes and the checkpoint of the public log that it names. */
+/**
+ * Yields the newest revision of each settlement report of the days, with its hashes and the checkpoint of the
+ * public log that it refers to.
+ */
 async function* settlements(client: OperatorClient, { from, to }: Range): Rows {
   for (let page = 1; ; page++) {
     const query = { page, limit: PAGE };
@@ -211,13 +214,16 @@ async function* settlements(client: OperatorClient, { from, to }: Range): Rows {
         client.GET('/partners/{id}/settlements/{date}', { params: { path: { id, date } } }),
       )) as Schemas['SettlementReport'];
     }
-    // The newest day comes first.
+    // Reports are listed by descending day, so the loop ends at the first earlier day.
     const isPast = reports.at(-1) === undefined || reports.at(-1)!.reportDate < from;
     if (isPast || page * PAGE >= total) return;
   }
 }
 
-/** Newest first, each entry with its hash of the chain: the public log names one a day. */
+/**
+ * Yields audit log entries, newest first, with their chain hashes. The public log contains one of these
+ * hashes per day.
+ */
 async function* auditLog(client: OperatorClient, { from, to }: Range): Rows {
   const [start, end] = [`${from}T00:00:00`, endOf(to)];
   const all = byPage(
@@ -234,7 +240,9 @@ async function* auditLog(client: OperatorClient, { from, to }: Range): Rows {
   }
 }
 
-/** What the processes found of their own files on these days, newest first, with the version and the list that each was compared with. */
+/**
+ * Yields the program checks of the processes, newest first, with the version and the file list of each check.
+ */
 async function* program(client: OperatorClient, { from, to }: Range): Rows {
   const [start, end] = [`${from}T00:00:00`, endOf(to)];
   const all = byPage(
@@ -251,14 +259,17 @@ async function* program(client: OperatorClient, { from, to }: Range): Rows {
   }
 }
 
-/** Partners with their limits, and the games of each. */
+/** Yields all partners with their limits, followed by all games. */
 async function* partners(client: OperatorClient): Rows {
   const body = await bodyOf(client.GET('/partners', {}));
   for (const partner of body.partners) yield { partner };
   for await (const game of games(client)) yield { game };
 }
 
-/** What is set for all: versions, the switch, who may do what, how far each cell is booked, days of the ledger. */
+/**
+ * Yields the global configuration: API versions, dealing switch, operators, cursors of the cells, and days of
+ * the ledger.
+ */
 async function* configuration(client: OperatorClient): Rows {
   yield { apiVersions: await bodyOf(client.GET('/api-versions', {})) };
   yield { dealing: await bodyOf(client.GET('/dealing', {})) };

@@ -1,9 +1,8 @@
-/** `spindle dealing`: the switch of all games. */
+/** `spindle dealing`: shows and sets the global dealing switch of all games. */
 import { bodyOf } from '../../api/client/apiClients.js';
 import { keyValues } from '../output.js';
 import { type Call, forReason, type OperatorCommands } from './call.js';
 
-/** Adds the commands to the program. */
 export function addDealingCommands(commands: OperatorCommands): void {
   const group = commands.group('dealing', 'the switch of all games');
   commands.add('show', 'whether anything is dealt at all', showDealing, group, { isDefault: true });

@@ -1,4 +1,6 @@
-/** `spindle game`, `spindle blocks`, `spindle sheet`: games, their outcome blocks and the PAR sheets that they are built on. */
+/**
+ * `spindle game`, `spindle blocks`, `spindle sheet`: manage games, their outcome blocks and their PAR sheets.
+ */
 import { Option } from 'commander';
 import { bodyOf } from '../../api/client/apiClients.js';
 import { whole, wholeNumber } from '../command.js';
@@ -18,7 +20,7 @@ import {
 } from './call.js';
 import { gameIdOf, partnerIdOf } from './names.js';
 
-/** As a percentage with two decimals. */
+/** Formats a fraction as a percentage with two decimals. */
 const percent = (share: number | null | undefined): string | null =>
   share === null || share === undefined ? null : `${(share * 100).toFixed(2)} %`;
 
@@ -36,7 +38,6 @@ const COLUMNS: readonly TableColumn<Schemas['OperatorGame']>[] = [
   { heading: 'certified', value: (row) => percent(row.expected?.rtp), kind: 'number' },
 ];
 
-/** Adds the commands to the program. */
 export function addGameCommands(commands: OperatorCommands): void {
   const games = commands.group('game', 'games');
   const list = withPages(
@@ -64,11 +65,11 @@ export function addGameCommands(commands: OperatorCommands): void {
   );
 }
 
-/** The API shows a pool of the games whose outcomes are finite. */
+/** Returns whether a game has a finite pool of outcomes. */
 export const hasPool = (game: Pick<Schemas['OperatorGame'], 'poolSize'>): boolean =>
   game.poolSize !== undefined;
 
-/** The lines of a game, without the members that mean nothing for its kind. */
+/** Formats a game without the properties that do not apply to its kind. */
 export function gameLines(game: Schemas['OperatorGame'] | Schemas['RaffleResponse']): string {
   const { minWagerUsd, maxWagerUsd, wagerIncrementUsd, ...members } = game;
   const { queue, ...common } = members as Partial<Schemas['OperatorGame']>;

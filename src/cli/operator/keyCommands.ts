@@ -1,4 +1,4 @@
-/** `spindle key`: API keys of a partner. */
+/** `spindle key`: issues, lists and revokes API keys of a partner. */
 import { bodyOf } from '../../api/client/apiClients.js';
 import { whole } from '../command.js';
 import { withYes } from '../confirm.js';
@@ -16,7 +16,6 @@ const COLUMNS: readonly TableColumn<Schemas['ApiKey']>[] = [
   { heading: 'last used', value: (row) => row.lastUsedAt },
 ];
 
-/** Adds the commands to the program. */
 export function addKeyCommands(commands: OperatorCommands): void {
   const group = commands.group('key', 'API keys of a partner');
   commands

@@ -1,17 +1,17 @@
-/** Moves partners over the operator API, and waits until that is done. */
+/** Moves partners to other cells over the operator API and waits for the moves to finish. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { bodyOf, type OperatorClient } from '../../api/client/apiClients.js';
 import { lineOf } from '../../platform/secretsInLogs.js';
 import type { Schemas } from './call.js';
 
 const LOOK_MS = 200;
-/** Moves of a drain under way at once: each rests a while before its old cell is cleared. */
+/** Number of concurrent moves of a drain. Each move waits for a while before the old cell is cleared. */
 const MOVES_AT_ONCE = 4;
 
 type Move = Schemas['PartnerMove'];
 type Reason = Pick<Schemas['MoveBody'], 'reason'>;
 
-/** @throws Error where the move was given up; SpindleError where it was refused */
+/** Moves a partner and waits. @throws Error if the move was abandoned; SpindleError if it was refused */
 export async function moveAndWait(
   client: OperatorClient,
   id: number,
@@ -36,10 +36,10 @@ async function finished(client: OperatorClient, begun: Move): Promise<Move> {
 }
 
 /**
- * Moves all partners of a cell that takes no new ones, each to the cell that has the fewest then. It can be begun again: a move that
- * is under way is waited for.
- * @param onMoved called with each partner that has moved
- * @throws Error which names the partners that could not be moved, once all others were
+ * Moves all partners of a draining cell, each to the cell with the fewest partners at that time. Can be
+ * repeated; it then waits for moves in progress.
+ * @param onMoved called for each moved partner
+ * @throws Error that names the partners that could not be moved, after all others were moved
  */
 export async function movePartnersOff(
   client: OperatorClient,
@@ -75,7 +75,7 @@ export async function movePartnersOff(
     throw new Error(`Not all partners were moved; run the command again. ${failures.join('; ')}`);
 }
 
-/** Which cells partners are on their way to. */
+/** Target cells of moves in progress, with the number of arriving partners. */
 class Targets {
   readonly #client: OperatorClient;
   readonly #coming = new Map<number, number>();
@@ -84,7 +84,10 @@ class Targets {
     this.#client = client;
   }
 
-  /** @param move gets the cell that has the fewest partners, those that come counted in. @throws Error where no cell takes any */
+  /**
+   * Runs a move to the cell with the fewest partners, including arriving ones. @param move receives the
+   * target cell @throws Error if no cell accepts partners
+   */
   async with<T>(move: (cell: number) => Promise<T>): Promise<T> {
     const { cells } = await bodyOf(this.#client.GET('/cells'));
     const load = ({ cell, partners }: { cell: number; partners: number }): number =>

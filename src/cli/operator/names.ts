@@ -1,4 +1,4 @@
-/** Partners and games as people name them: by id, or by slug and config name. */
+/** Resolves partners and games that a person names by id, or by slug and config name. */
 import { bodyOf, type OperatorClient } from '../../api/client/apiClients.js';
 import { NotFoundError, UsageError } from '../command.js';
 
@@ -7,9 +7,9 @@ const SLUG = /^[a-z0-9-]{1,64}$/;
 const GAMES_LIMIT = 100;
 
 /**
- * The id of a partner. What looks like an id is one.
+ * Returns the id of a partner. A word of digits is always taken as an id.
  * @param word id or slug
- * @throws UsageError where it is neither; NotFoundError where no partner has the slug
+ * @throws UsageError if the word is neither; NotFoundError if no partner has the slug
  */
 export async function partnerIdOf(client: OperatorClient, word: string, name = 'PARTNER'): Promise<number> {
   if (ID.test(word)) return Number(word);
@@ -21,9 +21,9 @@ export async function partnerIdOf(client: OperatorClient, word: string, name = '
 }
 
 /**
- * The id of a game.
+ * Returns the id of a game.
  * @param word id, or PARTNER/CONFIG_NAME
- * @throws UsageError where it is neither; NotFoundError where there is none
+ * @throws UsageError if the word is neither; NotFoundError if there is no such game
  */
 export async function gameIdOf(client: OperatorClient, word: string): Promise<number> {
   if (ID.test(word)) return Number(word);

@@ -1,8 +1,7 @@
-/** `spindle openapi`: the contract that a running service serves. */
+/** `spindle openapi`: prints the OpenAPI document of a running service. */
 import { bodyOf } from '../../api/client/apiClients.js';
 import type { Call, OperatorCommands } from './call.js';
 
-/** Adds the command to the program. */
 export function addOpenApiCommand(commands: OperatorCommands): void {
   commands.add('openapi', 'the OpenAPI document of the operator API', showOpenApi);
 }

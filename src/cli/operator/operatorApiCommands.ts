@@ -1,4 +1,7 @@
-/** The commands over the operator API, in the order of the help: each is one request, printed for people or as JSON. */
+/**
+ * Declares all commands over the operator API, in the order of the help. Each command is one request, whose
+ * answer is printed for people or as JSON.
+ */
 import type { Command } from 'commander';
 import { addApiVersionCommands } from './apiVersionCommands.js';
 import { addAuditLogCommand } from './auditLogCommand.js';
@@ -21,7 +24,6 @@ import { addSettlementCommands } from './settlementCommands.js';
 import { addSpinCommands } from './spinCommands.js';
 import { addWebhookCommands } from './webhookCommands.js';
 
-/** Adds the commands to the program. */
 export function addOperatorApiCommands(program: Command, open: OpenClient): void {
   const commands = new OperatorCommands(program, open);
   addOverviewCommands(commands);

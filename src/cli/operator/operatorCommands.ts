@@ -1,4 +1,4 @@
-/** `spindle operator`: who runs the service, by name and role. */
+/** `spindle operator`: manages the operators of the service and their roles. */
 import { Option } from 'commander';
 import { bodyOf } from '../../api/client/apiClients.js';
 import { withYes } from '../confirm.js';
@@ -17,7 +17,6 @@ const COLUMNS: readonly TableColumn<Schemas['Operator']>[] = [
 const SHOWN_ONCE = 'The key is shown this once: nobody can read it again.';
 const expires = (): Option => new Option('--expires <TIME>', 'RFC 3339 time, such as 2030-01-31T00:00:00Z');
 
-/** Adds the commands to the program. */
 export function addOperatorCommands(commands: OperatorCommands): void {
   const group = commands.group('operator', 'operators');
   commands
@@ -41,7 +40,6 @@ export function addOperatorCommands(commands: OperatorCommands): void {
   );
 }
 
-/** `expiresAt`, where it was given. */
 const expiryOf = ({ expires: time }: { expires?: string }) => (time === undefined ? {} : { expiresAt: time });
 
 async function issue({ client, words, options, print }: Call): Promise<void> {

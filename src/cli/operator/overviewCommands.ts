@@ -1,4 +1,4 @@
-/** `spindle overview`: what an operator looks at first, once or again and again. */
+/** `spindle overview`: shows today's traffic and what needs attention, once or repeatedly. */
 import { bodyOf } from '../../api/client/apiClients.js';
 import { keyValues, type TableColumn, table } from '../output.js';
 import { type Call, type OperatorCommands, type Schemas, withWatch } from './call.js';
@@ -22,7 +22,6 @@ const FAILING: readonly TableColumn<Schemas['FailingWebhook']>[] = [
   { heading: 'pending', value: (row) => row.health.pending, kind: 'number' },
 ];
 
-/** Adds the commands to the program. */
 export function addOverviewCommands(commands: OperatorCommands): void {
   withWatch(commands.add('overview', 'traffic of today, and what needs attention', overview));
 }

@@ -1,4 +1,4 @@
-/** `spindle partner`: partners and their settings. */
+/** `spindle partner`: manages partners and their settings. */
 import { type Command, Option } from 'commander';
 import { bodyOf } from '../../api/client/apiClients.js';
 import { NONE, oneOf, orNone, UsageError, usdNumber, wholeNumber } from '../command.js';
@@ -16,7 +16,7 @@ import { partnerIdOf } from './names.js';
 
 type Settings = Omit<Schemas['PartnerPatch'], 'name' | 'isActive' | 'dealing'>;
 
-/** Settings of a partner: option, what it says, member of the API, how its text is read. */
+/** Settings of a partner: option, description, property in the API, and parser. */
 const SETTINGS: readonly (readonly [
   flags: string,
   description: string,
@@ -54,7 +54,6 @@ const COLUMNS: readonly TableColumn<Schemas['PartnerResponse']>[] = [
   { heading: 'funding USD', value: (row) => row.fundingUsd, kind: 'usd' },
 ];
 
-/** Adds the commands to the program. */
 export function addPartnerCommands(commands: OperatorCommands): void {
   const group = commands.group('partner', 'partners and their settings');
   withSettings(

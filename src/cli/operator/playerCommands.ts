@@ -1,4 +1,7 @@
-/** `spindle adjust`: adjusts the balance of a player. `spindle player`: its statement; blocks it, lets it play again. */
+/**
+ * `spindle adjust`: adjusts the balance of a player. `spindle player`: shows a player's statement, and blocks
+ * or unblocks the player.
+ */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
 import { bodyOf, NoAnswerError, namedPlayer } from '../../api/client/apiClients.js';
@@ -18,7 +21,6 @@ const ENTRIES: readonly TableColumn<Schemas['StatementEntry']>[] = [
   { heading: 'spin id', value: (row) => row.spinId },
 ];
 
-/** Adds the commands to the program. */
 export function addPlayerCommands(commands: OperatorCommands): void {
   const player = commands.group('player', 'players');
   commands
@@ -83,13 +85,14 @@ async function adjust({ client, words, options, print }: Call): Promise<void> {
     requestId?: string;
   };
   const id = await partnerIdOf(client, words[0]!);
-  // Before it is sent: whoever gets no answer can repeat it.
+  // The request id is printed before the request is sent, so that a request without an answer can be repeated
+  // with the same id.
   note(`request id ${requestId}`);
   const { inPath, inQuery: query } = namedPlayer(words[1]!);
   const call = client.POST('/partners/{id}/players/{playerId}/adjustments', {
     params: { path: { id, ...inPath }, query },
     body: { amountUsd: Number(amount), reason, requestId },
-    // The amount as its text: a double doesn't distinguish all amounts.
+    // The amount is sent as its decimal text, because a double can't represent all amounts exactly.
     bodySerializer: (body) => {
       const { amountUsd, ...rest } = body!;
       return `{"amountUsd":${amount},${JSON.stringify(rest).slice(1)}`;

@@ -1,4 +1,4 @@
-/** `spindle raffle`: makes raffles from prize tables, shows them, and voids them. */
+/** `spindle raffle`: creates raffles from prize tables, shows them, and voids them. */
 import { Option } from 'commander';
 import { bodyOf, type OperatorClient } from '../../api/client/apiClients.js';
 import { usdToMicros } from '../../domain/money.js';
@@ -11,10 +11,9 @@ import { gameIdOf, partnerIdOf } from './names.js';
 
 const SEALED_WITHIN_MS = 60_000;
 const LOOK_AGAIN_MS = 100;
-/** Without a further refund. */
+/** Maximum wait without a further refund, in ms. */
 const REFUND_WITHIN_MS = 60_000;
 
-/** Adds the commands to the program. */
 export function addRaffleCommands(commands: OperatorCommands): void {
   const group = commands.group('raffle', 'raffles');
   withYes(commands.add('create <PARTNER>', 'make a raffle from a prize table', createRaffle, group))
@@ -57,7 +56,7 @@ async function createRaffle({ client, words, options, print, confirm }: Call): P
     poolSize: options.size,
   };
   const given = Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
-  // Loaded only here: it brings three parsers with it.
+  // The prize file module is loaded only by this command, because it needs three parsers.
   const { readRaffle } = await import('../prizeFile.js');
   const read = readRaffle(file, bytesOf(file), given);
   if ('faults' in read) throw new FaultsError('The raffle is not made', read.faults);
@@ -73,7 +72,7 @@ async function createRaffle({ client, words, options, print, confirm }: Call): P
   print(await sealed(client, made.gameConfigId), gameLines);
 }
 
-/** A warning of a raffle whose prizes are worth more than its tickets cost. */
+/** Returns a warning if the prizes of a raffle are worth more than its tickets cost. */
 function lossOf({ prizes, ticketPriceUsd, poolSize }: Schemas['RaffleBody']): string | undefined {
   const micros = (amount: number): bigint => BigInt(usdToMicros(amount) ?? 0);
   const returns = prizes.reduce((sum, { valueUsd, count }) => sum + micros(valueUsd) * BigInt(count), 0n);
@@ -83,7 +82,6 @@ function lossOf({ prizes, ticketPriceUsd, poolSize }: Schemas['RaffleBody']): st
   return `The raffle returns more than it takes: prizes of ${shown(returns)} USD for tickets of ${shown(takes)} USD.`;
 }
 
-/** Waits until the pool of a raffle is sealed. */
 async function sealed(client: OperatorClient, id: number): Promise<Schemas['OperatorGame']> {
   const deadline = performance.now() + SEALED_WITHIN_MS;
   for (;;) {
@@ -110,7 +108,9 @@ async function voidRaffle({ client, words, options, print, confirm }: Call): Pro
   print(voided, keyValues);
 }
 
-/** Waits until each ticket is refunded or failed, while that goes on. */
+/**
+ * Waits until each ticket is refunded or its refund has failed. Fails if there is no progress for a minute.
+ */
 async function refunded(
   id: number,
   look: () => Promise<Schemas['RaffleVoidResponse']>,

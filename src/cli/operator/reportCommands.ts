@@ -1,4 +1,7 @@
-/** `spindle report`: what games took and paid in an interval, what partners owe their players, significant events. */
+/**
+ * `spindle report`: shows results of games in an interval, the liability of partners to their players, and
+ * significant events.
+ */
 import { Option } from 'commander';
 import { bodyOf } from '../../api/client/apiClients.js';
 import { wholeNumber } from '../command.js';
@@ -43,7 +46,6 @@ const EVENTS: readonly TableColumn<Schemas['SignificantEvent']>[] = [
   { heading: 'partner', value: (row) => row.partnerId, kind: 'number' },
 ];
 
-/** Adds the commands to the program. */
 export function addReportCommands(commands: OperatorCommands): void {
   const group = commands.group('report', 'reports');
   commands
@@ -80,7 +82,7 @@ Examples:
 
 type Given = Readonly<Record<string, string | undefined>>;
 
-/** The members that were given. */
+/** Returns the properties that are not undefined. */
 const given = <Query extends object>(query: { [Name in keyof Query]: Query[Name] | undefined }) =>
   Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined)) as Partial<Query>;
 

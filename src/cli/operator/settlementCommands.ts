@@ -1,4 +1,7 @@
-/** `spindle settlement`: lists, shows and makes settlement reports. `settlement verify` opens the stores (storeCommands.ts). */
+/**
+ * `spindle settlement`: lists, shows and generates settlement reports. `settlement verify` opens the stores
+ * (storeCommands.ts).
+ */
 import { Option } from 'commander';
 import { bodyOf } from '../../api/client/apiClients.js';
 import { UsageError, wholeNumber } from '../command.js';
@@ -35,11 +38,10 @@ const GAMES: readonly TableColumn<Schemas['SettlementGame']>[] = [
   { heading: 'GGR USD', value: (row) => row.ggrUsd, kind: 'usd' },
 ];
 
-/** Adds the commands to the program. */
 export function addSettlementCommands(commands: OperatorCommands): void {
   const group = commands.group('settlement', 'settlement reports');
   withPages(commands.add('list', 'newest revision of all reports, newest day first', list, group), 'reports')
-    // Lower case is easier to type; the API has upper case.
+    // The choices are in lower case for easier typing; the API uses upper case.
     .addOption(
       new Option('--status <STATUS>', 'those with this status only').choices([
         'pending',
@@ -83,7 +85,7 @@ async function show({ client, words, options, print }: Call): Promise<void> {
   const path = { id: await partnerIdOf(client, words[0]!), date: words[1]! };
   const query = options.revision === undefined ? {} : { revision: options.revision as number };
   const call = client.GET('/partners/{id}/settlements/{date}', { params: { path, query } });
-  // The API has CSV, too, for those who accept it.
+  // The answer is JSON, because CSV must be requested explicitly.
   print((await bodyOf(call)) as Schemas['SettlementReport'], reportLines);
 }
 
@@ -98,7 +100,7 @@ async function make(call: Call): Promise<void> {
   print(await bodyOf(client.POST('/partners/{id}/settlements/{date}', { params })), reportLines);
 }
 
-/** The newest revision is disputed; false also where there is none. */
+/** Returns whether the newest revision is disputed; false if there is no report. */
 async function isDisputed({ client }: Call, path: { id: number; date: string }): Promise<boolean> {
   const { data } = await client.GET('/partners/{id}/settlements/{date}', { params: { path, query: {} } });
   return (data as Schemas['SettlementReport'] | undefined)?.reportStatus === 'DISPUTED';

@@ -1,4 +1,4 @@
-/** `spindle webhooks deliveries`, `failed` and `resend`: what was sent, what failed, and sending it again. */
+/** `spindle webhooks deliveries`, `failed` and `resend`: list deliveries and resend them. */
 import { Option } from 'commander';
 import { bodyOf } from '../../api/client/apiClients.js';
 import { UsageError } from '../command.js';
@@ -20,7 +20,6 @@ const COLUMNS: readonly TableColumn<Schemas['OperatorDelivery']>[] = [
   { heading: 'url', value: (row) => row.url },
 ];
 
-/** Adds the commands to the program. */
 export function addWebhookCommands(commands: OperatorCommands): void {
   const group = commands.group('webhooks', 'webhooks and their deliveries');
   withPages(
