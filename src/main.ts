@@ -1,4 +1,7 @@
-/** The only place that constructs and wires: what is started, in which order. It stops in reverse. */
+/**
+ * Constructs and connects all components of the service in order, and stops them in reverse order. No other
+ * file does so.
+ */
 import { hostname } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
@@ -46,8 +49,8 @@ export type { World } from './app/roles/parts.js';
 
 /**
  * Starts the service.
- * @param progress called with what the set-up is doing, a line at a time.
- * @throws SetupError with one line where something outside must be put right first.
+ * @param progress called with a line about each step of the start
+ * @throws SetupError with one line if the environment must be corrected first
  */
 export async function start(
   config: Config,
@@ -86,7 +89,8 @@ async function startAll(
   const pools = await openPostgresPools(databaseUrl, config, log, services, durability);
   const sql = pools.background;
   progress('Bringing the schema up to date …');
-  // A lock of its session keeps others out: behind PgBouncer the next statement may run in another session.
+  // A migration holds a session lock, and behind PgBouncer the next statement may run in another session. So
+  // migrations use the direct address.
   await migrate(config.DATABASE_DIRECT_URL ?? databaseUrl, config.migrationsDir, (line) => log.debug(line));
   const installed = await installFixed(sql, config);
   const registry = await openRegistry({ config, sql, nodes, events, services });
@@ -137,7 +141,7 @@ async function startAll(
   };
   if (config.roles.worker) {
     progress('Taking over ledger and blocks …');
-    // Loaded where it is played: either role takes half a second of a start.
+    // Each role is loaded only if this process has it, because loading either role takes half a second.
     await (await import('./app/roles/worker.js')).startWorker(parts);
     await untilServed(nodes, catalog);
   }
@@ -146,7 +150,10 @@ async function startAll(
   return { ...(await serve(parts)), operatorKey, isNewOperatorKey, redisUrl, databaseUrl };
 }
 
-/** Has everything in Postgres be sealed with the newest keys. @returns the keys of webhook secrets @throws SetupError where one is missing */
+/**
+ * Opens the sealing keys and reseals everything in Postgres with the newest ones. @returns the keys of
+ * webhook secrets @throws SetupError if a key is missing
+ */
 async function openKeys({
   config,
   log,
@@ -166,7 +173,7 @@ async function openKeys({
   return secrets;
 }
 
-/** Opens the ports: metrics, and the API where this process serves it. */
+/** Opens the ports: metrics, and the API if this process serves it. */
 async function serve(
   parts: RoleParts,
 ): Promise<Pick<Running, 'port' | 'metricsPort' | 'demo' | 'waitsFor' | 'stop'>> {
@@ -187,7 +194,7 @@ async function serve(
   return { port, metricsPort, demo, waitsFor: () => services.waitsFor, stop: () => services.stop() };
 }
 
-/** Puts this process on record, and follows which format is written. */
+/** Registers this process and follows the format that is written. */
 async function openRegistry({
   config,
   sql,
@@ -207,7 +214,7 @@ async function openRegistry({
   return registry;
 }
 
-/** Such as `http,worker`. */
+/** Returns the roles as text, such as `http,worker`. */
 const rolesOf = ({ roles }: Config): string =>
   Object.entries(roles)
     .flatMap(([name, isPlayed]) => (isPlayed ? [name] : []))
