@@ -59,7 +59,7 @@ export async function start(
   world: World = { resolve: nameServers(), now: Date.now },
 ): Promise<Running> {
   if (config.withoutEffect.length > 0)
-    log.warn({ settings: config.withoutEffect }, 'settings of an earlier version have no effect');
+    log.warn({ settings: config.withoutEffect }, 'ignoring settings that this version does not have');
   const services = new ServiceGroup('spindle', log);
   return startAll(config, log, progress, world, services).catch(async (error: unknown) => {
     await services.stop();
@@ -164,9 +164,9 @@ async function openKeys({
 }: Pick<RoleParts, 'config' | 'log' | 'sql' | 'events' | 'services' | 'registry'>): Promise<SecretBox> {
   const secrets = await openSecretBox(config);
   if (secrets.prefix === undefined)
-    log.warn('webhook signing keys are not encrypted in Postgres: WEBHOOK_SECRETS_KEY is not set');
+    log.warn('webhook signing keys are not encrypted in Postgres because WEBHOOK_SECRETS_KEY is not set');
   const seeds = await openSeedBox(config);
-  if (!sealsBlocks()) log.warn('what is still to be dealt is not sealed in Postgres: SEEDS_KEY is not set');
+  if (!sealsBlocks()) log.warn('undealt outcomes are not encrypted in Postgres because SEEDS_KEY is not set');
   const { processId } = registry;
   const sealAnew = (): Promise<void> => sealAll(sql, secrets);
   await services.add(new KeyReplacement(sql, { processId, seeds, secrets, sealAll: sealAnew, events }));

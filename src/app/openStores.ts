@@ -87,7 +87,7 @@ export async function openRedis(
       lastError = error;
       // Errors before the connection is open are not logged, because the failed start reports them in one
       // line.
-      if (isOpen) log.warn({ err: lineOf(error) }, 'the connection to Redis is broken');
+      if (isOpen) log.warn({ err: lineOf(error) }, 'lost the connection to Redis');
     });
     isOpen = true;
   } catch (error) {
@@ -99,7 +99,7 @@ export async function openRedis(
   for (const node of nodes.all) {
     // An unavailable primary of a cluster affects only its own cells, also at a start.
     if (node.isReady) await checkServer(node, url, config, log);
-    else log.warn({ err: lineOf(lastError) }, 'the connection to Redis is broken');
+    else log.warn({ err: lineOf(lastError) }, 'lost the connection to Redis');
   }
   return nodes;
 }
@@ -117,5 +117,5 @@ async function checkServer(node: RedisNode, url: string, config: Config, log: Lo
       `${what}; set appendonly yes, appendfsync always, no-appendfsync-on-rewrite no, maxmemory-policy noeviction`,
     );
   }
-  log.error(`${what}; served all the same: ALLOW_VOLATILE_REDIS=1`);
+  log.error(`${what}; serving anyway because ALLOW_VOLATILE_REDIS=1`);
 }

@@ -16,13 +16,13 @@ import { SetupError } from './embedded/index.js';
  */
 function checkDurability({ volatile }: PostgresDurability, config: Config, log: Logger): void {
   if (volatile.length === 0) return;
-  const what = `Postgres may lose what it commits (${volatile.join('; ')})`;
+  const what = `Postgres may lose committed writes (${volatile.join('; ')})`;
   if (!config.allowVolatilePostgres) {
     throw new SetupError(
       `${what}; set fsync on, full_page_writes on and, behind a pooler, ALTER ROLE … SET synchronous_commit = on`,
     );
   }
-  log.error(`${what}; served all the same: ALLOW_VOLATILE_POSTGRES=1`);
+  log.error(`${what}; serving anyway because ALLOW_VOLATILE_POSTGRES=1`);
 }
 
 const REQUEST_CONNECTIONS_MAX = 6;
@@ -56,7 +56,7 @@ export async function openPostgresPools(
       name: 'spindle',
       isPooled,
       durability,
-      onError: (error) => log.warn({ err: lineOf(error) }, 'a connection to Postgres is broken'),
+      onError: (error) => log.warn({ err: lineOf(error) }, 'lost a connection to Postgres'),
     });
   let server: Awaited<ReturnType<typeof readServer>>;
   let pools: PostgresPools;
@@ -85,7 +85,7 @@ export async function openPostgresPools(
   await services.add(new PostgresDurabilityWatch(pools.background, durability));
   if (!server.hasTimeouts)
     log.warn(
-      'Postgres ends no statement that hangs: set statement_timeout and idle_in_transaction_session_timeout on the role',
+      'Postgres has no timeout for hanging statements: set statement_timeout and idle_in_transaction_session_timeout on the role',
     );
   return pools;
 }

@@ -61,6 +61,6 @@ export class PostgresDurability {
 /** Thrown when the server may lose committed data. Nothing is written that would be acknowledged. */
 export class VolatilePostgresError extends Error {
   constructor(volatile: readonly string[]) {
-    super(`Postgres may lose what it commits: ${volatile.join('; ')}`);
+    super(`Postgres may lose committed writes: ${volatile.join('; ')}`);
   }
 }

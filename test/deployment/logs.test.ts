@@ -104,7 +104,9 @@ afterAll(async () => {
 });
 
 test('a setting that an earlier version had is named in a warning', () => {
-  expect(lines().find(({ msg }) => msg === 'settings of an earlier version have no effect')).toMatchObject({
+  expect(
+    lines().find(({ msg }) => msg === 'ignoring settings that this version does not have'),
+  ).toMatchObject({
     level: 40,
     settings: ['BATCH_MAX'],
   });
@@ -199,11 +201,11 @@ describe('a log at its most talkative', () => {
       errorCode: failed.body.errorCode,
       partnerId: partner.partnerId,
     };
-    expect(await lineOf(failed, 'a request failed')).toMatchObject({ level: 50, ...about });
-    const line = await lineOf(failed, 'answered with an error');
+    expect(await lineOf(failed, 'request failed')).toMatchObject({ level: 50, ...about });
+    const line = await lineOf(failed, 'request answered with an error');
     expect(line).toMatchObject({ level: 40, status: failed.status, ...about });
     expect(mended.status).toBeGreaterThanOrEqual(500);
-    expect(await lineOf(mended, 'a request failed')).toMatchObject({ operation: 'adjustBalance' });
+    expect(await lineOf(mended, 'request failed')).toMatchObject({ operation: 'adjustBalance' });
     await until(async () => (await service.client.request('GET', '/readyz')).status === 200, 'it is back');
   });
 
@@ -233,7 +235,7 @@ describe('a log at its most talkative', () => {
         .slice(before)
         .filter(({ level }) => level >= 30);
     const about = () =>
-      said().filter(({ msg, operation }) => msg === 'answered with an error' && operation === 'spin');
+      said().filter(({ msg, operation }) => msg === 'request answered with an error' && operation === 'spin');
     const count = () => about().reduce((sum, { unsaid = 0 }) => sum + 1 + unsaid, 0);
     await until(() => count() >= refused, 'the last lines are written');
     expect(count()).toBe(refused);

@@ -77,16 +77,16 @@ describe('what is passed to the log by mistake', () => {
     for (let cell = 0; cell < 256; cell++) {
       log.error({ cell }, 'cell rebuilt');
       log.fatal({ cell, reason: 'x' }, 'cell halted');
-      log.warn({ cell, err: new Error('x') }, 'flush failed; will retry');
+      log.warn({ cell, err: new Error('x') }, 'flush failed, will retry');
     }
     const of = (msg: string) => all().filter((line) => line.msg === msg);
     expect(of('cell rebuilt').length).toBe(256);
     expect(of('cell halted').length).toBe(256);
-    expect(of('flush failed; will retry').length).toBe(5);
-    await until(() => of('flush failed; will retry').length === 6, 'the second is over');
-    expect(of('flush failed; will retry').at(-1)).toMatchObject({ cell: 255, unsaid: 250 });
-    log.warn({ cell: 1, err: new Error('x') }, 'flush failed; will retry');
-    expect(of('flush failed; will retry').at(-1)!.unsaid).toBeUndefined();
+    expect(of('flush failed, will retry').length).toBe(5);
+    await until(() => of('flush failed, will retry').length === 6, 'the second is over');
+    expect(of('flush failed, will retry').at(-1)).toMatchObject({ cell: 255, unsaid: 250 });
+    log.warn({ cell: 1, err: new Error('x') }, 'flush failed, will retry');
+    expect(of('flush failed, will retry').at(-1)!.unsaid).toBeUndefined();
   });
 });
 test('every message from warn on, and every member, is in docs/operations.md', () => {

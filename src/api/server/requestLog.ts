@@ -32,7 +32,7 @@ export class RequestLog {
     const seconds = (performance.now() - exchange.startedMs) / 1000;
     this.#metrics.request(exchange.operation, seconds, status, errorCode, exchange.partnerId);
     if (status >= 500 && errorCode !== undefined) {
-      this.#log.warn(fieldsOf(exchange, status, errorCode), 'answered with an error');
+      this.#log.warn(fieldsOf(exchange, status, errorCode), 'request answered with an error');
     } else if (this.#isDebugging) {
       this.#log.debug(fieldsOf(exchange, status, errorCode), 'answered');
     }
@@ -41,7 +41,7 @@ export class RequestLog {
   readonly failed = (exchange: Exchange, operation: string, error: unknown, { code }: ErrorEntry): void => {
     this.#metrics.faults.inc({ operation });
     const { id: requestId, partnerId } = exchange;
-    this.#log.error({ err: error, requestId, operation, errorCode: code, partnerId }, 'a request failed');
+    this.#log.error({ err: error, requestId, operation, errorCode: code, partnerId }, 'request failed');
   };
 }
 

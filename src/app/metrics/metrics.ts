@@ -65,7 +65,7 @@ export class Metrics {
   readonly redisVolatile: Gauge;
   readonly postgresVolatile = new Gauge({
     name: 'spindle_postgres_volatile',
-    help: '1 while Postgres may lose what it commits',
+    help: '1 while Postgres may lose committed writes',
     registers: [this.registry],
   });
   readonly settlementReports: Counter;

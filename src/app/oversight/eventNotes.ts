@@ -49,7 +49,7 @@ export interface EventNotesOptions {
 }
 
 export class EventNotes extends PeriodicService {
-  readonly name = 'significant events';
+  readonly name = 'significant event record';
   readonly stopTimeoutMs = STOP_TIMEOUT_MS;
   readonly #sql: Sql;
   readonly #options: EventNotesOptions;
@@ -102,7 +102,7 @@ export class EventNotes extends PeriodicService {
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#options.events.emit('TaskFailed', { task: 'significant events', error });
+    this.#options.events.emit('TaskFailed', { task: 'significant event record', error });
   }
 
   async #writeDue(isAll: boolean): Promise<void> {

@@ -71,7 +71,7 @@ export function beginProgramCheck(config: Config): (parts: Parts) => Promise<Pro
       throw error instanceof ProgramChangedError ? new SetupError(error.message) : error;
     });
     if (check.verified === -1 && REDIS_URL !== undefined && DATABASE_URL !== undefined)
-      log.warn('the program is not verified: there is no manifest.sha256');
+      log.warn('program files are not verified because there is no manifest.sha256');
     return check;
   };
 }

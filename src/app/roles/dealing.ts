@@ -46,7 +46,7 @@ async function openRequestIds(parts: RoleParts): Promise<RequestIds> {
   const { config, ownStore, store, log, metrics, services, catalog } = parts;
   const onError = (error: unknown): void => {
     metrics.storeErrors.inc({ store: 'postgres' });
-    log.warn({ err: error }, 'the filters of request ids could not be read');
+    log.warn({ err: error }, 'failed to read the request id filters from Postgres');
   };
   const everyMs = Math.min(FILTERS_EVERY_MS, config.REQUEST_ID_WINDOW_S * 250);
   const filterBytesMax = (config.REQUEST_FILTERS_MAX_MB ?? filterMegabytesByDefault()) * 1e6;
@@ -104,7 +104,7 @@ async function openConfirmations(parts: RoleParts, answered: Answered | undefine
     onConfirmed: (seconds) => metrics.ackSeconds.observe(seconds),
     onError: (error) => {
       metrics.storeErrors.inc({ store: 'postgres' });
-      log.warn({ err: error }, 'spins wait for the ledger, which does not answer');
+      log.warn({ err: error }, 'Postgres is not responding, spins are waiting for commit');
     },
   });
   // Commits of this process are confirmed directly, before Redis has synced and announced them.
@@ -140,7 +140,7 @@ function strangeMessages(log: RoleParts['log']): (error: Error) => void {
     const now = performance.now();
     if (!(error.cause instanceof RangeError) || now - saidAt < STRANGE_SAID_EVERY_MS) return;
     saidAt = now;
-    log.warn({ err: error.cause }, 'a message between processes is not understood');
+    log.warn({ err: error.cause }, 'ignoring malformed pub/sub message');
   };
 }
 
@@ -179,7 +179,7 @@ function openObserver({ metrics, events, log }: RoleParts, answered: Answered | 
       }
       if (error instanceof LacksError) answered?.marks.lacks(cell);
       metrics.storeErrors.inc({ store: 'redis' });
-      log.warn({ err: error, cell, size }, 'a command to a cell failed');
+      log.warn({ err: error, cell, size }, 'call to a cell failed');
     },
   };
 }
@@ -259,11 +259,11 @@ function openOperating(
       log.warn({ err: error, cell }, message);
     };
   return {
-    adjuster: new Adjuster({ ...options, onError: onError('a store did not answer to an adjustment') }),
+    adjuster: new Adjuster({ ...options, onError: onError('no response from a store to an adjustment') }),
     playerBlocking: new PlayerBlocking({ store, cells, deadlineMs: config.SPIN_DEADLINE_MS }),
     pots: new PotKeeper({
       ...options,
-      onError: onError('a store did not answer to a change of a communal progressive'),
+      onError: onError('no response from a store to a change of a communal progressive'),
     }),
     forceOutcome: (wanted) => forceOutcome(cells, wanted),
     rotate: (wanted) => rotate(cells, store.rotations, wanted, config.SPIN_DEADLINE_MS),

@@ -205,10 +205,7 @@ function openAccess(
 function connectionsOf({ config, log }: RoleParts): Connections {
   const total = connectionsWithin(config.CONNECTIONS_MAX);
   if (total < config.CONNECTIONS_MAX)
-    log.warn(
-      { connectionsMax: total },
-      'this process may open too few files for CONNECTIONS_MAX connections',
-    );
+    log.warn({ connectionsMax: total }, 'file descriptor limit is too low for CONNECTIONS_MAX connections');
   return new Connections({
     total,
     perAddress: config.CONNECTIONS_PER_ADDRESS_MAX,
@@ -221,7 +218,7 @@ async function listen(server: HttpServer, tag: string, { config, log, services }
   if (server.kind === 'node' && config.HTTP_SERVER === undefined)
     log.warn(
       { node: process.version },
-      'uWebSockets.js has no binding for this Node, but for 22: serving on node:http, a spin takes 1.6 times the processor time',
+      'no uWebSockets.js binding for this Node version, using node:http at 1.6 times the CPU per spin (Node 22 has a binding)',
     );
   try {
     await refuseStrangersPort(config.HOST, config.PORT, tag);

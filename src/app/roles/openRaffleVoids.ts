@@ -30,7 +30,7 @@ export function openRaffleVoids(parts: RoleParts, spinIds: SpinIds, onFailpoint:
     deadlineMs: config.SPIN_DEADLINE_MS,
     onError: (error, cell) => {
       metrics.storeErrors.inc({ store: 'redis' });
-      log.warn({ err: error, cell }, 'a store did not answer to an adjustment');
+      log.warn({ err: error, cell }, 'no response from a store to an adjustment');
     },
   });
   return new RaffleVoids({ sql, nodes, adjuster, spinIds, events, onFailpoint });

@@ -60,7 +60,7 @@ async function signersOf(
   }
   const sealed = state === undefined ? secretBox.seal(newKey(origin)) : state.signer;
   if (sealed === null) throw new SetupError('LOG_KEY is not set, and this database does not have the key');
-  log.warn('the signer key of the public log lies in Postgres: LOG_KEY is not set');
+  log.warn('the signing key of the public log is stored in Postgres because LOG_KEY is not set');
   try {
     return { signers: signersIn([secretBox.open(sealed)], origin, 'Postgres'), kept: sealed };
   } catch (error) {
@@ -140,7 +140,7 @@ export async function openPublicLog(parts: RoleParts, onFailpoint: OnFailpoint):
   await noteWitnesses(sql, witnesses.map(vkeyOf), policy?.rules.join('\n') ?? null);
   const folder = config.LOG_COPY_DIR;
   if (folder === undefined && (await hasAsynchronousStandby(sql)))
-    log.warn('a standby of Postgres is asynchronous: set LOG_COPY_DIR, or make it synchronous');
+    log.warn('a Postgres standby is asynchronous: set LOG_COPY_DIR or make the standby synchronous');
   // The evidence watch must start before anything is appended or signed, and before a cell is prepared.
   const watch = new EvidenceWatch({ sql, nodes, folder, witnesses, keys: () => signers, events });
   await services.add(watch);

@@ -33,7 +33,7 @@ export interface WorkWatchOptions {
 const EVERY_MS = 1000;
 
 export class WorkWatch extends PeriodicService {
-  readonly name = 'look for work';
+  readonly name = 'work discovery';
   readonly #options: WorkWatchOptions;
   /** State of the public log at the last check. */
   #log: string | undefined;
@@ -59,6 +59,6 @@ export class WorkWatch extends PeriodicService {
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#options.events.emit('TaskFailed', { task: 'look for work', error });
+    this.#options.events.emit('TaskFailed', { task: 'work discovery', error });
   }
 }

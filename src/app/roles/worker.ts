@@ -164,7 +164,7 @@ async function openPosition(
   const { POSITION_FILE: path, REDIS_URL, DATABASE_URL } = config;
   const { datasetId } = installed;
   if (path === undefined && REDIS_URL !== undefined && DATABASE_URL !== undefined)
-    log.warn('stores that are restored to an older state are not recognised: POSITION_FILE is not set');
+    log.warn('a restore of the stores to an older state cannot be detected because POSITION_FILE is not set');
   if (path === undefined) {
     const absent = await services.add(new AbsentPosition(sql, events));
     return { problem: () => absent.problem, knownOutside: () => 0n, leased: () => Promise.resolve() };

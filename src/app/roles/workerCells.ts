@@ -21,7 +21,7 @@ export function workerCells(
       onCall: () => {},
       onError: (error, cell) => {
         metrics.storeErrors.inc({ store: 'redis' });
-        log.warn({ err: error, cell, size: 1 }, 'a command to a cell failed');
+        log.warn({ err: error, cell, size: 1 }, 'call to a cell failed');
       },
     },
     limits: { deadlineMs: config.SPIN_DEADLINE_MS, waitingMax: WAITING_MAX },

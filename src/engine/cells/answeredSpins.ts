@@ -41,7 +41,7 @@ export interface AnsweredSpinsOptions {
 }
 
 export class AnsweredSpins extends PeriodicService {
-  readonly name = 'lost spins';
+  readonly name = 'lost spin record';
   readonly #options: AnsweredSpinsOptions;
   readonly #cells = new Map<number, Cell>();
   readonly #spare: AnsweredChunk[] = [];
@@ -115,7 +115,7 @@ export class AnsweredSpins extends PeriodicService {
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#options.events.emit('TaskFailed', { task: 'lost spins', error });
+    this.#options.events.emit('TaskFailed', { task: 'lost spin record', error });
   }
 
   /** Returns the chunk of a cell that takes the next spin of the given epoch. */

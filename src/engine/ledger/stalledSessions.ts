@@ -12,7 +12,7 @@ import type { EventEmitter } from '../processEvents.js';
 const TURN_MS = 2500;
 
 export class StalledSessions extends PeriodicService {
-  readonly name = 'stalled transactions';
+  readonly name = 'stalled transaction check';
   readonly #sql: Sql;
   readonly #events: EventEmitter;
 
@@ -28,6 +28,6 @@ export class StalledSessions extends PeriodicService {
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#events.emit('TaskFailed', { task: 'stalled transactions', error });
+    this.#events.emit('TaskFailed', { task: 'stalled transaction check', error });
   }
 }

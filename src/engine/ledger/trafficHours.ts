@@ -6,7 +6,7 @@ import type { EventEmitter } from '../processEvents.js';
 import { countTrafficHours } from './trafficHours.store.js';
 
 export class TrafficHours extends PeriodicService {
-  readonly name = 'hours of traffic';
+  readonly name = 'traffic statistics';
   readonly #sql: Sql;
   readonly #events: EventEmitter;
 
@@ -21,6 +21,6 @@ export class TrafficHours extends PeriodicService {
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#events.emit('TaskFailed', { task: 'hours of traffic', error });
+    this.#events.emit('TaskFailed', { task: 'traffic statistics', error });
   }
 }

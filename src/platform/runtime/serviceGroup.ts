@@ -101,7 +101,7 @@ export class ServiceGroup implements Service {
     try {
       await withTimeout(service.stop(), timeoutOf(service));
     } catch (error) {
-      this.#log.error({ err: error, service: service.name }, 'a service did not stop cleanly');
+      this.#log.error({ err: error, service: service.name }, 'service did not stop cleanly');
     } finally {
       this.#ending.delete(service);
     }

@@ -109,7 +109,7 @@ export class Cosigning extends PeriodicService {
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#options.events.emit('TaskFailed', { task: 'witnesses of the public log', error });
+    this.#options.events.emit('TaskFailed', { task: 'public log cosigning', error });
   }
 
   /**

@@ -84,7 +84,7 @@ export async function readEvidence(
 }
 
 export class EvidenceWatch extends PeriodicService {
-  readonly name = 'evidence of the public log';
+  readonly name = 'public log verification';
   readonly #options: EvidenceOptions;
   #isFirst = true;
   /** Reason why the recorded copy of the log is missing; undefined if it is not missing. */
@@ -156,6 +156,6 @@ export class EvidenceWatch extends PeriodicService {
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#options.events.emit('TaskFailed', { task: 'evidence of the public log', error });
+    this.#options.events.emit('TaskFailed', { task: 'public log verification', error });
   }
 }

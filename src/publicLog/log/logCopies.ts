@@ -53,7 +53,7 @@ const RECORDED_EVERY_MS = 10_000;
 const AT_ONCE = 8;
 
 export class LogCopies extends PeriodicService {
-  readonly name = 'copies of the public log';
+  readonly name = 'public log copy';
   readonly #options: LogCopiesOptions;
   readonly #reads: PublicLogReads;
   /** Newest note that this process has stored in Redis. */
@@ -109,7 +109,7 @@ export class LogCopies extends PeriodicService {
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#options.events.emit('TaskFailed', { task: 'copies of the public log', error });
+    this.#options.events.emit('TaskFailed', { task: 'public log copy', error });
   }
 
   async #note({ origin, size, note }: Published): Promise<boolean> {

@@ -111,7 +111,7 @@ test('a byte that changed is found at the start and told everywhere, and the ser
   appendFileSync(join(root, MAIN), ' ');
   const { client, lines, metrics, stop } = await served();
   expect(await metrics('spindle_program_verified')).toBe('spindle_program_verified 0');
-  const line = lines.find(({ msg }) => msg === 'the program is not as it was built');
+  const line = lines.find(({ msg }) => msg === 'program files differ from the build manifest');
   expect(line).toMatchObject({ level: 60, differing: 1, differences: [{ path: MAIN, what: 'CHANGED' }] });
   expect(await actions('program.check-failed')).toMatchObject([
     { subject: /^process:./, after: { part: 'program', differing: 1, differences: [{ path: MAIN }] } },
@@ -233,7 +233,9 @@ test('without a list it is unverified, and stores of its own are a reason to war
   rmSync(join(root, MANIFEST));
   const { client, lines, metrics } = await served({ PROGRAM_CHANGED: 'stop' });
   expect(await metrics('spindle_program_verified')).toBe('spindle_program_verified -1');
-  expect(lines.map(({ msg }) => msg)).toContain('the program is not verified: there is no manifest.sha256');
+  expect(lines.map(({ msg }) => msg)).toContain(
+    'program files are not verified because there is no manifest.sha256',
+  );
   const { key } = await client.newPartner();
   expect((await client.partner('GET', '/version', key)).body.manifest).toBeNull();
   expect(await checks()).toMatchObject([{ differing: 0, files: 0 }]);

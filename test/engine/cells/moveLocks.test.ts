@@ -12,7 +12,7 @@ import { until } from '../../support/wait.js';
 
 /** Longer than a move may keep a partner waiting, shorter than a statement may wait for a lock. */
 const SPIN_DEADLINE_MS = '5000';
-const FAILED_MOVE = 'partner move failed; will retry';
+const FAILED_MOVE = 'partner move failed, will retry';
 
 const cleanup = new Cleanup();
 let stores: TestStores;

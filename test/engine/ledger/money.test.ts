@@ -178,7 +178,7 @@ test('cells are booked in one transaction; one whose data Postgres refuses is ha
     'a cell is halted',
   );
   // All of them failed together at first.
-  const failed = service.lines.filter(({ msg }) => msg === 'flush failed; will retry');
+  const failed = service.lines.filter(({ msg }) => msg === 'flush failed, will retry');
   expect(failed.some((line) => !('cell' in line))).toBe(true);
   const ready = () => service.request<object>('GET', '/readyz', { key: OPERATOR_KEY });
   await until(async () => (await ready()).text.includes(`cell ${cell} is halted`), 'readyz names the cell');

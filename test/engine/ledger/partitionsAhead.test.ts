@@ -54,7 +54,7 @@ test('while the ledger is locked as ANALYZE and DETACH CONCURRENTLY do it, spins
   expect(spun.status, spun.text).toBe(200);
   await until(
     async () =>
-      service.lines.some(({ msg }) => msg === 'the ledger has no partition for tomorrow; will retry'),
+      service.lines.some(({ msg }) => msg === 'ledger partition for tomorrow is missing, will retry'),
     'the log says what is missing',
   );
   expect(await service.metric('spindle_ledger_partition_days_ahead')).toBe(0);

@@ -119,7 +119,7 @@ test.each(['fsync', 'full_page_writes'])(
     try {
       await set('off');
       await expect(startService(stores, SETTINGS)).rejects.toThrow(
-        `Postgres may lose what it commits (${name} off)`,
+        `Postgres may lose committed writes (${name} off)`,
       );
       const careless = await startLogged(stores, { ...SETTINGS, ALLOW_VOLATILE_POSTGRES: '1' });
       expect((await careless.request('GET', '/readyz')).status).toBe(200);
@@ -136,9 +136,9 @@ test.each(['fsync', 'full_page_writes'])(
       await until(async () => (await spin()) === 503, 'spins are refused');
       const ready = await service.request('GET', '/readyz');
       expect(ready.status).toBe(503);
-      expect(ready.text).toContain(`Postgres may lose what it commits: ${name} off`);
+      expect(ready.text).toContain(`Postgres may lose committed writes: ${name} off`);
       expect(await service.metric('spindle_postgres_volatile')).toBe(1);
-      expect(service.lines.map(({ msg }) => msg)).toContain('Postgres may lose what it commits');
+      expect(service.lines.map(({ msg }) => msg)).toContain('Postgres may lose committed writes');
       await set('on');
       await until(async () => (await spin()) === 200, 'spins go on');
       expect(await service.metric('spindle_postgres_volatile')).toBe(0);

@@ -38,5 +38,5 @@ test('a cell whose owner stopped amid a flush is taken over, and its spins are b
   await until(() => hasEnded, 'the session that waits for its client is ended');
   await until(async () => (await spin()) === 200, 'spins are booked again');
   await until(async () => (await auditFindings(stores)).length === 0, 'the audit is clean');
-  expect(service.lines.map(({ msg }) => msg)).toContain('a stalled transaction held a cell; ended');
+  expect(service.lines.map(({ msg }) => msg)).toContain('ended a stalled transaction that blocked a cell');
 });

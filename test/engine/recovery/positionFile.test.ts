@@ -318,7 +318,7 @@ test('reports a position file that vanishes while a worker runs, and writes it a
   expect(await logged.metric(gone)).toBe(0);
   await rm(join(stores.dataDir, 'position'), { recursive: true });
   await until(async () => (await logged.metric(gone)) === 1, 'the metric counts it');
-  const said = { level: 50, msg: 'a copy outside both stores has vanished; it is written again', path };
+  const said = { level: 50, msg: 'position file or log copy disappeared and is written again', path };
   expect(logged.lines).toContainEqual(expect.objectContaining(said));
   await until(
     () =>

@@ -61,12 +61,12 @@ test('seals anew what a process with the former key sealed meanwhile, once that 
   await until(async () => (await sealedWith(a)).blocks > 0, 'the worker has made blocks');
   expect((await sealedWith(a)).webhooks).toBe(1);
   expect(next.lines).toContainEqual(
-    expect.objectContaining({ level: 40, msg: 'other processes seal with another key' }),
+    expect.objectContaining({ level: 40, msg: 'other processes encrypt with a different key' }),
   );
 
   await running.stop();
   await until(
-    () => next.lines.some(({ msg }) => msg === 'keys are replaced: nothing is sealed with another key'),
+    () => next.lines.some(({ msg }) => msg === 'key replacement completed, all processes use the new key'),
     'it is logged that the keys are replaced',
   );
   expect(await sealedWith(a)).toEqual({ blocks: 0, webhooks: 0, logs: 0 });

@@ -117,8 +117,7 @@ class Fleet {
   #keep(process: ServerProcess): void {
     for (const line of process.output().split('\n'))
       if (/"level":[56]0|does not exist|does not read/.test(line)) this.logged.push(line);
-    if (process.output().includes('a message between processes is not understood'))
-      this.logged.push(NOT_UNDERSTOOD);
+    if (process.output().includes('ignoring malformed pub/sub message')) this.logged.push(NOT_UNDERSTOOD);
   }
 }
 

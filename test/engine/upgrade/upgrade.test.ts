@@ -136,7 +136,7 @@ test('a process that was away while the upgrade was finished deals nothing and s
   const ready = async () => (await service.request('GET', '/readyz')).text;
   await until(async () => (await ready()).includes(reason), 'it is not ready');
   expect(service.lines.map(({ msg }) => msg)).toContain(
-    'this version does not read what is written; it deals nothing',
+    'stored data format is newer than this version supports, dealing stopped',
   );
   await expect(startService(stores)).rejects.toThrow(reason);
   expect((await spindle('audit')).out).toContain(reason);

@@ -88,7 +88,7 @@ async function expectHeld(games: readonly number[], from: string): Promise<void>
   expect(service.lines).toContainEqual(
     expect.objectContaining({
       level: 60,
-      msg: 'the public log is of an older state: nothing is dealt',
+      msg: 'public log is older than its published copies, dealing stopped',
       reason: expect.stringMatching(/spindle log import .*spindle log begin/),
     }),
   );
@@ -240,7 +240,7 @@ describe('what is kept of the log', () => {
     await writeFile(join(copy, 'checkpoint'), note);
     await run({ LOG_COPY_DIR: copy });
     await until(
-      async () => service.lines.some(({ msg }) => msg === 'copies of the public log failed; will retry'),
+      async () => service.lines.some(({ msg }) => msg === 'copies of the public log failed, will retry'),
       'it is said',
     );
     expect(await readFile(join(copy, 'checkpoint'), 'utf8')).toBe(note);

@@ -6,7 +6,7 @@ import { startLogged } from '../../support/service.js';
 import { type OwnStores, ownStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-const WARNING = 'a standby of Postgres is asynchronous: set LOG_COPY_DIR, or make it synchronous';
+const WARNING = 'a Postgres standby is asynchronous: set LOG_COPY_DIR or make the standby synchronous';
 
 let stores: OwnStores;
 let sql: postgres.Sql;

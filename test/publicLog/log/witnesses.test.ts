@@ -161,7 +161,7 @@ describe('without a quorum', () => {
     await until(async () => (await checkpoint(service)).by.join() === '1', 'one has cosigned');
     const told = (text: string): boolean =>
       service.lines.some(({ msg, witness: name }) => msg === text && name === 'w1');
-    await until(() => told('witness does not cosign the public log; will retry'), 'it is told');
+    await until(() => told('witness did not cosign the public log, will retry'), 'it is told');
     await witness(1, two.port);
     await until(async () => (await checkpoint(service)).by.length === 2, 'it has cosigned, too');
     await until(() => told('witness cosigns the public log again'), 'it is told');
