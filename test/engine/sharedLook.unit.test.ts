@@ -1,8 +1,11 @@
-/** One look answers all who ask for /readyz at a time, and never for longer than what was known at its begin. */
+/**
+ * Tests that concurrent requests of /readyz share one check, and that a check is never used after a
+ * connection was lost.
+ */
 import { expect, test } from 'vitest';
 import { sharedLook } from '../../src/engine/readiness.js';
 
-test('a look is shared until a connection is lost, also one that is still under way', async () => {
+test('a readiness check is shared until a connection is lost, also while the check is in progress', async () => {
   let looks = 0;
   let lost = 0;
   const look = sharedLook(

@@ -10,12 +10,15 @@ export const STALLED_MUTATIONS: readonly { name: string; faults: readonly Fault[
     faults: [source('engine/cells/cells.store', "wait_event_type = 'Client'", "wait_event_type = 'Nothing'")],
     foundBy: test(
       'engine/ledger/stalledFlush',
-      'a cell whose owner stopped amid a flush is taken over, and its spins are booked',
+      'a cell whose owner was paused during a flush gets a new owner, which commits its spins',
     ),
   },
   {
     name: 'a partner that has left is read where it was',
     faults: [source('engine/cells/partnerReads', 'if (!isAway) return found;', 'return found;')],
-    foundBy: test('engine/cells/partnerReads', 'a partner that has left is read where it is'),
+    foundBy: test(
+      'engine/cells/partnerReads',
+      'reads the data of a partner that has moved from its new cell',
+    ),
   },
 ];

@@ -16,7 +16,7 @@ const test = (file: string, title: string): SuiteTest => ({ file: `test/${file}.
 
 const BLOCKED_OWED = test(
   'engine/cells/playerStatus',
-  'a blocked player who is still to be told of more shares than its record holds is neither spun nor dealt for',
+  'refuses spins and deals of a blocked player who waits for notices of more shares than the record holds',
 );
 const READERS = 'api/spins/readers';
 const AFTER_MOVE = test(
@@ -130,7 +130,7 @@ const GUARDS: readonly SuiteMutation[] = [
     ],
     foundBy: test(
       'engine/cells/bindingTimes',
-      'other bytes under the number of a known run are read, and nothing is looked up in them by the old ones',
+      'a front end reloads the filter of a run whose bytes were replaced under the same run number',
     ),
   },
 ];
@@ -138,16 +138,16 @@ const GUARDS: readonly SuiteMutation[] = [
 const MOVE_LOCKS = (what: string): SuiteTest =>
   test(
     'engine/cells/moveLocks',
-    `behind a lock of ${what} the partner is dealt for in its old cell; then it moves`,
+    `a partner whose move waits for a lock of ${what} is dealt to in its old cell and moves afterwards`,
   );
 const FREED = test(
   'engine/blocks/freedBlocks',
-  'the scripts of a queue nothing is freed of a queue that has grown meanwhile, nor at another epoch, nor by another owner than has claimed the cell',
+  'the scripts that load and free the blocks of a queue frees no blocks if the queue has grown, the epoch has changed, or another owner has claimed the cell',
 );
 const RESTORED = (title: string): SuiteTest =>
-  test('engine/recovery/restored', `after a restore to an older state ${title}`);
+  test('engine/recovery/restored', `a restore of Postgres to an older state ${title}`);
 const BESIDE_EMPTY = RESTORED(
-  'beside an empty Redis, slots and tables go on above all that may have been loaded, and raffles are suspended',
+  'after a restore with an empty Redis, games continue above all loaded indices and raffles are suspended',
 );
 const ANSWERED = 'engine/recovery/answeredEntries';
 
@@ -167,7 +167,7 @@ const STORES: readonly SuiteMutation[] = [
     faults: OWN_COMMIT,
     foundBy: test(
       'engine/ledger/postgresDurability',
-      'where it is off a session sets on, behind a pooler each transaction that writes',
+      'if synchronous_commit is off, each session sets it to on, and behind a pooler each writing transaction does',
     ),
   },
   {
@@ -175,7 +175,7 @@ const STORES: readonly SuiteMutation[] = [
     faults: OWN_COMMIT,
     foundBy: test(
       'engine/ledger/postgresDurability',
-      'synchronous_commit off for the database, Postgres killed: each spin that was answered is in the ledger',
+      'every answered spin is in the ledger after a kill of Postgres with synchronous_commit off for the database',
     ),
   },
   {
@@ -189,7 +189,7 @@ const STORES: readonly SuiteMutation[] = [
     ],
     foundBy: test(
       'engine/ledger/postgresDurability',
-      'fsync off: the start is refused; turned off later, spins stop until it is on again',
+      'with fsync off the service refuses to start, and if it is turned off later, spins stop until it is on again',
     ),
   },
   {
@@ -203,7 +203,7 @@ const STORES: readonly SuiteMutation[] = [
     ],
     foundBy: test(
       'engine/ledger/partitionsAhead',
-      'while the ledger is locked as ANALYZE and DETACH CONCURRENTLY do it, spins are booked in the partition of today',
+      "commits spins to today's partition while the ledger is locked as by ANALYZE or DETACH CONCURRENTLY",
     ),
   },
   {
@@ -211,10 +211,7 @@ const STORES: readonly SuiteMutation[] = [
     faults: [
       source('engine/ledger/flusher', 'for (const day of days) await this.#partitions.ensure(day);', ';'),
     ],
-    foundBy: test(
-      'engine/ledger/partitionsAhead',
-      'the partition of today that is missing is made by the flush that needs it',
-    ),
+    foundBy: test('engine/ledger/partitionsAhead', "a flush that needs today's missing partition creates it"),
   },
   ...['the row of the partner', 'the number of changes', 'the checkpoints of players'].map((what) => ({
     name: `a move waits for a lock of ${what} as long as a statement may`,
@@ -228,13 +225,16 @@ const STORES: readonly SuiteMutation[] = [
     ],
     foundBy: test(
       'engine/recovery/preparedClocks',
-      'a Redis that is emptied while its clock is two hours ahead is rebuilt once the clocks agree, and deals',
+      'a Redis that is emptied while its clock is two hours ahead is rebuilt and dealt from once the clocks agree',
     ),
   },
   {
     name: 'a cell that lacks what was answered is taken for ready',
     faults: [source('engine/recovery/handshake', 'if (answered > cursorId && ', 'if (cursorId < 0n && ')],
-    foundBy: test(ANSWERED, 'after front ends that were stopped the worker rebuilds the cell'),
+    foundBy: test(
+      ANSWERED,
+      'the worker rebuilds a cell with an older copy of Redis after its front ends were stopped',
+    ),
   },
   {
     name: 'a front end keeps to itself that a cell lacks what was answered',
@@ -243,7 +243,7 @@ const STORES: readonly SuiteMutation[] = [
     ],
     foundBy: test(
       ANSWERED,
-      'a front end that lives has the cell rebuilt, and its lost spins are known by name',
+      'a running front end causes the rebuild of a cell with an older copy, and reports its lost spins by name',
     ),
   },
   {
@@ -282,7 +282,7 @@ const STORES: readonly SuiteMutation[] = [
         'THEN least(leased_to, coalesce(floor',
       ),
     ],
-    foundBy: RESTORED('games go on at the floors that are known'),
+    foundBy: RESTORED('after a restore, games continue at the floors that the operator gives'),
   },
   {
     name: 'nobody looks how far the Redis is that is given up',
@@ -293,7 +293,9 @@ const STORES: readonly SuiteMutation[] = [
         'const isAhead = false;',
       ),
     ],
-    foundBy: RESTORED('a Redis that is ahead and given up has its counters honoured'),
+    foundBy: RESTORED(
+      'after a restore, replacing a Redis that is ahead of Postgres keeps its counters as lower limits',
+    ),
   },
   {
     name: 'an open round of a state that was restored goes on with its shoe',
@@ -304,7 +306,7 @@ const STORES: readonly SuiteMutation[] = [
         'if (false) await voidOpenRounds',
       ),
     ],
-    foundBy: RESTORED('games go on at the floors that are known'),
+    foundBy: RESTORED('after a restore, games continue at the floors that the operator gives'),
   },
   {
     name: 'a round that is to be voided takes an action before',
@@ -330,7 +332,7 @@ const POSITIONS: readonly SuiteMutation[] = [
         'await this.#load(queue, block);\n    await this.#options.leased(queue.gameId, queue.leaseEnd!);\n',
       ),
     ],
-    foundBy: POSITION('of a worker that is killed when it has loaded a block the file has the lease'),
+    foundBy: POSITION('the position file has the lease of a block that a killed worker had loaded'),
   },
   {
     name: 'nobody compares the position file with Postgres',
@@ -342,7 +344,7 @@ const POSITIONS: readonly SuiteMutation[] = [
       ),
     ],
     foundBy: POSITION(
-      'both stores restored together to the same older moment are not dealt from; after the command nothing that was shown is dealt again',
+      'deals nothing after both stores were restored to the same moment, and no shown outcome after spindle recover',
     ),
   },
   {
@@ -355,7 +357,7 @@ const POSITIONS: readonly SuiteMutation[] = [
       ),
     ],
     foundBy: POSITION(
-      'a Postgres that is another one, whatever tells it, is not dealt from before the command',
+      'deals nothing from a Postgres with another identity, timeline or database until an operator accepts it',
     ),
   },
 ];

@@ -5,16 +5,16 @@ import type { SuiteTest } from './suiteCopy.js';
 const test = (file: string, title: string): SuiteTest => ({ file: `test/${file}.test.ts`, test: title });
 
 const UNDER_WAY =
-  'refunds every ticket that was under way, and Redis sells none any more, also when it is rebuilt';
+  'a void refunds every ticket that was being sold, and Redis sells no more, also after a rebuild';
 const ROTATED =
-  'a game that is rotated while it is spun, and while blocks are made, deals nothing that was sealed before';
+  'a slot game that is rotated during spins and block making deals no outcome that was sealed before';
 export const VOID_MUTATIONS: readonly { name: string; faults: readonly Fault[]; foundBy: SuiteTest }[] = [
   {
     name: 'the void of a raffle does not wait for tickets under way',
     faults: [
       source('engine/raffles/raffleVoids', '(await committedIdOf(sql, lease.cell)) < newest', 'false'),
     ],
-    foundBy: test('engine/raffles/raffleVoid', `a raffle that is voided ${UNDER_WAY}`),
+    foundBy: test('engine/raffles/raffleVoid', `voiding a raffle ${UNDER_WAY}`),
   },
   {
     name: 'a rebuild sells the tickets of a voided raffle',
@@ -25,7 +25,7 @@ export const VOID_MUTATIONS: readonly { name: string; faults: readonly Fault[]; 
         'if (row.voided_pool === 0)',
       ),
     ],
-    foundBy: test('engine/raffles/raffleVoid', `a raffle that is voided ${UNDER_WAY}`),
+    foundBy: test('engine/raffles/raffleVoid', `voiding a raffle ${UNDER_WAY}`),
   },
   {
     name: 'a ticket is refunded twice',
@@ -34,7 +34,7 @@ export const VOID_MUTATIONS: readonly { name: string; faults: readonly Fault[]; 
     ],
     foundBy: test(
       'engine/raffles/raffleVoid',
-      'a worker that is away leaves a raffle voided that was never sealed, and each ticket is refunded once wherever workers are killed',
+      'the void of a raffle while its worker is down voids an unsealed raffle without a worker, and refunds each ticket once at whatever step workers are killed',
     ),
   },
   {
@@ -57,7 +57,7 @@ export const VOID_MUTATIONS: readonly { name: string; faults: readonly Fault[]; 
     faults: [lua('rotate', 'tonumber(ARGV[10])', 'tonumber(ARGV[10]) - 1')],
     foundBy: test(
       'engine/blocks/rotate',
-      'a suspended game whose blocks are freed goes on with other outcomes than it had, and a game of which nothing is left voids nothing',
+      'a suspended game that is rotated deals new outcomes once resumed, and rotating it again voids nothing',
     ),
   },
 ];

@@ -1,4 +1,7 @@
-/** What lasts of blackjack rounds: settlement, events, the proof, and every open round after Redis lost all it held. */
+/**
+ * Tests that blackjack rounds last: settlement reports, events, proofs, and open rounds after a wipe of
+ * Redis.
+ */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -30,7 +33,7 @@ type Service = Awaited<ReturnType<typeof startService>>;
 
 let stores: TestStores;
 let service: Service;
-/** Another front end. */
+/** A second front end of the same stores. */
 let other: Service;
 let partner: TestPartner;
 let gameId: number;
@@ -57,7 +60,7 @@ afterAll(async () => {
 
 const failed = (status: number, errorCode: string) => ({ status, body: { errorCode } });
 
-test('a settlement report says what is open, and is what the ledger says', async () => {
+test('a settlement report counts open and settled blackjack rounds exactly as the ledger does', async () => {
   const own = await service.newPartner({ largeWinThresholdUsd: 0.3 });
   const table = await newTable(service, own.partnerId);
   const receiver = await startReceiver();
@@ -75,7 +78,7 @@ test('a settlement report says what is open, and is what the ledger says', async
   const [rows] =
     await sql`SELECT count(*)::int AS n, sum(w)::float8 / 1e6 AS wagered FROM rounds, unnest(wagers_micros) AS w
     WHERE partner_id = ${own.partnerId} AND status <> 'VOIDED'`;
-  // Rounds in which insurance is offered are open, too.
+  // Rounds in which insurance is offered count as open as well.
   const [count] = await sql`
     SELECT count(*)::int AS n, (count(*) FILTER (WHERE status = 'OPEN'))::int AS open FROM rounds
     WHERE partner_id = ${own.partnerId} AND status <> 'VOIDED'`;
@@ -108,7 +111,7 @@ test('a settlement report says what is open, and is what the ledger says', async
   await receiver.close();
 });
 
-test('an ended round is proven by what it shows, and by nothing else', async () => {
+test('an ended blackjack round is verified by its published data, and any changed field fails the verification', async () => {
   const ended: RoundAnswer[] = [];
   for (let i = 0; i < 12; i++) {
     const { body } = await deal(service, partner.key, gameId, `proof-${i}`);
@@ -128,7 +131,7 @@ test('an ended round is proven by what it shows, and by nothing else', async () 
   expect(verifyRound(open)).toHaveLength(1);
 });
 
-test('a wiped Redis deals the same cards: every open round goes on where it was', async () => {
+test('after a wipe of Redis, every open blackjack round continues with the same cards', async () => {
   const states: { round: RoundAnswer; last: Answer<RoundAnswer> | undefined }[] = [];
   for (let i = 0; states.length < 30; i++) {
     const dealt = await deal(service, partner.key, gameId, `wipe-${i}`, `wipe-${i}`);
@@ -143,7 +146,7 @@ test('a wiped Redis deals the same cards: every open round goes on where it was'
     states.push({ round, last });
   }
   await redis.flushdb();
-  // Each front end learns for itself that the cell is rebuilt.
+  // Each front end learns separately that the cell has been rebuilt.
   for (const front of [service, other]) {
     const isBack = async (): Promise<boolean> =>
       (await deal(front, partner.key, gameId, 'wipe-0', 'wipe-0')).status === 201;
@@ -162,7 +165,7 @@ test('a wiped Redis deals the same cards: every open round goes on where it was'
         failed(409, 'KS-4222'),
       );
       const ended = await playOut(service, partner.key, read.body);
-      // What was dealt before the wipe and what came after is of one shoe.
+      // Cards dealt before the wipe and cards dealt after it come from the same shoe.
       const cards = shuffleShoe(DEFAULT_RULES.decks, Buffer.from(ended.shoe.seed!, 'hex'));
       expect([cards[0]!, cards[2]!].map(cardText)).toEqual([round.hands[0]!.cards[0], expect.any(String)]);
       expect(ended.dealer.cards.slice(0, 2)).toEqual([cards[1]!, cards[3]!].map(cardText));

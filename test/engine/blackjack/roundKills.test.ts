@@ -1,4 +1,7 @@
-/** The service and Redis are killed while rounds are played: every round is settled by its shoe and its actions, the money is exact. */
+/**
+ * Kills the service and Redis while blackjack rounds are played. Afterwards every round must be settled
+ * according to its shoe and its actions, and the balances must be exact.
+ */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -35,7 +38,7 @@ afterAll(async () => {
   await stores?.drop();
 });
 
-test('rounds go on by their shoes after the service and Redis were killed and Redis was wiped', async () => {
+test('blackjack rounds continue with their shoes after the service and Redis are killed and Redis is wiped', async () => {
   const { client } = service;
   const partner = await client.newPartner({ openingBalanceUsd: OPENING_USD, spinRateLimit: 1_000_000 });
   const tables: number[] = [];
@@ -62,7 +65,7 @@ test('rounds go on by their shoes after the service and Redis were killed and Re
   await redis.flushdb();
   await playing;
 
-  // Rounds were under way each time.
+  // The retries prove that rounds were in progress at each kill.
   expect(players.again).toBeGreaterThan(0);
   expect(await players.judge(stores.databaseUrl)).toEqual([]);
   expect(players.rounds).toBe(ROUNDS);

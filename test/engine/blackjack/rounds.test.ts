@@ -1,4 +1,7 @@
-/** Blackjack over HTTP: rounds are dealt, played, repeated, raced for, ended, rebuilt, audited. */
+/**
+ * Tests blackjack over HTTP: dealing, playing, retries, concurrent actions, automatic ends, rebuilds and the
+ * audit.
+ */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -27,7 +30,7 @@ type Service = Awaited<ReturnType<typeof startService>>;
 
 let stores: TestStores;
 let service: LoggedService;
-/** Another front end. */
+/** A second front end of the same stores. */
 let other: Service;
 let partner: TestPartner;
 let gameId: number;
@@ -58,7 +61,7 @@ const balanceOf = async (playerId: string): Promise<number> =>
 const rowsOf = async (round: RoundAnswer): Promise<{ kind: number }[]> =>
   sql`SELECT kind FROM ledger WHERE game_id = ${round.gameId} AND outcome_index = ${round.shoe.index} AND kind IN (6, 7, 8)
       ORDER BY entry_id`;
-/** Deals rounds to ever new players until one is refused. @returns that answer */
+/** Deals rounds to new players until a deal is refused. @returns the refusal */
 async function dealAll(table: number): Promise<Answer<RoundAnswer>> {
   for (let from = 0; from < 20_000; from += 64) {
     const asked = Array.from({ length: 64 }, (_, i) => deal(service, partner.key, table, `all-${from + i}`));
@@ -68,8 +71,8 @@ async function dealAll(table: number): Promise<Answer<RoundAnswer>> {
   throw new Error('The shoes do not end');
 }
 
-describe('a round', () => {
-  test('is dealt once for its requestId, played, and shows its seed only once it has ended', async () => {
+describe('a blackjack round: dealing and concurrent requests', () => {
+  test('a blackjack round is dealt once per requestId, can be played, and reveals its seed only after it has ended', async () => {
     for (let i = 0; i < 40; i++) {
       const player = `p${i}`;
       const dealt = await deal(service, partner.key, gameId, player, `deal-${i}`);
@@ -85,7 +88,7 @@ describe('a round', () => {
       expect(ended.balance.balanceUsd).toBe(await balanceOf(player));
       const read = await play(other, partner.key, 'GET', `/rounds/${ended.roundId}`);
       expect(read.body).toMatchObject(ended);
-      // However the round went on: the deal is answered as it was.
+      // A retried deal gets its first answer, whatever actions followed.
       expect((await deal(service, partner.key, gameId, player, `deal-${i}`)).text).toBe(dealt.text);
     }
     const list = await play<{ rounds: RoundAnswer[]; total: number }>(
@@ -98,9 +101,9 @@ describe('a round', () => {
     await expectClean(stores, sql);
   });
 
-  test('is not dealt without a shoe: KS-4203 where there were some, KS-5012 where there are none yet', async () => {
+  test('a deal without a shoe fails with KS-4203 if the table had shoes before, and with KS-5012 if it never had one', async () => {
     const table = await newTable(service, partner.partnerId);
-    // No block can be made meanwhile; rounds are booked.
+    // The trigger prevents new blocks while the test runs. Rounds are still committed.
     await sql.unsafe(`
       CREATE FUNCTION no_blocks() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no blocks now'; END $$;
       CREATE TRIGGER no_blocks BEFORE INSERT ON blocks EXECUTE FUNCTION no_blocks()`);
@@ -123,7 +126,7 @@ describe('a round', () => {
     }
   });
 
-  test('takes one of 64 equal actions at once, and answers all of them with the same bytes', async () => {
+  test('takes one of 64 equal concurrent blackjack actions and answers all of them with the same bytes', async () => {
     const round = await dealUntil(service, partner.key, gameId, 'race', isPlaying);
     const answers = await Promise.all(
       Array.from({ length: 64 }, (_, i) =>
@@ -134,12 +137,12 @@ describe('a round', () => {
     expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
     expect(answers.filter(({ headers }) => headers.get('idempotent-replayed') === null)).toHaveLength(1);
     expect(await rowsOf(round)).toMatchObject([{ kind: 6 }, { kind: 7 }]);
-    // An answer that was lost is had again, byte by byte; the money moved once.
+    // A client that lost its answer gets the same bytes again, and the balance moves only once.
     const again = await act(other, partner.key, round.roundId, 'stand', 1);
     expect([again.text, again.headers.get('idempotent-replayed')]).toEqual([answers[0]!.text, 'true']);
     const { wageredUsd, payoutUsd } = again.body;
     expect(await balanceOf(round.playerId)).toBeCloseTo(1000 - wageredUsd + payoutUsd!, 6);
-    // Different actions with one number: one of them is taken.
+    // If different actions are sent with the same sequence number, exactly one of them is accepted.
     const second = await dealUntil(service, partner.key, gameId, 'race2', isPlaying);
     const mixed = await Promise.all(
       Array.from({ length: 32 }, (_, i) =>
@@ -154,7 +157,7 @@ describe('a round', () => {
     expect(await rowsOf(second)).toHaveLength(2);
   });
 
-  test('64 deals at once for one player open one round', async () => {
+  test('64 concurrent deals for one player open at most one blackjack round', async () => {
     const answers = await Promise.all(
       Array.from({ length: 64 }, (_, i) =>
         deal(i % 2 === 0 ? service : other, partner.key, gameId, 'greedy', i % 4 === 0 ? 'one' : undefined),
@@ -173,8 +176,8 @@ describe('a round', () => {
   });
 });
 
-describe('each refusal, in the order of the checks', () => {
-  test('of a deal', async () => {
+describe('refusals of blackjack requests, in the order of the checks', () => {
+  test('refuses a blackjack deal with the error of the first check that fails', async () => {
     const slots = await service.newGame(partner.key, parSheet('classic-3-reel'));
     const stranger = await service.newPartner();
     const strange = await newTable(service, stranger.partnerId);
@@ -191,7 +194,7 @@ describe('each refusal, in the order of the checks', () => {
     const openBody = { ...good, playerId: dealt.playerId };
     await service.operator('PATCH', `/games/${gameId}`, { status: 'SUSPENDED' });
     expect(await send({ ...openBody, wagerUsd: 9 })).toMatchObject(failed(400, 'KS-4202'));
-    // Open rounds go on.
+    // Open rounds of a suspended game can still be played.
     expect((await act(service, partner.key, dealt.roundId, 'hit', 1)).status).toBe(200);
     await service.operator('PATCH', `/games/${gameId}`, { status: 'ACTIVE' });
     const second = await dealUntil(service, partner.key, gameId, 'order2', isPlaying);
@@ -202,7 +205,8 @@ describe('each refusal, in the order of the checks', () => {
       status: 409,
       body: { errorCode: 'KS-4222', details: [{ roundId: second.roundId, lastActionSeq: 0 }] },
     });
-    // A requestId is of spins and deals alike, and answers before the game is looked at.
+    // Spins and deals share one space of request ids, and a bound requestId is answered before the game is
+    // checked.
     const spin = { gameId: slots, playerId: 'order', wagerUsd: 0.25, requestId: 'shared' };
     expect((await service.spin(partner.key, spin)).status).toBe(200);
     expect(await send({ ...good, requestId: 'shared' })).toMatchObject(failed(409, 'KS-4111'));
@@ -216,7 +220,7 @@ describe('each refusal, in the order of the checks', () => {
     expect(
       await service.spin(partner.key, { gameId, playerId: 'order', wagerUsd: 0.25, requestId: 'shared-2' }),
     ).toMatchObject(failed(409, 'KS-4111'));
-    // A blocked player deals no more, and ends what is open.
+    // A blocked player can't start a round, but can finish an open round.
     await service.operator('PATCH', `/partners/${partner.partnerId}/players/${second.playerId}`, {
       status: 'BLOCKED',
       reason: 'test',
@@ -227,7 +231,7 @@ describe('each refusal, in the order of the checks', () => {
     expect((await act(service, partner.key, second.roundId, 'stand', 1)).status).toBe(200);
   });
 
-  test('of an action', async () => {
+  test('refuses a blackjack action with the error of the first check that fails', async () => {
     const round = await dealUntil(service, partner.key, gameId, 'acts', isPlaying);
     const send = (body: Record<string, unknown>, key = partner.key) =>
       play(service, key, 'POST', '/action', body);
@@ -247,7 +251,7 @@ describe('each refusal, in the order of the checks', () => {
     expect(await send({ ...good, action: 'hit', seq: 2 })).toMatchObject(failed(409, 'KS-4223'));
   });
 
-  test('for money: balance and funding', async () => {
+  test("refuses a blackjack deal or action that the balance or the funding of the partner can't cover", async () => {
     const poor = await service.newPartner({ balanceMode: 'enforce', openingBalanceUsd: 0.3 });
     const table = await newTable(service, poor.partnerId);
     const canDouble = ({ phase, legalActions }: RoundAnswer): boolean =>
@@ -260,7 +264,7 @@ describe('each refusal, in the order of the checks', () => {
     expect((await act(service, poor.key, lost.roundId, 'hit', 1)).status).toBe(200);
     const funded = await service.newPartner({ fundingUsd: 1 });
     const bounded = await newTable(service, funded.partnerId);
-    // 4 times two hands of the wager: 2 USD.
+    // The funding must cover four times two hands of the wager, which is 2 USD.
     expect(await deal(service, funded.key, bounded, 'x', 'r')).toMatchObject(failed(503, 'KS-5011'));
     const broke = await service.newPartner({ balanceMode: 'enforce', openingBalanceUsd: 0 });
     const closed = await newTable(service, broke.partnerId);
@@ -277,8 +281,8 @@ describe('each refusal, in the order of the checks', () => {
   });
 });
 
-describe('the hole card', () => {
-  test('is in no byte that leaves the process before the round is settled', async () => {
+describe("secrecy of the dealer's hole card", () => {
+  test("the dealer's hole card is in no byte of an answer before the blackjack round is settled", async () => {
     const rounds: RoundAnswer[] = [];
     const texts: string[] = [];
     while (rounds.length < 60) {
@@ -294,7 +298,7 @@ describe('the hole card', () => {
       const { card, seed } = await holeCard(sql, answer.body);
       const shown = [...answer.body.dealer.cards, ...answer.body.hands.flatMap(({ cards }) => cards)];
       expect(shown).toHaveLength(3);
-      // What is left without the cards that are shown and without what is random by itself.
+      // Answer text without the cards that are shown and without random values such as ids and timestamps.
       const rest = bytes
         .replaceAll(/[0-9a-f]{32,}|[0-9A-Za-z_-]{20,}|"cards":\[[^\]]*\]/g, '')
         .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z|GMT|"\d+"/g, '');
@@ -313,8 +317,8 @@ describe('the hole card', () => {
   });
 });
 
-describe('an open round ends by itself', () => {
-  test('once, though the worker, the operator and the player end it at the same moment', async () => {
+describe('open blackjack rounds that expire or are voided', () => {
+  test('an expired blackjack round ends once, even if worker, operator and player end it at the same moment', async () => {
     for (let i = 0; i < 5; i++) {
       const round = await dealUntil(service, partner.key, gameId, `late${i}-`, isPlaying);
       await sql`UPDATE rounds SET expires_at = now() WHERE deal_id = (SELECT deal_id FROM rounds
@@ -340,13 +344,13 @@ describe('an open round ends by itself', () => {
         lastActionSeq: 1,
         actions: ['hit', 'timeout'],
       });
-      // The player's own last action is still answered as it was.
+      // A retry of the player's last action still gets its first answer.
       expect((await act(other, partner.key, round.roundId, 'hit', 1)).text).toBe(hit.text);
       expect(await act(other, partner.key, round.roundId, 'stand', 2)).toMatchObject(failed(409, 'KS-4223'));
     }
   });
 
-  test('voided by the operator, it gives back every stake and counts in no total', async () => {
+  test('a blackjack round that an operator voids refunds every stake and counts in no total', async () => {
     const totals = async (): Promise<unknown> =>
       (await service.operator<{ totals: unknown }>('GET', `/games/${gameId}`)).body.totals;
     const before = await totals();

@@ -1,10 +1,10 @@
-/** No sheet holds up the threads that make blocks. */
+/** Tests that no PAR sheet can occupy the threads that make blocks for long. */
 import { test } from 'vitest';
 import { compileDistribution } from '../../../src/domain/outcome.js';
 import type { ParSheet } from '../../../src/domain/par.js';
 import { expectRatioBelow, expectWithin } from '../../support/expectWithin.js';
 
-/** Probabilities and weights that have no common divisor, from 1e-300 to 1. */
+/** Makes a PAR sheet with probabilities from 1e-300 to 1 and with weights that have no common divisor. */
 function extremeSheet(classes: number): ParSheet {
   const combinations = Array.from({ length: classes }, (_, i) => ({
     reelSymbols: ['A'],
@@ -17,8 +17,8 @@ function extremeSheet(classes: number): ParSheet {
   return { combinations } as unknown as ParSheet;
 }
 
-test('the cost to compile a sheet of extreme decimals grows no faster than the square of its classes', async () => {
-  // As many classes as an upload holds.
+test('the cost to compile a PAR sheet of extreme decimals grows at most with the square of its classes', async () => {
+  // 90 classes are the most that an upload may have.
   const sheets = [extremeSheet(90), extremeSheet(45)] as const;
   const cost = { of: () => compileDistribution(sheets[0]), against: () => compileDistribution(sheets[1]) };
   const costMs = await expectRatioBelow(cost, 2 * 2 ** 2, 'a sheet of 90 classes');

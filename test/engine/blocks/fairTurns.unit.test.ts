@@ -1,8 +1,8 @@
-/** No partner's blocks wait for all of another partner's. */
+/** Tests that the blocks of one partner never wait for all blocks of another partner. */
 import { expect, test } from 'vitest';
 import { FairTurns } from '../../../src/engine/blocks/fairTurns.js';
 
-/** Runs works one at a time and gives their names in the order in which they began. */
+/** Runs jobs one at a time and returns their names in the order in which they started. */
 async function orderOf(
   works: readonly (readonly [partnerId: number, name: string, secondsLeft: number, elapsedMs: number])[],
 ): Promise<string[]> {
@@ -23,14 +23,14 @@ async function orderOf(
   return began;
 }
 
-test('a partner with eighty slow games delays the block of another by one block', async () => {
+test('a partner with eighty slow games delays the block of another partner by only one block', async () => {
   const slow = Array.from({ length: 80 }, (_, i) => [1, `slow ${i}`, 0, 300] as const);
   const order = await orderOf([...slow, [2, 'quick', 5, 1]]);
   expect(order.indexOf('quick')).toBe(1);
   expect(order).toHaveLength(81);
 });
 
-test('partners share the thread by the time that their blocks take', async () => {
+test('partners share the block thread in proportion to the time that their blocks take', async () => {
   const slow = Array.from({ length: 10 }, (_, i) => [1, `slow ${i}`, 0, 100] as const);
   const quick = Array.from({ length: 10 }, (_, i) => [2, `quick ${i}`, 0, 10] as const);
   const order = await orderOf([...slow, ...quick]);
@@ -38,7 +38,7 @@ test('partners share the thread by the time that their blocks take', async () =>
   expect(order.slice(0, 12).filter((name) => name.startsWith('quick'))).toHaveLength(10);
 });
 
-test('of a partner the game that runs dry first is next', async () => {
+test('the next block of a partner is made for the game whose queue runs dry first', async () => {
   const order = await orderOf([
     [1, 'first', 9, 1],
     [1, 'last', 3, 1],
@@ -48,7 +48,7 @@ test('of a partner the game that runs dry first is next', async () => {
   expect(order).toEqual(['first', 'dry', 'soon', 'last']);
 });
 
-test('a work that fails gives its turn back', async () => {
+test('a block job that fails releases its turn', async () => {
   const turns = new FairTurns(1);
   const failed = turns.run(
     1,

@@ -1,4 +1,4 @@
-/** How many queues are filled at once, and which is next. */
+/** Tests how many queues are filled at the same time and which queue is next. */
 import { expect, test } from 'vitest';
 import { FillingTurns, retryMs } from '../../../src/engine/blocks/filling.js';
 import { newQueue, type Queue } from '../../../src/engine/blocks/queue.js';
@@ -6,7 +6,10 @@ import { newQueue, type Queue } from '../../../src/engine/blocks/queue.js';
 const queueOf = (gameId: number, partnerId: number): Queue =>
   newQueue({ gameId, partnerId }, undefined as never, undefined as never);
 
-/** Has all queues filled as the block keeper does. @returns the most that were under way, in all and of one partner */
+/**
+ * Fills all queues in the way of the block keeper. @returns the highest number of queues in progress, in
+ * total and per partner
+ */
 function fillAll(
   turns: FillingTurns,
   queues: readonly Queue[],
@@ -33,7 +36,7 @@ function fillAll(
   return { ...most, order };
 }
 
-test('fills each of 1,300 games once, a bounded number at once however many partners they are of', () => {
+test('fills the queue of each of 1,300 games once, with a bounded number in progress for any number of partners', () => {
   for (const partners of [1, 10, 1300]) {
     const queues = Array.from({ length: 1300 }, (_, i) => queueOf(i, i % partners));
     const { total, partner, order } = fillAll(new FillingTurns(), queues);
@@ -44,7 +47,7 @@ test('fills each of 1,300 games once, a bounded number at once however many part
   }
 });
 
-test('gives a free turn to the partner with the fewest queues under way, and to its game that runs dry first', () => {
+test('gives a free turn to the partner with the fewest queues in progress, and to its game that runs dry first', () => {
   const turns = new FillingTurns();
   const many = Array.from({ length: 100 }, (_, i) => queueOf(i, i % 4));
   for (const queue of many) {
@@ -62,7 +65,7 @@ test('gives a free turn to the partner with the fewest queues under way, and to 
   expect(turns.next()).toBe(soon);
 });
 
-test('waits twice as long after each failure in a row, up to a bound', () => {
+test('doubles the wait before a queue is filled again after each failure in a row, up to a limit', () => {
   for (let failures = 1; failures < 40; failures++) {
     const nominal = Math.min(8000, 250 * 2 ** (failures - 1));
     const ms = retryMs(failures);

@@ -1,6 +1,7 @@
 /**
- * The blocks of a game's queue in Redis. A suspended game's are freed and loaded again when it goes on: nothing is dealt twice or
- * skipped. Those of a game in demand are replaced as they are dealt.
+ * Tests the blocks of a game's queue in Redis. The blocks of a suspended game are freed, and are loaded again
+ * when the game resumes, without a gap or a repetition. The blocks of a game in demand are replaced as soon
+ * as they are dealt out.
  */
 import { execFile } from 'node:child_process';
 import { rmSync } from 'node:fs';
@@ -36,7 +37,7 @@ afterAll(async () => {
   await stores.drop();
 });
 
-describe('the scripts of a queue', () => {
+describe('the scripts that load and free the blocks of a queue', () => {
   const BLOCKS: readonly (readonly number[])[] = [
     [0, 1, 2, 1],
     [2, 0],
@@ -82,7 +83,7 @@ describe('the scripts of a queue', () => {
     return cores.map((core) => core.readUInt16LE(8));
   };
 
-  test('wherever a queue is freed, the same outcomes go on at the same place', async () => {
+  test('a queue that is freed at any position continues with the same outcomes at that position', async () => {
     for (let dealt = 0; dealt <= ALL.length; dealt++) {
       await redis.del(gamesKey(CELL), ...starts.map((start) => blockKey(CELL, GAME_ID, start)));
       for (const i of starts.keys()) await load(i);
@@ -93,7 +94,7 @@ describe('the scripts of a queue', () => {
       expect((await deal(1)).statuses).toEqual([
         dealt === 0 ? SPIN_STATUS.noBlock : SPIN_STATUS.queueExhausted,
       ]);
-      // Freed again, nothing changes.
+      // Freeing the queue a second time changes nothing.
       expect(await cell().freeBlocks(OWNER, GAME_ID, dealt, starts)).toBe(true);
       const open = [...starts.keys()].filter((i) => starts[i]! + BLOCKS[i]!.length > dealt);
       if (open.length > 1) await expect(load(open[1]!)).rejects.toThrow(GapError);
@@ -104,7 +105,7 @@ describe('the scripts of a queue', () => {
     }
   });
 
-  test('a block is loaded once, and only where the queue ends', async () => {
+  test('a block is loaded only once, and only at the end of its queue', async () => {
     const before = await record();
     for (const i of starts.keys()) await load(i);
     expect(await record()).toEqual(before);
@@ -113,7 +114,7 @@ describe('the scripts of a queue', () => {
     expect(await record()).toEqual(before);
   });
 
-  test('nothing is loaded by an owner after whom another one has claimed the cell', async () => {
+  test('refuses to load a block for an owner once a newer owner has claimed the cell', async () => {
     const before = await record();
     await cell().claim({ ...OWNER, fence: OWNER.fence + 1n });
     const end = ALL.length;
@@ -122,7 +123,7 @@ describe('the scripts of a queue', () => {
     expect(await record()).toEqual(before);
   });
 
-  test('nothing is freed of a queue that has grown meanwhile, nor at another epoch, nor by another owner than has claimed the cell', async () => {
+  test('frees no blocks if the queue has grown, the epoch has changed, or another owner has claimed the cell', async () => {
     const before = await record();
     expect(await cell().freeBlocks(OWNER, GAME_ID, ALL.length - 1, starts)).toBe(false);
     await expect(cell().freeBlocks({ ...OWNER, token: '2' }, GAME_ID, ALL.length, starts)).rejects.toThrow(
@@ -136,7 +137,7 @@ describe('the scripts of a queue', () => {
     expect(await blocks()).toHaveLength(BLOCKS.length);
   });
 
-  test('tells at once that a block is dealt out, and up to where', async () => {
+  test('announces at once that a block is dealt out, with the next index', async () => {
     const subscriber = redis.duplicate();
     const told: string[] = [];
     subscriber.on('smessage', (_channel: string, message: string) => told.push(message));
@@ -152,7 +153,7 @@ describe('the scripts of a queue', () => {
     }
   });
 
-  test('deals over the end of a block for a user that may not tell it', async () => {
+  test('deals across the end of a block even if the Redis user may not publish the announcement', async () => {
     const user = `untold-${process.pid}`;
     await redis.call('ACL', 'SETUSER', user, 'on', '>secret', '~*', '+@all', 'resetchannels');
     const url = new URL(stores.redisUrl);
@@ -174,9 +175,9 @@ describe('the scripts of a queue', () => {
   });
 });
 
-describe('a service', () => {
+describe('a service with suspended games', () => {
   const SPINS = 7;
-  test('suspends and resumes a game again and again: its indexes have no gap, and the audit finds nothing', async () => {
+  test('a game that is suspended and resumed repeatedly has no gap in its indexes and a clean audit', async () => {
     await redis.flushdb();
     const service = await startService(stores, { CELLS: '1' });
     const books = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
@@ -196,7 +197,8 @@ describe('a service', () => {
           SELECT count(*) AS n, max(outcome_index) AS last FROM ledger WHERE game_id = ${gameId}`;
         await until(async () => Number((await booked())[0]!.n) === round * SPINS, 'all is booked');
         expect(Number((await booked())[0]!.last)).toBe(round * SPINS - 1);
-        // This process is the service, too, and must not wait for the audit.
+        // The audit runs in a child process because the service runs in this process and must not be blocked
+        // by it.
         await promisify(execFile)(process.execPath, [cliOf(ROOT), 'audit'], {
           env: { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl },
         });
@@ -206,7 +208,7 @@ describe('a service', () => {
         (await books`SELECT count(*) AS n FROM blocks WHERE game_id = ${gameId}`) as unknown as [
           { n: string },
         ];
-      // No block was made anew for one that was freed.
+      // Freed blocks are loaded again, so no new block was made in their place.
       expect(Number(n)).toBe(3);
     } finally {
       await service.stop();
@@ -215,7 +217,7 @@ describe('a service', () => {
   });
 });
 
-test('a block that is dealt out is replaced while the ledger is at a standstill', async () => {
+test("replaces a block that is dealt out while the ledger can't be written", async () => {
   const BLOCK = 2048;
   const books = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   const service = await startService(stores, { CELLS: '1' });
@@ -248,7 +250,7 @@ test('a block that is dealt out is replaced while the ledger is at a standstill'
   }
 });
 
-test('a table whose first block is played goes on at its next shoe after Redis lost all it held', async () => {
+test('after a wipe of Redis, a table whose first block is played continues at its next shoe', async () => {
   const SHOES = 256;
   const own = await freshStores();
   const redis = rawRedis(own.redisUrl);

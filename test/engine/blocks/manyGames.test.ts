@@ -1,4 +1,4 @@
-/** A start with more games than a worker has connections to Postgres. */
+/** Starts a service with more games than a worker has connections to Postgres. */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
@@ -7,9 +7,9 @@ import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-/** Above the connections of a worker and of its front end together. */
+/** Number of partners. It exceeds the Postgres connections of a worker and its front end together. */
 const PARTNERS = 24;
-/** Connections of a worker that replenish games. */
+/** Maximum number of Postgres connections that a worker uses to replenish games. */
 const CONNECTIONS_MAX = 6;
 const SETTINGS = { CELLS: '2' };
 
@@ -28,7 +28,7 @@ afterAll(async () => {
   for (const end of ends.splice(0).reverse()) await end();
 });
 
-test('a start deals from all games while none can be replenished, and keeps connections for its leases', async () => {
+test('a restarted service deals from all games and renews its leases while no game can be replenished', async () => {
   const before = await startService(stores, SETTINGS);
   ends.push(() => before.stop());
   const games: { key: string; gameId: number }[] = [];
@@ -41,7 +41,7 @@ test('a start deals from all games while none can be replenished, and keeps conn
   for (const game of games) expect((await spin(before, game)).status).toBe(200);
   await before.stop();
 
-  // The replenishment of every game waits for this table.
+  // The replenishment of every game waits for this table lock.
   const locking = await sql.reserve();
   await locking`BEGIN`;
   await locking`LOCK TABLE block_reserves IN ACCESS EXCLUSIVE MODE`;

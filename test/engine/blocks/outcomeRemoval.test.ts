@@ -1,4 +1,7 @@
-/** Outcomes of exhausted blocks leave in the background; whoever needs them draws them again, and the audit tells what can't be. */
+/**
+ * Tests the removal of outcomes of exhausted blocks in the background. Proofs and reveals draw the outcomes
+ * again, and the audit reports outcomes that can't be drawn again.
+ */
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { audit } from '../../../src/books/audit/audit.js';
@@ -20,7 +23,7 @@ let raw: postgres.Sql;
 let sql: Sql;
 let key: string;
 let gameId: number;
-/** Outcomes of the first block. */
+/** Number of outcomes in the first block. */
 let blockSize: number;
 const spinIds: string[] = [];
 
@@ -79,14 +82,14 @@ async function findings(redraw = false) {
   }
 }
 
-describe.sequential('the outcomes of a block', () => {
-  /** Of the first spin: as the block was whole. */
+describe.sequential('removal of the outcomes of an exhausted block', () => {
+  /** Proof of the first spin, taken while the outcomes of its block were stored. */
   let proof: Record<string, unknown>;
   let block: Record<string, unknown>;
   const proofOf = async (spinId: string) => {
     const { status, body } = await ask(`/spins/${spinId}/proof`);
     expect(status).toBe(200);
-    // The checkpoint grows.
+    // The inclusion proof is left out because it changes as the checkpoint grows.
     const { tlogProof: _, ...rest } = body;
     return rest;
   };
@@ -95,11 +98,11 @@ describe.sequential('the outcomes of a block', () => {
     return { reveal, outcomes };
   };
 
-  test('are kept until the block is exhausted, and then for some days', async () => {
+  test('keeps the outcomes of a block until the block is exhausted and some days have passed', async () => {
     [proof, block] = [await proofOf(spinIds[0]!), await blockOf()];
     expect(block.reveal).not.toBeNull();
     const before = await kept();
-    // Where the service has not seen it before.
+    // Marks the block in case the service has not marked it yet.
     await markExhausted(sql);
     expect(await markExhausted(sql)).toBe(0);
     expect(await raw`SELECT game_id, from_index::int FROM blocks WHERE exhausted_at IS NOT NULL`).toEqual([
@@ -112,18 +115,18 @@ describe.sequential('the outcomes of a block', () => {
     expect(await kept()).toEqual([0, ...before.slice(1)]);
   });
 
-  test('are drawn again for proofs and for what the block reveals', async () => {
+  test('draws removed outcomes again for proofs and for the reveal of the block', async () => {
     expect(await proofOf(spinIds[0]!)).toEqual(proof);
     expect(await blockOf()).toEqual(block);
     for (const spinId of spinIds.slice(-3)) await proofOf(spinId);
   });
 
-  test('are drawn again by the audit, which finds all as it was', async () => {
+  test('the audit draws removed outcomes again and finds no problem', async () => {
     expect(await findings()).toEqual([]);
     expect(await findings(true)).toEqual([]);
   });
 
-  test('are of another seed: the audit finds block and spins', async () => {
+  test('the audit reports block and spins if the seed of a block with removed outcomes was changed', async () => {
     const flip = () => raw`
       UPDATE blocks SET seed = set_byte(seed, 0, get_byte(seed, 0) # 1) WHERE game_id = ${gameId} AND from_index = 0`;
     await flip();
@@ -133,7 +136,7 @@ describe.sequential('the outcomes of a block', () => {
     expect(problems).toContain('the outcome is not the sealed one');
   });
 
-  test('are removed too early: the audit finds the block', async () => {
+  test('the audit reports a block whose outcomes were removed before all of them were dealt', async () => {
     const [row] = await raw`
       SELECT from_index, outcomes FROM blocks WHERE game_id = ${gameId} AND from_index = ${blockSize}`;
     await raw`

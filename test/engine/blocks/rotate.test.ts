@@ -1,4 +1,7 @@
-/** A game is rotated: what is sealed and not dealt is never dealt, and nothing else is lost. */
+/**
+ * Tests the rotation of a game: sealed outcomes that were not dealt are never dealt, and nothing else is
+ * lost.
+ */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { Redis } from 'ioredis';
@@ -44,7 +47,7 @@ const dealtOf = async (gameId: number): Promise<number[]> => {
     SELECT outcome_index::int AS index FROM ledger WHERE game_id = ${gameId} ORDER BY outcome_index`;
   return rows.map(({ index }) => index);
 };
-/** Every index below the newest is dealt or voided, and none both. */
+/** Checks that every index below the newest index is either dealt or voided, and none is both. */
 async function expectNoGap(gameId: number): Promise<void> {
   const dealt = new Set(await dealtOf(gameId));
   const voids = await voidsOf(gameId);
@@ -59,7 +62,7 @@ const audit = () =>
   promisify(execFile)(process.execPath, [cliOf(ROOT), 'audit'], {
     env: { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl },
   });
-/** Each void lies in the public log before the blocks behind it. */
+/** Checks that each void is in the public log before the blocks that follow it. */
 async function expectVoidsInOrder(gameId: number): Promise<void> {
   await until(async () => {
     const [left] =
@@ -81,7 +84,7 @@ async function newGame() {
   return { key, partnerId, gameId, spin };
 }
 
-test('a game that is rotated while it is spun, and while blocks are made, deals nothing that was sealed before', async () => {
+test('a slot game that is rotated during spins and block making deals no outcome that was sealed before', async () => {
   const { gameId, spin } = await newGame();
   let isOver = false;
   const answers = { dealt: 0, exhausted: 0 };
@@ -111,7 +114,7 @@ test('a game that is rotated while it is spun, and while blocks are made, deals 
     });
     expect(range.voidedTo).toBeGreaterThan(range.voidedFrom);
     expect(range.voidedTo % BLOCK).toBe(0);
-    // It is in the ledger when it is answered.
+    // The void is committed when the rotation is answered.
     expect(await voidsOf(gameId)).toContainEqual({
       from: body.voidedFrom,
       to: body.voidedTo,
@@ -138,7 +141,7 @@ test('a game that is rotated while it is spun, and while blocks are made, deals 
   await audit();
 });
 
-test('a suspended game whose blocks are freed goes on with other outcomes than it had, and a game of which nothing is left voids nothing', async () => {
+test('a suspended game that is rotated deals new outcomes once resumed, and rotating it again voids nothing', async () => {
   const { gameId, spin } = await newGame();
   await service.operator('PATCH', `/games/${gameId}`, { status: 'SUSPENDED' });
   await until(async () => (await redis.keys(`*:block:${gameId}:*`)).length === 0, 'its blocks are freed');
@@ -154,7 +157,7 @@ test('a suspended game whose blocks are freed goes on with other outcomes than i
   await audit();
 });
 
-test('a rotation that the ledger does not get is answered as unknown; it is booked later, or all that was sealed is voided with a rebuild', async () => {
+test("a rotation that the ledger can't commit is answered as unknown, then committed or covered by the voids of a rebuild", async () => {
   const { gameId, spin } = await newGame();
   await until(async () => (await dealtOf(gameId)).length === 1, 'the spin is booked');
   await books.begin(async (tx) => {
@@ -178,7 +181,7 @@ test('a rotation that the ledger does not get is answered as unknown; it is book
 test('a rotation that never reached the cell is carried out before the next block is sealed', async () => {
   const { gameId, spin } = await newGame();
   await until(async () => (await dealtOf(gameId)).length === 1, 'the spin is booked');
-  // As a front end leaves it that dies before its call to Redis.
+  // This intent is in the state that a front end leaves if it dies before its call to Redis.
   const sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
   const { sealedTo } = await new Rotations(sql).record('operator', gameId, 'seen');
   await sql.end();
@@ -192,7 +195,7 @@ test('a rotation that never reached the cell is carried out before the next bloc
   await audit();
 });
 
-test('refuses what it can not rotate, and changes nothing', async () => {
+test('refuses to rotate unknown games, tables and requests without a reason, and changes nothing', async () => {
   const { gameId, partnerId } = await newGame();
   const table = await newTable(service, partnerId);
   expect((await rotate(999_999)).body).toMatchObject({ errorCode: 'KS-4201' });

@@ -1,4 +1,7 @@
-/** What is still to be dealt lies sealed in Postgres: a dump predicts nothing, and everybody who has the key deals, proves and audits. */
+/**
+ * Tests that outcomes not yet dealt are sealed in Postgres. A dump predicts nothing, while every process that
+ * has the key can deal, prove and audit.
+ */
 import { execFile } from 'node:child_process';
 import { createDecipheriv } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -16,7 +19,10 @@ import { until } from '../../support/wait.js';
 
 const [a, b] = [newBoxKey(), newBoxKey()];
 const NEXT = 10_000;
-/** Of seeds and nonces all, of packed outcomes so many bytes: chance repeats none of them. */
+/**
+ * Length of a searched piece of packed outcomes, in bytes. It is long enough that no two pieces are equal by
+ * chance. Seeds and nonces are searched whole.
+ */
 const PIECE = 64;
 
 interface Row {
@@ -28,7 +34,7 @@ interface Row {
   sealed: string | null;
 }
 
-/** Opened here again, as docs/internals.md describes it. */
+/** Opens a sealed block with code of its own, written after docs/internals.md. */
 function opened({ sealed, ...row }: Row, keys: readonly string[]): Row {
   if (sealed === null) return { sealed, ...row };
   const key = Buffer.from(new SecretBox(keys).open(sealed), 'base64');
@@ -47,7 +53,7 @@ function opened({ sealed, ...row }: Row, keys: readonly string[]): Row {
   };
 }
 
-/** Every row of every table as text, as a dump has it: bytes in hexadecimal. */
+/** Returns every row of every table as text in the form of a dump, with bytes in hexadecimal. */
 async function dumpOf(books: postgres.Sql): Promise<string> {
   const tables = await books<{ name: string }[]>`
     SELECT c.oid::regclass::text AS name FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
@@ -60,7 +66,7 @@ async function dumpOf(books: postgres.Sql): Promise<string> {
   return dump;
 }
 
-/** What of these blocks a dump shows. */
+/** Returns the seeds, nonces and outcomes of these blocks that a dump shows. */
 function shown(dump: string, blocks: readonly Row[]): string[] {
   return blocks.flatMap(({ game_id: game, seed, nonce, outcomes }) => {
     const pieces = Array.from({ length: Math.floor(outcomes.length / PIECE) }, (_, i) =>
@@ -115,7 +121,7 @@ test('a dump of Postgres predicts nothing of what is dealt next, before and afte
     service = await startService(stores, { CELLS: '1', SEEDS_KEY: keys });
   };
 
-  // Without a key everything is there to be read: the search finds it.
+  // Without a key the blocks are not sealed, so this search must find them. It proves that the search works.
   const plain = await blocks([]);
   expect(shown(await dumpOf(books), plain).length).toBeGreaterThan(NEXT / 32);
 
@@ -130,7 +136,7 @@ test('a dump of Postgres predicts nothing of what is dealt next, before and afte
   expect(new Set(taken.map(({ game_id }) => game_id))).toEqual(new Set([gameId, tableId, raffleId]));
   expect(shown(await dumpOf(books), taken)).toEqual([]);
 
-  // It deals on, what was sealed and blocks that are made now.
+  // The game continues with the blocks that were sealed and with blocks that are made now.
   const checked = checkParSheet(body);
   const sheet = 'sheet' in checked ? checked.sheet : expect.fail('the sheet is faulty');
   const spin = () => service.spin(key, { gameId, playerId: 'p', wagerUsd: 0.25 });
@@ -156,7 +162,7 @@ test('a dump of Postgres predicts nothing of what is dealt next, before and afte
   const next = outcomesOf(taken, gameId);
   for (const { code, at } of dealt) expect(code).toBe(next.readUInt16LE(at * 2));
 
-  // The key is replaced: only what seals the data keys is written anew.
+  // A replaced key re-encrypts only the data keys.
   await restart(`${b},${a}`);
   const replaced = await blocks([b]);
   expect(replaced.length).toBeGreaterThan(taken.length - 1);

@@ -1,4 +1,4 @@
-/** Outcomes are made at the pace at which a game is dealt. */
+/** Tests that outcomes are made at the pace at which a game is dealt. */
 import { expect, test } from 'vitest';
 import {
   blockSizeFor,
@@ -9,31 +9,31 @@ import {
 } from '../../../src/engine/blocks/blockMaker.js';
 import { learnDealtOut, newQueue, type Queue } from '../../../src/engine/blocks/queue.js';
 
-test('a game that rested is supplied at the pace of its first burst, not at the mean since its last spin', () => {
+test('a game that was idle is replenished at the pace of its first burst instead of its mean since the last spin', () => {
   expect(paceAfter(0, 5000, 3600)).toBe(20_000);
   expect(paceAfter(0, 5000, 0.25)).toBe(20_000);
 });
 
-test('two flushes that come together are not taken for a much higher pace', () => {
+test("two flushes that arrive together do not make a game's pace much higher", () => {
   expect(paceAfter(0, 1000, 0)).toBe(20_000);
 });
 
-test('the pace of a game that slows down halves in ten seconds', () => {
+test('the pace of a game that slows down halves every ten seconds', () => {
   expect(paceAfter(20_000, 1, 10)).toBe(10_000);
   expect(paceAfter(20_000, 1, 40)).toBe(1250);
 });
 
-test('a block that is dealt out within milliseconds is followed by one for seconds', () => {
+test('a block that is dealt out within milliseconds is followed by a block that lasts for seconds', () => {
   expect(paceOfBlock(0, 2048, 0.05)).toBe(40_960);
   expect(paceOfBlock(0, 2048, 0.001)).toBe(40_960);
   expect(paceOfBlock(50_000, 2048, 0.1)).toBe(50_000);
 });
 
-test('a block that lasted for hours does not make the game a busy one', () => {
+test('a block that lasted for hours is followed by a block of the minimum size', () => {
   expect(blockSizeFor(paceOfBlock(0, 2048, 3600), 2048, 262_144)).toBe(2048);
 });
 
-/** A game with three blocks of 2,048 outcomes, of which none is booked. */
+/** Makes a queue with three blocks of 2,048 outcomes, none of which is committed. */
 function youngQueue(): Queue {
   const reserve = { minReadyBlocks: 2 } as Queue['blockMaker']['reserve'];
   const supply = { reserve } as Queue['blockMaker'];
@@ -48,7 +48,7 @@ function youngQueue(): Queue {
   return queue;
 }
 
-test('a block that is dealt out is replaced before the ledger has booked it', () => {
+test('replaces a block that is dealt out before the ledger has committed it', () => {
   const queue = youngQueue();
   expect(runsLow(queue, queue.blockMaker.reserve!)).toBe(false);
   learnDealtOut(queue, 2048, 60_000);
@@ -57,14 +57,14 @@ test('a block that is dealt out is replaced before the ledger has booked it', ()
   expect(queue.nextIndex).toBe(0);
 });
 
-test('a queue that ran dry gets twice the block that it had last, however slow it seems', () => {
+test('a queue that ran dry gets a block twice as large as its last block, however slow its pace seems', () => {
   const queue = youngQueue();
   learnDealtOut(queue, 3 * 2048, 60_000);
   expect(readyBlocks(queue)).toBe(0);
   expect(blockSizeFor(queue.pace, 2048, 262_144)).toBe(4096);
 });
 
-test('what is told late changes nothing', () => {
+test('a late announcement of a block that is dealt out does not change the queue', () => {
   const queue = youngQueue();
   learnDealtOut(queue, 4096, 1000);
   const { pace, dealtIndex } = queue;

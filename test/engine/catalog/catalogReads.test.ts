@@ -1,4 +1,7 @@
-/** The catalog reads what changed once, also where a number of a change belongs to nothing, and misses nothing that is committed later. */
+/**
+ * Tests that the catalog reads each change once, even if a change number was never committed, and misses no
+ * change that is committed late.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Catalog } from '../../../src/engine/catalog/catalog.js';
 import { newEvents } from '../../../src/engine/processEvents.js';
@@ -15,7 +18,7 @@ let stores: TestStores;
 let service: Awaited<ReturnType<typeof startService>>;
 let sql: Sql;
 let catalog: Catalog;
-/** Reads of everything that changed. */
+/** Number of reads of the changed rows. */
 let reads = 0;
 
 beforeAll(async () => {
@@ -51,7 +54,7 @@ async function readsOf(refreshes: number): Promise<number> {
 
 const undone = new Error('undone');
 
-test('a change that was undone is looked for once', async () => {
+test('the catalog searches only once for a change that was rolled back', async () => {
   await expect(
     sql.begin(async (tx) => {
       await nextChange(tx);
@@ -62,7 +65,7 @@ test('a change that was undone is looked for once', async () => {
   expect(await readsOf(5)).toBe(0);
 });
 
-test('a change that is under way is looked for until it is committed, and known then', async () => {
+test('the catalog searches for a pending change until it is committed, and applies it then', async () => {
   const { partnerId } = await service.newPartner();
   await catalog.refresh();
   await sql.begin(async (tx) => {

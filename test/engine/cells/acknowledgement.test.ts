@@ -1,4 +1,7 @@
-/** ACK=ledger: a spin is answered once its row is committed in Postgres, and never with less. ACK=redis beside it. */
+/**
+ * Tests ACK=ledger, under which a spin is answered only once its row is committed in Postgres, next to
+ * ACK=redis.
+ */
 
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
@@ -18,7 +21,10 @@ import { until } from '../../support/wait.js';
 import { type Asked, codeOf, Witness } from '../../support/witness.js';
 
 const DEADLINE_MS = 8000;
-/** Of an answer that does not wait for the deadline, and beyond the deadline, on a machine that is busy. */
+/**
+ * Time allowed on a busy machine for an answer that does not wait for the deadline, and time allowed beyond
+ * the deadline, in ms.
+ */
 const SLACK_MS = 5000;
 
 const LEDGER = { CELLS: '1', ACK: 'ledger', SPIN_DEADLINE_MS: String(DEADLINE_MS) };
@@ -29,7 +35,7 @@ const timed = async <T>(work: Promise<T>): Promise<{ value: T; ms: number }> => 
   return { value, ms: performance.now() - started };
 };
 
-describe('two front ends that answer once the ledger has it, one that answers once Redis has it', () => {
+describe('two front ends with ACK=ledger and one with ACK=redis', () => {
   let stores: OwnStores;
   let worker: LoggedService;
   let fronts: [LoggedService, LoggedService];
@@ -58,7 +64,7 @@ describe('two front ends that answer once the ledger has it, one that answers on
   });
 
   afterEach(async () => {
-    // What was in doubt is told, the rest is as it was answered.
+    // Retries settle the spins in doubt, and every other spin must be in the ledger as it was answered.
     await witness.resolve(fronts[1]);
     await witness.flushed(worker);
     expect((await witness.judge()).wrong).toEqual([]);
@@ -85,7 +91,7 @@ describe('two front ends that answer once the ledger has it, one that answers on
       return probes.every((probe) => codeOf(probe) === '200');
     }, 'all front ends deal again');
 
-  test('the row of every answer is there when the answer comes', async () => {
+  test('with ACK=ledger, the row of every spin is committed when its answer arrives', async () => {
     const rounds = await Promise.all(
       Array.from({ length: 400 }, async (_, i) => {
         const asked = await witness.spin(fronts[i % 2]!, i % 3 !== 0);
@@ -94,10 +100,11 @@ describe('two front ends that answer once the ledger has it, one that answers on
     );
     const answered = rounds.filter(({ code }) => code === '200');
     expect(answered.filter(({ isCommitted: isThere }) => !isThere)).toEqual([]);
-    // On a machine that is busy a flush may take so long that others are refused meanwhile.
+    // On a busy machine a flush may take so long that other spins are refused meanwhile.
     expect(rounds.filter(({ code }) => code !== '200' && code !== 'KS-5002')).toEqual([]);
     expect(answered.length).toBeGreaterThan(0);
-    // One after another, too, where the looking is not late because of a queue.
+    // Single spins are checked as well, because without concurrency the check of the ledger is not delayed by
+    // a queue.
     for (let i = 0; i < 40; i++) {
       const asked = await witness.spin(fronts[i % 2]!, true);
       if (codeOf(asked) === 'KS-5002') continue;
@@ -105,7 +112,7 @@ describe('two front ends that answer once the ledger has it, one that answers on
     }
   });
 
-  test('while Postgres stands still: no answer, also to a replay, and all of them when it moves on', async () => {
+  test('with ACK=ledger, a paused Postgres delays all answers, also of replays, until it resumes', async () => {
     await stores.postgres.freeze();
     try {
       const first = witness.next(true);
@@ -114,7 +121,8 @@ describe('two front ends that answer once the ledger has it, one that answers on
         const answer = await witness.retry(front, first);
         answers.push(`${answer.status} ${answer.headers.get('idempotent-replayed')}`);
       };
-      // Of one front end at once: after a second without the ledger it would refuse the second one.
+      // Both requests go to the first front end at once, because a front end refuses new spins after one
+      // second without the ledger.
       const asking = [ask(fronts[0]), ask(fronts[0])];
       await until(() => isDealt(first), 'the spin is dealt');
       asking.push(ask(fronts[1]));
@@ -136,7 +144,7 @@ describe('two front ends that answer once the ledger has it, one that answers on
     }
   });
 
-  test('while Postgres stands still for long: in doubt within the deadline, then refused at once; ACK=redis goes on', async () => {
+  test('with ACK=ledger, a long pause of Postgres leaves waiting spins in doubt and refuses new ones; ACK=redis deals on', async () => {
     await dealsAgain();
     await stores.postgres.freeze();
     const waiting: Promise<{ value: Asked; ms: number }>[] = [];
@@ -150,7 +158,7 @@ describe('two front ends that answer once the ledger has it, one that answers on
         over = true;
       });
 
-      // After about a second nothing more is dealt that would have to wait.
+      // After about one second without the ledger, a front end deals no spin that would have to wait.
       const turnedAway: Asked[] = [];
       const lateComers: Promise<unknown>[] = [];
       const started = performance.now();
@@ -194,7 +202,8 @@ describe('two front ends that answer once the ledger has it, one that answers on
         expectWithin(ms, DEADLINE_MS + SLACK_MS);
       }
       await Promise.all(lateComers);
-      // Nobody waits any more; what was given up is not booked yet, so nothing more is dealt.
+      // No request waits any more, but spins that timed out are not committed yet, so new spins are still
+      // refused.
       await areRefused();
     } finally {
       await stores.postgres.thaw();
@@ -204,12 +213,12 @@ describe('two front ends that answer once the ledger has it, one that answers on
     await witness.resolve(fronts[0]);
     const inDoubt = witness.asked.slice(0, dealtBefore).filter(({ answers }) => answers.length > 1);
     expect(inDoubt.length).toBeGreaterThan(3);
-    // Each of them had happened before it was told.
+    // Each spin in doubt was dealt before its client got the answer.
     await witness.flushed(worker);
     expect((await witness.judge()).wrong).toEqual([]);
   });
 
-  test('announcements that are lost are made up for', async () => {
+  test('with ACK=ledger, front ends answer spins although the announcements of commits are lost', async () => {
     await dealsAgain();
     const all = await listeners();
     for (let i = 0; i < 5; i++) {
@@ -219,7 +228,8 @@ describe('two front ends that answer once the ledger has it, one that answers on
       expectWithin(ms, SLACK_MS);
       await until(async () => (await listeners()) === all, 'every front end listens again');
     }
-    // Nobody announces what was committed before a front end came; a replay there is answered all the same.
+    // A new front end never hears announcements of earlier commits, but it must still answer a replay of such
+    // a spin.
     const asked = await witness.spin(fronts[0], true);
     const late = await startLogged(stores, { ...LEDGER, ROLES: 'http' });
     try {
@@ -231,7 +241,7 @@ describe('two front ends that answer once the ledger has it, one that answers on
     }
   });
 
-  test('a subscription that is cut while it is made anew ends nothing', async () => {
+  test('with ACK=ledger, a front end resubscribes after its subscription is cut several times during setup', async () => {
     const before = await listeners();
     const cable = await proxy(stores.redisUrl);
     const { databaseUrl } = stores;
@@ -253,7 +263,7 @@ describe('two front ends that answer once the ledger has it, one that answers on
     }
   });
 
-  test('Redis that is killed: what waits is told the truth', async () => {
+  test('with ACK=ledger, a killed Redis never makes a front end answer a spin that is not in the ledger', async () => {
     await dealsAgain();
     for (let round = 0; round < 2; round++) {
       const spins = Array.from({ length: 60 }, (_, i) => witness.spin(fronts[i % 2]!, i % 3 !== 0));
@@ -265,7 +275,7 @@ describe('two front ends that answer once the ledger has it, one that answers on
   });
 });
 
-describe('a worker that is killed between commit and announcement', () => {
+describe('a worker that is killed between commit and announcement under ACK=ledger', () => {
   let stores: TestStores;
   let killed: ServerProcess;
   let front: LoggedService;
@@ -295,7 +305,7 @@ describe('a worker that is killed between commit and announcement', () => {
     await stores.drop();
   });
 
-  test('what it committed is answered, and what it left is taken over', async () => {
+  test('spins that a killed worker committed are answered, and the other spins are committed by the next owner', async () => {
     expect(await second.metric('spindle_cells_owned')).toBe(0);
     const [{ owner }] = (await books`SELECT owner FROM cells`) as unknown as [{ owner: string }];
     const first = await timed(witness.spin(front, true));
@@ -304,11 +314,11 @@ describe('a worker that is killed between commit and announcement', () => {
     expect(await killed.end('SIGKILL')).toBe('SIGKILL');
     expect(await witness.booked(first.value.playerId)).toBe(1);
     const owned = await second.metric('spindle_cells_owned');
-    // The dead one's lease lasts for seconds; on a machine that is busy it may be over by now.
+    // The lease of the killed worker lasts for seconds, but on a busy machine it may have expired already.
     const [cell] = await books<{ owner: string; is_held: boolean }[]>`
       SELECT owner, lease_until > now() AS is_held FROM cells`;
     if (cell!.is_held && cell!.owner === owner) expect(owned).toBe(0);
-    // Nobody writes until the lease of the first has ended.
+    // No worker writes the cell until the lease of the killed worker has expired.
     const rest = await timed(
       Promise.all(Array.from({ length: 20 }, (_, i) => witness.spin(front, i % 2 === 0))),
     );
@@ -320,8 +330,8 @@ describe('a worker that is killed between commit and announcement', () => {
   });
 });
 
-/** A figure, not a promise: how much slower it is to wait for the ledger. */
-describe('throughput', () => {
+/** Measures how much slower ACK=ledger is than ACK=redis. The figure is reported and not asserted. */
+describe('throughput of ACK=ledger and ACK=redis', () => {
   const CONNECTIONS = 64;
   const SPINS = 3000;
   let stores: TestStores;
@@ -329,7 +339,7 @@ describe('throughput', () => {
 
   beforeAll(async () => {
     stores = await freshStores();
-    // A process each for both roles' work with the ledger, and one front end of the other kind.
+    // Starts one process with both roles under ACK=ledger, and one front end with ACK=redis.
     services = [
       await spawnService(environment(stores, LEDGER)),
       await spawnService(environment(stores, { ...LEDGER, ACK: 'redis', ROLES: 'http' })),
@@ -341,7 +351,7 @@ describe('throughput', () => {
     await stores.drop();
   });
 
-  test('ACK=ledger and ACK=redis, by turns', async ({ annotate }) => {
+  test('measures the throughput of ACK=ledger and ACK=redis in alternating runs', async ({ annotate }) => {
     const { client } = services[0]!;
     const partner = await client.newPartner();
     const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
@@ -373,7 +383,7 @@ describe('throughput', () => {
       });
       const seconds = (performance.now() - started) / 1000;
       const { '200': answered = 0, 'KS-5002': refused = 0, 'KS-4110': late = 0, ...others } = codes;
-      // On a machine that is busy a flush may take so long that others are refused meanwhile, or in doubt.
+      // On a busy machine a flush may take so long that other spins are refused or in doubt meanwhile.
       expect([cut, answered + refused + late, others]).toEqual([0, SPINS, {}]);
       expect(answered).toBeGreaterThan(0);
       latencies.sort((a, b) => a - b);

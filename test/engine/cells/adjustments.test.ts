@@ -1,4 +1,7 @@
-/** Adjustments of balances: each is made once, on record before it is, and in the books like everything else. */
+/**
+ * Tests balance adjustments: each is recorded before it is made, is made once, and appears in the ledger like
+ * every other entry.
+ */
 import type { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -100,7 +103,7 @@ async function audited(): Promise<string[]> {
   return checks.flatMap(({ name, listed }) => listed.map(({ problem }) => `${name}: ${problem}`));
 }
 
-describe('an adjustment', () => {
+describe('balance adjustments by an operator', () => {
   beforeAll(async () => {
     stores = await freshStores();
     await open();
@@ -108,7 +111,7 @@ describe('an adjustment', () => {
   });
   afterAll(close);
 
-  test('changes the balance by its amount, up and down, and is on record with its reason', async () => {
+  test('an adjustment changes the balance up or down by its amount and is recorded with its reason', async () => {
     const partner = await service.newPartner({ openingBalanceUsd: 10 });
     const { partnerId } = partner;
     const up = await adjust(partnerId, 'Ünï/code 🎰', 2.000001, 'up', { reason: 'line 1\n\tline 2 🎁' });
@@ -149,7 +152,7 @@ describe('an adjustment', () => {
     expect(await audited()).toEqual([]);
   });
 
-  test('makes the player, who then spins under enforce', async () => {
+  test('an adjustment creates the player, who can then spin under balance mode enforce', async () => {
     const partner = await service.newPartner({ environment: 'production', balanceMode: 'enforce' });
     const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
     expect(codeOf(await spin(partner, gameId, 'p'))).toEqual([400, 'KS-4225']);
@@ -165,14 +168,14 @@ describe('an adjustment', () => {
     await booksHold(sql);
   });
 
-  test('is made once, however often and at once it is asked for', async () => {
+  test('an adjustment is made once, however often it is requested at the same time or later', async () => {
     const partner = await service.newPartner({ openingBalanceUsd: 10 });
     const { partnerId } = partner;
     const answers = await Promise.all(Array.from({ length: 64 }, () => adjust(partnerId, 'p', 1.5, 'r')));
     expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
     const [first] = answers;
     expect(first!.body.balanceUsd).toBe(11.5);
-    // Not the balance of the moment, but its own.
+    // A retry returns the balance after its own adjustment, not the current balance.
     await adjust(partnerId, 'p', 1, 'other');
     expect((await adjust(partnerId, 'p', 1.5, 'r')).text).toBe(first!.text);
     await allBooked();
@@ -182,7 +185,7 @@ describe('an adjustment', () => {
     expect(await balanceOf(partner, 'p')).toBe(12.5);
   });
 
-  test('whose requestId stands for another one is refused (KS-4111)', async () => {
+  test('refuses an adjustment whose requestId belongs to a different adjustment (KS-4111)', async () => {
     const partner = await service.newPartner({ openingBalanceUsd: 10 });
     const { partnerId } = partner;
     expect((await adjust(partnerId, 'p', 1, 'r')).status).toBe(200);
@@ -200,7 +203,7 @@ describe('an adjustment', () => {
     expect((await adjust(another.partnerId, 'p', -1, 'r')).body.balanceUsd).toBe(9);
   });
 
-  test('below zero is refused under enforce (KS-4225): nothing happens, and later it may', async () => {
+  test('refuses an adjustment below zero under enforce (KS-4225) and accepts its retry once the balance suffices', async () => {
     const partner = await service.newPartner({ openingBalanceUsd: 5, balanceMode: 'enforce' });
     const { partnerId } = partner;
     expect(codeOf(await adjust(partnerId, 'p', -5.000001, 'r'))).toEqual([400, 'KS-4225']);
@@ -223,7 +226,7 @@ describe('an adjustment', () => {
     expect(await state()).toEqual(before);
     const log = await auditLogOf(partnerId);
     const count = (action: string) => log.filter((entry) => entry.action === action).length;
-    // Each that was put on record was taken from it, but the one that was done.
+    // Every recorded intent was withdrawn by a refusal, except the one that took effect.
     expect(count('player.adjust')).toBe(count('player.adjust.refused') + 1);
     expect(log.at(-1)).toMatchObject({
       action: 'player.adjust.refused',
@@ -232,14 +235,14 @@ describe('an adjustment', () => {
     });
     expect(await audited()).toEqual([]);
 
-    // A refusal binds nothing: neither the amount nor the answer.
+    // A refusal binds neither the amount nor the answer to the requestId.
     await adjust(partnerId, 'p', 0.000001, 'more');
     expect((await adjust(partnerId, 'p', -6.000001, 'r')).body.balanceUsd).toBe(0);
     expect(codeOf(await adjust(partnerId, 'p', -0.000001, 's'))).toEqual([400, 'KS-4225']);
     expect((await adjust(partnerId, 'p', 3, 's')).body.balanceUsd).toBe(3);
   });
 
-  test('refused to one caller and made for another at the same time is one thing in the end', async () => {
+  test('an adjustment that is refused to one caller and made for another concurrently takes effect once', async () => {
     const { partnerId } = await service.newPartner({ openingBalanceUsd: 0, balanceMode: 'enforce' });
     const debit = (i: number) => adjust(partnerId, 'p', -1, `debit-${i}`);
     const told = new Map<number, Set<string>>();
@@ -249,7 +252,7 @@ describe('an adjustment', () => {
       if (answer.status !== 200) expect(codeOf(answer)).toEqual([400, 'KS-4225']);
       else told.set(i, (told.get(i) ?? new Set()).add(answer.text));
     };
-    // Each debit is asked for six times at once, while its credit comes about.
+    // Each debit is requested six times at once while the credit that it needs is made.
     while (told.size < 8) {
       await Promise.all([
         ...Array.from({ length: 48 }, (_, i) => ask(i % 8)),
@@ -270,7 +273,7 @@ describe('an adjustment', () => {
     expect(await audited()).toEqual([]);
   });
 
-  test('upwards is made under enforce though the balance stays below zero', async () => {
+  test('makes a credit under enforce even if the balance remains below zero', async () => {
     const partner = await service.newPartner({ openingBalanceUsd: 0 });
     const { partnerId } = partner;
     expect((await adjust(partnerId, 'p', -5, 'down')).body.balanceUsd).toBe(-5);
@@ -278,7 +281,7 @@ describe('an adjustment', () => {
     expect((await adjust(partnerId, 'p', 2, 'up')).body.balanceUsd).toBe(-3);
   });
 
-  test('beyond what a balance may be is refused (KS-4101), and of the largest amounts is exact', async () => {
+  test('refuses an adjustment beyond the largest balance (KS-4101) and makes the largest amounts exactly', async () => {
     const { partnerId } = await service.newPartner({ openingBalanceUsd: 0 });
     expect((await adjust(partnerId, 'p', 9e9, 'most')).body.balanceUsd).toBe(9e9);
     const over = await adjust(partnerId, 'p', 0.000001, 'over');
@@ -290,7 +293,7 @@ describe('an adjustment', () => {
     expect((await intentsOf(partnerId)).map((intent) => intent.request_id)).toEqual(['most']);
     for (const [i, amount] of [-9e9, -9e9, 9e9, 9e9].entries())
       expect((await adjust(partnerId, 'p', amount, `swing-${i}`)).status).toBe(200);
-    // A double does not tell this number from its neighbour.
+    // A double can't distinguish this number from its neighbour.
     const exact = await service.operator(
       'POST',
       pathOf(partnerId, 'q'),
@@ -305,7 +308,7 @@ describe('an adjustment', () => {
     expect(await audited()).toEqual([]);
   });
 
-  test('that is not right names all its faults, and nothing is done', async () => {
+  test('refuses a faulty adjustment with a list of all its faults and changes nothing', async () => {
     const { partnerId } = await service.newPartner();
     const good = { amountUsd: 1, reason: 'r', requestId: 'r' };
     const cases: [body: unknown, code: string, paths: string[], playerId?: string][] = [
@@ -357,13 +360,13 @@ describe('an adjustment', () => {
     expect((await service.operator('POST', pathOf(partnerId, '🎁'.repeat(128)), longest)).status).toBe(200);
   });
 
-  test('is made for a deactivated partner, too', async () => {
+  test('makes an adjustment for a deactivated partner', async () => {
     const { partnerId } = await service.newPartner({ openingBalanceUsd: 1 });
     await service.operator('PATCH', `/partners/${partnerId}`, { isActive: false });
     expect((await adjust(partnerId, 'p', 1, 'r')).body.balanceUsd).toBe(2);
   });
 
-  test('and a spin of the same requestId are two things, and neither is shown as the other', async () => {
+  test('an adjustment and a spin with the same requestId are independent, and neither is shown as the other', async () => {
     const partner = await service.newPartner();
     const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
     const first = await adjust(partner.partnerId, 'p', 1, 'same');
@@ -383,14 +386,14 @@ describe('an adjustment', () => {
     await booksHold(sql);
   });
 
-  test('counts against no window and leaves the funding as it is', async () => {
+  test('an adjustment counts against no rate limit and leaves the funding unchanged', async () => {
     const partner = await service.newPartner({ spinRateLimit: 2, apiRateLimit: 1, fundingUsd: 1e6 });
     const cell = await cellOf(partner.partnerId);
     for (let i = 0; i < 5; i++) expect((await adjust(partner.partnerId, 'p', 1, `r${i}`)).status).toBe(200);
     expect(await redis.hexists(`{c${cell}}:partners`, String(partner.partnerId))).toBe(0);
   });
 
-  test('is nothing that pages of spins show or stumble over, wherever and however many there are', async () => {
+  test('pages of spins leave out adjustments, wherever and however many there are', async () => {
     const partner = await service.newPartner({ openingBalanceUsd: 1000 });
     const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
     const { partnerId, key } = partner;
@@ -399,7 +402,7 @@ describe('an adjustment', () => {
     const adjustments = async (count: number): Promise<void> => {
       await Promise.all(Array.from({ length: count }, () => adjust(partnerId, 'p', 0.01, `a${adjusted++}`)));
     };
-    // Entry n + 1 is the n-th spin: 63 and 127 are those with an entry in the index.
+    // Entry n + 1 is the n-th spin. Spins 63 and 127 are the spins with an entry in the index.
     const after: Record<number, number> = {
       1: 2,
       5: 1,
@@ -438,7 +441,7 @@ describe('an adjustment', () => {
     await booksHold(sql);
   });
 
-  test('balances in the books, and the audit finds one that was tampered with', async () => {
+  test('adjustments balance in the double-entry ledger, and the audit finds a manipulated adjustment', async () => {
     await allBooked();
     const [totals] = await sql`
       SELECT count(*) FILTER (WHERE sum <> 0 OR sides <> 2)::int AS unbalanced, sum(sum)::text AS total
@@ -499,7 +502,7 @@ describe('an adjustment', () => {
     ).toEqual(['requests: a requestId of the ledger is not bound in Redis']);
   });
 
-  test('survives a Redis that is emptied: the same answers, balances and pages', async () => {
+  test('after a wipe of Redis, adjustments keep their answers, balances and pages', async () => {
     const partner = await service.newPartner({ openingBalanceUsd: 10 });
     const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
     const { partnerId, key } = partner;
@@ -514,7 +517,7 @@ describe('an adjustment', () => {
     await make('only-adjusted', 'only');
     await allBooked();
     while ((await checkpointPlayers(ownSql, 0)) !== undefined);
-    // The newest entries, of the number that the checkpoint has.
+    // The newest entries have the same number as the entry of the checkpoint.
     await make('p', 'newest-1');
     await make('p', 'newest-2');
     await make('new', 'newest-3');
@@ -523,7 +526,7 @@ describe('an adjustment', () => {
     const before = await Promise.all(['p', 'only-adjusted', 'new'].map(player));
     const rows = async () => (await sql`SELECT count(*) AS count FROM ledger`)[0]!.count as bigint;
     const count = await rows();
-    // One that was never made, and so long ago that Redis might have forgotten it.
+    // This intent was never carried out, and is so old that Redis may have released its requestId.
     await sql`INSERT INTO adjustments (partner_id, request_id, player_id, amount_micros, reason, created_at)
       VALUES (${partnerId}, 'old', 'p', 1000000, 'goodwill', now() - interval '2 days')`;
 
@@ -538,7 +541,7 @@ describe('an adjustment', () => {
     );
     expect(await Promise.all(['p', 'only-adjusted', 'new'].map(player))).toEqual(before);
     expect((await spin(partner, gameId, 'p', 'before-spin')).text).toBe(spun.text);
-    // Redis has them again, too, apart from spins.
+    // Redis holds the request ids of adjustments again, separate from those of spins.
     for (const key of ['before-spin', 'newest-2', 'newest-3'])
       await boundKey(redis, await cellOf(partnerId), adjustmentKey(partnerId, key));
     expect(await rows()).toBe(count);
@@ -555,7 +558,7 @@ describe('an adjustment', () => {
   });
 });
 
-describe('an adjustment whose answer was lost', () => {
+describe('adjustments whose answer was lost', () => {
   let partnerId: number;
 
   beforeAll(async () => {
@@ -567,11 +570,11 @@ describe('an adjustment whose answer was lost', () => {
       'every cell is ready to be dealt from',
     );
     await whole.stop();
-    // Without a worker nothing is booked.
+    // Without a worker, no entry is committed.
     service = await startService(stores, { ...FRONT, OUTBOX_MAX_ENTRIES: '4' });
   });
   afterAll(close);
-  // Each in a cell of its own.
+  // Each partner gets a cell of its own.
   beforeEach(async () => {
     const partner = await service.newPartner({ openingBalanceUsd: 10, balanceMode: 'enforce' });
     ({ partnerId } = partner);
@@ -594,7 +597,7 @@ describe('an adjustment whose answer was lost', () => {
     }
   };
 
-  test('is answered from Redis before it is booked and from the ledger afterwards', async () => {
+  test('a retried adjustment is answered from Redis before its commit and from the ledger afterwards', async () => {
     const first = await adjust(partnerId, 'p', 1, 'r');
     expect(first.status).toBe(200);
     expect((await adjust(partnerId, 'p', 1, 'r')).text).toBe(first.text);
@@ -607,7 +610,7 @@ describe('an adjustment whose answer was lost', () => {
     await booksHold(sql);
   });
 
-  test('goes on where it was ended: the intent alone is done', async () => {
+  test('a retry carries out an adjustment of which only the intent was recorded', async () => {
     await sql`INSERT INTO adjustments (partner_id, request_id, player_id, amount_micros, reason)
       VALUES (${partnerId}, 'r', 'p', 1000000, 'goodwill')`;
     expect(codeOf(await adjust(partnerId, 'p', 2, 'r'))).toEqual([409, 'KS-4111']);
@@ -615,9 +618,9 @@ describe('an adjustment whose answer was lost', () => {
     expect(await records()).toHaveLength(2);
   });
 
-  test('goes on where it was ended: a refusal that was not withdrawn is decided anew', async () => {
+  test('a retry decides an adjustment again if its refused intent was not withdrawn', async () => {
     expect(codeOf(await adjust(partnerId, 'p', -11, 'r'))).toEqual([400, 'KS-4225']);
-    // As if the process had ended before it withdrew it.
+    // This row is in the state that a process leaves if it ends before it withdraws a refused intent.
     const [{ last_value: last }] =
       (await sql`SELECT last_value FROM adjustments_intent_id_seq`) as unknown as [{ last_value: bigint }];
     await sql`INSERT INTO adjustments (partner_id, request_id, intent_id, player_id, amount_micros, reason)
@@ -631,7 +634,7 @@ describe('an adjustment whose answer was lost', () => {
     expect((await intentsOf(partnerId)).map(({ request_id }) => request_id)).toEqual(['more', 'r']);
   });
 
-  test('is not made again where Redis has forgotten it before it was booked', async () => {
+  test('does not repeat an adjustment whose requestId Redis has released before the commit', async () => {
     const first = await adjust(partnerId, 'p', 1, 'r');
     expect(first.status).toBe(200);
     await redis.unlink(...(await redis.keys('{c*}:idem:*')));
@@ -645,7 +648,7 @@ describe('an adjustment whose answer was lost', () => {
     expect(await bookedOf(partnerId, 'r')).toHaveLength(1);
   });
 
-  test('is refused while the outbox is full (KS-5002), and made by its repetition once it is not', async () => {
+  test('refuses an adjustment while the outbox is full (KS-5002) and makes it on a retry once there is room', async () => {
     for (const requestId of ['a', 'b', 'c'])
       expect((await adjust(partnerId, 'p', 1, requestId)).status).toBe(200);
     const refused = await adjust(partnerId, 'p', 1, 'd');
@@ -660,7 +663,7 @@ describe('an adjustment whose answer was lost', () => {
     expect((await auditLogOf(partnerId)).at(-2)).toMatchObject({ after: { refusal: 'outboxFull' } });
   });
 
-  test('does nothing when it comes late: its intent was refused to another call, or the epoch has ended', async () => {
+  test('a late adjustment call changes nothing if its intent was refused to another call or its epoch has ended', async () => {
     const scripts = new Scripts(nodes.nodes, {
       outboxMax: { entries: 100, bytes: 1_000_000 },
     });
@@ -707,7 +710,7 @@ describe('an adjustment whose answer was lost', () => {
     ]);
   });
 
-  test('is answered with ACK=ledger only once it is booked', async () => {
+  test('with ACK=ledger, answers an adjustment only once it is committed', async () => {
     await service.stop();
     service = await startService(stores, { ACK: 'ledger' });
     const { partnerId: own } = await service.newPartner({ openingBalanceUsd: 1 });
@@ -725,8 +728,8 @@ describe('an adjustment whose answer was lost', () => {
   });
 });
 
-describe('while a store is away', () => {
-  test('it may have happened (KS-4110) or did not (KS-5002), and the same request tells', async () => {
+describe('adjustments during an outage of a store', () => {
+  test('an adjustment during an outage is unknown (KS-4110) or refused (KS-5002), and its retry gets the result', async () => {
     const own = await ownStores();
     stores = own;
     try {
@@ -771,7 +774,7 @@ describe('while a store is away', () => {
     }
   });
 
-  /** Without asking Postgres. */
+  /** Checks the outboxes in Redis without a query to Postgres. */
   const outboxesAreEmpty = async (): Promise<boolean> => {
     const keys = await redis.keys('{c*}:outbox');
     const lengths = await Promise.all(keys.map((key) => redis.xlen(key)));

@@ -1,4 +1,7 @@
-/** What was answered is known by name until it is booked, however much there is, and is looked up once its epoch is over. */
+/**
+ * Tests the memory of answered spins: each is kept until it is committed, and is looked up in the ledger once
+ * its epoch has ended.
+ */
 import { expect, test } from 'vitest';
 import { entryCell } from '../../../src/domain/entryId.js';
 import type { AnsweredSpin, EndedEpoch } from '../../../src/engine/cells/answered.store.js';
@@ -11,7 +14,7 @@ const OLD = 'set:1';
 const NEW = 'set:2';
 const CELL = entryCell(1n);
 
-/** Its turns come when they are asked for. */
+/** Runs its turns only when a test calls look(). */
 class Looking extends AnsweredSpins {
   look = (): Promise<void> => this.takeTurn();
 }
@@ -19,9 +22,9 @@ class Looking extends AnsweredSpins {
 interface Kept {
   readonly spins: AnsweredSpins;
   readonly looked: EndedEpoch[];
-  /** The cell begins its new epoch, and what was answered before is looked up. */
+  /** Begins a new epoch of the cell and looks up the spins that were answered before. */
   end(): Promise<void>;
-  /** Answers spins that were dealt, all in one call. */
+  /** Answers dealt spins, all in one call. */
   answer(spins: readonly AnsweredSpin[], of?: Partial<SpinRequest>, kind?: SpinResult['kind']): void;
 }
 
@@ -77,7 +80,7 @@ const spin = (entryId: number, more: Partial<AnsweredSpin> = {}): AnsweredSpin =
   ...more,
 });
 
-test('each spin is looked up as it was answered', async () => {
+test('looks up each spin with the fields that were answered', async () => {
   const all = [
     spin(1),
     spin(2, { requestId: undefined }),
@@ -90,7 +93,7 @@ test('each spin is looked up as it was answered', async () => {
   expect(looked).toEqual([{ cell: CELL, epoch: NEW, spins: all, notRemembered: 0 }]);
 });
 
-test('what waits for the ledger, was refused or is booked is not looked up', async () => {
+test('does not look up spins that wait for the ledger, were refused, or are committed', async () => {
   const { answer, end, looked, spins } = kept();
   answer([spin(1)], { waitsForLedger: true });
   answer([spin(2)], {}, 'limited');
@@ -102,7 +105,7 @@ test('what waits for the ledger, was refused or is booked is not looked up', asy
   expect(looked.flatMap((each) => each.spins)).toEqual([spin(5), spin(6)]);
 });
 
-test('what could not be looked up is looked up again, with what came late', async () => {
+test('repeats a look-up of answered spins that failed, together with spins that were answered since', async () => {
   const { answer, end, looked } = kept(1);
   answer([spin(1)]);
   await end();
@@ -112,11 +115,11 @@ test('what could not be looked up is looked up again, with what came late', asyn
   expect(looked.flatMap((each) => each.spins)).toEqual([spin(1), spin(2)]);
 });
 
-test('beyond the room for it the oldest are counted only', async () => {
+test('keeps only a count of the oldest answered spins once the memory for them is full', async () => {
   const { answer, end, looked } = kept();
   const BATCH = 64;
   let answered = 0;
-  // Far more than 16 MB.
+  // These spins need far more than the 16 MB that are reserved.
   while (answered < 400_000) {
     answer(Array.from({ length: BATCH }, (_, i) => spin(answered + i + 1)));
     answered += BATCH;

@@ -1,4 +1,4 @@
-/** A batch has one view of each partner, whichever views its requests had. */
+/** Tests that a batch uses one view of each partner, even if its requests have different views. */
 import { expect, test } from 'vitest';
 import type { Partner } from '../../../src/domain/game.js';
 import { BatchEncoder } from '../../../src/engine/cells/batch.js';
@@ -19,7 +19,10 @@ test.each([
   [[5, 3, 4], 3],
   [[5, undefined], undefined],
   [[undefined, 5], undefined],
-] as const)('of a partner whose moves are known up to %j the oldest view counts', (views, oldest) => {
-  expect(encoded(views).moves).toEqual([oldest]);
-  expect(encoded(views).bytes).toBe(encoded(views.map(() => oldest)).bytes);
-});
+] as const)(
+  'a batch with views of one partner whose newest known moves are %j uses the oldest view',
+  (views, oldest) => {
+    expect(encoded(views).moves).toEqual([oldest]);
+    expect(encoded(views).bytes).toBe(encoded(views.map(() => oldest)).bytes);
+  },
+);

@@ -22,7 +22,7 @@ let partner: TestPartner;
 let gameId: number;
 let redis: Redis;
 
-// The worker reaches Redis directly; the front end under test goes through the proxy.
+// The worker reaches Redis directly. The front end under test connects through the proxy.
 beforeAll(async () => {
   stores = await freshStores();
   worker = await startService(stores);
@@ -65,9 +65,9 @@ const dealt = async (): Promise<number> => {
 };
 const isSpinCall = (chunk: Buffer): boolean => chunk.includes('evalsha') || chunk.includes('EVALSHA');
 
-describe('a call that was given up', () => {
-  test('and goes on late goes on with its own bytes: what came after it is dealt once', async () => {
-    // It gives up soon: a connection that brings nothing back for 4 s is given up, too.
+describe('a script call that timed out', () => {
+  test('a script call that resumes after its timeout keeps its own bytes, and the next spin is dealt once', async () => {
+    // The deadline is short because a connection without a reply for 4 s is also closed.
     const held = await proxy(stores.redisUrl);
     const hasty = await startService(
       { redisUrl: held.url, databaseUrl: stores.databaseUrl },
@@ -78,7 +78,8 @@ describe('a call that was given up', () => {
       await held.close();
     });
     await until(async () => (await hasty.spin(partner.key, spin())).status === 200, 'it deals');
-    // The script is not known any more, so the call is made twice: by its name, and whole.
+    // Redis no longer knows the script, so the call is made twice: first by its SHA-1, then with the whole
+    // source.
     await redis.script('FLUSH');
     let calls = 0;
     held.onRequest = (chunk) => {
@@ -88,28 +89,28 @@ describe('a call that was given up', () => {
     const [first, second] = ['given-up', 'next'].map((playerId) => spin({ playerId }));
     expect((await hasty.spin(partner.key, first)).body.errorCode).toBe('KS-5002');
     const answered = hasty.spin(partner.key, second);
-    // Now the second is on its way, too.
+    // The second spin has also been sent at this point.
     await until(() => calls === 2, 'both calls are made, and their answers held back');
     held.release();
     const { status, text } = await answered;
     expect(status, text).toBe(200);
     const spinsOf = async (playerId: string): Promise<unknown> =>
       (await client.partner('GET', `/players/${playerId}/spins`, partner.key)).body.total ?? 0;
-    // Of the first it was said that nobody knows.
+    // The first spin was answered as unknown, so either count is correct.
     expect([0, 1]).toContain(await spinsOf('given-up'));
     expect(await spinsOf('next')).toBe(1);
   });
 });
 
 describe('a connection to Redis that is cut', () => {
-  test('after the call was sent: the spin happens once, and its answer comes', async () => {
+  test('a spin whose connection to Redis is cut after the call happens once and is answered', async () => {
     for (let round = 0; round < 10; round++) {
       const before = await dealt();
       cable.answers = false;
       cable.onRequest = (chunk) => {
         if (!isSpinCall(chunk)) return;
         cable.onRequest = () => {};
-        // The store has the call or will have it; its answer is lost with the connection.
+        // Redis has received the call or will receive it, but its reply is lost with the connection.
         setImmediate(() => {
           cable.cut();
           cable.answers = true;
@@ -124,7 +125,7 @@ describe('a connection to Redis that is cut', () => {
     }
   });
 
-  test('many spins at once: each that was answered happened once', async () => {
+  test('each answered spin happened once, although the connection to Redis is cut during many concurrent spins', async () => {
     const before = await dealt();
     let calls = 0;
     cable.onRequest = (chunk) => {
@@ -146,8 +147,8 @@ describe('a connection to Redis that is cut', () => {
   });
 });
 
-describe('several batches at once', () => {
-  test('leave while the first one is under way, and each spin happens once', async () => {
+describe('several batches of one cell under way', () => {
+  test('further batches are sent while the first is unanswered, and each spin happens once', async () => {
     const before = await dealt();
     let calls = 0;
     cable.onRequest = (chunk) => {
@@ -163,15 +164,15 @@ describe('several batches at once', () => {
     const late = sendAll(spins.slice(1));
     await until(() => calls > 1, 'another batch has left before the first is answered');
     cable.release();
-    // On a busy machine some may have been given up meanwhile.
+    // On a busy machine some spins may have timed out meanwhile.
     for (const [i, { status }] of (await Promise.all([...early, ...late])).entries())
       if (status !== 200) expect((await client.spin(partner.key, spins[i]!)).status).toBe(200);
     expect(await dealt()).toBe(before + 100);
   });
 });
 
-describe('a store whose answers do not come', () => {
-  test('what may have happened is KS-4110 with a requestId, KS-5002 without; the same requestId tells later', async () => {
+describe('a Redis whose replies do not arrive', () => {
+  test('an unanswered spin is KS-4110 with a requestId and KS-5002 without, and a retry gets its result', async () => {
     const before = await dealt();
     cable.answers = false;
     const [named, nameless] = await Promise.all([
@@ -183,7 +184,7 @@ describe('a store whose answers do not come', () => {
     for (const answer of [named, nameless])
       expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
     cable.answers = true;
-    // Answers that were swallowed are missing from the stream of this connection.
+    // The connection is cut because its reply stream lacks the replies that the proxy swallowed.
     cable.cut();
     await until(
       async () => (await client.request('GET', '/readyz')).status === 200,
@@ -196,7 +197,7 @@ describe('a store whose answers do not come', () => {
   });
 });
 
-test('equal sheets of several partners have one payout table in a batch; another sheet has its own', async () => {
+test('equal PAR sheets of several partners share one payout table in a batch, and a different sheet has its own', async () => {
   const other = await worker.newPartner();
   const games = [gameId, await worker.newGame(other.key, parSheet('classic-3-reel'))];
   games.push(await worker.newGame(other.key, parSheet('double-strike')));

@@ -19,7 +19,7 @@ import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-/** Longer than any test. */
+/** Binding time in seconds that is longer than any test (30 days). */
 const LONG = '2592000';
 
 let stores: TestStores;
@@ -73,12 +73,15 @@ const entriesOf = async (requestId: string): Promise<bigint[]> => {
   return rows.map(({ entry_id }) => entry_id);
 };
 
-/** Waits until the id is dealt again, as a new one. */
+/** Waits until the requestId is dealt again as a new spin. */
 async function untilFresh(requestId: string): Promise<void> {
   await until(async () => !(await spin(requestId)).isReplay, `${requestId} binds no more`);
 }
 
-/** The id was dealt again, and each time when it had bound for so long. */
+/**
+ * Checks that the requestId was dealt again, and each time only after it had bound for that many
+ * milliseconds.
+ */
 async function boundFor(requestId: string, ms: number): Promise<void> {
   await until(async () => (await entriesOf(requestId)).length > 1, 'both are booked');
   const entries = await entriesOf(requestId);
@@ -104,7 +107,7 @@ const idsInRuns = (filterBytesMax = 1e9): RequestIds => {
   });
 };
 
-test('a shorter time holds for ids that are bound afterwards: those bind so long, earlier ones as before; both are said', async () => {
+test('a shorter IDEMPOTENCY_TTL_S applies only to request ids bound later, and GET /version shows the time in force', async () => {
   await start(LONG);
   const bindsSeconds = async (): Promise<unknown> =>
     (await client.partner('GET', '/version', partner.key)).body.requestIdBindsSeconds;
@@ -116,7 +119,7 @@ test('a shorter time holds for ids that are bound afterwards: those bind so long
   await spin('short');
   await untilFresh('short');
   expect(await spin('long')).toEqual({ text: long.text, isReplay: true });
-  // A longer one holds for what still binds, and brings nothing back.
+  // A longer binding time applies to ids that are still bound. Ids whose binding has ended stay free.
   await start(LONG);
   expect(await bindsSeconds()).toBe(Number(LONG));
   await spin('kept');
@@ -128,9 +131,9 @@ test('a shorter time holds for ids that are bound afterwards: those bind so long
   expect(await auditFindings(stores)).toEqual([]);
 });
 
-test('runs whose ids bind no more are dropped whole, in front ends too; tickets and adjustments bind on', async () => {
+test('runs of request ids that no longer bind are dropped, in front ends too, but tickets and adjustments stay bound', async () => {
   await start('3');
-  // A run that begins before the time was lowered is kept as long as its oldest ids might bind.
+  // A run that begins before the binding time was lowered is kept as long as its oldest ids may bind.
   await spin('before');
   await untilReleased(redis, 0);
   const raffle = await client.operator<{ gameConfigId: number }>(
@@ -192,7 +195,7 @@ test('runs whose ids bind no more are dropped whole, in front ends too; tickets 
   expect(await auditFindings(stores)).toEqual([]);
 });
 
-test('as of when it is decided moves on only for the owner of the cell, never back, and never beyond the clock', async () => {
+test("only a cell's owner moves the time from which request ids bind, never backwards and never beyond the clock", async () => {
   const [cell] = await sql<{ fence: bigint; binding_ms: bigint }[]>`SELECT fence, binding_ms FROM cells`;
   const { fence, binding_ms } = cell!;
   const before = Number(binding_ms);
@@ -204,7 +207,7 @@ test('as of when it is decided moves on only for the owner of the cell, never ba
   expect(moved).toBeLessThan(before * 2);
 });
 
-test('other bytes under the number of a known run are read, and nothing is looked up in them by the old ones', async () => {
+test('a front end reloads the filter of a run whose bytes were replaced under the same run number', async () => {
   await start(LONG);
   for (const requestId of ['mine-1', 'mine-2']) await spin(requestId);
   await untilReleased(redis, 0);
@@ -214,7 +217,7 @@ test('other bytes under the number of a known run are read, and nothing is looke
   const holder = { cell: 0, partnerId: partner.partnerId };
   const [entry] = await entriesOf('mine-1');
   const [run] = await sql`SELECT * FROM request_runs WHERE from_id < ${entry!} AND to_id >= ${entry!}`;
-  // As after a restore: the same number, cell, entries and length.
+  // A restored database may have another run with the same number, cell, entries and length.
   const theirs = keyOf('theirs');
   const filter = new RequestFilter(Number(run!.filter_bytes));
   filter.addPairs(Uint32Array.of(theirs.readUInt32BE(0), theirs.readUInt32BE(4), 0, 0));
@@ -231,13 +234,13 @@ test('other bytes under the number of a known run are read, and nothing is looke
   expect([ids.mayHave(holder, theirs, 0), ids.mayHave(holder, keyOf('mine-1'), 0)]).toEqual([false, true]);
   expect((await ids.find(holder, 'mine-1')).entry).toBe(undefined);
   expect([ids.mayHave(holder, theirs, 0), ids.mayHave(holder, keyOf('mine-1'), 0)]).toEqual([true, false]);
-  // Bytes that are not those that were written are used by nobody.
+  // A filter whose bytes differ from the written bytes is rejected.
   bits[0]! ^= 1;
   await sql`UPDATE request_filters SET bits = ${bits} WHERE run_id = ${run!.run_id}`;
   await expect(idsInRuns().start()).rejects.toThrow(/filter of run \d+ is not what was written/);
 });
 
-test('a front end whose memory has no room for the coarsest filters ends at once, before it reads one, and says what to set', async () => {
+test('a front end without memory for the coarsest filters exits at the start and names the setting to raise', async () => {
   await sql`
     INSERT INTO request_runs (cell, from_id, to_id, ids, filter_bytes) VALUES (0, 1, 2, 2000000, 4000000)`;
   await expect(start(LONG, { REQUEST_FILTERS_MAX_MB: '1', ROLES: 'http' })).rejects.toThrow(

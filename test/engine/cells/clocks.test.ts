@@ -1,4 +1,7 @@
-/** A clock that has jumped deals nothing: neither that of a front end, nor that of Redis, nor ids from an earlier jump. */
+/**
+ * Tests that no outcome is dealt after a clock has jumped, whether of a front end or of Redis, or while entry
+ * ids of an earlier jump lie in the future.
+ */
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { cellKey } from '../../../src/engine/redis/keys.js';
@@ -17,7 +20,7 @@ let service: Awaited<ReturnType<typeof startService>>;
 let redis: Redis;
 let partner: TestPartner;
 let gameId: number;
-/** By how much the front end's clock is ahead of that of Redis. */
+/** How far the front end's clock is ahead of the Redis clock, in ms. */
 let aheadMs = 0;
 
 beforeAll(async () => {
@@ -30,7 +33,7 @@ beforeAll(async () => {
     const { body } = await service.operator<{ queue: { readyBlocks: number } }>('GET', `/games/${gameId}`);
     return body.queue.readyBlocks;
   };
-  // From then on only spins change the game's record.
+  // Once all blocks are loaded, only spins change the game's record.
   await until(async () => (await ready()) === 3, 'all of its blocks are loaded');
 });
 
@@ -52,7 +55,7 @@ const refusals = async (): Promise<number> => {
 const newest = async (): Promise<string | undefined> =>
   (await redis.hgetBuffer(cellKey(0), 'last'))?.toString('hex');
 
-/** Refused, and the cell is as it was. */
+/** Checks that a spin is refused and that the cell does not change. */
 async function expectRefused(): Promise<void> {
   const before = {
     last: await newest(),
@@ -66,7 +69,7 @@ async function expectRefused(): Promise<void> {
   expect(await refusals()).toBeGreaterThan(before.refusals);
 }
 
-test('a difference within the bound changes nothing', async () => {
+test('deals spins while the clocks of a front end and Redis differ by less than CLOCK_SKEW_MAX_S', async () => {
   for (const ms of [-8000, 0, 8000]) {
     aheadMs = ms;
     expect((await spin()).status).toBe(200);
@@ -76,14 +79,17 @@ test('a difference within the bound changes nothing', async () => {
 test.for([
   ['Redis is ahead', -MINUTE_MS],
   ['Redis is behind', MINUTE_MS],
-] as const)('%s by a minute: nothing is dealt or written, and an alarm is raised', async ([, ms]) => {
-  aheadMs = ms;
-  await expectRefused();
-  aheadMs = 0;
-  expect((await spin()).status).toBe(200);
-});
+] as const)(
+  'if the clocks differ (%s by a minute), deals and writes nothing and raises an alarm',
+  async ([, ms]) => {
+    aheadMs = ms;
+    await expectRefused();
+    aheadMs = 0;
+    expect((await spin()).status).toBe(200);
+  },
+);
 
-test('entries from an earlier jump: nothing is dealt before their time, whatever the clocks say now', async () => {
+test('deals nothing before the time of the newest entry if an earlier clock jump dated that entry in the future', async () => {
   const last = (await redis.hgetBuffer(cellKey(0), 'last'))!;
   const jumped = Buffer.from(last);
   jumped.writeUIntLE(Date.now() + MINUTE_MS, 0, 6);
@@ -93,7 +99,7 @@ test('entries from an earlier jump: nothing is dealt before their time, whatever
   expect((await spin()).status).toBe(200);
 });
 
-test('the offset of each store is measured, from the middle of the round trip', async () => {
+test('measures the clock offset of each store from the middle of the round trip', async () => {
   aheadMs = 1500;
   const offsets = async (): Promise<[of: string, seconds: number][]> => {
     const text = await (await fetch(`http://127.0.0.1:${service.running.metricsPort}/metrics`)).text();

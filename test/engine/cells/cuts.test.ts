@@ -1,6 +1,6 @@
 /**
- * The connection between a front end and Redis, cut at any byte of a spin's call or of its answer: one spin or none,
- * and what the partner is told is true.
+ * Cuts the connection between a front end and Redis at any byte of a spin's call or reply. Each spin must
+ * happen at most once, and the partner's answer must be true.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
@@ -12,7 +12,7 @@ import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 import { codeOf, type SpinAnswer, type Verdict, Witness } from '../../support/witness.js';
 
-/** A front end with a cable of its own to Redis. */
+/** A front end with its own proxied connection to Redis. */
 interface Lane {
   readonly isPatient: boolean;
   readonly client: Client;
@@ -20,21 +20,24 @@ interface Lane {
   readonly stop: () => Promise<void>;
 }
 
-/** Bytes from one cut to the next in a request; every byte of the answer is tried. */
+/** Distance between two cut positions in a request, in bytes. Replies are cut at every byte. */
 const REQUEST_STEP = 13;
-/** `$33 CRLF`, 6 for the time, 8 for the partner, 19 for the spin, CRLF. */
+/** Length of the reply in bytes: `$33 CRLF`, 6 for the time, 8 for the partner, 19 for the spin, and CRLF. */
 const ANSWER_BYTES = 5 + 33 + 2;
-/** The client library has the answer without the last byte of its CRLF. */
+/** The client library has the whole reply without the last byte of its CRLF. */
 const WHOLE_BYTES = ANSWER_BYTES - 1;
-/** Long enough for a connection to be made again; and for a call only: an impatient lane is let in again once it has given up. */
+/**
+ * Deadlines in ms: the patient one allows time to reconnect, the impatient one only for a single call. An
+ * impatient front end accepts spins again once it has timed out.
+ */
 const PATIENT_MS = 60_000;
 const IMPATIENT_MS = 120;
 const CUTS_OF_WORKER = 8;
-/** Every other cut is an RST; the others are a FIN. */
+/** Odd byte positions cut by RST, even ones by FIN. */
 const isByReset = (bytes: number): boolean => bytes % 2 === 1;
 
 let stores: TestStores;
-/** Serves and writes, over connections that nobody cuts. */
+/** Serves and writes over connections that are never cut. */
 let worker: Awaited<ReturnType<typeof startService>>;
 let patient: Lane[];
 let impatient: Lane[];
@@ -91,17 +94,22 @@ const dealsAgain = ({ client }: Lane): Promise<void> =>
 
 interface Round {
   readonly way: Way;
-  /** From the first byte of the call, or of what comes after it was sent. */
+  /**
+   * Number of bytes before the cut, counted from the first byte of the call or of the data that follows it.
+   */
   readonly bytes: number;
   readonly isNamed: boolean;
   readonly spins?: number;
-  /** The call is cut so many times, repetitions counted. */
+  /** Number of cuts of the call, including its retries. */
   readonly times?: number;
-  /** Spins after it, one after the other: where the cut comes beyond its answer, it comes in theirs. */
+  /**
+   * Number of spins sent afterwards, one after the other. A cut beyond the first reply falls into one of
+   * their replies.
+   */
   readonly after?: number;
 }
 
-/** Spins while the connection is cut; gives the calls that were seen, and how many of them were cut. */
+/** Spins while the connection is cut. Returns the number of calls seen and how many of them were cut. */
 async function cutting(
   lane: Lane,
   round: Round,
@@ -126,8 +134,8 @@ async function cutting(
   const firstMs = performance.now() - started;
   const isTold = first.every((asked) => codeOf(asked) === '200');
   for (let i = 0; i < after; i++) await witness.spin(lane.client, isNamed);
-  // The answer may be late on a busy machine, and given up; a batch may be too short for its cut.
-  // One that was given up before it was sent cuts nothing.
+  // On a busy machine a reply may come after the deadline, and a batch may be too short for its cut. A spin
+  // that times out before it is sent causes no cut.
   if (calls === 0) isDisturbed = true;
   else if (spins === 1)
     await until(() => cuts === times, `the connection is cut after ${bytes} bytes of ${way}`);
@@ -138,12 +146,12 @@ async function cutting(
 }
 
 /**
- * Rounds in which the front end also asked for Redis's settings, and the cut may have come in those bytes; or gave the spin up
+ * Number of rounds in which the cut may have hit a read of Redis's settings, or in which the spin timed out
  * before it was sent.
  */
 let disturbed = 0;
 
-/** Runs the rounds, the lanes side by side; gives those in which only the call was under way. */
+/** Runs the rounds on all lanes in parallel. Returns the rounds in which only the call was in flight. */
 async function cuttingAll(lanes: readonly Lane[], rounds: readonly Round[]) {
   const left = [...rounds];
   const done: (Round & Omit<Awaited<ReturnType<typeof cutting>>, 'isDisturbed'>)[] = [];
@@ -168,7 +176,10 @@ async function judged(lane: Lane): Promise<Verdict> {
   return verdict;
 }
 
-/** The length of the call of one spin: the least of a few, as other commands may be in the same bytes. */
+/**
+ * Measures the length of one spin's call. It takes the minimum of a few calls, because a chunk may contain
+ * other commands.
+ */
 async function callBytes(lane: Lane, isNamed: boolean): Promise<number> {
   await dealsAgain(lane);
   const seen: number[] = [];
@@ -180,7 +191,7 @@ async function callBytes(lane: Lane, isNamed: boolean): Promise<number> {
   return Math.min(...seen);
 }
 
-/** Cuts all along the call, and somewhat beyond. */
+/** Returns rounds that cut at positions all along the call and slightly beyond its end. */
 async function requestCuts(lane: Lane): Promise<Round[]> {
   const rounds: Round[] = [];
   for (const isNamed of [true, false]) {
@@ -198,19 +209,20 @@ const answerCuts: readonly Round[] = [true, false].flatMap((isNamed) =>
   Array.from({ length: ANSWER_BYTES + 1 }, (_, bytes): Round => ({ way: 'answers', bytes, isNamed })),
 );
 
-test('cut in the call, with time to send it again: every spin is told, and happened once', async () => {
+test('a spin whose call to Redis is cut is retried before the deadline, answered, and happens once', async () => {
   const done = await cuttingAll(patient, await requestCuts(patient[0]!));
   expect(done.filter(({ cuts, calls }) => cuts !== 1 || calls < 2)).toEqual([]);
   const { answers } = await judged(patient[0]!);
   expect(Object.keys(answers)).toEqual(['200']);
 });
 
-test('cut in the answer, with time to send it again: every spin is told, and happened once', async () => {
+test('a spin whose Redis reply is cut is retried before the deadline, answered, and happens once', async () => {
   const done = await cuttingAll(patient, answerCuts);
   expect(done.filter(({ cuts }) => cuts !== 1)).toEqual([]);
   const isRight = ({ bytes, calls }: { bytes: number; calls: number }): boolean => {
     if (bytes < WHOLE_BYTES) return calls === 2;
-    // An RST also takes a whole answer that the front end has not read yet; a cut is one, too, where the cable left bytes unread.
+    // An RST also discards a whole reply that the front end has not read yet. A cut acts as an RST if the
+    // proxy left bytes unread.
     return calls === 1 || calls === 2;
   };
   expect(done.filter((round) => !isRight(round))).toEqual([]);
@@ -218,7 +230,7 @@ test('cut in the answer, with time to send it again: every spin is told, and hap
   expect(Object.keys(answers)).toEqual(['200']);
 });
 
-test('cut in the call, without time to send it again: in doubt, it is said', async () => {
+test('a spin whose call to Redis is cut without time for a retry is reported as in doubt', async () => {
   const done = await cuttingAll(impatient, await requestCuts(patient[0]!));
   expect(done.filter(({ cuts }) => cuts !== 1)).toEqual([]);
   const { answers } = await judged(impatient[0]!);
@@ -226,7 +238,7 @@ test('cut in the call, without time to send it again: in doubt, it is said', asy
   expect(answers['KS-5002']).toBeGreaterThan(done.length / 4);
 });
 
-test('cut in the answer, without time to send it again: in doubt, it is said', async () => {
+test('a spin whose Redis reply is cut without time for a retry is reported as in doubt', async () => {
   const beyond = [1, 4, 9, 17, 33, 40].flatMap((more): Round[] =>
     [true, false].map((isNamed) => ({ way: 'answers', bytes: ANSWER_BYTES + more, isNamed, after: 1 })),
   );
@@ -235,17 +247,17 @@ test('cut in the answer, without time to send it again: in doubt, it is said', a
   const { answers, happened } = await judged(impatient[0]!);
   expect(answers['KS-4110']).toBeGreaterThan(ANSWER_BYTES / 2);
   expect(answers['KS-5002']).toBeGreaterThan(ANSWER_BYTES / 2);
-  // Where the cut comes beyond the answer the spin is told, unless the answer was late.
+  // A spin whose cut comes after its reply is answered unless the reply was late.
   const answered = done.filter(({ after }) => after !== undefined);
   expect(answered.filter(({ isTold, firstMs }) => !isTold && firstMs < IMPATIENT_MS - 5)).toEqual([]);
   expect(answered.filter(({ isTold }) => isTold).length).toBeGreaterThan(0);
-  // Redis had each call whole, but for a spin that came after a cut.
+  // Redis received each call whole, except for spins that followed a cut.
   const inDoubt = answers['KS-4110']! + answers['KS-5002']!;
   expect(happened).toBeLessThanOrEqual(inDoubt);
   expect(happened).toBeGreaterThanOrEqual(inDoubt - disturbed - beyond.length);
 });
 
-test('the repetitions of a call are cut, too', async () => {
+test('a spin happens once even if each retry of its call to Redis is cut as well', async () => {
   const rounds = [0, 1, 15, 37, WHOLE_BYTES - 1].flatMap((bytes): Round[] =>
     [true, false].map((isNamed) => ({
       way: 'answers',
@@ -262,19 +274,19 @@ test('the repetitions of a call are cut, too', async () => {
   expect(Object.keys(answers)).toEqual(['200']);
 });
 
-test('a batch of many spins is cut', async () => {
+test('each spin of a large batch happens at most once if the connection to Redis is cut', async () => {
   const rounds: Round[] = [];
   for (const isNamed of [true, false]) {
     for (const bytes of [200, 777, 1400, 1999]) rounds.push({ way: 'requests', bytes, isNamed, spins: 40 });
     for (const bytes of [0, 14, 25, 60, 233, 390]) rounds.push({ way: 'answers', bytes, isNamed, spins: 40 });
   }
   const done = await cuttingAll([...patient, ...impatient], rounds);
-  // The call may have had fewer spins than the cut needs.
+  // The batch may have had fewer spins than the cut position needs.
   expect(done.filter(({ cuts }) => cuts === 1).length).toBeGreaterThan(done.length / 2);
   await judged(patient[0]!);
 });
 
-test('answers that come long after the deadline are nobody’s', async () => {
+test('replies of Redis long after the deadline are not taken for the answers of other spins', async () => {
   const lane = impatient[0]!;
   let held = 0;
   for (let round = 0; round < 5; round++) {
@@ -284,10 +296,11 @@ test('answers that come long after the deadline are nobody’s', async () => {
       if (isSpinCall(chunk)) held++;
     };
     const begun = witness.asked.length;
-    // One batch after the other: each is given up before the next is sent, and the store answers them all.
+    // The batches go out one after the other: each times out before the next is sent, and Redis answers them
+    // all.
     for (let i = 0; i < 4; i++) await witness.spin(lane.client, i % 2 === 0);
     const codes = witness.asked.slice(begun).map(codeOf);
-    // On a machine that stands still one may be given up before it is sent: then it is refused.
+    // On a stalled machine a spin may time out before it is sent. Such a spin is refused.
     expect(codes.map((code, i) => (i % 2 === 0 && code === 'KS-4110' ? 'KS-5002' : code))).toEqual(
       codes.map(() => 'KS-5002'),
     );
@@ -301,23 +314,23 @@ test('answers that come long after the deadline are nobody’s', async () => {
   expect(happened).toBeGreaterThanOrEqual(held);
 });
 
-test('answers that never come: in doubt until a new connection tells', async () => {
+test('spins whose Redis replies never come are in doubt until a new connection reports their results', async () => {
   const lane = impatient[1]!;
   await dealsAgain(lane);
   lane.cable.answers = false;
   await Promise.all(Array.from({ length: 10 }, (_, i) => witness.spin(lane.client, i % 2 === 0)));
-  // The stream lacks what was swallowed.
+  // The reply stream lacks the swallowed replies.
   lane.cable.cut();
   lane.cable.answers = true;
   const { answers } = await judged(lane);
   const { 'KS-4110': inDoubt = 0, 'KS-5002': refused = 0 } = answers;
-  // Half have a requestId; on a machine that stands still some may be given up before they are sent.
+  // Half of the spins have a requestId. On a stalled machine some may time out before they are sent.
   expect(inDoubt + refused).toBe(10);
   expect(refused).toBeGreaterThanOrEqual(5);
   expect(inDoubt).toBeGreaterThan(0);
 });
 
-test('the worker’s connections are cut again and again: everything is booked, once', async () => {
+test('commits every spin exactly once while the worker’s connections to Redis are cut repeatedly', async () => {
   await worker.stop();
   const cable = await proxy(stores.redisUrl);
   const cutWorker = await startService(
@@ -328,7 +341,8 @@ test('the worker’s connections are cut again and again: everything is booked, 
   let isOver = false;
   try {
     const spinning = Promise.all(patient.map(({ client }) => witness.keepSpinning(client, 4, () => isOver)));
-    // From the first bytes of a connection to the middle of what it carries under load, either way.
+    // The cuts range from the first bytes of a connection to the middle of its traffic under load, in both
+    // directions.
     for (; cuts < CUTS_OF_WORKER; cuts++) {
       await cable.cutAfter(cuts % 2 === 0 ? 'answers' : 'requests', (cuts * 613) % 5003, cuts % 3 === 0);
     }

@@ -15,9 +15,9 @@ import { fiveReelWild, parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-/** 200,000 with `npm run test:scale`. */
+/** The whole test with 200,000 spins runs under `npm run test:scale`. */
 const SPINS = IS_WHOLE ? 200_000 : 16_000;
-/** More than one block has. */
+/** The number of spins exceeds the size of one block. */
 const SPINS_OF_SHEET = IS_WHOLE ? 20_000 : 11_000;
 const PLAYERS = 500;
 const CONNECTIONS = 64;
@@ -50,7 +50,7 @@ interface SpinAnswer {
   balance: { balanceUsd: number };
 }
 
-/** What was sent and answered. */
+/** The spins that were sent to one game, with their answers. */
 interface Played {
   partner: TestPartner;
   gameId: number;
@@ -60,7 +60,10 @@ interface Played {
   spinIds: Set<string>;
 }
 
-/** Amounts have 6 decimals at most, and are far below 2^53 micro-USD: the nearest whole number is exact. */
+/**
+ * Converts USD to micro-USD. Amounts have at most 6 decimals and are far below 2^53 micro-USD, so the nearest
+ * integer is exact.
+ */
 const micros = (usd: number) => Math.round(usd * 1e6);
 
 function checkedSheet(json: unknown): ParSheet {
@@ -69,7 +72,7 @@ function checkedSheet(json: unknown): ParSheet {
   return checked.sheet;
 }
 
-/** Spins a new game of a new partner, and waits until all of it is in the ledger. */
+/** Spins a new game of a new partner and waits until every spin is in the ledger. */
 async function play(
   json: Record<string, unknown>,
   spins: number,
@@ -120,7 +123,7 @@ async function play(
   };
 }
 
-/** Compares every answer, balance, total and chain with the ledger. */
+/** Compares every answer, balance, total and hash chain with the ledger. */
 async function ledgerHolds({ partner, gameId, wagerMicros, answers }: Played): Promise<void> {
   const { partnerId } = partner;
   const rows = await sql<
@@ -134,7 +137,7 @@ async function ledgerHolds({ partner, gameId, wagerMicros, answers }: Played): P
   );
   expect(rows.every((row) => row.wager_micros === BigInt(wagerMicros))).toBe(true);
 
-  // The balance that a player is told is the opening, less its wagers, and its payouts.
+  // A player's balance is the opening balance minus the wagers plus the payouts.
   const expected = new Map<string, number>();
   for (const { playerId, payoutMicros } of answers) {
     expected.set(playerId, (expected.get(playerId) ?? 12_345_678) - wagerMicros + payoutMicros);
@@ -181,7 +184,10 @@ async function ledgerHolds({ partner, gameId, wagerMicros, answers }: Played): P
   expect([...differing]).toEqual([]);
 }
 
-/** Every index once, in order, with the outcome that its sealed block has there, which pays what the sheet says. */
+/**
+ * Checks that every index was dealt once and in order, with the outcome of its sealed block and the payout of
+ * the sheet.
+ */
 async function outcomesAreTheSealedOnes({ gameId, sheet, wagerMicros, answers }: Played): Promise<void> {
   const rows = await sql<{ outcome_index: bigint; outcome_code: number; credit_micros: bigint }[]>`
     SELECT outcome_index, outcome_code, credit_micros FROM ledger WHERE game_id = ${gameId} ORDER BY entry_id`;
@@ -224,23 +230,23 @@ async function outcomesAreTheSealedOnes({ gameId, sheet, wagerMicros, answers }:
   expect(wrong).toEqual([]);
 }
 
-describe(`${SPINS.toLocaleString('en')} spins of 64 connections`, () => {
+describe(`spins over 64 connections (${SPINS.toLocaleString('en')} in total)`, () => {
   let played: Played;
   beforeAll(async () => {
     played = await play(parSheet('double-strike'), SPINS);
   });
 
-  test('are booked to the micro as they were answered', async () => {
+  test('commits every spin of 64 concurrent connections to the exact micro-USD that was answered', async () => {
     await ledgerHolds(played);
   });
 
-  test('deal the sealed outcomes in order, each once', async () => {
+  test('deals the sealed outcomes to 64 concurrent connections in order, each once', async () => {
     await outcomesAreTheSealedOnes(played);
   });
 });
 
-describe('payouts below a cent', () => {
-  test('are paid in full', async () => {
+describe('payouts below one cent', () => {
+  test('pays amounts below one cent in full', async () => {
     const paid = new Map<number, number>();
     const played = await play(parSheet('penny-sub-cent'), SPINS_OF_SHEET, ({ outcome }) => {
       paid.set(outcome.payoutUsd, (paid.get(outcome.payoutUsd) ?? 0) + 1);
@@ -251,15 +257,15 @@ describe('payouts below a cent', () => {
   });
 });
 
-describe('a sheet with wilds, a bonus and near misses', () => {
-  test('is refused while it states an RTP that it does not have', async () => {
+describe('a PAR sheet with wilds, a bonus and near misses', () => {
+  test('refuses a PAR sheet that states an RTP different from its computed RTP', async () => {
     const { key } = await service.client.newPartner();
     const answer = await service.client.partner('POST', '/par-sheets', key, parSheet('five-reel-wild'));
     expect([answer.status, answer.body.errorCode]).toEqual([400, 'KS-4104']);
     expect(answer.body.details).toEqual([{ path: '/certifiedRtp', message: expect.any(String) }]);
   });
 
-  test('shows each combination as the sheet has it', async () => {
+  test('spins show each combination with wilds, bonus and near misses exactly as the PAR sheet defines it', async () => {
     const json = fiveReelWild();
     const { combinations, symbols } = checkedSheet(json);
     const displays = new Map(symbols.map(({ name, display }) => [name, display]));

@@ -67,13 +67,13 @@ function requestHash(partnerId: number, requestId: string): Buffer {
   return key;
 }
 
-/** Outcomes of a game that were dealt so far. */
+/** Returns the number of outcomes of a game that were dealt so far. */
 async function dealt(game = gameId): Promise<number> {
   const record = await redis.hgetBuffer('{c0}:games', String(game));
   return record!.readUIntLE(0, 6);
 }
 
-/** The same members in an order that is the same in every run. */
+/** Returns the items in an order that looks random but is the same in every run. */
 function shuffled<T>(items: readonly T[]): T[] {
   const result = [...items];
   let state = 1;
@@ -85,14 +85,15 @@ function shuffled<T>(items: readonly T[]): T[] {
   return result;
 }
 
-describe('10,000 requestIds, each sent three times at once', () => {
-  /** By id, the texts that were answered with 200. */
+describe('10,000 request ids, each sent three times at once', () => {
+  /** Texts of the answers with status 200, by id. */
   const texts = Array.from({ length: IDS }, (): string[] => []);
   const first = new Array<number>(IDS).fill(0);
   const others: string[] = [];
 
   beforeAll(async () => {
-    // Copies of an id are near each other, so that they meet in one batch and in neighbouring ones.
+    // Copies of an id are sent close together, so that they arrive in the same batch or in neighbouring
+    // batches.
     const near = Array.from({ length: IDS / 100 }, (_, group) =>
       shuffled(Array.from({ length: 100 * COPIES }, (_, place) => group * 100 + (place % 100))),
     ).flat();
@@ -118,7 +119,7 @@ describe('10,000 requestIds, each sent three times at once', () => {
     expect(cut).toBe(0);
   });
 
-  test('deal exactly 10,000 outcomes', async () => {
+  test('10,000 request ids that are sent three times at once deal exactly 10,000 outcomes', async () => {
     expect(await dealt()).toBe(IDS);
     await until(async () => {
       const [row] = await sql<{ count: number }[]>`SELECT count(*)::int AS count FROM ledger WHERE kind = 1`;
@@ -130,7 +131,7 @@ describe('10,000 requestIds, each sent three times at once', () => {
     expect(row).toEqual({ spins: IDS, ids: IDS, indices: IDS });
   });
 
-  test('are answered with the same bytes, one of them as the first, or told to wait', () => {
+  test('copies of a request get the same bytes or KS-4110, and only the first lacks the replay header', () => {
     expect(others.filter((answer) => answer !== '409 KS-4110')).toEqual([]);
     expect(texts.flat().length + others.length).toBe(IDS * COPIES);
     expect(texts.filter((each) => new Set(each).size !== 1)).toEqual([]);
@@ -139,7 +140,7 @@ describe('10,000 requestIds, each sent three times at once', () => {
     expect(new Set(texts.flat().map((text) => (JSON.parse(text) as SpinAnswer).spinId)).size).toBe(IDS);
   });
 
-  test('are a conflict with any other request', async () => {
+  test('refuses a different request under a bound requestId with KS-4111', async () => {
     for (let id = 0; id < IDS; id += 197) {
       const body = bodyOf(id);
       for (const other of [
@@ -160,7 +161,7 @@ describe('10,000 requestIds, each sent three times at once', () => {
     expect([await dealt(), await dealt(otherGameId)]).toEqual([IDS, 0]);
   });
 
-  test('answer the same from a second start', async () => {
+  test('answers bound request ids with the same bytes after a restart of the service', async () => {
     await service.end();
     service = await spawnService(environment(stores, { CELLS: '1' }));
     client = service.client;
@@ -169,7 +170,7 @@ describe('10,000 requestIds, each sent three times at once', () => {
   });
 });
 
-test('a spin that did not happen binds nothing', async () => {
+test('a spin that is refused does not bind its requestId', async () => {
   const body = { gameId, playerId: 'late', wagerUsd: 0.25, requestId: 'did-not-happen' };
   for (const [fault, errorCode] of [
     [{ wagerUsd: 1 }, 'KS-4103'],
@@ -183,7 +184,7 @@ test('a spin that did not happen binds nothing', async () => {
   expect([answer.status, answer.headers.get('idempotent-replayed')]).toEqual([200, null]);
 });
 
-test('a requestId is its partner’s own', async () => {
+test('two partners can use the same requestId for different spins', async () => {
   const other = await client.newPartner();
   const otherGame = await client.newGame(other.key, parSheet('classic-3-reel'));
   const body = { playerId: 'same', wagerUsd: 0.25, requestId: 'same' };
@@ -197,7 +198,7 @@ test('a requestId is its partner’s own', async () => {
   expect((await spin({ ...body, gameId: otherGame }, other.key)).text).toBe(theirs.text);
 });
 
-test('a spin without a requestId is a spin of its own each time', async () => {
+test('a repeated spin without a requestId is dealt as a new spin each time', async () => {
   const before = await dealt();
   const body = { gameId, playerId: 'anonymous', wagerUsd: 0.25 };
   const ids = new Set<string>();
@@ -205,8 +206,8 @@ test('a spin without a requestId is a spin of its own each time', async () => {
   expect([ids.size, await dealt()]).toEqual([20, before + 20]);
 });
 
-test('a requestId that Redis has released binds for ever: the same bytes, KS-4111 for another spin, and nothing is dealt', async () => {
-  // What was bound before is written to a run, too.
+test('a released requestId stays bound: a retry gets the same bytes, another spin KS-4111, and nothing is dealt', async () => {
+  // After the restart, request ids that were bound before it are written to a run as well.
   await service.end();
   service = await spawnService(environment(stores, { CELLS: '1', REQUEST_ID_WINDOW_S: '1' }));
   client = service.client;
@@ -217,7 +218,7 @@ test('a requestId that Redis has released binds for ever: the same bytes, KS-411
     requestId: `old-${i}`,
   }));
   const texts: string[] = [];
-  // Over several releases, so that there are several runs.
+  // The spins extend over several releases, so that there are several runs.
   for (const [i, body] of bodies.entries()) {
     texts.push((await spin(body)).text);
     if (i % 8 === 7) await untilReleased(redis, 0);
@@ -231,14 +232,14 @@ test('a requestId that Redis has released binds for ever: the same bytes, KS-411
   );
   for (const other of [{ playerId: 'other' }, { wagerUsd: 1 }, { gameId: otherGameId }])
     expect((await spin({ ...bodies[0], ...other })).body.errorCode).toBe('KS-4111');
-  // Of another partner the same id is another one.
+  // The same requestId of another partner is a different id.
   const stranger = await client.newPartner();
   const theirs = await client.newGame(stranger.key, parSheet('classic-3-reel'));
   const fresh = await spin({ ...bodies[0], gameId: theirs }, stranger.key);
   expect([fresh.status, fresh.headers.get('idempotent-replayed')]).toEqual([200, null]);
   expect((await dealt()) + (await dealt(otherGameId))).toBe(before);
 
-  // Filters without room ask the ledger of every id, and answer the same.
+  // Filters without memory look up every id in the ledger and must give the same answers.
   const own = connectPostgres(stores.databaseUrl, { max: 2, name: 'filters', onError: () => {} });
   const store = openStore(own);
   const small = new RequestIds({
@@ -277,14 +278,14 @@ test('a requestId that Redis has released binds for ever: the same bytes, KS-411
   }
 });
 
-test('request ids whose run could not be written, and those of a flush that failed, bind all the same, each once', async () => {
+test('request ids stay bound, each once, if the write of their run or their flush fails', async () => {
   const bodies = Array.from({ length: 30 }, (_, i) => ({ ...bodyOf(i), requestId: `refused-${i}` }));
   const texts: string[] = [];
   const spins = async (from: number, to: number): Promise<void> => {
     for (const body of bodies.slice(from, to)) texts.push((await spin(body)).text);
   };
   await untilReleased(redis, 0);
-  // A sequence keeps what a transaction that fails took of it.
+  // A sequence keeps the values that a failed transaction took, so it records that the trigger ran.
   await sql.unsafe(`
     CREATE SEQUENCE refusals;
     CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
@@ -295,12 +296,12 @@ test('request ids whose run could not be written, and those of a flush that fail
   await spins(10, 20);
   await sql.unsafe('DROP TRIGGER refuse ON request_blocks; DROP FUNCTION refuse; DROP SEQUENCE refusals');
   await untilReleased(redis, 0);
-  // The worker's sessions end while a flush waits for the cell's row: it is made again.
+  // The worker's sessions are terminated while a flush waits for the cell's row, so the flush is retried.
   await sql.begin(async (tx) => {
     await tx`SELECT FROM cells FOR UPDATE`;
     await spins(20, 30);
     await until(async () => {
-      // A transaction sees the activity as it was at its first look otherwise.
+      // Without this call a transaction sees pg_stat_activity as of its first read.
       await tx`SELECT pg_stat_clear_snapshot()`;
       const waiting = await tx`
         SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
@@ -318,7 +319,7 @@ test('request ids whose run could not be written, and those of a flush that fail
   expect(await dealt()).toBe(before);
 });
 
-test('the audit finds each requestId that the runs lack, have twice, have in the wrong place, or have of no entry', async () => {
+test('the audit finds request ids that are missing, duplicated, misplaced or without an entry in the runs', async () => {
   await service.end();
   const own = connectPostgres(stores.databaseUrl, { max: 2, name: 'audit', onError: () => {} });
   const nodes = await openNodes(stores.redisUrl);
@@ -330,7 +331,7 @@ test('the audit finds each requestId that the runs lack, have twice, have in the
   };
   const lacking = 'a released requestId is not in the runs, or can not be found there';
   const strange = 'the runs have a requestId that the ledger has not';
-  // The pairs of one block, after which others come.
+  // The damage replaces the pairs of a block that is followed by other blocks.
   const damage: readonly [pairs: string, found: string[]][] = [
     ['substr(pairs, 17)', [lacking]],
     ['pairs || substr(pairs, 1, 16)', [lacking]],
@@ -349,7 +350,8 @@ test('the audit finds each requestId that the runs lack, have twice, have in the
       await sql`INSERT INTO request_blocks SELECT * FROM sound`;
       await sql`DROP TABLE sound`;
     }
-    // A block that begins, by its row, after its first pairs: no look-up would read it for them.
+    // The block's row states a first hash beyond its first pairs, so no look-up would read the block for
+    // these pairs.
     await sql`
       UPDATE request_blocks b SET first_hash = substr(pairs, 33, 8)
       WHERE (run_id, first_hash) = (SELECT run_id, first_hash FROM request_blocks ORDER BY octet_length(pairs) DESC, first_hash LIMIT 1)`;

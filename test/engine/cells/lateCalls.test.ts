@@ -1,4 +1,7 @@
-/** Calls that the network held until somebody else was refused the same: they do nothing, whatever Redis has released meanwhile. */
+/**
+ * Tests calls that the network delayed until another caller was refused the same request. Such a call must
+ * change nothing, even after Redis has released its requestId.
+ */
 import { expect, test } from 'vitest';
 import { readRules } from '../../../src/domain/communalRules.js';
 import { ADJUST } from '../../../src/engine/cells/adjustOperation.js';
@@ -21,7 +24,10 @@ const { dealt, lapsed, insufficientBalance, shortBudget, outboxFull } = SPIN_STA
 const PARTNER = { cell: CELL, newestMove: undefined, epoch: '1', partnerId: 1 };
 const GAME = { ...PARTNER, gameId: 5 };
 
-/** Closes and releases every request id that the cell holds, as its owner does once all is booked. @returns up to which entry */
+/**
+ * Closes and releases all request ids of the cell, as its owner does once every entry is committed. @returns
+ * the entry up to which they are released
+ */
 async function releaseAll(): Promise<bigint> {
   const owner = { cell: CELL, fence: CLAIMED.fence };
   const segments = async () => (await requestSegments(opened.nodes.nodes, CELL))!;
@@ -31,10 +37,10 @@ async function releaseAll(): Promise<bigint> {
   return releasedId;
 }
 
-/** A cell whose outbox is full: nothing is booked. */
+/** Scripts that treat the outbox of the cell as full, so that no entry is written. */
 const full = () => new Scripts(opened.nodes.nodes, { outboxMax: { entries: 0, bytes: 0 } });
 
-test('a late call of a refused adjustment does nothing after the refusal left Redis with its segment', async () => {
+test("a late call of a refused adjustment changes nothing after the refusal's request ids were released from Redis", async () => {
   const debit = {
     ...PARTNER,
     intentId: 7,
@@ -51,12 +57,12 @@ test('a late call of a refused adjustment does nothing after the refusal left Re
   expect(await run(credit, 0n)).toMatchObject({ status: dealt, afterMicros: 100 });
   const reachId = await releaseAll();
   expect((await run({}, reachId)).status).toBe(lapsed);
-  // What was numbered before the refusal is numbered anew, and then done.
+  // An intent with a lower number than the refused one lapses. It succeeds once it has a new number.
   expect((await run({ intentId: 6, requestId: 'other', amountMicros: 1 }, reachId)).status).toBe(lapsed);
   expect(await run({ intentId: 9 }, reachId)).toMatchObject({ status: dealt, afterMicros: 50 });
 });
 
-test('a late call of a refused funding does nothing after the refusal left Redis with its segment', async () => {
+test("a late call of a refused pot funding changes nothing after the refusal's request ids were released from Redis", async () => {
   const set = { ...GAME, version: 1, rules: readRules(RULES), resetsProgress: false, intentId: 1 };
   expect((await commandOnce(opened.scripts, COMMUNAL_SET, set)).status).toBe(dealt);
   const fund = (fundingId: number, requestId: string, amountMicros: number, reachId = 0n) =>
@@ -68,7 +74,7 @@ test('a late call of a refused funding does nothing after the refusal left Redis
   expect(await fund(4, 'r', -50, reachId)).toMatchObject({ status: dealt, afterMicros: 50 });
 });
 
-test('a late call of refused rules does not put them in force', async () => {
+test('a late call of refused communal rules does not put them in force', async () => {
   const rules = readRules(RULES);
   const set = { ...GAME, version: 1, rules, resetsProgress: false, intentId: 5 };
   expect((await commandOnce(full(), COMMUNAL_SET, set)).status).toBe(outboxFull);
@@ -77,11 +83,11 @@ test('a late call of refused rules does not put them in force', async () => {
     expect(late.status).toBe(lapsed);
   }
   expect((await commandOnce(opened.scripts, COMMUNAL_SET, { ...set, intentId: 6 })).status).toBe(dealt);
-  // What is in force stays so, whoever asks.
+  // The rules in force stay in force, whichever intent requests them.
   expect((await commandOnce(opened.scripts, COMMUNAL_SET, { ...set, intentId: 5 })).status).toBe(dealt);
 });
 
-test('a late stop of a move turns nobody away once the partner was let back, and a late let-back lets nobody in', async () => {
+test('a late stop of a partner move stops no spins after the partner was readmitted, and a late readmission admits none', async () => {
   const store = opened.nodes.nodes.cell(CELL);
   const step = (number: bigint) => ({ partnerId: 7, number });
   const isAway = async () => (await store.isTurnedAway(7, 99)) as boolean;
@@ -92,11 +98,11 @@ test('a late stop of a move turns nobody away once the partner was let back, and
   await setAway(store, CLAIMED, step(4n), 'away');
   await expect(setAway(store, CLAIMED, step(3n), 0)).rejects.toThrow(OutrunError);
   expect(await isAway()).toBe(true);
-  // Another partner's steps are its own.
+  // Steps of another partner's move are counted separately.
   await setAway(store, CLAIMED, { partnerId: 8, number: 1n }, 'away');
 });
 
-test('a late write or removal as a part of a move changes nothing once the move has gone on', async () => {
+test('a late write or removal of a partner move changes nothing once the move has advanced', async () => {
   const store = opened.nodes.nodes.cell(CELL);
   const copying = { partnerId: 7, number: 1n };
   const writer = { fence: CLAIMED.fence, step: copying };

@@ -1,4 +1,7 @@
-/** ARCHITECTURE.md names the files that a spin, a ticket, a round's action and a request id pass: each runs when one is played. */
+/**
+ * Tests the life stories of ARCHITECTURE.md: every file that it names for a spin, a ticket, a round's action
+ * and a request id runs when such a request is played.
+ */
 import { readFileSync } from 'node:fs';
 import { type Profiler, Session } from 'node:inspector/promises';
 import { join } from 'node:path';
@@ -16,7 +19,10 @@ import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-/** The files of a life, in the order in which they are named: of a spin in a section of its own, of others in a paragraph. */
+/**
+ * Returns the files of a life in the order in which the document names them. A spin has a section, the other
+ * lives have a paragraph each.
+ */
 const filesOf = (life: string): string[] => {
   const page = readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8');
   const part =
@@ -49,7 +55,7 @@ afterAll(async () => {
 const named = ({ functions }: Profiler.ScriptCoverage): boolean =>
   functions.some(({ functionName, ranges }) => functionName !== '' && ranges[0]!.count > 0);
 
-/** The files of the service of which a function ran meanwhile. */
+/** Returns the source files of the service with at least one function that ran during the callback. */
 async function ranIn(play: () => Promise<unknown>): Promise<Set<string>> {
   await session.post('Profiler.takePreciseCoverage');
   await play();
@@ -58,7 +64,7 @@ async function ranIn(play: () => Promise<unknown>): Promise<Set<string>> {
   return new Set(urls.filter((url) => url.startsWith(ROOT)).map((url) => url.slice(ROOT.length + 1)));
 }
 
-/** The files that an operation is composed of. */
+/** Returns the Lua files that make up an operation. */
 function composedOf(operation: string): Set<string> {
   const { source, locate } = loadScript(LUA_DIR, operation);
   return new Set(source.split('\n').map((_, i) => `lua/${locate(i + 1).split(':')[0]}`));
@@ -71,10 +77,10 @@ function expectLife(life: string, ran: ReadonlySet<string>, ...operations: strin
   expect(files.filter((file) => !ran.has(file) && !lua.includes(file))).toEqual([]);
 }
 
-/** The folders whose files a spin passes: each that runs is named. */
+/** Every file of these folders that runs during a spin must be named in the document. */
 const OF_A_SPIN = ['src/api/spins/', 'src/engine/cells/'];
 
-test('of a spin', async () => {
+test('a spin runs every file that ARCHITECTURE.md names for it, and no unnamed file of its folders', async () => {
   const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
   const request = { gameId, playerId: 'spins', wagerUsd: 0.25, requestId: 'spin' };
   const redis = rawRedis(stores.redisUrl);
@@ -89,7 +95,7 @@ test('of a spin', async () => {
   expect(passed.filter((file) => !filesOf('A spin').includes(file))).toEqual([]);
 });
 
-test('of a ticket', async () => {
+test('a raffle ticket runs every file that ARCHITECTURE.md names for it', async () => {
   const prizes = [{ prizeName: 'Car', prizeTier: 1, valueUsd: 5, count: 1 }];
   const raffle = { ticketPriceUsd: 0.5, poolSize: 10, prizes };
   const gameId = await service.api.newRaffle(partner.partnerId, 'raffle', raffle);
@@ -100,7 +106,7 @@ test('of a ticket', async () => {
   expectLife('A ticket', ran, 'deal');
 });
 
-test("of a round's action", async () => {
+test('the action of a blackjack round runs every file that ARCHITECTURE.md names for it', async () => {
   const table = await newTable(service, partner.partnerId);
   const round = await dealUntil(service, partner.key, table, 'plays', isPlaying);
   const ran = await ranIn(async () => {
@@ -109,7 +115,7 @@ test("of a round's action", async () => {
   expectLife("A round's action", ran, 'roundAct');
 });
 
-test('of a request id', async () => {
+test('a retried request id runs every file that ARCHITECTURE.md names for it', async () => {
   const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
   const request = { gameId, playerId: 'repeats', wagerUsd: 0.25, requestId: 'again' };
   const redis = rawRedis(stores.redisUrl);

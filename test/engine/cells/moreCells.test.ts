@@ -1,4 +1,7 @@
-/** Cells of a running installation: added, chosen for a partner, drained; partners move between them. Front end and worker are two processes. */
+/**
+ * Tests cells of a running installation: adding, choosing and draining cells, and moving partners between
+ * them. Front end and worker are separate processes.
+ */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
@@ -57,7 +60,7 @@ const faultOf = ({ status, body }: { status: number; body: unknown }) => [
   (body as { errorCode?: string }).errorCode,
 ];
 
-test('cells are added while an installation that began with one cell spins, and are dealt from at once', async () => {
+test('adds cells to a spinning installation that began with one cell, and deals from the new cells at once', async () => {
   const first = await front.newPartner({ openingBalanceUsd: 1000 });
   const gameId = await front.newGame(first.key, parSheet('classic-3-reel'));
   let isOver = false;
@@ -72,7 +75,7 @@ test('cells are added while an installation that began with one cell spins, and 
     async () => (await cells()).every(({ owner }) => owner !== null),
     'the worker has the new cells',
   );
-  // New partners spread over the cells that have the fewest.
+  // New partners are assigned to the cells with the fewest partners.
   const others = await Promise.all(['b', 'c', 'd'].map((slug) => front.newPartner({ slug })));
   for (const partner of others) {
     const game = await front.newGame(partner.key, parSheet('classic-3-reel'));
@@ -88,7 +91,7 @@ test('cells are added while an installation that began with one cell spins, and 
   expect((await cells()).length).toBe(4);
 });
 
-test('an operator chooses the cell of a partner; one that drains takes none, and the last one never drains', async () => {
+test("an operator can choose a partner's cell, but not a draining cell, and the last cell can't be drained", async () => {
   expect((await create('chosen', 2)).body.cell).toBe(2);
   const drain = (cell: number, isDraining: boolean) =>
     front.operator('PATCH', `/cells/${cell}`, { isDraining });
@@ -96,7 +99,7 @@ test('an operator chooses the cell of a partner; one that drains takes none, and
   expect((await cells()).map(({ isDraining }) => isDraining)).toEqual([false, false, true, false]);
   for (const cell of [2, 4, 256]) expect(faultOf(await create('refused', cell))).toEqual(FAULT);
   for (const cell of [0, 1]) expect((await drain(cell, true)).status).toBe(204);
-  // Cell 3 takes whoever comes, though others have no more partners than it.
+  // Only cell 3 accepts new partners, although other cells have no more partners than cell 3.
   for (const slug of ['e', 'f', 'g']) expect((await create(slug)).body.cell).toBe(3);
   expect(faultOf(await drain(3, true))).toEqual(FAULT);
   expect(faultOf(await drain(4, true))).toEqual([404, 'KS-4215']);
@@ -109,7 +112,7 @@ test('an operator chooses the cell of a partner; one that drains takes none, and
   await booksHold(sql);
 });
 
-test('a process may start with the CELLS that the database began with, not with more than it has', async () => {
+test('a process may start with the initial value of CELLS, but not with more cells than the database has', async () => {
   const other = await startService(stores, { CELLS: '1', ROLES: 'http' });
   await other.stop();
   await expect(startService(stores, { CELLS: '5', ROLES: 'http' })).rejects.toThrow(/CELLS is 5/);
@@ -120,7 +123,7 @@ interface Sent {
   readonly text: string;
 }
 
-/** Spins without a pause, each until it is answered with 200, by several clients at once. */
+/** Spins continuously with several clients at once and retries each spin until it is answered with 200. */
 function keepSpinning(key: string, games: readonly number[], name: string) {
   let isOver = false;
   const sent: Sent[] = [];
@@ -150,7 +153,7 @@ function keepSpinning(key: string, games: readonly number[], name: string) {
   };
 }
 
-/** Each request is answered again as before. */
+/** Checks that each repeated request gets its first answer again. */
 async function replaysHold(key: string, sent: readonly Sent[]): Promise<void> {
   for (const { body, text } of sent) {
     const again = await front.spin(key, body);
@@ -158,8 +161,8 @@ async function replaysHold(key: string, sent: readonly Sent[]): Promise<void> {
   }
 }
 
-/** Every kind of game and record that a cell has of a partner. */
-test('balances, blocked players, pots, raffles and open rounds go along, and no outcome is given up', async () => {
+/** The partner has every kind of game and record that a cell can hold. */
+test("a move takes a partner's balances, blocked players, pots, raffles and open rounds along and voids no outcome", async () => {
   const partner = await front.newPartner({ openingBalanceUsd: 100, cell: 2, spinRateLimit: 100_000 });
   const path = `/partners/${partner.partnerId}`;
   const slot = await front.newGame(partner.key, parSheet('classic-3-reel'));
@@ -199,7 +202,7 @@ test('balances, blocked players, pots, raffles and open rounds go along, and no 
     SELECT count(*)::int AS voids FROM voids WHERE game_id = ${slot}`;
   expect(given!.voids).toBe(0);
   for (let i = 0; i < 60; i++) expect((await spin(slot, `p${i % 3}`, `t-${i}`)).status).toBe(200);
-  // The audit log has what it was before, with the cell that it has left.
+  // The audit log shows the previous value, including the cell that the partner left.
   for (const dealing of ['OFF', 'ON']) {
     const switched = await front.operator('PATCH', path, { dealing });
     expect([switched.status, switched.body.dealing], switched.text).toEqual([200, dealing]);
@@ -208,7 +211,7 @@ test('balances, blocked players, pots, raffles and open rounds go along, and no 
   await booksHold(sql);
 });
 
-test('a partner moves there and back while it spins: no spin is refused, lost or dealt twice', async () => {
+test('a partner that moves to another cell and back while it spins has no spin refused, lost or dealt twice', async () => {
   const partner = await front.newPartner({ openingBalanceUsd: 1000, cell: 2 });
   const neighbour = await front.newPartner({ openingBalanceUsd: 1000, cell: 2 });
   const games = [
@@ -222,7 +225,7 @@ test('a partner moves there and back while it spins: no spin is refused, lost or
   await movePartner(front, partner.partnerId, 3);
   const before = spinning.sent.length;
   await until(() => spinning.sent.length > before + 50, 'it spins in the new cell');
-  // What was dealt in the old cell is bound in the new one.
+  // Request ids of spins in the old cell are bound in the new cell.
   await replaysHold(
     partner.key,
     spinning.sent.slice(0, before).filter((_, i) => i % 10 === 0),
@@ -253,7 +256,7 @@ test('a partner moves there and back while it spins: no spin is refused, lost or
   expect(count).toBe(100);
 });
 
-test('a drain moves all partners off a cell, waits for a move that somebody began, and can be begun again', async () => {
+test('a drain moves all partners off a cell, waits for a move already in progress, and can be repeated', async () => {
   const added = await front.operator<{ added: number[] }>('POST', '/cells', { count: 1 });
   const [from] = added.body.added as [number];
   await until(async () => (await cells())[from]?.owner != null, 'the worker has the new cell');

@@ -1,4 +1,7 @@
-/** A partner that moves waits for nobody's lock: its spins are answered meanwhile, and it moves once the lock is gone. */
+/**
+ * Tests that the spins of a moving partner never wait for a lock: they are answered meanwhile, and the move
+ * completes once the lock is released.
+ */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
@@ -10,7 +13,10 @@ import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-/** Longer than a move may keep a partner waiting, shorter than a statement may wait for a lock. */
+/**
+ * Deadline in ms. It is longer than a move may delay a partner and shorter than a statement may wait for a
+ * lock.
+ */
 const SPIN_DEADLINE_MS = '5000';
 const FAILED_MOVE = 'partner move failed, will retry';
 
@@ -30,49 +36,55 @@ beforeAll(async () => {
 afterAll(() => cleanup.run());
 
 test.each([
-  // The request of the move reads the row, and the switch writes it.
+  // The move request reads this row, and the switch to the new cell writes it.
   ['the row of the partner', 'SELECT 1 FROM partners FOR NO KEY UPDATE'],
   ['the number of changes', 'SELECT pg_advisory_xact_lock(7310001)'],
   ['the checkpoints of players', 'LOCK TABLE player_checkpoints IN SHARE ROW EXCLUSIVE MODE'],
-])('behind a lock of %s the partner is dealt for in its old cell; then it moves', async (what, lock) => {
-  const partner = await service.newPartner({ slug: what.replaceAll(' ', '-'), openingBalanceUsd: 1000 });
-  const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
-  const path = `/partners/${partner.partnerId}`;
-  const { cell } = (await service.operator<{ cell: number }>('GET', path)).body;
-  type Moves = { moves: { switchedAt: string | null; finishedAt: string | null; failure: string | null }[] };
-  const newest = async () => (await service.operator<Moves>('GET', `${path}/moves`)).body.moves[0]!;
-  const failedBefore = service.lines.filter(({ msg }) => msg === FAILED_MOVE).length;
-  const failures = (): number => service.lines.filter(({ msg }) => msg === FAILED_MOVE).length - failedBefore;
+])(
+  'a partner whose move waits for a lock of %s is dealt to in its old cell and moves afterwards',
+  async (what, lock) => {
+    const partner = await service.newPartner({ slug: what.replaceAll(' ', '-'), openingBalanceUsd: 1000 });
+    const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+    const path = `/partners/${partner.partnerId}`;
+    const { cell } = (await service.operator<{ cell: number }>('GET', path)).body;
+    type Moves = {
+      moves: { switchedAt: string | null; finishedAt: string | null; failure: string | null }[];
+    };
+    const newest = async () => (await service.operator<Moves>('GET', `${path}/moves`)).body.moves[0]!;
+    const failedBefore = service.lines.filter(({ msg }) => msg === FAILED_MOVE).length;
+    const failures = (): number =>
+      service.lines.filter(({ msg }) => msg === FAILED_MOVE).length - failedBefore;
 
-  const holding = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
-  onTestFinished(() => holding.end({ timeout: 0 }));
-  await holding`BEGIN`;
-  // The request itself takes the lock for a moment.
-  const isOfChanges = lock.includes('advisory');
-  if (!isOfChanges) await holding.unsafe(lock);
-  const begun = await service.operator('POST', `${path}/move`, { cell: 1 - cell });
-  expect(begun.status, begun.text).toBe(202);
-  if (isOfChanges) await holding.unsafe(lock);
-  const refused: string[] = [];
-  let spins = 0;
-  await until(async () => {
-    const spin = { gameId, playerId: `p${spins++ % 5}`, wagerUsd: 0.25 };
-    const { status, text } = await service.spin(partner.key, spin);
-    if (status !== 200) refused.push(text);
-    return failures() >= 2;
-  }, 'the move was tried twice');
-  expect(refused).toEqual([]);
-  expect((await newest()).switchedAt).toBe(null);
-  await holding`ROLLBACK`;
+    const holding = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
+    onTestFinished(() => holding.end({ timeout: 0 }));
+    await holding`BEGIN`;
+    // The move request itself takes this lock briefly, so it must be sent before the test holds the lock.
+    const isOfChanges = lock.includes('advisory');
+    if (!isOfChanges) await holding.unsafe(lock);
+    const begun = await service.operator('POST', `${path}/move`, { cell: 1 - cell });
+    expect(begun.status, begun.text).toBe(202);
+    if (isOfChanges) await holding.unsafe(lock);
+    const refused: string[] = [];
+    let spins = 0;
+    await until(async () => {
+      const spin = { gameId, playerId: `p${spins++ % 5}`, wagerUsd: 0.25 };
+      const { status, text } = await service.spin(partner.key, spin);
+      if (status !== 200) refused.push(text);
+      return failures() >= 2;
+    }, 'the move was tried twice');
+    expect(refused).toEqual([]);
+    expect((await newest()).switchedAt).toBe(null);
+    await holding`ROLLBACK`;
 
-  await until(async () => (await newest()).finishedAt !== null, 'the move is finished');
-  expect((await newest()).failure).toBe(null);
-  expect((await service.spin(partner.key, { gameId, playerId: 'p0', wagerUsd: 0.25 })).status).toBe(200);
-  await until(async () => (await auditFindings(stores)).length === 0, 'the audit is clean');
-  await booksHold(sql);
-});
+    await until(async () => (await newest()).finishedAt !== null, 'the move is finished');
+    expect((await newest()).failure).toBe(null);
+    expect((await service.spin(partner.key, { gameId, playerId: 'p0', wagerUsd: 0.25 })).status).toBe(200);
+    await until(async () => (await auditFindings(stores)).length === 0, 'the audit is clean');
+    await booksHold(sql);
+  },
+);
 
-test('a flush that closes a raffle, and so holds a cell and waits for the number of changes, is not in the way of a move, nor the move in its way', async () => {
+test('a flush that closes a raffle and a partner move that needs the same locks do not deadlock', async () => {
   const partner = await service.newPartner({ openingBalanceUsd: 1000 });
   const path = `/partners/${partner.partnerId}`;
   const { cell } = (await service.operator<{ cell: number }>('GET', path)).body;
@@ -84,7 +96,8 @@ test('a flush that closes a raffle, and so holds a cell and waits for the number
   const waiting = () => sql`
     SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FROM cells WHERE cell IN%'`;
   await until(async () => (await waiting()).length > 0, 'the switch waits for its cells');
-  // What closes a raffle asks for that while it holds the cell. In a circle one of the two is ended by Postgres.
+  // A flush that closes a raffle requests this lock while it holds the cell. In case of a deadlock Postgres
+  // would abort one of the two.
   await holding`SELECT pg_advisory_xact_lock(7310001)`;
   await holding`ROLLBACK`;
   const isFinished = async (): Promise<boolean> => {

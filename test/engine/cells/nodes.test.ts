@@ -16,7 +16,7 @@ import { CELL, dealOnce, GAME_ID, item } from '../../support/dealing.js';
 import { ownRedis, rawRedis } from '../../support/redis.js';
 import { until } from '../../support/wait.js';
 
-/** Two servers: even cells are on the first, odd ones on the second. */
+/** The tests use two Redis servers: even cells are on the first server and odd cells on the second. */
 const EVEN = 0;
 const ODD = 1;
 const EPOCH = 'data:1';
@@ -59,7 +59,7 @@ beforeAll(async () => {
 });
 afterAll(() => cleanup.run());
 
-/** Lets the cell of support/dealing.ts be dealt from, with a few outcomes. */
+/** Opens the cell of support/dealing.ts for dealing and loads a few outcomes. */
 async function openGame(): Promise<void> {
   const owner = { fence: 1n, serverId: nodes.of(CELL).knownServerId() };
   await nodes.cell(CELL).clear(owner);
@@ -68,7 +68,7 @@ async function openGame(): Promise<void> {
   await nodes.cell(CELL).loadBlock({ fence: 1n, token: EPOCH }, GAME_ID, 0, outcomes);
 }
 
-test('a cell is written on its own node only', async () => {
+test('writes the data of a cell only on its own Redis node', async () => {
   for (const cell of [EVEN, ODD]) {
     await nodes.cell(cell).loadBlock({ fence: 1n, token: EPOCH }, GAME_ID, 0, Buffer.alloc(8));
     expect(await nodes.cell(cell).findGame(GAME_ID)).toMatchObject({ nextIndex: 0, queueEnd: 4 });
@@ -79,7 +79,7 @@ test('a cell is written on its own node only', async () => {
   }
 });
 
-test('a repeated operation writes something, so that WAIT waits for what was done before', async () => {
+test('a repeated operation writes to Redis, so that WAIT covers the writes of the first attempt', async () => {
   await openGame();
   const node = rawRedis(servers[CELL % 2]!.url);
   const changes = async (): Promise<number> =>
@@ -92,7 +92,7 @@ test('a repeated operation writes something, so that WAIT waits for what was don
   node.disconnect();
 });
 
-test('a cell that lacks what its caller has answered deals nothing', async () => {
+test('a cell that lacks an entry which its caller has answered deals nothing', async () => {
   await openGame();
   const { buffer } = await dealOnce(scripts, [item()], { operation: 2, epoch: EPOCH });
   const newest = (await nodes.cell(CELL).head()).newestEntryId!;
@@ -105,11 +105,11 @@ test('a cell that lacks what its caller has answered deals nothing', async () =>
   const behind = { operation: 4, epoch: EPOCH, answered: answered.newest(CELL, EPOCH)! };
   await expect(dealOnce(scripts, [item()], behind)).rejects.toThrow(LacksError);
   expect(await nodes.cell(CELL).head()).toEqual(before);
-  // Under another epoch it has answered nothing yet.
+  // No spin was answered under another epoch.
   expect(answered.newest(CELL, 'data:2')).toBe(undefined);
 });
 
-test('commands of several nodes go out together, each to its own node', async () => {
+test('commands for several nodes are sent together, each to its own node', async () => {
   const adjusted: ReturnType<typeof adjust>[] = [];
   nodes.pipelined(() => {
     for (const cell of [EVEN, ODD]) adjusted.push(adjust(cell, 'together'));
@@ -117,7 +117,7 @@ test('commands of several nodes go out together, each to its own node', async ()
   for (const { afterMicros } of await Promise.all(adjusted)) expect(afterMicros).toBe(1_000_000);
 });
 
-test('a node that is away closes its own cells; those of the other are dealt from, read and announced', async () => {
+test('a node that is down closes its own cells, while cells of the other node are dealt from, read and announced', async () => {
   const [even, odd] = nodes.all as [RedisNode, RedisNode];
   const reader = new OutboxReader(even, nodes, () => {});
   cleanup.add(() => reader.close());
@@ -153,9 +153,9 @@ test('a node that is away closes its own cells; those of the other are dealt fro
   expect(new Set(announced)).toEqual(new Set([EVEN]));
 });
 
-test('a node that comes later and can not be reached ends nothing', async () => {
+test("a new node that can't be reached does not end the listener for commits", async () => {
   const [even] = nodes.all as [RedisNode, RedisNode];
-  // Nobody listens there.
+  // No server listens on this address.
   const gone = new RedisNode('redis://127.0.0.1:1', () => {});
   let all = [even];
   const listeners = new Set<() => void>();

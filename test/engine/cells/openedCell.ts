@@ -1,4 +1,4 @@
-/** A cell of a Redis that is empty before each test and can be dealt from, for the tests of one file. */
+/** Provides a cell that is open for dealing, in a Redis that is emptied before each test of the file. */
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
 import type { BatchItem } from '../../../src/engine/cells/batch.js';
@@ -15,21 +15,21 @@ class OpenedCell {
   stores!: TestStores;
   redis!: Redis;
   nodes!: OpenNodes;
-  /** A test may put others in their place for a while. */
+  /** Scripts of the cell. A test may replace them temporarily. */
   scripts!: Scripts;
 
   run(items: BatchItem[], options = {}) {
     return dealOnce(this.scripts, items, options);
   }
 
-  /** Loads a block of outcomes that begins at an index. */
+  /** Loads a block of outcomes that begins at the given index. */
   load(from: number, ...codes: number[]): Promise<void> {
     const outcomes = Buffer.from(Uint16Array.from(codes).buffer);
     return this.nodes.nodes.cell(CELL).loadBlock(CLAIMED, GAME_ID, from, outcomes);
   }
 }
 
-/** What it gives can be used within tests. */
+/** Registers the hooks for one file and returns the cell. The cell can be used only within tests. */
 export function openedCell(): OpenedCell {
   const opened = new OpenedCell();
   beforeAll(async () => {

@@ -1,4 +1,7 @@
-/** What a batch writes beside its entries, so that whoever books them need not hash each requestId again. */
+/**
+ * Tests the request keys that a batch writes with its entries, so that the worker need not hash each
+ * requestId again.
+ */
 import { expect, test } from 'vitest';
 import { Transcoder } from '../../../src/engine/ledger/transcoder.js';
 import { forcedKey, outboxKey } from '../../../src/engine/redis/keys.js';
@@ -8,7 +11,7 @@ import { openedCell } from './openedCell.js';
 
 const cell = openedCell();
 
-/** The pairs of hash and entry for the runs. */
+/** Returns the pairs of hash and entry that go into the runs. */
 function pairsOf(records: Buffer, requestKeys: Buffer): number[] {
   const transcoder = new Transcoder(() => undefined);
   transcoder.begin();
@@ -22,9 +25,9 @@ async function written(): Promise<{ records: Buffer; requestKeys: Buffer }> {
   return { records: fields![1]!, requestKeys: fields![5]! };
 }
 
-test('the keys that a batch writes are those of the requestIds that it has booked, in their order', async () => {
+test('a batch writes the keys of the request ids that it dealt, in the order of their entries', async () => {
   await cell.load(0, 1, 0, 2, 1);
-  // What a tester chose is booked in its place, too.
+  // A spin with a forced outcome of a tester is also committed in its position.
   const chosen = Buffer.alloc(8);
   chosen.writeUInt16LE(2, 0);
   chosen.writeUIntLE(Date.now() + 3_600_000, 2, 6);
@@ -48,7 +51,7 @@ test('the keys that a batch writes are those of the requestIds that it has booke
   expect(pairsOf(records, Buffer.alloc(0))).toEqual(pairs);
 });
 
-test('a batch whose keys are not those of its entries is not booked', async () => {
+test('refuses to commit a batch whose request keys do not match its entries', async () => {
   await cell.load(0, 1, 0, 2);
   await cell.run([item({ requestId: 'first' }), item({ requestId: 'second' })]);
   const { records, requestKeys } = await written();
@@ -56,7 +59,7 @@ test('a batch whose keys are not those of its entries is not booked', async () =
   expect(() => pairsOf(records, Buffer.concat([requestKeys, requestKeys]))).toThrow(RangeError);
 });
 
-test('a batch without requestIds writes no keys', async () => {
+test('a batch without request ids writes no request keys', async () => {
   await cell.load(0, 1);
   await cell.run([item()]);
   const { records, requestKeys } = await written();

@@ -1,4 +1,7 @@
-/** Reads of a partner that has moved, by a process that does not know it yet: what its new cell has is read. */
+/**
+ * Tests reads of a partner that has moved, in a process that does not know the move yet. The data must come
+ * from the new cell.
+ */
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ERRORS } from '../../../src/domain/errors.js';
@@ -44,7 +47,7 @@ const away = (cell: number, backBy?: number) =>
     ]),
   );
 
-/** @param then what the catalog knows each time that it was looked at again */
+/** @param then entries of the catalog after each refresh */
 function reads(known: Partial<Partner>, ...then: (Partial<Partner> | undefined)[]) {
   const asked: (number | undefined)[] = [];
   const partnerReads = new PartnerReads({
@@ -60,19 +63,19 @@ function reads(known: Partial<Partner>, ...then: (Partial<Partner> | undefined)[
   return { asked, player: async () => (await partnerReads.player(ID, 'p'))?.balanceMicros };
 }
 
-test('a partner that stays is read once', async () => {
+test('reads the data of a partner that has not moved with a single read', async () => {
   await have(OLD, 1);
   const { asked, player } = reads({});
   expect([await player(), asked]).toEqual([1, []]);
 });
 
-test('a partner that has left is read where it is', async () => {
+test('reads the data of a partner that has moved from its new cell', async () => {
   await Promise.all([have(NEW, 2), away(OLD)]);
   const { asked, player } = reads({}, { cell: OLD }, { cell: NEW, newestMove: 4 });
   expect([await player(), asked]).toEqual([2, [OLD, OLD]]);
 });
 
-test('a partner that has left and come back is read by who knows of that move', async () => {
+test('reads a partner that moved away and back only once the catalog knows the latest move', async () => {
   await Promise.all([have(OLD, 3), away(OLD, 7)]);
   const behind = reads({ newestMove: 6 }, { cell: OLD, newestMove: 7 });
   expect([await behind.player(), behind.asked]).toEqual([3, [OLD]]);
@@ -80,7 +83,7 @@ test('a partner that has left and come back is read by who knows of that move', 
   expect([await player(), asked]).toEqual([3, []]);
 });
 
-test('a move that lasts is KS-5002', async () => {
+test('a read fails with KS-5002 if the move of the partner takes too long', async () => {
   await Promise.all([have(OLD, 1), away(OLD)]);
   await expect(reads({}, undefined).player()).rejects.toMatchObject({ entry: ERRORS.unavailable });
 });
@@ -92,6 +95,9 @@ test.each([
   [';17:3;7:3;', 7, 2, true],
   [';17:3;7:3;', 7, 3, false],
   [';7:12;', 7, 3, true],
-])('in %s partner %i with move %i: %s', (field, partnerId, knownMove, isAway) => {
-  expect(isTurnedAway(field, partnerId, knownMove)).toBe(isAway);
-});
+])(
+  'with the away field %s, partner %i with known move %i is turned away: %s',
+  (field, partnerId, knownMove, isAway) => {
+    expect(isTurnedAway(field, partnerId, knownMove)).toBe(isAway);
+  },
+);

@@ -1,4 +1,7 @@
-/** Blocking a player: its spins are refused, whatever becomes of Redis, and its answered requests are not. */
+/**
+ * Tests blocked players: their spins are refused, also after a rebuild of Redis, while their earlier requests
+ * are still answered.
+ */
 import type { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -64,7 +67,7 @@ async function audited(): Promise<string[]> {
   return report.checks.flatMap(({ name, listed }) => listed.map(({ problem }) => `${name}: ${problem}`));
 }
 
-test('a blocked player spins no more, its requestIds are still answered, and it can be let play again', async () => {
+test("a blocked player can't spin, gets answers to earlier request ids, and can spin again once unblocked", async () => {
   const first = await spin('alice', 'before');
   expect([first.status, await statusOf('alice')]).toEqual([200, 'ACTIVE']);
   expect(await block('alice')).toMatchObject({ status: 200, body: { playerId: 'alice', status: 'BLOCKED' } });
@@ -84,7 +87,7 @@ test('a blocked player spins no more, its requestIds are still answered, and it 
   expect(await audited()).toEqual([]);
 });
 
-test('a blocked player who is still to be told of more shares than its record holds is neither spun nor dealt for', async () => {
+test('refuses spins and deals of a blocked player who waits for notices of more shares than the record holds', async () => {
   const table = await newTable(service, partner.partnerId);
   const game = await service.newGame(partner.key, parSheet('classic-3-reel'));
   const tiers = [{ tierLevel: 1, tierName: 'Mini', triggerAtSpins: 10, amountUsd: '0.01' }];
@@ -102,12 +105,12 @@ test('a blocked player who is still to be told of more shares than its record ho
     expect(await spin(playerId)).toMatchObject(refused);
     expect(await deal(service, partner.key, table, playerId, `after ${playerId}`)).toMatchObject(refused);
   }
-  // What was dealt before is still answered, and an open round may be finished.
+  // Earlier requests are still answered, and an open round may be finished.
   expect((await deal(service, partner.key, table, 'owed', 'before the block')).text).toBe(dealt.text);
   const ended = await playOut(service, partner.key, dealt.body);
   expect(ended.status).toBe('SETTLED');
   expect(await statusOf('owed')).toBe('BLOCKED');
-  // Nothing of what it is owed is forgotten by blocking and by letting it play.
+  // Blocking and unblocking a player keeps the list of shares that the player must still be notified of.
   const before = await listed();
   await setStatus('owed', { status: 'ACTIVE', reason: 'it was a mistake' });
   expect([await statusOf('owed'), await listed()]).toEqual(['ACTIVE', before]);
@@ -115,7 +118,7 @@ test('a blocked player who is still to be told of more shares than its record ho
   expect(await audited()).toEqual([]);
 });
 
-test('each change is in the audit log, once however often it is sent', async () => {
+test("the audit log has each change of a player's status once, however often it is requested", async () => {
   await spin('logged');
   await block('logged');
   await block('logged');
@@ -126,7 +129,7 @@ test('each change is in the audit log, once however often it is sent', async () 
   ]);
 });
 
-test('what is not known, or not right, changes nothing', async () => {
+test('refuses a status change of an unknown player or with a faulty body, and changes nothing', async () => {
   expect(await block('nobody')).toMatchObject({ status: 404, body: { errorCode: 'KS-4204' } });
   const wanted = { status: 'BLOCKED', reason: 'r' };
   expect(await setStatus('alice', wanted, 999)).toMatchObject({
@@ -144,7 +147,7 @@ test('what is not known, or not right, changes nothing', async () => {
   expect(await statusOf('alice')).toBe('ACTIVE');
 });
 
-test('a block stays through adjustments and through a rebuild of Redis', async () => {
+test('a player stays blocked through adjustments and through a rebuild of Redis', async () => {
   await spin('stays');
   await spin('plays');
   await block('stays');
@@ -160,7 +163,7 @@ test('a block stays through adjustments and through a rebuild of Redis', async (
   expect(await audited()).toEqual([]);
 });
 
-test('a change that comes late undoes no newer one', async () => {
+test('a late call of a status change does not undo a newer change', async () => {
   await spin('late');
   await block('late');
   await setStatus('late', { status: 'ACTIVE', reason: 'over' });
@@ -178,7 +181,7 @@ test('a change that comes late undoes no newer one', async () => {
   expect(await statusOf('late')).toBe('ACTIVE');
 });
 
-test('the audit finds a player whom Redis lets play though it is blocked, and the other way round', async () => {
+test('the audit finds players whose blocked status in Redis differs from the ledger, in both directions', async () => {
   for (const playerId of ['freed', 'held']) await spin(playerId);
   await block('freed');
   const key = playersKey(0);

@@ -8,7 +8,7 @@ const OVERLAP_MIN = 16;
 const BATCH_MAX = 40;
 const SLOTS = 3;
 
-/** Of commands that are never sent here. */
+/** Operation whose commands are never sent in these tests. */
 const OPERATION = {
   slots: 0,
   batchMax: BATCH_MAX,
@@ -17,7 +17,7 @@ const OPERATION = {
 } as unknown as CellOperation<CellCommand<never>, never>;
 const STATIONS = { limits: { waitingMax: 100 } } as CellStations;
 
-/** A group of two queues that only write down what they are told. */
+/** Makes a group of two queues that only record their calls. */
 function group() {
   let flushes = 0;
   const sent: string[] = [];
@@ -47,13 +47,13 @@ function group() {
   };
 }
 
-test('while no call is under way, whatever waits is sent, of all cells', () => {
+test('sends all waiting commands of all cells while no call is in flight', () => {
   const { wait, sent } = group();
   wait(1);
   expect(sent).toEqual(['a false', 'b false']);
 });
 
-test('while a call of one cell is under way, the others gather as much as one cell would', () => {
+test('while a call of one cell is in flight, the other cells gather as many commands as a single cell would', () => {
   const { made, wait, sent } = group();
   made.firstTries = 1;
   wait(OVERLAP_MIN - 1);
@@ -62,7 +62,7 @@ test('while a call of one cell is under way, the others gather as much as one ce
   expect(sent).toEqual(['a true', 'b true']);
 });
 
-test('while a call is under way, the calls of two cells have as much on average', () => {
+test('while a call is in flight, the calls of two cells must reach the minimum size on average', () => {
   const { made, wait, sent } = group();
   made.firstTries = 1;
   wait(1, 'a');
@@ -72,7 +72,7 @@ test('while a call is under way, the calls of two cells have as much on average'
   expect(sent).toEqual(['a true', 'b true']);
 });
 
-test('what waited for a call is sent once that has ended, though it is little', () => {
+test('sends a few waiting commands as soon as the call in flight has ended', () => {
   const { made, wait, sent } = group();
   made.firstTries = 1;
   wait(1);
@@ -81,7 +81,7 @@ test('what waited for a call is sent once that has ended, though it is little', 
   expect(sent).toEqual(['a false', 'b false']);
 });
 
-test('a call that is full leaves at once, as long as there may be a slot for it', () => {
+test('sends a full call at once as long as a slot may be free for it', () => {
   const its = group();
   its.made.firstTries = SLOTS - 1;
   its.wait(BATCH_MAX - 1);
@@ -93,7 +93,7 @@ test('a call that is full leaves at once, as long as there may be a slot for it'
   expect(its.fullFlushes).toBe(1);
 });
 
-test('no call leaves at once while those of several cells would be small', () => {
+test('sends no full call at once while the calls of several cells would be small', () => {
   const its = group();
   its.made.firstTries = 1;
   its.made.changed(0, 1);
@@ -104,13 +104,13 @@ test('no call leaves at once while those of several cells would be small', () =>
   expect(its.fullFlushes).toBe(1);
 });
 
-test('nothing is sent where nothing waits', () => {
+test('sends nothing while no command waits in the queues', () => {
   const its = group();
   its.made.schedule();
   expect(its.flushes).toBe(0);
 });
 
-test('a queue whose cell comes to another node takes its commands to the group of that node', () => {
+test('a queue whose cell moves to another node takes its commands to the group of that node', () => {
   const before = group();
   const after = group();
   before.made.firstTries = 1;
@@ -130,7 +130,7 @@ test('a queue whose cell comes to another node takes its commands to the group o
   queue.submit(command);
   expect(after.sent).toEqual(['a true', 'b true']);
   expect(before.sent).toEqual([]);
-  // Nothing of it is counted where it was.
+  // The moved command is no longer counted in the old group.
   before.made.firstTries = 0;
   before.made.schedule();
   expect(before.sent).toEqual([]);

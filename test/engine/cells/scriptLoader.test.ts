@@ -1,4 +1,4 @@
-/** How an operation of lua/ is composed of its includes. */
+/** Tests how the script loader composes an operation of lua/ from its includes. */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,27 +17,27 @@ const write = (name: string, ...lines: string[]): void =>
   writeFileSync(join(dir, `${name}.lua`), `${lines.join('\n')}\n`);
 const linesOf = (name: string): string[] => loadScript(dir, name).source.split('\n');
 
-describe('the script loader', () => {
-  test('puts nested includes where they are first needed, each once', () => {
+describe('the loader of Lua scripts', () => {
+  test('the script loader puts nested includes before their first use, each once', () => {
     write('operation', '-- include: upper', '-- include: lower', 'return upper');
     write('include/upper', '-- include: lower', 'local upper = lower');
     write('include/lower', 'local lower = 1');
     expect(linesOf('operation')).toEqual(['local lower = 1', 'local upper = lower', 'return upper']);
   });
 
-  test('takes the same include twice in one file once', () => {
+  test('the script loader inserts an include that one file names twice only once', () => {
     write('operation', '-- include: one', '-- include: one', 'return one');
     write('include/one', 'local one = 1');
     expect(linesOf('operation')).toEqual(['local one = 1', 'return one']);
   });
 
-  test('puts what is inlined wherever it is asked for', () => {
+  test('the script loader inserts inlined code at every place that names it', () => {
     write('operation', '-- inline: step', 'do', '  -- inline: step', 'end');
     write('include/step', 'count = count + 1');
     expect(linesOf('operation')).toEqual(['count = count + 1', 'do', 'count = count + 1', 'end']);
   });
 
-  test('names the path to an include that is missing', () => {
+  test('the script loader names the path to a missing include', () => {
     write('operation', '-- include: upper');
     write('include/upper', '-- include: nowhere');
     const missing = 'operation.lua includes include/upper.lua includes include/nowhere.lua';
@@ -45,14 +45,14 @@ describe('the script loader', () => {
     expect(() => loadScript(dir, 'operation')).toThrow(missing);
   });
 
-  test('refuses includes that form a cycle', () => {
+  test('the script loader refuses includes that form a cycle', () => {
     write('operation', '-- include: one');
     write('include/one', '-- include: two');
     write('include/two', '-- include: one');
     expect(() => loadScript(dir, 'operation')).toThrow(/include\/one\.lua, which is a cycle$/);
   });
 
-  test('gives different flags different hashes, and the same text the same', () => {
+  test('the script loader gives scripts with different flags different hashes, and equal texts the same hash', () => {
     write('operation', 'return 1');
     const plain = loadScript(dir, 'operation');
     const flagged = loadScript(dir, 'operation', 'allow-oom');
@@ -61,7 +61,7 @@ describe('the script loader', () => {
     expect(loadScript(dir, 'operation').sha).toBe(plain.sha);
   });
 
-  test('tells the file and the line of an error that Redis reports', () => {
+  test('the script loader maps the line of a Redis error to its source file and line', () => {
     write('operation', '-- a comment', '-- include: one', 'return one');
     write('include/one', 'local one = 1', 'one = nil + 1');
     const script = loadScript(dir, 'operation');
@@ -78,18 +78,21 @@ describe('the script loader', () => {
   });
 });
 
-describe('the operations of lua/', () => {
+describe('the operations in the folder lua', () => {
   const LUA = join(ROOT, 'lua');
   const namesIn = (folder: string): string[] =>
     readdirSync(folder).flatMap((name) => (name.endsWith('.lua') ? [name.slice(0, -4)] : []));
   const operations = namesIn(LUA);
 
-  test.each(operations)('%s says its keys, arguments and replies at its top', (name) => {
-    const head = readFileSync(join(LUA, `${name}.lua`), 'utf8').split(']]')[0]!;
-    for (const word of ['KEYS[1]', 'ARGV[1]', 'Reply']) expect(head).toContain(word);
-  });
+  test.each(operations)(
+    'the header of Lua operation %s documents its keys, arguments and replies',
+    (name) => {
+      const head = readFileSync(join(LUA, `${name}.lua`), 'utf8').split(']]')[0]!;
+      for (const word of ['KEYS[1]', 'ARGV[1]', 'Reply']) expect(head).toContain(word);
+    },
+  );
 
-  test('every include is used', () => {
+  test('every file of lua/include is used by an operation', () => {
     const sources = operations.map((name) => loadScript(LUA, name));
     const used = new Set(
       sources.flatMap(({ source, locate }) =>
@@ -99,7 +102,7 @@ describe('the operations of lua/', () => {
     for (const name of namesIn(join(LUA, 'include'))) expect(used).toContain(`include/${name}.lua`);
   });
 
-  test('only one place calls Redis, which the tests watch', () => {
+  test('Lua scripts call Redis in only one place, which the tests can watch', () => {
     const texts = [
       ...operations.map((name) => `${name}.lua`),
       ...namesIn(join(LUA, 'include')).map((name) => `include/${name}.lua`),

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { TOTALS } from '../../../src/domain/layouts.js';
-// Every test here runs the operations with a watch on their calls: a read after a write fails the test.
+// The tests of this file run each operation with a watch on its Redis calls: a read after a write fails the
+// test.
 import { type BatchItem, type CountItem, KIND } from '../../../src/engine/cells/batch.js';
 import { CellFiller } from '../../../src/engine/redis/cellFiller.js';
 import {
@@ -95,8 +96,8 @@ afterAll(async () => {
   rmSync(luaDir, { recursive: true });
 });
 
-describe('the spin script', () => {
-  test('deals the outcomes of the blocks in their order, over the end of a block', async () => {
+describe('the spin script (lua/deal.lua)', () => {
+  test('the spin script deals the outcomes of the blocks in order, across the end of a block', async () => {
     await load(0, 0, 1);
     await load(2, 2, 0, 1);
     const { statuses, cores } = await run([item(), item(), item()]);
@@ -111,7 +112,7 @@ describe('the spin script', () => {
     ]);
   });
 
-  test('reads outcomes ahead, and deals each once, call by call, over blocks of every length', async () => {
+  test('the spin script reads outcomes ahead and deals each once, across blocks of any length', async () => {
     const lengths = [3, 16, 1, 40, 17, 2];
     const dealt = Array.from(
       { length: lengths.reduce((sum, length) => sum + length) },
@@ -143,11 +144,12 @@ describe('the spin script', () => {
     ).toEqual(dealt.map((_, index) => index));
   });
 
-  test('keeps no more outcomes ahead than a record may have, whatever a batch wanted and was refused', async () => {
+  test('the spin script keeps no more outcomes ahead than a record may hold, even if spins of a batch are refused', async () => {
     await load(0, ...Array.from({ length: 200 }, (_, i) => i % PAYOUTS.length));
     await run([item({ requestId: 'first' })]);
     const repeated = Array.from({ length: 60 }, () => item({ requestId: 'first' }));
-    // 15 were read ahead: what follows reads again, for all that the batch might want.
+    // The first call has read 15 outcomes ahead. Each further call reads again for all spins that the batch
+    // may contain.
     for (let call = 1; call <= 16; call++) {
       expect((await run([...repeated, item()])).statuses.at(-1)).toBe(SPIN_STATUS.dealt);
       const record = (await redis.hgetBuffer(gamesKey(CELL), String(GAME_ID)))!;
@@ -156,7 +158,7 @@ describe('the spin script', () => {
     }
   });
 
-  test('books an opening and each spin, numbered, chained and exact', async () => {
+  test('the spin script writes an opening and each spin to the outbox, numbered, chained and exact', async () => {
     await load(0, 1, 2, 0);
     await run([item({ requestId: 'r1' }), item(), item({ playerId: 'bob' })]);
     const entries = await outbox();
@@ -188,7 +190,7 @@ describe('the spin script', () => {
     expect(alice).toMatchObject({ balanceMicros: 3_077_000, entries: 3, newestEntryId: entries[2]!.id });
   });
 
-  test('answers a repeated operation with the stored reply and changes nothing', async () => {
+  test('the spin script answers a repeated operation with the stored reply and changes nothing', async () => {
     await load(0, 1, 2, 0);
     const first = await run([item(), item({ requestId: 'x' })], { operation: 77 });
     const before = await everything();
@@ -197,7 +199,7 @@ describe('the spin script', () => {
     expect(await everything()).toEqual(before);
   });
 
-  test('an operation older than the newest does nothing', async () => {
+  test('the spin script refuses an operation that is older than the newest one and changes nothing', async () => {
     await load(0, 1, 2, 0);
     await run([item()], { operation: 77 });
     await run([item()], { operation: 78 });
@@ -206,13 +208,13 @@ describe('the spin script', () => {
     expect(await everything()).toEqual(before);
   });
 
-  test('an outcome that the sheet does not have is not dealt', async () => {
+  test('the spin script does not deal an outcome that the PAR sheet lacks', async () => {
     await load(0, PAYOUTS.length);
     expect((await run([item()])).statuses).toEqual([SPIN_STATUS.noBlock]);
     expect(await redis.exists(playersKey(CELL), outboxKey(CELL))).toBe(0);
   });
 
-  test('repeats within a batch see each other', async () => {
+  test('the spin script detects a repeated requestId within one batch', async () => {
     await load(0, 1, 2, 0, 1);
     const { statuses, cores } = await run([
       item({ requestId: 'same' }),
@@ -230,13 +232,13 @@ describe('the spin script', () => {
     expect(cores[3]!.readUInt16LE(8)).toBe(2);
   });
 
-  test('two versions of a game in one batch are one queue', async () => {
+  test('two versions of a game in one batch are dealt from the same queue', async () => {
     await load(0, 0, 1, 2);
     const { cores } = await run([item(), item({ game: { ...game } }), item({ partner: { ...partner } })]);
     expect(cores.map((core) => core.readUInt16LE(8))).toEqual([0, 1, 2]);
   });
 
-  test('a denied request is answered from its binding, and only then', async () => {
+  test('the spin script answers a denied request only if its requestId is bound', async () => {
     await load(0, 1, 2);
     await run([item({ requestId: 'bound' })]);
     const { statuses } = await run([
@@ -257,7 +259,7 @@ describe('the spin script', () => {
     ]);
   });
 
-  test('a refused spin binds nothing and makes no player', async () => {
+  test('a spin that the script refuses binds no requestId and creates no player', async () => {
     const { statuses } = await run([item({ requestId: 'r' })]);
     expect(statuses).toEqual([SPIN_STATUS.noBlock]);
     expect(await redis.exists(playersKey(CELL), outboxKey(CELL))).toBe(0);
@@ -265,7 +267,7 @@ describe('the spin script', () => {
     expect((await run([item({ requestId: 'r' })])).statuses).toEqual([SPIN_STATUS.dealt]);
   });
 
-  test('windows count spins and other requests apart, and nothing over the limit', async () => {
+  test('the spin script counts spins and API requests in separate windows and stops at the limit', async () => {
     const limited = { ...partner, spinRateLimit: 3, apiRateLimit: 2 };
     const count = (kind: CountItem['kind']): CountItem => ({ kind, partner: limited });
     const { statuses, reply } = await run([
@@ -276,7 +278,7 @@ describe('the spin script', () => {
     const minute = Math.floor(reply.timeMs / 60_000);
     const record = (await redis.hgetBuffer(partnersKey(CELL), '7'))!;
     expect([record.readUInt32LE(0), record.readUInt32LE(4), record.readUInt32LE(12)]).toEqual([minute, 3, 2]);
-    // What was counted before is dealt, however full the window is now, and not counted again.
+    // A request that was counted before is dealt even if the window is full now, and is not counted again.
     await load(0, 1, 1);
     const counted = item({ kind: KIND.dealCounted, partner: limited, requestId: 'r' });
     const later = await run([count(KIND.countSpin), counted, counted]);
@@ -286,7 +288,7 @@ describe('the spin script', () => {
     if (after.readUInt32LE(0) === minute) expect(after.readUInt32LE(4)).toBe(3);
   });
 
-  test('balance, funding and the bound of money refuse before anything is dealt', async () => {
+  test('the spin script checks balance, funding and the limit of money before it deals', async () => {
     await load(0, 1, 1, 1);
     const poor = { ...partner, partnerId: 8, balanceMode: 'enforce' as const, openingBalanceMicros: 249_999 };
     const bare = { ...partner, partnerId: 9, fundingMicros: 2_499_999 };
@@ -300,14 +302,14 @@ describe('the spin script', () => {
     expect(readGame((await redis.hgetBuffer(gamesKey(CELL), String(GAME_ID)))!).nextIndex).toBe(0);
   });
 
-  test('a cell at another epoch does nothing', async () => {
+  test('the spin script changes nothing in a cell of another epoch', async () => {
     await load(0, 1);
     const before = await everything();
     await expect(run([item()], { epoch: '2' })).rejects.toThrow(EpochError);
     expect(await everything()).toEqual(before);
   });
 
-  test('a server without memory refuses, and nothing is half written', async () => {
+  test('the spin script refuses a spin if Redis is out of memory, without a partial write', async () => {
     const cleanup = new Cleanup();
     const before = { redis, nodes, scripts };
     try {
@@ -327,7 +329,7 @@ describe('the spin script', () => {
     }
   });
 
-  test('deals nothing while as much waits in the outbox as may wait, and replays all the same', async () => {
+  test('the spin script deals nothing while the outbox is full, but still answers replays', async () => {
     await load(0, ...Array.from({ length: 1000 }, () => 0));
     const first = await run([item({ requestId: 'first' })]);
     for (let left = 498; left > 0; left -= 250) {
@@ -335,7 +337,7 @@ describe('the spin script', () => {
       expect(new Set(statuses)).toEqual(new Set([SPIN_STATUS.dealt]));
     }
     const last = (await redis.hgetBuffer(cellKey(CELL), 'last'))!;
-    // The opening of the one player is an entry, too.
+    // The opening of the one player is an entry as well.
     expect(totalsOfLast(last).entries).toBe(500);
     const before = await outbox();
     const full = await run([item(), item({ requestId: 'first' }), item({ requestId: 'second' })]);
@@ -347,7 +349,7 @@ describe('the spin script', () => {
     expect((await run([item({ requestId: 'second' })])).statuses).toEqual([SPIN_STATUS.dealt]);
   });
 
-  test('each outbox entry says what was there before it', async () => {
+  test('each outbox record states how many entries and bytes preceded it', async () => {
     await load(0, 0, 0, 0, 0);
     await run([item(), item()]);
     await run([item()]);
@@ -359,7 +361,7 @@ describe('the spin script', () => {
     expect(totalsOfLast(last)).toEqual({ entries: 4, bytes });
   });
 
-  test('entry ids never go back, even where the clock does', async () => {
+  test('entry ids increase even if the clock of Redis goes back', async () => {
     await load(0, 0, 0, 0, 0);
     await run([item()]);
     const last = Buffer.alloc(20);
@@ -372,11 +374,11 @@ describe('the spin script', () => {
     expect(entries.slice(-2).map((entry) => entry.timeMs)).toEqual([ahead + 1, ahead + 1]);
   });
 
-  test('a requestId that was bound by a clock that then goes back is found', async () => {
+  test('finds a requestId that was bound before the clock of Redis went back', async () => {
     await load(0, 0, 0);
     await run([item()]);
     const last = (await redis.hgetBuffer(cellKey(CELL), 'last'))!;
-    // The newest entry was made two periods from now, by the clock as it was then.
+    // The newest entry has a time two periods in the future, as if the clock had been ahead.
     last.writeUIntLE(Date.now() + 2 * 86_400_000, 0, 6);
     await redis.hset(cellKey(CELL), 'last', last);
     const [first] = (await run([item({ requestId: 'ahead' })])).cores;
@@ -385,14 +387,14 @@ describe('the spin script', () => {
   });
 });
 
-describe('what the owner of a cell writes', () => {
+describe("writes of a cell's owner", () => {
   const owner = (fence: bigint) => ({ fence, serverId: nodes.node.serverId! });
 
   beforeEach(async () => {
     await redis.hdel(cellKey(CELL), 'fence');
   });
 
-  test('is refused before the claim, after that of a later owner, and where Redis lost it', async () => {
+  test("refuses writes of a cell's owner before its claim, after the claim of a later owner, and after a loss of the claim", async () => {
     const set = async (fence: bigint, value: string): Promise<void> => {
       const filler = new CellFiller(cell(), owner(fence));
       filler.request(1, Buffer.from('f'), Buffer.from(value));
@@ -412,19 +414,19 @@ describe('what the owner of a cell writes', () => {
     expect(await redis.exists(key)).toBe(0);
   });
 
-  test('goes to the run of the server that was looked at, or nowhere', async () => {
+  test('a claim goes only to the server run that was checked, and otherwise nowhere', async () => {
     await expect(cell().claim({ ...owner(1n), serverId: 'another' })).rejects.toThrow(NotSentError);
     expect(await redis.hexists(cellKey(CELL), 'fence')).toBe(0);
   });
 
-  test('emptying takes any number of keys', async () => {
+  test('clears a cell with any number of keys', async () => {
     const keys = Array.from({ length: 20_000 }, (_, i) => blockKey(CELL, GAME_ID, i));
     await redis.mset(...keys.flatMap((key) => [key, 'x']));
     await cell().clear(owner(1n));
     expect(await redis.keys('*')).toEqual([cellKey(CELL)]);
   });
 
-  test('emptying leaves nothing but the claim', async () => {
+  test("clearing a cell leaves only the owner's claim", async () => {
     await redis.hset(cellKey(CELL), 'fence', String(CLAIMED.fence));
     await load(0, 0, 1);
     await run([item({ requestId: 'r' })]);
@@ -437,8 +439,8 @@ describe('what the owner of a cell writes', () => {
   });
 });
 
-describe('the operations, watched by this file', () => {
-  test('a read after a write would be found', async () => {
+describe('the watch of this file on the calls of Lua operations', () => {
+  test('the watch on Lua operations finds a read after a write', async () => {
     const dir = watchedLua();
     writeFileSync(
       join(dir, 'countFailure.lua'),

@@ -1,4 +1,7 @@
-/** The segments of a cell's request ids in Redis: what binds, and who is refused once some are released. */
+/**
+ * Tests the segments of a cell's request ids in Redis: which ids bind, and which callers are refused after a
+ * release.
+ */
 import { describe, expect, test } from 'vitest';
 import { cellKey } from '../../../src/engine/redis/keys.js';
 import { closeSegment, releaseSegment, requestSegments } from '../../../src/engine/redis/requestSegments.js';
@@ -18,7 +21,7 @@ const everything = async () => {
   return state;
 };
 
-describe('request ids that are released', () => {
+describe('request ids that are released from Redis', () => {
   const owner = { cell: CELL, fence: 1n };
   const segmentsNow = async () => (await requestSegments(opened.nodes.nodes, CELL))!;
   const reach = (id: bigint): Buffer => {
@@ -27,7 +30,7 @@ describe('request ids that are released', () => {
     return bytes;
   };
 
-  test('every segment that is held binds; a caller whose filters reach less than was released is refused', async () => {
+  test('every held segment binds its request ids, and a caller whose filters lack released ids is refused', async () => {
     await cell().claim({ fence: 1n });
     await opened.load(0, ...Array.from({ length: 12 }, () => 0));
     await opened.run([item({ requestId: 'oldest' })]);
@@ -35,7 +38,7 @@ describe('request ids that are released', () => {
     await opened.run([item({ requestId: 'middle' })]);
     const both = await closeSegment(opened.nodes.nodes, owner, await segmentsNow());
     expect(both.closed).toHaveLength(2);
-    // What somebody else has changed meanwhile is left as it is.
+    // A segment that was changed in the meantime is left unchanged.
     expect((await closeSegment(opened.nodes.nodes, owner, oldest)).bytes).toEqual(both.bytes);
     const repeated = [
       item({ requestId: 'oldest' }),
@@ -59,11 +62,11 @@ describe('request ids that are released', () => {
     expect(
       (await opened.run([item({ requestId: 'far' })], { reach: reach(2n ** 63n - 1n) })).statuses,
     ).toEqual([dealt]);
-    // Who binds nothing need not know.
+    // A spin without a requestId needs no filters.
     expect((await opened.run([item()])).statuses).toEqual([dealt]);
   });
 
-  test('a segment without an entry ends where the one before it ended, and what was released never goes back', async () => {
+  test('an empty segment ends where the previous one ended, and the release watermark never goes back', async () => {
     await cell().claim({ fence: 1n });
     await opened.load(0, 0);
     expect((await closeSegment(opened.nodes.nodes, owner, await segmentsNow())).closed).toEqual([0n]);
@@ -80,12 +83,13 @@ describe('request ids that are released', () => {
     expect((await closeSegment(opened.nodes.nodes, owner, await segmentsNow())).closed).toEqual([closed[1]]);
   });
 
-  test('only the owner closes and releases, and a cell without segments is not dealt from', async () => {
+  test("only a cell's owner closes and releases segments, and a cell without segments deals nothing", async () => {
     await cell().claim({ fence: 2n });
     await expect(closeSegment(opened.nodes.nodes, owner, await segmentsNow())).rejects.toThrow(OutrunError);
     await opened.redis.hdel(cellKey(CELL), 'segments');
     await expect(opened.run([item()])).rejects.toThrow(EpochError);
-    // A token without the name of the segments is refused, and the other way round.
+    // Token and segments must both carry the name of the segments. If only one of them does, the call is
+    // refused.
     await opened.redis.hset(cellKey(CELL), openedAt(`1:${opened.nodes.node.serverId}`));
     await expect(opened.run([item()])).rejects.toThrow(EpochError);
   });

@@ -6,13 +6,13 @@ import { asScriptError, NotHereError } from '../../../src/engine/redis/scriptErr
 import { closedName, mayLack } from '../../../src/engine/redis/serverIdentity.js';
 import { CELLS, pinnedName, SLOTS, slotOfCell, slotOfTag } from '../../../src/engine/redis/slots.js';
 
-test('a tag has the slot that Redis gives it', () => {
-  // CLUSTER KEYSLOT 123456789 and user1000.
+test('computes the same hash slot for a tag as Redis', () => {
+  // The expected values are those of CLUSTER KEYSLOT for 123456789 and user1000.
   expect(slotOfTag('123456789')).toBe(0x31c3);
   expect(slotOfTag('user1000')).toBe(3443);
 });
 
-test('the keys of a cell bear a tag of its slot, and tell the cell', () => {
+test('the keys of a cell carry a hash tag of its slot, and the cell can be read from the key', () => {
   for (let cell = 0; cell < CELLS; cell++) {
     const tag = /\{(.*)\}/.exec(cellKey(pinnedName(cell)))![1]!;
     expect(slotOfTag(tag)).toBe(slotOfCell(cell));
@@ -27,13 +27,13 @@ test.each([
   [16, 3, [5, 6]],
   [16, 2, [8]],
   [20, 3, [6, 8]],
-])('%i cells on %i nodes of equal ranges are %j a node', (cells, nodes, counts) => {
+])('%i cells on %i nodes with equal slot ranges are spread as %j cells per node', (cells, nodes, counts) => {
   const held = Array.from({ length: nodes }, () => 0);
   for (let cell = 0; cell < cells; cell++) held[Math.floor((slotOfCell(cell) * nodes) / SLOTS)]!++;
   expect([...new Set(held)].sort((a, b) => a - b)).toEqual(counts);
 });
 
-test('the reply to CLUSTER NODES tells the primaries and their slots, whoever is asked', () => {
+test('reads the primaries, their slots and their replicas from a reply to CLUSTER NODES', () => {
   const text = [
     'aaa 10.0.0.1:7000@17000,node-a.example master - 0 1 7 connected 0-99 200 [300->-bbb]',
     'bbb :7001@17001 myself,master - 0 0 2 connected 100-199',
@@ -59,27 +59,28 @@ test('the reply to CLUSTER NODES tells the primaries and their slots, whoever is
   ]);
   expect(self?.nodeId).toBe('bbb');
   expect([...nodeIds]).toEqual(['aaa', 'bbb', 'ccc', 'ddd', 'eee', 'fff']);
-  // Also the one that is away: it may come back and take over.
+  // The list includes the replica that is down, because it may come back and take over.
   expect(replicas).toEqual(['10.0.0.5:7004', '10.0.0.6:7005']);
 });
 
-test('a server may lack what was acknowledged once another has taken over, and not where it was only started again', () => {
+test('a server may lack acknowledged entries after a takeover by another server, but not after a mere restart', () => {
   const before = 'run1.repl1.nodeA.1';
   expect(mayLack(before, before)).toBe(false);
-  // Started again, from its own log.
+  // The server restarted from its own append-only file.
   expect(mayLack(before, 'run2.repl2.nodeA.1')).toBe(false);
-  // The first replica came, or a slot was taken over: the same process all the time.
+  // The process is the same, but its first replica joined or it took over a slot.
   expect(mayLack(before, 'run1.repl2.nodeA.1')).toBe(false);
   expect(mayLack(before, 'run1.repl1.nodeA.4')).toBe(false);
   // A replica was promoted.
   expect(mayLack(before, 'run9.repl2.nodeB.2')).toBe(true);
-  // There and back, within one run of the server, and with a start in between.
+  // Another server took over and the first took over again, without or with a restart of the first in
+  // between.
   expect(mayLack(before, 'run1.repl3.nodeA.3')).toBe(true);
   expect(mayLack(before, 'run2.repl3.nodeA.3')).toBe(true);
-  // Nobody dealt from it meanwhile.
+  // The name was closed, so no spin was dealt from the server in the meantime.
   expect(mayLack(closedName(before), 'run2.repl2.nodeA.1')).toBe(false);
   expect(mayLack(closedName(before), 'run9.repl2.nodeB.2')).toBe(true);
-  // A single server has its own log only.
+  // A single server without a cluster can only restart from its own append-only file.
   expect(mayLack('run1', 'run2')).toBe(false);
   expect(closedName('run1')).toBe('none');
 });
@@ -90,7 +91,7 @@ test.each([
   'TRYAGAIN Multiple keys request during rehashing of slot',
   'CLUSTERDOWN The cluster is down',
   'ERR Error running script: Script attempted to access a non local key in a cluster node',
-])('%s: nothing was done, and no redirection is followed', (message) => {
+])('the Redis error %s means that nothing was done, and no redirection is followed', (message) => {
   const script = new RedisNode('redis://unused.invalid', () => {}).script('deal');
   expect(asScriptError(new Error(message), script)).toBeInstanceOf(NotHereError);
 });

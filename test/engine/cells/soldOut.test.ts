@@ -1,4 +1,4 @@
-/** What the script says of a raffle without a ticket left. */
+/** Tests the reply of the spin script for a raffle that is sold out. */
 import { expect, test } from 'vitest';
 import type { SpinItem } from '../../../src/engine/cells/batch.js';
 import { SPIN_STATUS } from '../../../src/engine/redis/statuses.js';
@@ -7,7 +7,7 @@ import { openedCell } from './openedCell.js';
 
 const opened = openedCell();
 
-test('that a raffle is sold out comes before what its wager or its player says, and after what else denies', async () => {
+test('the refusal of a sold-out raffle precedes checks of wager and player and follows all other denials', async () => {
   const raffle = { ...game, poolSize: 1 };
   const ticket = (more: Partial<SpinItem> = {}) => item({ game: raffle, playerId: 'bob', ...more });
   await opened.load(0, 1);

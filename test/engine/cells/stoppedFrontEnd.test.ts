@@ -1,4 +1,7 @@
-/** A front end that stood still while a partner moved away and came back: what it believes of the partner fits the cell again, and is old. */
+/**
+ * Tests a front end that was paused while a partner moved to another cell and back. Its catalog names the
+ * right cell again, but is outdated.
+ */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -33,10 +36,13 @@ afterAll(async () => {
 });
 
 const REQUESTS = 8;
-/** What may be told of a request that was done before: its answer again, or that it can't be known now. */
+/**
+ * Error codes that a front end may return for an earlier request instead of its answer: unknown for now, or
+ * unavailable.
+ */
 const NOT_DONE_AGAIN = ['KS-4110', 'KS-5002'];
 
-/** Empties Redis, and waits until the worker has made it anew of the ledger. */
+/** Empties Redis and waits until the worker has rebuilt it from the ledger. */
 async function rebuild(client: Client, { gameId, key }: { gameId: number; key: string }): Promise<void> {
   const booked = async () =>
     (await sql`SELECT 1 FROM ledger WHERE request_id LIKE '%-%' AND kind IN (1, 6)`).length;
@@ -55,7 +61,7 @@ test.each([
   ['', false],
   [', nor after the cell was rebuilt', true],
 ])(
-  'a request that was done in the other cell meanwhile is not done again by a front end that was stopped%s',
+  'a front end that was stopped does not repeat a request that was carried out in the other cell meanwhile%s',
   async (_when, isRebuilt) => {
     const { client } = service;
     const partner = await client.newPartner({ openingBalanceUsd: 1000, cell: 0 });
@@ -71,7 +77,7 @@ test.each([
     const spinAt = (at: ServerProcess) => Promise.all(spins.map((body) => at.client.spin(key, body)));
     const dealAt = (at: ServerProcess) =>
       Promise.all(spins.map((_, i) => deal(at.client, key, table, `r${i}`, `deal-${i}`)));
-    // The stopped front end knows the partner, its games and its cell.
+    // The paused front end already has the partner, its games and its cell in memory.
     const warm = await stopped.client.spin(key, { ...spins[0], requestId: 'warm' });
     expect(warm.status, warm.text).toBe(200);
     await until(
@@ -85,7 +91,7 @@ test.each([
       const first = { spins: await spinAt(service), rounds: await dealAt(service) };
       await movePartner(client, partnerId, 0);
       if (isRebuilt) await rebuild(client, { gameId: slot, key });
-      // Sent while it stands still: it reads them before it can learn of the moves.
+      // The requests are sent during the pause, so the front end reads them before it can learn of the moves.
       const repeated = Promise.all([spinAt(stopped), dealAt(stopped)]);
       stopped.thaw();
       const [repeatedSpins, repeatedRounds] = await repeated;
@@ -101,7 +107,7 @@ test.each([
         expect([kind, i, isDoneAgain && answer.text]).toEqual([kind, i, false]);
       });
 
-    // It goes on by itself, with what it has learned.
+    // The front end recovers by itself once it has learned of the moves.
     for (const [i, answer] of (await spinAt(stopped)).entries())
       expect(isReplay(answer, first.spins[i]!), answer.text).toBe(true);
     for (const [i, answer] of (await dealAt(stopped)).entries())

@@ -1,4 +1,6 @@
-/** What an outcome has beside its CORE: it is bound, replayed and kept whatever its length. */
+/**
+ * Tests the tail of a reply, which follows its CORE. The tail is bound, replayed and stored at any length.
+ */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -29,7 +31,7 @@ import { openedCell } from './openedCell.js';
 
 const opened = openedCell();
 
-/** Flags without a meaning, and more than there is today. */
+/** Player flags without a meaning, longer than today's flags. */
 const TAIL = Buffer.from('\x80 and more', 'latin1');
 
 const boundOf = async (playerId: string): Promise<Buffer> => {
@@ -38,7 +40,7 @@ const boundOf = async (playerId: string): Promise<Buffer> => {
   return values.find((value) => value.includes(playerId))!;
 };
 
-/** Scripts whose spins have a tail: the outcome's index, `length` characters long. */
+/** Runs scripts whose spins have a tail of `length` characters that states the outcome's index. */
 async function withTails<T>(length: number, use: () => Promise<T>): Promise<T> {
   const dir = watchedLua();
   const file = join(dir, 'include', 'dealSpin.lua');
@@ -59,7 +61,7 @@ async function withTails<T>(length: number, use: () => Promise<T>): Promise<T> {
 const tail = (index: number, length: number): string => `tail of ${index}`.padEnd(length, '.');
 
 test.each([9, 1000, 60_000])(
-  'is bound, and repeated by replays and by the stored reply: %i bytes',
+  'a reply tail of %i bytes is bound and repeated by replays and by the stored reply',
   async (length) => {
     await opened.load(0, 1, 2, 0);
     const dealing = [item({ requestId: 'a' }), item({ requestId: 'a' }), item()];
@@ -70,7 +72,7 @@ test.each([9, 1000, 60_000])(
     });
     expect(first.statuses).toEqual([SPIN_STATUS.dealt, SPIN_STATUS.replay, SPIN_STATUS.dealt]);
     expect(first.tails).toEqual([tail(0, length), tail(0, length), tail(1, length)]);
-    // The operation as it is today repeats what is bound, too, and gives its own spins none.
+    // Today's operation repeats bound tails as well, and gives its own spins no tail.
     const later = await opened.run(
       [item(), item({ requestId: 'a' }), item({ requestId: 'a', playerId: 'bob' })],
       {
@@ -84,14 +86,14 @@ test.each([9, 1000, 60_000])(
   },
 );
 
-test('costs a reply without one no byte', async () => {
+test('a reply without a tail is not a byte longer', async () => {
   await opened.load(0, 1);
   const { buffer, tails } = await opened.run([item({ requestId: 'a' })]);
   expect(buffer.length).toBe(6 + 8 + 1 + CORE.bytes);
   expect(tails).toEqual([undefined]);
 });
 
-test('stays with a player through spins, whatever its length', async () => {
+test('a player record keeps its tail through spins, whatever its length', async () => {
   await opened.load(0, 1, 2, 0);
   await opened.run([item()]);
   const record = (await opened.redis.hgetBuffer(playersKey(CELL), '7:alice'))!;
@@ -103,7 +105,7 @@ test('stays with a player through spins, whatever its length', async () => {
   expect(readPlayer(after)).toMatchObject({ entries: 3 });
 });
 
-test('that is cut off is not taken for a whole reply', async () => {
+test('rejects a reply that is cut off within its tail', async () => {
   await opened.load(0, 1);
   const { buffer } = await withTails(40, () => opened.run([item()]));
   expect(() => new BatchReply(buffer.subarray(0, -1), 1, 1)).toThrow('ends within a tail');
@@ -121,10 +123,10 @@ const RULES: CommunalRules = {
   onShortBudget: 'SKIP',
 };
 const BUDGET_MICROS = 10_000_000;
-/** The highest balance that has room for the largest share. */
+/** Highest balance that has room for the largest share, in micro-USD. */
 const ROOM_MICROS = 9e15 - 1e12;
 
-/** A player as a rebuild writes it, with shares that wait for it. */
+/** Writes a player in the form of a rebuild, with shares that wait for notification. */
 async function newPlayer(playerId: string, balanceMicros: number, waitingShares: number): Promise<void> {
   const name = `${partner.partnerId}:${playerId}`;
   const shares = Array.from({ length: waitingShares }, (_, i) =>
@@ -145,7 +147,7 @@ async function newPlayer(playerId: string, balanceMicros: number, waitingShares:
   if (listed.length > 0) await opened.redis.rpush(waitingSharesKey(CELL, name), ...listed);
 }
 
-/** The shares in the outbox, by event. */
+/** Returns the shares in the outbox, grouped by event. */
 async function sharesPaid(): Promise<string[][]> {
   const calls = (await opened.redis.xrangeBuffer(outboxKey(CELL), '-', '+')) as [Buffer, Buffer[]][];
   return calls
@@ -154,14 +156,14 @@ async function sharesPaid(): Promise<string[][]> {
     .map((shares) => shares.map(({ playerId, creditMicros }) => `${playerId} ${creditMicros}`));
 }
 
-test('a community passes over who has 10,000 shares waiting and whose balance has no room, and pays all to the others', async () => {
+test('a community skips players with 10,000 waiting shares or a full balance, and pays all to the others', async () => {
   await opened.load(0, ...new Array<number>(20).fill(0));
   const state = { version: 1, remembersPlayers: true, progress: 4, budgetMicros: BUDGET_MICROS };
   const pot = Buffer.concat([writeState(state), writeRules(partner.partnerId, RULES)]);
   await opened.redis.hset(communalKey(CELL), String(GAME_ID), pot);
   await opened.redis.hset(cellKey(CELL), 'communal', '1');
   const { wagerMicros } = game;
-  // A spin tells one share, and takes the wager.
+  // A spin notifies its player of one share and deducts the wager.
   await newPlayer('full', wagerMicros, 10_001);
   await newPlayer('almost', wagerMicros, 10_000);
   await newPlayer('rich', ROOM_MICROS + 1 + wagerMicros, 0);
@@ -177,7 +179,8 @@ test('a community passes over who has 10,000 shares waiting and whose balance ha
   await spun('rich', 'roomy', 'low', 'alice');
   expect(await sharesPaid()).toEqual([['alice 400001', 'low 200001', 'roomy 200001', 'almost 200000']]);
 
-  // Who was told of one has room for another; whose share was the 10,000th has not, nor has a balance that grew by one.
+  // A player who was notified of one share has room for another. A player with 10,000 waiting shares has
+  // none, and neither does a player whose balance grew beyond the limit.
   for (let i = 0; i < 8; i++) await spun('alice');
   await spun('full');
   await spun('alice');

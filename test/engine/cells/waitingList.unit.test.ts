@@ -1,4 +1,4 @@
-/** Partners of a cell take turns, and one of them can't take the room of the others. */
+/** Tests that the partners of a cell take turns and that none of them can fill the room of the others. */
 import { expect, test } from 'vitest';
 import { WaitingList } from '../../../src/engine/cells/waitingList.js';
 
@@ -26,7 +26,7 @@ const ascends = (commands: readonly Command[], partner: number): boolean =>
     .filter((each) => each.partner === partner)
     .every(({ number }, i, all) => i === 0 || number > all[i - 1]!.number);
 
-test('a partner with little waits for no more than one call, however much another has waiting', () => {
+test('a partner with few waiting spins waits for at most one call, however many another partner has waiting', () => {
   const list = newList();
   fill(list, 1, 900);
   fill(list, 2, 40);
@@ -38,7 +38,7 @@ test('a partner with little waits for no more than one call, however much anothe
   expect(list.length).toBe(840);
 });
 
-test('partners that all have much waiting get the same share of each call, and of all calls', () => {
+test('partners with many waiting spins get the same share of each call and of all calls', () => {
   const list = newList();
   for (const partner of [1, 2, 3]) fill(list, partner, 300);
   const taken: Command[] = [];
@@ -49,21 +49,21 @@ test('partners that all have much waiting get the same share of each call, and o
   }
 });
 
-test('more partners than a call takes: each is served before any is served twice', () => {
+test('with more partners than one call takes, each is served once before any is served twice', () => {
   const list = newList();
   for (let partner = 0; partner < 2 * BATCH; partner++) fill(list, partner, 2);
   const served = [...list.take(BATCH), ...list.take(BATCH)].map(({ partner }) => partner);
   expect(new Set(served).size).toBe(2 * BATCH);
 });
 
-test('a full list: the partner with the most gives way, and no other is refused', () => {
+test('when the waiting list is full, the partner with the most spins loses some and no other is refused', () => {
   const list = newList();
   expect(fill(list, 1, 1200)).toHaveLength(200);
   const refused = fill(list, 2, 200);
   expect(countOf(refused, 2)).toBe(0);
   expect(countOf(refused, 1)).toBe(200);
   expect(list.length).toBe(MAX);
-  // Half of the room is nobody's more.
+  // Neither partner may have more than half of the room.
   expect(countOf(fill(list, 2, 1000), 1)).toBeGreaterThanOrEqual(299);
   const all: Command[] = [];
   while (list.length > 0) all.push(...list.take(BATCH));
@@ -72,7 +72,7 @@ test('a full list: the partner with the most gives way, and no other is refused'
   expect(new Set(all).size).toBe(MAX);
 });
 
-test('nothing is lost or taken twice where everything fits into a call', () => {
+test('a call takes all waiting spins if they fit, without losing or repeating any', () => {
   const list = newList();
   for (const partner of [1, 2]) fill(list, partner, 50);
   expect(list.take(BATCH)).toHaveLength(BATCH);

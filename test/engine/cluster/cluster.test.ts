@@ -1,6 +1,7 @@
 /**
- * The whole service on a Redis Cluster of three primaries and three replicas. All of it shares one cluster, whose start costs the most:
- * what happens to nodes is in failovers.ts, the acknowledgement in replicas.ts, partners that move in moves.ts.
+ * Runs the whole service on one Redis Cluster of three primaries and three replicas. All tests share the
+ * cluster because its start takes longest. Failures of nodes are in failovers.ts, acknowledgement in
+ * replicas.ts and moving partners in moves.ts.
  */
 import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -32,7 +33,7 @@ beforeAll(async () => {
 afterEach(() => stage.endPlayers());
 afterAll(() => cleanup.run());
 
-test('a start with --cluster serves on six servers of its own, which end with it', async () => {
+test('a start with --cluster serves on six Redis servers of its own, which stop with it', async () => {
   const dataDir = await realpath(await mkdtemp(join(await storesParent(), 'spindle-embedded-')));
   cleanup.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));
   const { REDIS_URL: _, ...env } = environment({
@@ -50,7 +51,7 @@ test('a start with --cluster serves on six servers of its own, which end with it
   for (const each of servers) await expect(askRedis(each, ['PING'])).rejects.toThrow('ECONNREFUSED');
 });
 
-test('cells of all nodes are dealt from, adjusted, raffled and replayed', async () => {
+test('deals, adjusts, sells raffle tickets and replays in cells of all cluster nodes', async () => {
   const { nodes, close } = await openNodes(stage.stores.redisUrl);
   expect(new Set(stage.seats.map(({ cell }) => nodes.of(cell))).size).toBe(3);
   close();
@@ -83,7 +84,9 @@ takeOverTests(open);
 moveTests(open);
 replicaTests(open);
 
-test('over TLS and with the documented rights nothing was denied', async ({ skip }) => {
+test('the service runs over TLS with the documented Redis permissions, and no command is denied', async ({
+  skip,
+}) => {
   const missing = opensslMissing();
   if (missing !== undefined) return skip(missing);
   const encrypted = new Set<string>();
@@ -95,6 +98,6 @@ test('over TLS and with the documented rights nothing was denied', async ({ skip
     const clients = await stage.cluster.ask(server, 'CLIENT', 'LIST');
     if (clients.includes(`user=${REDIS_USER.name} `)) encrypted.add(server.url);
   }
-  // All primaries.
+  // All three primaries must have TLS connections.
   expect(encrypted.size).toBeGreaterThanOrEqual(3);
 });

@@ -1,4 +1,4 @@
-/** What the service does when a node of its cluster loses its data, dies, or gives its slots to a replica. */
+/** Tests the service when a node of its cluster loses its data, is killed, or is replaced by a replica. */
 import { expect, test } from 'vitest';
 import { slotOfCell } from '../../../src/engine/redis/slots.js';
 import { replaceByReplica } from '../../support/cluster.js';
@@ -6,9 +6,9 @@ import { allIsBooked, wereRepaired } from '../../support/failover.js';
 import { until } from '../../support/wait.js';
 import { cellsOf, type Seat, type Stage, spin } from './stage.js';
 
-/** Data or a server are gone. */
+/** Tests the loss of data or of a server. */
 export function lossTests(open: () => Stage): void {
-  test('a node that lost everything is rebuilt, while the others go on', async () => {
+  test('a cluster node that lost its data is rebuilt while the other nodes keep dealing', async () => {
     const stage = open();
     const [own, others] = await stage.seatsOf(slotOfCell(3));
     const spun = await stage.spinAll(stage.careful, own, 'before', 5);
@@ -20,7 +20,7 @@ export function lossTests(open: () => Stage): void {
     await stage.allHolds();
   });
 
-  test('the cells of a killed primary come back with its replica; the others go on without a pause', async () => {
+  test('cells of a killed primary are dealt from again on its replica, while other cells deal without a pause', async () => {
     const stage = open();
     const [own, others] = await stage.seatsOf(slotOfCell(0));
     const requestIds = await stage.spinAll(stage.careful, own, 'released', 5);
@@ -42,10 +42,11 @@ export function lossTests(open: () => Stage): void {
     await stage.isDealing(own, 'promoted');
     const { spun, others: failed } = await lasting.end();
     const codes = failed.map(({ body }) => String(body.errorCode));
-    // Nothing was done, it may have been done, or the queue is not filled again yet.
+    // These codes mean, in this order: nothing was done, it may have been done, or the queue is not
+    // replenished yet.
     expect(codes.filter((code) => !['KS-5002', 'KS-4110', 'KS-4203'].includes(code))).toEqual([]);
     expect(codes.length).toBeGreaterThan(0);
-    // The newest of them were in no run when the primary was killed.
+    // The newest of these request ids were in no run yet when the primary was killed.
     await stage.replaysHold([...requestIds, ...spun]);
     expect((await elsewhere.end()).others).toEqual([]);
     await old.start();
@@ -54,9 +55,9 @@ export function lossTests(open: () => Stage): void {
   });
 }
 
-/** Another server has the slots, in order or not. */
+/** Tests an orderly takeover by a replica, and a takeover by a replica that lags behind. */
 export function takeOverTests(open: () => Stage): void {
-  test('a replica that takes over in an orderly way loses nothing that was answered', async () => {
+  test('an orderly takeover by a replica loses no answered spin', async () => {
     const stage = open();
     const slot = slotOfCell(1);
     const [own] = await stage.seatsOf(slot);
@@ -72,14 +73,14 @@ export function takeOverTests(open: () => Stage): void {
     await wereRepaired(stage.sql, cellsOf(own));
   });
 
-  test('a replica that lags behind the ledger is brought up to it when it takes over', async () => {
+  test('a replica that lags behind the ledger is repaired from the ledger when it takes over', async () => {
     const stage = open();
     const slot = slotOfCell(2);
     const [own] = await stage.seatsOf(slot);
     const primary = (await stage.cluster.primaryOf(slot))!;
     const replica = await stage.cluster.replicaOf(primary);
     await replica.freeze();
-    // What the system has taken for the replica would still come to it.
+    // The connection is cut because data in the socket buffer would still reach the replica.
     await stage.cluster.ask(primary, 'CLIENT', 'KILL', 'TYPE', 'replica');
     const spun = await stage.spinAll(stage.service, own, 'lacking', 12);
     const [{ partner }] = own as [Seat];

@@ -1,4 +1,4 @@
-/** Partners of a cluster move between cells of different nodes. */
+/** Tests moves of partners between cells on different nodes of a cluster. */
 import { expect, test } from 'vitest';
 import { moveAndWait } from '../../../src/cli/operator/moves.js';
 import { slotOfCell } from '../../../src/engine/redis/slots.js';
@@ -6,7 +6,7 @@ import { until } from '../../support/wait.js';
 import type { Seat, Stage } from './stage.js';
 
 export function moveTests(open: () => Stage): void {
-  test('a partner that keeps spinning moves to a cell on another node and back', async () => {
+  test('a partner that keeps spinning moves to a cell on another cluster node and back', async () => {
     const stage = open();
     const [seat] = stage.seats as [Seat, ...Seat[]];
     const [, others] = await stage.seatsOf(slotOfCell(seat.cell));
@@ -23,7 +23,8 @@ export function moveTests(open: () => Stage): void {
       await isSpinning(`in cell ${cell}`);
     }
     const { spun, others: failed } = await playing.end();
-    // That a move refuses nothing is held in test/engine/cells; here it may be slow, but never wrong.
+    // The tests in test/engine/cells check that a move refuses no spin. Here a move may be slow, but its
+    // answers must be correct.
     const codes = failed.map(({ body }) => String(body.errorCode));
     expect(codes.filter((code) => !['KS-5002', 'KS-4110', 'KS-4203'].includes(code))).toEqual([]);
     await stage.replaysHold(spun);

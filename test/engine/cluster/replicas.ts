@@ -1,4 +1,4 @@
-/** ACK=replica: what is answered is on the disk of each replica, or else in the ledger. */
+/** Tests ACK=replica: an answered spin is on the disk of each replica or in the ledger. */
 import { expect, test } from 'vitest';
 import { slotOfCell } from '../../../src/engine/redis/slots.js';
 import { replicaWaits, volatileReplicas } from '../../support/failover.js';
@@ -6,14 +6,17 @@ import { startService } from '../../support/service.js';
 import { until } from '../../support/wait.js';
 import { CELLS, isOk, type Seat, type Stage, spin } from './stage.js';
 
-/** With the value a replica may lose what it acknowledges; with the other one it does not. */
+/**
+ * Redis settings, each with a value under which a replica may lose acknowledged writes and a value under
+ * which it can't.
+ */
 const LAX = [
   ['appendfsync', 'everysec', 'always'],
   ['appendonly', 'no', 'yes'],
 ] as const;
 
 export function replicaTests(open: () => Stage): void {
-  test('ACK=replica answers what every replica has, and else what the ledger has', async () => {
+  test('ACK=replica answers a spin once every replica has it, or else once the ledger has it', async () => {
     const stage = open();
     const settings = { CELLS: String(CELLS), ROLES: 'http', ACK: 'replica', SPIN_DEADLINE_MS: '5000' };
     const replicated = await startService(stage.stores, settings);
@@ -37,7 +40,8 @@ export function replicaTests(open: () => Stage): void {
     const alone = await spin(replicated, seat, 'alone');
     expect([alone.status, (await booked('alone')).length]).toEqual([200, 1]);
     expect((await replicaWaits(replicated.running.metricsPort)).late).toBeGreaterThan(late);
-    // Neither a replica nor the ledger has it: a primary that is alone acknowledges nothing.
+    // Neither a replica nor the ledger has this spin, because a primary without a replica acknowledges
+    // nothing.
     await stage.sql.begin(async (tx) => {
       await tx`LOCK TABLE ledger IN SHARE MODE`;
       const answer = await spin(replicated, seat, 'nowhere');

@@ -1,4 +1,7 @@
-/** A service on a Redis Cluster with a partner in each cell: what the tests of the cluster play on, and how they spin there. */
+/**
+ * Sets up a service on a Redis Cluster with one partner in each cell for the tests of this folder, and spins
+ * there.
+ */
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { expect } from 'vitest';
@@ -40,11 +43,14 @@ interface StageParts {
   readonly cluster: TestCluster;
   readonly stores: StoreUrls;
   readonly sql: postgres.Sql<{ bigint: bigint }>;
-  /** Deals and writes the ledger; answers once Redis has a spin. */
+  /** A front end and worker that answers once Redis has a spin. */
   readonly service: Service;
-  /** Answers once the ledger has a spin: what it has answered is never lost. Where openssl is there it goes over TLS, with few rights. */
+  /**
+   * A front end that answers once the ledger has a spin, so its answers are never lost. If openssl is
+   * installed it connects over TLS with minimal permissions.
+   */
   readonly careful: Service;
-  /** A partner and a game in each cell. */
+  /** One partner and one game in each cell. */
   readonly seats: readonly Seat[];
 }
 
@@ -61,7 +67,7 @@ export class Stage implements StageParts {
   readonly service: Service;
   readonly careful: Service;
   readonly seats: readonly Seat[];
-  /** End what keeps spinning, also where a test fails. */
+  /** Functions that stop the spinning clients, also after a test has failed. */
   readonly #players: (() => void)[] = [];
 
   private constructor(parts: StageParts) {
@@ -83,7 +89,7 @@ export class Stage implements StageParts {
     const stores = { redisUrl: cluster.url, databaseUrl };
     const sql = postgres(databaseUrl, { max: 2, types: { bigint: postgres.BigInt }, onnotice: () => {} });
     cleanup.add(() => sql.end());
-    // Redis holds request ids for so short a time that all tests cross releases.
+    // Redis holds request ids for only two seconds, so all tests span several releases.
     const settings = { CELLS: String(CELLS), SPIN_DEADLINE_MS: '10000', REQUEST_ID_WINDOW_S: '2' };
     const service = await startService(stores, settings);
     cleanup.add(() => service.stop());
@@ -101,7 +107,7 @@ export class Stage implements StageParts {
     return new Stage({ cleanup, cluster, stores, sql, service, careful, seats });
   }
 
-  /** Spins in each cell, all of which are answered. */
+  /** Spins in each cell. Every spin must be answered. */
   async spinAll(from: Service, where: readonly Seat[], name: string, each: number): Promise<Spun[]> {
     const wanted = where.flatMap((seat) => Array.from({ length: each }, (_, i) => ({ seat, i })));
     return Promise.all(
@@ -121,7 +127,9 @@ export class Stage implements StageParts {
     }
   }
 
-  /** Waits until Redis holds no request id any more of what the cells have dealt by now: the ledger's runs have them. */
+  /**
+   * Waits until Redis has released every request id that the cells have dealt by now to the runs in Postgres.
+   */
   async areReleased(where: readonly Seat[]): Promise<void> {
     const { nodes, close } = await openNodes(this.stores.redisUrl);
     try {
@@ -148,7 +156,7 @@ export class Stage implements StageParts {
     }, `${name}: all cells deal`);
   }
 
-  /** Nothing was dealt twice, skipped or lost, and both stores agree. */
+  /** Checks that no spin was dealt twice, skipped or lost, and that both stores agree. */
   async allHolds(): Promise<void> {
     await auditIsClean(this.stores);
     await booksHold(this.sql);
@@ -156,8 +164,8 @@ export class Stage implements StageParts {
 
   /**
    * Keeps spinning until it is stopped.
-   * @param restMs after each spin; the more spins, the longer their replays take
-   * @returns what ends it and gives what was answered, by its status.
+   * @param restMs pause after each spin, in ms. More spins make the later check of their replays slower.
+   * @returns an object whose end function stops the spins and returns the answers by status
    */
   keepSpinning(from: Service, where: readonly Seat[], name: string, restMs = 0) {
     let isEnded = false;
@@ -175,7 +183,7 @@ export class Stage implements StageParts {
           if (restMs > 0) await pause(restMs);
         } else {
           others.push(answer);
-          // One that is refused at once would only take the processor from those that are not.
+          // The pause keeps immediate refusals from taking processor time away from other requests.
           await pause(50);
         }
       }
@@ -190,7 +198,7 @@ export class Stage implements StageParts {
     };
   }
 
-  /** The seats of the node that serves a slot, and those of all others. */
+  /** Returns the seats of the node that serves a slot, and the seats of all other nodes. */
   async seatsOf(slot: number): Promise<[own: Seat[], others: Seat[]]> {
     const server = await this.cluster.primaryOf(slot);
     const own: Seat[] = [];
@@ -205,7 +213,10 @@ export class Stage implements StageParts {
   }
 }
 
-/** A second port of each server, for TLS, and the user that docs/production.md describes. */
+/**
+ * Returns settings for a second port of each server with TLS, and for the user that docs/production.md
+ * describes.
+ */
 async function tlsSettings(cleanup: Cleanup) {
   const { ca, cert, key, drop } = await makeCertificates(import.meta.filename);
   cleanup.add(drop);

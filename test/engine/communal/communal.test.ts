@@ -1,4 +1,7 @@
-/** The communal progressive over HTTP: what fires, who is paid and told, what survives a Redis that is wiped. */
+/**
+ * Tests the communal progressive over HTTP: events, shares, notifications, and its state after a wipe of
+ * Redis.
+ */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -21,7 +24,7 @@ import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-/** 100,000 with `npm run test:scale`. */
+/** The whole test with 100,000 spins runs under `npm run test:scale`. */
 const SPINS = IS_WHOLE ? 100_000 : 1000;
 const CONNECTIONS = 64;
 const PLAYERS = ['a', 'b', 'c', 'd'];
@@ -58,7 +61,7 @@ const outboxLength = async (): Promise<number> => {
   return (await Promise.all(keys.map((key) => redis.xlen(key)))).reduce((sum, length) => sum + length, 0);
 };
 
-/** Empties Redis; resolves once a cell is rebuilt to its end. */
+/** Empties Redis and resolves once the rebuild of the cell has finished. */
 async function loseRedis(cell: number): Promise<void> {
   const rebuilds = async (): Promise<number> =>
     (await sql`SELECT 1 FROM recoveries WHERE cell = ${cell} AND finished_at IS NOT NULL`).length;
@@ -67,7 +70,10 @@ async function loseRedis(cell: number): Promise<void> {
   await until(async () => (await rebuilds()) > before, 'the cell is rebuilt');
 }
 
-/** The players of a RECENT, the most recent first; whoever spun more than once is there more than once. */
+/**
+ * Reads the players of a RECENT record, the most recent first. A player who spun several times appears
+ * several times.
+ */
 function readRecent(record: string): { name: string; spunMs: number }[] {
   const players: { name: string; spunMs: number }[] = [];
   let spunMs = 0;
@@ -78,7 +84,7 @@ function readRecent(record: string): { name: string; spunMs: number }[] {
   return players.reverse();
 }
 
-/** Whom a game remembers, the most recent first, and when they spun last. */
+/** Returns the players in a game's recency set with the time of their last spin, the most recent first. */
 async function remembered(cell: number, gameId: number): Promise<Map<string, number>> {
   const calls = await redis.lrange(recentKey(cell, gameId), 0, -1);
   const newest = new Map<string, number>();
@@ -87,7 +93,10 @@ async function remembered(cell: number, gameId: number): Promise<Map<string, num
   return newest;
 }
 
-/** Plays all spins, each request three times. @returns what was told of each event, and payouts − wagers by player */
+/**
+ * Plays all spins and sends each request three times. @returns the notifications of each event, and payouts −
+ * wagers of each player
+ */
 async function playAll(gameId: number) {
   const told = new Map<string, { bonus: Bonus; playerId: string }[]>();
   const payouts = new Map<string, bigint>(PLAYERS.map((player) => [player, 0n]));
@@ -112,13 +121,13 @@ async function playAll(gameId: number) {
 }
 
 test(
-  'pays each event once, to the micro-USD, and tells every winner exactly once, whatever is sent again',
+  'pays each communal event once, to the exact micro-USD, and notifies each winner once despite retries',
   async () => {
     const gameId = await newGame();
     await setUp(service, gameId);
     const { told, payouts } = await playAll(gameId);
     await allBooked();
-    // Whoever was not told yet is told by spins of its own.
+    // Further spins notify the players who have not been notified yet.
     for (let i = 0; i < 40; i++) {
       for (const playerId of PLAYERS) {
         const other = await spin(service, partner, gameId, playerId, `rest${i}${playerId}`);
@@ -175,7 +184,7 @@ test(
   IS_WHOLE ? 900_000 : 240_000,
 );
 
-test('survives a wiped Redis: progress, budget, who spun last, and who is still to be told', async () => {
+test('after a wipe of Redis, a communal progressive keeps progress, budget, recent players and pending notifications', async () => {
   const gameId = await newGame();
   await setUp(service, gameId);
   const spun: { playerId: string; requestId: string; text: string }[] = [];
@@ -224,9 +233,9 @@ test('survives a wiped Redis: progress, budget, who spun last, and who is still 
   expect(await auditFindings(stores)).toEqual([]);
 });
 
-test('tells a player who was away every share, oldest first, also after Redis was wiped', async () => {
+test('notifies an absent player of every share of a communal progressive, oldest first, also after a wipe of Redis', async () => {
   const gameId = await newGame();
-  // Spins of a game without a bonus tell shares as well.
+  // Spins of a game without a communal progressive also notify of shares.
   const other = await newGame();
   const tiers = [{ tierLevel: 1, tierName: 'Mini', triggerAtSpins: 10, amountUsd: '0.01' }];
   await setUp(service, gameId, { ...RULES, tiers });
@@ -266,7 +275,7 @@ test('tells a player who was away every share, oldest first, also after Redis wa
   const inOrder = tellers.map((row) => row.told_by as bigint | null);
   expect(inOrder).toEqual([...inOrder].sort((a, b) => (a! < b! ? -1 : 1)));
   expect(inOrder).not.toContain(null);
-  // Many shares lie between its spins, and are not among them.
+  // The list of spins leaves out the many shares between them.
   const spins = [...first!.body.spins, ...second!.body.spins];
   const [{ count }] = (await sql`
     SELECT count(*)::int AS count FROM ledger WHERE player_id = ${away} AND kind = 1`) as never as [
@@ -279,7 +288,7 @@ test('tells a player who was away every share, oldest first, also after Redis wa
   expect(await auditFindings(stores)).toEqual([]);
 });
 
-test('a budget that runs out refuses no spin', async () => {
+test('deals all spins when the budget of a communal progressive runs out', async () => {
   for (const onShortBudget of ['SKIP', 'PAY_REMAINING']) {
     const gameId = await newGame();
     const tiers = [{ tierLevel: 1, tierName: 'Mini', triggerAtSpins: 10, amountUsd: '3.00' }];

@@ -1,4 +1,7 @@
-/** The endpoints of communal progressives: what they give, every code of theirs, and in which order. */
+/**
+ * Tests the endpoints of communal progressives: their answers, all their error codes, and the order of the
+ * checks.
+ */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
@@ -50,7 +53,7 @@ const fund = (body: unknown, id: number | string = gameId) =>
   service.operator('POST', `/games/${id}/communal/funding`, body);
 const partnerGet = (path: string, key = partner.key) => service.partner('GET', path, key);
 
-test('refuses rules by the first thing that is wrong with them, and changes nothing', async () => {
+test('refuses communal rules with the error of their first fault and changes nothing', async () => {
   const tier = RULES.tiers[0]!;
   const wrong: [string, unknown, (number | string)?][] = [
     ['404 KS-4201', {}, 999_999],
@@ -90,7 +93,7 @@ test('refuses rules by the first thing that is wrong with them, and changes noth
   expect(code(await service.operator('GET', `/games/${gameId}/communal`))).toBe('404 KS-4601');
 });
 
-test('answers KS-4601 where none is configured, after the game and the body', async () => {
+test('answers KS-4601 for a game without communal rules, after the checks of game and body', async () => {
   expect(code(await service.operator('GET', '/games/999999/communal'))).toBe('404 KS-4201');
   expect(code(await service.operator('GET', `/games/${gameId}/communal/events`))).toBe('404 KS-4601');
   expect(code(await fund({}))).toBe('400 KS-4102');
@@ -104,7 +107,7 @@ test('answers KS-4601 where none is configured, after the game and the body', as
   expect(code(await partnerGet('/players/nobody/community-bonuses'))).toBe('404 KS-4204');
 });
 
-test('shows rules, status and return, and the exact counter to the operator only', async () => {
+test('shows communal rules, status and return to partners, but the exact counter only to operators', async () => {
   const disabled = await put({ ...RULES, enabled: false });
   expect(disabled.body).toMatchObject({
     version: 1,
@@ -121,7 +124,7 @@ test('shows rules, status and return, and the exact counter to the operator only
   expect(code(await partnerGet(`/games/${gameId}/communal/progress`))).toBe('409 KS-4602');
   const enabled = await put(RULES);
   expect(enabled.body).toMatchObject({ version: 2, status: 'EXHAUSTED' });
-  // Of 1,000 spins 16 fire the first tier, 3 the second, 1 the third, on 250 USD wagered.
+  // 1,000 spins on 250 USD of wagers fire the first tier 16 times, the second 3 times and the third once.
   expect(enabled.body.bonusRtp).toBeCloseTo((16 * 5 + 3 * 20.000001 + 100) / 250, 9);
   expect(code(await partnerGet(`/games/${gameId}/communal/progress`))).toBe('409 KS-4603');
   for (let i = 0; i < 9; i++) await spin(service, partner, gameId, 'p');
@@ -147,7 +150,7 @@ test('shows rules, status and return, and the exact counter to the operator only
   expect(log.body.entries.map(({ action }) => action)).toContain('communal.set');
 });
 
-test('funds once for each requestId, and never below zero', async () => {
+test('funds a communal pot once for each requestId, and never below zero', async () => {
   const id = await service.newGame(partner.key, parSheet('classic-3-reel'));
   await setUp(service, id, RULES, '10.00');
   const body = { amountUsd: '2.500001', reason: 'more', requestId: 'once' };
@@ -164,7 +167,7 @@ test('funds once for each requestId, and never below zero', async () => {
   expect((await fund(body, id)).body).toMatchObject({ budgetUsd: '12.500001' });
 });
 
-test('answers KS-4606 where Redis does not confirm, and takes the repetition', async () => {
+test('answers KS-4606 if Redis does not confirm a change of communal rules, and accepts a retry', async () => {
   const id = await service.newGame(partner.key, parSheet('classic-3-reel'));
   const [{ cell }] =
     (await sql`SELECT cell FROM partners WHERE partner_id = ${partner.partnerId}`) as never as [
@@ -173,7 +176,7 @@ test('answers KS-4606 where Redis does not confirm, and takes the repetition', a
   const { Redis } = await import('ioredis');
   const redis = new Redis(stores.redisUrl, { protocol: 2 });
   const key = `{c${cell}}:cell`;
-  // One that does not wait for long.
+  // A front end with a short deadline.
   const front = await startService(stores, { ROLES: 'http', SPIN_DEADLINE_MS: '1500' });
   onTestFinished(() => front.stop());
   const epoch = (await redis.hget(key, 'epoch'))!;
@@ -190,7 +193,7 @@ test('answers KS-4606 where Redis does not confirm, and takes the repetition', a
   expect((await service.operator('GET', `/games/${id}/communal`)).body).toMatchObject({ budgetUsd: '5.00' });
 });
 
-test('lists events with their shares, and bonuses with the spin that told them', async () => {
+test('lists communal events with their shares, and bonuses with the spin that notified their player', async () => {
   const id = await service.newGame(partner.key, parSheet('classic-3-reel'));
   const tiers = [{ tierLevel: 1, tierName: 'Mini', triggerAtSpins: 10, amountUsd: '1.000001' }];
   await setUp(service, id, { ...RULES, triggerSplitPct: 50, communitySplitPct: 50, tiers });

@@ -1,4 +1,7 @@
-/** The arithmetic of an event, in the script's own functions: which tier fires, what a budget pays, how an amount is divided. */
+/**
+ * Tests the arithmetic of a communal event with the script's own functions: which tier fires, what a budget
+ * pays, and how an amount is divided.
+ */
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,7 +28,10 @@ beforeAll(async () => {
 });
 afterAll(() => cleanup.run());
 
-/** Calls Lua with the operations' functions for each list of arguments. Numbers come back as text: Redis would cut them off. */
+/**
+ * Evaluates a Lua expression that uses the operations' functions for each list of arguments. Numbers are
+ * returned as text because Redis would truncate them.
+ */
 async function ofScript(body: string, calls: readonly (readonly (string | number)[])[]): Promise<string[][]> {
   const lines = [
     '-- include: library',
@@ -44,7 +50,7 @@ async function ofScript(body: string, calls: readonly (readonly (string | number
   return (await redis.eval(source, 0, ...calls.map((call) => JSON.stringify(call)))) as string[][];
 }
 
-test('a split gives all of the amount, evenly to the micro-USD', async () => {
+test('a split of a communal amount distributes all of it, evenly to the micro-USD', async () => {
   const calls = fc.sample(
     fc.tuple(
       fc.integer({ min: 1, max: TIER_AMOUNT_MAX_MICROS }),
@@ -67,7 +73,7 @@ test('a split gives all of the amount, evenly to the micro-USD', async () => {
   });
 });
 
-test('an empty community leaves its part to the player who fired, or in the budget', async () => {
+test('an empty community leaves its part of a communal amount to the triggering player or in the budget', async () => {
   const [toTrigger] = await ofScript('splitAmount(a[1], a[2], 0, false)', [[101, 4000]]);
   const [toBudget] = await ofScript('splitAmount(a[1], a[2], 0, true)', [[101, 4000]]);
   expect([toTrigger, toBudget]).toEqual([
@@ -76,7 +82,7 @@ test('an empty community leaves its part to the player who fired, or in the budg
   ]);
 });
 
-test('a budget pays an event in full, or what is left, or nothing', async () => {
+test('a budget pays a communal event in full, in part, or not at all', async () => {
   const body = 'payable(a[1], a[2], a[3] == 1) or -1';
   const paid = await ofScript(body, [
     [5, 5, 0],
@@ -89,7 +95,7 @@ test('a budget pays an event in full, or what is left, or nothing', async () => 
   expect(paid.flat()).toEqual(['5', '5', '-1', '4', '-1', '-1']);
 });
 
-test('the highest tier whose spins divide the count fires, alone', async () => {
+test('only the highest communal tier whose spin count divides the counter fires', async () => {
   const spins = [10, 20, 60, 140];
   const rules = {
     enabled: true,

@@ -1,4 +1,7 @@
-/** Service, worker and Redis are killed while a communal progressive fires: nothing is lost, paid or told twice. */
+/**
+ * Kills front end, worker and Redis while a communal progressive fires. No share may be lost, and none may be
+ * paid or notified twice.
+ */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -14,7 +17,7 @@ import { type OwnStores, ownStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 const PLAYERS = ['a', 'b', 'c', 'd', 'e'];
-/** Each tenth spin fires: several firings in each flush. */
+/** Every tenth spin fires an event, so each flush contains several events. */
 const TIERS = [{ tierLevel: 1, tierName: 'Mini', triggerAtSpins: 10, amountUsd: '1.000003' }];
 
 let stores: OwnStores;
@@ -25,7 +28,7 @@ let worker: ServerProcess | undefined;
 let partner: TestPartner;
 let gameId: number;
 let played = 0;
-/** By requestId: every spin that was answered. */
+/** Every answered spin, by requestId. */
 const answered = new Map<string, { playerId: string; text: string; bonus: Bonus | null }>();
 
 const launch = (roles: string, more: NodeJS.ProcessEnv = {}) =>
@@ -52,7 +55,7 @@ afterAll(async () => {
   await stores?.drop();
 });
 
-/** One spin, asked for with its requestId until it is answered. */
+/** Sends one spin with its requestId until it is answered. */
 async function one(requestId: string, playerId: string): Promise<void> {
   let text = '';
   let bonus: Bonus | null = null;
@@ -80,7 +83,10 @@ async function stopWorker(): Promise<void> {
   worker = undefined;
 }
 
-/** A worker that kills itself at the step, then something else that is killed, and another worker that goes on. */
+/**
+ * Starts a worker that kills itself at the given step, optionally kills another process, and starts a new
+ * worker.
+ */
 async function killWorkerAt(
   step: Failpoint,
   goOn: () => Promise<unknown>,
@@ -88,7 +94,7 @@ async function killWorkerAt(
 ): Promise<void> {
   await stopWorker();
   const doomed = await launch('worker', { FAILPOINT: step }).catch((error: Error) => {
-    // It may be dead before it says that it is ready.
+    // The worker may die before it reports that it is ready.
     if (!error.message.includes('SIGKILL')) throw error;
     return undefined;
   });
@@ -107,22 +113,22 @@ const allBooked = () =>
 
 const of = (kind: string): Failpoint[] => FAILPOINTS.filter((step) => step.startsWith(`${kind}.`));
 const FLUSH: readonly Failpoint[] = IS_WHOLE ? of('flush') : ['flush.communal-booked', 'flush.committed'];
-/** A rebuilt cell has no blocks left: its first one is made next. */
+/** A rebuilt cell has no blocks left, so its first block is made next. */
 const RECOVERY: readonly Failpoint[] = IS_WHOLE ? [...of('recovery'), ...of('block')] : ['recovery.communal'];
 
 async function killFront(): Promise<void> {
   await front.end('SIGKILL');
   front = await launch('http');
 }
-/** It is back before the next worker starts, which would end without it. */
+/** Waits until Redis is back, because the next worker would exit without it. */
 async function killRedis(): Promise<void> {
   await stores.redis.kill();
   await until(async () => (await redis.ping().catch(() => '')) === 'PONG', 'Redis is back');
 }
-/** What is killed beside the worker. */
+/** Processes to kill in addition to the worker. */
 const KILLED_ALSO = IS_WHOLE ? [undefined, killFront, killRedis] : [undefined];
 
-/** What was paid and told, from the answers and from the books. */
+/** Checks payouts and notifications by the answers and by the ledger. */
 async function isExact(): Promise<void> {
   await allBooked();
   const pot = await client().operator<{ progress: number; budgetUsd: string; paidUsd: string }>(
@@ -145,13 +151,14 @@ async function isExact(): Promise<void> {
 }
 
 test(
-  'whatever is killed while it fires, every share is paid and told once, and replays repeat it',
+  'pays each communal share and notifies its player once, whichever process is killed, and replays repeat it',
   async () => {
     await play(25);
     for (const killAlso of KILLED_ALSO) {
       for (const step of FLUSH) await killWorkerAt(step, () => play(25), killAlso);
       for (const step of RECOVERY) {
-        // Shares wait to be told by then. A worker that still ran could rebuild the cell before the one that is to be killed.
+        // Shares are waiting for notification at this point. A worker that still ran could rebuild the cell
+        // before the worker that is to be killed.
         await allBooked();
         await stopWorker();
         await redis.flushdb();
@@ -159,20 +166,20 @@ test(
         await play(25);
       }
     }
-    // The service, with spins under way.
+    // Kills the front end with spins in flight.
     const underWay = play(60);
     await until(() => answered.size > played - 50, 'some are answered');
     await killFront();
     await underWay;
-    // Redis, with spins under way: it comes back with its append-only file.
+    // Kills Redis with spins in flight. Redis restarts with its append-only file.
     const more = play(60);
     await until(() => answered.size > played - 50, 'some are answered');
     await stores.redis.kill();
     await more;
-    // Redis is empty, and rebuilt from the ledger.
+    // Empties Redis, which is rebuilt from the ledger.
     await allBooked();
     await redis.flushdb();
-    // Until each player has been told of all.
+    // Spins until each player has been notified of all shares.
     let waiting = 1;
     await until(async () => {
       await play(PLAYERS.length);

@@ -1,4 +1,6 @@
-/** Rules of a communal progressive whose change could not be confirmed: a rebuild or a move never puts them in force. */
+/**
+ * Tests communal rules whose change was not confirmed: neither a rebuild nor a move may put them in force.
+ */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
@@ -20,7 +22,7 @@ import { until } from '../../support/wait.js';
 
 type Service = Awaited<ReturnType<typeof startService>>;
 
-/** Longer than any test waits. */
+/** Delay in ms that is longer than any test waits. */
 const HELD_MS = 600_000;
 const NEW_RULES = { ...RULES, triggerInterval: 25 };
 
@@ -28,7 +30,7 @@ let stores: TestStores;
 let sql: postgres.Sql<{ bigint: bigint }>;
 let redis: Redis;
 let cable: Cable;
-/** Deals and books; `front` reaches Redis through the cable and gives up soon. */
+/** The service deals and commits. `front` reaches Redis through the proxy and has a short deadline. */
 let service: Service;
 let front: Service;
 let partner: TestPartner;
@@ -77,7 +79,7 @@ async function rebuilt(cell: number, lose: () => Promise<unknown>): Promise<void
   await until(async () => (await rebuilds()) > before, 'the cell is rebuilt');
 }
 
-/** Leaves rules on record whose call the network holds. */
+/** Records rules whose call to Redis the network holds back. */
 async function leaveUnconfirmed(): Promise<void> {
   await until(async () => (await front.request('GET', '/readyz')).status === 200, 'the front end is ready');
   cable.delayMs = () => HELD_MS;
@@ -97,7 +99,7 @@ async function expectWithdrawn(): Promise<void> {
   expect((await shown()).triggerInterval).toBe(NEW_RULES.triggerInterval);
 }
 
-test('a rebuild withdraws rules that were never confirmed, and the audit log says so', async () => {
+test('a rebuild withdraws communal rules that were never confirmed and notes it in the audit log', async () => {
   await leaveUnconfirmed();
   await rebuilt(await cellOfPartner(), () => redis.flushdb());
   await until(
@@ -107,13 +109,13 @@ test('a rebuild withdraws rules that were never confirmed, and the audit log say
   await expectWithdrawn();
 });
 
-test('a move of the partner withdraws rules that were never confirmed, and the audit log says so', async () => {
+test('a move of the partner withdraws communal rules that were never confirmed and notes it in the audit log', async () => {
   await leaveUnconfirmed();
   await movePartner(service, partner.partnerId, 1 - (await cellOfPartner()));
   await expectWithdrawn();
 });
 
-test('rules that were answered as in force hold after a rebuild, though Redis lost their note', async () => {
+test('communal rules that were answered as in force hold after a rebuild, although Redis lost their note', async () => {
   const cell = await cellOfPartner();
   await service.stop();
   const alone = await startService(stores, { CELLS: '2', ROLES: 'http' });
@@ -132,7 +134,7 @@ test('rules that were answered as in force hold after a rebuild, though Redis lo
   expect(await withdrawals()).toEqual([]);
 });
 
-test('a funding that is not on record is booked from its note, with an entry in the audit log, and halts nothing', async () => {
+test('an unrecorded funding of a communal pot is committed from its note, with an audit log entry and without a halt', async () => {
   const cell = await cellOfPartner();
   const open = await openNodes(stores.redisUrl);
   onTestFinished(() => open.close());

@@ -1,4 +1,7 @@
-/** The reader of the outboxes after an outage: what it brings into memory at a time is bounded, however much waits. */
+/**
+ * Tests the outbox reader after an outage: the data that it holds in memory is bounded, whatever the size of
+ * the backlog.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { firstIdAt } from '../../../src/domain/entryId.js';
 import { cellKey, outboxKey } from '../../../src/engine/redis/keys.js';
@@ -9,7 +12,10 @@ import { openNodes, rawRedis } from '../../support/redis.js';
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-/** A batch of 128 spins whose players and requestIds have 128 characters of four bytes each. */
+/**
+ * Size in bytes of a batch of 128 spins whose player ids and request ids have 128 characters of four bytes
+ * each.
+ */
 const BATCH_BYTES = 128 * 1100;
 const FIRST_MS = Date.UTC(2026, 0, 1);
 
@@ -35,7 +41,7 @@ const u48s = (...values: number[]): Buffer => {
   return buffer;
 };
 
-/** Fills the outbox of a cell with batches, the first one a millisecond after {@link FIRST_MS}. */
+/** Fills the outbox of a cell with batches. The first batch is one millisecond after {@link FIRST_MS}. */
 async function fill(cell: number, batches: number): Promise<void> {
   const redis = rawRedis(stores.redisUrl);
   const records = Buffer.alloc(BATCH_BYTES, cell);
@@ -52,9 +58,9 @@ async function fill(cell: number, batches: number): Promise<void> {
   redis.disconnect();
 }
 
-test('a backlog of 256 cells with ids of 128 characters is read to its end, in order, 32 MB at a time', async () => {
+test('reads a backlog of 256 cells with ids of 128 characters completely and in order, 32 MB at a time', async () => {
   const cells = new Map(Array.from({ length: 256 }, (_, cell) => [cell, 3]));
-  // One has more than a read takes.
+  // One cell has more batches than a single read takes.
   cells.set(7, 300);
   for (const [cell, batches] of cells) await fill(cell, batches);
   const positions = new Map<number, OutboxPosition>();
@@ -73,7 +79,7 @@ test('a backlog of 256 cells with ids of 128 characters is read to its end, in o
         expect(before).toEqual({ entries: (count + i) * 128, bytes: (count + i) * BATCH_BYTES });
       });
       counts.set(cell, count + batches.length);
-      // Booked, as the flusher marks it.
+      // Marks the entries as committed in the way of the flusher.
       const redis = rawRedis(stores.redisUrl);
       const done = counts.get(cell)!;
       await redis.hset(

@@ -1,4 +1,7 @@
-/** What the service does at its bounds: outbox, memory, disk, settings of Redis, its death. Whatever was answered holds. */
+/**
+ * Tests the service at its limits: a full outbox, memory or disk, changed settings of Redis, and a killed
+ * Redis. Every answered spin must hold.
+ */
 import { readdir, rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
@@ -18,13 +21,16 @@ const SETTINGS = { CELLS: '1', SPIN_DEADLINE_MS: '8000' };
 const BATCH_MAX = 128;
 const ONE_BYTE_PER_ENTRY = constants({ outboxBytesPerEntry: 1 });
 const LONG_NAMES = '-'.repeat(100);
-/** A refusal that waits for nothing, on a machine that is busy; what waits takes the deadline. */
+/**
+ * Longest time in ms of an immediate refusal on a busy machine. A request that waits takes the whole
+ * deadline.
+ */
 const AT_ONCE_MS = 4000;
 
 const ready = async (service: Client): Promise<boolean> =>
   (await service.request('GET', '/readyz')).status === 200;
 
-/** A connection of the test's own, also while the server goes and comes. */
+/** Opens a Redis connection of the test, which reconnects when the server restarts. */
 function direct(redisUrl: string): Redis {
   const redis = new Redis(redisUrl, { protocol: 2, retryStrategy: () => 50 });
   redis.on('error', () => {});
@@ -41,13 +47,13 @@ let partner: TestPartner;
 let gameId: number;
 let witness: Witness;
 
-/** A service with these settings for the tests of a group, witness for each. */
+/** Starts a service with these settings for a group of tests, and a new witness for each test. */
 function serve(more: NodeJS.ProcessEnv, padding = ''): void {
   beforeAll(async () => {
     service = await startLogged(stores, { ...SETTINGS, ...more });
     partner = await service.newPartner();
     gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
-    // Without Postgres there are no new blocks: those of the start must be enough.
+    // Without Postgres no blocks are made, so the first blocks must suffice for the test.
     await until(async () => {
       const game = await service.operator<{ queue: { readyBlocks: number } }>('GET', `/games/${gameId}`);
       return game.body.queue.readyBlocks > 2;
@@ -70,7 +76,7 @@ function serve(more: NodeJS.ProcessEnv, padding = ''): void {
 const counted = (code: string): number => witness.asked.filter((asked) => codeOf(asked) === code).length;
 const refusals = (): number => counted('KS-5002');
 
-describe('at a bound', () => {
+describe('the service at the limits of the outbox, of memory and of Redis', () => {
   beforeAll(async () => {
     stores = await ownStores();
     redis = direct(stores.redisUrl);
@@ -91,12 +97,13 @@ describe('at a bound', () => {
 
   describe.each([
     ['of its entries', { OUTBOX_MAX_ENTRIES: '2000' }, '', 'entries', 2000, 2 * BATCH_MAX],
-    // Two entries a spin, of 61 bytes and its names. By default an entry has room for the longest names.
+    // A spin writes two entries of 61 bytes plus their names. The default limit leaves room for the longest
+    // names.
     ['of its bytes', ONE_BYTE_PER_ENTRY, LONG_NAMES, 'bytes', 1e6, BATCH_MAX * (2 * 61 + 3 * 130)],
-  ] as const)('%s', (name, settings, padding, unit, bound, oneBatch) => {
+  ] as const)('an outbox that reaches the limit %s', (name, settings, padding, unit, bound, oneBatch) => {
     serve(settings, padding);
 
-    test('Postgres away: spins go on to the bound, replays beyond it; all is booked once it is back', async ({
+    test('without Postgres, deals spins up to the limit of the outbox, replays beyond it, and commits all afterwards', async ({
       annotate,
     }) => {
       await stores.postgres.stop();
@@ -136,7 +143,7 @@ describe('at a bound', () => {
     });
   });
 
-  describe('memory', () => {
+  describe('a Redis that runs out of memory', () => {
     serve({}, '-'.repeat(100));
 
     const usedMemory = async (): Promise<number> => Number(await infoOf(redis, 'used_memory'));
@@ -149,12 +156,12 @@ describe('at a bound', () => {
       await redis.config('SET', 'maxmemory', '0');
     });
 
-    test('used up by what is not booked: refused at once; booking and trimming is enough to go on', async () => {
+    test('refuses spins at once while uncommitted entries fill the memory of Redis, and deals once they are trimmed', async () => {
       await stores.postgres.stop();
       await redis.config('SET', 'maxmemory', String((await usedMemory()) + 600_000));
       await witness.keepSpinning(service, 16, () => refusals() >= 16);
       expect(new Set(witness.asked.map(codeOf))).toEqual(new Set(['200', 'KS-5002']));
-      // What is in use goes up and down a little with what is under way.
+      // The memory in use varies slightly with the requests in flight.
       let inARow = 0;
       await until(async () => {
         const started = performance.now();
@@ -173,16 +180,17 @@ describe('at a bound', () => {
       await until(isSettled, 'what is booked is noted');
     });
 
-    test('used up for good: refused, yet another worker takes over, books and trims; it goes on once there is more', async () => {
+    test('a new worker commits and trims although Redis has no free memory, and deals once it has more', async () => {
       await stores.postgres.stop();
       await witness.keepSpinning(service, 8, () => witness.asked.length >= 100);
       expect(refusals()).toBe(0);
       expect((await waiting()).entries).toBeGreaterThan(100);
-      // Less than an empty Redis uses.
+      // This limit is less than an empty Redis uses.
       await redis.config('SET', 'maxmemory', '500kb');
       await witness.keepSpinning(service, 8, () => refusals() >= 20);
       expect(codeOf(await witness.spin(service, true))).toBe('KS-5002');
-      // It can't hand its cell over: whoever comes waits until the lease has ended, and has to claim the cell.
+      // The service can't release its cell, so its successor waits for the end of the lease and then claims
+      // the cell.
       await service.running.stop();
       await stores.postgres.start();
       service = await startLogged(stores, SETTINGS);
@@ -194,7 +202,7 @@ describe('at a bound', () => {
     });
   });
 
-  describe('settings of Redis that are changed while it runs', () => {
+  describe('settings of Redis that change while the service runs', () => {
     serve({});
     let careless: LoggedService;
 
@@ -210,41 +218,45 @@ describe('at a bound', () => {
       ['appendonly', 'no', 'yes'],
       ['maxmemory-policy', 'allkeys-lru', 'noeviction'],
       ['no-appendfsync-on-rewrite', 'yes', 'no'],
-    ])('%s %s: refused until it is %s again', async (name, bad, good) => {
-      expect(codeOf(await witness.spin(service, true))).toBe('200');
-      await redis.config('SET', name, bad);
-      const started = performance.now();
-      await until(async () => codeOf(await witness.spin(service, true)) === 'KS-5002', 'spins are refused');
-      expectWithin(performance.now() - started, 2500);
-      expect(codeOf(await witness.spin(service, false))).toBe('KS-5002');
-      expect(await service.metric('spindle_redis_volatile')).toBe(1);
-      const response = await service.request('GET', '/readyz');
-      expect(response.status).toBe(503);
-      expect(response.text).toContain(`${name} ${bad}`);
-      expect(await missing()).toContain('may lose');
+    ])(
+      'while Redis runs with %s %s, refuses spins until the setting is %s again',
+      async (name, bad, good) => {
+        expect(codeOf(await witness.spin(service, true))).toBe('200');
+        await redis.config('SET', name, bad);
+        const started = performance.now();
+        await until(async () => codeOf(await witness.spin(service, true)) === 'KS-5002', 'spins are refused');
+        expectWithin(performance.now() - started, 2500);
+        expect(codeOf(await witness.spin(service, false))).toBe('KS-5002');
+        expect(await service.metric('spindle_redis_volatile')).toBe(1);
+        const response = await service.request('GET', '/readyz');
+        expect(response.status).toBe(503);
+        expect(response.text).toContain(`${name} ${bad}`);
+        expect(await missing()).toContain('may lose');
 
-      await until(
-        async () => (await careless.metric('spindle_redis_volatile')) === 1,
-        'the other one sees it, too',
-      );
-      const own = await witness.spin(careless, true);
-      expect(codeOf(own)).toBe('200');
-      expect(await ready(careless)).toBe(true);
+        await until(
+          async () => (await careless.metric('spindle_redis_volatile')) === 1,
+          'the other one sees it, too',
+        );
+        const own = await witness.spin(careless, true);
+        expect(codeOf(own)).toBe('200');
+        expect(await ready(careless)).toBe(true);
 
-      await redis.config('SET', name, good);
-      await until(async () => codeOf(await witness.spin(service, true)) === '200', 'spins go on');
-      expect(await service.metric('spindle_redis_volatile')).toBe(0);
-      await until(() => ready(service), 'the service is ready');
-    });
+        await redis.config('SET', name, good);
+        await until(async () => codeOf(await witness.spin(service, true)) === '200', 'spins go on');
+        expect(await service.metric('spindle_redis_volatile')).toBe(0);
+        await until(() => ready(service), 'the service is ready');
+      },
+    );
 
-    test('appendonly yes again: what is answered from then on outlives Redis', async () => {
+    test('once appendonly is yes again, answered spins survive a restart of Redis', async () => {
       await witness.flushed(service);
       await redis.config('SET', 'appendonly', 'no');
       await until(
         async () => (await service.metric('spindle_redis_volatile')) === 1,
         'it is seen that nothing is logged',
       );
-      // The log is written anew, slowly. Until that is done a Redis that starts again loads the log from before.
+      // This setting makes the rewrite of the append-only file slow. If Redis restarts before the rewrite
+      // ends, it loads the earlier file.
       await redis.config('SET', 'rdb-key-save-delay', '2000000');
       await stores.postgres.freeze();
       try {
@@ -266,7 +278,7 @@ describe('at a bound', () => {
     });
   });
 
-  describe('Redis that is started again with other settings', () => {
+  describe('a Redis that restarts with other settings', () => {
     serve({});
 
     test.each([
@@ -274,7 +286,7 @@ describe('at a bound', () => {
       ['appendfsync', 'everysec'],
       ['maxmemory-policy', 'allkeys-lru'],
     ])(
-      '%s %s: not one spin is dealt, and nothing rebuilt, until it is started as before',
+      'after a restart of Redis with %s %s, deals no spin and rebuilds nothing until the setting is restored',
       async (name, value) => {
         await witness.keepSpinning(service, 4, () => counted('200') >= 20);
         const dealt = counted('200');
@@ -300,10 +312,12 @@ describe('at a bound', () => {
     );
   });
 
-  describe('Redis that is killed', () => {
+  describe('a Redis that is killed', () => {
     serve({});
 
-    test('nothing that was answered is lost, and it deals again by itself', async ({ annotate }) => {
+    test('after Redis is killed repeatedly, loses no answered spin and deals again without intervention', async ({
+      annotate,
+    }) => {
       await until(async () => (await infoOf(redis, 'aof_rewrite_in_progress')) === '0', 'the log is whole');
       let enough = false;
       const spinning = witness.keepSpinning(service, 6, () => enough);
@@ -332,7 +346,7 @@ describe('at a bound', () => {
 const noDisk = smallDiskMissing();
 
 describe.skipIf(noDisk !== undefined)(
-  `the disk of Redis is full${noDisk === undefined ? '' : ` (${noDisk})`}`,
+  `a full disk of Redis${noDisk === undefined ? '' : ` (${noDisk})`}`,
   () => {
     let stores: OwnStores;
     let folder: string;
@@ -357,7 +371,7 @@ describe.skipIf(noDisk !== undefined)(
       }
     });
 
-    test('refused while it is full; once there is room all is well by itself, and all that was answered is there', async ({
+    test('refuses spins while the disk of Redis is full, and recovers with all answered spins once there is room', async ({
       annotate,
     }) => {
       await witness.keepSpinning(service, 4, () => witness.asked.length >= 40);

@@ -1,4 +1,7 @@
-/** What one partner asks of the ledger holds up nobody else: neither the flushes nor the spins and look-ups of another. */
+/**
+ * Tests that the ledger queries of one partner delay neither flushes nor the spins and look-ups of another
+ * partner.
+ */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openStore } from '../../../src/api/api.store.js';
@@ -15,7 +18,7 @@ import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 const WAGER = 0.25;
-/** A flush takes some tens of milliseconds; a statement that waits for the lock is given up after 8 s. */
+/** A flush takes some tens of milliseconds. A statement that waits for the lock is cancelled after 8 s. */
 const SOON_MS = 7000;
 
 let stores: TestStores;
@@ -40,7 +43,7 @@ afterAll(async () => {
 
 const spin = () => service.spin(partner.key, { gameId, playerId: 'p', wagerUsd: WAGER });
 
-test('requests that hold all their connections to Postgres hold up no flush', async () => {
+test('requests that occupy all their connections to Postgres delay no flush', async () => {
   const waiting: Promise<unknown>[] = [];
   await sql.begin(async (tx) => {
     await tx`LOCK TABLE webhooks IN ACCESS EXCLUSIVE MODE`;
@@ -61,20 +64,20 @@ test('requests that hold all their connections to Postgres hold up no flush', as
   await Promise.all(waiting);
 });
 
-test('look-ups of spins that are not booked wait for a signal: few questions, and nobody else waits', async () => {
+test('look-ups of uncommitted spins wait for an announcement with few queries and delay no other request', async () => {
   const cable = await proxy(stores.databaseUrl);
   const front = await startService({ ...stores, databaseUrl: cable.url }, { ROLES: 'http' });
   const other = await service.newPartner();
   await front.partner('GET', '/par-sheets', other.key);
-  // Nobody flushes any more.
+  // Without a worker, no entry is flushed.
   await service.stop();
   const { status, body } = await front.spin(partner.key, { gameId, playerId: 'p', wagerUsd: WAGER });
   expect(status).toBe(200);
-  // What another database on the same Redis has booked says nothing.
+  // Announcements of commits by another database on the same Redis must be ignored.
   const redis = rawRedis(stores.redisUrl);
   for (let cell = 0; cell < 4; cell++)
     await redis.publish('spindle:booked', `${cell} another:1 ${2n ** 60n}`);
-  // Nor does what is no message of the service.
+  // Messages that do not come from the service must be ignored as well.
   for (const channel of ['spindle:booked', 'spindle:changes']) await redis.publish(channel, 'not ours');
   redis.disconnect();
   let questions = 0;
@@ -102,7 +105,7 @@ test('look-ups of spins that are not booked wait for a signal: few questions, an
   }
 });
 
-test('at most 1,000 readers wait for a cell; the next one is refused at once', async () => {
+test('at most 1,000 readers wait for the commit of a cell, and the next reader is refused at once', async () => {
   const pool = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
   const store = openStore(pool);
   const confirmations = new Confirmations({

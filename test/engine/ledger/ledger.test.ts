@@ -54,8 +54,8 @@ async function service() {
   return { running, partner, gameId };
 }
 
-describe('the ledger', () => {
-  test('a stopped worker is taken over within 5 s, and writes nothing when it comes back', async () => {
+describe('the flush of outboxes to the ledger', () => {
+  test('a paused worker is replaced within 5 s and writes nothing after it resumes', async () => {
     const front = await startService(stores, { ROLES: 'http' });
     ends.push(() => front.stop());
     const workers = await Promise.all(
@@ -68,7 +68,8 @@ describe('the ledger', () => {
     await until(async () => (await booked()) === 50, 'the first spins are booked');
 
     const { owner } = (await sql<{ owner: string }[]>`SELECT owner FROM cells WHERE cell = 0`)[0]!;
-    // Which of the two it is can't be seen from outside: whichever is stopped, the other must have all cells in the end.
+    // The test can't see from outside which worker owns the cells. Whichever is stopped, the other worker
+    // must own all cells in the end.
     const [stopped, other] = workers as [ServerProcess, ServerProcess];
     stopped.child.kill('SIGSTOP');
     await spinMany(front, partner, gameId, 50);
@@ -93,11 +94,11 @@ describe('the ledger', () => {
     expect(Number(gaps)).toBe(0);
   });
 
-  test('a row that is there already stops the cell, with an alarm, and nothing of the flush is written', async () => {
+  test('a ledger row that already exists halts the cell with an alarm, and the flush writes nothing', async () => {
     const { running, partner, gameId } = await service();
     await spinMany(running, partner, gameId, 10);
     await until(async () => (await booked()) === 10, 'the first spins are booked');
-    // The script is made to believe that its newest entry is ahead of the clock, so that the id of the next is known.
+    // The newest entry is dated ahead of the clock, so that the id of the next entry is predictable.
     const DAY_MS = 86_400_000;
     await until(() => DAY_MS - (Date.now() % DAY_MS) > 60_000, 'the day is not about to end');
     const aheadMs = Date.now() + 30_000;
@@ -127,16 +128,16 @@ describe('the ledger', () => {
     expect(
       await sql`SELECT (SELECT cursor_id FROM cells WHERE cell = 0), spins, wagered_micros FROM game_days`,
     ).toEqual(before);
-    // What is not booked is not lost: it waits in the outbox.
+    // The uncommitted entry is not lost, because it stays in the outbox.
     expect(await redis.xlen(outboxKey(0))).toBe(1);
-    // And nothing more is dealt until an engineer has looked.
+    // The cell deals nothing more until an engineer has examined it.
     await until(async () => {
       const next = await running.spin(partner.key, { gameId, playerId: 'p0', wagerUsd: 0.25 });
       return next.status === 503 && next.body.errorCode === 'KS-5002';
     }, 'the cell is closed');
   });
 
-  test('an index that is skipped stops the cell', async () => {
+  test('a skipped outcome index halts the cell', async () => {
     const { running, partner, gameId } = await service();
     await spinMany(running, partner, gameId, 10);
     await until(async () => (await booked()) === 10, 'the first spins are booked');
@@ -150,7 +151,7 @@ describe('the ledger', () => {
     expect(await booked()).toBe(10);
   });
 
-  test('books an outbox under its own epoch only, also where a flush is under way', async () => {
+  test('commits an outbox only under its own epoch, even if the epoch changes during a flush', async () => {
     const { running, partner, gameId } = await service();
     await spinMany(running, partner, gameId, 1);
     await until(async () => (await booked()) === 1, 'the first spin is booked');
@@ -178,7 +179,7 @@ describe('the ledger', () => {
     await spinMany(running, partner, gameId, 1);
   });
 
-  test('a flush that takes longer than a lease costs no cell its lease', async () => {
+  test('cells keep their leases during a flush that takes longer than a lease', async () => {
     const { running, partner, gameId } = await service();
     await spinMany(running, partner, gameId, 1);
     await until(async () => (await booked()) === 1, 'the first spin is booked');
@@ -195,11 +196,11 @@ describe('the ledger', () => {
     expect(await fences()).toEqual(before);
   });
 
-  test('goes on by itself after Postgres was away, and spins go on meanwhile', async () => {
+  test('commits all entries after its Postgres connections were terminated, and spins continue meanwhile', async () => {
     const { running, partner, gameId } = await service();
     await spinMany(running, partner, gameId, 10);
     await until(async () => (await booked()) === 10, 'the first spins are booked');
-    // Every connection of the service is ended, again and again, while it spins.
+    // All Postgres connections of the service are terminated repeatedly while it spins.
     for (let round = 0; round < 10; round++) {
       await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'spindle' AND datname = current_database()`;
       await spinMany(running, partner, gameId, 20);

@@ -1,4 +1,4 @@
-/** The ledger's columns in Postgres, and every list that must have all of them. */
+/** Tests that every list of the ledger's columns matches the columns in Postgres. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -21,7 +21,7 @@ interface StoredColumn {
 
 let stores: TestStores;
 let sql: Sql;
-/** Of the ledger, as Postgres has them. */
+/** Columns of the ledger as stored in Postgres. */
 let stored: StoredColumn[];
 let names: string[];
 
@@ -40,7 +40,7 @@ afterAll(async () => {
   await stores?.drop();
 });
 
-test('the ledger has the declared columns, in their order', () => {
+test('the ledger table has the declared columns in their order', () => {
   const declared = LEDGER_MEMBERS.map(([, { name, type, isNullable = false }]) => ({
     name,
     type,
@@ -49,11 +49,11 @@ test('the ledger has the declared columns, in their order', () => {
   expect(declared).toEqual(stored);
 });
 
-test('the entries of dropped days that are kept have every column of the ledger', async () => {
+test('the table of kept entries of dropped days has every column of the ledger', async () => {
   expect(await columnsOf('kept_entries')).toEqual(stored);
 });
 
-test('a flush copies, an archive holds, and the audit reads every column of the ledger', () => {
+test('flushes, archives and the audit use every column of the ledger', () => {
   expect(COPY_LEDGER).toContain(`(${names.join(', ')})`);
   expect(allColumnsSql()).toBe(names.join(', '));
   expect(COLUMNS.ledger.map(({ name }) => name)).toEqual(names);
@@ -62,12 +62,12 @@ test('a flush copies, an archive holds, and the audit reads every column of the 
   expect(Object.values(LEDGER)).toEqual(Object.keys(LEDGER).map((_, place) => place));
 });
 
-test('an entry of the outbox has every column that is no text', () => {
+test('an outbox entry has every ledger column except text columns', () => {
   const members = LEDGER_MEMBERS.filter(([member, { type }]) => type !== 'text' && member !== 'partnerId');
   expect(Object.keys(ENTRY.members)).toEqual(expect.arrayContaining(members.map(([member]) => member)));
 });
 
-test('the documentation of the archive names every column of the ledger', () => {
+test('docs/archive.md names every column of the ledger', () => {
   const [, listed] = /^\| `ledger\.parquet` \|[^|]*\| ([^|]*) \|$/m.exec(
     readFileSync(join(ROOT, 'docs/archive.md'), 'utf8'),
   )!;

@@ -1,4 +1,7 @@
-/** No amount stops a ledger: sums are exact whatever their size, and data that Postgres refuses stops one cell, with an alarm. */
+/**
+ * Tests that no amount stops the ledger. Sums of any size are exact, and data that Postgres refuses halts
+ * only one cell, with an alarm.
+ */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -13,7 +16,7 @@ import { until } from '../../support/wait.js';
 const WAGER_USD = 1_000_000_000;
 const INT8_MAX = 9_223_372_036_854_775_807n;
 
-/** A coin: half the spins pay twice the wager. */
+/** PAR sheet of a coin toss: half of the spins pay twice the wager. */
 const COIN = {
   gameTitle: 'Coin',
   manufacturer: '',
@@ -77,7 +80,7 @@ const cellOf = async (partnerId: number): Promise<number> =>
 const loseCell = (cell: number) =>
   redis.del(cellKey(cell), gamesKey(cell), partnersKey(cell), playersKey(cell));
 
-/** A game on a sheet that an earlier version took: a wager of a thousand million USD. */
+/** Makes a game with a wager of one billion USD, on a PAR sheet that only an earlier version accepted. */
 async function hugeGame(partner: TestPartner): Promise<number> {
   const sheetId = await service.api.addSheet(partner.key, COIN);
   const micros = String(WAGER_USD * 1e6);
@@ -92,12 +95,12 @@ async function hugeGame(partner: TestPartner): Promise<number> {
 const spinOnce = (partner: TestPartner, gameId: number, playerId: string, wagerUsd = WAGER_USD) =>
   service.spin(partner.key, { gameId, playerId, wagerUsd });
 
-test('sums beyond a double, and beyond 8 bytes, are booked, shown, settled and rebuilt exactly', async () => {
+test('commits, shows, settles and rebuilds sums beyond a double and beyond 8 bytes exactly', async () => {
   const partner = await service.newPartner({ openingBalanceUsd: 4_000_000_000 });
   const gameId = await hugeGame(partner);
   for (let i = 1; i < 20; i++) expect((await spinOnce(partner, gameId, `p${i}`)).status).toBe(200);
   await until(async () => (await bookedSpins(gameId)) === 20, 'the spins are booked');
-  // As many more spins as bring each sum to the end of an 8-byte integer.
+  // The sums are set so close to the limit of an 8-byte integer that a single spin exceeds it.
   await sql`
     UPDATE game_days SET wagered_micros = ${String(INT8_MAX - 7n)}, paid_micros = ${String(INT8_MAX - 5n)}
     WHERE game_id = ${gameId}`;
@@ -134,7 +137,7 @@ test('sums beyond a double, and beyond 8 bytes, are booked, shown, settled and r
   await until(async () => (await spinOnce(partner, gameId, 'after')).status === 200, 'the game deals again');
 });
 
-test('cells are booked in one transaction; one whose data Postgres refuses is halted, with an alarm, and its neighbours go on', async () => {
+test('halts a cell whose data Postgres refuses, with an alarm, while cells of the same flush are committed', async () => {
   const partners: TestPartner[] = [];
   const games: number[] = [];
   const cells: number[] = [];
@@ -148,7 +151,10 @@ test('cells are booked in one transaction; one whose data Postgres refuses is ha
   const spin = async (place: number): Promise<void> => {
     expect((await spinOnce(partners[place]!, games[place]!, 'p', 0.25)).status).toBe(200);
   };
-  /** Spins in the first three cells while a flush of the last one waits for a lock: they are read together then. */
+  /**
+   * Spins in the first three cells while a flush of the last cell waits for a lock, so that the three cells
+   * are read together.
+   */
   const spinTogether = () =>
     sql.begin(async (tx) => {
       await tx`LOCK TABLE game_progress IN EXCLUSIVE MODE`;
@@ -177,12 +183,12 @@ test('cells are booked in one transaction; one whose data Postgres refuses is ha
     async () => (await sql`SELECT 1 FROM cells WHERE halted IS NOT NULL`).length === 1,
     'a cell is halted',
   );
-  // All of them failed together at first.
+  // The first attempt flushed all cells together and failed.
   const failed = service.lines.filter(({ msg }) => msg === 'flush failed, will retry');
   expect(failed.some((line) => !('cell' in line))).toBe(true);
   const ready = () => service.request<object>('GET', '/readyz', { key: OPERATOR_KEY });
   await until(async () => (await ready()).text.includes(`cell ${cell} is halted`), 'readyz names the cell');
-  // A load balancer that took the front end away would stop the neighbour, too.
+  // The front end stays ready, because a load balancer that removed it would stop the other cells as well.
   expect(await ready()).toMatchObject({
     status: 200,
     body: { status: 'ready', missing: [], halted: { length: 1 } },
@@ -200,13 +206,13 @@ test('cells are booked in one transaction; one whose data Postgres refuses is ha
   expect(await bookedSpins(games[0]!)).toBe(1);
 });
 
-test('a rebuild that fails again and again rests longer each time', async () => {
+test('waits longer after each failed attempt to rebuild a cell', async () => {
   const partner = await service.newPartner();
   const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
   expect((await spinOnce(partner, gameId, 'p', 0.25)).status).toBe(200);
   await until(async () => (await bookedSpins(gameId)) === 1, 'the spin is booked');
   const cell = await cellOf(partner.partnerId);
-  // No record of Redis can hold this outcome code.
+  // No record in Redis can hold this outcome code.
   await sql`
     INSERT INTO player_checkpoints (partner_id, player_id, entry_id, entry_number, outcome_code, balance_micros, first_id)
     VALUES (${partner.partnerId}, 'impossible', 1, 1, 70000, 0, 1)`;

@@ -1,4 +1,4 @@
-/** A store away or silent: what each operation answers, what is left in log and metrics, and that all is well after. */
+/** Tests outages of a store: the answer of each operation, the log lines and metrics, and the recovery. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Answer, TestPartner } from '../../support/client.js';
 import { expectWithin } from '../../support/expectWithin.js';
@@ -11,12 +11,12 @@ import { until } from '../../support/wait.js';
 type Json = Record<string, unknown>;
 
 const WAGER = 0.25;
-/** Also of a machine that is busy: what is answered at once takes much less. */
+/** Longest time of an answer on a busy machine, in ms. Immediate answers take much less. */
 const DEADLINE_MS = 6000;
 
 const failed = (status: number, errorCode: string) => ({ status, body: { status: 'error', errorCode } });
 
-describe('without a store', () => {
+describe('the API during outages of a store', () => {
   let stores: OwnStores;
   let service: LoggedService;
   let partner: TestPartner;
@@ -62,7 +62,10 @@ describe('without a store', () => {
     return Promise.race([answer, none]).finally(() => clearTimeout(timer));
   };
 
-  /** The answer is this error, and it left a log line with its request id and a count. */
+  /**
+   * Checks that the answer is this error, with a log line that has its correlation id, and a metric that
+   * counts it.
+   */
   async function expectFault(ask: () => Promise<Answer>, status: number, code: string): Promise<Answer> {
     const series = `spindle_errors_total{code="${code}"}`;
     const before = await service.metric(series);
@@ -79,7 +82,7 @@ describe('without a store', () => {
     return answer;
   }
 
-  test('Postgres away: each operation says so in its own code, spins with known keys go on, all is well after', async () => {
+  test('without Postgres, each operation fails with its own code, spins with cached keys work, and all recovers', async () => {
     await stores.postgres.stop();
     const faults = await service.metric('spindle_faults_total{operation="registerGame"}');
     await expectFault(() => get('/version', `ks_${'A'.repeat(43)}`), 500, 'KS-5004');
@@ -112,7 +115,7 @@ describe('without a store', () => {
     await until(async () => (await get(`/spins/${spun.body.spinId}`)).status === 200, 'the spin is booked');
   });
 
-  test('Redis away: KS-5002 at once, nothing is bound, all is well after', async () => {
+  test('without Redis, spins fail with KS-5002 at once and bind no requestId, and all recovers', async () => {
     await stores.redis.stop();
     const started = performance.now();
     await expectFault(() => spin({ requestId: 'away' }), 503, 'KS-5002');
@@ -127,7 +130,7 @@ describe('without a store', () => {
     ]) {
       expect((await spin()).headers.get(name)).toEqual(limit);
     }
-    // A key that is wrong is wrong all the same.
+    // A wrong key is rejected during the outage as well.
     expect(await get('/version', 'ks_wrong')).toMatchObject(failed(401, 'KS-4002'));
     expect((await service.request('GET', '/readyz')).status).toBe(503);
 
@@ -142,7 +145,7 @@ describe('without a store', () => {
     await until(async () => (await get(`/spins/${spun.body.spinId}`)).status === 200, 'the spin is booked');
   });
 
-  test('Redis silent: a spin that may have happened is KS-4110 with a requestId, and the same requestId tells later', async () => {
+  test('with a paused Redis, a spin with a requestId is KS-4110, and its retry gets the result', async () => {
     await stores.redis.freeze();
     try {
       const [asked, anonymous] = await Promise.all([spin({ requestId: 'silent' }), spin()]);
@@ -160,7 +163,7 @@ describe('without a store', () => {
     expect(again.headers.get('idempotent-replayed')).toBe('true');
   });
 
-  test('Redis silent: wrong keys and look-ups are answered all the same', async () => {
+  test('with a paused Redis, wrong keys and look-ups are answered', async () => {
     await stores.redis.freeze();
     try {
       const [wrong, missing, look] = await Promise.all([
@@ -177,7 +180,7 @@ describe('without a store', () => {
     await until(async () => (await spin()).status === 200, 'spins are dealt again');
   });
 
-  test('Postgres silent: what needs it is answered all the same, within its deadline', async () => {
+  test('with a paused Postgres, operations that need it fail within the deadline', async () => {
     await stores.postgres.freeze();
     try {
       const [unknownKey, stored, round, unnamed] = await Promise.all([
@@ -186,7 +189,7 @@ describe('without a store', () => {
         late(deal(service, partner.key, table, 'waits', 'round'), 60),
         late(deal(service, partner.key, table, 'nameless'), 60),
       ]);
-      // A round is answered once it is booked: it may be dealt.
+      // A round is answered only once it is committed, so it may have been dealt.
       expect(round).toMatchObject(failed(409, 'KS-4110'));
       expect(unnamed).toMatchObject(failed(503, 'KS-5002'));
       expect((await spin()).status).toBe(200);

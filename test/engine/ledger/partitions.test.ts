@@ -1,4 +1,7 @@
-/** A look-up costs the same with many daily partitions: it plans and locks those of a few days. */
+/**
+ * Tests that a look-up costs the same with many daily partitions, because it plans and locks only a few of
+ * them.
+ */
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { entriesDown, SpinHistory, type SpinsFound } from '../../../src/api/spins/spinHistory.store.js';
@@ -15,14 +18,17 @@ import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-/** `npm run test:scale` has 1,000. */
+/** Number of daily partitions. `npm run test:scale` has 1,000. */
 const DAYS = IS_WHOLE ? 1000 : 100;
 const DAY_MS = 86_400_000;
 const AT_ONCE = 64;
-/** As many as a front end has for requests (src/app/openStores.ts). */
+/** Number of connections that a front end has for requests (src/app/openStores.ts). */
 const REQUEST_CONNECTIONS = 6;
 const SPINS = 150;
-/** Of a statement: nine days, each with its table and two indexes, and what is not partitioned. */
+/**
+ * Maximum number of locks of a statement: nine days, each with a table and two indexes, and the unpartitioned
+ * tables.
+ */
 const LOCKS_MAX = 40;
 
 let stores: TestStores;
@@ -88,9 +94,9 @@ afterAll(async () => {
   await stores?.drop();
 });
 
-describe(`with ${DAYS} daily partitions`, () => {
+describe(`the ledger with ${DAYS} daily partitions`, () => {
   const firstId = firstIdAt(Date.now() - DAY_MS);
-  // Those who ask one ledger at once share statements.
+  // Concurrent readers of one ledger share statements.
   const ledgers = new Map<Sql, LedgerEntries>();
   const ledgerOf = (on: Sql): LedgerEntries => {
     const ledger = ledgers.get(on) ?? new LedgerEntries(on);
@@ -133,18 +139,21 @@ describe(`with ${DAYS} daily partitions`, () => {
     ],
   );
 
-  test.each(lookUps)('%s locks the partitions of a few days', async (_, run) => {
-    const locks = await sql.begin(async (tx) => {
-      const found = await run(tx as unknown as Sql);
-      expect(Array.isArray(found) ? found.length : found).toBeTruthy();
-      const [row] = await tx<{ locks: bigint }[]>`
+  test.each(lookUps)(
+    'with many daily partitions, the look-up %s locks the partitions of only a few days',
+    async (_, run) => {
+      const locks = await sql.begin(async (tx) => {
+        const found = await run(tx as unknown as Sql);
+        expect(Array.isArray(found) ? found.length : found).toBeTruthy();
+        const [row] = await tx<{ locks: bigint }[]>`
           SELECT count(*) AS locks FROM pg_locks JOIN pg_inherits ON inhrelid = relation WHERE pid = pg_backend_pid()`;
-      return Number(row!.locks);
-    });
-    expect(locks).toBeLessThan(LOCKS_MAX);
-  });
+        return Number(row!.locks);
+      });
+      expect(locks).toBeLessThan(LOCKS_MAX);
+    },
+  );
 
-  test('64 of each at once are answered, and what they find is right', async () => {
+  test('64 concurrent look-ups of each kind are answered correctly with many daily partitions', async () => {
     for (const [name, run] of lookUps) {
       const started = performance.now();
       const found = await Promise.all(Array.from({ length: AT_ONCE }, () => run(sql)));
@@ -157,7 +166,7 @@ describe(`with ${DAYS} daily partitions`, () => {
       expect(answer.body.spinId).toBe(spinId);
       return performance.now() - started;
     };
-    // The first ones read the catalog.
+    // The first request also reads the catalog.
     await asked(spinIds[0]!);
     const times = (await Promise.all(spinIds.slice(0, AT_ONCE).map(asked))).sort((a, b) => a - b);
     console.log(

@@ -1,4 +1,6 @@
-/** The partitions of the ledger are made days ahead: whoever locks the ledger holds up no flush. */
+/**
+ * Tests that the partitions of the ledger are made days ahead, so that a lock on the ledger delays no flush.
+ */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { firstIdAt } from '../../../src/domain/entryId.js';
@@ -13,7 +15,10 @@ import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 const DAY_MS = 86_400_000;
-/** Around midnight the day of the test is over before its spins are booked. */
+/**
+ * The day is that of one minute later, because shortly before midnight the spins are committed on the next
+ * day.
+ */
 const TODAY = Math.floor((Date.now() + 60_000) / DAY_MS) * DAY_MS;
 const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 const tableOf = (ms: number): string => `ledger_${dayOf(ms).replaceAll('-', '')}`;
@@ -36,7 +41,7 @@ const partitions = async (): Promise<string[]> => {
   return rows.map(({ name }) => name);
 };
 
-test('while the ledger is locked as ANALYZE and DETACH CONCURRENTLY do it, spins are booked in the partition of today', async () => {
+test("commits spins to today's partition while the ledger is locked as by ANALYZE or DETACH CONCURRENTLY", async () => {
   const own = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
   for (const day of [TODAY - DAY_MS, TODAY])
     await ensurePartition(own, dayOf(day), { from: firstIdAt(day), to: firstIdAt(day + DAY_MS) });
@@ -69,8 +74,9 @@ test('while the ledger is locked as ANALYZE and DETACH CONCURRENTLY do it, spins
   for (const ahead of [1, 2, 3]) expect(made).toContain(tableOf(TODAY + ahead * DAY_MS));
 });
 
-test('the partition of today that is missing is made by the flush that needs it', async () => {
-  // Its worker is of the test before; the maker would make the partition within ten seconds, too.
+test("a flush that needs today's missing partition creates it", async () => {
+  // The worker of the previous test is still running, and its partition maker would make the missing
+  // partition within ten seconds.
   const maker = vi.spyOn(PartitionMaker.prototype as unknown as { turn(): Promise<void> }, 'turn');
   maker.mockResolvedValue();
   onTestFinished(() => maker.mockRestore());

@@ -1,4 +1,7 @@
-/** Postgres keeps what is acknowledged, whatever its settings: sessions bring their own, and others are refused. */
+/**
+ * Tests that Postgres keeps acknowledged entries whatever its settings: sessions set synchronous_commit
+ * themselves, and unsafe settings are refused.
+ */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connectPostgres } from '../../../src/postgres/connect.js';
@@ -22,15 +25,15 @@ beforeAll(async () => {
 });
 afterAll(() => cleanup.run());
 
-/** Runs statements, one after the other, on a connection of its own. */
+/** Runs statements one after the other on a connection of its own. */
 async function run(...statements: string[]): Promise<void> {
   const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   for (const statement of statements) await sql.unsafe(statement);
   await sql.end();
 }
 
-test('synchronous_commit off for the database, Postgres killed: each spin that was answered is in the ledger', async () => {
-  // The log writer would save what nobody waits for.
+test('every answered spin is in the ledger after a kill of Postgres with synchronous_commit off for the database', async () => {
+  // With a short delay the WAL writer would save even commits that no session waits for.
   await run(
     'ALTER DATABASE spindle SET synchronous_commit = off',
     `ALTER SYSTEM SET wal_writer_delay = '10s'`,
@@ -46,7 +49,7 @@ test('synchronous_commit off for the database, Postgres killed: each spin that w
     for (let i = 0; !isOver; i++) {
       const requestId = `${client}-${i}`;
       const spin = { gameId, playerId: `p${client}`, wagerUsd: 0.25, requestId };
-      // The connection to the service lasts; that to Postgres does not.
+      // Only the connection to Postgres is broken; the connection to the service lasts.
       if ((await service.spin(partner.key, spin)).status === 200) answered.push(requestId);
     }
   };
@@ -76,7 +79,7 @@ test('synchronous_commit off for the database, Postgres killed: each spin that w
 });
 
 test.each(['off', 'local'])(
-  'where it is %s a session sets on, behind a pooler each transaction that writes',
+  'if synchronous_commit is %s, each session sets it to on, and behind a pooler each writing transaction does',
   async (weak) => {
     await run(`ALTER DATABASE spindle SET synchronous_commit = ${weak}`);
     const settingOf = async (options: { isPooled?: boolean; isPipelined?: boolean }) => {
@@ -101,16 +104,19 @@ test.each(['off', 'local'])(
   },
 );
 
-test.each(['remote_write', 'remote_apply'])('%s is left as it is', async (strong) => {
-  await run(`ALTER DATABASE spindle SET synchronous_commit = ${strong}`);
-  const sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
-  expect(await sql`SHOW synchronous_commit`).toEqual([{ synchronous_commit: strong }]);
-  await sql.end();
-  await run('ALTER DATABASE spindle RESET synchronous_commit');
-});
+test.each(['remote_write', 'remote_apply'])(
+  'sessions leave a synchronous_commit of %s unchanged',
+  async (strong) => {
+    await run(`ALTER DATABASE spindle SET synchronous_commit = ${strong}`);
+    const sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
+    expect(await sql`SHOW synchronous_commit`).toEqual([{ synchronous_commit: strong }]);
+    await sql.end();
+    await run('ALTER DATABASE spindle RESET synchronous_commit');
+  },
+);
 
 test.each(['fsync', 'full_page_writes'])(
-  '%s off: the start is refused; turned off later, spins stop until it is on again',
+  'with %s off the service refuses to start, and if it is turned off later, spins stop until it is on again',
   async (name) => {
     await stores.postgres.stop();
     const end = await startPostgresWithout(stores, [name]);

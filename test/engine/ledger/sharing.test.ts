@@ -1,4 +1,7 @@
-/** Several workers share the cells, and whoever goes is replaced by all others together. */
+/**
+ * Tests that several workers share the cells, and that all remaining workers together replace a worker that
+ * leaves.
+ */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
@@ -30,7 +33,7 @@ afterAll(async () => {
   await stores.drop();
 });
 
-/** How many cells each worker holds, most first. */
+/** Returns the number of cells of each worker, largest first. */
 const shares = async (): Promise<number[]> => {
   const rows = await sql<{ cells: number }[]>`
     SELECT count(*)::int AS cells FROM cells WHERE lease_until >= now() GROUP BY owner ORDER BY cells DESC`;
@@ -44,7 +47,7 @@ const join = async (): Promise<ServerProcess> => {
   return worker;
 };
 
-test('cells are shared evenly as workers come, are killed and stop, while spins are booked', async () => {
+test('cells are shared evenly as workers join, are killed and stop, while spins are committed', async () => {
   const first = await join();
   await areShared([16]);
   const partners = await Promise.all(Array.from({ length: 8 }, () => front.newPartner()));
@@ -57,7 +60,7 @@ test('cells are shared evenly as workers come, are killed and stop, while spins 
     for (let i = 0; !isOver; i++) {
       const answer = await front.spin(key, { gameId, playerId: `p${i % 3}`, wagerUsd: 0.25 });
       if (answer.status === 200) spins++;
-      // As fast as can be would only take the processor from the workers.
+      // Spinning without a pause would only take processor time from the workers.
       await pause(10);
     }
   });
@@ -82,7 +85,7 @@ test('cells are shared evenly as workers come, are killed and stop, while spins 
   await booksHold(sql);
 });
 
-test('what another worker is due and does not take is given back, and taken after a while all the same', async () => {
+test('cells released for a worker that never takes them are claimed again after a while', async () => {
   const fences = async () => {
     const rows = await sql<{ fence: bigint }[]>`SELECT fence FROM cells ORDER BY cell`;
     return rows.map(({ fence }) => fence);

@@ -1,4 +1,7 @@
-/** A worker that is stopped amid a COPY holds the row of its cell, and Postgres ends no COPY that waits for its client: another worker does. */
+/**
+ * Tests a worker that is paused during a COPY and so holds the row lock of its cell. Postgres does not cancel
+ * a COPY that waits for its client, so another worker terminates it.
+ */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Cleanup } from '../../support/cleanup.js';
@@ -17,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => cleanup.run());
 
-test('a cell whose owner stopped amid a flush is taken over, and its spins are booked', async () => {
+test('a cell whose owner was paused during a flush gets a new owner, which commits its spins', async () => {
   const service = await startLogged(stores, { CELLS: '1', ACK: 'ledger' });
   cleanup.add(() => service.running.stop());
   const { key } = await service.newPartner({ openingBalanceUsd: 10 });

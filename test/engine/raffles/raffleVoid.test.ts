@@ -1,4 +1,7 @@
-/** The void of a raffle: no ticket is sold any more, each booked one is refunded exactly once, and prizes stay paid. */
+/**
+ * Tests the void of a raffle: no ticket is sold any more, each committed ticket is refunded exactly once, and
+ * prizes stay paid.
+ */
 import type { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -40,7 +43,7 @@ let worker: Awaited<ReturnType<typeof startService>> | undefined;
 let partner: TestPartner;
 
 const startWorker = async (): Promise<void> => {
-  // What a worker that was killed held is free once its leases have ended; no test waits for that here.
+  // The leases of a killed worker are ended at once, so that no test waits for them.
   await sql`UPDATE cells SET lease_until = '-infinity'`;
   worker = await startService(stores, { ROLES: 'worker', CELLS: '2' });
 };
@@ -108,7 +111,7 @@ async function buySome(gameId: number, tickets: number, playerId?: string): Prom
 const voidIt = (gameId: number, reason: unknown = REASON) =>
   front.operator<Voided>('POST', `/raffles/${gameId}/void`, { reason });
 
-/** Waits until a void is done. */
+/** Waits until the void of a raffle is complete. */
 async function voided(gameId: number): Promise<Voided> {
   let newest: Voided | undefined;
   await until(async () => {
@@ -124,7 +127,7 @@ const balanceOf = async (playerId: string): Promise<number> => {
   return (await front.partner<{ balanceUsd: number }>('GET', path, partner.key)).body.balanceUsd;
 };
 
-/** Refunds of a raffle by player, as the ledger has them. */
+/** Returns the refunds of a raffle in the ledger by player. */
 const refundsOf = async (gameId: number): Promise<Record<string, number>> => {
   const rows = await sql<{ player_id: string; refunds: bigint }[]>`
     SELECT player_id, count(*) AS refunds FROM ledger
@@ -138,8 +141,8 @@ const isWell = async (): Promise<void> => {
   expect(await auditFindings(stores)).toEqual([]);
 };
 
-describe('a raffle that is voided', () => {
-  test('is closed for good, refunds each ticket once, leaves prizes paid, and proves its pool', async () => {
+describe('voiding a raffle', () => {
+  test('a voided raffle is closed, refunds each ticket once, leaves prizes paid and reveals its pool', async () => {
     const gameId = await openRaffle(10);
     await buySome(gameId, 3);
     await buySome(gameId, 2, 'bob');
@@ -174,7 +177,7 @@ describe('a raffle that is voided', () => {
       ...shown,
       ticketsRemaining: 5,
     });
-    // What a requestId bought is told for ever.
+    // A bound requestId returns its ticket at any later time.
     expect((await buy(gameId, `${gameId}--0`)).text).toBe(first.text);
     for (const status of ['ACTIVE', 'SUSPENDED'])
       expect(await front.operator('PATCH', `/games/${gameId}`, { status })).toMatchObject(
@@ -196,7 +199,7 @@ describe('a raffle that is voided', () => {
     await isWell();
   });
 
-  test('is voided once, however many calls come at the same moment', async () => {
+  test('concurrent calls void a raffle only once', async () => {
     const gameId = await openRaffle(5);
     await buySome(gameId, 2);
     const answers = await Promise.all([voidIt(gameId), voidIt(gameId), voidIt(gameId)]);
@@ -207,7 +210,7 @@ describe('a raffle that is voided', () => {
     expect(entries).toHaveLength(1);
   });
 
-  test('may be suspended after a restore, and is voided by the command', async () => {
+  test('the command raffle void also voids a raffle that was suspended by a restore', async () => {
     const gameId = await openRaffle(5);
     await buySome(gameId, 1);
     await sql`UPDATE games SET status = 'SUSPENDED', status_reason = 'RESTORED' WHERE game_id = ${gameId}`;
@@ -220,7 +223,7 @@ describe('a raffle that is voided', () => {
     expect((await poolOf(gameId)).body).toMatchObject({ status: 'CLOSED', statusReason: 'VOIDED' });
   });
 
-  test('leaves what can not be refunded as failed, and the audit finds what has no refund', async () => {
+  test("a void records tickets that can't be refunded as failed, and the audit finds tickets without a refund", async () => {
     const gameId = await openRaffle(5);
     await buySome(gameId, 1, 'rich');
     await buySome(gameId, 1, 'poor');
@@ -235,7 +238,7 @@ describe('a raffle that is voided', () => {
     expect(await balanceOf('rich')).toBe(9_000_000_000);
     await isWell();
 
-    // The audit finds a ticket without a refund, and one that is said to have none.
+    // The audit must find a ticket without a refund, and a refunded ticket that is recorded as failed.
     const problems = async () =>
       (await auditFindings(stores)).map((found) => (found as { problem: string }).problem).sort();
     await sql`UPDATE refund_failures f SET entry_id = l.entry_id FROM ledger l
@@ -247,7 +250,7 @@ describe('a raffle that is voided', () => {
     ]);
     await sql`UPDATE refund_failures f SET entry_id = l.entry_id FROM ledger l
       WHERE f.game_id = ${gameId} AND l.game_id = f.game_id AND l.player_id = 'rich'`;
-    // Refunds of a raffle that nobody has voided, and that is closed before its last ticket.
+    // These refunds belong to a raffle that was never voided and that is closed before its last ticket.
     await sql`UPDATE raffles SET voided_at = NULL WHERE game_id = ${gameId}`;
     expect(await problems()).toEqual([
       "Redis's counter is ahead of what is booked and what waits in the outbox",
@@ -258,11 +261,11 @@ describe('a raffle that is voided', () => {
     await isWell();
   });
 
-  test('has one closing event and one close where its last ticket is booked after the void', async () => {
+  test('a raffle whose last ticket is committed after its void has only one closing event', async () => {
     const gameId = await openRaffle(2);
     await buySome(gameId, 1);
     const { cell } = (await sql`SELECT cell FROM partners WHERE partner_id = ${partner.partnerId}`)[0]!;
-    // Nothing is booked for a while.
+    // No flush can commit while the ledger table is renamed.
     await sql`ALTER TABLE ledger RENAME TO away`;
     const last = buy(gameId, 'the-last');
     await until(async () => (await redis.xlen(outboxKey(Number(cell)))) > 0, 'the last ticket is dealt');
@@ -281,7 +284,7 @@ describe('a raffle that is voided', () => {
     await isWell();
   });
 
-  test('is told of no switch that was turned before it was voided', async () => {
+  test('a voided raffle gets no event for a dealing switch that was turned on before the void', async () => {
     const gameId = await openRaffle(2);
     await voidIt(gameId);
     await voided(gameId);
@@ -296,7 +299,7 @@ describe('a raffle that is voided', () => {
     expect([...events]).toEqual([{ status: 'CLOSED' }]);
   });
 
-  test('goes on while its partner moves to another cell, and sells nothing there', async () => {
+  test('the void of a raffle continues while its partner moves to another cell, and no ticket is sold there', async () => {
     const gameId = await openRaffle(40);
     await buySome(gameId, 20);
     const { cell } = (await sql`SELECT cell FROM partners WHERE partner_id = ${partner.partnerId}`)[0]!;
@@ -309,7 +312,7 @@ describe('a raffle that is voided', () => {
     await isWell();
   });
 
-  test('is none that is sold out, no slot game, and needs a reason', async () => {
+  test('refuses to void a sold-out raffle, a slot game or an unknown game, and requires a reason', async () => {
     const gameId = await openRaffle(1);
     await buySome(gameId, 1);
     expect(await voidIt(gameId)).toMatchObject(failed(410, 'KS-4218'));
@@ -324,12 +327,12 @@ describe('a raffle that is voided', () => {
     expect(await refundsOf(gameId)).toEqual({});
   });
 
-  test('refunds every ticket that was under way, and Redis sells none any more, also when it is rebuilt', async () => {
+  test('a void refunds every ticket that was being sold, and Redis sells no more, also after a rebuild', async () => {
     const gameId = await openRaffle(200);
     const { cell } = (await sql`SELECT cell FROM partners WHERE partner_id = ${partner.partnerId}`)[0]!;
     const name = Number(cell);
     const counter = async () => readGame((await redis.hgetBuffer(gamesKey(name), String(gameId)))!).nextIndex;
-    // Nothing is booked for a while.
+    // No flush can commit while the ledger table is renamed.
     await sql`ALTER TABLE ledger RENAME TO away`;
     const bought = Array.from({ length: 40 }, (_, i) => buy(gameId, `under-way-${i}`, `p${i % 4}`));
     await until(async () => (await redis.xlen(outboxKey(name))) > 0, 'tickets are dealt');
@@ -353,13 +356,13 @@ describe('a raffle that is voided', () => {
   });
 });
 
-describe('a worker that is away', () => {
-  /** Starts a worker that kills itself at the step, and waits until it is dead. */
+describe('the void of a raffle while its worker is down', () => {
+  /** Starts a worker that kills itself at the given step and waits for its death. */
   async function killedAt(step: Failpoint): Promise<void> {
     await sql`UPDATE cells SET lease_until = '-infinity'`;
     const settings = { ROLES: 'worker', CELLS: '2', FAILPOINT: step };
     const child = await spawnService(environment(stores, settings)).catch((error: Error) => {
-      // It may be dead before it says that it is ready.
+      // The worker may die before it reports that it is ready.
       if (!error.message.includes('SIGKILL')) throw error;
     });
     try {
@@ -374,7 +377,7 @@ describe('a worker that is away', () => {
   const SOME = new Set<Failpoint>(['void.adjusted', 'void.noted']);
   const steps = FAILPOINTS.filter((step) => step.startsWith('void.') && (IS_WHOLE || SOME.has(step)));
 
-  test('leaves a raffle voided that was never sealed, and each ticket is refunded once wherever workers are killed', async () => {
+  test('voids an unsealed raffle without a worker, and refunds each ticket once at whatever step workers are killed', async () => {
     const gameId = await openRaffle(30);
     await buySome(gameId, 12);
     await buySome(gameId, 12, 'bob');

@@ -1,4 +1,4 @@
-/** Raffles over HTTP: made, sealed, sold out to the last ticket, closed for ever, proven. */
+/** Tests raffles over HTTP: creation, sealing, sale of every ticket, closing and proof. */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -46,7 +46,7 @@ interface Prize {
 
 let stores: TestStores;
 let service: Service;
-/** Another front end. */
+/** A second front end of the same stores. */
 let other: Service;
 let partner: TestPartner;
 let redis: Redis;
@@ -93,7 +93,7 @@ const create = (body: unknown, partnerId = partner.partnerId, at: Service = serv
 const poolOf = (gameId: number, key = partner.key) =>
   service.partner<Pool>('GET', `/games/${gameId}/pool`, key);
 
-/** A raffle that can be played. */
+/** Makes a raffle and waits until its tickets are on sale. */
 async function newRaffle(poolSize: number, prizes?: Prize[], owner = partner): Promise<number> {
   const answer = await create(raffleBody(poolSize, prizes), owner.partnerId);
   expect(answer.status, answer.text).toBe(201);
@@ -111,7 +111,10 @@ const buy = (gameId: number, requestId?: string, at: Service = service, more: ob
     ...more,
   });
 
-/** Sells tickets over many connections until nothing but KS-4218 comes; gives how often each prize was won. */
+/**
+ * Sells tickets over many connections until every answer is KS-4218. Returns the number of wins of each
+ * prize.
+ */
 async function drain(gameId: number, poolSize: number, connections: number): Promise<Map<string, number>> {
   const won = new Map<string, number>();
   let closed = 0;
@@ -141,8 +144,8 @@ async function drain(gameId: number, poolSize: number, connections: number): Pro
   return won;
 }
 
-describe('making a raffle', () => {
-  test('answers as documented, and seals it', async () => {
+describe('creating a raffle', () => {
+  test('creates a raffle with the documented answer and seals its pool', async () => {
     const body = raffleBody(10, [
       { prizeName: 'Car', prizeTier: 6, valueUsd: 50, count: 1 },
       { prizeName: 'Mug', prizeTier: 1, valueUsd: 0.75, count: 3 },
@@ -193,7 +196,7 @@ describe('making a raffle', () => {
     expect(actions.map(({ action }) => action)).toEqual(['raffle.seal', 'raffle.create']);
   });
 
-  test('tells every fault at once, and makes nothing', async () => {
+  test('refuses a faulty raffle with a list of all its faults and creates nothing', async () => {
     const before = await sql`SELECT count(*) FROM games`;
     const none = await create({});
     expect(none).toMatchObject(failed(400, 'KS-4102'));
@@ -236,7 +239,7 @@ describe('making a raffle', () => {
     expect(await sql`SELECT count(*) FROM games`).toEqual(before);
   });
 
-  test('needs a partner that is there and active, and a free name', async () => {
+  test('a new raffle needs an existing, active partner and an unused name', async () => {
     expect(await create(raffleBody(1), 2_000_000_000)).toMatchObject(failed(404, 'KS-4209'));
     const gone = await service.newPartner();
     await service.operator('PATCH', `/partners/${gone.partnerId}`, { isActive: false });
@@ -244,7 +247,7 @@ describe('making a raffle', () => {
     const body = raffleBody(1);
     expect((await create(body)).status).toBe(201);
     expect(await create(body)).toMatchObject(failed(409, 'KS-4108'));
-    // Slot games and raffles share their names.
+    // Slot games and raffles share one set of names.
     const upload = await service.partner<{ parSheetId: number }>(
       'POST',
       '/par-sheets',
@@ -255,7 +258,7 @@ describe('making a raffle', () => {
     expect(await service.partner('POST', '/games', partner.key, slot)).toMatchObject(failed(409, 'KS-4108'));
   });
 
-  test('is the operator’s alone, and has no blocks to make', async () => {
+  test("only operators can create raffles, and a raffle's blocks can't be made on request", async () => {
     expect(await service.partner('POST', '/raffles', partner.key, raffleBody(1))).toMatchObject(
       failed(404, 'KS-4215'),
     );
@@ -266,9 +269,9 @@ describe('making a raffle', () => {
   });
 });
 
-describe('a raffle', () => {
+describe('playing a raffle', () => {
   test.each([1, 2, 10, 1000])(
-    'of %i tickets awards each prize exactly its count over 64 connections',
+    'a raffle of %i tickets awards each prize exactly its count over 64 connections',
     async (poolSize) => {
       const prizes: Prize[] = [{ prizeName: 'Car', prizeTier: 6, valueUsd: 50, count: 1 }];
       if (poolSize >= 10)
@@ -289,7 +292,7 @@ describe('a raffle', () => {
       expect(game.body).toMatchObject({ status: 'CLOSED', ticketsRemaining: 0, totals: { spins: poolSize } });
       const { body: pool } = await poolOf(gameId);
       expect(poolFaults(pool as RevealedPool)).toEqual([]);
-      // What was dealt is the order that is revealed.
+      // The dealt outcomes must be in the order that is revealed.
       const rows = await sql<{ outcome_code: number }[]>`
       SELECT outcome_code FROM ledger WHERE game_id = ${gameId} ORDER BY outcome_index`;
       const codes = new Uint16Array(Uint8Array.from(Buffer.from(pool.reveal!.order, 'base64')).buffer);
@@ -298,7 +301,7 @@ describe('a raffle', () => {
     },
   );
 
-  test('closes with its last ticket, which is still a 200; replays are answered for ever', async () => {
+  test('a raffle closes with its last ticket, which still gets status 200, and replays are answered afterwards', async () => {
     const gameId = await newRaffle(2);
     const first = await buy(gameId, 'close-1');
     const last = await buy(gameId, 'close-2');
@@ -321,7 +324,7 @@ describe('a raffle', () => {
     expect(await buy(gameId)).toMatchObject(failed(410, 'KS-4218'));
   });
 
-  test('tells what a requestId bought, however long ago', async () => {
+  test('a requestId of a raffle ticket is answered after its binding has left Redis and the filters', async () => {
     const gameId = await newRaffle(4);
     const first = await buy(gameId, 'old-1');
     const second = await buy(gameId, 'old-2');
@@ -335,7 +338,8 @@ describe('a raffle', () => {
     expect(await ask('old-1', { playerId: 'bob' })).toMatchObject(failed(409, 'KS-4111'));
     expect(await ask('old-1', { wagerUsd: 0.25 })).toMatchObject(failed(409, 'KS-4111'));
     expect((await sql`SELECT 1 FROM ledger WHERE game_id = ${gameId}`).length).toBe(2);
-    // A new one buys the next ticket, counted once, and all of them are told once it is closed, too.
+    // A new requestId buys the next ticket and is counted once. Earlier requests are answered after the
+    // raffle is closed as well.
     const left = (answer: Answer<SpinAnswer>) => Number(answer.headers.get('x-ratelimit-remaining'));
     const next = await ask('old-3');
     expect(next.status).toBe(200);
@@ -346,7 +350,7 @@ describe('a raffle', () => {
     expect((await ask('old-2')).text).toBe(second.text);
   });
 
-  test('has one last ticket, however many race for it', async () => {
+  test('sells the last ticket of a raffle only once when two requests race for it', async () => {
     const races = 20;
     const games = await Promise.all(Array.from({ length: races }, () => newRaffle(1)));
     for (const gameId of games) {
@@ -358,7 +362,7 @@ describe('a raffle', () => {
     }
   });
 
-  test('is answered once the ledger has the ticket', async () => {
+  test('answers a raffle ticket only once it is committed to the ledger', async () => {
     const gameId = await newRaffle(50);
     for (let i = 0; i < 20; i++) {
       const answer = await buy(gameId, `booked-${i}`);
@@ -368,7 +372,7 @@ describe('a raffle', () => {
     }
   });
 
-  test('tells nothing of its pool before it is closed', async () => {
+  test('the pool of a raffle reveals nothing before the raffle is closed', async () => {
     const gameId = await newRaffle(20, [
       { prizeName: 'Car', prizeTier: 6, valueUsd: 50, count: 2 },
       { prizeName: 'Mug', prizeTier: 1, valueUsd: 0.75, count: 3 },
@@ -376,7 +380,7 @@ describe('a raffle', () => {
     const { text: fresh, body: pool } = await poolOf(gameId);
     for (let i = 0; i < 19; i++) expect((await buy(gameId)).status).toBe(200);
     const { text: nearlySold } = await poolOf(gameId);
-    // Not a byte of it moves with what is sold.
+    // The text of the pool must not change in a single byte as tickets are sold.
     expect(nearlySold).toBe(fresh);
     expect(pool.reveal).toBeNull();
     const list = await service.partner('GET', '/games', partner.key);
@@ -386,7 +390,7 @@ describe('a raffle', () => {
     expect((await poolOf(gameId)).body.poolCommitment).toBe(pool.poolCommitment);
   });
 
-  test('is shown to its own partner only, and a slot game has no pool', async () => {
+  test('a raffle is visible only to its own partner, and a slot game has no pool', async () => {
     const gameId = await newRaffle(2);
     const stranger = await service.newPartner();
     expect(await poolOf(gameId, stranger.key)).toMatchObject(failed(403, 'KS-4006'));
@@ -402,7 +406,7 @@ describe('a raffle', () => {
     expect(await poolOf(slot)).toMatchObject(failed(404, 'KS-4215'));
   });
 
-  test('costs its ticket price, no more and no less', async () => {
+  test('a raffle ticket must be bought at exactly its price', async () => {
     const gameId = await newRaffle(2);
     expect(await buy(gameId, undefined, service, { wagerUsd: 0.25 })).toMatchObject(failed(400, 'KS-4103'));
     expect(await buy(gameId, undefined, service, { wagerUsd: 0.5000001 })).toMatchObject(
@@ -411,8 +415,8 @@ describe('a raffle', () => {
     expect((await buy(gameId, undefined, service, { wagerUsd: 0.5 })).status).toBe(200);
   });
 
-  test('can be suspended and goes on where it was', async () => {
-    // The other front end may sell some until it has heard of it.
+  test('a suspended raffle sells no ticket and continues at the next ticket once resumed', async () => {
+    // The other front end may sell some tickets until it learns of the suspension.
     const gameId = await newRaffle(100_000);
     expect((await buy(gameId)).status).toBe(200);
     await service.operator('PATCH', `/games/${gameId}`, { status: 'SUSPENDED' });
@@ -428,7 +432,7 @@ describe('a raffle', () => {
     expect(rows[0]!.newest).toBe(sold.length);
   });
 
-  test('is refused where the funding does not cover its largest prize, sold or not', async () => {
+  test('refuses a raffle ticket if the funding does not cover the largest prize, whether or not it is won', async () => {
     const poor = await service.newPartner({ fundingUsd: 49.99 });
     const gameId = await newRaffle(2, undefined, poor);
     const spin = () => service.spin(poor.key, { gameId, playerId: 'a', wagerUsd: 0.5 });
@@ -439,8 +443,8 @@ describe('a raffle', () => {
     expect(await spin()).toMatchObject(failed(503, 'KS-5011'));
   });
 
-  test('that is being sealed is KS-5012', async () => {
-    // The worker can't write down what it seals.
+  test('refuses tickets of a raffle that is being sealed with KS-5012', async () => {
+    // The trigger prevents the worker from storing the sealed pool.
     await sql`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''not now''; END'`;
     await sql`CREATE TRIGGER refuse BEFORE INSERT ON blocks FOR EACH ROW EXECUTE FUNCTION refuse()`;
     const { body } = await create(raffleBody(2));
@@ -453,14 +457,14 @@ describe('a raffle', () => {
   });
 });
 
-test('a million tickets are sealed, stored and playable soon, and cost less than 4 MB of Redis', async () => {
+test('a raffle of a million tickets is playable within seconds and takes less than 4 MB of Redis', async () => {
   const started = performance.now();
   const gameId = await newRaffle(1_000_000, [
     { prizeName: 'Car', prizeTier: 6, valueUsd: 1000, count: 10 },
     { prizeName: 'Mug', prizeTier: 1, valueUsd: 1, count: 100_000 },
   ]);
   expect((await buy(gameId, 'of-a-million')).status).toBe(200);
-  // Two seconds on a machine that does nothing else (`npm run test:time`).
+  // The limit is two seconds on an otherwise idle machine (`npm run test:time`).
   expectWithin(performance.now() - started, 2000);
   const keys = await redis.keys(`*:block:${gameId}:*`);
   expect(keys.length).toBe(1);
@@ -468,7 +472,7 @@ test('a million tickets are sealed, stored and playable soon, and cost less than
   expect(bytes).toBeLessThan(4_000_000);
 });
 
-test('after Redis is wiped a raffle goes on at the ticket after the last one that is booked', async () => {
+test('after a wipe of Redis, a raffle continues at the ticket after the last committed ticket', async () => {
   const open = await newRaffle(6, [{ prizeName: 'Car', prizeTier: 6, valueUsd: 50, count: 3 }]);
   const closed = await newRaffle(1);
   const untouched = await newRaffle(2);
@@ -488,7 +492,7 @@ test('after Redis is wiped a raffle goes on at the ticket after the last one tha
   expect(await buy(closed)).toMatchObject(failed(410, 'KS-4218'));
   const names = sold.map(({ body }) => body.presentation.prizeName);
   for (let i = 0; i < 4; i++) {
-    // The pool is loaded again a moment after the cell is.
+    // The pool is loaded slightly later than the cell.
     let answer = await buy(open);
     await until(async () => {
       if (answer.status === 200) return true;
@@ -508,7 +512,7 @@ test('after Redis is wiped a raffle goes on at the ticket after the last one tha
   await booksHold(sql);
 });
 
-test('what a closed pool reveals, which may be 2.7 MB, is read once, however many ask for it at once', async () => {
+test('concurrent requests for the reveal of a closed raffle read it from Postgres only once', async () => {
   const gameId = await newRaffle(1);
   expect((await buy(gameId)).status).toBe(200);
   const own = connectPostgres(stores.databaseUrl, { max: 2, name: 'reveal-test', onError: () => {} });
@@ -532,10 +536,12 @@ test('what a closed pool reveals, which may be 2.7 MB, is read once, however man
   }
 });
 
-/** As when the oldest runs were let go: no filter knows a request id of an entry until now. */
+/**
+ * Makes the cells look as if their oldest runs had been dropped, so that no filter has an earlier request id.
+ */
 const letGo = () => sql`UPDATE cells SET bound_from_id = (extract(epoch FROM now()) * 1000)::bigint << 22`;
 
-test('who repeats tickets of an old raffle beyond the limit is turned away by the window, however the ledger answers', async () => {
+test('retries of old raffle tickets beyond the rate limit are refused by the window, even if the ledger is slow', async () => {
   const limited = await service.newPartner({ spinRateLimit: 3 });
   const gameId = await newRaffle(1, undefined, limited);
   await letGo();
@@ -543,7 +549,7 @@ test('who repeats tickets of an old raffle beyond the limit is turned away by th
   const cable = await proxy(stores.databaseUrl);
   const slow = await startService({ ...stores, databaseUrl: cable.url }, { CELLS: '1', ROLES: 'http' });
   try {
-    // The first ones wait for an answer that later ones may have already.
+    // The first look-ups are delayed, so that later requests may be answered before them.
     let lookUps = 0;
     let delayMs = 0;
     cable.beforeRequest = (chunk) => {
@@ -564,7 +570,7 @@ test('who repeats tickets of an old raffle beyond the limit is turned away by th
     await until(() => lookUps >= 3, 'the first are looked up');
     const answers = await Promise.all([...first, ...repeat(5, 200)]);
     const codes = answers.map(({ body }) => body.errorCode);
-    // The limit once, or twice where a minute begins among them.
+    // The limit is reached once, or twice if a new minute begins in between.
     const asked = codes.filter((code) => code !== 'KS-4291').length;
     expect([3, 6]).toContain(asked);
     expect(new Set(codes)).toEqual(new Set(['KS-4202', 'KS-4291']));
@@ -583,7 +589,7 @@ test('who repeats tickets of an old raffle beyond the limit is turned away by th
   }
 });
 
-test('a worker that takes raffles over changes nothing of those that are open', async () => {
+test('a worker that takes over a cell changes nothing in its open raffles', async () => {
   await newRaffle(2);
   const changes = async () => (await sql`SELECT last_value FROM change_number`)[0]!.last_value;
   const before = await changes();
@@ -591,11 +597,11 @@ test('a worker that takes raffles over changes nothing of those that are open', 
   service = await startService(stores, { CELLS: '1' });
   const gameId = await newRaffle(2);
   expect((await buy(gameId)).status).toBe(200);
-  // One to make it, one to open it.
+  // The two changes are the creation and the opening of the raffle.
   expect(await changes()).toBe(before + 2n);
 });
 
-describe('the audit of a raffle', () => {
+describe('the audit of raffles', () => {
   let gameId: number;
 
   const problems = async (): Promise<string[]> => {
@@ -627,11 +633,11 @@ describe('the audit of a raffle', () => {
       SELECT game_id, commitment, seed, outcomes, prize_table FROM blocks JOIN raffles USING (game_id)`;
   });
 
-  test('is clean where nothing was touched', async () => {
+  test('the audit finds no problem in an untouched raffle', async () => {
     expect(await problems()).toEqual([]);
   });
 
-  /** Changes the stores, and what the audit is to find of it. */
+  /** Ways to tamper with the stores, each with the problems that the audit must report. */
   const OPENING = /^log: the opening of an entry is not what was logged/;
   const COMMITMENT = /^blocks: the commitment is not that of the block/;
   const DRAWN = /^blocks: the block is not what its seed gives/;
@@ -711,7 +717,7 @@ describe('the audit of a raffle', () => {
     ],
   ];
 
-  test.each(TAMPERINGS)('finds %s', async (_what, change, undo, found) => {
+  test.each(TAMPERINGS)('the audit of a raffle finds %s', async (_what, change, undo, found) => {
     await change();
     try {
       const listed = await problems();

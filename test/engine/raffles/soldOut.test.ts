@@ -1,4 +1,7 @@
-/** What a ticket is told once the last one is sold, by front ends that have and have not read that the raffle is closed. */
+/**
+ * Tests the refusal of a ticket after the last one is sold, by front ends that have and have not read that
+ * the raffle is closed.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
 import type { TestPartner } from '../../support/client.js';
@@ -55,17 +58,20 @@ const buy = async (gameId: number, at: Service, more: object = {}): Promise<unkn
 test.each([
   ['wager', { wagerUsd: 0.25 }, 'KS-4103'],
   ['player', {}, 'KS-4115'],
-])('it is closed before the %s is wrong', async (_, wrong, denial) => {
-  const gameId = await newRaffle();
-  // Of a player who is blocked, unless the wager is what is wrong.
-  const playerId = `p-${gameId}`;
-  const wrongTicket = 'wagerUsd' in wrong ? wrong : { playerId };
-  expect(await buy(gameId, late)).toBe(200);
-  expect(await buy(gameId, service, { playerId })).toBe(200);
-  const path = `/partners/${partner.partnerId}/players/${playerId}`;
-  const blocked = await service.operator('PATCH', path, { status: 'BLOCKED', reason: 'test' });
-  expect(blocked.status, blocked.text).toBe(200);
-  expect(await buy(gameId, late, wrongTicket)).toBe(denial);
-  expect(await buy(gameId, service)).toBe(200);
-  for (const at of [late, service]) expect(await buy(gameId, at, wrongTicket)).toBe('KS-4218');
-});
+])(
+  'a request for a sold-out raffle is answered as closed before the %s is checked',
+  async (_, wrong, denial) => {
+    const gameId = await newRaffle();
+    // The player is blocked in the cases in which the player is the fault. Otherwise the wager is the fault.
+    const playerId = `p-${gameId}`;
+    const wrongTicket = 'wagerUsd' in wrong ? wrong : { playerId };
+    expect(await buy(gameId, late)).toBe(200);
+    expect(await buy(gameId, service, { playerId })).toBe(200);
+    const path = `/partners/${partner.partnerId}/players/${playerId}`;
+    const blocked = await service.operator('PATCH', path, { status: 'BLOCKED', reason: 'test' });
+    expect(blocked.status, blocked.text).toBe(200);
+    expect(await buy(gameId, late, wrongTicket)).toBe(denial);
+    expect(await buy(gameId, service)).toBe(200);
+    for (const at of [late, service]) expect(await buy(gameId, at, wrongTicket)).toBe('KS-4218');
+  },
+);

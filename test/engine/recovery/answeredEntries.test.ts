@@ -1,4 +1,7 @@
-/** Redis comes back with an older copy of its epoch, and the front ends forget what they answered: nothing that was shown is dealt again. */
+/**
+ * Tests a Redis that restarts with an older copy of the same epoch while front ends have forgotten their
+ * answers. No outcome that was shown may be dealt again.
+ */
 import postgres from 'postgres';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Client, TestPartner } from '../../support/client.js';
@@ -19,7 +22,7 @@ afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end();
 });
 
-/** A worker that has loaded blocks and booked ten spins, and is stopped: from now on only Redis has what is dealt. */
+/** A worker loads blocks, commits ten spins and is stopped, so that later spins exist only in Redis. */
 beforeEach(async () => {
   stores = await ownStores();
   ends.push(() => stores.drop());
@@ -42,7 +45,7 @@ async function play(client: Client, name: string, count: number): Promise<void> 
   }
 }
 
-/** A front end; the cell can be dealt from, and what is dealt is booked nowhere. */
+/** Starts a front end without a worker. Its cell can be dealt from, but no spin is committed. */
 async function frontEnd(): Promise<Awaited<ReturnType<typeof startService>>> {
   const front = await startService(stores, { ROLES: 'http', CELLS: '1' });
   ends.push(() => front.stop());
@@ -61,10 +64,10 @@ const firstIndexOf = async (requestId: string): Promise<bigint> =>
   (await sql<{ at: bigint }[]>`SELECT outcome_index AS at FROM ledger WHERE request_id = ${requestId}`)[0]!
     .at;
 
-/** What is dealt from now on lies above everything that was leased when the spins were shown. */
+/** Checks that new outcomes lie above every index that was leased when the spins were shown. */
 async function expectDealtAbove(client: Client, leased: bigint): Promise<void> {
   await until(async () => (await client.request('GET', '/readyz')).status === 200, 'the service is ready');
-  // The blocks of a cell that was rebuilt are made anew.
+  // The blocks of a rebuilt cell are made anew.
   const spin = { gameId, playerId: 'p', wagerUsd: 0.25, requestId: 'after-0' };
   await until(async () => (await client.spin(partner.key, spin)).status === 200, 'a spin is dealt again');
   const isBooked = async (): Promise<boolean> =>
@@ -79,7 +82,7 @@ const leasedNow = async (): Promise<bigint> =>
   (await sql<{ end: bigint }[]>`SELECT max(to_index) AS end FROM blocks`)[0]!.end;
 
 test.each(['stopped', 'killed'] as const)(
-  'after front ends that were %s the worker rebuilds the cell',
+  'the worker rebuilds a cell with an older copy of Redis after its front ends were %s',
   async (how) => {
     const front = await spawnService(environment(stores, { ROLES: 'http', CELLS: '1' }));
     ends.push(() => front.end('SIGKILL'));
@@ -88,7 +91,8 @@ test.each(['stopped', 'killed'] as const)(
     if (how === 'stopped') {
       await front.end('SIGTERM');
     } else {
-      // A second may pass: what is killed before is bounded by that.
+      // Front ends note their answered watermark about once a second. A front end that is killed earlier
+      // loses at most that second.
       const newest = await newestEntry();
       await until(async () => (await noted()) >= newest, 'what was answered is noted');
       await front.end('SIGKILL');
@@ -100,13 +104,13 @@ test.each(['stopped', 'killed'] as const)(
   },
 );
 
-test('a front end that lives has the cell rebuilt, and its lost spins are known by name', async () => {
+test('a running front end causes the rebuild of a cell with an older copy, and reports its lost spins by name', async () => {
   const front = await frontEnd();
   await play(front, 'shown', SPINS);
   const leased = await leasedNow();
   await until(async () => (await noted()) > 0n, 'what was answered is noted');
   await putOlderCopyBack();
-  // As if it had been answered after the last note.
+  // Without its notes the spin looks as if it had been answered after the last note.
   await sql`DELETE FROM answered_entries`;
   const worker = await startService(stores, { ROLES: 'worker', CELLS: '1' });
   ends.push(() => worker.stop());
@@ -119,7 +123,7 @@ test('a front end that lives has the cell rebuilt, and its lost spins are known 
   await until(async () => (await lost()) === SPINS, 'the lost spins are written down');
 });
 
-/** The entry of the last spin that was shown, as Redis has it. */
+/** Returns the entry in Redis of the last spin that was shown. */
 async function newestEntry(): Promise<bigint> {
   const open = await openNodes(stores.redisUrl);
   try {

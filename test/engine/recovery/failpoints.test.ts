@@ -1,4 +1,7 @@
-/** The worker is ended by SIGKILL at each named step; the next one goes on, and nothing is lost or done twice. */
+/**
+ * Kills the worker by SIGKILL at each failpoint. The next worker continues, and nothing is lost or done
+ * twice.
+ */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -21,14 +24,14 @@ let stores: TestStores;
 let sql: postgres.Sql<{ bigint: bigint }>;
 let redis: Redis;
 let front: Awaited<ReturnType<typeof startService>>;
-/** In two cells, so that a flush has several. */
+/** The games lie in two cells, so that a flush covers several. */
 let games: { partner: TestPartner; gameId: number }[];
 let partner: TestPartner;
 let gameId: number;
-/** By requestId: every spin that was answered, with its player and the place of its game. */
+/** Every answered spin by requestId, with its player and the position of its game. */
 const answered = new Map<string, { place: number; playerId: string; text: string }>();
 
-/** What a worker that was killed held is free once its leases have ended; no test waits for that here. */
+/** Ends the leases of a killed worker at once, so that no test waits for them. */
 const endLeases = () => sql`UPDATE cells SET lease_until = '-infinity'`;
 
 const worker = () => startService(stores, { ROLES: 'worker' });
@@ -78,7 +81,7 @@ async function spins(name: string, count: number): Promise<void> {
   );
 }
 
-/** Waits until each game has outcomes: Redis may have been rebuilt. */
+/** Waits until each game has outcomes, because Redis may have been rebuilt. */
 async function areDealing(name: string): Promise<void> {
   for (const place of games.keys()) {
     const requestId = `${name}-${place}-dealing`;
@@ -88,7 +91,9 @@ async function areDealing(name: string): Promise<void> {
   }
 }
 
-/** Starts a worker that kills itself at the step, lets something go on, and waits until it is dead. */
+/**
+ * Starts a worker that kills itself at the given step, runs the callback, and waits for the worker's death.
+ */
 async function killedAt(
   step: Failpoint,
   goOn: (isDead: () => boolean) => Promise<unknown>,
@@ -96,7 +101,7 @@ async function killedAt(
 ): Promise<void> {
   const settings = { ROLES: 'worker', FAILPOINT: step, REQUEST_ID_WINDOW_S: String(windowSeconds) };
   const child = await spawnService(environment(stores, settings)).catch(
-    // It may be dead before it says that it is ready.
+    // The worker may die before it reports that it is ready.
     (error: Error) => {
       if (!error.message.includes('SIGKILL')) throw error;
     },
@@ -107,13 +112,15 @@ async function killedAt(
     await goOn(isDead);
     await until(isDead, `the worker is dead at ${step}`);
   } finally {
-    // Where it never came to the step.
+    // The kill covers the case in which the worker never reached the step.
     child?.child.kill('SIGKILL');
   }
   await endLeases();
 }
 
-/** Another worker takes over: all that was answered is booked, once, and is answered again the same. */
+/**
+ * Another worker takes over. Every answered spin must be committed once and must get the same answer again.
+ */
 async function allIsWell(step: Failpoint): Promise<void> {
   const next = await worker();
   try {
@@ -139,9 +146,12 @@ async function allIsWell(step: Failpoint): Promise<void> {
 }
 
 const of = (kind: string): Failpoint[] => FAILPOINTS.filter((step) => step.startsWith(`${kind}.`));
-/** Of a kind, those that are tried beside all other tests; all of them with `npm run test:scale`. */
+/** Returns the steps of a kind that are tested in each run. `npm run test:scale` tests all of them. */
 const some = (kind: string): Failpoint[] => of(kind).filter((step) => IS_WHOLE || OFTEN.has(step));
-/** Those of a recovery are tried one after the other, that of a flush that was committed with a raffle's last ticket. */
+/**
+ * Steps that each run tests. The steps of a recovery are tested one after the other, and the step after the
+ * commit of a flush together with the last ticket of a raffle.
+ */
 const OFTEN = new Set<Failpoint>([
   'flush.rows-copied',
   'block.leased',
@@ -154,33 +164,39 @@ const OFTEN = new Set<Failpoint>([
   'move.switched',
 ]);
 
-test('every step is of a kind that is tried here', () => {
-  // The voids of raffles have their own test (raffles/raffleVoid.test.ts).
+test('every failpoint belongs to a kind that these tests cover', () => {
+  // The voids of raffles have a test of their own (raffles/raffleVoid.test.ts).
   const tried = ['flush', 'block', 'release', 'move', 'void', 'recovery'].flatMap(of);
   expect(tried).toEqual([...FAILPOINTS]);
 });
 
-describe('a worker that is killed', () => {
-  test.each(some('flush'))('at %s', async (step) => {
-    await killedAt(step, () => spins(step, 20));
-    await allIsWell(step);
-  });
+describe('a worker that is killed at a failpoint', () => {
+  test.each(some('flush'))(
+    'all answered spins are committed once and replayed after the worker is killed at flush step %s',
+    async (step) => {
+      await killedAt(step, () => spins(step, 20));
+      await allIsWell(step);
+    },
+  );
 
-  test.each(some('block'))('at %s', async (step) => {
-    await killedAt(step, async () => {
-      const asked = await front.operator('POST', `/games/${gameId}/blocks`, { count: 1 });
-      expect(asked.status).toBe(202);
-    });
-    await allIsWell(step);
-  });
+  test.each(some('block'))(
+    'all answered spins are committed once and replayed after the worker is killed at block step %s',
+    async (step) => {
+      await killedAt(step, async () => {
+        const asked = await front.operator('POST', `/games/${gameId}/blocks`, { count: 1 });
+        expect(asked.status).toBe(202);
+      });
+      await allIsWell(step);
+    },
+  );
 
-  test('at steps of a release of request ids, one after the other, and Redis is emptied after one of them', async () => {
+  test('request ids stay bound after workers are killed at steps of a release and Redis is emptied', async () => {
     for (const step of some('release')) {
       const goOn = async (isDead: () => boolean): Promise<void> => {
         await areDealing(`ready-${step}`);
         await spins(step, 6);
         if (step !== 'release.merged') return;
-        // Until there are enough runs to be merged.
+        // Spins until there are enough runs for a merge.
         const runs = async () =>
           String((await sql`SELECT coalesce(max(run_id), 0) AS newest FROM request_runs`)[0]!.newest);
         for (let i = 0; i < 20 && !isDead(); i++) {
@@ -191,7 +207,7 @@ describe('a worker that is killed', () => {
       };
       await killedAt(step, goOn, 1);
       if (step !== 'release.committed') continue;
-      // What is not booked is lost with Redis.
+      // Everything must be committed first, because uncommitted entries are lost with Redis.
       await allIsWell(step);
       await redis.flushdb();
     }
@@ -200,7 +216,10 @@ describe('a worker that is killed', () => {
     await allIsWell('release.released');
   });
 
-  /** In the middle of a move an audit blames nobody for it, and finds what is wrong with other partners. */
+  /**
+   * During a move the audit must report no problem of the moving partner, and must find problems of other
+   * partners.
+   */
   const auditTellsOfMove = async (isUnderWay: boolean): Promise<void> => {
     const { checks, moving } = await auditReport(stores);
     const left = moving.map(({ partnerId }) => partnerId);
@@ -224,7 +243,7 @@ describe('a worker that is killed', () => {
     await redis.hset(playersKey(cell), field, record);
   };
 
-  test('at steps of a move of a partner to another cell, one after the other; the next worker carries it on', async () => {
+  test('a partner move that is interrupted by kills of the worker at several steps is completed by the next worker', async () => {
     const partnerId = partner.partnerId;
     const movesOf = async () => [
       ...(await sql<{ cell: number; finished_at: Date | null; failure: string | null }[]>`
@@ -255,13 +274,16 @@ describe('a worker that is killed', () => {
     }
   });
 
-  test.each(some('recovery'))('at %s', async (step) => {
-    await redis.flushdb();
-    await killedAt(step, async () => {});
-    await allIsWell(step);
-  });
+  test.each(some('recovery'))(
+    'all answered spins are committed once and replayed after the worker is killed at recovery step %s',
+    async (step) => {
+      await redis.flushdb();
+      await killedAt(step, async () => {});
+      await allIsWell(step);
+    },
+  );
 
-  test('at several steps of a recovery, one after the other', async () => {
+  test('a recovery completes although workers are killed at several of its steps in a row', async () => {
     await redis.flushdb();
     for (const step of [
       'recovery.voided',
@@ -275,7 +297,7 @@ describe('a worker that is killed', () => {
   });
 });
 
-describe('a raffle, whose worker is killed', () => {
+describe('a raffle whose worker is killed at a failpoint', () => {
   const body = (configName: string) => ({
     displayName: 'A raffle',
     configName,
@@ -295,7 +317,7 @@ describe('a raffle, whose worker is killed', () => {
       `/games/${raffleId}/pool`,
       partner.key,
     );
-  /** One ticket: sent again until it is told what became of it. */
+  /** Buys one ticket and retries until it gets a final answer. */
   const ticket = async (raffleId: number, requestId: string) => {
     const buy = () =>
       front.spin<{ errorCode?: string; presentation: { prizeName: string } }>(partner.key, {
@@ -322,31 +344,35 @@ describe('a raffle, whose worker is killed', () => {
     await booksHold(sql);
   };
 
-  test.each(some('block'))('at %s of sealing it, is sealed once', async (step) => {
-    const name = `SEAL_${step.slice(6).toUpperCase()}`;
-    let raffleId = 0;
-    await killedAt(step, async () => {
-      raffleId = await newRaffle(name);
-    });
-    const before = await sql<
-      { commitment: Buffer }[]
-    >`SELECT commitment FROM blocks WHERE game_id = ${raffleId}`;
-    // It may have died at the step of a slot game's block instead: then nothing is leased yet.
-    expect(before.length).toBeLessThanOrEqual(step === 'block.made' ? 0 : 1);
-    const next = await worker();
-    try {
-      await until(async () => (await pool(raffleId)).body.status === 'ACTIVE', 'it is open');
-      const { poolCommitment } = (await pool(raffleId)).body;
-      if (before[0] !== undefined) expect(poolCommitment).toBe(before[0].commitment.toString('hex'));
-      await isSoldExactly(raffleId, name);
-    } finally {
-      await next.stop();
-    }
-  });
+  test.each(some('block'))(
+    'a raffle is sealed once although the worker is killed at %s of its sealing',
+    async (step) => {
+      const name = `SEAL_${step.slice(6).toUpperCase()}`;
+      let raffleId = 0;
+      await killedAt(step, async () => {
+        raffleId = await newRaffle(name);
+      });
+      const before = await sql<
+        { commitment: Buffer }[]
+      >`SELECT commitment FROM blocks WHERE game_id = ${raffleId}`;
+      // The worker may have died at the same step of a slot game's block. In that case nothing is leased for
+      // the raffle yet.
+      expect(before.length).toBeLessThanOrEqual(step === 'block.made' ? 0 : 1);
+      const next = await worker();
+      try {
+        await until(async () => (await pool(raffleId)).body.status === 'ACTIVE', 'it is open');
+        const { poolCommitment } = (await pool(raffleId)).body;
+        if (before[0] !== undefined) expect(poolCommitment).toBe(before[0].commitment.toString('hex'));
+        await isSoldExactly(raffleId, name);
+      } finally {
+        await next.stop();
+      }
+    },
+  );
 
-  // Before and after the transaction that closes it.
+  // The two steps lie before and after the transaction that closes the raffle.
   test.each(['flush.totals-added', 'flush.committed'] as const)(
-    'at %s of its last ticket, is closed exactly then',
+    'a raffle closes exactly at its last ticket although the worker is killed at %s of the flush',
     async (step) => {
       const name = `CLOSE_${step.slice(6).replace('-', '_').toUpperCase()}`;
       const first = await worker();

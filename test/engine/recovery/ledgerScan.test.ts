@@ -1,4 +1,7 @@
-/** Cells that are rebuilt together read the ledger once, and none of them holds up or ends another's reading. */
+/**
+ * Tests that cells rebuilt together share one scan of the ledger, and that no cell blocks or ends the scan of
+ * another.
+ */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { entryCell, firstIdAt } from '../../../src/domain/entryId.js';
 import { LedgerScan } from '../../../src/engine/recovery/ledgerScan.js';
@@ -18,7 +21,7 @@ const FROM = firstIdAt(0);
 let stores: TestStores;
 let service: Awaited<ReturnType<typeof startService>>;
 let sql: Sql;
-/** Transactions that were begun: a scan is one. */
+/** Number of transactions that were started. Each scan is one transaction. */
 let scans = 0;
 let counted: Sql;
 
@@ -46,7 +49,7 @@ beforeAll(async () => {
     for (let i = 0; i < SPINS; i++)
       expect((await service.spin(key, { gameId, playerId: 'p', wagerUsd: 0.25 })).status).toBe(200);
   }
-  // An opening and its spins for each player.
+  // The ledger has one opening and its spins for each player.
   const rows = async () => (await sql`SELECT 1 FROM ledger`).length;
   await until(async () => (await rows()) === CELLS * (SPINS + 1), 'all is booked');
 });
@@ -61,7 +64,7 @@ beforeEach(() => {
 
 const all = Array.from({ length: CELLS }, (_, cell) => cell);
 const nothing = async (): Promise<void> => {};
-/** Reads a cell, and gives how many rows came and of which cells. */
+/** Reads a cell and returns the number of rows and the cells that they belong to. */
 async function read(
   scan: LedgerScan,
   cell: number,
@@ -82,7 +85,7 @@ async function read(
   return [rows, [...cells]];
 }
 
-test('all cells that have begun are read by one scan, each gets its own rows, whoever comes last', async () => {
+test('one ledger scan serves all cells that are being rebuilt, and each cell gets only its own rows', async () => {
   const scan = new LedgerScan(counted);
   for (const cell of all) scan.begin(cell);
   const first = all.slice(1).map((cell) => read(scan, cell));
@@ -92,7 +95,7 @@ test('all cells that have begun are read by one scan, each gets its own rows, wh
   expect(scans).toBe(1);
 });
 
-test('a cell that turns out to need nothing is not waited for', async () => {
+test('a ledger scan does not wait for a cell that turns out to need no rebuild', async () => {
   const scan = new LedgerScan(counted);
   for (const cell of all) scan.begin(cell);
   const reading = read(scan, 2);
@@ -101,7 +104,7 @@ test('a cell that turns out to need nothing is not waited for', async () => {
   expect(scans).toBe(1);
 });
 
-test('a reader that fails ends nobody else’s reading', async () => {
+test('a reader that fails does not end the ledger scan of other cells', async () => {
   const scan = new LedgerScan(counted);
   for (const cell of all) scan.begin(cell);
   const fail = (): void => {
@@ -114,7 +117,7 @@ test('a reader that fails ends nobody else’s reading', async () => {
   expect(scans).toBe(1);
 });
 
-test('a cell that has begun and hangs holds the others up for a bounded time', async () => {
+test('a cell that hangs before a ledger scan delays the other cells only for a limited time', async () => {
   const scan = new LedgerScan(counted);
   for (const cell of all) scan.begin(cell);
   const results = await Promise.all([1, 2, 3].map((cell) => read(scan, cell)));

@@ -1,4 +1,7 @@
-/** Files that several processes write: one that was paused in the middle puts nothing older over what others wrote meanwhile. */
+/**
+ * Tests files that several processes write. A process that was paused during its write must not replace newer
+ * content by older content.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, utimesSync } from 'node:fs';
@@ -12,7 +15,10 @@ import { replaceFile } from '../../../src/platform/files.js';
 import { ROOT } from '../../support/root.js';
 import { until } from '../../support/wait.js';
 
-/** Stops itself at its first call of a function: where it has read what is there, or is about to put its file in place. */
+/**
+ * Source of a writer that stops itself at its first call of a given function: after it has read the file, or
+ * before it renames its new file.
+ */
 const WRITER = `
   import fs from 'node:fs/promises';
   import { syncBuiltinESMExports } from 'node:module';
@@ -57,7 +63,7 @@ const kept = (): Position => JSON.parse(readFileSync(path, 'utf8')) as Position;
 const stateOf = (pid: number): string => /\) (\w)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))![1]!;
 
 test.skipIf(process.platform !== 'linux').each(['writeFile', 'rename'])(
-  'a process that is paused before %s for longer than its lock lasts puts no older position over a newer one',
+  'a process that is paused before %s for longer than its lock lasts does not overwrite a newer position',
   async (where) => {
     await new PositionFile(path).write(() => positionAt('10'));
     const module = pathToFileURL(join(ROOT, 'dist/src/engine/recovery/positionFile.js')).href;
@@ -65,7 +71,7 @@ test.skipIf(process.platform !== 'linux').each(['writeFile', 'rename'])(
     child = spawn(process.execPath, args, { stdio: ['ignore', 'inherit', 'inherit'] });
     const ended = once(child, 'exit');
     await until(() => stateOf(child!.pid!) === 'T', 'the writer is paused');
-    // Its lock is as old as one that another process takes.
+    // The lock is aged so that another process takes it over.
     const longAgo = Date.now() / 1000 - 60;
     utimesSync(`${path}.lock`, longAgo, longAgo);
     await new PositionFile(path).write(() => positionAt('30'));
@@ -76,7 +82,7 @@ test.skipIf(process.platform !== 'linux').each(['writeFile', 'rename'])(
   },
 );
 
-test('a position of a history that was replaced after a restore is refused', async () => {
+test('refuses a position of a history that was replaced after a restore', async () => {
   const file = new PositionFile(path);
   await file.write(() => positionAt('10'));
   await file.write(() => positionAt('5', { id: 'two' }), 'one');
@@ -84,7 +90,7 @@ test('a position of a history that was replaced after a restore is refused', asy
   expect(kept()).toMatchObject({ id: 'two', leases: { 7: 5 } });
 });
 
-test('writers at the same time lose nothing', async () => {
+test('concurrent writers of a file lose no change', async () => {
   const add = (_: unknown, i: number) =>
     replaceFile(path, (now) => JSON.stringify([...JSON.parse(String(now ?? '[]')), i]));
   for (let round = 0; round < 5; round++) await Promise.all(Array.from({ length: 3 }, add));

@@ -1,4 +1,7 @@
-/** Both stores come back from the same older moment, or Postgres is another one: the position file says so, and nothing is dealt before a command. */
+/**
+ * Tests restores of both stores to the same older moment, and a replaced Postgres. The position file reveals
+ * them, and nothing is dealt before an operator runs the command.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cp, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -56,7 +59,7 @@ beforeEach(async () => {
 const spin = (requestId: string) =>
   service.spin(partner.key, { gameId, playerId: 'p', wagerUsd: 0.25, requestId });
 
-/** Spins that are answered and booked. */
+/** Plays spins until they are answered and committed. */
 async function play(name: string, count: number): Promise<void> {
   for (let i = 0; i < count; i++) {
     const answer = await spin(`${name}-${i}`);
@@ -67,7 +70,7 @@ async function play(name: string, count: number): Promise<void> {
   await until(async () => (await booked()).length === count, 'the spins are booked');
 }
 
-/** Until a spin is dealt: the blocks of a cell that was rebuilt are made anew. */
+/** Waits until a spin is dealt again, because the blocks of a rebuilt cell are made anew. */
 const dealtAgain = () => until(async () => (await spin('first')).status === 200, 'spins are dealt again');
 
 const file = async (): Promise<Position> => JSON.parse(await readFile(path, 'utf8')) as Position;
@@ -103,7 +106,7 @@ async function recover(...words: string[]): Promise<void> {
 
 const recoverRestored = () => recover('--restored');
 
-/** Does something with the files of stores that are stopped. */
+/** Runs a callback on the files of the stores while these are stopped. */
 async function whileStopped(work: (postgresFolder: string) => Promise<void>): Promise<void> {
   await service.stop();
   await stores.redis.stop();
@@ -115,7 +118,7 @@ async function whileStopped(work: (postgresFolder: string) => Promise<void>): Pr
 
 const COPY = { recursive: true, preserveTimestamps: true } as const;
 
-test('both stores restored together to the same older moment are not dealt from; after the command nothing that was shown is dealt again', async () => {
+test('deals nothing after both stores were restored to the same moment, and no shown outcome after spindle recover', async () => {
   await play('before', 10);
   const copy = join(stores.dataDir, 'postgres-copy');
   await whileStopped(async (folder) => {
@@ -153,7 +156,7 @@ test('both stores restored together to the same older moment are not dealt from;
   await play('later', 5);
 });
 
-test('a Postgres that is another one, whatever tells it, is not dealt from before the command', async () => {
+test('deals nothing from a Postgres with another identity, timeline or database until an operator accepts it', async () => {
   await play('before', 5);
   for (const field of ['systemIdentifier', 'timeline', 'databaseOid'] as const) {
     await service.stop();
@@ -164,7 +167,7 @@ test('a Postgres that is another one, whatever tells it, is not dealt from befor
     await expectHeld(/Postgres has another/);
     if (field !== 'databaseOid') {
       await service.stop();
-      // As if that Postgres had never been there.
+      // Restores the state in which the other Postgres was never seen.
       await sql`DELETE FROM restored_positions`;
       await writeFile(path, JSON.stringify(position));
       service = await startService(stores, settings);
@@ -177,14 +180,14 @@ test('a Postgres that is another one, whatever tells it, is not dealt from befor
   await play('after', 5);
 });
 
-test('a block is in the file before it is loaded; while the file can not be written none is loaded', async () => {
+test("writes a block to the position file before it is loaded, and loads none while the file can't be written", async () => {
   const leased = async (): Promise<number> =>
     Number((await sql<{ end: bigint }[]>`SELECT max(to_index) AS end FROM blocks`)[0]!.end);
   await until(async () => (await file()).leases[gameId] === (await leased()), 'the lease is in the file');
   await service.stop();
   const [folder, away] = [join(stores.dataDir, 'position'), join(stores.dataDir, 'position-away')];
   await rename(folder, away);
-  // No folder can be made where a file is.
+  // A file in place of the folder prevents that the folder is created.
   await writeFile(folder, '');
   service = await startService(stores, settings);
   expect((await spin('refused')).body.errorCode).toBe('KS-5002');
@@ -195,20 +198,20 @@ test('a block is in the file before it is loaded; while the file can not be writ
   await play('after', 5);
 });
 
-test('of a worker that is killed when it has loaded a block the file has the lease', async () => {
+test('the position file has the lease of a block that a killed worker had loaded', async () => {
   await service.stop();
   const killed = ServerProcess.launch({
     env: environment(stores, { ...settings, FAILPOINT: 'block.loaded' }),
   });
   ends.push(() => killed.end('SIGKILL'));
-  // The next block of the game ends the process, or the first one of another, maybe before the answer.
+  // The next block of any game kills the process, possibly before the answer.
   const game = async () => killed.client.newGame(partner.key, parSheet('classic-3-reel'));
   await killed
     .ready()
     .then(game, () => {})
     .catch(() => {});
   expect(await killed.ended).toBe('SIGKILL');
-  // What was leased behind that block, and not loaded yet, may be in the file or not.
+  // Blocks that were leased later and not loaded yet may be missing in the file.
   const leased = await sql<
     { lease: string }[]
   >`SELECT concat(game_id, ' to ', to_index) AS lease FROM blocks`;
@@ -223,7 +226,7 @@ test('of a worker that is killed when it has loaded a block the file has the lea
   }
 });
 
-test('Redis with less than the file says is rebuilt', async () => {
+test('rebuilds a cell in Redis that lacks entries which the position file has', async () => {
   await play('before', 5);
   await service.stop();
   const position = await file();
@@ -241,7 +244,7 @@ const onRecord = async () => [
   ...(await sql`SELECT path, copy_id FROM outside_copies WHERE setting = 'POSITION_FILE'`),
 ];
 
-test('deals nothing at a start without the position file that Postgres knows of, and goes on once the file is back', async () => {
+test('deals nothing after a start without the position file that Postgres knows of, and continues once it is back', async () => {
   await play('before', 5);
   expect(await onRecord()).toEqual([{ path, copy_id: (await file()).id }]);
   await service.stop();
@@ -263,7 +266,7 @@ test('deals nothing at a start without the position file that Postgres knows of,
   await play('after', 5);
 });
 
-test('deals nothing that was shown again from a dump beside an empty Redis without the position file', async () => {
+test('deals no shown outcome from a Postgres dump beside an empty Redis without the position file', async () => {
   await play('before', 10);
   const copy = join(stores.dataDir, 'postgres-copy');
   await whileStopped((folder) => cp(folder, copy, COPY));
@@ -292,7 +295,7 @@ test('deals nothing that was shown again from a dump beside an empty Redis witho
   expect(await onRecord()).toEqual([{ path, copy_id: (await file()).id }]);
 });
 
-test('goes on without the position file where an operator gives it up on record', async () => {
+test('continues without the position file once an operator abandons it on record', async () => {
   await play('before', 5);
   await service.stop();
   service = await startService(stores, { CELLS: '1' });
@@ -332,7 +335,7 @@ test('reports a position file that vanishes while a worker runs, and writes it a
   expect((await file()).leases[gameId]).toBeGreaterThanOrEqual(before.leases[gameId]!);
 });
 
-test('a start on stores of its own without the setting warns once', async () => {
+test('a start on external stores without the setting POSITION_FILE logs exactly one warning', async () => {
   await service.stop();
   await recover('--without', 'POSITION_FILE');
   const logged = await startLogged(stores, { CELLS: '1' });

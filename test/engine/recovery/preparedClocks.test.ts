@@ -1,4 +1,7 @@
-/** A cell that is prepared goes on from the clock of Redis: while that differs from the others nothing is prepared. */
+/**
+ * Tests that no cell is prepared while the clock of Redis differs from the other clocks, because a prepared
+ * cell continues from the clock of Redis.
+ */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -18,7 +21,7 @@ let redis: Redis;
 let service: Awaited<ReturnType<typeof startService>>;
 let partner: TestPartner;
 let gameId: number;
-/** By how much the clock of Redis is ahead of that of the service. */
+/** How far the clock of Redis is ahead of the clock of the service, in ms. */
 let redisAheadMs = 0;
 
 beforeEach(async () => {
@@ -52,7 +55,7 @@ test.each([
   ['ahead', TWO_HOURS_MS],
   ['behind', -TWO_HOURS_MS],
 ])(
-  'a Redis that is emptied while its clock is two hours %s is rebuilt once the clocks agree, and deals',
+  'a Redis that is emptied while its clock is two hours %s is rebuilt and dealt from once the clocks agree',
   async (word, ms) => {
     redisAheadMs = ms;
     const refusals = await metric('spindle_clock_refusals_total');
@@ -69,7 +72,7 @@ test.each([
 
     redisAheadMs = 0;
     await until(async () => (await problems()).status === 200, 'the service is ready');
-    // Its blocks are made anew.
+    // The blocks of the rebuilt cell are made anew.
     await until(async () => (await spin()).status === 200, 'spins are dealt');
     expect((await sql`SELECT * FROM recoveries`).length).toBe(1);
   },

@@ -1,4 +1,7 @@
-/** Redis loses tickets that were dealt and not booked: what was said of them by then, and whether the rest is sold. */
+/**
+ * Tests raffle tickets that Redis loses before they are committed: the answers to their buyers, and the sale
+ * of the remaining tickets.
+ */
 import { readdir, stat, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
@@ -68,25 +71,26 @@ const buy = async (requestId: string): Promise<string> => {
 };
 const inOutbox = () => redis.xlen(outboxKey(0));
 
-/** A ticket, once there is something to deal it. */
+/** Buys a ticket and retries until it is sold. */
 async function sold(requestId: string): Promise<void> {
   let answer = await buy(requestId);
   await until(async () => {
     if (answer === '200') return true;
-    // On a machine that is busy the ledger may have it only after the deadline: the same requestId tells.
+    // On a busy machine the ticket may be committed only after the deadline. A retry with the same requestId
+    // gets the result.
     expect(['503 KS-5002', '503 KS-5012', '409 KS-4110']).toContain(answer);
     answer = await buy(requestId);
     return answer === '200';
   }, 'a ticket is sold');
 }
 
-test('a raffle is not called closed before its last ticket is booked: that could come back', async () => {
+test('a raffle is not reported as closed before its last ticket is committed, because that ticket may be lost', async () => {
   await sold('first');
   await worker.end('SIGKILL');
   const last = buy('last');
   await until(async () => (await inOutbox()) > 0, 'the last ticket is dealt');
   const early = buy('early');
-  // The worker is gone, and Redis loses what it had not booked.
+  // The worker was killed, so Redis loses the uncommitted tickets.
   expect(await early).toBe('503 KS-5002');
   expect(await last).toBe('409 KS-4110');
   const epoch = await redis.hget(cellKey(0), 'epoch');
@@ -98,7 +102,7 @@ test('a raffle is not called closed before its last ticket is booked: that could
   expect((await pool()).body.status).toBe('CLOSED');
 });
 
-test('tickets that a server took with it under the same epoch are not waited for by what comes after', async () => {
+test('later tickets do not wait for tickets that Redis lost under the same epoch', async () => {
   await sold('first');
   await until(async () => (await inOutbox()) === 0, 'it is booked and trimmed');
   const folder = join(stores.dataDir, 'redis', 'appendonlydir');
@@ -106,7 +110,7 @@ test('tickets that a server took with it under the same epoch are not waited for
   await worker.end('SIGKILL');
   const { size } = await stat(log);
   expect(await buy('lost')).toBe('409 KS-4110');
-  // As where a replica takes over that was behind.
+  // The log is truncated as if a replica that lagged behind had taken over.
   await stores.redis.stop();
   await truncate(log, size);
   await stores.redis.start();

@@ -1,4 +1,4 @@
-/** `spindle recover`, as an engineer calls it. */
+/** Tests `spindle recover` as an engineer runs it. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
@@ -27,7 +27,7 @@ interface State {
   note: string;
 }
 
-/** Runs the command; gives its exit status and what it says of each cell. */
+/** Runs the command and returns its exit status and its report of each cell. */
 async function recover(...words: string[]): Promise<{ status: number; cells: State[]; error: string }> {
   const child = spawn(process.execPath, [cliOf(ROOT), 'recover', '--json', ...words], {
     env: { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl },
@@ -68,8 +68,8 @@ afterEach(async () => {
   await stores.drop();
 });
 
-describe('spindle recover', () => {
-  test('finds all well beside a running service, and leaves it alone', async () => {
+describe('the command spindle recover', () => {
+  test('spindle recover reports no loss beside a running service and changes nothing', async () => {
     const fences = () => sql`SELECT cell, fence, owner FROM cells ORDER BY cell`;
     const before = await fences();
     const looked = await recover('--check');
@@ -80,7 +80,7 @@ describe('spindle recover', () => {
     expect((await spin('second')).status).toBe(200);
   });
 
-  test('rebuilds what was lost while no service runs, and the next start deals at once', async () => {
+  test('spindle recover rebuilds lost cells while no service runs, and the next start deals at once', async () => {
     await service.stop();
     await redis.flushdb();
     const looked = await recover('--check');
@@ -103,10 +103,10 @@ describe('spindle recover', () => {
     expect((await sql`SELECT count(*)::int AS count FROM recoveries WHERE cell = 0`)[0]!.count).toBe(1);
   });
 
-  test("leaves another database's data alone, until it is told to replace it", async () => {
+  test('spindle recover leaves the Redis data of another database alone unless --replace is given', async () => {
     await service.stop();
     const foreign = '00000000-0000-0000-0000-000000000000:4:x';
-    // That database's workers have come further with their fences.
+    // The workers of the other database have higher fences.
     await redis.hset(cellKey(0), 'epoch', foreign, 'fence', '1000');
     const refused = await recover();
     expect(refused.status).toBe(1);
@@ -122,7 +122,7 @@ describe('spindle recover', () => {
     expect((await spin('first')).headers.get('idempotent-replayed')).toBe('true');
   });
 
-  test('replaces also what is newer than Postgres, under an epoch above both', async () => {
+  test('spindle recover --replace also replaces data newer than Postgres, under an epoch above both', async () => {
     await service.stop();
     const [dataset] = (await redis.hget(cellKey(0), 'epoch'))!.split(':');
     await redis.hset(cellKey(0), 'epoch', `${dataset}:9:x`);
@@ -136,7 +136,7 @@ describe('spindle recover', () => {
     await until(async () => (await spin('second')).status === 200, 'spins are dealt');
   });
 
-  test('lets a halted cell go on once it was looked into', async () => {
+  test('spindle recover --resume lets a halted cell continue', async () => {
     await service.stop();
     await sql`UPDATE cells SET halted = 'a test' WHERE cell = 0`;
     const halted = await recover();
@@ -157,7 +157,7 @@ describe('spindle recover', () => {
     await until(async () => (await spin('second')).status === 200, 'spins are dealt');
   });
 
-  test("does not take another database's cell for a halted one of ours", async () => {
+  test('spindle recover leaves a halted cell alone, even if Redis is empty or has the data of another database', async () => {
     await service.stop();
     await sql`UPDATE cells SET halted = 'a test' WHERE cell = 0`;
     const foreign = '00000000-0000-0000-0000-000000000000:4:x';
@@ -169,7 +169,7 @@ describe('spindle recover', () => {
     expect(await redis.hget(cellKey(0), 'epoch')).toBeNull();
   });
 
-  test('does not look for ever at a cell whose ledger goes on all the time', async () => {
+  test('spindle recover stops examining a cell whose ledger keeps changing', async () => {
     await service.stop();
     const epoch = (await redis.hget(cellKey(0), 'epoch'))!;
     await redis.hset(cellKey(0), 'epoch', epoch.replace(/:1:/, ':9:'));
@@ -196,7 +196,7 @@ describe('spindle recover', () => {
     }
   });
 
-  test('says what is wrong usage', async () => {
+  test('spindle recover exits with status 2 on wrong usage', async () => {
     for (const words of [['extra'], ['--check', '--replace'], ['--resume', 'x'], ['--bogus']]) {
       expect([words, (await recover(...words)).status]).toEqual([words, 2]);
     }

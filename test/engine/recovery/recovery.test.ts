@@ -1,4 +1,7 @@
-/** Redis loses what it held, or holds something else: what is done about it, and that nothing is dealt from it before. */
+/**
+ * Tests a Redis that has lost its data or holds other data: how it is recovered, and that nothing is dealt
+ * from it before.
+ */
 import { cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
@@ -62,7 +65,7 @@ interface Spun {
   readonly text: string;
 }
 
-/** Spins that are all answered and booked. */
+/** Plays spins until they are answered and committed. */
 async function spinAndBook(name: string, count: number): Promise<Spun[]> {
   const spun = await Promise.all(
     Array.from({ length: count }, async (_, i) => {
@@ -78,7 +81,7 @@ async function spinAndBook(name: string, count: number): Promise<Spun[]> {
   return spun;
 }
 
-/** Until a new spin is dealt, there is nothing but KS-5002. */
+/** Waits until a new spin is dealt. Until then every answer must be KS-5002 or KS-4203. */
 async function dealtAgain(requestId: string): Promise<Answer> {
   let answer = await spin(requestId);
   await until(async () => {
@@ -117,8 +120,8 @@ const metrics = async (): Promise<string> =>
 describe('a Redis that is emptied', () => {
   beforeEach(() => begin(false));
 
-  test('while the service runs is rebuilt: balances, requestIds and counters go on', async () => {
-    // One at a time, so that the newest balance of a player is that of its last answer.
+  test('a Redis emptied while the service runs is rebuilt with all balances, request ids and counters', async () => {
+    // The spins are sent one at a time, so that a player's newest balance is that of the last answer.
     const spun: Spun[] = [];
     for (let i = 0; i < 20; i++) {
       const answer = await spin(`one-${i}`, `p${i % 5}`);
@@ -140,7 +143,7 @@ describe('a Redis that is emptied', () => {
     expect(balanceOf(first.text)).toBe(
       micros(JSON.parse(balance).balanceUsd) - WAGER_MICROS + payoutOf(first.text),
     );
-    // The player is as old as before.
+    // The creation time of the player is unchanged.
     expect((await service.partner('GET', '/players/p0', partner.key)).body.createdAt).toBe(
       JSON.parse(balance).createdAt,
     );
@@ -174,7 +177,7 @@ describe('a Redis that is emptied', () => {
     expect(await metrics()).toMatch(/^spindle_recovery_seconds_count 1$/m);
   });
 
-  test('in every cell at once is rebuilt, some cells at a time', async () => {
+  test('an emptied Redis is rebuilt in all cells, a few cells at a time', async () => {
     const others = await Promise.all(
       Array.from({ length: 8 }, async () => {
         const other = await service.newPartner({ openingBalanceUsd: 5 });
@@ -198,7 +201,7 @@ describe('a Redis that is emptied', () => {
     await booksHold(sql);
   });
 
-  test('while the service is down is rebuilt at its start', async () => {
+  test('a Redis emptied while the service is down is rebuilt at the start', async () => {
     const spun = await spinAndBook('one', 30);
     await service.stop();
     await redis.flushdb();
@@ -208,7 +211,7 @@ describe('a Redis that is emptied', () => {
     await booksHold(sql);
   });
 
-  test('again and again voids each time what was leased, and nothing twice', async () => {
+  test('a Redis emptied repeatedly voids the leased outcomes each time, and none twice', async () => {
     const spun: Spun[] = [];
     for (let round = 0; round < 4; round++) {
       spun.push(...(await spinAndBook(`round-${round}`, 10)));
@@ -222,7 +225,7 @@ describe('a Redis that is emptied', () => {
     expect((await sql`SELECT count(*)::int AS count FROM voids`)[0]!.count).toBe(4);
   });
 
-  test('is rebuilt from the checkpoint of its players and what was booked since', async () => {
+  test('an emptied Redis is rebuilt from the checkpoint of its players and the entries committed since', async () => {
     const service = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
     ends.push(() => service.end());
     const first = await spinAndBook('first', 20);
@@ -242,14 +245,14 @@ describe('a Redis that is emptied', () => {
     expect(await checkpointPlayers(service, 0)).toBe(3);
     expect([...(await checkpoint())]).toEqual([...(await newest(true))]);
     expect(await checkpointPlayers(service, 0)).toBeUndefined();
-    // Now the ledger is not read for the players at all.
+    // The checkpoint covers every player now, so the ledger is not read for players.
     await redis.flushdb();
     await dealtAgain('last');
     await until(async () => (await booked()) === 25, 'the new spin is booked');
     await booksHold(sql);
   });
 
-  test('before anything was booked begins anew at the end of what was leased', async () => {
+  test('a Redis emptied before the first commit starts at the end of the leased outcomes', async () => {
     await redis.flushdb();
     await dealtAgain('first');
     await until(async () => (await booked()) === 1, 'the spin is booked');
@@ -259,15 +262,15 @@ describe('a Redis that is emptied', () => {
     ]);
   });
 
-  test('of a partner with funding knows what is left of it', async () => {
-    // The largest payout of the sheet is far above what one spin costs.
+  test('after a rebuild of Redis, the remaining funding of a partner is that of the ledger', async () => {
+    // The largest payout of the sheet is far above the cost of one spin.
     const largest = Math.max(
       ...(parSheet('classic-3-reel').combinations as { payMultiplier: number }[]).map(
         (combination) => combination.payMultiplier * WAGER,
       ),
     );
-    // Until what a partner has won exceeds what it has wagered, each of its spins is funded: one is looked for that
-    // wins early.
+    // Each spin of a partner is funded until the winnings exceed the wagers, so the test looks for a partner
+    // that wins early.
     let game = 0;
     let ask = (): Promise<Answer> => Promise.reject(new Error('No partner yet'));
     let net = 0n;
@@ -299,7 +302,7 @@ describe('a Redis that is emptied', () => {
 describe('a Redis that is restored from an older copy', () => {
   beforeEach(() => begin(true));
 
-  test('is not dealt from: it is rebuilt, whether or not the copy is of the present epoch', async () => {
+  test('a Redis restored from an older copy is rebuilt before it deals, even if the copy has the current epoch', async () => {
     const own = stores as OwnStores;
     const files = join(own.dataDir, 'redis', 'appendonlydir');
     const copy = join(own.dataDir, 'copy');
@@ -329,7 +332,7 @@ describe('a Redis that is restored from an older copy', () => {
     expect((await sql`SELECT count(*)::int AS count FROM cells WHERE halted IS NOT NULL`)[0]!.count).toBe(0);
   });
 
-  test('that is as new as the ledger is dealt from as it is', async () => {
+  test('a restarted Redis that is as new as the ledger is dealt from without a recovery', async () => {
     const own = stores as OwnStores;
     const spun = await spinAndBook('before', 20);
     await own.redis.stop();
@@ -341,7 +344,7 @@ describe('a Redis that is restored from an older copy', () => {
   });
 });
 
-describe('what no machine should mend', () => {
+describe('stores that only an engineer may repair', () => {
   beforeEach(() => begin(false));
 
   const refusal = async (reason: RegExp): Promise<void> => {
@@ -356,7 +359,7 @@ describe('what no machine should mend', () => {
     await until(async () => (await metrics()).includes('spindle_cell_halted{cell="0"} 1'), String(reason));
   };
 
-  test("another database's Redis is neither dealt from nor touched", async () => {
+  test('the Redis data of another database is neither dealt from nor changed', async () => {
     await spinAndBook('one', 10);
     await service.stop();
     const epoch = (await redis.hget(cellKey(0), 'epoch'))!;
@@ -375,7 +378,7 @@ describe('what no machine should mend', () => {
     await dealtAgain('after');
   });
 
-  test('a Postgres that is older than what Redis was told is booked is not dealt for', async () => {
+  test('deals nothing if Postgres is older than the commits that Redis has on record', async () => {
     await spinAndBook('one', 10);
     const saved = await sql`SELECT cursor_id FROM cells WHERE cell = 0`;
     await spinAndBook('two', 10);
@@ -386,7 +389,7 @@ describe('what no machine should mend', () => {
     service = await startService(stores);
     await refusal(/older copy/);
     expect([...(await sql`SELECT * FROM recoveries`)]).toEqual([]);
-    // Postgres is what it was: it goes on by itself.
+    // The cursor in Postgres is restored, so the cell continues without intervention.
     await sql`UPDATE cells SET cursor_id = ${newest[0]!.cursor_id} WHERE cell = 0`;
     await dealtAgain('after');
     await until(async () => (await booked()) === 21, 'the new spin is booked');

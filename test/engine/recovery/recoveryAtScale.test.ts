@@ -1,6 +1,6 @@
 /**
- * Many ledger rows and many games: how long a total loss of Redis keeps the service from dealing. A million rows with
- * `npm run test:scale`; a tenth of it beside all other tests.
+ * Measures the recovery from a total loss of Redis with many ledger rows and games. `npm run test:scale` has
+ * a million rows; other runs have a tenth of that.
  */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
@@ -63,9 +63,12 @@ afterAll(async () => {
   await stores?.drop();
 });
 
-/** Row i is of player i mod PLAYERS and of game i mod GAMES, a millisecond after the row before; all pay nothing. */
+/**
+ * Fills the ledger. Row i belongs to player i mod PLAYERS and to game i mod GAMES, comes a millisecond after
+ * the previous row, and pays nothing.
+ */
 async function fillLedger(): Promise<void> {
-  // All of it within the time in which requestIds bind.
+  // All rows lie within the binding time of request ids.
   firstMs = Date.now() - 3_600_000;
   const service = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
   for (const ms of [firstMs, firstMs + ROWS]) {
@@ -75,7 +78,8 @@ async function fillLedger(): Promise<void> {
       to: firstIdAt(beginMs + DAY_MS),
     });
   }
-  // What waits for the public log is made of the blocks, which are gone below.
+  // Records for the public log are made from the blocks, which are removed below, so the pending records are
+  // appended first.
   await appendWaiting(service);
   await service.end();
   const id = (i: string) => `((${firstMs}::bigint + ${i}) << 22)`;
@@ -99,7 +103,7 @@ async function fillLedger(): Promise<void> {
   );
 }
 
-test(`${ROWS.toLocaleString('en')} rows and ${GAMES} games are ready again in under 30 s`, async () => {
+test(`a lost Redis with ${ROWS.toLocaleString('en')} ledger rows and ${GAMES} games is ready again in under 30 s`, async () => {
   const redis = new Redis(stores.redisUrl, { protocol: 2 });
   await redis.flushdb();
   redis.disconnect();
@@ -117,7 +121,7 @@ test(`${ROWS.toLocaleString('en')} rows and ${GAMES} games are ready again in un
       ),
     );
     const playableMs = performance.now() - started;
-    // One that was interrupted, by a machine that was busy for too long, is followed by another.
+    // A recovery that was interrupted on a busy machine is followed by another.
     const recoveries = await sql`
       SELECT players, requests, sum(voided) OVER ()::bigint AS voided FROM recoveries WHERE cell = 0 ORDER BY epoch`;
     expect(recoveries.at(-1)).toEqual({
@@ -130,7 +134,7 @@ test(`${ROWS.toLocaleString('en')} rows and ${GAMES} games are ready again in un
     );
     expectWithin(readyMs, READY_WITHIN_MS);
 
-    // Balances and requestIds are those of the ledger.
+    // Balances and request ids must equal those of the ledger.
     for (const player of [0, 1, PLAYERS - 1].filter((p) => p >= GAMES)) {
       const found = await service.partner('GET', `/players/player-${player}`, partner.key);
       expect(found.body.balanceUsd).toBe(1000 - (ROWS / PLAYERS - 1) * 0.25);
@@ -153,13 +157,13 @@ test(`${ROWS.toLocaleString('en')} rows and ${GAMES} games are ready again in un
   }
 });
 
-/** Nobody but `npm run test:scale` waits for so many ids to be written to a cluster. */
+/** This test runs only under `npm run test:scale`, because writing so many ids to a cluster takes long. */
 test.runIf(IS_WHOLE)(
   'a promoted replica that binds almost a million request ids deals within 3 s',
   async () => {
     const cluster = await ownCluster();
     const slot = slotOfCell(0);
-    // All ids stay in Redis.
+    // The window is long enough that all ids stay in Redis.
     const settings = { REQUEST_ID_WINDOW_S: '86400', SPIN_DEADLINE_MS: '1000' };
     const service = await startService({ ...stores, redisUrl: cluster.url }, settings);
     try {

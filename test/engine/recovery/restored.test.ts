@@ -1,4 +1,6 @@
-/** Postgres is restored to an older state: nothing that was shown after that state is dealt again. */
+/**
+ * Tests a restore of Postgres to an older state: no outcome that was shown after that state is dealt again.
+ */
 import { randomBytes } from 'node:crypto';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
@@ -26,14 +28,14 @@ import { until } from '../../support/wait.js';
 const SETTINGS = { CELLS: '1' };
 
 let stores: TestStores;
-/** The older state. */
+/** Stores with the older state of Postgres. */
 let restored: TestStores;
 let service: Awaited<ReturnType<typeof startService>>;
 let partner: TestPartner;
 let slot: number;
 let table: number;
 let raffle: number;
-/** Open in the older state, and played out after it. */
+/** A round that is open in the older state and was finished after it. */
 let open: RoundAnswer;
 
 interface Shown {
@@ -64,7 +66,7 @@ const buy = () =>
     requestId: `ticket-${++asked}`,
   });
 
-/** Of each game some, all of them booked. */
+/** Plays every kind of game and waits until all entries are committed. */
 async function playSome(withRaffle: boolean): Promise<void> {
   for (let i = 0; i < 3; i++) {
     const spun = await service.spin(partner.key, {
@@ -79,7 +81,7 @@ async function playSome(withRaffle: boolean): Promise<void> {
   }
 }
 
-/** Copies the database as it is. Nobody may be connected to it. */
+/** Copies the database, which must have no connections. */
 async function copyOf(from: TestStores): Promise<TestStores> {
   const name = `restored_${randomBytes(6).toString('hex')}`;
   const url = new URL(from.databaseUrl);
@@ -161,7 +163,10 @@ const openRounds = (): Promise<{ deal_id: string }[]> =>
     ...(await sql<{ deal_id: string }[]>`SELECT deal_id FROM rounds WHERE status = 'OPEN' ORDER BY deal_id`),
   ]);
 
-/** Rounds that were open in the older state have their stakes back, by one entry each, and are in the audit log once. */
+/**
+ * Checks that rounds open in the older state have their stakes refunded by one entry each, and are in the
+ * audit log once.
+ */
 async function voidedOnce(wereOpen: readonly { deal_id: string }[]): Promise<void> {
   const [rounds, voids, logged] = await withSql(restored.databaseUrl, async (sql) => [
     await sql`
@@ -176,7 +181,10 @@ async function voidedOnce(wereOpen: readonly { deal_id: string }[]): Promise<voi
   expect(logged).toContainEqual({ subject: `round:${open.roundId}`, actor: 'worker', reason: 'RESTORED' });
 }
 
-/** Reports count what was sealed and given up, as the recoveries have it, and not the gap of indices behind it. */
+/**
+ * Checks that reports count the sealed outcomes that the recoveries voided, but not the gap of indices behind
+ * them.
+ */
 async function gapIsNotCounted(): Promise<void> {
   const [recovered, voided] = await withSql(restored.databaseUrl, async (sql) => [
     await sql`SELECT sum(voided)::int AS outcomes FROM recoveries`,
@@ -189,7 +197,7 @@ async function gapIsNotCounted(): Promise<void> {
   expect(body.totals).toMatchObject({ voidedOutcomes: outcomes });
 }
 
-/** What is dealt now is other than all that was shown; the raffle waits for the operator. */
+/** Checks that new outcomes differ from all that were shown, and that the raffle waits for the operator. */
 async function nothingIsShownAgain(least: (gameId: number) => number): Promise<void> {
   const shown = await shownIn(stores);
   const known = (await shownIn(restored)).length;
@@ -244,7 +252,10 @@ async function nothingIsShownAgain(least: (gameId: number) => number): Promise<v
   });
 }
 
-/** An action of a round of before reaches Redis while no worker has voided it; {@link voidedOnce} finds it if it is taken. */
+/**
+ * Sends an action of an earlier round to Redis before a worker has voided the round. {@link voidedOnce} fails
+ * if the action is accepted.
+ */
 async function actBeforeVoid(): Promise<void> {
   service = await startService(restored, { ...SETTINGS, ROLES: 'http', SPIN_DEADLINE_MS: '1000' });
   const [{ action }] = open.legalActions as [{ action: string }];
@@ -253,8 +264,8 @@ async function actBeforeVoid(): Promise<void> {
   await service.stop();
 }
 
-describe('after a restore to an older state', () => {
-  test('beside an empty Redis, slots and tables go on above all that may have been loaded, and raffles are suspended', async () => {
+describe('a restore of Postgres to an older state', () => {
+  test('after a restore with an empty Redis, games continue above all loaded indices and raffles are suspended', async () => {
     const redis = new Redis(stores.redisUrl, { protocol: 2 });
     await redis.flushdb();
     redis.disconnect();
@@ -263,7 +274,7 @@ describe('after a restore to an older state', () => {
     await nothingIsShownAgain(() => 2 ** 32);
   });
 
-  test('games go on at the floors that are known', async () => {
+  test('after a restore, games continue at the floors that the operator gives', async () => {
     const floors = new Map([
       [slot, 1_000_000],
       [table, 2_000_000],
@@ -272,7 +283,7 @@ describe('after a restore to an older state', () => {
     await nothingIsShownAgain((gameId) => floors.get(gameId)!);
   });
 
-  test('a Redis that is ahead and given up has its counters honoured', async () => {
+  test('after a restore, replacing a Redis that is ahead of Postgres keeps its counters as lower limits', async () => {
     expect((await recoverRestored({}))[0]).toMatch(/^failed: .*Postgres was restored from an older copy/);
     expect(await recoverRestored({ isToReplace: true })).toEqual(['rebuilt']);
     await nothingIsShownAgain(() => 2 ** 32);

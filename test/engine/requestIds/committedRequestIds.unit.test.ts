@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { RequestPairs } from '../../../src/domain/requestPairs.js';
 import { CommittedRequestIds } from '../../../src/engine/requestIds/committedRequestIds.js';
 
-/** Pairs of these entries, whose hashes are their ids. */
+/** Returns pairs of these entries with hashes equal to their ids. */
 const pairsOf = (...ids: number[]): RequestPairs => {
   const pairs = new RequestPairs(1);
   for (const id of ids) pairs.add(id, 0, 0, id);
@@ -11,7 +11,7 @@ const pairsOf = (...ids: number[]): RequestPairs => {
 const idsOf = (pairs: RequestPairs | undefined): number[] | undefined =>
   pairs && Array.from({ length: pairs.count }, (_, i) => pairs.slice(i, i + 1)[3]!);
 
-test('what was booked without a gap is given once, and what comes after it is kept', () => {
+test('request ids that were committed without a gap are handed out once, and later ones are kept', () => {
   const booked = new CommittedRequestIds();
   booked.add(0, 10n, 20n, pairsOf(12, 20));
   booked.add(1, 5n, 30n, pairsOf(7));
@@ -21,13 +21,13 @@ test('what was booked without a gap is given once, and what comes after it is ke
   expect(idsOf(booked.take(0, 10n, 31n))).toEqual([12, 20, 31]);
   expect(booked.take(0, 10n, 31n)).toBe(undefined);
   booked.add(0, 40n, 50n, pairsOf(50));
-  // Somebody else has written what is before it.
+  // Another owner has already written the ids before 32.
   expect(idsOf(booked.take(0, 32n, 45n))).toEqual([40]);
   expect(idsOf(booked.take(0, 45n, 50n))).toEqual([50]);
   expect(idsOf(booked.take(1, 5n, 30n))).toEqual([7]);
 });
 
-test('where something is missing, before, between or after, nothing is given', () => {
+test('no request ids are handed out for a range with a gap before, within or after it', () => {
   const booked = new CommittedRequestIds();
   booked.add(0, 10n, 20n, pairsOf(12));
   expect(booked.take(0, 9n, 20n)).toBe(undefined);
@@ -41,7 +41,7 @@ test('where something is missing, before, between or after, nothing is given', (
   expect([booked.watermarkOf(0), booked.take(0, 30n, 35n)]).toEqual([undefined, undefined]);
 });
 
-test('they are due at a million and let go at two, and counted right all the while', () => {
+test('committed request ids are due for release at one million, dropped at two, and counted correctly', () => {
   const booked = new CommittedRequestIds();
   const many = new RequestPairs(2 ** 19);
   many.count = 2 ** 19;

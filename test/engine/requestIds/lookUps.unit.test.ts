@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { LookUps, LookUpsFullError } from '../../../src/engine/requestIds/lookUps.js';
 
-/** Look-ups that end when they are told to. */
+/** Makes look-ups that end only when a test ends them. */
 function held() {
   const lookUps = new LookUps();
   const ends: { partnerId: number; end: () => void }[] = [];
@@ -21,11 +21,11 @@ function held() {
   return { ask, underWay, endOne };
 }
 
-test('a partner that repeats old ids without end waits behind itself, and another is looked up at once', async () => {
+test('a partner that repeats many old ids waits for its own look-ups, while other partners are served at once', async () => {
   const { ask, underWay, endOne } = held();
   const answers = Array.from({ length: 200 }, () => ask(1));
   expect(underWay(1)).toBe(4);
-  // 128 of a partner are held; the others are refused without a question to the ledger.
+  // 128 look-ups of a partner are queued, and further ones are refused without a query of the ledger.
   const refused = await Promise.all(answers.slice(128));
   expect(new Set(refused)).toEqual(new Set(['full']));
   const other = ask(2);
@@ -42,7 +42,7 @@ test('a partner that repeats old ids without end waits behind itself, and anothe
   expect(await later).toBe('told');
 });
 
-test('all partners together have a bound, and whoever waits longest of those that may is next', async () => {
+test('look-ups of all partners share a limit, and the longest-waiting partner below its own limit is next', async () => {
   const { ask, underWay, endOne } = held();
   const answers = Array.from({ length: 1100 }, (_, i) => ask(i % 11));
   const inAll = (): number =>

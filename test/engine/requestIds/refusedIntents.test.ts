@@ -1,4 +1,4 @@
-/** What Redis keeps of intents that were refused: the highest number, and nothing of each. */
+/** Tests that Redis keeps only the highest number of all refused intents. */
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
@@ -24,7 +24,7 @@ afterAll(async () => {
   await stores?.drop();
 });
 
-test('adjustments that were refused take one number in Redis, however many there are, and bind nothing', async () => {
+test('any number of refused adjustments take one number in Redis and bind no request id', async () => {
   const { partnerId } = await service.newPartner({ balanceMode: 'enforce', openingBalanceUsd: 0 });
   const adjust = async (amountUsd: number, requestId: string): Promise<unknown> => {
     const path = `/partners/${partnerId}/players/p/adjustments`;
@@ -42,7 +42,7 @@ test('adjustments that were refused take one number in Redis, however many there
   expect(await refusedTo()).toBeGreaterThan(before);
   expect(await redis.hlen('{c0}:cell')).toBe(fields);
 
-  // What was refused is free, and the cell goes on.
+  // The request id of a refused adjustment is free again, and the cell keeps working.
   expect(await adjust(1, 'credit')).toBe(200);
   expect(await adjust(-1, 'refused-0')).toBe(200);
   expect(await adjust(-1, 'refused-0')).toBe(200);

@@ -1,4 +1,4 @@
-/** Runs of request ids in Postgres: written of what was booked, merged, and searched. */
+/** Tests runs of request ids in Postgres: they are written from committed entries, merged and searched. */
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeEntryId } from '../../../src/domain/entryId.js';
@@ -19,7 +19,7 @@ import type { Sql } from '../../../src/postgres/connection.js';
 import { freshStores } from '../../setup/freshStores.js';
 import type { TestStores } from '../../support/stores.js';
 
-/** Several pages of blocks of the largest, a part of one of the others. */
+/** Sizes of the runs. The largest has several pages of blocks, and the others only a part of a page. */
 const SIZES = [90_000, 1, 400, 31_000, 7, 2_000];
 const SAME = hashOf('same');
 
@@ -44,7 +44,7 @@ function hashOf(name: string): Buffer {
 const idOf = (run: number, i: number): bigint =>
   makeEntryId({ timeMs: 1_800_000_000_000 + run * 1_000_000 + i, cell: 0, sequence: 1 });
 
-/** The last of each run has a hash that all of them have. */
+/** The last request id of every run has the same hash. */
 const nameOf = (run: number, i: number): string => (i === SIZES[run]! - 1 ? 'same' : `request-${run}-${i}`);
 
 function pairsOf(run: number): RequestPairs {
@@ -57,7 +57,7 @@ function pairsOf(run: number): RequestPairs {
   return pairs;
 }
 
-/** Entries that the runs have of a hash, ascending. */
+/** Returns the entries of a hash in the runs, in ascending order. */
 async function found(hash: Buffer): Promise<bigint[]> {
   const blocks = await new RequestRunReads(sql).blocksOf(await requestRuns(sql), hash);
   return blocks!.flatMap((block) => findInBlock(block, hash)).sort((a, b) => (a < b ? -1 : 1));
@@ -73,7 +73,7 @@ async function eachIsFound(): Promise<void> {
   expect(await found(hashOf('never'))).toEqual([]);
 }
 
-test('every id that was booked is in its run and in the merged one, equal hashes too, and the filter knows each', async () => {
+test('every committed request id is in its run, in the merged run and in the filter, even if hashes are equal', async () => {
   await sql`UPDATE cells SET cursor_id = ${idOf(SIZES.length, 0)}`;
   let from = 0n;
   for (let run = 0; run < SIZES.length; run++) {
@@ -100,7 +100,7 @@ test('every id that was booked is in its run and in the merged one, equal hashes
   expect(more).toEqual([]);
   expect(merged).toMatchObject({ fromId: 0n, toId: from, ids: SIZES.reduce((sum, size) => sum + size, 0) });
   await eachIsFound();
-  // Nothing is left of the others, and no pair was lost or doubled.
+  // The merged runs are gone, and no pair was lost or duplicated.
   const [blocks] = await sql<{ pairs: bigint; runs: bigint }[]>`
     SELECT sum(octet_length(pairs)) / 16 AS pairs, count(DISTINCT run_id) AS runs FROM request_blocks`;
   expect(blocks).toEqual({ pairs: BigInt(merged!.ids), runs: 1n });
@@ -121,7 +121,7 @@ test('every id that was booked is in its run and in the merged one, equal hashes
     }
 });
 
-test('what is written of another owner, or from another mark, moves nothing', async () => {
+test('a run written by another owner or from a wrong watermark changes nothing', async () => {
   const [runs, reach] = [await requestRuns(sql), await runsWatermarkOf(sql, 0)];
   await sql`UPDATE cells SET cursor_id = ${idOf(SIZES.length + 2, 0)}`;
   const to = idOf(SIZES.length + 1, 0);

@@ -1,4 +1,7 @@
-/** Builds of the service in folders of their own: of a commit, or of this one made into a version that comes after it. */
+/**
+ * Builds the service in separate folders, either from a commit or from this commit changed into its next
+ * version.
+ */
 import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,10 +11,10 @@ import { ROOT } from '../../support/root.js';
 
 const run = promisify(execFile);
 
-/** The format that the newer version reads besides, and writes once the upgrade is finished. */
+/** Format that the newer version can read as well, and that it writes once the upgrade is finished. */
 export const NEXT_FORMAT = FORMATS.newest + 1;
 
-/** What may be wrong with the newer version, so that the test finds something. */
+/** Faults that can be put into the newer version, to check that the test finds them. */
 export const PLANTS = ['dropped-column', 'early-format', 'shorter-message'] as const;
 export type Plant = (typeof PLANTS)[number];
 
@@ -28,7 +31,7 @@ export async function buildOf(
   const [theirs, ours] = await Promise.all(
     [folder, ROOT].map((root) => readFile(join(root, 'package-lock.json'), 'utf8')),
   );
-  // The same packages are not installed again.
+  // Unchanged packages are linked instead of installed again.
   if (theirs === ours) await run('cp', ['-al', join(ROOT, 'node_modules'), folder]);
   else await run('npm', ['ci', '--no-audit', '--no-fund', '--ignore-scripts'], { cwd: folder });
   await change?.(folder);
@@ -45,8 +48,8 @@ async function edit(root: string, file: string, from: string, to: string): Promi
 }
 
 /**
- * Makes of a clone of this build the version that comes after it: another number, a migration, messages with one more member, and a format of its own,
- * which it writes once the upgrade is finished.
+ * Changes a clone of this build into its next version with a new version number, a migration, messages with
+ * an additional member, and a new format that it writes once the upgrade is finished.
  */
 export async function makeNewer(root: string, plant: Plant | undefined): Promise<void> {
   const file = join(root, 'package.json');
@@ -74,7 +77,7 @@ export async function makeNewer(root: string, plant: Plant | undefined): Promise
     );
 }
 
-/** The commit that was released last; without a release this one. */
+/** Returns the commit of the last release, or the current commit if there is no release. */
 export async function lastRelease(): Promise<string> {
   const git = (...args: string[]) => run('git', ['-C', ROOT, ...args]);
   const { stdout } = await git('tag', '--list', 'v*', '--sort', '-version:refname', '--merged', 'HEAD');

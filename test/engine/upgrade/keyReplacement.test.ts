@@ -1,4 +1,7 @@
-/** The keys that seal in Postgres are replaced while processes with the former order of keys still run. */
+/**
+ * Tests the replacement of keys that seal data in Postgres while processes with the former key order still
+ * run.
+ */
 import { createHash } from 'node:crypto';
 import postgres from 'postgres';
 import { expect, onTestFinished, test } from 'vitest';
@@ -21,11 +24,11 @@ const settingsOf = (...keys: string[]): NodeJS.ProcessEnv => ({
   WEBHOOK_SECRETS_KEY: keys.join(),
 });
 
-test('seals anew what a process with the former key sealed meanwhile, once that process has ended', async () => {
+test('seals rows again that a process sealed with the former key, once that process has ended', async () => {
   const stores = await freshStores();
   const books = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   const receiver = await startReceiver();
-  // The keys of blocks are those of a process.
+  // The former version runs as a process of its own, because the keys of blocks belong to a process.
   const running = ServerProcess.launch({ env: environment(stores, settingsOf(a, b)) });
   const stops: (() => Promise<unknown>)[] = [() => running.end('SIGKILL')];
   onTestFinished(async () => {
@@ -34,7 +37,7 @@ test('seals anew what a process with the former key sealed meanwhile, once that 
     await books.end();
     await stores.drop();
   });
-  /** What is sealed with a key, by table. */
+  /** Returns the number of rows that are sealed with a key, by table. */
   const sealedWith = async (key: string) => {
     const like = `v1.${idOf(key)}.%`;
     const [row] = await books`
@@ -52,7 +55,8 @@ test('seals anew what a process with the former key sealed meanwhile, once that 
   await expect(startService(stores, settingsOf(b))).rejects.toThrow(
     new RegExp(`^SEEDS_KEY lacks the key ${idOf(a)}, with which a running process seals`),
   );
-  // A front end only: blocks are made by the worker that still has the former key in front.
+  // The new process is only a front end, so blocks are still made by the worker that uses the former key
+  // first.
   const next = await startLogged(stores, { ...settingsOf(b, a), ROLES: 'http' });
   stops.push(() => next.running.stop());
   expect(await sealedWith(a)).toEqual({ blocks: 0, webhooks: 0, logs: 0 });
@@ -77,7 +81,7 @@ test('seals anew what a process with the former key sealed meanwhile, once that 
   await until(async () => (await spin(last)).status === 200, 'the game deals');
 });
 
-test('publishes the log on after a worker that still had a signer key put it back in force and ended', async () => {
+test('publishes the public log after a worker with the former signer key put that key back in force and ended', async () => {
   const stores = await freshStores();
   const books = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   const origin = 'spindle.example/keys';
@@ -109,7 +113,7 @@ test('publishes the log on after a worker that still had a signer key put it bac
   await (await run(next, former)).stop();
   const service = await run(next);
   await until(() => inForce(next), 'the former key is taken out');
-  // The worker that runs may take the key out again before anybody looks.
+  // The running worker may take the key out again before the test looks, so a trigger records each change.
   await books`CREATE TABLE seen (vkeys text[])`;
   await books`CREATE FUNCTION note_keys() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN INSERT INTO seen VALUES (NEW.vkeys); RETURN NULL; END $$`;

@@ -1,10 +1,11 @@
 /**
  * `npm run test:upgrade -- [--from REF] [--rounds 30] [--rate 500] [--kills] [--plant NAME]`
  *
- * Starts two front ends and two workers of an older build, puts load on them, and replaces each one by one with a build that comes after
- * it, then with the older one again, round after round; at last it upgrades, finishes, and starts the older build once more, which must be
- * refused. `--kills` kills a process in each round besides. With `--plant` the newer build is at fault, and the run must find it.
- * Exit status 0 only if no request failed, nothing was lost or dealt twice, every answer is repeated, and the audit is clean.
+ * Starts two front ends and two workers of an older build, puts load on them, and replaces them one by one
+ * with a newer build and then with the older build again, round after round. Finally it upgrades, finishes
+ * the upgrade, and starts the older build once more, which must be refused. `--kills` also kills a process in
+ * each round. With `--plant` the newer build has a fault that the run must find. Exit status 0 means that no
+ * request failed, nothing was lost or dealt twice, every answer is repeated, and the audit is clean.
  */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -37,7 +38,7 @@ const plant = values.plant as Plant | undefined;
 if (plant !== undefined && !PLANTS.includes(plant)) throw new Error(`--plant is one of ${PLANTS.join(', ')}`);
 
 const NOT_UNDERSTOOD = 'messages were not understood';
-/** What a fault of the newer version must lead to, beside what else goes wrong. */
+/** Pattern that a fault of the newer version must cause in the findings. */
 const SYMPTOMS: Readonly<Record<Plant, RegExp>> = {
   'dropped-column': /column .* does not exist/,
   'early-format': new RegExp(`format ${NEXT_FORMAT}, which this version does not read`),
@@ -46,10 +47,10 @@ const SYMPTOMS: Readonly<Record<Plant, RegExp>> = {
 
 const say = (line: string): void => console.log(line);
 const STEADY_MS = 2000;
-/** The leases of a worker that was killed have ended by then, and its cells are written by another. */
+/** Time in ms after which the leases of a killed worker have expired and another worker writes its cells. */
 const AFTER_KILL_MS = 6000;
 const AFTER_FINISH_MS = 7000;
-/** A balancer learns so late that an address is gone. */
+/** Time in ms until a load balancer learns that an address is gone. */
 const LEARNT_AFTER_MS = 1000;
 const WATCHED_EVERY_MS = 20;
 const PARTNERS = 2;
@@ -64,7 +65,7 @@ class Fleet {
   readonly members: Member[] = [];
   readonly #settings: NodeJS.ProcessEnv;
   readonly #traffic: () => Traffic | undefined;
-  /** Faults that processes have logged, and what they missed in the schema. */
+  /** Errors that processes have logged, and columns that they missed in the schema. */
   readonly logged: string[] = [];
 
   constructor(settings: NodeJS.ProcessEnv, traffic: () => Traffic | undefined) {
@@ -83,7 +84,7 @@ class Fleet {
     this.members.push({ role, process: await this.launch(root, role) });
   }
 
-  /** Starts another process in the place of one, and ends that once the other is ready. */
+  /** Starts a replacement of a process and ends the old process once the new one is ready. */
   async replace(member: Member, root: string): Promise<void> {
     const before = member.process;
     member.process = await this.launch(root, member.role);
@@ -94,7 +95,7 @@ class Fleet {
     this.#keep(before);
   }
 
-  /** Kills a process, and starts it again. */
+  /** Kills a process and starts it again. */
   async kill(member: Member, root: string): Promise<void> {
     const before = member.process;
     await before.end('SIGKILL');
@@ -137,7 +138,10 @@ async function provision(client: Client): Promise<Games[]> {
   return partners;
 }
 
-/** Looks again and again which cells nobody holds. @returns the longest time that one was free, milliseconds, once it is ended */
+/**
+ * Polls for cells without an owner. @returns a function that stops polling and gives the longest time that a
+ * cell was without an owner, in ms
+ */
 function watchOwners(sql: postgres.Sql): () => Promise<number> {
   const freeSince = new Map<number, number>();
   let longestMs = 0;
@@ -175,7 +179,7 @@ const spindle = (root: string, stores: OwnStores, ...args: string[]) =>
     }),
   );
 
-/** After the finish the older version is refused with a sentence. */
+/** Checks that the older version is refused with a message after the upgrade is finished. */
 async function refusal(root: string, settings: NodeJS.ProcessEnv): Promise<string | undefined> {
   const started = ServerProcess.launch({ env: { ...settings, ROLES: 'http' }, program: mainOf(root) });
   const status = await started.ended;
@@ -213,7 +217,7 @@ async function openScene(cleanup: Cleanup): Promise<Scene> {
     CELLS: '8',
     LOG_LEVEL: 'warn',
     REQUEST_ID_WINDOW_S: '5',
-    // A shorter window than production has.
+    // The variable switches off the check of production ranges, because the window above is shorter.
     TEST_CONSTANTS: '{}',
     POSITION_FILE: join(folder, 'position.json'),
   };
@@ -228,7 +232,7 @@ async function openScene(cleanup: Cleanup): Promise<Scene> {
   return { older, newer, stores, settings, fleet, traffic, sql };
 }
 
-/** To the newer build and back. */
+/** Replaces every process with the newer build and then with the older build again. */
 async function playRound({ older, newer, fleet, traffic }: Scene, round: number): Promise<void> {
   for (const [turn, root] of [newer, older].entries()) {
     for (const member of fleet.members) {
@@ -250,23 +254,23 @@ async function playRound({ older, newer, fleet, traffic }: Scene, round: number)
   );
 }
 
-/** Upgrades for good: the older build is refused from then on. @returns what went wrong */
+/** Finishes the upgrade, so that the older build is refused afterwards. @returns the faults */
 async function finish({ older, newer, stores, settings, fleet }: Scene): Promise<string[]> {
   const faults: string[] = [];
   for (const member of fleet.members) await fleet.replace(member, newer);
-  // One that was killed counts as running for a while.
+  // A killed process counts as running for a while.
   const mayFinish = async (): Promise<boolean> =>
     (await spindle(newer, stores, 'upgrade', 'status')).out.includes('«spindle upgrade finish»');
   await until(mayFinish, 'the upgrade can be finished', 60_000);
   const finished = await spindle(newer, stores, 'upgrade', 'finish', '--yes');
   if (finished.status !== 0) faults.push(`finish: ${finished.out}`);
-  // Every process has learnt of it by then.
+  // Every process has learned of the finished upgrade by this time.
   await pause(AFTER_FINISH_MS);
   const unrefused = await refusal(older, settings);
   return unrefused === undefined ? faults : [...faults, unrefused];
 }
 
-/** Holds what was answered against the stores. @returns what went wrong */
+/** Compares all answers with the stores. @returns the faults */
 async function judge({ newer, stores, fleet, traffic, sql }: Scene): Promise<string[]> {
   const faults: string[] = [];
   const { dealt, failures } = traffic;

@@ -1,6 +1,7 @@
 /**
- * Players of every kind of game, behind a balancer: connections are kept, a request whose connection was closed goes once more, to
- * another address. What was answered is kept, so that it can be asked again.
+ * Simulates players of every kind of game behind a load balancer. Connections are kept alive, and a request
+ * whose connection was closed is retried once at another address. Answers are kept so that their requests can
+ * be repeated.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { Agent } from 'undici';
@@ -8,7 +9,7 @@ import { Agent } from 'undici';
 const CONNECTIONS_PER_ADDRESS = 8;
 const TICK_MS = 10;
 const PLAYERS = 200;
-/** Answers that are kept to be asked again. */
+/** Maximum number of answers that are kept for a repetition of their requests. */
 const KEPT_MAX = 4000;
 
 export interface Games {
@@ -29,7 +30,7 @@ interface WireAnswer {
   readonly text: string;
 }
 
-/** How a request ended that was not answered as it should be. */
+/** A request that failed or got a wrong answer. */
 export interface Failure {
   readonly at: string;
   readonly what: string;
@@ -47,15 +48,15 @@ export class Traffic {
   #isOver = false;
   #running: Promise<void> = Promise.resolve();
   #next = 0;
-  /** A process was killed: what it had under way goes again until it is answered. */
+  /** True after a process was killed: requests that were in flight are retried until they are answered. */
   mayFail = false;
   readonly failures: Failure[] = [];
   readonly kept: Kept[] = [];
-  /** Spins and tickets that were answered with 200, each once. */
+  /** Number of spins and tickets that were answered with 200, without repetitions. */
   dealt = 0;
   rounds = 0;
   retried = 0;
-  /** Milliseconds of each request, by what went on meanwhile. */
+  /** Latencies of requests in ms, by the phase in which they were sent. */
   readonly latencies = new Map<string, number[]>();
   phase = 'steady';
 
@@ -72,7 +73,7 @@ export class Traffic {
     if (at >= 0) this.#addresses.splice(at, 1);
   }
 
-  /** Sends so many requests a second, whatever they take. */
+  /** Sends the given number of requests per second, however long they take. */
   start(perSecond: number): void {
     const loop = async (): Promise<void> => {
       const begun = performance.now();
@@ -95,7 +96,7 @@ export class Traffic {
     return this.#agent.destroy();
   }
 
-  /** Asks again what was answered. @returns those that are answered otherwise */
+  /** Repeats the requests with kept answers. @returns the answers that differ */
   async differing(): Promise<Kept[]> {
     const differing: Kept[] = [];
     for (const each of this.kept) {
@@ -170,7 +171,7 @@ export class Traffic {
     return answer;
   }
 
-  /** @throws where the connection of the second try, to another address, is closed, too */
+  /** @throws if the connection of the second attempt, at another address, is closed as well */
   async #ask(key: string, path: string, body?: string): Promise<WireAnswer> {
     let first: string | undefined;
     for (let tries = 1; ; tries++) {
@@ -195,7 +196,8 @@ export class Traffic {
       headers: { 'X-API-Key': key, 'Content-Type': 'application/json' },
     });
     const answer = { status: response.statusCode, text: await response.body.text() };
-    // The service may not know yet what its stores do: it says so, and the request goes again.
+    // A service that can't tell the state of its stores yet answers with an error, and the request is
+    // retried.
     if (this.mayFail && (answer.status >= 500 || answer.text.includes('KS-4110')))
       throw new Error(`${answer.status} ${answer.text.slice(0, 80)}`);
     return answer;
@@ -206,7 +208,7 @@ export class Traffic {
   }
 }
 
-/** @param share 0.99: of the slowest hundredth, the fastest */
+/** @param share quantile from 0 to 1; 0.99 returns the value that the slowest hundredth starts with */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;

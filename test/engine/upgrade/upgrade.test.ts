@@ -1,4 +1,7 @@
-/** Neighbouring versions on the same stores: who runs, what is written, and who is refused. */
+/**
+ * Tests neighbouring versions on the same stores: which processes run, which format is written, and which
+ * versions are refused.
+ */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { Redis } from 'ioredis';
@@ -38,7 +41,7 @@ beforeAll(async () => {
   redis = rawRedis(stores.redisUrl);
   books = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'upgrade test', onError: () => {} });
-  // Only the installation says which format is written.
+  // Only the installation row states which format is written.
   await books`ALTER TABLE installation ALTER COLUMN format SET DEFAULT 0`;
   service = await startLogged(stores, { CELLS: '1', SPIN_DEADLINE_MS: '2000' });
 });
@@ -58,15 +61,15 @@ const spindle = (...args: string[]) =>
     ({ code, stdout, stderr }) => ({ status: code as number, out: `${stdout}${stderr}` }),
   );
 const format = async (): Promise<number> => (await books`SELECT format FROM installation`)[0]!.format;
-/** What a cell may hold. */
+/** Returns the format that a cell may contain. */
 const cellFormat = async (): Promise<number> => Number((await redis.hget(cellKey(0), 'format')) ?? 1);
 
-test('a fresh database and its cells are at the newest format', async () => {
+test('a fresh database and its cells have the newest format', async () => {
   expect(await format()).toBe(FORMATS.newest);
   expect(await cellFormat()).toBe(FORMATS.newest);
 });
 
-test('no upgrade of a fresh database is open: the command lists who runs, and there is nothing to finish', async () => {
+test('a fresh database has no pending upgrade: upgrade status lists the processes, and there is nothing to finish', async () => {
   const { status, out } = await spindle('upgrade', 'status', '--json');
   expect(status).toBe(0);
   const { version } = JSON.parse((await spindle('version', '--json')).out);
@@ -80,7 +83,7 @@ test('no upgrade of a fresh database is open: the command lists who runs, and th
   expect((await spindle('upgrade', 'status')).out).toContain('there is nothing to finish');
 });
 
-test('a message with a further member is understood, and one that lacks a member is left out', () => {
+test('accepts a message with an additional member and rejects a message that lacks a member', () => {
   expect(readDealtMessage('3 token 7 4096 more')).toEqual({
     cell: 3,
     token: 'token',
@@ -91,14 +94,14 @@ test('a message with a further member is understood, and one that lacks a member
     expect(() => readDealtMessage(message)).toThrow(RangeError);
 });
 
-test('an upgrade is not finished while a process runs that does not read the new format', async () => {
+test("refuses to finish an upgrade while a process runs that can't read the new format", async () => {
   await registerProcess(sql, NEWER, () => {});
   const against = await finishUpgrade(sql, 'operator', NEXT);
   expect(against.map(({ formats }) => formats)).toEqual([FORMATS]);
   expect(await format()).toBe(FORMATS.newest);
 });
 
-test('a process deals nothing while a format that it does not read is on record, before any cell bears it', async () => {
+test("a process deals nothing once a format that it can't read is on record, even before a cell has that format", async () => {
   const { key, partnerId } = await service.newPartner();
   const gameId = await service.newGame(key, parSheet('classic-3-reel'));
   const spin = () => service.spin(key, { gameId, playerId: 'p', wagerUsd: 0.25 });
@@ -106,7 +109,7 @@ test('a process deals nothing while a format that it does not read is on record,
   await books`UPDATE installation SET format = ${NEXT}`;
   const refused = { errorCode: 'KS-5002' };
   await until(async () => (await spin()).body.errorCode === 'KS-5002', 'nothing is dealt');
-  // By the queue in Redis: spins that were dealt before may still be on their way to the ledger.
+  // The queue in Redis is checked, because earlier spins may still be on their way to the ledger.
   const dealt = async () => readGame((await redis.hgetBuffer(gamesKey(0), String(gameId)))!).nextIndex;
   const before = await dealt();
   for (let i = 0; i < 3; i++) expect((await spin()).body).toMatchObject(refused);
@@ -121,15 +124,15 @@ test('a process deals nothing while a format that it does not read is on record,
   await until(async () => (await spin()).status === 200, 'it deals again');
 });
 
-test('a process that was away while the upgrade was finished deals nothing and says why; the older version is not started, nor its commands', async () => {
+test('after a finished upgrade, a process of the older version deals nothing, and neither it nor its commands start', async () => {
   const { key } = await service.newPartner();
   const gameId = await service.newGame(key, parSheet('classic-3-reel'));
   const spin = () => service.spin(key, { gameId, playerId: 'p', wagerUsd: 0.25 });
   await until(async () => (await spin()).status === 200, 'the game deals');
-  // As if it had been silent for long.
+  // The other process looks as if it had not reported for an hour.
   await books`UPDATE processes SET seen_at = now() - interval '1 hour' WHERE process_id <> ${NEWER.processId}::uuid`;
   expect(await finishUpgrade(sql, 'operator', NEXT)).toEqual([]);
-  // As the newer worker does it.
+  // The newer worker sets this format.
   await redis.hset(cellKey(0), 'format', NEXT);
   expect((await spin()).body).toMatchObject({ errorCode: 'KS-5002' });
   const reason = `This version reads data up to format ${FORMATS.newest}, and these are in format ${NEXT}`;
@@ -143,7 +146,7 @@ test('a process that was away while the upgrade was finished deals nothing and s
   expect((await spindle('upgrade', 'status')).out).toContain('This program is older than what is written');
   const { body } = await service.operator<{ entries: { action: string }[] }>('GET', '/audit-log?limit=5');
   expect(body.entries.map(({ action }) => action)).toContain('upgrade.finish');
-  // Back, for those who come after.
+  // The format is restored for the tests that follow.
   await books`UPDATE installation SET format = ${FORMATS.newest}`;
   await redis.hset(cellKey(0), 'format', FORMATS.newest);
   await until(async () => (await ready()).includes('"ready"'), 'it is ready again');
