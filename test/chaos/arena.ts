@@ -1,4 +1,4 @@
-/** What every run that breaks things stands on: stores and service processes of its own. */
+/** Sets up the stores and service processes of a chaos run. */
 import { ArchivedPostgres, supervised } from '../backup/archivedPostgres.js';
 import { Api } from '../support/api.js';
 import type { Cleanup } from '../support/cleanup.js';
@@ -8,17 +8,17 @@ import { type Acknowledgement, Fleet } from './services.js';
 export interface Arena extends Omit<RunFolder, 'cleanup'> {
   readonly fleet: Fleet;
   readonly api: Api;
-  /** Undefined where Postgres is the embedded one. */
+  /** Undefined if Postgres is the embedded server. */
   readonly archived: ArchivedPostgres | undefined;
-  /** Service processes that ended by themselves since this was last emptied. */
+  /** Service processes that ended unexpectedly since this list was last emptied. */
   readonly crashes: string[];
 }
 
 /**
- * Starts the stores, and the service on them.
- * @param cleanup ends it all where {@link Arena.close} does not, and leaves the folder where `keep` says so.
- * @param settings further ones of the service processes.
- * @param isBackedUp Postgres is one of the system's, whose log is archived
+ * Starts the stores and the service.
+ * @param cleanup ends everything that {@link Arena.close} does not, and keeps the folder if `keep` is set.
+ * @param settings further settings of the service processes
+ * @param isBackedUp true to use an installed Postgres with an archived WAL
  */
 export async function openArena(
   cleanup: Cleanup,

@@ -1,4 +1,4 @@
-/** When a chaos run is at rest: all that was dealt is booked. */
+/** Waits until a chaos run is at rest, which means that every dealt entry is committed. */
 import postgres from 'postgres';
 import { outboxKey } from '../../src/engine/redis/keys.js';
 import type { OwnStores } from '../support/stores.js';
@@ -7,7 +7,7 @@ import { withRedis } from './faults.js';
 
 const AT_REST_WITHIN_MS = 45_000;
 
-/** Waits until the ledger has all that the outboxes have. */
+/** Waits until the ledger has every entry of the outboxes. */
 export async function atRest(stores: OwnStores): Promise<void> {
   const sql = postgres(stores.postgres.url, { max: 1, onnotice: () => {}, connect_timeout: 10 });
   try {

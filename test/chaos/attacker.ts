@@ -1,7 +1,8 @@
 /**
- * An attacker of `npm run chaos -- hostile`: a process of its own at the lowest priority, so that what it computes delays the service as
- * little as may be. It floods with so many requests a second and no more, holds connections that say little, nothing, or much at
- * once, or answers without an end whoever connects to it.
+ * Runs an attacker of `npm run chaos -- hostile` in a process of its own. The process has the lowest
+ * priority, so that its own work delays the service as little as possible. The attacker floods at a fixed
+ * rate, holds slow, silent or bulky connections, or sends endless answers to every client that connects to
+ * it.
  */
 import { connect, createServer, type Socket } from 'node:net';
 import { setPriority } from 'node:os';
@@ -11,24 +12,32 @@ import { pause } from '../support/wait.js';
 export interface AttackOrder {
   readonly port: number;
   readonly connections: number;
-  /** Its address, in the loopback network; absent: 127.0.0.1. */
+  /** Source address in the loopback network. Default 127.0.0.1. */
   readonly from?: string;
-  /** A port on which it answers whoever connects: in a few bytes, and without an end once it is told to. */
+  /**
+   * Port on which the attacker answers clients: first with a few bytes, and without an end after the order to
+   * stream.
+   */
   readonly streamsOn?: number;
-  /** Asks so often on its connections together, each of which has one request under way at most. */
+  /**
+   * Request that the attacker repeats at this rate over all its connections, with at most one request in
+   * flight on each.
+   */
   readonly flood?: { readonly request: string; readonly perSecond: number };
-  /** Sends of this text a byte now and then; empty: nothing. */
+  /**
+   * Text that is sent one byte at a time, at long intervals. With an empty text the connection stays silent.
+   */
   readonly slowText?: string;
-  /** Sent at once on each connection. */
+  /** Data that is sent at once on each connection. */
   readonly upload?: string;
 }
 
 export interface AttackReport {
-  /** Answers by status. */
+  /** Number of answers by status. */
   readonly answers: Readonly<Record<string, number>>;
   readonly connectionsOpened: number;
   readonly cpuSeconds: number;
-  /** Answers that were begun on that port, and what was sent of them. */
+  /** Number of answers that were begun on the streaming port. The next field has their total size. */
   readonly streams: number;
   readonly streamedMb: number;
 }
@@ -36,17 +45,17 @@ export interface AttackReport {
 const LOWEST_PRIORITY = 19;
 const TURN_MS = 10;
 const SLOW_BYTE_EVERY_MS = 2000;
-/** A connection that was closed is opened again after a time up to this. */
+/** Longest wait in ms before a closed connection is opened again. */
 const OPEN_AGAIN_WITHIN_MS = 2000;
 
-/** A beginning, and what comes behind it again and again. */
+/** Endless answers: a beginning, and a piece that is repeated. */
 const STREAMS: readonly (readonly [begin: string, piece: string])[] = [
   ['', 'HTTP/1.1 102 Processing\r\n\r\n'.repeat(2000)],
   ['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1', ';a=0123456789'.repeat(4000)],
   ['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', `2000\r\n${'x'.repeat(0x2000)}\r\n`],
 ];
 
-/** What the same connections are answered with before. */
+/** Short answers that the attacker gives before it streams. */
 const SHORT = [500, 500, 200].map((status) => `HTTP/1.1 ${status} OK\r\nContent-Length: 0\r\n\r\n`);
 
 let isStreaming = false;
@@ -56,7 +65,7 @@ let isOver = false;
 let connectionsOpened = 0;
 const answers: Record<string, number> = {};
 
-/** Sends a request wherever a connection is free, at the pace that was ordered. */
+/** Sends a request on each free connection at the ordered rate. */
 async function flood({ port, connections, from, flood }: AttackOrder): Promise<void> {
   const { request, perSecond } = flood!;
   const isHead = request.startsWith('HEAD');
@@ -81,15 +90,15 @@ async function flood({ port, connections, from, flood }: AttackOrder): Promise<v
   while (!isOver) {
     await pause(TURN_MS);
     const nowMs = performance.now();
-    // What could not be sent in a second is not made up for.
+    // Requests that could not be sent within a second are dropped.
     budget = Math.min(perSecond, budget + ((nowMs - lastMs) * perSecond) / 1000);
     lastMs = nowMs;
-    // Each connection in turn: one that says nothing for 10 s is closed.
+    // The connections take turns because the server closes a connection that is silent for 10 s.
     for (; budget >= 1 && idle.length > 0; budget--) void ask(idle.shift()!);
   }
 }
 
-/** Keeps connections open, and opens those again that are closed. */
+/** Keeps connections open and reopens those that are closed. */
 async function hold({ port, connections, slowText = '', upload }: AttackOrder): Promise<void> {
   const open = (): void => {
     if (isOver) return;
@@ -112,7 +121,7 @@ async function hold({ port, connections, slowText = '', upload }: AttackOrder): 
   while (!isOver) await pause(TURN_MS * 10);
 }
 
-/** Answers each request that comes, with a stream as fast as it is taken. */
+/** Answers each request with a stream that is as fast as the client reads. */
 function streamOn(port: number): void {
   createServer((socket) => {
     socket.on('error', () => {});

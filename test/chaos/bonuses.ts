@@ -1,4 +1,7 @@
-/** Communal progressives of a chaos run: what its players were told of them, held against the books, read past the service. */
+/**
+ * Checks the communal progressives of a chaos run. It compares the notifications of the players with the
+ * ledger, which it reads without the service.
+ */
 import postgres from 'postgres';
 import { bodyOf } from '../../src/api/client/apiClients.js';
 import { eventIdOf } from '../../src/api/communal/views.js';
@@ -20,7 +23,7 @@ const COMMUNITY_SIZE = 10;
 const ANNOUNCED_WITHIN_MS = 60_000;
 const SPIN_WITHIN_MS = 10_000;
 
-/** Gives a game a communal progressive that fires often. @returns at how many spins each tier fires */
+/** Gives a game a communal progressive that fires often. @returns the spin counts of the tiers */
 export async function addPot(
   { operator }: Api,
   gameId: number,
@@ -51,8 +54,9 @@ export async function addPot(
 }
 
 /**
- * Spins for each player who is still to be told of shares, on games without a communal progressive, until all are told.
- * @returns how many shares are left when the time is over
+ * Spins for each player who must still be notified of shares, on games without a communal progressive, until
+ * every player is notified.
+ * @returns the number of shares that are left at the end of the time
  */
 export async function tellAll(
   stores: OwnStores,
@@ -81,7 +85,10 @@ export async function tellAll(
   }
 }
 
-/** Judges all bonuses by what the players were told. The ledger must be at rest, and every share told. */
+/**
+ * Checks all bonuses by the notifications of the players. The ledger must be at rest, and every share must
+ * have been notified.
+ */
 export async function judgeBonuses(
   url: string,
   targets: readonly Target[],
@@ -102,7 +109,7 @@ export async function judgeBonuses(
   }
 }
 
-/** Shares against ledger entries, events and budgets. */
+/** Compares shares with ledger entries, events and budgets. */
 async function wrongSums(sql: Sql): Promise<string[]> {
   const entries = await sql<{ entry_id: bigint }[]>`
     SELECT entry_id FROM communal_shares AS s FULL JOIN (SELECT * FROM ledger WHERE kind = 4) AS l USING (entry_id)
@@ -126,7 +133,7 @@ async function wrongSums(sql: Sql): Promise<string[]> {
   ];
 }
 
-/** Each count fired what it has to, once. */
+/** Checks that each counter value fired its event exactly once. */
 async function wrongEvents(sql: Sql, targets: readonly Target[]): Promise<string[]> {
   const wrong: string[] = [];
   for (const { gameId, tiers } of targets.flatMap(({ games }) => games)) {
@@ -146,7 +153,10 @@ async function wrongEvents(sql: Sql, targets: readonly Target[]): Promise<string
   return wrong;
 }
 
-/** Each answered spin told what the books say that it told, and every share was told. */
+/**
+ * Checks that each answered spin notified its player of the shares that the ledger has for it, and that every
+ * share was notified.
+ */
 async function wrongTellings(
   sql: Sql,
   spinIds: SpinIds,

@@ -1,6 +1,5 @@
 /**
- * What the ledger has, read past the service and with another driver than its own, and held against what the clients
- * were told.
+ * Reads the ledger without the service, with another driver, and compares it with the answers of the clients.
  */
 import postgres from 'postgres';
 import { SpinIds } from '../../src/domain/spinId.js';
@@ -27,7 +26,7 @@ interface VoidRow {
   readonly to_index: string;
 }
 
-/** A booked spin. */
+/** A committed spin. */
 interface Booked {
   readonly entryId: bigint;
   readonly partnerId: number;
@@ -37,26 +36,28 @@ interface Booked {
   readonly balanceMicros: number;
 }
 
-/** What was found wrong, by the promise that it breaks. */
+/** Violations, grouped by the promise that they break. */
 export interface Findings {
-  /** Spins that were answered 200 and that the ledger does not have so. */
+  /** Spins that were answered with 200 and are missing or different in the ledger. */
   lost: string[];
-  /** Outcomes dealt twice, and requestIds with more than one row. */
+  /** Outcomes that were dealt twice, and request ids with more than one row. */
   twice: string[];
-  /** Outcome indices that are neither booked nor voided. */
+  /** Outcome indices that are neither committed nor voided. */
   missing: string[];
-  /** Anything else. */
+  /** All other violations. */
   other: string[];
-  /** Spins whose fate was not known, and that the ledger has 0, 1 or more times. */
+  /** Numbers of spins in doubt that the ledger has zero times, once, or more often. */
   unknowns: [none: number, one: number, more: number];
 }
 
-/** What is known when stores are restored. */
+/** The state of a run before its stores are restored. */
 export interface RestoredKnown {
-  /** All that was ever asked for, and of it what is judged at the end of the round. */
+  /**
+   * All records of the run (`records`), and the records that are judged at the end of the round (`touched`).
+   */
   readonly records: readonly SpinRecord[];
   readonly touched: readonly SpinRecord[];
-  /** Every outcome that was booked before the restore. */
+  /** Every outcome that was committed before the restore. */
   readonly shown: readonly string[];
 }
 
@@ -69,20 +70,20 @@ interface PlayerChain {
 const SPIN = 1;
 const OPENING = 2;
 const ROUND_DEAL = 6;
-/** Kinds of entries that take no number: adjustments, and those of rounds. */
+/** Kinds of entries without an entry number: adjustments and entries of rounds. */
 const NUMBERLESS = [3, 6, 7, 8];
 const MAX_ID = 2n ** 63n - 1n;
-/** An entry's id: 41 bits of time, 8 of cell, 14 of sequence. */
+/** Returns the cell of an entry id, which has 41 bits of time, 8 bits of cell and 14 bits of sequence. */
 const cellOf = (entryId: bigint): number => Number((entryId >> 14n) & 255n);
 const placeOf = (spin: { partnerId: number; gameId: number; playerId: string }): string =>
   `${spin.partnerId}:${spin.gameId}:${spin.playerId}`;
 const keyOf = (partnerId: number, id: string): string => `${partnerId}:${id}`;
 
-/** Reads the ledger from where it read last, so that a round costs what the round wrote. */
+/** Reads the ledger incrementally, so that the cost of a round depends only on the rows of the round. */
 export class Books {
   readonly #url: string;
   #spinIds: SpinIds | undefined;
-  /** The newest entry that was read, by cell: their ids are in order within a cell only. */
+  /** The newest entry that was read, by cell. Entry ids are ordered only within a cell. */
   readonly #newest = new Map<number, bigint>();
   #rows = 0;
   readonly #players = new Map<string, PlayerChain>();
@@ -90,10 +91,10 @@ export class Books {
   readonly #voided = new Set<string>();
   readonly #byRequest = new Map<string, Booked>();
   readonly #repeated = new Set<string>();
-  /** Spins without a requestId that no record was found for yet. */
+  /** Spins without a requestId for which no record was found yet. */
   readonly #anonymous = new Map<bigint, Booked>();
 
-  /** Outcomes that were shown and that a restore has taken from the ledger, as `game/index`. */
+  /** Outcomes that were shown and that a restore removed from the ledger, as `game/index`. */
   readonly #cut = new Set<string>();
 
   constructor(url: string) {
@@ -101,8 +102,8 @@ export class Books {
   }
 
   /**
-   * Reads what is new and judges the records by all that is booked. The ledger must be at rest.
-   * Records whose fate was not known know it afterwards.
+   * Reads the new rows and checks the records against all committed entries. The ledger must be at rest.
+   * Afterwards the fate of every record is decided.
    */
   async reconcile(records: readonly SpinRecord[]): Promise<Findings> {
     const findings: Findings = { lost: [], twice: [], missing: [], other: [], unknowns: [0, 0, 0] };
@@ -116,9 +117,9 @@ export class Books {
   }
 
   /**
-   * The ledger is another's since: it is read anew, and what was answered is held against it. What a restore may take is taken from the
-   * records: they are as if they had not been asked for.
-   * @param kept the newest entry of each cell that must be there; undefined: all
+   * Reads the restored ledger from the beginning and compares it with the answers. Records of spins that the
+   * restore may remove are treated as never sent.
+   * @param kept the newest entry of each cell that must have survived; undefined if all entries must
    */
   async restored(
     { records, touched, shown }: RestoredKnown,
@@ -160,7 +161,7 @@ export class Books {
     return booked !== undefined && isFor(booked, record) && this.#isSame(booked, record);
   }
 
-  /** Rows without a requestId that no answer told of: each must be one of the spins whose fate was not known. */
+  /** Rows without a requestId and without an answer must each belong to a spin in doubt. */
   #settleAnonymous(records: readonly SpinRecord[], findings: Findings): void {
     const left = new Map<string, number>();
     for (const booked of this.#anonymous.values())
@@ -228,8 +229,9 @@ export class Books {
   }
 
   /**
-   * A row: the chain of its player, and what it is found by.
-   * @param ownShareMicros what the spin got of the bonus that it fired: its answer's balance has it
+   * Adds a row to the chain of its player and to the maps by which it is found.
+   * @param ownShareMicros the player's own share of the bonus that the spin fired; the balance of the answer
+   * includes it
    */
   #enter(row: LedgerRow, ownShareMicros: number, findings: Findings): void {
     const entryId = BigInt(row.entry_id);
@@ -279,7 +281,9 @@ export class Books {
     }
   }
 
-  /** The indices of a game, booked or voided, follow each other without a gap, each once. */
+  /**
+   * Checks that the indices of a game, committed or voided, follow each other without a gap or a repetition.
+   */
   #follow(gameId: number, ranges: [from: bigint, to: bigint][], findings: Findings): void {
     let next = this.#nextIndex.get(gameId) ?? 0n;
     for (const [from, to] of ranges.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))) {
@@ -312,13 +316,16 @@ export class Books {
       const { payoutMicros, balanceMicros } = booked;
       record.dealt = { spinId, payoutMicros, balanceMicros, digest: undefined, told: undefined };
     } else {
-      // Nothing of it is under way any more: from here on it is known.
+      // No request of the record is in flight any more, so its fate is decided.
       record.isUnknown = false;
       record.isCounted = false;
     }
   }
 
-  /** How often the requests had an effect whose answers were lost: a repeat that was dealt afresh says that none had. */
+  /**
+   * Returns how many of the unanswered requests took effect. A retry that was dealt as a new spin proves that
+   * none did.
+   */
   #effectsOf(record: SpinRecord, requestId: string, booked: Booked | undefined): 0 | 1 | 2 {
     if (this.#repeated.has(keyOf(record.partnerId, requestId))) return 2;
     return booked === undefined || record.fresh > 0 ? 0 : 1;
@@ -360,7 +367,7 @@ export async function spinIdsOf(sql: postgres.Sql): Promise<SpinIds> {
   return new SpinIds(row!.spin_id_key);
 }
 
-/** Every outcome that is booked, as `game/index`: of slots, raffles and tables. */
+/** Returns every committed outcome of slots, raffles and tables as `game/index`. */
 export async function shownOutcomes(url: string): Promise<string[]> {
   const sql = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 10 });
   try {

@@ -1,4 +1,7 @@
-/** The partners' clients of a chaos run: connections that spin at a bounded rate and write down what they were told. */
+/**
+ * Simulates the partners' clients of a chaos run: connections that spin at a limited rate and record their
+ * answers.
+ */
 import { askOnce, ConnectionEnded, spinRequest, Wire, type WireAnswer } from '../support/load.js';
 import type { Random } from '../support/random.js';
 import { pause, until } from '../support/wait.js';
@@ -8,22 +11,25 @@ export interface ClientSettings {
   readonly port: number;
   readonly targets: readonly Target[];
   readonly connections: number;
-  /** Spins a second of all connections together. */
+  /** Spins per second over all connections. */
   readonly rate: number;
-  /** Begins every requestId of this run. */
+  /** Prefix of every requestId of this run. */
   readonly prefix: string;
 }
 
-/** Longer than the service waits for a store (SPIN_DEADLINE_MS), so that most answers are heard. */
+/** Client timeout in ms. It is longer than SPIN_DEADLINE_MS, so that most answers arrive. */
 const PATIENCE_MS = 3600;
-/** Some clients give up early: their spins go on without them. */
+/** Short client timeout in ms. Such a client abandons its request, but the spin continues in the service. */
 const IMPATIENCE_MS = 300;
 const IMPATIENT_SHARE = 0.1;
 const REPLAY_SHARE = 0.08;
 const WITHOUT_ID_SHARE = 0.06;
-/** Of the replays, those of a requestId of an earlier round. */
+/** Share of the replays that use a requestId of an earlier round. */
 const OLD_REPLAY_SHARE = 0.4;
-/** A connection is given up after so many requests, so that a process that came back gets its share. */
+/**
+ * Range of requests after which a connection is closed, so that a restarted process gets its share of
+ * connections.
+ */
 const REQUESTS_PER_CONNECTION = [40, 160] as const;
 const CONNECT_AGAIN_MS = 60;
 const RETRIES_AT_ONCE = 16;
@@ -33,9 +39,9 @@ export type Counts = Record<Verdict, number>;
 export class Clients {
   readonly #settings: ClientSettings;
   readonly #all: SpinRecord[] = [];
-  /** Those with a requestId: they can be repeated. */
+  /** Records with a requestId, which can be repeated. */
   #kept: SpinRecord[] = [];
-  /** What was sent in this round: the records that it touched, repeats of older ones included. */
+  /** Records that requests of this round concern, including retries of older spins. */
   #touched = new Set<SpinRecord>();
   readonly #closed = new Set<number>();
   #running: Promise<unknown> | undefined;
@@ -45,14 +51,14 @@ export class Clients {
   #round = 0;
   counts: Counts = { ok: 0, failed: 0, unknown: 0 };
   readonly breaches: string[] = [];
-  /** Told of each spin that is answered 200. */
+  /** Called for each spin that is answered with 200. */
   onOk: (record: SpinRecord) => void = () => {};
 
   constructor(settings: ClientSettings) {
     this.#settings = settings;
   }
 
-  /** Requests of this round that were answered. */
+  /** Number of requests of this round that were answered. */
   get answered(): number {
     return this.counts.ok + this.counts.failed;
   }
@@ -79,20 +85,23 @@ export class Clients {
     this.#running = Promise.all(Array.from({ length: connections }, () => this.#connection(random)));
   }
 
-  /** Sends nothing more and waits for the answers to what was sent. */
+  /** Stops sending and waits for the outstanding answers. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     await this.#running;
     this.#running = undefined;
   }
 
-  /** Waits until so many more requests were answered. */
+  /** Waits until the given number of further requests was answered. */
   async more(count: number, timeoutMs: number): Promise<void> {
     const goal = this.answered + count;
     await until(() => this.answered >= goal, `${count} further spins are answered`, timeoutMs);
   }
 
-  /** A spin in each partner, on connections of their own. @returns whether every one was answered 200. */
+  /**
+   * Sends one spin of each partner on connections of their own. @returns whether every spin was answered with
+   * 200
+   */
   async probe(random: Random, timeoutMs: number): Promise<boolean> {
     const answers = await Promise.all(
       this.#settings.targets.map((target) => this.#sendAlone(this.#fresh(target, random), timeoutMs)),
@@ -101,8 +110,8 @@ export class Clients {
   }
 
   /**
-   * Asks again for the spins with a requestId whose fate is not known, until each was dealt or the time is over.
-   * @returns those that still were not.
+   * Retries the spins in doubt that have a requestId, until each is dealt or the time is over.
+   * @returns the spins that were still not dealt
    */
   async resolve(records: readonly SpinRecord[], timeoutMs: number): Promise<SpinRecord[]> {
     const deadline = performance.now() + timeoutMs;
@@ -124,7 +133,7 @@ export class Clients {
     return failed;
   }
 
-  /** Games that deal nothing any more: what was asked of them and not dealt is not asked again. */
+  /** Marks games that deal no longer. Their undealt requests are not retried. */
   close(gameIds: ReadonlySet<number>): void {
     for (const gameId of gameIds) this.#closed.add(gameId);
     this.#kept = this.#kept.filter(({ gameId, dealt }) => dealt !== undefined || !gameIds.has(gameId));
@@ -134,12 +143,14 @@ export class Clients {
     return this.#closed.has(gameId);
   }
 
-  /** Repeats none of these any more. */
+  /** Excludes the given records from further retries. */
   forget(records: ReadonlySet<SpinRecord>): void {
     this.#kept = this.#kept.filter((record) => !records.has(record));
   }
 
-  /** Spins a game for a player, asking until it is dealt. @returns false where it was not within the time. */
+  /**
+   * Spins a game for a player and retries until the spin is dealt. @returns false if it was not dealt in time
+   */
   async spinOnce(target: Target, game: TargetGame, player: string, timeoutMs: number): Promise<boolean> {
     const requestId = `${this.#settings.prefix}-last-${++this.#requests}`;
     const record = newRecord(target, game, player, requestId, this.#round);
@@ -161,7 +172,7 @@ export class Clients {
       try {
         wire = await Wire.open(port);
       } catch {
-        // Nothing was sent.
+        // The connection failed, so nothing was sent.
         await pause(CONNECT_AGAIN_MS);
         continue;
       }
@@ -181,7 +192,10 @@ export class Clients {
     }
   }
 
-  /** Waits for this request's turn: the rate is of all connections together, and what was missed is not made up for. */
+  /**
+   * Waits for the turn of the next request. The rate applies to all connections together, and missed requests
+   * are not made up for.
+   */
   async #pace(): Promise<void> {
     const now = performance.now();
     this.#nextMs = Math.max(this.#nextMs + 1000 / this.#settings.rate, now);
@@ -191,7 +205,7 @@ export class Clients {
   #choose(random: Random): SpinRecord {
     if (random.chance(REPLAY_SHARE) && this.#kept.length > 0) {
       const all = this.#kept;
-      // Of this round the newest ones, so that some are still under way.
+      // Replays of this round take the newest records, so that some requests are still in flight.
       return random.chance(OLD_REPLAY_SHARE)
         ? random.pick(all)
         : all[Math.max(0, all.length - 1 - random.whole(0, 400))]!;
@@ -211,7 +225,7 @@ export class Clients {
     return record;
   }
 
-  /** @returns whether the record was known to be dealt before this request. */
+  /** @returns whether the record was known to be dealt before this request */
   #begin(record: SpinRecord): boolean {
     record.open++;
     this.#touched.add(record);
@@ -227,7 +241,10 @@ export class Clients {
   }
 }
 
-/** The answer; undefined, with the connection closed, where it did not come in time or the connection ended. */
+/**
+ * Returns the answer. If it does not arrive in time or the connection ends, the result is undefined and the
+ * connection is closed.
+ */
 async function answerWithin(wire: Wire, bytes: Buffer, timeoutMs: number): Promise<WireAnswer | undefined> {
   const timer = setTimeout(() => wire.close(), timeoutMs);
   try {

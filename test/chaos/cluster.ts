@@ -1,12 +1,14 @@
 /**
- * `npm run chaos -- cluster [--rounds 20] [--seed S] [--only kind,kind] [--ack redis|replica|ledger] [--round n] [--rate 300]`
+ * `npm run chaos -- cluster [--rounds 20] [--seed S] [--only kind,kind] [--ack redis|replica|ledger]
+ *                   [--round n] [--rate 300]`
  *
- * Takes servers of a Redis Cluster, three primaries and three replicas, away under load, and proves after each round from what the
- * clients were answered and from the ledger that no acknowledged spin is lost, none dealt twice and none missing. With ACK=redis a spin
- * may be lost where its primary is: then `lost_spins` must name it, and no other. The audit must be clean each time.
+ * Takes down servers of a Redis Cluster (three primaries and three replicas) under load. After each round it
+ * compares the answers of the clients with the ledger: no acknowledged spin may be lost, and no outcome may
+ * be dealt twice or be missing. With ACK=redis a spin may be lost with its primary, and then `lost_spins`
+ * must name exactly the lost spins. The audit must be clean each time.
  *
- * The seed and a round's number settle what the round does. The run ends at the first broken round; its data and logs are left. Exit
- * status 0 only if every promise held.
+ * The seed and the number of a round determine its faults. The run ends at the first broken round and keeps
+ * its data and logs. Exit status 0 means that every promise held.
  */
 import { randomBytes } from 'node:crypto';
 import { parseArgs } from 'node:util';
@@ -29,7 +31,7 @@ import { makeTargets } from './targets.js';
 
 const CELLS = 6;
 const CONNECTIONS = 24;
-/** Rounds with one kind of acknowledgement, before the service is started with the other. */
+/** Number of rounds with one kind of acknowledgement before the service is restarted with the other. */
 const BLOCK_ROUNDS = 3;
 const SPINS_BEFORE = [150, 500] as const;
 const SPINS_AFTER = [150, 500] as const;
@@ -37,11 +39,11 @@ const ANSWERED_WITHIN_MS = 60_000;
 const READY_WITHIN_MS = 120_000;
 const LEFT_SHARE = 0.1;
 
-/** What the books and the clients say of a round. */
+/** Findings of a round, from the ledger and the clients. */
 interface Found {
-  /** Acknowledged spins that the ledger has not. */
+  /** Acknowledged spins that the ledger lacks. */
   readonly lost: number;
-  /** Of these, those that `lost_spins` names. */
+  /** Number of the lost spins that `lost_spins` names. */
   readonly written: number;
   readonly twice: number;
   readonly missing: number;
@@ -54,7 +56,7 @@ interface Result {
   readonly ok: number;
   readonly failed: number;
   readonly unknown: number;
-  /** The longest time in which some partner was answered no spin, milliseconds. */
+  /** Longest time without an answered spin of some partner, in ms. */
   readonly gapMs: number;
   readonly found: Found;
   readonly wrong: readonly string[];
@@ -65,12 +67,12 @@ interface Stage extends Arena {
   readonly buses: BusRelays;
   readonly clients: Clients;
   readonly books: Books;
-  /** Spins that were written down as lost in earlier rounds. */
+  /** Number of spins that were recorded as lost in earlier rounds. */
   lostBefore: number;
   acknowledgement: Acknowledgement;
 }
 
-/** The longest time without an answer, over all partners. */
+/** Measures the longest time without an answer over all partners. */
 class Gaps {
   readonly #newest = new Map<number, number>();
   #longestMs = 0;
@@ -149,7 +151,7 @@ async function playRound(
   return { round, kind, acknowledgement, ok, failed, unknown, gapMs, found, wrong };
 }
 
-/** Judges what the books found. */
+/** Judges the findings from the ledger. */
 async function judge(stage: Stage, findings: Findings, wrong: string[]): Promise<Found> {
   const { clients, stores, acknowledgement } = stage;
   const { lost, twice, missing, other } = findings;
@@ -189,7 +191,7 @@ async function judge(stage: Stage, findings: Findings, wrong: string[]): Promise
   return found;
 }
 
-/** Waits until the ledger has all that the outboxes have. */
+/** Waits until the ledger has every entry of the outboxes. */
 async function atRest(clusterUrl: string, databaseUrl: string): Promise<void> {
   const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} });
   const { nodes, close } = await openNodes(clusterUrl);

@@ -1,15 +1,21 @@
-/** What became of acknowledged spins that the ledger does not have: with ACK=redis each must be written down in `lost_spins`. */
+/**
+ * Checks acknowledged spins that the ledger lacks. With ACK=redis each of them must be recorded in
+ * `lost_spins`.
+ */
 import postgres from 'postgres';
 import { until } from '../support/wait.js';
 import { spinIdsOf } from './books.js';
 import { nameOf, type SpinRecord } from './records.js';
 
-/** A front end looks each half second, once it knows of the new epoch. */
+/**
+ * Longest wait in ms for the records. A front end looks for lost spins every half second once it knows the
+ * new epoch.
+ */
 const WRITTEN_WITHIN_MS = 15_000;
 
 /**
- * Waits until all are written down, for a while.
- * @returns those that are not, and what is written down and not lost.
+ * Waits for a limited time until all lost spins are recorded.
+ * @returns lost spins without a record, and records of spins that are not lost
  */
 export async function judgeLost(databaseUrl: string, lost: readonly SpinRecord[]): Promise<string[]> {
   const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} });

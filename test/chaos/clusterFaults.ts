@@ -1,4 +1,7 @@
-/** What a chaos run does to the servers of its Redis Cluster. Each fault heals itself before it resolves. */
+/**
+ * Defines the faults that a chaos run causes in its Redis Cluster. Each fault heals itself before it
+ * resolves.
+ */
 
 import { bodyOf, type OperatorClient } from '../../src/api/client/apiClients.js';
 import { moveAndWait } from '../../src/cli/operator/moves.js';
@@ -16,15 +19,15 @@ export interface ClusterFault {
   readonly operator: OperatorClient;
   readonly postgres: StoreServer;
   readonly random: Random;
-  /** The cells that are played in. */
+  /** Number of cells that have players. */
   readonly cells: number;
 }
 
-/** Spins go on meanwhile that a replica does not get. */
+/** Range in ms for which spins continue while the replica receives nothing. */
 const LAG_MS = [400, 2500] as const;
 const ZOMBIE_MS = [200, 3000] as const;
 const AWAY_MS = [200, 1500] as const;
-/** Redis gives a failover up after 5 s. */
+/** Interval in ms between requests for a failover. Redis abandons a failover after 5 s. */
 const FAILOVER_EVERY_MS = 6000;
 const TAKEN_OVER_WITHIN_MS = 60_000;
 
@@ -35,7 +38,7 @@ interface Struck {
   readonly replica: StoreServer;
 }
 
-/** A primary that holds cells, and its replica. */
+/** Picks a primary that holds cells, and its replica. */
 async function pick({ cluster, random, cells }: ClusterFault): Promise<Struck> {
   const cell = random.whole(0, cells - 1);
   const slot = slotOfCell(cell);
@@ -54,17 +57,17 @@ const isInSync = async (cluster: TestCluster, primary: StoreServer): Promise<boo
 const takenOver = ({ cluster }: ClusterFault, { slot, replica }: Struck): Promise<void> =>
   until(() => cluster.serves(replica, slot), 'the replica has taken over', TAKEN_OVER_WITHIN_MS);
 
-/** Until the replica goes on, and even then, it lacks what is written from now on. */
+/** Cuts the replica off. It lacks all later writes, also after it resumes. */
 async function cutReplica({ cluster }: ClusterFault, { primary, replica }: Struck): Promise<void> {
   await replica.freeze();
-  // What the system has taken for the replica would still come to it.
+  // The connection is cut because data in the socket buffer would still reach the replica.
   await cluster.ask(primary, 'CLIENT', 'KILL', 'TYPE', 'replica');
 }
 
 /**
- * Clients reach a primary that reaches no other server. It takes what they write until it finds that it is alone, which it
- * does about when the others find that it is gone.
- * @param isForced the replica does not wait for that: both serve for a while
+ * Cuts a primary off from all other servers while clients can still reach it. It accepts writes until it
+ * detects its isolation, at about the time at which the other servers detect its absence.
+ * @param isForced true to promote the replica at once, so that both serve for a while
  */
 async function cutOff(fault: ClusterFault, { isForced }: { readonly isForced: boolean }): Promise<void> {
   const { cluster, buses, random } = fault;
@@ -82,7 +85,7 @@ async function cutOff(fault: ClusterFault, { isForced }: { readonly isForced: bo
   }
 }
 
-/** Moves every partner of a cell to another. @returns what moves them back */
+/** Moves every partner of a cell to another cell. @returns a function that moves them back */
 async function movePartnersOff(
   { operator, random }: ClusterFault,
   cell: number,
@@ -109,12 +112,12 @@ export const CLUSTER_FAULTS: Readonly<Record<string, (fault: ClusterFault) => Pr
     await pause(fault.random.whole(...AWAY_MS));
     await struck.primary.start();
   },
-  /** It is back before its replica has missed it. */
+  /** The primary is back before its replica detects the absence. */
   async 'restart-primary'(fault) {
     const { primary } = await pick(fault);
     await primary.kill();
   },
-  /** It believes to be the primary until it hears of the other. */
+  /** The old primary believes that it is still the primary until it hears of the new one. */
   async zombie(fault) {
     const struck = await pick(fault);
     await struck.primary.freeze();
@@ -122,7 +125,7 @@ export const CLUSTER_FAULTS: Readonly<Record<string, (fault: ClusterFault) => Pr
     await pause(fault.random.whole(...ZOMBIE_MS));
     struck.primary.thaw();
   },
-  /** The replica lacks seconds of what was acknowledged, and takes over all the same. */
+  /** The replica lacks several seconds of acknowledged writes and takes over nevertheless. */
   async 'stale-promotion'(fault) {
     const struck = await pick(fault);
     await cutReplica(fault, struck);
@@ -134,7 +137,7 @@ export const CLUSTER_FAULTS: Readonly<Record<string, (fault: ClusterFault) => Pr
   },
   async failover(fault) {
     const struck = await pick(fault);
-    // Servers that are busy may let the time for it pass: it is asked for again.
+    // A busy server may miss the time for the failover, so the command is repeated.
     const again = setInterval(() => {
       fault.cluster.ask(struck.replica, 'CLUSTER', 'FAILOVER').catch(() => {});
     }, FAILOVER_EVERY_MS);
@@ -145,7 +148,7 @@ export const CLUSTER_FAULTS: Readonly<Record<string, (fault: ClusterFault) => Pr
       clearInterval(again);
     }
   },
-  /** The replica takes over without asking anybody, while its primary serves. */
+  /** The replica takes over without an election while its primary still serves. */
   async takeover(fault) {
     const struck = await pick(fault);
     await cutReplica(fault, struck);
@@ -154,7 +157,7 @@ export const CLUSTER_FAULTS: Readonly<Record<string, (fault: ClusterFault) => Pr
     await fault.cluster.ask(struck.replica, 'CLUSTER', 'FAILOVER', 'TAKEOVER');
     await takenOver(fault, struck);
   },
-  /** A primary gives its slots away and gets them back, while no worker can write that down. */
+  /** A primary gives its slots away and gets them back while no worker can record the takeover. */
   async 'there-and-back'(fault) {
     const { cluster, postgres } = fault;
     const struck = await pick(fault);
@@ -171,11 +174,14 @@ export const CLUSTER_FAULTS: Readonly<Record<string, (fault: ClusterFault) => Pr
       await postgres.start();
     }
   },
-  /** The network between one node and all others is gone, and the replica is elected. */
+  /** The network between one node and all others is cut, and the replica is elected. */
   'cut-off': (fault) => cutOff(fault, { isForced: false }),
-  /** The same, and an operator has the replica take over at once. */
+  /** The network between one node and all others is cut, and an operator promotes the replica at once. */
   'cut-off-forced': (fault) => cutOff(fault, { isForced: true }),
-  /** As docs/scaling.md says: the partners leave the cell, its slot goes to another node, and they come back. */
+  /**
+   * Moves a slot as docs/scaling.md describes: the partners leave the cell, its slot moves to another node,
+   * and the partners return.
+   */
   async 'slot-move'(fault) {
     const { cluster, random, operator } = fault;
     const { cell, slot, primary: from } = await pick(fault);

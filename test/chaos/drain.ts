@@ -20,7 +20,7 @@ const ASK_AGAIN_MS = 100;
 const KILLS: readonly FaultName[] = ['kill-service', 'kill-worker', 'kill-redis', 'kill-postgres'];
 const KILL_EVERY_MS = [1500, 6000] as const;
 const READY_WITHIN_MS = 60_000;
-/** Of the tickets that were sold, those whose requestId is asked for again after the raffle is closed. */
+/** Maximum number of sold tickets whose requestId is repeated after the raffle is closed. */
 const REPLAYS = 500;
 
 interface Options {
@@ -57,7 +57,7 @@ function readOptions(): Options {
   };
 }
 
-/** A tenth of the tickets win something; a raffle of one ticket is its prize. */
+/** Returns prizes for a tenth of the tickets. The only ticket of a raffle of size one is a prize. */
 function prizesOf(poolSize: number): Prize[] {
   const prize = (prizeName: string, prizeTier: number, valueUsd: number, count: number): Prize => ({
     prizeName,
@@ -76,13 +76,13 @@ interface Stage extends Arena {
   readonly options: Options;
 }
 
-/** What the buyers of a raffle were told. */
+/** Answers that the buyers of a raffle received. */
 interface Sale {
-  /** requestId → the answer's text. */
+  /** Text of the answer by requestId. */
   readonly won: Map<string, string>;
   readonly byPrize: Map<string, number>;
   readonly wrong: string[];
-  /** Answers that told nothing, and spins that had to be sent again. */
+  /** Answers without a result, and attempts that had to be repeated. */
   unknown: number;
   closed: number;
   attempts: number;
@@ -96,7 +96,7 @@ const spinBody = (gameId: number, attempt: number): string =>
     requestId: `${gameId}-${attempt}`,
   });
 
-/** Buys on one connection until it is told that the raffle is closed. */
+/** Buys tickets on one connection until the raffle is reported as closed. */
 async function buy({ fleet, owner }: Stage, gameId: number, sale: Sale): Promise<void> {
   let wire: Wire | undefined;
   const ask = async (bytes: Buffer): Promise<WireAnswer | undefined> => {
@@ -145,7 +145,7 @@ async function buy({ fleet, owner }: Stage, gameId: number, sale: Sale): Promise
 
 type Trouble = (stage: Stage, isSoldOut: () => boolean, sale: Sale) => Promise<string>;
 
-/** Kills something every few seconds until all is sold. */
+/** Kills a process every few seconds until all tickets are sold. */
 const killing =
   (poolSize: number): Trouble =>
   async (stage, isSoldOut) => {
@@ -163,7 +163,7 @@ const killing =
       .join(', ');
   };
 
-/** Loses all that Redis has, twice: by FLUSHALL, and with its files. */
+/** Destroys all data of Redis twice: once by FLUSHALL and once by deleting its files. */
 const wiping =
   (poolSize: number): Trouble =>
   async (stage, isSoldOut, sale) => {
@@ -178,7 +178,7 @@ const wiping =
     return 'flushall 1, wipe-redis 1';
   };
 
-/** Sells a raffle out. @returns whether it was exact. */
+/** Sells all tickets of a raffle. @returns whether the prizes were exact */
 async function drain(stage: Stage, poolSize: number, what: string, trouble?: Trouble): Promise<boolean> {
   const { api, owner, options } = stage;
   const prizes = prizesOf(poolSize);
@@ -261,7 +261,7 @@ async function judge(
   return wrong;
 }
 
-/** Two spins race for the last ticket, again and again. */
+/** Lets two spins race for the last ticket, repeatedly. */
 async function race({ api, owner, fleet, options }: Stage): Promise<boolean> {
   const wires = await Promise.all([Wire.open(fleet.port), Wire.open(fleet.port)]);
   const results: Record<string, number> = {};

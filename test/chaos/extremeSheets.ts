@@ -1,4 +1,7 @@
-/** A partner that keeps the block threads busy: games on sheets whose decimals are extreme, as many as its default limits take. */
+/**
+ * Simulates a partner that keeps the block threads busy with as many games as its default limits allow, on
+ * PAR sheets with extreme decimals.
+ */
 import type { Client } from '../support/client.js';
 import { load, portOf, spinRequest } from '../support/load.js';
 import { parSheet } from '../support/sheets.js';
@@ -7,7 +10,9 @@ const GAMES = 80;
 const COMBINATIONS = 52;
 const CONNECTIONS = 32;
 
-/** 9.4 KB of probabilities and weights from 1e-300 to 1 that have no common divisor. */
+/**
+ * Makes a PAR sheet of 9.4 KB with probabilities and weights from 1e-300 to 1 that have no common divisor.
+ */
 function extremeSheet(): object {
   const winning = Array.from({ length: COMBINATIONS }, (_, i) => ({
     reelSymbols: ['A'],
@@ -36,8 +41,8 @@ function extremeSheet(): object {
 }
 
 /**
- * Another partner spins as fast as it can on a new game while the games on extreme sheets are made.
- * @returns its answers by error code, or `200`
+ * Lets another partner spin a new game as fast as possible while the games on extreme sheets are made.
+ * @returns the number of answers by error code, or under `200`
  */
 export async function playBesideExtremeSheets(
   client: Client,
@@ -64,7 +69,7 @@ export async function playBesideExtremeSheets(
     },
   });
   for (let i = 0; i < GAMES; i++) {
-    // Each on a sheet of its own: one that is known is not compiled again.
+    // Each game has a sheet of its own because a known sheet is not compiled again.
     const sheetOfGame = { ...sheet, gameTitle: `Extreme ${i}` };
     const uploaded = await client.partner('POST', '/par-sheets', attacker.key, sheetOfGame);
     const body = {

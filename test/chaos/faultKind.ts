@@ -1,4 +1,4 @@
-/** What a fault is, and what it is done to. */
+/** Defines a kind of fault and its targets. */
 import type { ArchivedPostgres } from '../backup/archivedPostgres.js';
 import type { Api } from '../support/api.js';
 import type { Random } from '../support/random.js';
@@ -12,32 +12,38 @@ export interface Arena {
   readonly stores: OwnStores;
   readonly fleet: Fleet;
   readonly api: Api;
-  /** Undefined where no fault restores Postgres. */
+  /** Undefined if no fault restores Postgres. */
   readonly archived: ArchivedPostgres | undefined;
   readonly targets: readonly Target[];
-  /** Of the public log, where a fault of the round needs them. */
+  /** Witnesses of the public log, if a fault of the round needs them. */
   readonly witnesses?: Witnesses | undefined;
 }
 
-/** What a fault is done to: two faults at a time are done to different things. */
+/** Target of a fault. Two simultaneous faults have different targets. */
 type Subject = 'service' | 'redis' | 'postgres' | 'redis-cable' | 'postgres-cable' | 'witness';
 
 export interface FaultKind {
   readonly subject: Subject;
-  /** It takes what Redis has on its disk: what is acknowledged with ACK=redis and not booked yet may be lost then. */
+  /**
+   * True if the fault destroys the disk data of Redis. Spins acknowledged with ACK=redis and not yet
+   * committed may be lost.
+   */
   readonly destroys?: true;
-  /** It restores stores while nothing is spun: to `all` that was booked, or to what was booked at the `backup` before the round. */
+  /**
+   * Set if the fault restores stores while no spin is played: to all committed entries (`all`), or to the
+   * entries committed at the backup before the round (`backup`).
+   */
   readonly restores?: 'all' | 'backup';
-  /** It needs a disk that can be filled. */
+  /** True if the fault needs a disk that can be filled. */
   readonly needsDisk?: true;
-  /** It needs a Postgres that is backed up. */
+  /** True if the fault needs a Postgres with backups. */
   readonly needsArchive?: true;
-  /** It needs a quorum of witnesses for the public log. */
+  /** True if the fault needs a quorum of witnesses for the public log. */
   readonly needsWitnesses?: true;
-  /** It needs a C compiler. */
+  /** True if the fault needs a C compiler. */
   readonly needsCompiler?: true;
-  /** Done before the round's first spin. */
+  /** Runs before the first spin of the round. */
   prepare?(arena: Arena): Promise<void>;
-  /** Makes the fault, keeps it up for a while, heals it. */
+  /** Causes the fault, maintains it for a while, and heals it. */
   run(arena: Arena, random: Random): Promise<void>;
 }

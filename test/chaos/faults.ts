@@ -1,4 +1,7 @@
-/** What a chaos run does to its processes, stores and cables. Each fault heals itself before it resolves. */
+/**
+ * Defines the faults of the processes, stores and connections of a chaos run. Each fault heals itself before
+ * it resolves.
+ */
 import type { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { HOSTILE_SETTINGS } from '../support/hostileSettings.js';
@@ -13,21 +16,21 @@ import { RESTORES } from './restores.js';
 import { STOPPED } from './stopped.js';
 import { WRONG_CLOCKS } from './wrongClock.js';
 
-/** A fault that a process is stopped by lasts this long; a worker's lease, 3 s, is within it. */
+/** Range in ms for which a process is stopped. A worker's lease of 3 s lies within it. */
 const STOP_MS = [1000, 6000] as const;
-/** Longer than a worker's lease. */
+/** Range in ms that is longer than a worker's lease. */
 const STOP_WORKER_MS = [3600, 5200] as const;
 const STORE_STOP_MS = [800, 4500] as const;
 const AWAY_MS = [1500, 4000] as const;
 const HOLD_MS = [600, 2500] as const;
-/** Longer than a call is waited for, and within the allowed difference of clocks. */
+/** Delay in ms that is longer than a call's deadline and shorter than the allowed clock difference. */
 const LATE_MS = 8000;
 const SWALLOW_MS = [300, 3800] as const;
 const CUTS = [3, 8] as const;
 const CUT_EVERY_MS = [20, 350] as const;
 const DELAY_MS = [5, 300] as const;
 const SPARE_MEMORY_BYTES = 65_536;
-/** So that the disk fills while the store is written to. */
+/** Range in ms for which the disk stays full, so that the store writes to it meanwhile. */
 const DISK_FULL_MS = [300, 1200] as const;
 
 export const FAULTS = {
@@ -46,7 +49,7 @@ export const FAULTS = {
       front.thaw();
     },
   },
-  // The worker that matters is the one that writes the ledger now, whichever process it is in.
+  // The fault kills the process that currently writes the ledger, whichever it is.
   'kill-worker': {
     subject: 'service',
     async run({ fleet }) {
@@ -122,7 +125,7 @@ export const FAULTS = {
     subject: 'postgres-cable',
     run: (arena, random) => swallow(cables(arena, random, 'postgres'), random),
   },
-  // A call is done long after its caller has given it up, and others have asked for the same.
+  // The call runs long after its caller timed out and others sent the same request.
   'late-redis': {
     subject: 'redis-cable',
     async run(arena, random) {
@@ -131,7 +134,7 @@ export const FAULTS = {
       first.disarm();
     },
   },
-  // Every session begins with settings that contradict what the service depends on.
+  // Every new session starts with settings that contradict those that the service depends on.
   'hostile-role': {
     subject: 'postgres',
     async run({ stores }, random) {
@@ -191,7 +194,7 @@ export const FAULTS = {
       await stores.redis.start();
     },
   },
-  // Nobody remembers what it has answered since the copy.
+  // All processes are killed, so none of them remembers the answers since the copy.
   'stale-redis-restart': {
     subject: 'redis',
     destroys: true,
@@ -220,7 +223,7 @@ export type FaultName = keyof typeof FAULTS;
 export const FAULT_NAMES = Object.keys(FAULTS) as FaultName[];
 export const faultKind = (name: FaultName): FaultKind => FAULTS[name];
 
-/** A connection to Redis that no proxy is on. */
+/** Runs a callback with a Redis connection that bypasses the proxies. */
 export async function withRedis<T>(
   { redis: { url } }: Pick<OwnStores, 'redis'>,
   use: (redis: Redis) => Promise<T>,
@@ -233,7 +236,7 @@ export async function withRedis<T>(
   }
 }
 
-/** Those of all processes, or those of one. */
+/** Returns the proxied connections of all processes or of one random process. */
 function cables({ fleet }: Arena, random: Random, store: 'redis' | 'postgres'): Cable[] {
   const services = random.chance(0.5) ? fleet.services : [random.pick(fleet.services)];
   return services.map((service) => service[store]);
@@ -248,7 +251,7 @@ async function cut(chosen: readonly Cable[], random: Random): Promise<void> {
     }
     await pause(random.whole(...CUT_EVERY_MS));
   }
-  // Connections that were to be torn and had nothing to say.
+  // The cut ends connections that were to be torn but carried no data.
   for (const cable of chosen) cable.cut();
 }
 
@@ -263,7 +266,7 @@ async function swallow(chosen: readonly Cable[], random: Random): Promise<void> 
   await pause(random.whole(...SWALLOW_MS));
   for (const cable of chosen) {
     cable.answers = true;
-    // What comes now would be taken for the answers that are missing.
+    // The connection is cut because later replies would be taken for the missing ones.
     cable.cut();
   }
 }

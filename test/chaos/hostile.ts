@@ -1,9 +1,16 @@
 /**
- * `npm run chaos -- hostile [--seconds 60]`: everything that strangers and a partner can do to others at once, while another partner
- * spins: its p99 stays below three times the quiet one, below 1.5 times under a flood of a partner alone, and below three times that under
- * uploads of strangers in chunks of one byte, HEADs of a stranger, receivers that stream without end, or sessions that would renew
- * themselves, each alone; its games do not run dry beside another's extreme sheets; no answer is lost, the memory is
- * flat, the audit finds nothing. Ends with 1 where one of these fails. `HTTP_SERVER=node` attacks the other HTTP server.
+ * `npm run chaos -- hostile [--seconds 60]`
+ *
+ * Runs every attack of strangers and of another partner at once while a victim partner spins. The limits of
+ * the victim's p99 are:
+ * - three times its quiet value under all attacks together
+ * - 1.5 times under a flood of one partner alone
+ * - three times that under each of these alone: uploads of strangers in chunks of one byte, HEAD requests
+ *   of a stranger, receivers that stream without end, and sessions that renew themselves
+ *
+ * The victim's games must not run dry beside another partner's extreme sheets, no answer may be lost, the
+ * memory must stay constant, and the audit must find nothing. Exit status 1 means that one of these failed.
+ * `HTTP_SERVER=node` attacks the other HTTP server.
  */
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -36,7 +43,7 @@ const { values } = parseArgs({ options: { seconds: { type: 'string', default: '6
 const seconds = Number(values.seconds);
 const ATTACKER = fileURLToPath(new URL('./attacker.js', import.meta.url));
 
-/** Never ended. */
+/** A chunked upload that never ends. */
 const CHUNKED_UPLOAD =
   `POST /api/partner/v1/games HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n` +
   '1\r\na\r\n'.repeat(CHUNKS_OF_UPLOAD);
@@ -54,7 +61,7 @@ function showAttack(name: string, { answers, connectionsOpened, cpuSeconds }: At
   );
 }
 
-/** Prints what was measured. @returns whether all of it held */
+/** Prints the measurements. @returns whether all of them are within their limits */
 function judge(
   { quiet, partner, uploads, all }: Readonly<Record<'quiet' | 'partner' | 'uploads' | 'all', Phase>>,
   lone: readonly LoneOutcome[],
@@ -90,7 +97,10 @@ function judge(
   );
 }
 
-/** The attacks that are measured together. @param floodingSpin of a partner over its limit */
+/**
+ * Returns the attacks that are measured together. @param floodingSpin spin request of a partner over its rate
+ * limit
+ */
 function ordersOf(port: number, floodingSpin: string): (readonly [name: string, order: AttackOrder])[] {
   const flooding = (request: string): AttackOrder => ({
     port,
@@ -109,7 +119,7 @@ function ordersOf(port: number, floodingSpin: string): (readonly [name: string, 
 await runToEnd(async (cleanup) => {
   const stores = await ownStores();
   cleanup.add(() => stores.drop());
-  // One cell: whoever floods meets the other in every queue.
+  // The service has only one cell, so that attacker and victim meet in every queue.
   const service = await spawnService(
     environment(stores, {
       LOG_LEVEL: 'fatal',
@@ -130,7 +140,8 @@ await runToEnd(async (cleanup) => {
     spinFor(pid, port, () => spin(victim.key, games[0]!, `p${Math.floor(Math.random() * 500)}`), forSeconds);
 
   const orders = ordersOf(port, spin(flooder.key, games[1]!, 'flood').toString());
-  // All are there from the start: what processes cost that only wait is part of the quiet figure.
+  // All attacker processes exist from the start, so that the cost of idle processes is part of the quiet
+  // figure.
   const attacks = await loneAttacks(client, sheet);
   const attackers = [...orders, ...attacks].map(() => fork(ATTACKER));
   cleanup.add(() => {
@@ -157,7 +168,7 @@ await runToEnd(async (cleanup) => {
   const uploads = await spins(seconds / 2);
   clearInterval(sampling);
   attack(2, orders.length);
-  // Until all are connected, and those that are closed at once have come again.
+  // The pause lets all attackers connect and lets closed connections reopen.
   await spins(WARM_UP_SECONDS * 3);
   const beforeMb = residentMb(pid);
   const all = await spins(seconds);

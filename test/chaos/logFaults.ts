@@ -1,4 +1,7 @@
-/** What is done to the public log: processes that die at its steps, Postgres cut off in the middle of an append, witnesses that are away or frozen. */
+/**
+ * Defines the faults of the public log: processes killed at its steps, a Postgres cut off during an append,
+ * and witnesses that are stopped or frozen.
+ */
 import { FAILPOINTS } from '../../src/platform/failpoints.js';
 import { connectPostgres } from '../../src/postgres/connect.js';
 import { isPostgresAway } from '../../src/postgres/postgresErrors.js';
@@ -6,15 +9,17 @@ import type { Random } from '../support/random.js';
 import { pause, until } from '../support/wait.js';
 import type { Arena, FaultKind } from './faultKind.js';
 
-/** The way of a block through the log. */
+/** Failpoints on the way of a block through the log. */
 const STEPS = FAILPOINTS.filter((step) => step.startsWith('block.'));
 const MET_WITHIN_MS = 30_000;
 const WAITING_WITHIN_MS = 20_000;
 const ASK_EVERY_MS = 50;
-/** Longer than a look at all witnesses takes. */
+/** Range in ms that is longer than a check of all witnesses. */
 const WITNESS_MS = [2500, 6000] as const;
 
-/** Has more blocks made of a slot game of each partner; nobody may be there who takes the request. */
+/**
+ * Requests more blocks for a slot game of each partner. The request may fail because no front end is running.
+ */
 async function askForBlocks({ api, targets }: Arena): Promise<void> {
   const asked = targets.map(({ games }) =>
     api.operator.POST('/games/{id}/blocks', {
@@ -26,8 +31,8 @@ async function askForBlocks({ api, targets }: Arena): Promise<void> {
 }
 
 /**
- * Holds the log's row until an append waits for it, or until Postgres is taken away by another fault: then there is none to wait for.
- * @param then what is done meanwhile
+ * Holds the log's row until an append waits for it, or until another fault stops Postgres.
+ * @param then callback that runs while the append waits
  */
 async function whileAppending(arena: Arena, then: () => void): Promise<void> {
   const sql = connectPostgres(arena.stores.postgres.url, { max: 2, name: 'chaos', onError: () => {} });
@@ -53,12 +58,12 @@ async function whileAppending(arena: Arena, then: () => void): Promise<void> {
   }
 }
 
-/** One witness of three, which the quorum does without, or two, which it waits for. */
+/** Picks one of three witnesses, without which the quorum is still met, or two, without which it is not. */
 const someOf = ({ witnesses }: Arena, random: Random) =>
   random.shuffled(witnesses!.all).slice(0, random.whole(1, 2));
 
 export const LOG_FAULTS = {
-  // All of them are started anew, and the first that comes to the step dies there.
+  // All processes are restarted, and the first process that reaches the step is killed there.
   'kill-at-log-step': {
     subject: 'service',
     async run(arena, random) {

@@ -1,4 +1,7 @@
-/** Attacks of `npm run chaos -- hostile` that are measured one by one, each against the same partner's spins just before it. */
+/**
+ * Defines the attacks of `npm run chaos -- hostile` that are measured one by one, each compared with the
+ * victim's spins just before it.
+ */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { freePort } from '../../src/app/embedded/index.js';
@@ -14,7 +17,9 @@ const WINNERS_SPINS_PER_SECOND = 20;
 const SETTLING_MS = 1000;
 const RENEWALS_PER_SECOND = 200;
 const CONNECTIONS = 16;
-/** These phases are short, so that a pause of the machine moves the last hundredth. */
+/**
+ * Percentile that is compared. These phases are so short that a pause of the machine would change the p99.
+ */
 const SHARE = 0.9;
 const RATIO_MAX = 3;
 const GROWTH_MB_MAX = 50;
@@ -24,9 +29,9 @@ const SESSION = '/api/operator/v1/session';
 export interface LoneAttack {
   readonly name: string;
   readonly order: AttackOrder;
-  /** Statuses that the attacker's requests may be answered with; absent: any. */
+  /** Statuses that the attacker's requests may be answered with. Absent means any status. */
   readonly allowed?: readonly string[];
-  /** A neighbour sends HEADs meanwhile, none of which may fail. */
+  /** True if another client sends HEAD requests meanwhile, none of which may fail. */
   readonly hasNeighbour?: true;
 }
 
@@ -39,7 +44,7 @@ export interface LoneOutcome {
   readonly neighboursFailed: number;
 }
 
-/** Prepares them: a partner with webhooks that are told of each win, and an operator's session. */
+/** Prepares the attacks: a partner with webhooks for each win, and an operator's session. */
 export async function loneAttacks(client: Client, sheet: object): Promise<LoneAttack[]> {
   const port = portOf(client.base);
   const floodOf = (from: string, request: string, perSecond: number): AttackOrder => ({
@@ -89,14 +94,15 @@ export async function endAttack(attacker: ChildProcess): Promise<AttackReport> {
   return (await report)[0] as AttackReport;
 }
 
-/** Measures spins without an attack, and then under it. @param spins for some seconds */
+/** Measures spins without the attack and then under it. @param spins plays spins for some seconds */
 export async function playAlone(
   attack: LoneAttack,
   attacker: ChildProcess,
   pid: number,
   spins: () => Promise<Phase>,
 ): Promise<LoneOutcome> {
-  // What deliveries cost that are answered in a few bytes is in both figures.
+  // Short answers of the receiver are part of both figures, so that the cost of normal deliveries cancels
+  // out.
   const isReceiver = attack.order.streamsOn !== undefined;
   if (isReceiver) attacker.send(attack.order);
   await pause(isReceiver ? SETTLING_MS : 0);
@@ -116,7 +122,7 @@ export async function playAlone(
   return { attack, without, during, grownMb: mostMb - beforeMb, report, neighboursFailed };
 }
 
-/** Asks with HEAD, as a balancer does. */
+/** Sends HEAD requests in the way of a load balancer. */
 class Neighbour {
   #isOver = false;
   readonly #failed: Promise<number>;
@@ -125,7 +131,7 @@ class Neighbour {
     this.#failed = this.#ask(port);
   }
 
-  /** @returns how many were not answered */
+  /** @returns the number of requests without an answer */
   end(): Promise<number> {
     this.#isOver = true;
     return this.#failed;
@@ -144,7 +150,7 @@ class Neighbour {
   }
 }
 
-/** Prints what was measured. @returns whether all of it held */
+/** Prints the measurements. @returns whether all of them are within their limits */
 export function showLone({
   attack,
   without,

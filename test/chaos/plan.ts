@@ -1,4 +1,4 @@
-/** What each round of a chaos run does: settled by the run's seed and the round's number alone. */
+/** Plans each round of a chaos run. The plan depends only on the run's seed and the round's number. */
 
 import { Random } from '../support/random.js';
 import { FAULT_NAMES, type FaultName, faultKind } from './faults.js';
@@ -6,7 +6,7 @@ import type { Acknowledgement } from './services.js';
 
 export interface PlannedFault {
   readonly name: FaultName;
-  /** From the moment that the faults of the round begin. */
+  /** Delay in ms after the start of the faults of the round. */
   readonly afterMs: number;
 }
 
@@ -14,11 +14,11 @@ export interface RoundPlan {
   readonly round: number;
   readonly acknowledgement: Acknowledgement;
   readonly faults: readonly PlannedFault[];
-  /** Some fault takes what is acknowledged and not booked: the spins pause for it. */
+  /** True if a fault destroys acknowledged entries that are not committed. The spins pause for it. */
   readonly isQuiet: boolean;
-  /** Blocks are loaded only behind a quorum of witnesses. */
+  /** True if blocks are loaded only after a quorum of witnesses has signed. */
   readonly isWitnessed: boolean;
-  /** Spins that are answered before the faults, and after all is ready again. */
+  /** Number of answered spins before the faults; the next field is the number after the recovery. */
   readonly spinsBefore: number;
   readonly spinsAfter: number;
 }
@@ -26,18 +26,21 @@ export interface RoundPlan {
 export interface PlanSettings {
   readonly seed: string;
   readonly names: readonly FaultName[];
-  /** Undefined: by turns. */
+  /** Undefined to alternate between the kinds of acknowledgement. */
   readonly acknowledgement: Acknowledgement | undefined;
 }
 
-/** Rounds with one kind of acknowledgement, before the service is started with the other. */
+/** Number of rounds with one kind of acknowledgement before the service is restarted with the other. */
 const BLOCK_ROUNDS = 5;
 const SECOND_FAULT = 0.3;
 const OFFSET_MS = 700;
 const SPINS_BEFORE = [500, 2400] as const;
 const SPINS_AFTER = [400, 1600] as const;
 
-/** Kinds are dealt from shuffled packs, so that a long run has each about as often. */
+/**
+ * Plans a round. The kinds of faults come from shuffled packs, so that a long run has each of them about
+ * equally often.
+ */
 export function planRound(round: number, { seed, names, acknowledgement }: PlanSettings): RoundPlan {
   const pack = Math.floor((round - 1) / names.length);
   const first = new Random(seed, 'pack', pack).shuffled(names)[(round - 1) % names.length]!;
@@ -63,7 +66,7 @@ export function planRound(round: number, { seed, names, acknowledgement }: PlanS
   return { round, acknowledgement: promised, faults, isQuiet, isWitnessed, spinsBefore, spinsAfter };
 }
 
-/** @throws Error that names the kinds, where one is not known. */
+/** @throws Error that lists all kinds if a name is unknown */
 export function namesOf(only: string | undefined): FaultName[] {
   if (only === undefined) return [...FAULT_NAMES];
   return only.split(',').map((name) => {

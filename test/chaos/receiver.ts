@@ -1,11 +1,17 @@
 /**
- * `node receiver.js PORT FILE`: a partner's end of its webhooks, to be killed at any time. It writes down what it gets
- * before it answers, so that whatever it has answered is in the file. Now and then it answers with 500, hangs up or hangs.
+ * `node receiver.js PORT FILE`
+ *
+ * Receives the webhooks of a partner and may be killed at any time. It writes each delivery to the file
+ * before it answers, so that every answered delivery is in the file. Occasionally it answers with 500, closes
+ * the connection, or does not answer.
  */
 import { appendFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 
-/** One of so many. */
+/**
+ * One delivery in this many is answered with 500. The next two constants are those of closed connections and
+ * of missing answers.
+ */
 const ANSWERS_500 = 20;
 const HANGS_UP = 40;
 const HANGS = 500;
@@ -19,7 +25,7 @@ const server = createServer((request, response) => {
   request.on('data', (chunk: Buffer) => chunks.push(chunk));
   request.on('end', () => {
     const body = Buffer.concat(chunks).toString('utf8');
-    // A line that a kill cut off does not spoil the next one.
+    // The leading newline separates the record from a line that a kill cut off.
     appendFileSync(file, `\n${JSON.stringify({ headers: request.headers, body })}\n`);
     if (oneOf(HANGS)) return;
     if (oneOf(HANGS_UP)) request.socket.destroy();

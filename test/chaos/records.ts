@@ -1,8 +1,8 @@
 /**
- * What the clients of a chaos run know of each spin, and what they may conclude from it.
+ * Records the state of each spin from the view of the clients of a chaos run.
  *
- * A requestId may be sent several times. What is known of it is the strongest of what its answers said: dealt (a 200),
- * else unknown (an answer that may have been lost), else refused (every answer said that nothing happened).
+ * A requestId may be sent several times. Its state is the strongest state in its answers: dealt (a 200), else
+ * unknown (an answer that may have been lost), else refused (every answer reported that nothing happened).
  */
 import { createHash } from 'node:crypto';
 import { usdToMicros } from '../../src/domain/money.js';
@@ -11,7 +11,7 @@ import type { WireAnswer } from '../support/load.js';
 export interface TargetGame {
   readonly gameId: number;
   readonly wagerUsd: number;
-  /** The tiers of its communal progressive: at how many spins each fires. */
+  /** Spin counts of the tiers of the game's communal progressive. */
   readonly tiers?: readonly number[];
   readonly isRaffle?: true;
 }
@@ -19,12 +19,12 @@ export interface TargetGame {
 export interface Target {
   readonly partnerId: number;
   readonly key: string;
-  /** A raffle that was suspended is replaced. */
+  /** Games of the partner. A suspended raffle is replaced in the list. */
   readonly games: TargetGame[];
   readonly players: readonly string[];
 }
 
-/** What a spin told of a communal progressive; amounts as decimal texts. */
+/** The notice of a communal progressive in the answer of a spin. Amounts are decimal texts. */
 export interface Told {
   readonly eventId: string;
   readonly totalAmountUsd: string;
@@ -37,13 +37,13 @@ export interface Dealt {
   readonly spinId: string;
   readonly payoutMicros: number;
   readonly balanceMicros: number;
-  /** Of the answer's body; undefined where only the ledger told of the spin. */
+  /** Hash of the answer's body. Undefined if only the ledger has the spin. */
   digest: string | undefined;
-  /** Undefined where only the ledger told of the spin. */
+  /** Notice of a share, or null. Undefined if only the ledger has the spin. */
   told: Told | null | undefined;
 }
 
-/** One spin that was asked for: a requestId, or a single request without one. */
+/** One requested spin: all requests of a requestId, or a single request without one. */
 export interface SpinRecord {
   readonly partnerId: number;
   readonly key: string;
@@ -51,33 +51,33 @@ export interface SpinRecord {
   readonly playerId: string;
   readonly requestId: string | undefined;
   readonly body: string;
-  /** The round in which it was first sent. */
+  /** The round in which the spin was first sent. */
   readonly round: number;
-  /** Requests that are not answered yet. */
+  /** Number of requests without an answer yet. */
   open: number;
   dealt: Dealt | undefined;
-  /** 200s that did not say that they were a replay. */
+  /** Number of answers with 200 that were not marked as a replay. */
   fresh: number;
-  /** 200s that did. */
+  /** Number of answers with 200 that were marked as a replay. */
   replayed: number;
-  /** Some request of it may have had an effect that no answer told of. */
+  /** True if a request may have had an effect that no answer reported. */
   isUnknown: boolean;
-  /** What became of it is counted. */
+  /** True once the fate of the spin in doubt is counted. */
   isCounted: boolean;
 }
 
-/** How the answer to one request is counted. */
+/** Category under which the answer to a request is counted. */
 export type Verdict = 'ok' | 'failed' | 'unknown';
 
 export interface Judgement {
   readonly verdict: Verdict;
-  /** What the answer breaks; undefined where it is one that may be given. */
+  /** The promise that the answer breaks. Undefined if the answer is permitted. */
   readonly breach: string | undefined;
 }
 
-/** Codes that say that the spin did not happen, and that an outage may bring. */
+/** Error codes of spins that did not happen and that an outage may cause. */
 const OUTAGE_REFUSALS = new Set(['KS-5002', 'KS-5004', 'KS-4203', 'KS-5012']);
-/** Of these, the ones that only a requestId which is not bound can get. */
+/** Codes among these that only an unbound requestId can get. */
 const NOT_BOUND = new Set(['KS-4203', 'KS-5012']);
 
 export function newRecord(
@@ -107,8 +107,8 @@ export function newRecord(
 }
 
 /**
- * Enters an answer; undefined: none came, or not in time.
- * @param wasDealt the record was known to be dealt when the request was sent.
+ * Records an answer. Undefined means that no answer came in time.
+ * @param wasDealt true if the record was known to be dealt when the request was sent
  */
 export function judge(record: SpinRecord, answer: WireAnswer | undefined, wasDealt: boolean): Judgement {
   if (answer === undefined) {
@@ -172,7 +172,7 @@ function enterDealt(
   return wasDealt && !isReplay ? `a repeat was not said to be a replay: ${nameOf(record)}` : undefined;
 }
 
-/** What the answers to a record contradict each other in, once none is awaited; undefined where in nothing. */
+/** Returns the contradiction between the answers of a record without requests in flight, or undefined. */
 export function contradiction(record: SpinRecord): string | undefined {
   if (record.requestId === undefined) return undefined;
   if (record.fresh > 1) return `${nameOf(record)} was dealt ${record.fresh} times by its answers`;

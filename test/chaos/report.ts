@@ -1,4 +1,4 @@
-/** What a chaos run prints: a line for each round, a table by kind of fault, the totals. */
+/** Formats the output of a chaos run: a line for each round, a table by kind of fault, and the totals. */
 import type { FaultName } from './faults.js';
 import type { RoundResult } from './round.js';
 
@@ -19,7 +19,7 @@ export function roundLine(result: RoundResult): string {
   );
 }
 
-/** What was found wrong, the first few of each sort. */
+/** Returns the first few findings of each kind. */
 export function findingLines({ findings }: RoundResult): string[] {
   const { lost, twice, missing, other } = findings;
   const sorts = { 'lost spin': lost, 'dealt twice': twice, 'index missing': missing, wrong: other };

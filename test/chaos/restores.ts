@@ -1,6 +1,7 @@
 /**
- * Stores that are lost and restored from backups, with the commands of docs/backup.md. The spins pause meanwhile, and all that was answered
- * is booked: what a restore to an older state takes is what was booked since the backup, and nothing else.
+ * Defines faults that lose stores and restore them from backups with the commands of docs/backup.md. Spins
+ * pause and every answered spin is committed, so a restore to an older state loses exactly the entries since
+ * the backup.
  */
 import { execFile } from 'node:child_process';
 import { rename, rm } from 'node:fs/promises';
@@ -17,17 +18,17 @@ import type { Arena, FaultKind } from './faultKind.js';
 import { LOG_COPY, POSITION_FILE } from './services.js';
 
 const COMMAND_WITHIN_MS = 120_000;
-/** Where the log's copy is while it is missed. */
+/** Folder in which the copy of the log is hidden. */
 const LOG_MIRROR = 'log-copy-away';
 const ANSWER_WITHIN_MS = 3000;
 const ASK_EVERY_MS = 100;
 const REFUSALS = 10;
 const ASKED_MAX = 300;
 
-/** The newest entry of each cell when the stores were backed up. */
+/** The newest entry of each cell at the time of the backup. */
 export type BackedUp = ReadonlyMap<number, bigint>;
 
-/** Backs both stores up. Nothing may be under way. */
+/** Backs up both stores. No request may be in flight. */
 export async function backUp({ archived, stores }: Arena): Promise<BackedUp> {
   await archived!.backUp();
   await stores.copyRedis();
@@ -37,7 +38,7 @@ export async function backUp({ archived, stores }: Arena): Promise<BackedUp> {
   return new Map(cells.map(({ cell, cursor_id }) => [cell, BigInt(cursor_id)]));
 }
 
-/** The command of the page. @returns what it wrote */
+/** Runs the recovery command of the documentation page. @returns its output */
 async function recoverRestored(arena: Arena): Promise<string> {
   const [npx, spindle, ...words] = PAGE.recoverRestored().split(' ');
   if (npx !== 'npx' || spindle !== 'spindle')
@@ -45,7 +46,10 @@ async function recoverRestored(arena: Arena): Promise<string> {
   return command(arena, ...words, '--yes');
 }
 
-/** Takes over what the public log had published since the state that was restored, where a start has found that it lacks it. */
+/**
+ * Imports the records that the public log published after the restored state, if a start has detected that
+ * they are missing.
+ */
 async function importLog(arena: Arena): Promise<void> {
   const sql = postgres(arena.stores.postgres.url, { max: 1, onnotice: () => {} });
   const held = await sql`SELECT 1 FROM logs WHERE is_held`;
@@ -53,7 +57,7 @@ async function importLog(arena: Arena): Promise<void> {
   if (held.length > 0) await command(arena, 'log', 'import', '--from', join(arena.folder, LOG_COPY), '--yes');
 }
 
-/** `spindle …`. @returns what it wrote. @throws where its exit status is not 0 */
+/** Runs a `spindle` command. @returns its output. @throws if its exit status is not 0 */
 async function command({ stores, folder }: Arena, ...words: readonly string[]): Promise<string> {
   const { stdout, stderr } = await promisify(execFile)(process.execPath, [cliOf(ROOT), ...words], {
     timeout: COMMAND_WITHIN_MS,
@@ -69,7 +73,10 @@ async function command({ stores, folder }: Arena, ...words: readonly string[]): 
   return stdout + stderr;
 }
 
-/** Until the command has run nothing is dealt on stores that the position file is ahead of, and `/readyz` names the command. */
+/**
+ * Checks that nothing is dealt before the command if the position file is ahead of the stores, and that
+ * `/readyz` names the command.
+ */
 async function isRefused({ fleet, targets }: Arena): Promise<void> {
   for (const service of fleet.services) service.start(fleet.acknowledgement);
   const spin = (i: number): Buffer => {
@@ -89,7 +96,7 @@ async function isRefused({ fleet, targets }: Arena): Promise<void> {
   await fleet.stop();
 }
 
-/** Stops all processes, lets the stores be restored, runs the command, and starts all again. */
+/** Stops all processes, restores the stores, runs the command, and starts all processes again. */
 async function restored(
   arena: Arena,
   restore: (archived: ArchivedPostgres, stores: OwnStores) => Promise<void>,
@@ -113,7 +120,7 @@ async function emptyRedis({ redis, wipeRedis }: OwnStores): Promise<void> {
 const kind = { subject: 'postgres', needsArchive: true } as const;
 
 export const RESTORES = {
-  // Postgres is lost, its log is not; Redis is as it was.
+  // Postgres is lost but its archived WAL is not. Redis is unchanged.
   'restore-archive': {
     ...kind,
     restores: 'all',
@@ -125,7 +132,7 @@ export const RESTORES = {
         await server.start();
       }),
   },
-  // Its log is lost, too.
+  // Postgres and its archived WAL are lost.
   'restore-base': {
     ...kind,
     restores: 'backup',
@@ -145,7 +152,8 @@ export const RESTORES = {
         await emptyRedis(stores);
       }),
   },
-  // What would tell that the dump is older is away, too. The log's copy is found and put back.
+  // The copies that would show the age of the dump are missing. The copy of the log is found and put back
+  // later.
   'restore-dump-without-copies': {
     ...kind,
     restores: 'backup',
@@ -165,13 +173,13 @@ export const RESTORES = {
         },
       ),
   },
-  // Redis is as it was, and ahead of Postgres.
+  // Redis is unchanged and so ahead of Postgres.
   'restore-dump-alone': {
     ...kind,
     restores: 'backup',
     run: (arena) => restored(arena, (archived) => archived.restoreDump()),
   },
-  // Both are of the same older moment, and fit together.
+  // Both stores are restored to the same older moment and are consistent with each other.
   'restore-both': {
     ...kind,
     restores: 'backup',

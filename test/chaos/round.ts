@@ -1,8 +1,8 @@
 /**
- * One round of a chaos run.
+ * Runs one round of a chaos run.
  *
- *   spins ──> faults, healed ──> ready again ──> more spins ──> stop ──> unknown spins asked again ──> outbox drained
- *         ──> ledger against what was answered ──> audit
+ *   spins ──> faults, healed ──> ready again ──> more spins ──> stop ──> unknown spins asked again
+ *         ──> outbox drained ──> ledger against what was answered ──> audit
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -25,13 +25,16 @@ import { replaceRaffles } from './targets.js';
 export interface RoundResult {
   readonly plan: RoundPlan;
   readonly counts: Counts;
-  /** From the last healing until every process says that it is ready and every partner was dealt a spin. */
+  /**
+   * Time in ms from the end of the last fault until every process is ready and every partner was dealt a
+   * spin.
+   */
   readonly readyMs: number | undefined;
   readonly seconds: number;
   readonly findings: Findings;
-  /** Answered spins that a restore took, as it may; undefined where there was none. */
+  /** Number of answered spins that a restore legitimately removed. Undefined without a restore. */
   readonly cut: number | undefined;
-  /** Undefined where none was run. */
+  /** Undefined if no audit was run. */
   readonly isAuditClean: boolean | undefined;
 }
 
@@ -47,11 +50,11 @@ const PROBE_WITHIN_MS = 4000;
 const RESOLVED_WITHIN_MS = 30_000;
 const QUIET_WITHIN_MS = 20_000;
 const AUDIT_WITHIN_MS = 180_000;
-/** Of the spins whose fate is not known, those that are not asked again: the ledger alone tells. */
+/** Share of the spins in doubt that are not retried, so that only the ledger decides them. */
 const LEFT_SHARE = 0.1;
 const AUDIT_OUTPUT_MAX = 2000;
 
-/** Who plays, and what is known of it. */
+/** The players of a run and their records. */
 export interface Cast {
   readonly clients: Clients;
   readonly tables: TablePlayers;
@@ -112,13 +115,13 @@ export async function runRound(
 }
 
 interface Survived {
-  /** From the last healing until all is ready. */
+  /** Time in ms from the end of the last fault until all processes are ready. */
   readonly readyMs: number;
   readonly cut: number | undefined;
   readonly wrong: readonly string[];
 }
 
-/** The faults with the spins around them. */
+/** Runs the faults of the round, with spins before, during and after them. */
 async function underFaults(
   arena: Arena,
   { clients, tables, books }: Cast,
@@ -162,7 +165,7 @@ async function underFaults(
   return { readyMs, cut: restored?.cut, wrong: restored?.wrong ?? [] };
 }
 
-/** What was answered is held against the ledger that was restored, and new raffles take the places of those that are suspended. */
+/** Compares the restored ledger with the answers, and replaces suspended raffles by new ones. */
 async function afterRestore(
   { api, targets }: Arena,
   { clients, tables, books }: Cast,
@@ -182,7 +185,7 @@ async function afterRestore(
 const isOpenQuestion = (record: SpinRecord): boolean =>
   record.requestId !== undefined && record.dealt === undefined && record.isUnknown;
 
-/** Cells whose ledger the service has stopped, with its reasons. */
+/** Returns the cells that the service has halted, with the reasons. */
 async function haltedCells(stores: OwnStores): Promise<string[]> {
   const sql = postgres(stores.postgres.url, { max: 1, onnotice: () => {}, connect_timeout: 3 });
   try {
@@ -196,7 +199,7 @@ async function haltedCells(stores: OwnStores): Promise<string[]> {
   }
 }
 
-/** Runs `spindle audit`; gives what it says where it is not content. */
+/** Runs `spindle audit`. Returns its output if it finds a problem. */
 export async function audit(
   stores: { readonly redis: { readonly url: string }; readonly postgres: { readonly url: string } },
   args: readonly string[] = [],

@@ -1,6 +1,7 @@
 /**
- * Players of blackjack who ask until they are answered, whatever is killed meanwhile. Each settled round is held against its shoe and
- * their actions by the reference of test/domain/blackjack, and in the end the books against what they were told.
+ * Simulates blackjack players who retry until they are answered, whatever is killed meanwhile. Each settled
+ * round is compared with its shoe and its actions by the reference of test/domain/blackjack, and finally the
+ * ledger with the answers.
  */
 import { isDeepStrictEqual } from 'node:util';
 import postgres from 'postgres';
@@ -17,19 +18,19 @@ export const WAGER_USD = 0.5;
 export const OPENING_USD = 1000;
 const PATIENCE_MS = 5000;
 const ASK_AGAIN_MS = 100;
-/** What an outage explains; the request is sent again. */
+/** Results that an outage explains. The request is retried. */
 export const OUTAGE = ['no answer', 'KS-4110', 'KS-4203', 'KS-5002', 'KS-5012', 'KS-5004'];
-/** The rules of the tables that are played at. */
+/** Rules of the tables in play. */
 export const RULES: readonly Record<string, unknown>[] = [
   {},
   { decks: 1, blackjackPays: '6:5', maxHands: 4, lateSurrender: true, peek: false },
 ];
 
 export interface RoundStage {
-  /** Where the service is now. */
+  /** Returns the current port of the service. */
   port(): number;
   readonly key: string;
-  /** The ids of the tables, with the {@link RULES} of the same place. */
+  /** Game ids of the tables. Each table has the {@link RULES} at the same position. */
   readonly tables: readonly number[];
   readonly connections: number;
   readonly seed: string;
@@ -37,7 +38,7 @@ export interface RoundStage {
 
 const micros = (usd: number): number => Math.round(usd * 1e6);
 
-/** One connection, opened again where it ends. */
+/** One connection, which is reopened when it ends. */
 export class Line {
   readonly #stage: Pick<RoundStage, 'port'>;
   #wire: Wire | undefined;
@@ -71,11 +72,11 @@ export class Line {
 export class RoundPlayers {
   rounds = 0;
   actions = 0;
-  /** Requests that were sent again for want of an answer. */
+  /** Number of requests that were retried because their answer was missing. */
   again = 0;
-  /** What no outage explains. */
+  /** Problems that no outage explains. */
   readonly wrong: string[] = [];
-  /** playerId → what it must have, micro-USD above its opening. */
+  /** Expected balance change by playerId, in micro-USD relative to the opening balance. */
   readonly #net = new Map<string, number>();
   readonly #shoes = new Set<string>();
   readonly #stage: RoundStage;
@@ -84,21 +85,21 @@ export class RoundPlayers {
     this.#stage = stage;
   }
 
-  /** Plays so many rounds to their ends. */
+  /** Plays the given number of rounds to their ends. */
   async play(total: number): Promise<void> {
     const { connections, seed } = this.#stage;
     await Promise.all(
       Array.from({ length: connections }, async (_, i) => {
         const line = new Line(this.#stage);
         const random = new Random(seed, 'plays', i);
-        // A connection's players are its own: each has one open round at a table.
+        // Each connection has its own players because a player has only one open round at a table.
         for (let n = i; n < total; n += connections) await this.#playRound(line, n, random);
         line.close();
       }),
     );
   }
 
-  /** @returns what is wrong with the answers, and with the books against them. */
+  /** @returns problems of the answers, and differences between answers and ledger */
   async judge(databaseUrl: string): Promise<string[]> {
     const wrong = [...this.wrong];
     const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} });
@@ -136,7 +137,7 @@ export class RoundPlayers {
     }
   }
 
-  /** Plays one round, asking for some answers twice. */
+  /** Plays one round and repeats some of its requests. */
   async #playRound(line: Line, n: number, random: Random): Promise<void> {
     const { tables, connections } = this.#stage;
     const table = n % tables.length;
@@ -168,7 +169,7 @@ export class RoundPlayers {
     if (again.text !== text) this.wrong.push(`${path} again is ${again.text}, it was ${text}`);
   }
 
-  /** The round came to what its shoe and these actions come to. */
+  /** Checks that the round ended with the result of its shoe and its actions. */
   #settle(round: RoundAnswer, rules: Record<string, unknown>, made: string[]): void {
     const { gameId, playerId, shoe } = round;
     const name = `${gameId}/${shoe.index}`;

@@ -1,6 +1,7 @@
 /**
- * Rounds of blackjack on many connections while the service, Redis and Postgres are killed: every round is settled by its shoe and
- * its actions, every answer is had again byte by byte, the money is exact, the audit is clean.
+ * Plays blackjack rounds on many connections while the service, Redis and Postgres are killed. Every round
+ * must be settled according to its shoe and actions, every retried answer must have the same bytes, the
+ * balances must be exact, and the audit must be clean.
  */
 import { randomBytes } from 'node:crypto';
 import { parseArgs } from 'node:util';

@@ -1,15 +1,18 @@
 /**
- * `npm run chaos -- machine [--rounds 20] [--seed S] [--faults kind,kind] [--seconds s] [--ack redis|ledger] [--round n]
- *                   [--rate 1200] [--connections 32] [--no-audit] [--keep-going] [--keep]`
+ * `npm run chaos -- machine [--rounds 20] [--seed S] [--faults kind,kind] [--seconds s] [--ack redis|ledger]
+ *                   [--round n] [--rate 1200] [--connections 32] [--no-audit] [--keep-going] [--keep]`
  *
- * Breaks the service in seeded ways under load and proves after each round, from what its clients were answered and
- * from the ledger, that it kept its promises: no acknowledged spin lost, no outcome dealt twice or missing, every
- * balance exact, every unknown spin done once or not at all; of communal progressives no share lost or told twice.
+ * Causes seeded faults in the service under load. After each round it compares the answers of the clients
+ * with the ledger: no acknowledged spin may be lost, no outcome may be dealt twice or be missing, every
+ * balance must be exact, and every spin in doubt must have happened at most once. No share of a communal
+ * progressive may be lost or notified twice.
  *
- * Two processes that serve and work share a port, a third works only; each has TCP proxies to a Redis on a small disk
- * in memory and to a Postgres, both the run's own. The seed and a round's number settle what the round does (--round
- * runs that one alone; the timing within it is the machine's). The run ends at the first broken round, or with
- * --keep-going goes on with fresh stores. Data and logs of a broken round are left, with --keep those of any run. Exit status 0 only if every promise held. Linux only (/proc, SO_REUSEPORT).
+ * Two processes with both roles share a port, and a third is only a worker. Each has TCP proxies to a Redis
+ * on a small RAM disk and to a Postgres; both stores belong to the run. The seed and the number of a round
+ * determine its faults. `--round` runs a single round. Only the timing within a round depends on the machine.
+ * The run ends at the first broken round, or continues on fresh stores with `--keep-going`. The data and logs
+ * of a broken round are kept, and those of any run with `--keep`. Exit status 0 means that every promise
+ * held. The run needs Linux (/proc, SO_REUSEPORT).
  */
 import { randomBytes } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
@@ -85,10 +88,10 @@ function readOptions(): Options {
   };
 }
 
-/** The newest stage's making: what is being started can be ended only once it has. */
+/** Set-up of the newest stage. Processes that are being started can be ended only after it has resolved. */
 let settingStage: Promise<unknown> = Promise.resolve();
 
-/** What rounds are played on. */
+/** Stores, processes and players of the rounds. */
 interface Stage extends Arena, Cast {
   readonly targets: readonly Target[];
   acknowledgement: Acknowledgement;
@@ -125,7 +128,8 @@ async function playRound(stage: Stage, round: number, options: Options): Promise
     const policy = await log.text();
     await stage.fleet.stop();
     await stage.witnesses?.close();
-    // New ones each time: a restore between would be a fork to those that have seen what it lost.
+    // The witnesses are new each time, because a witness that saw the log before a restore would report a
+    // fork.
     stage.witnesses = plan.isWitnessed ? await Witnesses.start(stage.folder, policy) : undefined;
     const more = stage.witnesses && { LOG_POLICY: stage.witnesses.policy };
     await stage.fleet.start(plan.acknowledgement, more);
@@ -137,8 +141,8 @@ async function playRound(stage: Stage, round: number, options: Options): Promise
 }
 
 /**
- * Has every player told of all its bonuses; then the whole ledger again, from its first row, and all bonuses, against
- * everything that was ever answered.
+ * Notifies every player of all bonuses. Then it compares the whole ledger from its first row, and all
+ * bonuses, with all answers of the run.
  */
 async function reconcileWhole({ stores, clients, targets }: Stage): Promise<string[]> {
   const left = await tellAll(stores, clients, targets);
@@ -149,7 +153,7 @@ async function reconcileWhole({ stores, clients, targets }: Stage): Promise<stri
   return [...lost, ...twice, ...missing, ...other, ...bonuses.wrong];
 }
 
-/** Those that can be made here. */
+/** Returns the faults that are possible on this machine. */
 function possible(names: readonly FaultName[]): readonly FaultName[] {
   const missing = { needsArchive: archivedPostgresMissing(), needsCompiler: wrongClockMissing() };
   for (const why of Object.values(missing))

@@ -1,4 +1,4 @@
-/** The service processes of a chaos run: two that serve and work on one port, one that works only. */
+/** Runs the service processes of a chaos run: two with both roles on one port, and one worker. */
 import { join } from 'node:path';
 import { freePort } from '../../src/app/embedded/index.js';
 import type { Failpoint } from '../../src/platform/failpoints.js';
@@ -10,35 +10,41 @@ import { ServerProcess } from '../support/serverProcess.js';
 import type { OwnStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
-/** What a spin's answer promises: it is on Redis's disk, on those of its replicas, too, or its ledger row is committed. */
+/**
+ * State of an answered spin: on Redis's disk, also on the disks of its replicas, or committed in the ledger.
+ */
 export type Acknowledgement = 'redis' | 'replica' | 'ledger';
 
 /**
- * Of the front ends one waits for its stores as long as it does by default, the other not for long: of an outage of a
- * second or two, one makes a delay and the other an answer that says what is not known. Redis holds request ids for so short a
- * time that each round crosses many releases.
+ * Settings of the processes. One front end waits for its stores for the default time and the other for a
+ * short time. An outage of a second or two therefore delays the answers of the first and makes the second
+ * report spins in doubt. Redis holds request ids for only two seconds, so that each round spans many
+ * releases.
  */
 const SETTINGS = {
   'front-1': { ROLES: 'http,worker', REQUEST_ID_WINDOW_S: '2' },
   'front-2': { ROLES: 'http,worker', REQUEST_ID_WINDOW_S: '2', SPIN_DEADLINE_MS: '700' },
   worker: { ROLES: 'worker', REQUEST_ID_WINDOW_S: '2' },
 } as const;
-/** In the run's folder, outside both stores: how far they are. */
+/** Name of the position file in the run's folder, outside both stores. */
 export const POSITION_FILE = 'position';
-/** The same: what the public log has published. */
+/** Name of the copy of the public log in the run's folder, outside both stores. */
 export const LOG_COPY = 'log-copy';
 type ServiceName = keyof typeof SETTINGS;
 const FRONTS = 2;
 const READY_WITHIN_MS = 60_000;
 const ANSWER_WITHIN_MS = 3000;
 const SCRAPE_WITHIN_MS = 1500;
-/** A start waits for stores that are away, and while it is frozen. */
+/** Longest start in ms. A start waits for stores that are down and may be frozen itself. */
 const START_WITHIN_MS = 600_000;
 const START_AGAIN_MS = 150;
-/** Connections that are tried to meet every process behind the port; the kernel spreads them by their source port. */
+/**
+ * Maximum number of connections to reach every process behind the port. The kernel distributes them by source
+ * port.
+ */
 const SWEEP_MAX = 48;
 
-/** One service process, whichever runs in its place at the time, with cables of its own to the stores. */
+/** One service process and its replacements, with proxied connections of its own to the stores. */
 export class Service {
   readonly name: ServiceName;
   readonly redis: Cable;
@@ -47,14 +53,14 @@ export class Service {
   readonly #environment: NodeJS.ProcessEnv;
   readonly #onCrash: (line: string) => void;
   #process: ServerProcess | undefined;
-  /** Its end is wanted: it is not an event, and nothing is started in its place. */
+  /** True while the process is meant to end. Its end is not reported, and no replacement is started. */
   #isStopping = true;
-  /** SIGKILL was sent: its end is an event that was made. */
+  /** True after a SIGKILL by the test. The end of the process is expected. */
   #isKilled = false;
   #isFrozen = false;
-  /** Where the next process ends itself. */
+  /** Failpoint at which the next process kills itself. */
   #failpoint: Failpoint | undefined;
-  /** That this one does, or did: its end is an event that was made. */
+  /** True if the current process has a failpoint. Its end is expected. */
   #isDoomed = false;
   #hasMet = false;
   #isReady = false;
@@ -88,7 +94,7 @@ export class Service {
     this.#launch({ ...this.#environment, ...more, ACK: acknowledgement });
   }
 
-  /** Ends it in an orderly way. */
+  /** Stops the process gracefully. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     this.thaw();
@@ -100,26 +106,26 @@ export class Service {
     if (wasReady && how !== 0) this.#onCrash(`${this.name} did not stop in order: ${how}`);
   }
 
-  /** SIGKILL; it is started again at once. */
+  /** Sends SIGKILL. The process is restarted at once. */
   kill(): void {
     this.#isKilled = true;
     this.#isReady = false;
     this.#process?.child.kill('SIGKILL');
   }
 
-  /** SIGKILL; the one that is started in its place ends itself at a step. */
+  /** Sends SIGKILL. The replacement kills itself at the given step. */
   killAt(step: Failpoint): void {
     this.#failpoint = step;
     this.#hasMet = false;
     this.kill();
   }
 
-  /** Since {@link killAt} one has ended itself. */
+  /** True if a process has killed itself since {@link killAt}. */
   get hasMet(): boolean {
     return this.#hasMet;
   }
 
-  /** Ends it for good, at once. */
+  /** Kills the process at once without a replacement. */
   end(): void {
     this.#isStopping = true;
     this.#process?.child.kill('SIGKILL');
@@ -136,7 +142,7 @@ export class Service {
     this.#process?.thaw();
   }
 
-  /** The values of some series of its metrics; undefined where it does not answer. */
+  /** Returns the values of metric series. Undefined if the process does not answer. */
   async metrics(...series: string[]): Promise<number[] | undefined> {
     if (!this.#isReady) return undefined;
     try {
@@ -164,7 +170,7 @@ export class Service {
       .then(() => {
         this.#isReady = this.#process === running && !this.#isKilled;
       })
-      // A start that fails while a store is away is an answer, not a defect.
+      // A start that fails while a store is down is expected.
       .catch(() => {});
     void running.ended.then((how) => {
       const wasReady = this.#isReady;
@@ -195,7 +201,8 @@ export class Fleet {
   }
 
   /**
-   * @param onCrash called with a process that ended though nobody ended it, or that did not stop when asked.
+   * Makes the processes without starting them.
+   * @param onCrash called for a process that ended unexpectedly or did not stop when asked
    * @param more further settings of every process
    */
   static async make(
@@ -220,7 +227,7 @@ export class Fleet {
         OPERATOR_API_KEY: OPERATOR_KEY,
         POSITION_FILE: join(folder, POSITION_FILE),
         LOG_COPY_DIR: join(folder, LOG_COPY),
-        // Shorter windows than production has.
+        // The variable switches off the check of production ranges, because the windows are shorter.
         TEST_CONSTANTS: '{}',
         ...settings,
         ...more,
@@ -246,7 +253,8 @@ export class Fleet {
   }
 
   /**
-   * One after the other, so that the first start of a database is not a race of three.
+   * Starts the processes one after the other, so that three processes do not race for the first start of a
+   * database.
    * @param more further settings of every process
    */
   async start(acknowledgement: Acknowledgement, more: NodeJS.ProcessEnv = {}): Promise<void> {
@@ -262,7 +270,7 @@ export class Fleet {
     return this.#acknowledgement;
   }
 
-  /** As it was started before. */
+  /** Starts the processes with the settings of the last start. */
   startAgain(): Promise<void> {
     return this.start(this.#acknowledgement, this.#more);
   }
@@ -271,20 +279,20 @@ export class Fleet {
     await Promise.all(this.services.map((service) => service.stop()));
   }
 
-  /** Every process is up, and every one behind the port says that it can serve. */
+  /** Returns whether every process is up and every process behind the port is ready. */
   async isReady(): Promise<boolean> {
     if (!this.services.every((service) => service.isUp)) return false;
     const seen = new Set<string>();
     for (let tries = 0; tries < SWEEP_MAX && seen.size < FRONTS; tries++) {
       const answer = await askOnce(this.port, plainRequest('GET', '/readyz', ''), ANSWER_WITHIN_MS);
       if (answer?.status !== 200) return false;
-      // The request id begins with what tells one process from another.
+      // The prefix of the correlation id distinguishes the processes.
       seen.add(answer.headers.get('x-request-id')?.split('-')[0] ?? '');
     }
     return seen.size >= FRONTS;
   }
 
-  /** The process that writes the most cells; the one that does nothing else where none can be told. */
+  /** Returns the process that owns the most cells, or the worker if this can't be determined. */
   async owner(): Promise<Service> {
     const owned = await Promise.all(
       this.services.map(async (service) => (await service.metrics('spindle_cells_owned'))?.[0] ?? -1),
@@ -294,7 +302,7 @@ export class Fleet {
     return most <= 0 ? worker : this.services[owned.indexOf(most)]!;
   }
 
-  /** Resolves once no front end has a request that is not answered, twice in a row. */
+  /** Resolves once two successive checks find no front end with a request in flight. */
   async quiet(timeoutMs: number): Promise<void> {
     let quiet = 0;
     await until(
@@ -311,7 +319,7 @@ export class Fleet {
     );
   }
 
-  /** Ends what still runs, at once. */
+  /** Kills all remaining processes. */
   async close(): Promise<void> {
     for (const service of this.services) service.end();
     await Promise.all(this.#cables.map((cable) => cable.close()));

@@ -1,6 +1,7 @@
 /**
- * Processes that are stopped (SIGSTOP) while what they know becomes old, and go on then with what they were about to do: a lease ends, a partner
- * moves to another cell and back, request ids leave Redis.
+ * Defines faults that stop a process (SIGSTOP) until its knowledge is outdated, and then resume it in the
+ * middle of its work. Meanwhile a lease expires, a partner moves to another cell and back, or request ids
+ * leave Redis.
  */
 import { OPERATOR_BASE } from '../../src/api/contract/apis.js';
 import { OPERATOR_KEY } from '../support/api.js';
@@ -10,11 +11,11 @@ import { pause, until } from '../support/wait.js';
 import type { Arena, FaultKind } from './faultKind.js';
 import type { Service } from './services.js';
 
-/** Request ids have left Redis, by REQUEST_ID_WINDOW_S of services.ts. */
+/** Range in ms after which request ids have left Redis, given the REQUEST_ID_WINDOW_S of services.ts. */
 const RELEASED_MS = [6000, 9000] as const;
 const MOVED_WITHIN_MS = 45_000;
 const ANSWER_WITHIN_MS = 2000;
-/** A worker that is stopped holds its cells until its lease has ended. */
+/** Time in ms after which the lease of a stopped worker has expired. */
 const LEASE_MS = 3500;
 
 async function stoppedWhile(service: Service, what: () => Promise<void>): Promise<void> {
@@ -26,7 +27,10 @@ async function stoppedWhile(service: Service, what: () => Promise<void>): Promis
   }
 }
 
-/** Asks as an operator until some process answers: the kernel gives connections also to one that is stopped. */
+/**
+ * Sends an operator request until some process answers, because the kernel also assigns connections to a
+ * stopped process.
+ */
 async function asked<T>({ fleet }: Arena, path: string, body?: object): Promise<{ status: number; body: T }> {
   const to = `${OPERATOR_BASE}${path}`;
   const bytes =
@@ -58,7 +62,7 @@ async function thereAndBack(arena: Arena, random: Random): Promise<void> {
       const [newest] = (await asked<Moves>(arena, `${path}/moves`)).body.moves;
       return newest?.toCell === cell && newest.finishedAt !== null;
     };
-    // An answer may be lost, and the move be under way.
+    // The answer may be lost although the move is in progress.
     await asked(arena, `${path}/move`, { cell });
     await until(isThere, `partner ${partnerId} has moved to cell ${cell}`, MOVED_WITHIN_MS);
   }

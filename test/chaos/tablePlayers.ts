@@ -1,4 +1,7 @@
-/** Players of blackjack beside the spins of a chaos run: no shoe that one of them has seen is dealt again. */
+/**
+ * Simulates blackjack players next to the spins of a chaos run. No shoe that a player has seen may be dealt
+ * again.
+ */
 import { bodyOf } from '../../src/api/client/apiClients.js';
 import type { Api } from '../support/api.js';
 import { postRequest, type WireAnswer } from '../support/load.js';
@@ -18,7 +21,7 @@ export interface Table {
   readonly key: string;
 }
 
-/** A table that can be dealt from. */
+/** Makes a table and waits until it can be dealt from. */
 export async function newTable(api: Api, partner: { partnerId: number; key: string }): Promise<Table> {
   const params = { path: { id: partner.partnerId } };
   const body = { displayName: 'Table', configName: 'TABLE', wagerUsd: WAGER_USD, rules: {} };
@@ -41,10 +44,10 @@ export class TablePlayers {
   readonly #port: number;
   readonly #table: Table;
   readonly #prefix: string;
-  /** By shoe that was shown: the round that it was shown in. */
+  /** The round in which each shoe was shown. */
   readonly #shown = new Map<string, string>();
   #rounds = 0;
-  /** Rounds that were begun before a restore may be gone. */
+  /** Number of restores. Rounds that began before a restore may be gone. */
   #restores = 0;
   #isStopping = false;
   #running: Promise<unknown> | undefined;
@@ -60,7 +63,7 @@ export class TablePlayers {
     this.#running = Promise.all(Array.from({ length: PLAYERS }, () => this.#play(random)));
   }
 
-  /** Leaves rounds open. */
+  /** Stops playing and leaves rounds open. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     await this.#running;
@@ -107,7 +110,9 @@ export class TablePlayers {
       this.breaches.push(`shoe ${name} was shown in round ${before} and dealt again in round ${roundId}`);
   }
 
-  /** Sends a request until it is answered; undefined where the run stops, or its round is lost in a restore. */
+  /**
+   * Sends a request until it is answered. Returns undefined if the run stops or a restore removed the round.
+   */
   async #answered(line: Line, path: string, body: object, restores: number): Promise<WireAnswer | undefined> {
     const bytes = postRequest(`/api/play/blackjack${path}`, this.#table.key, JSON.stringify(body));
     for (;;) {

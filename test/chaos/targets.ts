@@ -1,4 +1,4 @@
-/** The partners of a chaos run and their games. */
+/** Creates the partners of a chaos run and their games. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Api } from '../support/api.js';
@@ -8,7 +8,7 @@ import type { Target, TargetGame } from './records.js';
 
 const PLAYERS_PER_PARTNER = 67;
 const SHEETS = ['penny-sub-cent', 'classic-3-reel'] as const;
-/** The games of this sheet have a communal progressive. */
+/** Games of this sheet have a communal progressive. */
 const POT_SHEET = 'classic-3-reel';
 const RAFFLE = {
   ticketPriceUsd: 0.5,
@@ -20,8 +20,8 @@ const RAFFLE = {
 };
 
 /**
- * Partners in different cells, each with slot games and a raffle that no run sells out. All but the last have a communal
- * progressive; the budget of the second runs out.
+ * Creates partners in different cells, each with slot games and a raffle that no run sells out. All partners
+ * but the last have a communal progressive. The budget of the second partner runs out.
  */
 export async function makeTargets(api: Api, partners: number): Promise<Target[]> {
   const targets: Target[] = [];
@@ -49,7 +49,7 @@ async function newRaffle(api: Api, partnerId: number, name: string): Promise<Tar
   return { gameId, wagerUsd: RAFFLE.ticketPriceUsd, isRaffle: true };
 }
 
-/** New raffles in the places of those that a restore has suspended. @returns the ids of these */
+/** Replaces raffles that a restore has suspended. @returns the ids of the suspended raffles */
 export async function replaceRaffles(
   api: Api,
   targets: readonly Target[],

@@ -1,17 +1,19 @@
-/** The partner whose spins are measured while others attack, and what the service takes meanwhile. */
+/**
+ * Simulates the partner whose spins are measured during attacks, and measures the resources of the service.
+ */
 import { readFileSync } from 'node:fs';
 import { Wire } from '../support/load.js';
 import { pause } from '../support/wait.js';
 
 const SPINS_PER_SECOND = 100;
-/** Of one that waits for each answer, these are in flight at most. */
+/** Maximum number of spins in flight. Each connection waits for its answer. */
 const VICTIM_CONNECTIONS = 16;
 const CLOCK_TICKS_PER_SECOND = 100;
 
 export const residentMb = (pid: number): number =>
   Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 
-/** Seconds of user and system time that a process has used (proc(5), stat). */
+/** Returns the user and system time of a process in seconds (proc(5), stat). */
 function cpuSeconds(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -23,17 +25,17 @@ export const percentile = (times: readonly number[], share: number): number =>
 
 export interface Phase {
   readonly times: readonly number[];
-  /** Spins without a 200. */
+  /** Number of spins without a 200. */
   readonly lost: number;
-  /** Of the service, of one core. */
+  /** CPU usage of the service, as a fraction of one core. */
   readonly busy: number;
 }
 
-/** A percentile of the times of a phase, of that of another. */
+/** Returns a percentile of the times of one phase divided by that of another. */
 export const ratioOf = (phase: Phase, to: Phase, share = 0.99): number =>
   percentile(phase.times, share) / percentile(to.times, share);
 
-/** Spins at a steady rate; each time, milliseconds, counts from when the spin was due. */
+/** Spins at a steady rate. Each time in ms is measured from the moment when the spin was due. */
 export async function spinFor(
   pid: number,
   port: number,

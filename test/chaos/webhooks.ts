@@ -1,11 +1,11 @@
 /**
  * `npm run chaos -- webhooks [--wins 10000] [--connections 16] [--seed S] [--keep]`
  *
- * Makes so many large wins while the receiver, the service's processes, Redis and Postgres are each killed at random, and
- * proves that each win of the ledger was told, under one id and with valid signatures, and that nothing else was. What had
- * failed for good by then is sent again by the operator, as people would.
+ * Makes the given number of large wins while the receiver, the service processes, Redis and Postgres are
+ * killed at random. Each win in the ledger must be delivered under one id with valid signatures, and nothing
+ * else may be delivered. Deliveries that failed finally are resent in the way of an operator.
  *
- * The processes and stores are those of `npm run chaos -- machine`. Exit status 0 only if all of it held.
+ * Processes and stores are those of `npm run chaos -- machine`. Exit status 0 means that every check passed.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -60,7 +60,7 @@ function readOptions(): Options {
   return { wins: Number(wins), connections: Number(connections), seed, keep };
 }
 
-/** The receiver's process, started again whenever it was killed. */
+/** The process of the receiver, which is restarted after each kill. */
 class Receiver {
   readonly #port: number;
   readonly #file: string;
@@ -86,7 +86,7 @@ class Receiver {
     await ended;
   }
 
-  /** Whatever it got and wrote down whole. */
+  /** Returns the deliveries that the receiver wrote completely. */
   received(): { headers: Record<string, string>; body: string }[] {
     return readFileSync(this.#file, 'utf8')
       .split('\n')
@@ -100,7 +100,7 @@ interface Stage extends Arena {
   readonly options: Options;
 }
 
-/** Spins on one connection until there are enough wins; each spin until it is answered. */
+/** Spins on one connection until there are enough wins. Each spin is retried until it is answered. */
 async function play(
   { fleet, options }: Stage,
   partner: { key: string },
@@ -153,7 +153,7 @@ async function play(
   wire?.close();
 }
 
-/** Kills something every second or so until it is told to end. @returns how often what was killed. */
+/** Kills a process about every second until the end. @returns the number of kills by target */
 async function killing(stage: Stage, isOver: () => boolean): Promise<Record<string, number>> {
   const random = new Random(stage.options.seed, 'webhooks');
   const done: Record<string, number> = {};
@@ -172,7 +172,7 @@ async function killing(stage: Stage, isOver: () => boolean): Promise<Record<stri
   return done;
 }
 
-/** Waits until nothing is pending; sends again what has failed, as an operator would. */
+/** Waits until no delivery is pending, and resends failed deliveries in the way of an operator. */
 async function settle(api: Api, sql: postgres.Sql): Promise<number> {
   let resent = 0;
   await until(
@@ -193,7 +193,7 @@ async function settle(api: Api, sql: postgres.Sql): Promise<number> {
   return resent;
 }
 
-/** What is wrong with what was received, by the ledger and by what the clients were answered. */
+/** Returns differences between the received events, the ledger and the answers of the clients. */
 async function judge(
   sql: postgres.Sql,
   { receiver }: Stage,
@@ -218,7 +218,7 @@ async function judge(
     const digest = `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
     if (headers['x-spindle-signature'] !== digest) wrong.push(`the signature of ${id} is not valid`);
     try {
-      // A run may take longer than the five minutes that the verifier allows.
+      // The signature is computed here because a run may exceed the five minutes that the verifier allows.
       const sentAt = new Date(Number(headers['webhook-timestamp']) * 1000);
       const [, signature] = verifier.sign(id, sentAt, body).split(',');
       if (headers['webhook-signature'] !== `v1,${signature}`) throw new Error('another signature');

@@ -1,4 +1,7 @@
-/** Three witnesses of the public log as processes of their own (`spindle witness`), of which two make the quorum. */
+/**
+ * Runs three witnesses of the public log as separate processes (`spindle witness`). Two of them make the
+ * quorum.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -59,7 +62,7 @@ class WitnessProcess {
 
 export class Witnesses {
   readonly all: readonly WitnessProcess[];
-  /** The file for LOG_POLICY. */
+  /** File name for LOG_POLICY. */
   readonly policy: string;
 
   private constructor(all: readonly WitnessProcess[], policy: string) {
@@ -67,7 +70,7 @@ export class Witnesses {
     this.policy = policy;
   }
 
-  /** Starts new ones, which have seen nothing. @param log what `/log/policy` says of the log's key */
+  /** Starts new witnesses without a stored checkpoint. @param log text of `/log/policy` with the log's key */
   static async start(folder: string, log: string): Promise<Witnesses> {
     const home = join(folder, `witnesses-${randomBytes(4).toString('hex')}`);
     await mkdir(home);

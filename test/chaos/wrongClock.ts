@@ -1,4 +1,7 @@
-/** Redis loses everything while its clock is hours off: nothing is rebuilt or dealt by that time, and all goes on once it is right. */
+/**
+ * Destroys the data of Redis while its clock is hours off. Nothing may be rebuilt or dealt at the wrong time,
+ * and everything must continue once the clock is right.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,7 +18,7 @@ import type { Arena, FaultKind } from './faultKind.js';
 const OFFSETS_S = [-7200, 7200, -400_000, 400_000] as const;
 const WRONG_MS = [2000, 5000] as const;
 
-/** Why no clock can be shifted here; undefined where one can. */
+/** Returns the reason why clocks can't be shifted on this machine, or undefined if they can. */
 export function wrongClockMissing(): string | undefined {
   const folder = mkdtempSync(join(tmpdir(), 'spindle-clock-'));
   try {
@@ -25,7 +28,7 @@ export function wrongClockMissing(): string | undefined {
   }
 }
 
-/** Starts an empty Redis in the place of the one that is stopped, with a clock that reads its offset from a file. */
+/** Starts an empty Redis in place of the stopped one, with a clock that reads its offset from a file. */
 async function startShifted(
   { stores, folder }: Arena,
   offsetFile: string,
