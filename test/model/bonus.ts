@@ -1,11 +1,13 @@
-/** Communal progressives of a run: the operator sets them, and sees at the end what the model has. */
+/**
+ * Sets the communal progressives of a model run as the operator, and compares them with the model at the end.
+ */
 import { bonusText } from './communal.js';
 import { amount, at } from './decimal.js';
 import { type Answered, complain } from './exchange.js';
 import type { PartnerModel } from './model.js';
 import type { BonusChoice } from './operations.js';
 
-/** One request of the operator. */
+/** Sends one request of the operator. */
 export type Operate = (method: string, path: string, body?: object) => Promise<Answered>;
 
 const INTERVAL = 10;
@@ -51,7 +53,7 @@ export async function setBonus(
   model.setPot(gameId, rules, amount(budget)!);
 }
 
-/** What the operator sees of the pots is what some state has. */
+/** Checks that the pots that the operator sees match a state of the model. */
 export async function judgePots(operate: Operate, model: PartnerModel): Promise<void> {
   for (const gameId of model.states[0]!.pots.keys()) {
     const seen = await operate('GET', `/games/${gameId}/communal`);

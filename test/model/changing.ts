@@ -1,22 +1,26 @@
-/** What the operator changes, and the windows that requests are counted in: what a front end may know at a moment. */
+/**
+ * Models settings that the operator changes, and the rate limit windows. It determines which values a front
+ * end may know at a given time.
+ */
 
 import { IS_WHOLE } from '../support/root.js';
 
 /**
- * The contract: a change is in force on every front end within a second of its answer. `npm run test:time` holds it to that;
- * beside all other tests a process may stand still for longer.
+ * Time in ms after which a change must be in force on every front end. The contract promises one second after
+ * the answer, and `npm run test:time` enforces it. In other runs a process may be paused for longer on a busy
+ * machine.
  */
 const IN_FORCE_MS = IS_WHOLE ? 1000 : 2500;
 
 export class Violation extends Error {}
 
 /**
- * A value that the operator changes. From a change's answer on the new value may show; from a second later on, or once a
- * front end has shown it, that front end must not show an older one.
+ * A value that the operator changes. The new value may appear as soon as the change is answered. One second
+ * later, or once a front end has shown it, that front end must not show an older value.
  */
 export class Changing<T> {
   readonly #versions: { readonly value: T; readonly changedAt: number }[];
-  /** The oldest version that a front end may still show, by front end. */
+  /** Oldest version that a front end may still show, by front end. */
   readonly #shown = new Map<number, number>();
 
   constructor(first: T) {
@@ -27,22 +31,22 @@ export class Changing<T> {
     return this.#versions.at(-1)!.value;
   }
 
-  /** @param changedAt when the change was answered, by performance.now() */
+  /** @param changedAt time of the answer to the change, by performance.now() */
   change(value: T, changedAt: number): void {
     this.#versions.push({ value, changedAt });
   }
 
-  /** What a front end may go by in answering a request of that time, oldest first. */
+  /** Returns the values that a front end may use for a request sent at that time, oldest first. */
   possible(front: number, sentAt: number): T[] {
     return this.#versions.slice(this.#oldest(front, sentAt)).map(({ value }) => value);
   }
 
-  /** All that may have held at or after a time on any front end. */
+  /** Returns all values that may have been in force at or after that time on any front end. */
   since(time: number): T[] {
     return this.#versions.slice(this.#inForce(time)).map(({ value }) => value);
   }
 
-  /** A front end answered a request of that time in a way that only these values explain. */
+  /** Notes that a front end answered a request of that time in a way that only these values explain. */
   showed(front: number, sentAt: number, values: readonly T[]): void {
     const from = this.#oldest(front, sentAt);
     const oldest = this.#versions.findIndex(({ value }, place) => place >= from && values.includes(value));
@@ -58,7 +62,7 @@ export class Changing<T> {
   }
 }
 
-/** What an answer says of its window. */
+/** Window data in an answer. */
 export interface WindowSeen {
   readonly limit: number;
   readonly remaining: number;
@@ -66,14 +70,14 @@ export interface WindowSeen {
   readonly isLimited: boolean;
 }
 
-/** Spins have a window, and all other requests have one. */
+/** Spins have one window, and all other requests share another. */
 export type WindowKind = 'spin' | 'API';
 
-/** A partner's fixed windows of one kind. Their place in time is what the answers say (X-RateLimit-Reset). */
+/** A partner's fixed windows of one kind. Answers give the end of a window (X-RateLimit-Reset). */
 export class Windows {
   #reset = 0;
   #used = 0;
-  /** Requests whose fate is unknown: each may count once, at any time. */
+  /** Number of requests with an unknown fate. Each of them may be counted once, at any time. */
   #strays = 0;
 
   constructor(readonly kind: WindowKind) {}
@@ -83,8 +87,8 @@ export class Windows {
   }
 
   /**
-   * Takes the answers to requests that were under way together, in any order.
-   * @throws Violation where no order of counting explains them
+   * Accepts the answers to requests that were in flight together, in any order.
+   * @throws Violation if no order of counting explains the answers
    */
   take(seen: readonly WindowSeen[]): void {
     for (const reset of [...new Set(seen.map((each) => each.reset))].sort((a, b) => a - b)) {
@@ -119,7 +123,7 @@ export class Windows {
     this.#used = used;
   }
 
-  /** Strays must account for what is counted and was not seen. */
+  /** Counted requests without an answer must be among the strays. */
   #explainGap(gap: number, what: string): void {
     this.#strays -= gap;
     if (this.#strays < 0) this.#fail(`${what}: ${-this.#strays} more than there were requests`);

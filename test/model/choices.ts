@@ -1,19 +1,25 @@
-/** Outcomes that testers choose: what the service may answer to a choice, and what a spin makes of one. */
+/**
+ * Models outcomes that testers choose: the permitted answers to a choice, and the effect of a choice on a
+ * spin.
+ */
 import { amount, at } from './decimal.js';
 import { type Answer, type ChoiceRequest, outcomeOf, parsed } from './exchange.js';
 import type { Combination } from './sheet.js';
 import { choiceKey, type Game, type SpinRecord, type State } from './state.js';
 
-/** A spin is marked where it was chosen and nowhere else, and shows what was chosen. */
+/**
+ * Checks that a spin is marked as forced exactly if its outcome was chosen, and that it shows the chosen
+ * outcome.
+ */
 export const fitsChoice = ({ json }: SpinRecord, choice: Combination | undefined): boolean =>
   choice === undefined
     ? at(json, 'sandbox') === undefined
     : at(json, 'sandbox', 'forced') === true && at(json, 'presentation', 'comboString') === choice.text;
 
 /**
- * @param game of the partner; undefined: it has none of this id
- * @param isUnheard whether the choice was made is not known
- * @returns the states after it; a text where something else was expected
+ * @param game game of the partner; undefined if the partner has no game with this id
+ * @param isUnheard true if it is unknown whether the choice was made
+ * @returns the states after the choice, or a text that names the expected answer
  */
 export function judgeChoice(
   state: State,

@@ -1,14 +1,17 @@
-/** A communal progressive as docs/contract.md §17 has it: what a dealt spin counts, fires, credits and tells. Nothing is changed in place. */
+/**
+ * Models a communal progressive by docs/contract.md §17: the counter, events, shares and notices of a dealt
+ * spin. No state is changed in place.
+ */
 import { at, type Json, usd } from './decimal.js';
 
 export interface BonusRules {
   readonly interval: number;
-  /** Of who fires, in hundredths of a percent. */
+  /** Part of the triggering player, in hundredths of a percent. */
   readonly triggerPart: bigint;
   readonly communitySize: number;
   readonly returnsToBudget: boolean;
   readonly paysRemaining: boolean;
-  /** By level. */
+  /** Tiers in the order of their levels. */
   readonly tiers: readonly { readonly name: string; readonly at: number; readonly amount: bigint }[];
 }
 
@@ -17,49 +20,49 @@ export interface Pot {
   readonly rules: BonusRules;
   readonly progress: number;
   readonly budget: bigint;
-  /** Who spun, the most recent first. */
+  /** Players who spun, the most recent first. */
   readonly recent: readonly string[];
 }
 
-/** A spin: its id, or the place of a lost one. */
+/** Name of a spin: its id, or its position in the list of lost spins. */
 export type SpinName = string | number;
 
-/** A share of an event, as it is told. */
+/** A share of an event, with the fields of its notice. */
 export interface Share {
-  /** The spin that fired it. */
+  /** The spin that fired the event. */
   readonly event: SpinName;
   readonly gameId: number;
   readonly level: number;
   readonly name: string;
-  /** Micro-USD. */
+  /** Total of the event in micro-USD. */
   readonly total: bigint;
   readonly amount: bigint;
   readonly isTrigger: boolean;
-  /** Of the player after it. */
+  /** Balance of the player after the share. */
   readonly balance: bigint;
 }
 
-/** An entry of a player's history: a spin, or a share. */
+/** An entry in a player's history: a spin or a share. */
 export type Entry = SpinName | Share;
 
 export interface Player {
   readonly opening: bigint;
   readonly balance: bigint;
-  /** In order. */
+  /** Entries in the order of the ledger. */
   readonly entries: readonly Entry[];
-  /** Shares that it was not told of, oldest first. */
+  /** Shares of which the player has not been notified, oldest first. */
   readonly untold: readonly Share[];
 }
 
-/** What a spin comes to beside its own balance. */
+/** Effects of a spin besides its own balance. */
 interface Counted {
   readonly players: ReadonlyMap<string, Player>;
   readonly pot: Pot | undefined;
-  /** What the spin tells; undefined: nothing. */
+  /** The share of which the spin notifies its player, or undefined. */
   readonly told: Share | undefined;
 }
 
-/** @param players with the spin in them */
+/** Applies the counter, event and notice of a spin. @param players players after the spin itself */
 export function counted(
   players: ReadonlyMap<string, Player>,
   pot: Pot | undefined,
@@ -113,7 +116,7 @@ export function counted(
   return { players: after, pot: emptied, told: shareOf(spin.playerId, part) };
 }
 
-/** A spin that fires nothing tells its player the oldest share that it was not told of. */
+/** A spin that fires no event notifies its player of the oldest pending share. */
 function told(players: ReadonlyMap<string, Player>, pot: Pot | undefined, playerId: string): Counted {
   const player = players.get(playerId)!;
   const [oldest, ...untold] = player.untold;
@@ -121,13 +124,13 @@ function told(players: ReadonlyMap<string, Player>, pot: Pot | undefined, player
   return { players: new Map(players).set(playerId, { ...player, untold }), pot, told: oldest };
 }
 
-/** At least two decimals, and no more than it takes. */
+/** Formats an amount with at least two decimals and no superfluous zeros. */
 export const bonusText = (micros: bigint): string => usd(micros).replace(/0{1,4}$/, '');
 
 /**
- * Compares what was told with what was to be told.
- * @param eventIds by the spin that fired, as far as they are known
- * @returns the ids that are known then; a text where something is wrong
+ * Compares the notice in an answer with the expected notice.
+ * @param eventIds known event ids by the spin that fired the event
+ * @returns the known ids including the new one, or a text that describes the fault
  */
 export function judgeNotice(
   found: Json | undefined,

@@ -1,6 +1,9 @@
-/** Exact decimals of the model's own: JSON numbers by their text, money as whole micro-USD in BigInt. */
+/**
+ * Exact decimals of the model, independent of the service: JSON numbers by their text, and money as whole
+ * micro-USD in BigInt.
+ */
 
-/** The value `digits / 10^places`. */
+/** A decimal with the value `digits / 10^places`. */
 export interface Decimal {
   readonly digits: bigint;
   readonly places: number;
@@ -10,7 +13,7 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 
 const TOKEN = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
-/** The exact value of a JSON number's text. */
+/** Returns the exact value of a JSON number's text. */
 export function decimal(token: string): Decimal {
   const match = TOKEN.exec(token);
   if (match === null) throw new RangeError(`Not a number: ${token}`);
@@ -28,24 +31,27 @@ export const product = (a: Decimal, b: Decimal): Decimal => ({
 export const isSame = (a: Decimal, b: Decimal): boolean =>
   a.digits * 10n ** BigInt(b.places) === b.digits * 10n ** BigInt(a.places);
 
-/** The value in micro-USD; undefined where it is finer than that. */
+/** Returns the value in micro-USD. Undefined if the value is not a whole number of micro-USD. */
 export function micros({ digits, places }: Decimal): bigint | undefined {
   if (places <= 6) return digits * 10n ** BigInt(6 - places);
   const unit = 10n ** BigInt(places - 6);
   return digits % unit === 0n ? digits / unit : undefined;
 }
 
-/** The micro-USD of an amount that a {@link numbersAsText} made text; undefined where it is no amount. */
+/**
+ * Returns the micro-USD of an amount that {@link numbersAsText} converted to text. Undefined if the text is
+ * no amount.
+ */
 export const amount = (value: Json | undefined): bigint | undefined =>
   typeof value === 'string' && TOKEN.test(value) ? micros(decimal(value)) : undefined;
 
-/** Micro-USD as people read them. */
+/** Formats micro-USD as USD with six decimals. */
 export function usd(value: bigint): string {
   const digits = (value < 0n ? -value : value).toString().padStart(7, '0');
   return `${value < 0n ? '-' : ''}${digits.slice(0, -6)}.${digits.slice(-6)}`;
 }
 
-/** A JSON text with each number as the text it was written as, so that no amount ever is a double. */
+/** Parses a JSON text and keeps each number as its original text, so that no amount becomes a double. */
 export function numbersAsText(json: string): Json {
   return JSON.parse(
     json.replace(/("(?:[^"\\]|\\.)*")|-?\d[\d.eE+-]*/g, (token, text: string | undefined) =>
@@ -54,7 +60,7 @@ export function numbersAsText(json: string): Json {
   ) as Json;
 }
 
-/** A member of nested objects; undefined where there is none. */
+/** Returns a member of nested objects, or undefined if there is none. */
 export function at(json: Json | undefined, ...names: readonly (string | number)[]): Json | undefined {
   let value: Json | undefined = json;
   for (const name of names) {

@@ -1,6 +1,7 @@
 /**
- * The service against the reference of test/model/everything/: random sequences of all commands together, each read
- * compared after each. EVERYTHING_SEQUENCES says how many are played, EVERYTHING_SEED which.
+ * Tests the service against the reference of test/model/everything/ with random sequences of all commands.
+ * Reads are compared after each command. EVERYTHING_SEQUENCES sets the number of sequences and
+ * EVERYTHING_SEED selects them.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
@@ -29,14 +30,16 @@ const WANTED = [
   ],
 ];
 
-describe('the service does what the reference does', { timeout: 600_000 + SEQUENCES * 2000 }, () => {
+describe('the service behaves like the reference model of all commands', {
+  timeout: 600_000 + SEQUENCES * 2000,
+}, () => {
   let stores: TestStores;
   beforeAll(async () => {
     stores = await freshStores();
   });
   afterAll(() => stores.drop());
 
-  test('whatever commands meet, while the service starts anew and request ids are released', async () => {
+  test('random sequences of all commands match the reference across restarts and releases of request ids', async () => {
     const world = await newWorld(stores);
     try {
       const options = {
@@ -47,7 +50,7 @@ describe('the service does what the reference does', { timeout: 600_000 + SEQUEN
         shrinkMs: SHRINK_MS,
       };
       await runEverything(world, { ...options, sequences: SEQUENCES });
-      // A reference that meets nothing proves nothing.
+      // The run must reach every wanted situation, or else it proves nothing.
       if (SEQUENCES >= SEQUENCES_DEFAULT) expect(WANTED.filter((what) => !world.seen.has(what))).toEqual([]);
       expect(await auditFindings(stores)).toEqual([]);
     } finally {

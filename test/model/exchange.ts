@@ -1,4 +1,4 @@
-/** Requests of a partner's and their answers, and what is wrong with an answer whatever was asked. */
+/** Types of a partner's requests and answers, and checks that apply to every answer. */
 import { type Changing, Violation, type WindowKind, type WindowSeen } from './changing.js';
 import { at, type Json, numbersAsText } from './decimal.js';
 
@@ -12,13 +12,13 @@ export interface SpinRequest {
   readonly kind: 'spin';
   readonly gameId: number;
   readonly playerId: string;
-  /** The JSON number as it is written. */
+  /** The original text of the JSON number. */
   readonly wager: string;
   readonly requestId: string | undefined;
   readonly body: string;
 }
 
-/** Requests whose answer does not depend on what was spun: status and code, one of several. */
+/** A request whose answer does not depend on spins. One of several statuses and codes is permitted. */
 export interface FixedRequest {
   readonly kind: 'fixed';
   readonly window: WindowKind;
@@ -26,7 +26,7 @@ export interface FixedRequest {
   readonly allowed: readonly string[];
 }
 
-/** A tester chooses the outcome of a player's next spin. */
+/** A tester's choice of the outcome of a player's next spin. */
 export interface ChoiceRequest {
   readonly kind: 'choose';
   readonly gameId: number;
@@ -52,26 +52,26 @@ export interface Answer {
 export interface Exchange {
   readonly request: Request;
   readonly key: Key;
-  /** Which front end was asked. */
+  /** Number of the front end that received the request. */
   readonly front: number;
-  /** By performance.now(), as are all times here. */
+  /** Time of the request by performance.now(), as for all times here. */
   readonly sentAt: number;
   readonly receivedAt: number;
-  /** Undefined: the connection was cut before it came. */
+  /** Undefined if the connection was cut before the answer. */
   readonly answer: Answer | undefined;
-  /** Only a part of the request was sent: it can have no effect. */
+  /** True if only a part of the request was sent, so that it can have no effect. */
   readonly isPartial: boolean;
-  /** A store was out of reach at some time of it. */
+  /** True if a store was unreachable at some time during the request. */
   readonly isTroubled: boolean;
 }
 
-/** How an answer is named in what is expected and counted: `200`, `404 KS-4204`. */
+/** Returns the name of an answer for expectations and counts, such as `200` or `404 KS-4204`. */
 export function outcomeOf({ status, text }: Answer): string {
   if (status < 400) return String(status);
   return `${status} ${at(parsed(text), 'errorCode') ?? 'without errorCode'}`;
 }
 
-/** An answer's body with its numbers as text; undefined where it is no JSON. */
+/** Returns an answer's body with its numbers as text. Undefined if it is no JSON. */
 export function parsed(text: string): Json | undefined {
   try {
     return numbersAsText(text);
@@ -82,7 +82,10 @@ export function parsed(text: string): Json | undefined {
 
 export const isReplayed = ({ headers }: Answer): boolean => headers.get('idempotent-replayed') === 'true';
 
-/** How far the store's clock, known to the second, may be from what the model takes it for. */
+/**
+ * Permitted difference in s between the store's clock, which is known to the second, and the model's
+ * estimate.
+ */
 export const CLOCK_SLACK_S = 1.5;
 
 const wholeNumber = (answer: Answer, header: string): number => {
@@ -91,9 +94,9 @@ const wholeNumber = (answer: Answer, header: string): number => {
 };
 
 /**
- * The window of an answer; a text where its headers are wrong.
- * @param from seconds of the store's clock when the request was sent
- * @param to and when the answer came
+ * Returns the window of an answer, or a text that describes its wrong headers.
+ * @param from time of the request by the store's clock, in s
+ * @param to time of the answer by the store's clock, in s
  */
 export function windowOf(answer: Answer, from: number, to: number): Omit<WindowSeen, 'isLimited'> | string {
   const limit = wholeNumber(answer, 'x-ratelimit-limit');
@@ -117,7 +120,7 @@ export function windowOf(answer: Answer, from: number, to: number): Omit<WindowS
   return { limit, remaining, reset };
 }
 
-/** The body of an error: status, message, code; details where the request is at fault. */
+/** Checks the body of an error: status, message, code, and details if the request is at fault. */
 export function judgeError(exchange: Exchange, { text }: Answer): void {
   const json = parsed(text);
   const code = at(json, 'errorCode');
@@ -134,11 +137,14 @@ export function judgeError(exchange: Exchange, { text }: Answer): void {
   if (!isWhole) fail(exchange, 'The error has no details');
 }
 
-/** The window of failed authentications of one client address. Others may fail from it at the same time. */
+/**
+ * The window of failed authentications of one client address. Other tests may fail from the same address at
+ * the same time.
+ */
 export class AuthFailures {
   readonly #answered: { readonly reset: number; readonly receivedAt: number }[] = [];
 
-  /** @throws Violation where the answer to a failed authentication is none of the allowed, or its window is wrong */
+  /** @throws Violation if the answer to a failed authentication is not permitted or its window is wrong */
   take(
     exchange: Omit<Exchange, 'key' | 'answer'>,
     answer: Answer,
@@ -150,7 +156,7 @@ export class AuthFailures {
     }
     const { sentAt, receivedAt, isTroubled } = exchange;
     const outcome = outcomeOf(answer);
-    // A key that is wrong is wrong all the same while nobody can count.
+    // A wrong key is still rejected while no store can count the failure.
     if (isTroubled && allowed.includes(outcome)) return;
     const window = windowOf(answer, clock(sentAt), clock(receivedAt));
     if (typeof window === 'string') complain(window);
@@ -169,7 +175,7 @@ export class AuthFailures {
 const TEXT_MAX = 600;
 const short = (text: string): string => (text.length <= TEXT_MAX ? text : `${text.slice(0, TEXT_MAX)}…`);
 
-/** A request and its answer on a line. */
+/** Formats a request and its answer on one line. */
 export function describe({ request, answer, front, sentAt, receivedAt }: Told): string {
   const { kind, ...rest } = request;
   const asked = `${kind} at ${front} ${short(request.kind === 'spin' ? request.body : JSON.stringify(rest))}`;
@@ -180,7 +186,7 @@ export function describe({ request, answer, front, sentAt, receivedAt }: Told): 
   return `${asked} → ${answer.status}${replayed}, ${left} left, ${took}: ${short(answer.text)}`;
 }
 
-/** What a line needs to know of an exchange. */
+/** The fields of an exchange that a line shows. */
 export type Told = Pick<Exchange, 'request' | 'answer' | 'front' | 'sentAt' | 'receivedAt'>;
 
 /** @throws Violation */

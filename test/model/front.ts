@@ -1,4 +1,4 @@
-/** Requests of the model's runs, as bytes on connections that can be cut. */
+/** Sends the requests of model runs on connections that can be cut. */
 import { ConnectionEnded, portOf, Wire } from '../support/load.js';
 import type { Answer } from './exchange.js';
 
@@ -20,7 +20,9 @@ function bytesOf({ method, path, key, body }: HttpRequest): Buffer {
   return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`), content]);
 }
 
-/** A path part as percent-encoded UTF-8; dots too, as `..` means something else to some. */
+/**
+ * Encodes a part of a path as percent-encoded UTF-8, including dots because some software interprets `..`.
+ */
 export const pathPart = (text: string): string =>
   Buffer.from(text).reduce(
     (path, byte) =>
@@ -33,14 +35,20 @@ export const pathPart = (text: string): string =>
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Resolves after so many microseconds, which timers can't tell apart: it is a moment to cut at, not a wait for anything. */
+/**
+ * Resolves after the given number of microseconds, which is too short for a timer. It selects the moment of a
+ * cut and does not wait for an event.
+ */
 export async function afterMicroseconds(us: number): Promise<void> {
   const end = performance.now() + us / 1000;
   do await nextTurn();
   while (performance.now() < end);
 }
 
-/** One front end of the service. Each request has a connection of its own: one that is kept may end while it is idle. */
+/**
+ * One front end of the service. Each request has a connection of its own because an idle connection may be
+ * closed.
+ */
 export class Front {
   readonly #port: number;
 
@@ -57,7 +65,7 @@ export class Front {
     }
   }
 
-  /** Sends the first bytes of a request, and cuts. */
+  /** Sends the first bytes of a request and cuts the connection. */
   async askInPart(request: HttpRequest, bytes: number): Promise<void> {
     const wire = await Wire.open(this.#port);
     const whole = bytesOf(request);
@@ -65,7 +73,9 @@ export class Front {
     wire.reset();
   }
 
-  /** Sends a request and cuts after a while; undefined: before the answer was there. */
+  /**
+   * Sends a request and cuts the connection after a delay. Returns undefined if the answer had not arrived.
+   */
   async askAndCut(
     request: HttpRequest,
     afterUs: number,

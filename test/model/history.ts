@@ -1,16 +1,19 @@
-/** What a history adds to a spin as it was answered, judged by the answer. */
+/** Checks the fields that a history adds to a spin against the spin's answer. */
 import { isDeepStrictEqual } from 'node:util';
 import { amount, at, type Json } from './decimal.js';
 
 type Members = { readonly [name: string]: Json };
 
-/** A spin of a history as it was answered. */
+/** Returns a spin of a history in the form of its answer. */
 export function withoutHistory(members: Members): Members {
   const { wagerUsd, balanceBeforeUsd, balanceAfterUsd, outcomeIndex, ...spin } = members;
   return spin;
 }
 
-/** What is wrong with an item of a history; undefined: it is the spin as it was answered, and what is added fits it. */
+/**
+ * Describes the fault of an item of a history. Undefined if the item is the answered spin and its additional
+ * fields are correct.
+ */
 export function historyFault(
   item: Json | undefined,
   wager: bigint,
@@ -22,7 +25,7 @@ export function historyFault(
   const { createdAt: _, gameId: shownGameId, playerId: __, ...members } = (item ?? {}) as Members;
   if (!isDeepStrictEqual(withoutHistory(members), json)) return `was answered as ${JSON.stringify(json)}`;
   if (shownGameId !== String(gameId)) return `is of game ${gameId}`;
-  // Booleans are no numbers: they stay as they are.
+  // Booleans remain booleans when numbers are kept as text.
   const hasFired = at(json, 'communityBonus', 'isTriggerPlayer') === true;
   const share = hasFired ? amount(at(json, 'communityBonus', 'yourShareUsd'))! : 0n;
   const expected = {

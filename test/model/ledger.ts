@@ -1,4 +1,7 @@
-/** Compares the books with the model's history: a row for each spin with its amounts, totals that are their sums, nothing else. */
+/**
+ * Compares the ledger with the model's history: it must have exactly one row for each spin with its amounts,
+ * and totals equal to their sums.
+ */
 import type postgres from 'postgres';
 import { until } from '../support/wait.js';
 import { Violation } from './changing.js';
@@ -22,7 +25,7 @@ interface Row {
 
 type Sql = postgres.Sql<{ bigint: bigint }>;
 
-/** Who spins last of all in a run, and only then. */
+/** The player with the last spin of a run, who makes no other spin. */
 export const LAST_PLAYER = 'the last';
 
 const SPIN = 1;
@@ -32,12 +35,12 @@ const FORCED = 9;
 const KINDS = { spin: SPIN, share: SHARE, forced: FORCED };
 
 /**
- * Waits until all that was answered is booked, and compares.
- * @throws Violation where the books hold something else than every state of the model
+ * Waits until every answered spin is committed and compares the ledger with the model.
+ * @throws Violation if the ledger matches no state of the model
  */
 export async function judgeLedger(sql: Sql, model: PartnerModel): Promise<void> {
   const { partnerId } = model;
-  // The last player's last spin is the partner's newest entry, and entries are booked in order.
+  // Entries are committed in order, and the last player's last spin is the partner's newest entry.
   const spins = Math.max(...model.states.map((state) => spinsOf(state, LAST_PLAYER)));
   await until(async () => {
     const [booked] = await sql`
@@ -109,7 +112,7 @@ export async function judgeLedger(sql: Sql, model: PartnerModel): Promise<void> 
 const spinsOf = (state: State, playerId: string): number =>
   (state.players.get(playerId)?.entries ?? []).filter((entry) => typeof entry !== 'object').length;
 
-/** What differs between the rows and a state; undefined where nothing does. */
+/** Describes the difference between the rows and a state. Undefined if there is none. */
 function faultOf(model: PartnerModel, state: State, rows: readonly Row[]): string | undefined {
   const byPlayer = new Map<string, Row[]>();
   for (const row of rows) byPlayer.set(row.player_id, [...(byPlayer.get(row.player_id) ?? []), row]);

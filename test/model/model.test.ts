@@ -1,6 +1,6 @@
 /**
- * The service against the reference model of test/model/: random partners and their operator doing random things.
- * MODEL_RUNS says how many scenarios are played, MODEL_SEED which.
+ * Tests the service against the reference model of test/model/ with random actions of partners and their
+ * operator. MODEL_RUNS sets the number of scenarios and MODEL_SEED selects them.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
@@ -14,13 +14,16 @@ import { runTables } from './table.js';
 
 const RUNS_DEFAULT = 20;
 const RUNS = Number(process.env.MODEL_RUNS ?? RUNS_DEFAULT);
-/** Where the machine is busy with other things fewer runs will do, unless their number was asked for. */
+/**
+ * Time limit in ms on a busy machine, after which no further scenario starts. It does not apply if MODEL_RUNS
+ * is set.
+ */
 const FOR_MS = process.env.MODEL_RUNS === undefined ? 40_000 : Number.POSITIVE_INFINITY;
 const SEED = Number(process.env.MODEL_SEED ?? 1);
 
 let stores: TestStores;
 let cable: Cable;
-/** Two front ends, and one whose connections to Redis can be cut. */
+/** Two front ends, and a third whose connections to Redis can be cut. */
 let services: [ServerProcess, ServerProcess, ServerProcess];
 
 beforeAll(async () => {
@@ -29,7 +32,7 @@ beforeAll(async () => {
   const env = (more: NodeJS.ProcessEnv = {}) =>
     environment(stores, {
       ...constants({ authFailureLimit: 1_000_000, flushIntervalMs: 10, catalogPollMs: 50 }),
-      // Every run crosses releases of request ids.
+      // The window is one second, so that every run spans releases of request ids.
       REQUEST_ID_WINDOW_S: '1',
       ...more,
     });
@@ -59,11 +62,13 @@ const options = (on: readonly ServerProcess[], runs: number): ModelOptions => ({
   forMs: FOR_MS,
 });
 
-// At once: most of the time the one that goes into the next minute waits for it.
-describe.concurrent('the service does what the model allows', { timeout: 600_000 + RUNS * 2000 }, () => {
-  test('whatever partners and their operator do', async () => {
+// The tests run concurrently, because the test across a minute boundary mostly waits.
+describe.concurrent('the service behaves as the reference model allows', {
+  timeout: 600_000 + RUNS * 2000,
+}, () => {
+  test('answers random requests of partners and their operator as the reference model allows', async () => {
     const { runs, seen } = await runModel(options(services.slice(0, 2), RUNS));
-    // A model that meets nothing proves nothing.
+    // The run must reach every wanted outcome, or else it proves nothing.
     const wanted = [
       'spin 200',
       'spin 200 replayed',
@@ -94,7 +99,7 @@ describe.concurrent('the service does what the model allows', { timeout: 600_000
     }
   });
 
-  test('from one minute into the next', async () => {
+  test('answers random requests across a minute boundary of the rate limits as the reference model allows', async () => {
     const { seen } = await runModel({ ...options(services.slice(0, 2), 10), crossesMinute: true });
     const outcomes = [...seen.keys()];
     for (const outcome of ['spin 200', 'spin 429 KS-4291', '429 KS-4292']) {
@@ -102,19 +107,20 @@ describe.concurrent('the service does what the model allows', { timeout: 600_000
     }
   });
 
-  test('while connections between service and Redis are cut', async () => {
+  test('answers random requests as the reference model allows while its Redis connections are cut', async () => {
     let cuts = 0;
     const cutStore = (): void => {
       cuts++;
       cable.cut();
     };
-    // All of them, however long they take: which of them cut is the seed's to say.
+    // All scenarios are played without a time limit, because the seed determines which of them cut
+    // connections.
     const chosen = { ...options(services.slice(2), Math.ceil(RUNS / 4)), forMs: Number.POSITIVE_INFINITY };
     await runModel({ ...chosen, cutStore });
     expect(cuts).toBeGreaterThan(0);
   });
 
-  test('whatever players and the operator do at a blackjack table', async () => {
+  test('answers random actions at a blackjack table as the reference model allows', async () => {
     const { bases, operatorKey, databaseUrl, seed } = options(services.slice(0, 2), RUNS);
     const seen = await runTables({ bases, operatorKey, databaseUrl, seed, runs: RUNS, forMs: FOR_MS });
     const wanted = [

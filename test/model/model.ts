@@ -1,10 +1,11 @@
 /**
- * The reference: what a partner may be answered, from what it was answered so far. Plain rules of docs/contract.md, no
- * input or output, nothing of the service's own code.
+ * The reference model: it derives the permitted answers of a partner from the earlier answers. It follows the
+ * rules of docs/contract.md, has no input or output, and shares no code with the service.
  *
- * What can't be known from outside is held as a set of possible states: a spin whose connection was cut may have been
- * dealt or not, with any payout of its sheet, at once or later. Each answer leaves those that explain it; where none is
- * left the service is wrong. Requests that were under way together must be explained by some order of them.
+ * Facts that can't be known from outside are represented by a set of possible states. A spin whose connection
+ * was cut may have been dealt or not, with any payout of its sheet, at once or later. Each answer keeps only
+ * the states that explain it. If no state is left, the service is wrong. Requests that were in flight
+ * together must be explained by some order of them.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { type Changing, Violation, type WindowKind, type WindowSeen, Windows } from './changing.js';
@@ -49,23 +50,23 @@ import {
   union,
 } from './state.js';
 
-/** Who waits for longer may be told that a store did not answer in time. */
+/** Time in ms after which a waiting request may be answered with a store timeout. */
 const PATIENCE_MS = 2000;
-/** How many states are followed at the most. */
+/** Maximum number of states. */
 const STATES_MAX = 20_000;
 
-/** An exchange that was let through its window, with what may have been in force. */
+/** An exchange that passed its window, with the settings that may have been in force. */
 interface Served {
   readonly exchange: Exchange;
   readonly answer: Answer;
   readonly settings: readonly Settings[];
-  /** The spin that a 200 of POST /spin shows. */
+  /** The spin in a 200 of POST /spin. */
   readonly record: SpinRecord | undefined;
-  /** What became of it is not known. */
+  /** True if the effect of the request is unknown. */
   readonly isUnheard?: true;
 }
 
-/** What a state makes of an answer: the states after it, or what it would have expected. */
+/** Result of an answer in one state: the following states, or a text that names the expected answer. */
 type Failpoint = readonly State[] | string;
 
 export class PartnerModel {
@@ -74,11 +75,11 @@ export class PartnerModel {
   readonly #windows = { spin: new Windows('spin'), API: new Windows('API') };
   readonly #records = new Map<string, SpinRecord>();
   readonly #lost: Lost[] = [];
-  /** What stays the same of a player: userId and createdAt. */
+  /** Fields of a player that never change: userId and createdAt. */
   readonly #faces = new Map<string, string>();
   #states: State[] = [NO_STATE];
 
-  /** @param clock seconds since the epoch by the store's clock, at a time of performance.now() */
+  /** @param clock converts a time of performance.now() to seconds since the epoch by the store's clock */
   constructor(
     readonly partnerId: number,
     readonly isSandbox: boolean,
@@ -87,33 +88,33 @@ export class PartnerModel {
     readonly auth: AuthFailures,
   ) {}
 
-  /** A game has a pot from now on. */
+  /** Gives a game a pot from now on. */
   setPot(gameId: number, rules: BonusRules, budget: bigint): void {
     const pot = { rules, progress: 0, budget, recent: [] };
     this.#states = this.#states.map((state) => ({ ...state, pots: new Map(state.pots).set(gameId, pot) }));
   }
 
-  /** The ids of the spins that are known, oldest first. */
+  /** Ids of the known spins, oldest first. */
   get spinIds(): string[] {
     return [...this.#records.keys()];
   }
 
-  /** The players that have spun in some state. */
+  /** Players that have spun in at least one state. */
   get players(): string[] {
     return [...new Set(this.#states.flatMap((state) => [...state.players.keys()]))];
   }
 
-  /** What may be the case now, with lost spins that may have been dealt since. */
+  /** Possible states, including those in which lost spins were dealt meanwhile. */
   get states(): readonly State[] {
     return this.#landed(this.#states);
   }
 
-  /** How many lost spins there are of which it is not known yet whether they were dealt, and with what. */
+  /** Number of lost spins for which it is unknown whether they were dealt, or with which outcome. */
   get undecided(): number {
     return this.#lost.filter((_, place) => !this.#isDecided(place)).length;
   }
 
-  /** Those of them that can be asked for again. */
+  /** Undecided spins that can be retried because they have a requestId. */
   get unresolved(): SpinRequest[] {
     return this.#lost
       .filter(({ request }, place) => request.requestId !== undefined && !this.#isDecided(place))
@@ -121,13 +122,13 @@ export class PartnerModel {
   }
 
   /**
-   * Takes exchanges that were under way together; they may have taken effect in any order.
-   * @throws Violation where nothing explains the answers
+   * Accepts exchanges that were in flight together and may have taken effect in any order.
+   * @throws Violation if nothing explains the answers
    */
   take(exchanges: readonly Exchange[]): void {
-    // What was lost may have been dealt before any of the others was.
+    // A lost spin may have been dealt before any of the other requests.
     for (const exchange of exchanges) if (exchange.answer === undefined) this.#lose(exchange);
-    // All are judged by what was known before; what they showed is learnt after.
+    // All answers are judged by the earlier knowledge. New knowledge is applied afterwards.
     const learnt: (() => void)[] = [];
     const seen: Record<WindowKind, WindowSeen[]> = { spin: [], API: [] };
     const served: Served[] = [];
@@ -151,7 +152,7 @@ export class PartnerModel {
     for (const learn of learnt) learn();
   }
 
-  // What was lost ------------------------------------------------------------------------------------------------------
+  // Lost spins --------------------------------------------------------------------------------------------
 
   #lose({ request, sentAt, isPartial }: Exchange): void {
     if (isPartial || request.kind !== 'spin') return;
@@ -164,12 +165,15 @@ export class PartnerModel {
     return this.#states.every((state) => {
       const deal = state.lostDeals.get(place);
       if (deal !== undefined) return deal.spinId !== undefined;
-      // Its requestId is bound to another.
+      // The requestId is bound to another spin.
       return requestId !== undefined && state.bound.has(requestId);
     });
   }
 
-  /** Takes answers that leave open what became of the request: one to ask again later, and those without a store. */
+  /**
+   * Accepts answers that leave the effect of the request open: answers that ask for a retry, and answers
+   * without a store.
+   */
   #isUnheard(exchange: Exchange, answer: Answer, together: readonly Exchange[]): boolean {
     const { request, sentAt, receivedAt } = exchange;
     const isTroubled = exchange.isTroubled || receivedAt - sentAt > PATIENCE_MS;
@@ -179,7 +183,7 @@ export class PartnerModel {
       const isTwin = (other: Exchange | Lost): boolean =>
         other !== exchange && other.request.kind === 'spin' && other.request.requestId === requestId;
       if (outcome === '409 KS-4110' && requestId !== undefined && [...together, ...this.#lost].some(isTwin)) {
-        // The other is in progress; this one may have been counted.
+        // The other request is in progress, and this request may have been counted.
         this.#windows.spin.addStray();
         return true;
       }
@@ -188,14 +192,14 @@ export class PartnerModel {
         this.#lose(exchange);
         return true;
       }
-      // Nothing happened.
+      // This answer states that nothing happened.
       if (outcome !== '503 KS-5002' && outcome !== '500 KS-5004') return false;
     } else if (!isTroubled || answer.status < 500) return false;
     this.#windows[windowKindOf(request)].addStray();
     return true;
   }
 
-  /** The states, and those in which further lost spins were dealt. */
+  /** Returns the states together with those in which further lost spins were dealt. */
   #landed(states: readonly State[]): State[] {
     if (this.#lost.length === 0) return [...states];
     const all = [...states];
@@ -222,7 +226,7 @@ export class PartnerModel {
         openings.add(settings.opening);
       }
     }
-    // The opening balance matters to the first spin only.
+    // The opening balance affects only the first spin of a player.
     const distinct = state.players.has(request.playerId) ? [...openings].slice(0, 1) : [...openings];
     const choice = choiceOf(state, request.gameId, request.playerId);
     return distinct.flatMap((opening) =>
@@ -234,9 +238,9 @@ export class PartnerModel {
     );
   }
 
-  // What an answer says by itself ----------------------------------------------------------------------------------------
+  // Checks of a single answer -----------------------------------------------------------------------------
 
-  /** Whether the key was let in. */
+  /** Returns whether the key was accepted. */
   #authenticates(exchange: Exchange, answer: Answer, learnt: (() => void)[]): boolean {
     const { key, front, sentAt } = exchange;
     const revoked = key.isRevoked.possible(front, sentAt);
@@ -261,7 +265,7 @@ export class PartnerModel {
     return true;
   }
 
-  /** Takes what an answer says of its window; undefined where the request got no further. */
+  /** Reads the window of an answer. Undefined if the request was refused before it was counted. */
   #count(
     exchange: Exchange,
     answer: Answer,
@@ -293,7 +297,10 @@ export class PartnerModel {
     return this.games.find((game) => game.gameId === gameId);
   }
 
-  /** The spin of a 200: it fits its sheet, echoes its request, and is what was said of it before. */
+  /**
+   * Returns the spin of a 200. It must fit its sheet, repeat the fields of its request, and agree with
+   * earlier answers.
+   */
   #recordOf(exchange: Exchange, request: SpinRequest, answer: Answer): SpinRecord {
     const isReplay = isReplayed(answer);
     const json = parsed(answer.text);
@@ -373,7 +380,7 @@ export class PartnerModel {
     }
   }
 
-  /** A spin as GET shows it: as it was answered, with its time and game. */
+  /** Checks a spin as GET returns it: the answered spin with its time and game. */
   #judgeCopy(exchange: Exchange, json: Json | undefined, record: SpinRecord): void {
     const createdAt = at(json, 'createdAt');
     const fault = historyFault(json, this.#game(record.gameId)!.sheet.wager, record);
@@ -389,9 +396,9 @@ export class PartnerModel {
     }
   }
 
-  // What some order must explain ---------------------------------------------------------------------------------------
+  // Checks over all orders of concurrent requests ---------------------------------------------------------
 
-  /** The states that are left after all of these, over all orders of them. */
+  /** Returns the states after all of these exchanges, over all of their orders. */
   #explain(served: readonly Served[]): State[] {
     const whole = (1 << served.length) - 1;
     const reached: (State[] | undefined)[] = [this.#states];
@@ -499,7 +506,7 @@ export class PartnerModel {
     return told === undefined ? `${expected} ${lostText(state.lostDeals.get(spin)!)}` : [told];
   }
 
-  /** The state with a lost spin found to be that of a record; undefined where it can't be. */
+  /** Returns the state in which a lost spin is identified with a record. Undefined if this is impossible. */
   #tell(state: State, place: number, record: SpinRecord): State | undefined {
     const deal = state.lostDeals.get(place)!;
     const { gameId, requestId } = this.#lost[place]!.request;
@@ -541,7 +548,7 @@ export class PartnerModel {
     const player = state.players.get(playerId);
     if (player === undefined) return outcomeOf(answer) === '404 KS-4204' ? [state] : '404 KS-4204';
     const json = parsed(answer.text);
-    // Shares are entries of their own, and in no list of spins.
+    // Shares are entries of their own and appear in no list of spins.
     const spins = player.entries.filter((entry) => typeof entry !== 'object');
     const newestFirst = spins.toReversed().slice((page - 1) * limit, page * limit);
     const items = at(json, 'spins');
@@ -570,7 +577,7 @@ export class PartnerModel {
     return [next];
   }
 
-  /** The ledger rows of a player that a state expects after the opening, oldest first. */
+  /** Returns the ledger rows of a player that a state expects after the opening, oldest first. */
   rowsOf(state: State, playerId: string): ExpectedRow[] {
     return state.players.get(playerId)!.entries.map((entry) => {
       if (typeof entry === 'object') {
@@ -589,13 +596,16 @@ export class PartnerModel {
         requestId: requestId ?? null,
         wager: this.#game(gameId)!.sheet.wager,
         credit: payout,
-        // The share of who fired is an entry of its own behind it.
+        // The share of the triggering player is a separate entry after the spin.
         balance: after - balanceWith(0n, share),
       };
     });
   }
 
-  /** What is wrong with the order in which a state has a player's spins: one was answered before the other was sent. */
+  /**
+   * Describes a wrong order of a player's spins in a state, where a spin was answered before an earlier entry
+   * was sent. Undefined if the order is possible.
+   */
   orderFault(state: State, playerId: string): string | undefined {
     const spins = state.players.get(playerId)!.entries.filter((entry) => typeof entry === 'string');
     let latest = { sentAt: Number.NEGATIVE_INFINITY, spinId: '' };

@@ -1,8 +1,8 @@
-/** What a run is made of: partners, and operations on them, as fast-check draws and shrinks them. */
+/** Types of a model run: partners and the operations on them, which fast-check draws. */
 import fc from 'fast-check';
 import { SHEET_NAMES, type SheetName } from './sheet.js';
 
-/** Fresh partners, and what is done to them. */
+/** A scenario: new partners and the operations on them. */
 export interface Scenario {
   readonly partners: readonly PartnerChoice[];
   readonly operations: readonly Operation[];
@@ -10,32 +10,35 @@ export interface Scenario {
 
 export interface PartnerChoice {
   readonly environment: 'sandbox' | 'production';
-  /** Null: far more than a run has requests. A small API limit is added to what making the partner takes. */
+  /**
+   * Rate limits. Null means a limit far above the number of requests of a run. The requests that set up the
+   * partner are added to a small API limit.
+   */
   readonly spinLimit: number | null;
   readonly apiLimit: number | null;
-  /** Undefined: the default of the environment. */
+  /** Opening balance. Undefined means the default of the environment. */
   readonly opening: string | undefined;
   readonly balanceMode: 'track' | 'enforce';
   readonly funding: string | null;
   readonly sheets: readonly SheetName[];
-  /** The communal progressive of its first game. */
+  /** The communal progressive of the partner's first game. */
   readonly bonus: BonusChoice | null;
 }
 
-/** Tiers fire at each 10th, 20th, … spin. */
+/** A communal progressive. Its tiers fire at every 10th, 20th, … spin. */
 export interface BonusChoice {
-  /** By level, USD. */
+  /** Amounts in USD, in the order of the levels. */
   readonly amounts: readonly string[];
-  /** USD. */
+  /** Budget in USD. */
   readonly budget: string;
-  /** Of who fires, in hundredths of a percent. */
+  /** Part of the triggering player, in hundredths of a percent. */
   readonly triggerPart: number;
   readonly communitySize: number;
   readonly returnsToBudget: boolean;
   readonly paysRemaining: boolean;
 }
 
-/** Who asks where. Numbers choose among what there is, modulo its number. */
+/** Sender of a request and front end. Numbers select from the existing items, modulo their count. */
 export interface By {
   readonly partner: number;
   readonly front: number;
@@ -43,7 +46,10 @@ export interface By {
 }
 
 export interface SpinChoice {
-  /** Of the partner's own games; `foreign` is one of the other partner's, `huge` is beyond any. */
+  /**
+   * Number of one of the partner's own games; `foreign` is a game of the other partner, and `huge` exceeds
+   * any id.
+   */
   readonly game: number | 'foreign' | 'unknown' | 'huge';
   readonly player: number;
   readonly wager: Wager;
@@ -53,11 +59,11 @@ export interface SpinChoice {
 export interface OutcomeChoice {
   readonly game: SpinChoice['game'];
   readonly player: number;
-  /** Its place in the sheet; no sheet has the last one that is drawn. */
+  /** Position in the sheet. The largest value that is drawn exists in no sheet. */
   readonly combination: number;
 }
 
-/** How the wager is written: the right amount in several ways, and wrong ones that are near. */
+/** Notations of the wager: the right amount in several notations, and wrong amounts close to it. */
 export const WAGERS = [
   'plain',
   'padded',
@@ -76,13 +82,13 @@ export type ReadChoice =
   | { readonly what: 'spin'; readonly spin: number; readonly of: 'own' | 'foreign' | 'nobody' }
   | { readonly what: 'games' | 'version' | 'unknown-path' | 'bad-page' };
 
-/** A request of a partner's. */
+/** A request of a partner. */
 export type Ask =
   | { readonly op: 'spin'; readonly by: By; readonly spin: SpinChoice }
-  /** An earlier spin again, with one thing changed or none. */
+  /** Repeats an earlier spin with one change or none. */
   | { readonly op: 'again'; readonly by: By; readonly which: number; readonly change: Change }
   | { readonly op: 'bad'; readonly by: By; readonly body: BadBody }
-  /** A tester chooses the outcome of the player's next spin. */
+  /** Chooses the outcome of the player's next spin as a tester. */
   | { readonly op: 'choose'; readonly by: By; readonly choice: OutcomeChoice }
   | { readonly op: 'read'; readonly by: By; readonly read: ReadChoice };
 
@@ -116,12 +122,15 @@ export type Operation =
       readonly game: number;
       readonly wait: boolean;
     }
-  /** Everything waits until the store's clock is in its next minute. */
+  /** Waits until the store's clock is in its next minute. */
   | { readonly op: 'minute' }
-  /** The service's connections to Redis are cut while these are under way. */
+  /** Cuts the service's connections to Redis while these requests are in flight. */
   | { readonly op: 'store-cut'; readonly asks: readonly Ask[]; readonly afterUs: number };
 
-/** When a connection is cut: after so many bytes of the request, or so many microseconds after all of it. */
+/**
+ * Moment at which a connection is cut: after a number of bytes of the request, or a number of microseconds
+ * after the whole request.
+ */
 export type Cut = { readonly bytes: number } | { readonly afterUs: number; readonly how: 'reset' | 'close' };
 
 export interface SettingsChange {
@@ -133,7 +142,7 @@ export interface SettingsChange {
   readonly funding?: string | null;
 }
 
-/** Players whose identifiers have been mistaken for something else somewhere. */
+/** Player ids that software may confuse with something else. */
 export const PLAYERS: readonly string[] = [
   'p',
   'P',
@@ -170,7 +179,10 @@ export const REQUEST_IDS: readonly string[] = [
   'ﬁ',
 ];
 
-/** Bodies that are no spin request, with the answers that fit. `%g` and `%w` stand for a game that there is and its wager. */
+/**
+ * Bodies that are no valid spin request, with the permitted answers. `%g` and `%w` stand for an existing game
+ * and its wager.
+ */
 const BAD_BODIES = {
   'no-json': ['{"gameId":%g', '400 KS-4101'],
   array: ['[%g]', '400 KS-4101'],
@@ -199,20 +211,23 @@ export function badBody(name: BadBody, gameId: number, wager: string): { body: s
   return { body: template.replace('%g', String(gameId)).replace('%w', wager), allowed };
 }
 
-// Arbitraries --------------------------------------------------------------------------------------------------------
+// Arbitraries ---------------------------------------------------------------------------------------------
 
 const few = (max: number) => fc.integer({ min: 0, max });
-/** One of these, each so often. */
+/** Draws one of the choices with a frequency proportional to its weight. */
 const weighted = <T>(...choices: readonly (readonly [weight: number, arbitrary: fc.Arbitrary<T>])[]) =>
   fc.oneof(...choices.map(([weight, arbitrary]) => ({ weight, arbitrary })));
 
 const small = fc.integer({ min: 1, max: 12 });
 const limit = weighted<number | null>([3, fc.constant(null)], [1, small]);
 const openings = fc.constantFrom('0', '0.5', '0.25', '12.345678', '1000000.000001', '7');
-/** Each sheet's largest payout and a little beside it among them: that is where funding ends. */
+/**
+ * Amounts of funding, including the largest payout of each sheet and amounts close to it, because funding
+ * ends there.
+ */
 const fundings = fc.constantFrom('0', '0.08', '0.077', '0.076999', '9.625', '10.5', '500', '1000', '1000000');
 
-/** Amounts that do not divide evenly, budgets that run out. */
+/** Communal progressives with amounts that do not divide evenly and budgets that run out. */
 const bonuses: fc.Arbitrary<BonusChoice> = fc.record({
   amounts: fc.array(fc.constantFrom('0.000001', '0.000007', '0.500003', '1'), { minLength: 1, maxLength: 2 }),
   budget: fc.constantFrom('0.000009', '0.75', '1000'),
@@ -245,7 +260,7 @@ const by: fc.Arbitrary<By> = fc.record({
     [1, fc.constant('none')],
   ),
 });
-/** Few players in a run, so that they meet again; which ones differs from run to run. */
+/** A run has only a few players, so that they repeat. Which players it has differs from run to run. */
 const player = weighted([4, few(2)], [1, few(PLAYERS.length - 1)]);
 const requestId = few(REQUEST_IDS.length - 1);
 const wager = weighted<Wager>([12, fc.constant('plain')], [3, fc.constantFrom(...WAGERS)]);
@@ -256,7 +271,7 @@ const spinChoice: fc.Arbitrary<SpinChoice> = fc.record({
   wager,
   requestId: fc.option(requestId, { nil: undefined, freq: 3 }),
 });
-/** One that should be dealt, so that its fate is worth knowing. */
+/** A spin that should be dealt, so that its fate is relevant. */
 const goodSpin: fc.Arbitrary<SpinChoice> = fc.record({
   game: few(1),
   player,
@@ -377,13 +392,13 @@ const storeCut: fc.Arbitrary<Operation> = fc.record({
   afterUs: few(4000),
 });
 
-/** How runs differ. */
+/** Options of a run. */
 export interface ScenarioOptions {
-  /** Operations of a run at the most. */
+  /** Maximum number of operations of a run. */
   readonly operations: number;
-  /** Connections to Redis can be cut. */
+  /** True if connections to Redis can be cut. */
   readonly hasCable: boolean;
-  /** Each run goes on into the next minute, once. */
+  /** True if each run continues into the next minute once. */
   readonly crossesMinute: boolean;
 }
 
@@ -391,7 +406,7 @@ export function scenarios({ operations, hasCable, crossesMinute }: ScenarioOptio
   const any = hasCable ? weighted<Operation>([12, operation], [1, storeCut]) : operation;
   const some = fc.array(any, { minLength: crossesMinute ? 20 : 1, maxLength: operations, size: 'max' });
   return fc.record({
-    // Limits that can be used up before the minute is over, to see them used up again in the next.
+    // The limits are small enough to be used up before the minute ends, and again in the next minute.
     partners: fc.array(partners(crossesMinute ? small : limit), { minLength: 1, maxLength: 2 }),
     operations: crossesMinute
       ? fc.tuple(some, some).map(([before, after]) => [...before, { op: 'minute' } as const, ...after])

@@ -1,4 +1,4 @@
-/** Plays a scenario against the running service, and holds what it answers against the model. */
+/** Plays a scenario against the running service and compares its answers with the model. */
 import { randomBytes } from 'node:crypto';
 import type postgres from 'postgres';
 import type { StoreClock } from '../support/storeClock.js';
@@ -53,35 +53,40 @@ import { Sheet, type SheetName } from './sheet.js';
 import { type Game, judgeSettings, type Settings } from './state.js';
 
 const OPERATOR_BASE = '/api/operator/v1';
-/** Limits that a run can't reach; each change of settings gets another, so that answers tell them apart. */
+/**
+ * Limits that a run can't reach. Each change of settings uses a different limit, so that the answers reveal
+ * which settings were in force.
+ */
 const NO_LIMIT = 1_000_000;
-/** Lost spins of a partner that are left open at a time: each multiplies what may be the case. */
+/**
+ * Maximum number of undecided lost spins of a partner, because each of them multiplies the number of states.
+ */
 const UNDECIDED_MAX = 2;
-/** Spins on a page at the most. */
+/** Maximum number of spins on a page. */
 const PAGE = 100;
 
-/** What all runs of one model have in common. */
+/** Resources that all runs of a model share. */
 export interface World {
   readonly fronts: readonly Front[];
   readonly operatorKey: string;
   readonly sql: postgres.Sql<{ bigint: bigint }>;
   readonly clock: StoreClock;
-  /** Seconds of the store's clock at a time of performance.now(). */
+  /** Converts a time of performance.now() to seconds of the store's clock. */
   readonly secondsAt: (time: number) => number;
   readonly cutStore: (() => void) | undefined;
   readonly auth: AuthFailures;
-  /** How often each outcome was seen. */
+  /** Number of occurrences of each outcome. */
   readonly seen: Map<string, number>;
 }
 
 /** A partner of a run. */
 interface Partner {
   readonly model: PartnerModel;
-  /** The spins that were asked for with a requestId, to be asked for again. */
+  /** Spins with a requestId that were sent and can be repeated. */
   readonly asked: SpinRequest[];
 }
 
-/** A request that is ready to go. */
+/** A request that is ready to be sent. */
 interface Ready extends Asked {
   readonly partner: Partner;
   readonly front: number;
@@ -103,9 +108,9 @@ function sheetOf(name: SheetName): Sheet {
 }
 
 export class Play {
-  /** What was asked and answered, for whoever has to find out what went wrong. */
+  /** Requests and answers, for the analysis of a failure. */
   readonly trace: string[] = [];
-  /** Operations that were begun. */
+  /** Number of operations that were started. */
   begun = 0;
   readonly #world: World;
   readonly #partners: Partner[] = [];
@@ -116,7 +121,7 @@ export class Play {
     this.#world = world;
   }
 
-  /** @throws Violation where the service does what the model does not allow */
+  /** @throws Violation if the service does what the model does not allow */
   async run({ partners, operations }: Scenario): Promise<void> {
     await this.#whole();
     this.#partners.push(...(await Promise.all(partners.map((choice) => this.#newPartner(choice)))));
@@ -127,13 +132,13 @@ export class Play {
     for (const partner of this.#partners) await this.#close(partner);
   }
 
-  // Making partners ----------------------------------------------------------------------------------------------------
+  // Creation of partners ----------------------------------------------------------------------------------
 
   async #newPartner(choice: PartnerChoice): Promise<Partner> {
     const { environment, opening, balanceMode, funding } = choice;
     const number = ++this.#changes;
     const spinRateLimit = choice.spinLimit ?? NO_LIMIT + number;
-    // An upload and a registration for each game are requests, too.
+    // The upload and the registration of each game count as requests as well.
     const apiRateLimit =
       choice.apiLimit === null ? NO_LIMIT + number : choice.apiLimit + 2 * choice.sheets.length;
     const made = await this.#operator(0, 'POST', '/partners', {
@@ -215,7 +220,7 @@ export class Play {
     }
   }
 
-  // Operations ---------------------------------------------------------------------------------------------------------
+  // Operations --------------------------------------------------------------------------------------------
 
   async #perform(operation: Operation): Promise<void> {
     switch (operation.op) {
@@ -232,7 +237,7 @@ export class Play {
       case 'copies': {
         const { by, spin, copies } = operation;
         const ask = { op: 'spin', by, spin: { ...spin, requestId: spin.requestId ?? 0 } } as const;
-        // The copies come to all front ends.
+        // The copies are spread over all front ends.
         await this.#askAll(
           Array.from({ length: copies }, (_, i) => ({ ...ask, by: { ...by, front: by.front + i } })),
         );
@@ -284,7 +289,7 @@ export class Play {
     const { partner, front, key, request, http } = ready;
     const whole = { ...http, key: key.apiKey };
     if (partner.model.undecided >= UNDECIDED_MAX) await this.#resolve(partner);
-    // One without a requestId can't be asked after.
+    // A lost spin without a requestId can't be resolved.
     if (partner.model.undecided >= UNDECIDED_MAX) return;
     const sentAt = performance.now();
     const isPartial = 'bytes' in cut;
@@ -306,7 +311,7 @@ export class Play {
     const settings: Settings = {
       isActive: isActive ?? before.isActive,
       spinRateLimit: limitOf(change.spinLimit, before.spinRateLimit),
-      // Where no small one is wanted, another large one shows which settings an answer was made by.
+      // If no small API limit is requested, a different large limit shows which settings were in force.
       apiRateLimit: limitOf(change.apiLimit ?? null, before.apiRateLimit),
       opening: opening === undefined ? before.opening : amount(opening)!,
       isEnforced: balanceMode === undefined ? before.isEnforced : balanceMode === 'enforce',
@@ -349,12 +354,15 @@ export class Play {
       complain(answer, `Expected 200 with ${status}`);
     if (game.isSuspended.newest === isSuspended) return;
     game.isSuspended.change(isSuspended, performance.now());
-    // A wager that is wrong shows whether the game is suspended, and does nothing.
+    // A spin with a wrong wager shows whether the game is suspended, and has no effect.
     const probe = askSpin(spinRequest(game.gameId, 'probe', '0.000001', undefined));
     if (wait) await this.#inForce(partner, game.isSuspended, probe);
   }
 
-  /** Asks every front end until a change shows. The model sees to it that it does within its second. */
+  /**
+   * Sends requests to every front end until a change is visible. The model checks that this happens within
+   * one second.
+   */
   async #inForce(
     partner: Partner,
     changing: { possible(front: number, sentAt: number): readonly unknown[] },
@@ -365,7 +373,7 @@ export class Play {
       await until(async () => {
         if (changing.possible(front, performance.now()).length === 1) return true;
         const [exchange] = await this.#exchange([{ ...asked, partner, front, key }]);
-        // Where the window is used up nothing else shows; and where the key is refused.
+        // A used-up window or a refused key hides all other results.
         return asked.request.kind === 'spin' && [401, 429].includes(exchange!.answer!.status);
       }, `front end ${front} knows of a change`);
     }
@@ -376,7 +384,7 @@ export class Play {
     if (cutStore === undefined) throw new Error('There is no cable to cut');
     for (const partner of this.#partners) {
       if (partner.model.undecided > 0) await this.#resolve(partner);
-      // Whatever is asked now may be lost: only what the model can follow.
+      // Every request sent now may be lost, so only as many are sent as the model can follow.
       if (partner.model.undecided > 0) return;
     }
     this.#isTroubled = true;
@@ -386,7 +394,7 @@ export class Play {
     this.#isTroubled = false;
   }
 
-  /** Waits until the front ends have their stores, whatever was cut before. */
+  /** Waits until the front ends are connected to their stores again. */
   async #whole(): Promise<void> {
     if (this.#world.cutStore === undefined) return;
     for (const front of this.#world.fronts) {
@@ -397,7 +405,7 @@ export class Play {
     }
   }
 
-  // Requests -----------------------------------------------------------------------------------------------------------
+  // Requests ----------------------------------------------------------------------------------------------
 
   #partner(number: number): Partner {
     return pick(this.#partners, number)!;
@@ -407,7 +415,7 @@ export class Play {
     return number % this.#world.fronts.length;
   }
 
-  /** What is sent for a choice; undefined where there is nothing to choose from. */
+  /** Returns the request of a choice. Undefined if there is nothing to choose from. */
   #ready({ by, ...ask }: Ask): Ready | undefined {
     const partner = this.#partner(by.partner);
     const { model } = partner;
@@ -448,7 +456,7 @@ export class Play {
     return askSpin(request);
   }
 
-  /** Sends requests at once, and has the model judge what comes back. */
+  /** Sends requests concurrently and passes the answers to the model. */
   async #exchange(ready: readonly Ready[]): Promise<Exchange[]> {
     const exchanges = await Promise.all(
       ready.map(async ({ partner, front, key, request, http }) => {
@@ -513,9 +521,9 @@ export class Play {
     return { ...answer, asked, json: answer.text === '' ? undefined : numbersAsText(answer.text) };
   }
 
-  // The end ------------------------------------------------------------------------------------------------------------
+  // End of a run ------------------------------------------------------------------------------------------
 
-  /** Asks for lost spins again: the answer is theirs. */
+  /** Retries lost spins, which reveals their results. */
   async #resolve(partner: Partner): Promise<void> {
     for (const request of partner.model.unresolved) {
       const [key] = activeKeys(partner.model);
@@ -524,7 +532,7 @@ export class Play {
     }
   }
 
-  /** Opens all that was closed, learns what was lost, and compares players and ledger with the model. */
+  /** Reactivates everything, resolves lost spins, and compares players and ledger with the model. */
   async #close(partner: Partner): Promise<void> {
     const { model } = partner;
     const open = {

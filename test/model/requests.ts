@@ -1,4 +1,4 @@
-/** The requests that choices stand for, as the model and the wire know them. */
+/** Converts choices to requests of the model and of HTTP. */
 import { usd } from './decimal.js';
 import type { Key, Request, SpinRequest } from './exchange.js';
 import { type HttpRequest, pathPart } from './front.js';
@@ -17,7 +17,7 @@ import type { Game } from './state.js';
 
 export const BASE = '/api/partner/v1';
 
-/** A request, whoever sends it. */
+/** A request without its sender. */
 export interface Asked {
   readonly request: Request;
   readonly http: Omit<HttpRequest, 'key'>;
@@ -30,7 +30,7 @@ export function keyText(key: Credential): string | undefined {
   return key === 'unknown' ? `ks_${'A'.repeat(43)}` : key.apiKey;
 }
 
-/** The member of that number, modulo how many there are. */
+/** Returns the item with this number, modulo the number of items. */
 export const pick = <T>(items: readonly T[], number: number): T | undefined => items[number % items.length];
 
 const NO_GAME = 2_000_000_000;
@@ -47,7 +47,7 @@ export function spinRequest(
   return { kind: 'spin', gameId, playerId, wager, requestId, body };
 }
 
-/** The game of a choice, and one of the partner's own beside it. */
+/** Returns the game id of a choice, and one of the partner's own games. */
 function chosenGame(games: readonly Game[], foreign: PartnerModel | undefined, game: SpinChoice['game']) {
   const own = typeof game === 'number' ? pick(games, game)! : games[0]!;
   const gameId = {
@@ -59,7 +59,7 @@ function chosenGame(games: readonly Game[], foreign: PartnerModel | undefined, g
   return { own, gameId };
 }
 
-/** The spin request of a choice. */
+/** Returns the spin request of a choice. */
 export function chosenSpin(
   { games }: PartnerModel,
   foreign: PartnerModel | undefined,
@@ -81,7 +81,7 @@ export function chosenSpin(
   return spinRequest(gameId, PLAYERS[choice.player]!, wagers[choice.wager], requestId);
 }
 
-/** An earlier spin with one thing changed, or nothing. */
+/** Returns an earlier spin with one change or none. */
 export function changedSpin(model: PartnerModel, first: SpinRequest, change: Change): SpinRequest {
   const { gameId, playerId, wager, requestId } = first;
   switch (change) {

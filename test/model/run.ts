@@ -1,4 +1,7 @@
-/** Runs the model: random scenarios against a running service, the first that violates it shrunk and told. */
+/**
+ * Runs the model: plays random scenarios against a running service, and shrinks and reports the first
+ * violation.
+ */
 import fc from 'fast-check';
 import postgres from 'postgres';
 import { type StoreClock, storeClock } from '../support/storeClock.js';
@@ -11,45 +14,48 @@ import { Play, type World } from './play.js';
 import { type Failure, shrink } from './shrink.js';
 
 export interface ModelOptions {
-  /** Base addresses of the service's front ends, one process each, all on the same stores. */
+  /** Base addresses of the service's front ends. Each is a separate process on the same stores. */
   readonly bases: readonly string[];
   readonly operatorKey: string;
   readonly databaseUrl: string;
   readonly redisUrl: string;
-  /** Scenarios to play. */
+  /** Number of scenarios. */
   readonly runs: number;
-  /** How long scenarios are begun at the most, milliseconds; without end unless told. */
+  /** Time in ms after which no further scenario starts. Default is no limit. */
   readonly forMs?: number;
-  /** The same seed makes the same scenarios. */
+  /** Seed of the scenarios. The same seed makes the same scenarios. */
   readonly seed: number;
-  /** Operations of a scenario at the most; 50 unless told. */
+  /** Maximum number of operations of a scenario. Default 50. */
   readonly operations?: number;
-  /** Each scenario goes on into the next minute, once; all are played at the same time, so that they wait once, and none is shrunk. */
+  /**
+   * True if each scenario continues into the next minute once. All scenarios are then played concurrently, so
+   * that they wait only once, and none is shrunk.
+   */
   readonly crossesMinute?: boolean;
-  /** Cuts the connections between the service and Redis, which then is part of the scenarios. */
+  /** Cuts the connections between the service and Redis. If it is given, scenarios include such cuts. */
   readonly cutStore?: () => void;
-  /** How long a violation is shrunk at the most, milliseconds; 20,000 unless told, 0: not at all. */
+  /** Maximum time in ms for shrinking a violation. Default 20,000; 0 disables shrinking. */
   readonly shrinkMs?: number;
 }
 
-/** Scenarios that are played at a time: most of their time they wait for a disk. */
+/** Number of concurrent scenarios. They spend most of their time waiting for a disk. */
 const AT_ONCE = 4;
 
 export interface ModelSummary {
-  /** Scenarios that were played. */
+  /** Number of scenarios that were played. */
   readonly runs: number;
-  /** How often each request had each outcome, such as `spin 409 KS-4111`. */
+  /** Number of occurrences of each outcome of each request, such as `spin 409 KS-4111`. */
   readonly seen: ReadonlyMap<string, number>;
 }
 
-/** The service did what the model does not allow. */
+/** Thrown if the service does what the model does not allow. */
 export class ModelFailure extends Error {
   constructor(
     message: string,
     readonly seed: number,
-    /** The scenario that was the first to fail, from 1. */
+    /** Number of the first failing scenario, counted from 1. */
     readonly run: number,
-    /** What it was shrunk to. */
+    /** The shrunk scenario. */
     readonly scenario: Scenario,
   ) {
     super(message);
@@ -80,8 +86,8 @@ export async function runModel(options: ModelOptions): Promise<ModelSummary> {
       seen: new Map(),
     };
     const hasCable = cutStore !== undefined;
-    // fast-check draws them. What a spin wins is not the seed's to say, so a smaller scenario has to be tried more than
-    // once, which its own shrinking does not.
+    // fast-check only draws the scenarios. The seed does not determine the outcomes of spins, so a smaller
+    // scenario must be tried several times, which the shrinking of fast-check does not do.
     const all = fc.sample(scenarios({ operations, hasCable, crossesMinute }), { seed, numRuns: runs });
     const { played, failed } = await playAll(
       world,
@@ -103,15 +109,18 @@ export async function runModel(options: ModelOptions): Promise<ModelSummary> {
   }
 }
 
-/** How soon the store must have told its time for it to be taken, milliseconds. */
+/** Maximum duration in ms of a read of the store's clock that is accepted. */
 const SOON_MS = 200;
 
-/** What is to be added to performance.now(), in seconds, to have the store's clock to half a second or so. */
+/**
+ * Returns the offset in s that converts performance.now() to the store's clock, with an accuracy of about
+ * half a second.
+ */
 async function offsetOf(clock: StoreClock): Promise<number> {
   let offset = 0;
   await until(async () => {
     const askedAt = performance.now();
-    // Whole seconds: on average it is half of one later.
+    // The clock has whole seconds, so half a second is added on average.
     offset = (await clock.seconds()) + 0.5 - performance.now() / 1000;
     return performance.now() - askedAt < SOON_MS;
   }, 'the store tells its time at once');
@@ -124,13 +133,13 @@ async function play(world: World, scenario: Scenario): Promise<Failure | undefin
     await play.run(scenario);
     return undefined;
   } catch (error) {
-    // What comes after the operation that failed has no part in it.
+    // Operations after the failing one are irrelevant to the failure.
     const operations = scenario.operations.slice(0, play.begun);
     return { error, scenario: { ...scenario, operations }, trace: play.trace };
   }
 }
 
-/** Plays some at a time, and none that are not begun once one has failed. */
+/** Plays several scenarios at a time. Once one has failed, no further scenario starts. */
 async function playAll(
   world: World,
   all: readonly Scenario[],

@@ -1,4 +1,4 @@
-/** What a PAR sheet says of a slot spin's answer: what is paid for which combination, and how it is shown. */
+/** Reads a PAR sheet to check a slot spin's answer: the payout of each combination and its presentation. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { amount, at, type Decimal, decimal, type Json, micros, numbersAsText, product } from './decimal.js';
@@ -15,7 +15,7 @@ export interface Combination {
   readonly isNearMiss: boolean;
 }
 
-/** The text of a sheet of test/par-sheets. five-reel-wild states an RTP that it does not have: that is put right. */
+/** Returns the text of a sheet of test/par-sheets. The wrong RTP of five-reel-wild is corrected. */
 function sheetText(name: SheetName): string {
   const text = readFileSync(join(import.meta.dirname, '..', 'par-sheets', `${name}.json`), 'utf8');
   return name === 'five-reel-wild' ? text.replace('"certifiedRtp": 0.9175', '"certifiedRtp": 0.7775') : text;
@@ -25,16 +25,16 @@ const list = (json: Json | undefined): readonly Json[] => json as readonly Json[
 const text = (json: Json | undefined): string => json as string;
 
 export class Sheet {
-  /** What is uploaded. */
+  /** Text for the upload. */
   readonly text: string;
-  /** The one wager of its games, as the sheet writes it. */
+  /** The only wager of its games, in the notation of the sheet. */
   readonly denomination: Decimal;
   readonly wager: bigint;
-  /** The largest payout that can be drawn. */
+  /** Largest payout that can be drawn. */
   readonly largestPayout: bigint;
-  /** All payouts that can be drawn, each once. */
+  /** All payouts that can be drawn, without repetitions. */
   readonly payouts: readonly bigint[];
-  /** In the order of the sheet. */
+  /** Combinations in the order of the sheet. */
   readonly combinations: readonly Combination[];
   readonly #stops: readonly number[];
   readonly #displays: ReadonlyMap<string, string>;
@@ -54,7 +54,7 @@ export class Sheet {
       names: list(at(each, 'reelSymbols')).map(text),
       payout: micros(product(this.denomination, decimal(text(at(each, 'payMultiplier')))))!,
       tier: Number(at(each, 'tierId')),
-      // Of these sheets no combination has a weight of 0: all that can be drawn can be shown.
+      // No combination of these sheets has a weight of 0, so every drawn combination can be shown.
       isDrawn: decimal(text(at(each, 'comboProbability'))).digits > 0n,
     }));
     const isNearMiss = (tier: number, names: readonly string[]): boolean =>
@@ -73,10 +73,10 @@ export class Sheet {
   }
 
   /**
-   * Judges a spin's answer as far as the sheet goes.
-   * @param spin with its numbers as text
-   * @param strip what stood at which stop of this game so far; added to
-   * @returns the payout; a text where something is wrong
+   * Checks a spin's answer against the sheet.
+   * @param spin answer with its numbers as text
+   * @param strip symbols of this game by stop, as far as they were shown; new ones are added
+   * @returns the payout, or a text that describes the fault
    */
   judge(spin: Json, strip: Map<string, string>): bigint | string {
     const shown = at(spin, 'presentation', 'comboString');

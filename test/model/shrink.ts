@@ -1,21 +1,20 @@
-/** Makes a scenario that failed smaller, as long as it fails. */
+/** Shrinks a failed scenario as long as it still fails. */
 import type { Operation, Scenario } from './operations.js';
 
-/** How a scenario failed. */
+/** The failure of a scenario. */
 export interface Failure {
   readonly error: unknown;
-  /** Up to the operation that failed. */
+  /** The scenario up to the operation that failed. */
   readonly scenario: Scenario;
   readonly trace: readonly string[];
 }
 
-/** A scenario that may fail or not, as what its spins win differs, is tried so often. */
+/** Number of attempts for each smaller scenario, because outcomes differ and a failure may not repeat. */
 const TRIES = 2;
 
 /**
- * Leaves out operations, many at first and single ones in the end, then partners, then requests of those that are sent
- * together.
- * @param forMs when to be content with what there is
+ * Removes operations (many at first, then single ones), then partners, then requests that are sent together.
+ * @param forMs time in ms after which the smallest scenario so far is returned
  */
 export async function shrink(
   first: Failure,
@@ -38,7 +37,7 @@ export async function shrink(
   const operations = (): readonly Operation[] => failure.scenario.operations;
   let length = Math.ceil(operations().length / 2);
   while (length > 0) {
-    // From the end: what was set up first is needed longest.
+    // Operations are removed from the end, because the set-up at the beginning is needed longest.
     for (let from = operations().length - length; from > -length; from -= length) {
       const start = Math.max(0, from);
       await fails({ operations: operations().toSpliced(start, from + length - start) });

@@ -1,4 +1,6 @@
-/** What may be the case with a partner: players, balances, bound requestIds. States are never changed in place. */
+/**
+ * Possible states of a partner: players, balances and bound request ids. A state is never changed in place.
+ */
 import { isDeepStrictEqual } from 'node:util';
 import type { Changing } from './changing.js';
 import { counted, type Player, type Pot, type Share, type SpinName } from './communal.js';
@@ -20,11 +22,11 @@ export interface Settings {
   readonly apiRateLimit: number;
   readonly opening: bigint;
   readonly isEnforced: boolean;
-  /** null: no bound. */
+  /** Funding. Null means no limit. */
   readonly funding: bigint | null;
 }
 
-/** An answer to the operator shows these settings. @throws Violation */
+/** Checks that an answer to the operator shows these settings. @throws Violation */
 export function judgeSettings(answer: Answered, status: number, settings: Settings): void {
   const { json } = answer;
   const isSame =
@@ -49,11 +51,11 @@ export interface Game {
   readonly gameId: number;
   readonly sheet: Sheet;
   readonly isSuspended: Changing<boolean>;
-  /** Which symbol stands at which stop, as far as it was shown. */
+  /** Symbols by stop, as far as they were shown. */
   readonly strip: Map<string, string>;
 }
 
-/** A spin of which no answer came. */
+/** A spin without an answer. */
 export interface Lost {
   readonly request: SpinRequest;
   readonly sentAt: number;
@@ -63,7 +65,7 @@ export interface Lost {
 export interface LostDeal {
   readonly payout: bigint;
   readonly after: bigint;
-  /** Once an answer has told. */
+  /** Id of the spin, once an answer has shown it. */
   readonly spinId?: string;
 }
 
@@ -72,7 +74,7 @@ export interface Bound {
   readonly request: SpinRequest;
 }
 
-/** A spin that was dealt, as its answers say. */
+/** A dealt spin as its answers show it. */
 export interface SpinRecord {
   readonly spinId: string;
   readonly gameId: number;
@@ -81,14 +83,14 @@ export interface SpinRecord {
   readonly payout: bigint;
   readonly after: bigint;
   readonly json: Json;
-  /** The response's bytes, once POST /spin has given them. */
+  /** Text of the response of POST /spin, once it is known. */
   text?: string;
   createdAt?: string;
-  /** When its request was sent and answered, where that one request dealt it. */
+  /** Times of the request and its answer, if that single request dealt the spin. */
   during?: { readonly sentAt: number; readonly receivedAt: number };
 }
 
-/** One row of the ledger as a state expects it. */
+/** One ledger row that a state expects. */
 export interface ExpectedRow {
   readonly playerId: string;
   readonly gameId: number;
@@ -99,24 +101,24 @@ export interface ExpectedRow {
   readonly balance: bigint;
 }
 
-/** What may be the case. Never changed in place. */
+/** A possible state. It is never changed in place. */
 export interface State {
   readonly players: ReadonlyMap<string, Player>;
-  /** The spin of each requestId, and the request that it answered. */
+  /** Bound request ids, each with its spin and the request. */
   readonly bound: ReadonlyMap<string, Bound>;
-  /** The lost spins that were dealt. */
+  /** Lost spins that were dealt, by their position in the list of lost spins. */
   readonly lostDeals: ReadonlyMap<number, LostDeal>;
-  /** Paid out less wagered. */
+  /** Payouts minus wagers in micro-USD. */
   readonly net: bigint;
-  /** By game. */
+  /** Pots by game. */
   readonly pots: ReadonlyMap<number, Pot>;
-  /** What spins told; those that told nothing are left out. */
+  /** Shares of which spins notified their players. Spins without a notice are left out. */
   readonly told: ReadonlyMap<SpinName, Share>;
-  /** The ids of events, by the spin that fired, as far as they were told. */
+  /** Known event ids by the spin that fired the event. */
   readonly eventIds: ReadonlyMap<SpinName, string>;
-  /** What testers chose for the next spin, by game and player. */
+  /** Outcomes that testers chose for the next spin, by game and player. */
   readonly choices: ReadonlyMap<string, Combination>;
-  /** The spins that were chosen. */
+  /** Spins with a chosen outcome. */
   readonly forced: ReadonlyMap<SpinName, Combination>;
 }
 
@@ -132,7 +134,7 @@ export const NO_STATE: State = {
   forced: new Map(),
 };
 
-/** The states without repeats. */
+/** Returns the states without duplicates. */
 export const union = (states: readonly State[]): State[] =>
   states.length <= 1 ? [...states] : [...new Map(states.map((state) => [keyOf(state), state])).values()];
 
@@ -150,7 +152,9 @@ const keyOf = ({ players, lostDeals, pots, told, eventIds, choices, forced }: St
     (_name, value: unknown) => (typeof value === 'bigint' ? `${value}` : value),
   );
 
-/** What stands against a spin whose requestId is not bound; any of several may be said. */
+/**
+ * Returns the possible refusals of a spin whose requestId is not bound. The service may answer any of them.
+ */
 export function denialsOf(
   state: State,
   settings: Settings,
@@ -164,7 +168,7 @@ export function denialsOf(
   return refusals(state, settings, game, request.playerId);
 }
 
-/** What stands against an active game's spin at its wager. */
+/** Returns the refusals of a spin of an active game at its wager. */
 export function refusals(
   { players, net }: State,
   settings: Settings,
@@ -179,21 +183,24 @@ export function refusals(
   ];
 }
 
-/** A player at a game. */
+/** Returns the key of a player at a game. */
 export const choiceKey = (gameId: number, playerId: string): string => `${gameId}:${playerId}`;
 
-/** What the player's next spin of a game shows and pays; undefined: it is drawn. */
+/** Returns the chosen outcome of the player's next spin of a game. Undefined if the outcome is drawn. */
 export const choiceOf = (state: State, gameId: number, playerId: string): Combination | undefined =>
   state.choices.get(choiceKey(gameId, playerId));
 
-/** The choices without that of a spin. */
+/** Returns the choices without that of a spin. */
 function withoutChoice({ choices }: State, gameId: number, playerId: string): State['choices'] {
   const left = new Map(choices);
   left.delete(choiceKey(gameId, playerId));
   return left;
 }
 
-/** The state after a spin was dealt, with what was chosen for it where something was; it is known by its id, or by its place among the lost. */
+/**
+ * Returns the state after a spin was dealt, with its chosen outcome if there is one. The spin is named by its
+ * id, or by its position among the lost spins.
+ */
 export function dealt(
   state: State,
   spin: SpinName,
@@ -228,21 +235,21 @@ export function dealt(
   };
 }
 
-/** A balance after a spin, with the share in it that the spin itself fired. */
+/** Returns the balance after a spin, including the share that the spin itself fired. */
 export const balanceWith = (balance: bigint, share: Share | undefined): bigint =>
   share?.isTrigger === true ? balance + share.amount : balance;
 
 export const lostText = ({ payout, after }: LostDeal): string =>
   `that paid ${usd(payout)} and left ${usd(after)}`;
 
-/** The bits that are set. */
+/** Returns the number of bits that are set. */
 export function ones(mask: number): number {
   let count = 0;
   for (let left = mask; left > 0; left >>= 1) count += left & 1;
   return count;
 }
 
-/** The games of a partner as GET /games shows them. @throws Violation */
+/** Checks the games of a partner in an answer of GET /games. @throws Violation */
 export function judgeGames(exchange: Exchange, answer: Answer, known: readonly Game[]): void {
   const games = at(parsed(answer.text), 'games');
   const list = Array.isArray(games) ? (games as Json[]) : [];

@@ -1,4 +1,4 @@
-/** Plays rounds at a blackjack table of the running service, and holds what it answers against the model. */
+/** Plays rounds at a blackjack table of the running service and compares its answers with the model. */
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import postgres from 'postgres';
@@ -14,11 +14,11 @@ export interface TableOptions {
   readonly bases: readonly string[];
   readonly operatorKey: string;
   readonly databaseUrl: string;
-  /** Scenarios to play. */
+  /** Number of scenarios. */
   readonly runs: number;
-  /** The same seed makes the same scenarios. */
+  /** Seed of the scenarios. The same seed makes the same scenarios. */
   readonly seed: number;
-  /** How long scenarios are begun at the most, milliseconds. */
+  /** Time in ms after which no further scenario starts. */
   readonly forMs: number;
 }
 
@@ -29,15 +29,15 @@ interface World {
   readonly seen: Map<string, number>;
 }
 
-/** What leaves open what became of a request, or tells to ask again: it is asked again. */
+/** Results that leave the effect of a request open or ask for a retry. The request is retried. */
 const AGAIN = ['409 KS-4110', '503 KS-5002', '500 KS-5004', '503 KS-5012', '503 KS-4203'];
 const OPERATIONS_MAX = 60;
 const PLAY = '/api/play/blackjack';
 const NO_ROUND = '0123456789abcdef0123456789abcdef';
 
 /**
- * Plays random scenarios, each with a partner and a table of its own; fast-check shrinks the first that fails.
- * @returns how often each outcome was seen
+ * Plays random scenarios, each with a new partner and table. fast-check shrinks the first that fails.
+ * @returns the number of occurrences of each outcome
  */
 export async function runTables(options: TableOptions): Promise<ReadonlyMap<string, number>> {
   const { bases, operatorKey, databaseUrl, runs, seed, forMs } = options;
@@ -46,7 +46,8 @@ export async function runTables(options: TableOptions): Promise<ReadonlyMap<stri
   const world: World = { fronts, operatorKey, sql, seen: new Map() };
   try {
     const beginUntil = performance.now() + forMs;
-    // One at least, and to its end: fast-check's own time limit would break it off and call that a failure.
+    // At least one scenario is played to its end. The time limit of fast-check would interrupt it and report
+    // a failure.
     const property = fc.asyncProperty(tableScenarios(OPERATIONS_MAX), async (scenario) => {
       if (performance.now() < beginUntil || world.seen.size === 0) await new TablePlay(world, scenario).run();
     });
@@ -71,7 +72,7 @@ class TablePlay {
     this.#rounds = new TableRounds(scenario);
   }
 
-  /** @throws Violation where the service does what the model does not allow */
+  /** @throws Violation if the service does what the model does not allow */
   async run(): Promise<void> {
     await this.#open();
     for (const operation of this.#scenario.operations) await this.#perform(operation);
@@ -123,7 +124,7 @@ class TablePlay {
     const text = await this.#ask('deal', body, front, copies, expected);
     if (text === undefined) return;
     const json = parsed(text);
-    // Outcomes are dealt in their order, and none is left out.
+    // Shoes are dealt in order, and none is left out.
     const index = this.#rounds.all.length;
     if (at(json, 'shoe', 'index') !== String(index)) throw new Violation(`Shoe ${index} was next: ${text}`);
     const [block] = await this.#world.sql<{ seed: Buffer }[]>`
@@ -185,7 +186,7 @@ class TablePlay {
     await this.#judge(round, undefined, front);
   }
 
-  /** A round is shown as it is, by the answer and by another front end. */
+  /** Checks the shown round in the answer and on another front end. */
   async #judge(round: TableRound, text: string | undefined, front: number): Promise<void> {
     const texts = text === undefined ? [] : [text];
     for (const each of [...texts, (await this.#read(round, front + 1)).text]) {
@@ -199,7 +200,7 @@ class TablePlay {
     return this.#front(front).ask({ method: 'GET', path, key: this.#key });
   }
 
-  /** Sends equal requests at once. @returns what all were answered, where it has an effect that is not known yet */
+  /** Sends equal requests concurrently. @returns their common answer if the request had a new effect */
   async #ask(
     what: 'deal' | 'action',
     body: object,
@@ -238,7 +239,7 @@ class TablePlay {
     return expected === 'effect' ? text : undefined;
   }
 
-  /** Balances, entries and totals are those of the rounds. */
+  /** Checks that balances, entries and totals match the rounds. */
   async #judgeBooks(): Promise<void> {
     const { all } = this.#rounds;
     const rows = await this.#world.sql<{ player_id: string; kind: number; balance_micros: bigint }[]>`

@@ -1,18 +1,21 @@
-/** What is done at a blackjack table of the model: its rules, and what players and operator do, as fast-check draws and shrinks them. */
+/**
+ * Types of a blackjack scenario of the model: the rules, and the operations of players and operator, which
+ * fast-check draws and shrinks.
+ */
 import fc from 'fast-check';
 import type { ReferenceRules } from '../domain/blackjack/reference.js';
 
 export interface TableScenario {
   readonly rules: ReferenceRules & { readonly decks: number };
   readonly isEnforced: boolean;
-  /** USD. */
+  /** Opening balance in USD. */
   readonly opening: string;
-  /** What the operator covers, USD; null: no bound. */
+  /** Funding by the operator in USD. Null means no limit. */
   readonly funding: string | null;
   readonly operations: readonly TableOperation[];
 }
 
-/** Numbers choose among what there is, modulo its number. */
+/** An operation. Numbers select from the existing items, modulo their count. */
 export type TableOperation =
   | {
       readonly op: 'deal';
@@ -20,20 +23,20 @@ export type TableOperation =
       readonly player: number;
       readonly requestId: number;
       readonly isWagerRight: boolean;
-      /** Equal requests that are sent at once, to all front ends. */
+      /** Number of equal requests that are sent concurrently to all front ends. */
       readonly copies: number;
     }
-  /** An action in the newest round of the player. */
+  /** An action in the player's newest round. */
   | {
       readonly op: 'act';
       readonly front: number;
       readonly player: number;
-      /** Every eighth is any action at all, the others are legal. */
+      /** Selects the action. Every eighth choice may be illegal, and all others are legal. */
       readonly choice: number;
       readonly seq: Seq;
       readonly copies: number;
     }
-  /** The newest action of the player's newest round once more. */
+  /** Repeats the newest action of the player's newest round. */
   | { readonly op: 'repeat'; readonly front: number; readonly player: number }
   | {
       readonly op: 'end';
@@ -42,11 +45,11 @@ export type TableOperation =
       readonly how: 'close' | 'void' | 'timeout';
     };
 
-/** Which number an action is sent with, counted from that of the newest action. */
+/** Sequence number of an action relative to that of the newest action. */
 const SEQS = { next: 1, same: 0, older: -1, later: 2 } as const;
 export type Seq = keyof typeof SEQS;
 
-/** @returns at least 1 */
+/** @returns a sequence number of at least 1 */
 export const seqOf = (seq: Seq, newest: number): number => Math.max(1, newest + SEQS[seq]);
 
 export const PLAYERS = ['p', '\u{1f3b0}:{c0}'] as const;

@@ -1,13 +1,14 @@
 /**
- * Rounds of one blackjack table as docs/blackjack.md has them: what a request must be answered, and what a round must show. The
- * cards and the money are those of the reference of test/domain/blackjack, played with the round's shoe; nothing here is the service's code.
+ * Models the rounds of one blackjack table by docs/blackjack.md: the expected answers and the shown rounds.
+ * Cards and money come from the reference of test/domain/blackjack with the shoe of the round. No code is
+ * shared with the service.
  */
 import { createCipheriv } from 'node:crypto';
 import { type ReferenceRound, reference } from '../domain/blackjack/reference.js';
 import { amount, at, type Json, usd } from './decimal.js';
 import { seqOf, type TableOperation, type TableScenario } from './tableChoices.js';
 
-/** 0.25 USD. */
+/** The wager of 0.25 USD in micro-USD. */
 export const WAGER = 250_000n;
 /** The reference counts in twentieths of the wager. */
 const UNIT = WAGER / 20n;
@@ -15,7 +16,7 @@ const ACTIONS = ['hit', 'stand', 'double', 'split', 'insurance', 'noInsurance', 
 const RANKS = '23456789TJQKA';
 const SUITS = 'shdc';
 
-/** The cards of a sealed shoe in the order in which they are dealt, by the format that docs/blackjack.md gives. */
+/** Returns the cards of a sealed shoe in dealing order, by the format in docs/blackjack.md. */
 export function shoeCards(decks: number, seed: Buffer): string[] {
   const cards = Array.from({ length: decks * 52 }, (_, i) => RANKS[(i % 52) >> 2]! + SUITS[i % 4]!);
   const stream = createCipheriv('aes-256-ctr', seed, Buffer.alloc(16));
@@ -37,19 +38,19 @@ export interface TableRound {
   readonly shoe: readonly string[];
   /** The answer to its deal. */
   readonly text: string;
-  /** What the reference was told, with what a timeout did. */
+  /** Moves for the reference, including the moves of a timeout. */
   readonly moves: string[];
-  /** The players' actions. */
+  /** Number of actions of the player. */
   actions: number;
   newest: { readonly action: string; readonly text: string } | undefined;
   ended: 'close' | 'timeout' | 'void' | undefined;
 }
 
-/** What a deal or an action must come to. */
+/** Expected result of a deal or an action. */
 export type Expected =
-  /** Refused: status and code. */
+  /** The status and code of a refusal. */
   | string
-  /** It has no further effect: it is answered with these bytes. */
+  /** The text of the earlier answer, if the request has no further effect. */
   | { readonly text: string }
   | 'effect';
 
@@ -65,7 +66,7 @@ export class TableRounds {
     this.#funding = scenario.funding === null ? null : amount(scenario.funding)!;
   }
 
-  /** The player's newest round. */
+  /** Returns the player's newest round. */
   newestOf(playerId: string): TableRound | undefined {
     return this.all.findLast((round) => round.playerId === playerId);
   }
@@ -78,7 +79,7 @@ export class TableRounds {
     return round.ended === undefined && !this.stateOf(round).over;
   }
 
-  /** What players have beyond their stakes, micro-USD. */
+  /** Returns the players' payouts minus their stakes, in micro-USD. */
   netOf(rounds: readonly TableRound[]): bigint {
     let net = 0n;
     for (const round of rounds) {
@@ -111,7 +112,7 @@ export class TableRounds {
     return 'effect';
   }
 
-  /** The action and the number that a choice stands for. */
+  /** Returns the action and the sequence number of a choice. */
   chosen(
     round: TableRound,
     { choice, seq }: TableOperation & { op: 'act' },
@@ -147,7 +148,7 @@ export class TableRounds {
       round.moves.push(state.asksInsurance ? 'noInsurance' : 'stand');
   }
 
-  /** What is wrong with what is shown of a round now; undefined: nothing. */
+  /** Describes the fault of a shown round. Undefined if it is correct. */
   faultOf(round: TableRound, json: Json | undefined): string | undefined {
     const state = this.stateOf(round);
     const isVoid = round.ended === 'void';

@@ -1,4 +1,4 @@
-/** Commands of a communal progressive: its rules, and what the operator pays into it. */
+/** Commands that set the rules of a communal progressive and fund it. */
 import fc from 'fast-check';
 import { bonusText } from '../communal.js';
 import { amount, at } from '../decimal.js';
@@ -30,7 +30,7 @@ export const setBonus: Command<Rules> = {
       emptyCommunity: fc.constantFrom('TO_TRIGGER', 'RETURN_TO_BUDGET'),
       onShortBudget: fc.constantFrom('SKIP', 'PAY_REMAINING'),
     }),
-  // Who spins is remembered from the first enabling on.
+  // The game remembers the players who spin from the first enabling on.
   applies: (state, { enabled }) => gameOf(state, 'slot') !== undefined && (enabled || hasBonus(state)),
   async run(session, state, { triggerPart, amounts, ...choice }) {
     const game = gameOf(state, 'slot')!;

@@ -1,9 +1,9 @@
-/** Reads and writes RFC 4180 by hand: the service's own program has no part in it. */
+/** Reads and writes CSV by RFC 4180, independently of the service's own code. */
 import { at, type Json } from '../decimal.js';
 
 const quoted = (text: string): string => `"${text.replaceAll('"', '""')}"`;
 
-/** The row of a spin as its JSON has it. */
+/** Returns the CSV row of a spin that is given as JSON. */
 export function rowOf(spin: Json, wager: string): string {
   const requestId = at(spin, 'requestId');
   return [

@@ -1,10 +1,12 @@
 /**
- * `npm run test:model -- [--sequences 20000] [--seed S] [--only N] [--commands 15] [--at-once 8] [--thorough] [--keep-going]`
+ * `npm run test:model -- [--sequences 20000] [--seed S] [--only N] [--commands 15] [--at-once 8]
+ *                      [--thorough] [--keep-going]`
  *
- * Plays random sequences of all commands against a real service, which is started anew and hands request ids over in the
- * middle of them, and compares every read with the reference; with --thorough after each command. Ends at the first
- * difference with the sequence made as small as it gets, or with --keep-going prints each as it came and goes on. The seed
- * makes the same sequences again, and --only plays one of them. Exit status 0 only if nothing differed and the audit found nothing.
+ * Plays random sequences of all commands against a real service that is restarted and releases request ids
+ * meanwhile, and compares the reads with the reference; with `--thorough` it compares all reads after each
+ * command. The run ends at the first difference and shrinks its sequence. With `--keep-going` it prints each
+ * failing sequence unshrunk and continues. A seed repeats the same sequences, and `--only` plays one of them.
+ * Exit status 0 means that nothing differed and the audit found nothing.
  */
 import { parseArgs } from 'node:util';
 import { runToEnd } from '../../support/cleanup.js';
@@ -15,7 +17,7 @@ import { newWorld } from './world.js';
 
 const SHRINK_MS = 300_000;
 const SAY_EVERY = 100;
-/** Commands between two restarts or releases. */
+/** Number of commands between two restarts or releases. */
 const EVENT_EVERY = 400;
 
 const { values } = parseArgs({

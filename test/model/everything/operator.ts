@@ -1,4 +1,7 @@
-/** Commands of the operator: adjustments, blocked players, suspended games, keys, moves; and of who runs the service. */
+/**
+ * Commands of the operator (adjustments, blocked players, suspended games, keys, moves), and restarts and
+ * releases of the service.
+ */
 import fc from 'fast-check';
 import { amount, at, usd } from '../decimal.js';
 import { type Command, NOTHING, PLAYERS, pathPart, pick, type Touched } from './command.js';
@@ -51,7 +54,7 @@ export const adjust: Command<Adjustment> = {
 
 interface Blocking {
   readonly playerId: string;
-  /** One of those that are there, where there are any. */
+  /** True to choose a known player, if there is one. */
   readonly isKnown: boolean;
   readonly isBlocked: boolean;
 }
@@ -99,7 +102,7 @@ export const suspendGame: Command<Suspension> = {
     session.expect(reply, 'suspend', isClosed ? '410 KS-4218' : '200');
     if (isClosed) return NOTHING;
     game.isSuspended = choice.isSuspended;
-    // In force within a second: a request that deals nothing says whether it is.
+    // The change is in force within one second. A request that deals nothing shows whether it is.
     const body = { gameId: game.gameId, playerId: 'nobody', wagerUsd: Number(usd(game.wager * 2n)) };
     const path = game.kind === 'blackjack' ? '/deal' : '/spin';
     const send = (): Promise<Reply> =>
@@ -113,7 +116,7 @@ export const suspendGame: Command<Suspension> = {
   },
 };
 
-/** A key that is issued is good; once it is revoked it is not, and the partner's other key still is. */
+/** Checks that a new key works, and that once it is revoked only the partner's other key works. */
 export const rotateKey: Command<null> = {
   name: 'rotate key',
   weight: 1,
@@ -144,7 +147,7 @@ const differs = (found: string, wanted: string): string | undefined =>
 
 const CELLS = 4;
 
-/** Waits until a partner's newest move has come so far; at once where there is none. */
+/** Waits until a partner's newest move has reached the given time. Returns at once if there is no move. */
 export async function moveHas(session: Session, time: 'switchedAt' | 'finishedAt'): Promise<void> {
   if (!session.isMoving) return;
   const path = `/partners/${session.partner.partnerId}/moves`;
@@ -158,7 +161,7 @@ export async function moveHas(session: Session, time: 'switchedAt' | 'finishedAt
   session.isMoving = time !== 'finishedAt';
 }
 
-/** Everything is the same in another cell. */
+/** Moves the partner to another cell. All reads must stay the same. */
 export const movePartner: Command<number> = {
   name: 'move partner',
   weight: 1,
@@ -172,21 +175,23 @@ export const movePartner: Command<number> = {
     const begun = await session.operator('POST', `/partners/${partnerId}/move`, { cell });
     session.expect(begun, 'move', '202');
     session.isMoving = true;
-    // Choices that wait are forgotten (docs/requests.md).
+    // A move discards pending choices (docs/requests.md).
     state.forced.clear();
-    // What follows meets the end of the move.
+    // The commands that follow run while the move is being finished.
     await moveHas(session, 'switchedAt');
     return everyone(state);
   },
 };
 
-/** Whatever there is. */
+/** Returns all players and games. */
 export const everyone = (state: State): Touched => ({
   players: [...state.players.keys()],
   games: state.games.map(({ gameId }) => gameId),
 });
 
-/** Everything is the same after the service was started anew. All sequences that are under way meet it: see run.ts. */
+/**
+ * Restarts the service. All reads must stay the same. The restart affects all sequences in progress (run.ts).
+ */
 export const restart: Command<null> = {
   name: 'restart',
   weight: 3,
@@ -199,7 +204,7 @@ export const restart: Command<null> = {
   },
 };
 
-/** Everything is the same once the ledger binds the request ids that Redis held. */
+/** Waits until Redis has released all request ids to the ledger. All reads must stay the same. */
 export const segmentRelease: Command<null> = {
   name: 'release',
   weight: 3,

@@ -1,4 +1,6 @@
-/** A communal progressive by docs/contract.md §17: what a spin counts, fires, pays and tells. */
+/**
+ * Models a communal progressive by docs/contract.md §17: the counter, events, shares and notices of a spin.
+ */
 import {
   type BonusEvent,
   type BonusRules,
@@ -9,7 +11,7 @@ import {
   type State,
 } from './state.js';
 
-/** What a spin tells: the part of its player in an event. */
+/** The notice in a spin's answer: the player's share of an event. */
 export interface Told {
   readonly event: BonusEvent;
   readonly amount: bigint;
@@ -17,8 +19,9 @@ export interface Told {
 }
 
 /**
- * A drawn spin or a ticket of a player, booked already: counts it where the game has a bonus, and pays what it fires.
- * @returns what it tells, if anything
+ * Counts a drawn spin or a ticket that is already in the player's entries, if the game has a bonus, and pays
+ * the event that it fires.
+ * @returns the notice of the spin, or undefined
  */
 export function count(state: State, game: Game, player: PlayerState, spinId: string): Told | undefined {
   const event = fired(state, game, player);
@@ -33,7 +36,7 @@ export function count(state: State, game: Game, player: PlayerState, spinId: str
   return { event: oldest.event, amount: oldest.amount, isTrigger: false };
 }
 
-/** The event that a spin fires, paid; undefined where it fires none that pays anything. */
+/** Pays the event that a spin fires. Undefined if no event fires or the event pays nothing. */
 function fired(state: State, game: Game, player: PlayerState): BonusEvent | undefined {
   const { pot } = game;
   if (pot === undefined) return undefined;
@@ -75,7 +78,10 @@ function fired(state: State, game: Game, player: PlayerState): BonusEvent | unde
   return total === 0n ? undefined : event;
 }
 
-/** The trigger part is floored; the rest is divided evenly, and what is left over goes to the most recent. */
+/**
+ * Divides an event. The trigger part is rounded down. The remainder is divided evenly, and what can't be
+ * divided goes to the most recent players.
+ */
 function partsOf(
   rules: BonusRules,
   whole: bigint,

@@ -1,4 +1,7 @@
-/** The operator voids the raffle: it sells nothing any more, and each of its tickets is refunded once. */
+/**
+ * Command of the operator that voids the raffle: it sells no further ticket, and each sold ticket is refunded
+ * once.
+ */
 import fc from 'fast-check';
 import { at, type Json } from '../decimal.js';
 import { type Command, NOTHING, pathPart } from './command.js';
@@ -54,7 +57,7 @@ interface Refund {
   readonly requestId: string;
 }
 
-/** The refunds of players in the order in which they were booked, which is the service's to choose. */
+/** Returns the refunds of players in the order of the ledger, which the service may choose. */
 async function refundsOf(session: Session, players: readonly string[]): Promise<Refund[]> {
   const refunds: Refund[] = [];
   for (const playerId of players) {

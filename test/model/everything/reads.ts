@@ -1,4 +1,4 @@
-/** What every read must say, by the reference. */
+/** Compares every read of the service with the reference. */
 import { bonusText } from '../communal.js';
 import { amount, at, type Json, numbersAsText, usd } from '../decimal.js';
 import { historyFault, withoutHistory } from '../history.js';
@@ -11,8 +11,8 @@ import type { Entry, Game, PlayerState, Pot, Spin, State } from './state.js';
 type Read = () => Promise<void>;
 
 /**
- * Compares what a command can have changed: the balance of each player, and one of the other reads, in turn; all of them
- * where the world is thorough.
+ * Compares the reads that a command may have changed: the balance of each player, and one of the other reads
+ * in turn, or all of them if the world is thorough.
  */
 export async function compareTouched(session: Session, state: State, touched: Touched): Promise<void> {
   const players = touched.players.map((playerId) => state.players.get(playerId)!);
@@ -29,10 +29,10 @@ export async function compareTouched(session: Session, state: State, touched: To
   else await reads[session.turn++ % reads.length]!();
 }
 
-/** Spins of a sequence that are looked up by their ids, besides those that were forced. */
+/** Number of spins of a sequence that are read by their ids, besides the forced spins. */
 const LOOKED_UP = 3;
 
-/** Compares everything there is to read. */
+/** Compares all reads. */
 export async function compareAll(session: Session, state: State): Promise<void> {
   for (const player of state.players.values()) {
     await compareBalance(session, player);
@@ -64,7 +64,7 @@ function readsOfGame(session: Session, state: State, game: Game): Read[] {
   ];
 }
 
-/** All of a list that has pages. */
+/** Reads all pages of a paginated list. */
 async function allPages(
   limit: number,
   name: string,
@@ -81,7 +81,7 @@ async function allPages(
   }
 }
 
-/** All of a list that goes on from a cursor. */
+/** Reads all items of a list with a cursor. */
 async function allFrom(
   limit: number,
   name: string,
@@ -99,7 +99,7 @@ async function allFrom(
   return rows;
 }
 
-/** As it was answered, with what a list adds. */
+/** Returns a spin of a list in the form in which it was answered, without the fields that lists add. */
 const spinAs = (spin: Json): string => {
   const { createdAt, gameId, playerId, ...shown } = spin as Record<string, Json>;
   return JSON.stringify(withoutHistory(shown));
@@ -209,7 +209,7 @@ const actionName = (action: Json): string =>
 
 async function compareGame(session: Session, game: Game): Promise<void> {
   const path = `/games/${game.gameId}`;
-  // Totals are those of the ledger, which is a moment behind.
+  // The totals come from the ledger, which lags slightly behind.
   await session.awaited(`GET ${path}`, async () => {
     const { json } = await session.operator('GET', path);
     const { spins, wagered, paid } = game.totals;
@@ -252,14 +252,14 @@ async function comparePot(session: Session, { pageSize }: State, { gameId }: Gam
   });
 }
 
-/** A range that has all of a sequence. */
+/** Returns a time range that contains the whole sequence. */
 function range(): string {
   const day = 86_400_000;
   const [from, to] = [-1, 2].map((days) => new Date(Date.now() + days * day).toISOString());
   return `from=${from}&to=${to}`;
 }
 
-/** The account's spins by time. @returns them as they came */
+/** Compares the partner's spins by time. @returns the spins in the order of the answer */
 async function compareByTime(session: Session, state: State): Promise<readonly Json[]> {
   let found: readonly Json[] = [];
   await session.compare('GET /spins', async () => {
@@ -278,7 +278,7 @@ async function compareByTime(session: Session, state: State): Promise<readonly J
   return found;
 }
 
-/** The same as CSV. */
+/** Compares the CSV export with the spins as JSON. */
 async function compareExport(session: Session, state: State, spins: readonly Json[]): Promise<void> {
   const wagers = new Map(state.games.map(({ gameId, wager }) => [String(gameId), wager]));
   await session.compare('GET /spins as CSV', async () => {
@@ -288,11 +288,11 @@ async function compareExport(session: Session, state: State, spins: readonly Jso
   });
 }
 
-/** As JSON writes it. */
+/** Formats an amount in the shortest form, as in JSON. */
 const shortest = (micros: bigint): string => usd(micros).replace(/\.?0+$/, '');
 
 async function compareFeed(session: Session, state: State): Promise<void> {
-  // Events are those of the ledger's commits, which are a moment behind.
+  // Events are written by commits of the ledger, which lags slightly behind.
   await session.awaited('GET /events', async () => {
     const events = await allFrom(state.pageSize, 'events', 'after', (query) =>
       session.partnerApi('GET', `/events?${query}`),

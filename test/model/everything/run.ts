@@ -1,4 +1,4 @@
-/** Runs sequences of commands against a running service, and makes the first that fails smaller. */
+/** Runs sequences of commands against a running service and shrinks the first that fails. */
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { fundBonus, setBonus } from './bonus.js';
@@ -33,7 +33,7 @@ const COMMANDS: readonly Command<any>[] = [
 ];
 const BY_NAME = new Map(COMMANDS.map((command) => [command.name, command]));
 
-/** What one sequence is. */
+/** A sequence: the setting and the commands. */
 export interface Sequence {
   readonly setting: Setting;
   readonly commands: readonly Drawn[];
@@ -44,10 +44,13 @@ export interface Bounds {
   readonly max: number;
 }
 
-/** They happen to all sequences that are under way; a sequence that is made smaller does them as its own. */
+/**
+ * Commands that affect all sequences in progress. A sequence that is being shrunk runs them as its own
+ * commands.
+ */
 const SHARED = [restart.name, segmentRelease.name];
 
-/** Each sequence has a part of the commands only, so that those meet each other more often. */
+/** Draws sequences. Each uses only a subset of the commands, so that these meet more often. */
 function sequences({ min, max }: Bounds): fc.Arbitrary<Sequence> {
   const possible = COMMANDS.filter(({ name }) => !SHARED.includes(name));
   const some = fc.subarray(possible, { minLength: Math.ceil(possible.length / 3) });
@@ -67,18 +70,18 @@ function sequences({ min, max }: Bounds): fc.Arbitrary<Sequence> {
   });
 }
 
-/** The service did not do what the reference does. */
+/** Thrown if the service differs from the reference. */
 export class EverythingFailure extends Error {}
 
 interface Failed {
   readonly sequence: Sequence;
   readonly error: unknown;
   readonly trace: readonly string[];
-  /** What the service had printed by then. */
+  /** Output of the service up to the failure. */
   readonly log: string;
 }
 
-/** Plays one sequence with a partner of its own. @returns how it failed, if it did */
+/** Plays one sequence with a new partner. @returns the failure, or undefined */
 async function play(
   world: World,
   { setting, commands }: Sequence,
@@ -108,12 +111,12 @@ async function play(
       await compareTouched(session, state, await command.run(session, state, choice));
     }
     session.trace.push('— at the end');
-    // An audit of all stores wants every move to be over.
+    // The audit of all stores requires that every move is finished.
     await moveHas(session, 'finishedAt');
     await compareAll(session, state);
     return undefined;
   } catch (error) {
-    // What comes after the command that failed has no part in it.
+    // Commands after the failing one are irrelevant to the failure.
     return { sequence: { setting, commands: done }, error, trace: session?.trace ?? [], log: world.log() };
   } finally {
     session?.close();
@@ -121,7 +124,10 @@ async function play(
   }
 }
 
-/** What is simpler than a sequence: with fewer commands, many less at first; with shorter ones; with simpler settings. */
+/**
+ * Yields simpler sequences: first with runs of commands removed (long runs first), then with shorter lists in
+ * commands, and finally with simpler settings.
+ */
 function* simpler({ setting, commands }: Sequence): Generator<Sequence> {
   for (let length = Math.ceil(commands.length / 2); length > 0; length = Math.floor(length / 2)) {
     for (let from = commands.length - length; from > -length; from -= length) {
@@ -140,10 +146,10 @@ function* simpler({ setting, commands }: Sequence): Generator<Sequence> {
   }
 }
 
-/** How often a smaller sequence is tried: what a spin wins is not the seed's to say. */
+/** Number of attempts for a smaller sequence, because the seed does not determine the outcomes of spins. */
 const TRIES = 3;
 
-/** Makes a sequence that failed smaller as long as it fails. */
+/** Shrinks a failed sequence as long as it still fails. */
 async function shrink(world: World, first: Failed, forMs: number): Promise<Failed> {
   const deadline = performance.now() + forMs;
   let smallest = first;
@@ -165,20 +171,26 @@ async function shrink(world: World, first: Failed, forMs: number): Promise<Faile
 export interface RunOptions {
   readonly sequences: number;
   readonly seed: number;
-  /** Of them the one with this number alone, from 1. */
+  /** Plays only the sequence with this number, counted from 1. */
   readonly only?: number | undefined;
   readonly bounds: Bounds;
-  /** Sequences that are played side by side. */
+  /** Number of sequences that are played concurrently. */
   readonly atOnce: number;
-  /** Commands of all sequences together between two events: a release of request ids, then a restart. Without it there are none. */
+  /**
+   * Number of commands of all sequences between two events, which alternate between a release of request ids
+   * and a restart. Without it there are no events.
+   */
   readonly eventEvery?: number;
   readonly shrinkMs: number;
   readonly onProgress?: (done: number) => void;
-  /** Takes each failure, unshrunk, and lets the run go on. */
+  /** Called with each failure, unshrunk. The run then continues after failures. */
   readonly onFailure?: (failure: string) => void;
 }
 
-/** @throws EverythingFailure on the first sequence that fails, with its seed, made as small as it gets. @returns how many were played */
+/**
+ * Runs sequences. @throws EverythingFailure with the seed and the shrunk sequence on the first failure.
+ * @returns the number of sequences that were played
+ */
 export async function runEverything(world: World, options: RunOptions): Promise<number> {
   const { sequences: wanted, seed, bounds, atOnce, shrinkMs, onProgress = () => {}, onFailure } = options;
   const all = fc.sample(sequences(bounds), { seed, numRuns: wanted });
@@ -232,7 +244,7 @@ function report({ sequence, error, trace, log }: Failed, where: string): string 
   ].join('\n');
 }
 
-/** Log lines are JSON; the banner is not. */
+/** Selects the log lines, which are JSON, unlike the banner. */
 const logLines = (log: string): string[] =>
   log
     .split('\n')

@@ -1,48 +1,48 @@
-/** Talks to the service for one sequence of commands, and keeps what was asked and answered. */
+/** Sends the requests of one sequence and records them with their answers. */
 import { type Client, OPERATOR_KEY, type TestPartner } from '../../support/client.js';
 import { portOf, Wire } from '../../support/load.js';
 import { until } from '../../support/wait.js';
 import { at, type Json, numbersAsText } from '../decimal.js';
 
-/** The service did otherwise than the reference. */
+/** Thrown if the service differs from the reference. */
 export class Difference extends Error {}
 
 export interface Reply {
   readonly status: number;
   readonly text: string;
-  /** With each number as the text that it was written as; undefined where the body is no JSON. */
+  /** Body with each number as its original text. Undefined if the body is no JSON. */
   readonly json: Json | undefined;
   readonly isReplayed: boolean;
 }
 
-/** What all sequences share. */
+/** Resources that all sequences share. */
 export interface World {
-  /** The service; another one after a restart. */
+  /** Client of the running service. It changes with a restart. */
   readonly client: () => Client;
-  /** Stops the service and starts it on the same stores; no sequence may have a request under way. */
+  /** Restarts the service on the same stores. No sequence may have a request in flight. */
   restart(): Promise<void>;
-  /** Resolves when Redis holds no request id any more; no sequence may have a request under way. */
+  /** Resolves once Redis holds no request id. No sequence may have a request in flight. */
   requestIds(): Promise<void>;
-  /** What the service has printed, warnings and worse, and those before it. */
+  /** Output of the service and its predecessors: warnings and worse. */
   readonly log: () => string;
-  /** How often each command had each outcome. */
+  /** Number of occurrences of each outcome of each command. */
   readonly seen: Map<string, number>;
-  /** How long what comes by itself may take, milliseconds. */
+  /** Longest wait in ms for effects that appear by themselves. */
   readonly patienceMs: number;
-  /** Whether each command is followed by all reads that it can have changed; otherwise by some of them, in turn. */
+  /** True to compare all reads that a command may have changed; false to compare some of them in turn. */
   readonly isThorough: boolean;
 }
 
 const TRACED_CHARACTERS = 400;
 
-/** How often is looked for what comes by itself, milliseconds: to look costs more than to wait. */
+/** Interval of polls in ms. A poll costs more than the wait. */
 const LOOK_EVERY_MS = 50;
 
 export class Session {
   readonly trace: string[] = [];
-  /** A move of the partner may be under way. */
+  /** True while a move of the partner may be in progress. */
   isMoving = false;
-  /** Counts what is chosen in turn. */
+  /** Counter for choices that are made in turn. */
   turn = 0;
   #wire: Wire | undefined;
   #base = '';
@@ -52,7 +52,7 @@ export class Session {
     readonly partner: TestPartner,
   ) {}
 
-  /** The partner API. */
+  /** Sends a request to the partner API. */
   partnerApi(method: string, path: string, body?: object, headers = {}, key = this.partner.key) {
     return this.#ask(method, `/api/partner/v1${path}`, key, body, headers);
   }
@@ -61,12 +61,12 @@ export class Session {
     return this.#ask(method, `/api/operator/v1${path}`, OPERATOR_KEY, body, {});
   }
 
-  /** The API of blackjack rounds. */
+  /** Sends a request to the API of blackjack rounds. */
   play(method: string, path: string, body?: object, headers = {}) {
     return this.#ask(method, `/api/play/blackjack${path}`, this.partner.key, body, headers);
   }
 
-  /** An answer of the partner API that is no JSON and has no length. */
+  /** Returns an answer of the partner API that is neither JSON nor has a Content-Length. */
   async partnerText(path: string, accept: string): Promise<string> {
     const headers = { Accept: accept };
     const asked = `/api/partner/v1${path}`;
@@ -77,13 +77,15 @@ export class Session {
     return text;
   }
 
-  /** Ends the connection. */
+  /** Closes the connection. */
   close(): void {
     this.#wire?.close();
     this.#wire = undefined;
   }
 
-  /** One connection for all requests: a session asks one thing at a time. */
+  /**
+   * Returns the connection for all requests of the session, which has only one request in flight at a time.
+   */
   async #connection(): Promise<Wire> {
     const { base } = this.world.client();
     if (this.#wire === undefined || this.#wire.hasEnded || this.#base !== base) {
@@ -104,8 +106,9 @@ export class Session {
     const bytes = bytesOf(method, path, key, body, headers);
     let answer = await (await this.#connection()).ask(bytes);
     if (isRepeatable(method, body, headers) || (this.isMoving && !path.endsWith('/spin'))) {
-      // KS-5002: nothing happened, and it is to be sent again. Requests that wait for the ledger are refused while it is slow,
-      // those of other partners of the cell, too. Of a partner that moves a spin is held; all else may meet the moment of it.
+      // KS-5002 means that nothing happened and the request may be retried. Requests that wait for the ledger
+      // are refused while it is slow, including those of other partners in the cell. A moving partner's spins
+      // are held back, but its other requests may meet the moment of the switch.
       const isDone = async (): Promise<boolean> => {
         if (!isUnavailable(answer)) return true;
         this.saw(this.isMoving ? 'refused in a move' : 'refused for the moment');
@@ -126,30 +129,32 @@ export class Session {
     return { status, text, json, isReplayed: answered.get('idempotent-replayed') === 'true' };
   }
 
-  /** Notes what came of a command. */
+  /** Counts an outcome of a command. */
   saw(what: string): void {
     this.world.seen.set(what, (this.world.seen.get(what) ?? 0) + 1);
   }
 
-  /** @throws Difference unless the answer has this status and, of an error, this code */
+  /** @throws Difference unless the answer has this status and, for an error, this code */
   expect(reply: Reply, what: string, wanted: string): void {
     const code = reply.status < 400 ? '' : ` ${String(at(reply.json, 'errorCode'))}`;
     same(`${what} is answered`, `${reply.status}${code}`, wanted, reply.text);
     this.saw(`${what} ${wanted}`);
   }
 
-  /** @throws Difference where a read does not show what was acknowledged before it */
+  /** @throws Difference if a read does not show what was acknowledged before it */
   async compare(what: string, differs: () => Promise<string | undefined>): Promise<void> {
     const difference = await differs();
     if (difference !== undefined) throw new Difference(`${what}: ${difference}`);
   }
 
-  /** Waits for what the contract says comes within some time. @throws Difference where it does not come */
+  /**
+   * Waits for an effect that the contract promises within some time. @throws Difference if it does not appear
+   */
   async awaited(what: string, differs: () => Promise<string | undefined>): Promise<void> {
     let last: string | undefined;
     const length = this.trace.length;
     const agrees = async (): Promise<boolean> => {
-      // Of the attempts the last alone is worth a line.
+      // Only the last attempt is kept in the trace.
       this.trace.length = length;
       last = await differs();
       return last === undefined;
@@ -163,7 +168,7 @@ export class Session {
   }
 }
 
-/** The service says that it can't now (docs/contract.md §8.4, §14). */
+/** Returns whether the service reports that it is temporarily unavailable (docs/contract.md §8.4, §14). */
 export const isUnavailable = ({
   status,
   text,
@@ -172,7 +177,7 @@ export const isUnavailable = ({
   readonly text: string;
 }): boolean => status === 503 && text.includes('"KS-5002"');
 
-/** It reads, or has something by which the service knows it when it comes again. */
+/** Returns whether a request may be retried: it is a read, or the service recognises the retry. */
 const isRepeatable = (method: string, body: object | undefined, headers: object): boolean =>
   method === 'GET' ||
   'Idempotency-Key' in headers ||
@@ -193,13 +198,13 @@ function bytesOf(
   }\r\n${content}`;
 }
 
-/** @throws Difference unless both are the same */
+/** @throws Difference unless both values are equal */
 export function same(what: string, found: unknown, wanted: unknown, more = ''): void {
   const difference = unlike(found, wanted);
   if (difference !== undefined) throw new Difference(`${what}: ${difference}${more && `\n${more}`}`);
 }
 
-/** What differs between two values, in words; undefined where nothing does. */
+/** Describes the difference between two values. Undefined if they are equal. */
 export function unlike(found: unknown, wanted: unknown): string | undefined {
   const [a, b] = [shown(found), shown(wanted)];
   return a === b ? undefined : `found ${a}, expected ${b}`;

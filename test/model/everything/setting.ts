@@ -1,4 +1,4 @@
-/** What a sequence begins with: a partner, its games, and a reference that knows them. */
+/** Creates the partner, the games and the reference of a sequence. */
 import fc from 'fast-check';
 import { parSheet } from '../../support/sheets.js';
 import { until } from '../../support/wait.js';
@@ -30,7 +30,7 @@ export const settings: fc.Arbitrary<Setting> = fc.record({
   pageSize: fc.constantFrom(100, 100, 100, 3),
 });
 
-/** What a failure is easiest to understand with. */
+/** The setting with which a failure is easiest to understand. */
 export const SIMPLEST: Setting = {
   partner: {
     openingBalanceUsd: 100.000001,
@@ -52,7 +52,7 @@ interface Combination {
   readonly comboString: string;
 }
 
-/** Makes the games of a sequence, and waits until they can be played. */
+/** Makes the games of a sequence and waits until they can be played. */
 export async function newState(
   session: Session,
   setting: Setting,
@@ -60,7 +60,7 @@ export async function newState(
 ): Promise<State> {
   const day = new Date().toISOString().slice(0, 10);
   const { openingBalanceUsd, balanceMode, largeWinThresholdUsd } = setting.partner;
-  // What is made first is ready while the rest is made.
+  // Games that take long to become ready are made first.
   const games = [
     ...(hasTable ? [await newTable(session)] : []),
     ...(hasRaffle ? [await newRaffle(session, setting.poolSize)] : []),
@@ -99,14 +99,14 @@ const newGame = (gameId: number, kind: Game['kind'], wager: bigint, outcomes: re
   totals: { spins: 0, wagered: 0n, paid: 0n },
 });
 
-/** @throws Difference unless it was made. @returns the number of what was made */
+/** @throws Difference unless the answer is 201. @returns the id of the created object */
 async function made(what: string, name: string, asked: Promise<Reply>): Promise<number> {
   const reply = await asked;
   same(`${what} is made`, reply.status, 201, reply.text);
   return Number(at(reply.json, name));
 }
 
-/** How often is looked whether a game can be played, milliseconds. */
+/** Poll interval in ms for a game that is not playable yet. */
 const LOOK_EVERY_MS = 30;
 
 async function isPlayable(session: Session, gameId: number): Promise<void> {
@@ -131,7 +131,10 @@ async function newSlot(session: Session, name: string): Promise<Game> {
   return newGame(gameId, 'slot', micros(wager)!, outcomes);
 }
 
-/** A registration that failed may have happened (docs/errors.md, KS-5005): the list of games tells, else it is sent again. */
+/**
+ * A failed registration may have happened (docs/errors.md, KS-5005). The list of games shows whether it did;
+ * otherwise it is retried.
+ */
 async function registered(session: Session, body: { readonly configName: string }): Promise<Reply> {
   let reply = await session.partnerApi('POST', '/games', body);
   const isDone = async (): Promise<boolean> => {

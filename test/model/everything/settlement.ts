@@ -1,11 +1,11 @@
-/** Commands of settlement: the report of the day so far, and what the partner says to it. */
+/** Commands of settlement: the report of the current day, and the partner's response to it. */
 import fc from 'fast-check';
 import { amount, at, type Json } from '../decimal.js';
 import { type Command, NOTHING, pathPart } from './command.js';
 import { type Session, same, unlike } from './session.js';
 import type { State } from './state.js';
 
-/** What a report of the day has to say, as text. */
+/** Returns the expected totals of the day's report as text. */
 function totalsOf(state: State): string {
   const sum = (values: readonly bigint[]): bigint => values.reduce((all, value) => all + value, 0n);
   const rounds = [...state.players.values()].flatMap((player) => player.rounds);
@@ -25,7 +25,7 @@ function totalsOf(state: State): string {
   ].join(', ');
 }
 
-/** The same of a report that was answered. */
+/** Returns the totals of a report in an answer as text. */
 function totalsIn(report: Json | undefined): string {
   const games = at(report, 'gameBreakdown') as readonly Json[];
   return [
@@ -44,13 +44,16 @@ function totalsIn(report: Json | undefined): string {
   ].join(', ');
 }
 
-/** Nothing of a day can be said once it is over: a run that goes through midnight says nothing. */
+/** Returns false once the day has changed. A run that passes midnight makes no statement about the report. */
 const isSameDay = (state: State): boolean => state.day === new Date().toISOString().slice(0, 10);
 
 const pathOf = (session: Session, state: State): string =>
   `/partners/${session.partner.partnerId}/settlements/${state.day}`;
 
-/** A report covers what is in the ledger. The statement of who has the newest entry waits until that is there. */
+/**
+ * Waits until the ledger is complete, because a report covers only committed entries. The statement of the
+ * player with the newest entry waits for that entry.
+ */
 async function isBooked(session: Session, { players }: State): Promise<void> {
   const [newest] = [...players.values()].sort((a, b) => b.newestEntry - a.newestEntry);
   if (newest === undefined) return;
@@ -111,7 +114,7 @@ export const judgeReport: Command<boolean> = {
   },
 };
 
-/** The newest report as it was made, and a new one where one can be made. */
+/** Compares the newest report with the state at its creation, and creates a new report if possible. */
 export async function compareReports(session: Session, state: State): Promise<void> {
   if (!isSameDay(state)) return;
   const read = await session.partnerApi('GET', `/settlements/${state.day}`);

@@ -1,37 +1,42 @@
-/** What happens to all sequences at once: between two commands of each of them the service is started anew, or so. */
+/**
+ * Coordinates events that affect all sequences, such as a restart of the service. An event happens while
+ * every sequence is between two commands.
+ */
 import type { Drawn } from './command.js';
 
 export class Shared {
   readonly #events: readonly { readonly drawn: Drawn; happen(): Promise<void> }[];
   readonly #every: number;
-  /** Commands since the last event. */
+  /** Number of commands since the last event. */
   #commands = 0;
   #happened = 0;
-  /** Sequences that are under way, and those of them that wait for the event. */
+  /**
+   * Number of sequences in progress (`playing`) and callbacks of those that wait for the event (`waiting`).
+   */
   #playing = 0;
   readonly #waiting: ((error?: unknown) => void)[] = [];
   readonly #outside: (() => void)[] = [];
   #isDue = false;
 
-  /** @param every commands of all sequences together between two events, which happen in turn. */
+  /** @param every number of commands of all sequences between two events, which take turns */
   constructor(every: number, events: readonly { readonly drawn: Drawn; happen(): Promise<void> }[]) {
     this.#every = every;
     this.#events = events;
   }
 
-  /** A sequence begins; it waits while an event is due. */
+  /** Registers a sequence. It waits while an event is due. */
   async enter(): Promise<void> {
     while (this.#isDue) await new Promise<void>((resolve) => this.#outside.push(resolve));
     this.#playing++;
   }
 
-  /** A sequence that has entered ends. */
+  /** Unregisters a sequence that has ended. */
   leave(): void {
     this.#playing--;
     this.#happenOnceAllWait();
   }
 
-  /** Between two commands of a sequence. @returns what happened meanwhile, if anything did */
+  /** Called between two commands of a sequence. @returns the event that happened meanwhile, or undefined */
   async pass(): Promise<Drawn | undefined> {
     if (!this.#isDue && ++this.#commands < this.#every) return undefined;
     this.#isDue = true;

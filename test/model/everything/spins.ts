@@ -1,4 +1,4 @@
-/** Commands that spin: drawn outcomes of a slot game, tickets of a raffle, repetitions and what is refused. */
+/** Commands that spin: drawn outcomes of a slot game, raffle tickets, retries and refused spins. */
 import fc from 'fast-check';
 import { until } from '../../support/wait.js';
 import { bonusText } from '../communal.js';
@@ -8,18 +8,18 @@ import { count, type Told } from './pot.js';
 import { Difference, isUnavailable, type Reply, type Session, same } from './session.js';
 import { balanceOf, book, type Game, isBlocked, playerOf, type Spin, type State } from './state.js';
 
-/** How a spin is asked for. */
+/** Options of a spin request. */
 interface Ask {
   readonly playerId: string;
   readonly requestId?: string | undefined;
-  /** The id is in the header. */
+  /** True if the requestId is in the header. */
   readonly isInHeader?: boolean;
   readonly hasOtherWager?: boolean;
 }
 
 const numberOf = (micros: bigint): number => Number(usd(micros));
 
-/** Asks for one spin and judges the answer. */
+/** Sends one spin and checks the answer. */
 async function spin(session: Session, state: State, game: Game, ask: Ask): Promise<Touched> {
   const { playerId, requestId, isInHeader = false, hasOtherWager = false } = ask;
   const wager = hasOtherWager ? game.wager * 2n : game.wager;
@@ -49,9 +49,9 @@ async function spin(session: Session, state: State, game: Game, ask: Ask): Promi
 }
 
 /**
- * A spin without an id that was answered with KS-5002 may have happened (docs/contract.md §8.4): the player's history tells. One
- * that did not is sent again.
- * @returns the answer, or what the history has of the spin
+ * A spin without a requestId that was answered with KS-5002 may have happened (docs/contract.md §8.4), so the
+ * player's history is read. If it did not happen, it is sent again.
+ * @returns the answer, or the spin in the history
  */
 async function settled(
   session: Session,
@@ -91,7 +91,7 @@ export function isReplayOf(
   same(`the replay of a ${what} has the bytes of the first answer`, reply.text, bound.text);
 }
 
-/** What refuses a spin that is not a replay; undefined: nothing. */
+/** Returns the refusal of a spin that is not a replay, or undefined if it is dealt. */
 function refusalOf(state: State, game: Game, playerId: string, hasOtherWager: boolean): string | undefined {
   if (game.isSuspended) return '400 KS-4202';
   if (game.kind === 'raffle' && game.ticketsLeft === 0) return '410 KS-4218';
@@ -101,7 +101,7 @@ function refusalOf(state: State, game: Game, playerId: string, hasOtherWager: bo
   return undefined;
 }
 
-/** Books a spin that was answered. @returns the players whose balances moved */
+/** Applies an answered spin to the reference. @returns the players whose balances changed */
 function dealt(
   session: Session,
   state: State,
@@ -191,7 +191,7 @@ function judgeNotice(found: Json | undefined, told: Told | undefined): void {
 
 export const rarely = fc.integer({ min: 0, max: 9 }).map((number) => number === 9);
 const player = fc.constantFrom(...PLAYERS);
-/** Few, so that they meet. */
+/** There are only a few request ids, so that they repeat. */
 export const requestId = fc.constantFrom('r1', '+r2', '=r"3', 'r4', 'r5', 'r6');
 
 interface Spins {
@@ -224,7 +224,7 @@ export const buyTicket: Command<Spins> = {
   run: (session, state, choice) => spin(session, state, gameOf(state, 'raffle')!, choice),
 };
 
-/** Enough spins that a communal progressive fires. */
+/** Spins often enough that a communal progressive fires. */
 export const spinMany: Command<readonly string[]> = {
   name: 'spin many',
   weight: 4,
@@ -240,7 +240,7 @@ export const spinMany: Command<readonly string[]> = {
   },
 };
 
-/** Sends again what was answered long ago. */
+/** Repeats an earlier request. */
 export const replay: Command<number> = {
   name: 'replay',
   weight: 4,
@@ -261,7 +261,7 @@ interface Misnamed {
   readonly how: string;
 }
 
-/** An id that the service would not see, or two that differ, deal nothing. */
+/** Sends request ids that the service would not see, or two that differ. Nothing may be dealt. */
 export const misnamedId: Command<Misnamed> = {
   name: 'misnamed id',
   weight: 1,
@@ -285,11 +285,11 @@ export const misnamedId: Command<Misnamed> = {
 interface Chosen {
   readonly playerId: string;
   readonly combination: number;
-  /** The sheet has no such combination. */
+  /** True if the PAR sheet has no such combination. */
   readonly isBeyond: boolean;
 }
 
-/** A tester chooses a player's next outcome; the next spin that is not refused takes it. */
+/** Chooses a player's next outcome as a tester. The next spin that is not refused takes it. */
 export const chooseOutcome: Command<Chosen> = {
   name: 'choose outcome',
   weight: 2,

@@ -1,6 +1,6 @@
-/** What the reference knows of one partner. Money is whole micro-USD; order is the order in which things were done. */
+/** The reference state of one partner. Money is in whole micro-USD, and lists are in the order of events. */
 
-/** A ledger entry of a player, as the operator's statement lists it. */
+/** A ledger entry of a player as the operator's statement lists it. */
 export interface Entry {
   readonly kind: string;
   readonly gameId: number | null;
@@ -16,7 +16,7 @@ export interface Spin {
   readonly gameId: number;
   readonly playerId: string;
   readonly requestId: string | undefined;
-  /** The answer as it came. */
+  /** The original text of the answer. */
   readonly text: string;
   readonly wager: bigint;
   readonly payout: bigint;
@@ -25,18 +25,18 @@ export interface Spin {
   readonly isForced: boolean;
 }
 
-/** A player's part of an event of a communal progressive. */
+/** A player's share of a communal event. */
 export interface Share {
   readonly event: BonusEvent;
   readonly playerId: string;
   readonly amount: bigint;
   readonly isTrigger: boolean;
-  /** The spin that told it. */
+  /** The spin that notified the player of the share. */
   toldBy: string | null;
 }
 
 export interface BonusEvent {
-  /** Known once a spin told it. */
+  /** Id of the event. It is known once a spin has notified of it. */
   eventId: string | undefined;
   readonly gameId: number;
   readonly level: number;
@@ -53,14 +53,14 @@ export interface Round {
   status: string;
   lastActionSeq: number;
   wagered: bigint;
-  /** What was paid; null while the round is open. */
+  /** Payout of the round. Null while the round is open. */
   payout: bigint | null;
   balance: bigint;
   legal: readonly { readonly action: string; readonly cost: bigint }[];
-  /** Actions so far, and the last with its answer. */
+  /** Actions so far. The next field has the text of the last answer. */
   readonly actions: string[];
   lastText: string;
-  /** Cards of the dealer and of the first hand that were shown. */
+  /** Cards of the dealer that were shown. */
   dealer: readonly string[];
 }
 
@@ -69,12 +69,12 @@ export interface PlayerState {
   balance: bigint;
   isBlocked: boolean;
   readonly entries: Entry[];
-  /** Numbers the newest entry among those of all players. */
+  /** Sequence number of the player's newest entry among the entries of all players. */
   newestEntry: number;
   readonly spins: Spin[];
   readonly rounds: Round[];
   readonly shares: Share[];
-  /** Shares that no spin has told, oldest first. */
+  /** Shares of which no spin has notified the player, oldest first. */
   readonly untold: Share[];
 }
 
@@ -82,12 +82,12 @@ export interface PlayerState {
 export interface BonusRules {
   readonly isEnabled: boolean;
   readonly interval: number;
-  /** Of who fires, in hundredths of a percent. */
+  /** Part of the triggering player, in hundredths of a percent. */
   readonly triggerPart: bigint;
   readonly communitySize: number;
   readonly returnsToBudget: boolean;
   readonly paysRemaining: boolean;
-  /** By level. */
+  /** Tiers in the order of their levels. */
   readonly tiers: readonly { readonly name: string; readonly at: number; readonly amount: bigint }[];
 }
 
@@ -98,7 +98,7 @@ export interface Pot {
   progress: number;
   budget: bigint;
   paid: bigint;
-  /** Who spun since it was first enabled, the most recent first. */
+  /** Players who spun since it was first enabled, the most recent first. */
   recent: string[];
   readonly events: BonusEvent[];
   readonly fundings: Map<string, { readonly amount: string; readonly text: string }>;
@@ -109,20 +109,20 @@ export interface Game {
   readonly kind: 'slot' | 'raffle' | 'blackjack';
   readonly wager: bigint;
   isSuspended: boolean;
-  /** Of a raffle: its tickets are refunded. */
+  /** True if the raffle was voided and its tickets are refunded. */
   isVoided: boolean;
   pot: Pot | undefined;
-  /** What it may pay, by what it shows: `tier payout shown`. */
+  /** Possible outcomes as `tier payout shown`. */
   readonly outcomes: ReadonlySet<string>;
-  /** Of a raffle: how many tickets of each outcome are left, and how many in all. */
+  /** Number of tickets left of each outcome of a raffle. The next field has the total. */
   readonly left: Map<string, number>;
   ticketsLeft: number;
   totals: { spins: number; wagered: bigint; paid: bigint };
 }
 
-/** What a request id is bound to. */
+/** The answer that a request id is bound to. */
 export interface Bound {
-  /** The request, so that another under the same id is known for what it is. */
+  /** The request, by which a different request under the same id is recognised. */
   readonly request: string;
   readonly status: number;
   readonly text: string;
@@ -131,7 +131,7 @@ export interface Bound {
 export interface Report {
   status: 'PENDING' | 'ACKNOWLEDGED' | 'DISPUTED';
   revision: number;
-  /** The totals that it had, which never change. */
+  /** The totals of the report, which never change. */
   readonly totals: string;
 }
 
@@ -146,7 +146,7 @@ export interface State {
   readonly opening: bigint;
   readonly isEnforced: boolean;
   readonly threshold: bigint;
-  /** Rows that lists are read by at a time. */
+  /** Page size for reads of lists. */
   readonly pageSize: number;
   readonly games: readonly Game[];
   readonly players: Map<string, PlayerState>;
@@ -159,9 +159,9 @@ export interface State {
   readonly forced: Map<string, string>;
   adjustments: bigint;
   report: Report | undefined;
-  /** Keys that are revoked. */
+  /** Revoked keys. */
   readonly revoked: string[];
-  /** The UTC day on which all of it is done. */
+  /** The UTC day of the whole sequence. */
   readonly day: string;
 }
 
@@ -183,7 +183,7 @@ export function playerOf(state: State, playerId: string): PlayerState {
   return player;
 }
 
-/** What a player has, whether it was seen before or not. */
+/** Returns the balance of a player, or the opening balance for a new player. */
 export const balanceOf = (state: State, playerId: string): bigint =>
   state.players.get(playerId)?.balance ?? state.opening;
 
@@ -192,7 +192,7 @@ export const isBlocked = (state: State, playerId: string): boolean =>
 
 let booked = 0;
 
-/** Moves a balance and notes the entry. */
+/** Changes a balance and records the entry. */
 export function book(
   player: PlayerState,
   { kind, gameId, wager = 0n, credit = 0n, requestId, spinId }: Booking,

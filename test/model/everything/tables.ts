@@ -1,4 +1,7 @@
-/** Commands at a blackjack table. What is legal the answers say; what it costs and pays must agree with every balance. */
+/**
+ * Commands at a blackjack table. The answers state which actions are legal; their costs and payouts must
+ * agree with every balance.
+ */
 import fc from 'fast-check';
 import { until } from '../../support/wait.js';
 import { amount, at, type Json, usd } from '../decimal.js';
@@ -12,7 +15,7 @@ interface Deal {
   readonly requestId: string | undefined;
   readonly hasOtherWager: boolean;
   readonly isMisnamed: boolean;
-  /** The id is in the header. */
+  /** True if the requestId is in the header. */
   readonly isInHeader: boolean;
 }
 
@@ -85,8 +88,8 @@ export const dealRound: Command<Deal> = {
 };
 
 /**
- * A deal without an id that was answered with KS-5002 may have happened (docs/contract.md §8.4): the player's rounds tell. One that
- * did not is sent again.
+ * A deal without a requestId that was answered with KS-5002 may have happened (docs/contract.md §8.4), so the
+ * player's rounds are read. If it did not happen, it is sent again.
  */
 async function dealt(
   session: Session,
@@ -99,7 +102,7 @@ async function dealt(
     if (!isUnavailable(reply)) return true;
     session.saw('refused for the moment, without an id');
     const { json } = await session.play('GET', `/rounds?playerId=${encodeURIComponent(playerId)}&limit=1`);
-    // A round that is there has no first answer to compare: nothing can be said of its replays.
+    // A round without a first answer can't be compared with its replays, so the deal must not have happened.
     same('rounds of a player', at(json, 'total'), String(state.players.get(playerId)?.rounds.length ?? 0));
     reply = await send();
     return false;
@@ -108,7 +111,7 @@ async function dealt(
   return reply;
 }
 
-/** What refuses a deal that is not a replay; undefined: nothing. */
+/** Returns the refusal of a deal that is not a replay, or undefined if it is dealt. */
 function refusalOf(state: State, playerId: string, hasOtherWager: boolean): string | undefined {
   const game = gameOf(state, 'blackjack')!;
   if (game.isSuspended) return '400 KS-4202';
@@ -119,7 +122,7 @@ function refusalOf(state: State, playerId: string, hasOtherWager: boolean): stri
   return undefined;
 }
 
-/** Books a step of a round, and holds the answer against the books. */
+/** Applies a step of a round to the reference and compares the answer with it. */
 function applied(
   state: State,
   round: Round,
@@ -141,7 +144,7 @@ function applied(
   round.balance = player.balance;
   game.totals.wagered += wager;
   game.totals.paid += payout ?? 0n;
-  // A round's whole payout is what a large win is judged by.
+  // A large win is judged by the whole payout of a round.
   if ((payout ?? 0n) > state.threshold) {
     state.largeWins.push({
       id: round.roundId,
@@ -181,7 +184,7 @@ interface Action {
 
 const roundsOf = (state: State): Round[] => [...state.players.values()].flatMap(({ rounds }) => rounds);
 
-/** Blocked players finish their rounds, and so do those of a suspended table. */
+/** Plays an action. Blocked players can finish their rounds, and so can players of a suspended table. */
 export const act: Command<Action> = {
   name: 'act',
   weight: 6,
@@ -198,7 +201,7 @@ export const act: Command<Action> = {
     if (choice.how === 'again') return again(session, round);
     const seq = round.lastActionSeq + (choice.how === 'stale' ? 2 : 1);
     const legal = choice.how === 'illegal' ? undefined : pick(round.legal, choice.action);
-    // Nobody surrenders at this table.
+    // The table's rules do not allow surrender, so this action is illegal.
     const action = legal?.action ?? 'surrender';
     const reply = await session.play('POST', '/action', { roundId: round.roundId, action, seq });
     if (choice.how === 'stale') {
@@ -221,7 +224,7 @@ export const act: Command<Action> = {
   },
 };
 
-/** The last action sent again has the same answer. */
+/** Repeats the last action, which must get the same answer. */
 async function again(session: Session, round: Round): Promise<Touched> {
   const action = round.actions.at(-1);
   if (action === undefined) return NOTHING;

@@ -1,17 +1,20 @@
-/** The service that sequences are played on, and what they do to it together. */
+/** Runs the service on which the sequences are played. */
 import { Redis } from 'ioredis';
 import { constants, environment, spawnService } from '../../support/service.js';
 import type { StoreUrls } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 import type { World } from './session.js';
 
-/** Ends what would never come; how long a read takes is the machine's. */
+/**
+ * Timeout in ms for effects that never appear. It is long because the duration of a read depends on the
+ * machine.
+ */
 const PATIENCE_MS = 60_000;
-/** Characters of what services printed that are kept beyond their end. */
+/** Number of characters of the output of ended services that are kept. */
 const LOG_KEPT = 100_000;
 
 export interface WorldOptions {
-  /** Where the build is; this project's unless told. */
+  /** Root folder of the build. Default is this project. */
   readonly root?: string;
   readonly isThorough?: boolean;
   readonly patienceMs?: number;
@@ -26,9 +29,9 @@ export async function newWorld(
     spawnService(
       environment(stores, {
         ...constants({ authFailureLimit: 1_000_000, flushIntervalMs: 10, catalogPollMs: 50 }),
-        // Sequences go over releases of request ids.
+        // The window is one second, so that sequences span releases of request ids.
         REQUEST_ID_WINDOW_S: '1',
-        // What it says of a fault is told with the sequence that met it.
+        // The log of a fault is printed with the sequence that caused it.
         LOG_LEVEL: 'warn',
       }),
       [],
@@ -36,7 +39,7 @@ export async function newWorld(
     );
   let service = await start();
   let client = service.client;
-  /** What the services before this one printed. */
+  /** Output of the earlier service processes. */
   let earlier = '';
   const redis = new Redis(stores.redisUrl, { protocol: 2 });
   return {
