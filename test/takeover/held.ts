@@ -1,4 +1,4 @@
-/** Format of the stores of version 1.4.0 in this folder, and their restore into empty servers. */
+/** Defines the format of the stores of version 1.4.0 in this folder and restores them into empty servers. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -8,14 +8,17 @@ import type { Redis } from 'ioredis';
 import type { Client } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 
-/** Settings that the stores were made with and can't be opened without; request ids bind as long as is allowed. */
+/**
+ * Settings with which the stores were made and must be opened. Request ids bind for the longest permitted
+ * time.
+ */
 export const HELD_SETTINGS = { CELLS: '2', IDEMPOTENCY_TTL_S: '2592000' };
 
-/** The format in which version 1.4.0 wrote them. */
+/** Format in which version 1.4.0 wrote the stores. */
 export const HELD_FORMAT = 1;
 
 export interface HeldStores {
-  /** Keys, and what DUMP gave of each, in base64. None expires. */
+  /** Keys with the base64 text of their DUMP. No key expires. */
   readonly redis: readonly (readonly [key: string, dump: string])[];
   readonly postgres: {
     readonly schema: readonly string[];
@@ -36,7 +39,7 @@ export interface SpinBody {
   readonly requestId: string;
 }
 
-/** A spin that was answered with 200, and the body of the answer. */
+/** A spin that was answered with 200, and the body of its answer. */
 export interface Sent {
   readonly body: SpinBody;
   readonly text: string;
@@ -54,10 +57,10 @@ export interface Answers {
   readonly poolTickets: number;
   readonly prizes: readonly { readonly prizeName: string; readonly count: number }[];
   readonly sent: readonly Sent[];
-  /** Blackjack rounds, and the bodies that answered their deals. */
+  /** Blackjack rounds with the bodies of the answers to their deals. */
   readonly deals: readonly { readonly playerId: string; readonly requestId: string; readonly text: string }[];
   readonly openRounds: number;
-  /** A ticket that was dealt and not confirmed: nothing was booked any more. */
+  /** A ticket that was dealt but not confirmed, because nothing was committed any more. */
   readonly unconfirmed: SpinBody;
   readonly adjustments: readonly { readonly path: string; readonly body: object; readonly text: string }[];
   readonly players: readonly { readonly path: string; readonly text: string }[];
@@ -71,7 +74,10 @@ const readHeld = async (file: string): Promise<unknown> =>
 
 export const readAnswers = async (): Promise<Answers> => (await readHeld('answers.json.gz')) as Answers;
 
-/** Request ids in the recorded stores bind for so long that the test passes in any year. */
+/**
+ * Binding time of the request ids in the recorded stores. It is 50 years, so that the test passes in any
+ * year.
+ */
 const BINDING_SECONDS = 50 * 365 * 86_400;
 
 /** Fills an empty Redis database and an empty Postgres database with the recorded stores. */
@@ -79,7 +85,8 @@ export async function restoreHeld(redis: Redis, pg: Client): Promise<void> {
   const held = (await readHeld('stores.json.gz')) as HeldStores;
   for (const [key, dump] of held.redis) await redis.restore(key, 0, Buffer.from(dump, 'base64'));
   for (const statements of held.postgres.schema) await pg.query(statements);
-  // The migrations inserted rows, and the tables are not in an order that their foreign keys allow.
+  // Foreign keys are disabled because the migrations have inserted rows and the tables are not in the order
+  // of their foreign keys.
   await pg.query("SET session_replication_role = 'replica'");
   for (const { name, columns, rows } of held.postgres.tables) {
     await pg.query(`DELETE FROM ${name}`);

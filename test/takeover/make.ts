@@ -1,6 +1,8 @@
 /**
- * `node dist/test/takeover/make.js DIR` writes test/takeover/stores.json.gz and answers.json.gz: the stores that the build in DIR, a
- * checkout of version 1.4.0, leaves in Redis and Postgres, and its answers. README.md says what is in them.
+ * `node dist/test/takeover/make.js DIR`
+ *
+ * Writes test/takeover/stores.json.gz and answers.json.gz: the stores that the build in DIR, a checkout of
+ * version 1.4.0, leaves in Redis and Postgres, and its answers. README.md describes their content.
  */
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -22,7 +24,7 @@ import { type Answers, HELD_SETTINGS, type HeldStores, type Sent } from './held.
 
 const SLOT_PLAYERS = 5;
 const RAFFLE_PLAYERS = 3;
-/** More than 64 of each player, so that its history has entries that are indexed. */
+/** Number of spins. Each player makes more than 64, so that the history has indexed entries. */
 const BOOKED_SPINS = 400;
 const UNBOOKED_SPINS = 40;
 const COMMUNAL_SPINS = 60;
@@ -91,7 +93,7 @@ async function play(dir: string, stores: StoreUrls, redis: Redis): Promise<Answe
     const { body, status, text } = await deal(whole.client, apiKey, tableId, playerId, requestId);
     if (status !== 201) throw new Error(text);
     deals.push({ playerId, requestId, text });
-    // Every other round that can be played is left open.
+    // Every other playable round is left open.
     if (isPlaying(body) && number % 2 === 0) open++;
     else await playOut(whole.client, apiKey, body);
   }
@@ -99,7 +101,8 @@ async function play(dir: string, stores: StoreUrls, redis: Redis): Promise<Answe
   await until(async () => (await outboxEntries(redis)) === 0, 'the ledger has everything');
   await whole.stop();
 
-  // Without a worker nothing is booked: what is dealt now stays in the outbox, and a ticket is not confirmed.
+  // Without a worker no entry is committed, so later entries stay in the outbox and a ticket is not
+  // confirmed.
   const frontEnd = await startBuild({ ROLES: 'http', SPIN_DEADLINE_MS: '500' });
   const { client } = frontEnd;
   for (let number = BOOKED_SPINS; number < BOOKED_SPINS + UNBOOKED_SPINS; number++)
@@ -145,7 +148,7 @@ async function makePartner(client: ApiClient) {
   const communalId = await client.newGame(apiKey, sheet);
   await setUp(client, communalId);
   const tableId = await newTable(client, partnerId);
-  // Nothing listens there: deliveries stay due.
+  // No server listens on this port, so that the deliveries stay due.
   await client.partner('POST', '/webhooks', apiKey, {
     url: 'http://localhost:9/',
     events: ['spin.large_win', 'block.low_reserve'],

@@ -1,4 +1,4 @@
-/** The service takes over the stores that version 1.4.0 left. */
+/** Tests that the service takes over the stores of version 1.4.0. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
@@ -26,12 +26,12 @@ let pg: Pg;
 let held: Answers;
 let freshSchema: string[];
 let service: Awaited<ReturnType<typeof startService>>;
-/** Tickets sold since, by the name of what they won. */
+/** Prize names of the tickets that were sold after the takeover. */
 const won: string[] = [];
 const spunSince: { body: SpinBody; text: string }[] = [];
 
 beforeAll(async () => {
-  // First: fresh stores of the same worker empty its Redis database.
+  // This step comes first because making fresh stores empties the worker's Redis database.
   const fresh = await freshStores();
   const other = new Pg({ connectionString: fresh.databaseUrl });
   await other.connect();
@@ -45,7 +45,7 @@ beforeAll(async () => {
   held = await readAnswers();
   await restoreHeld(redis, pg);
   service = await startService(stores, HELD_SETTINGS);
-  // A replay: the cell is open, and the front end has read the request ids.
+  // An answered replay proves that the cell is open and that the front end has read the request ids.
   await until(async () => (await spin(held.sent[0]!.body)).status === 200, 'spins are answered');
 });
 
@@ -72,7 +72,10 @@ const ticketsRemaining = async (): Promise<number> =>
   (await service.operator<{ ticketsRemaining: number }>('GET', `/games/${held.raffleId}`)).body
     .ticketsRemaining;
 
-/** Columns, constraints, indexes, triggers and functions of a database, without the partitions and the records of migrations. */
+/**
+ * Returns columns, constraints, indexes, triggers and functions of a database, without partitions and the
+ * records of migrations.
+ */
 async function schemaOf(client: Pg): Promise<string[]> {
   const { rows } = await client.query<{ line: string }>(`
     WITH tables AS (
@@ -93,7 +96,7 @@ async function schemaOf(client: Pg): Promise<string[]> {
   return rows.map(({ line }) => line);
 }
 
-/** The command, as an operator calls it. */
+/** Runs the command as an operator does. */
 async function spindle(...args: string[]): Promise<{ status: number; output: string }> {
   const child = spawn(process.execPath, [cliOf(ROOT), ...args], {
     env: { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl },
@@ -108,7 +111,7 @@ async function spindle(...args: string[]): Promise<{ status: number; output: str
 }
 const auditStores = () => spindle('audit');
 
-/** The format that is written, and what each cell may hold. */
+/** Returns the format of the installation and the format of each cell. */
 async function formats(): Promise<number[]> {
   const { rows } = await pg.query<{ format: number }>('SELECT format FROM installation');
   const cells = Array.from({ length: Number(HELD_SETTINGS.CELLS) }, (_, cell) =>
@@ -117,8 +120,8 @@ async function formats(): Promise<number[]> {
   return [rows[0]!.format, ...(await Promise.all(cells)).map((format) => Number(format ?? 1))];
 }
 
-describe('the stores of version 1.4.0', () => {
-  test('hold an outbox, a raffle that is half sold and a ticket that was not confirmed', () => {
+describe('takeover of the stores of version 1.4.0', () => {
+  test('the recorded stores of version 1.4.0 have an outbox, a half-sold raffle and an unconfirmed ticket', () => {
     expect(held.outboxEntries).toBeGreaterThan(40);
     const tickets = held.sent.filter(({ body }) => body.gameId === held.raffleId);
     expect(tickets).toHaveLength(held.poolTickets / 2);
@@ -127,15 +130,15 @@ describe('the stores of version 1.4.0', () => {
     expect(held.deals.length).toBeGreaterThan(held.openRounds);
   });
 
-  test('have the schema of a fresh database', async () => {
+  test('the stores of version 1.4.0 have the schema of a fresh database after the takeover', async () => {
     expect(await schemaOf(pg)).toEqual(freshSchema);
   });
 
-  test('leave the record of migrations by which version 1.4.0 starts beside this version', async () => {
+  test('the takeover keeps the migration records with which version 1.4.0 can start beside this version', async () => {
     expect(await count('SELECT count(*) AS rows FROM migrations')).toBe(56);
   });
 
-  test('answer each request id with the bytes of its first answer', async () => {
+  test('the takeover answers each request id of version 1.4.0 with the bytes of its first answer', async () => {
     for (const { body, text } of held.sent) {
       const answer = await spin(body);
       expect(answer.headers.get('idempotent-replayed')).toBe('true');
@@ -145,28 +148,28 @@ describe('the stores of version 1.4.0', () => {
     expect(await spin({ ...body, playerId: 'somebody-else' })).toMatchObject({ status: 409 });
   });
 
-  test('keep balances, webhooks, the sealed pool and its commitment', async () => {
+  test('the takeover keeps balances, webhooks, and the sealed pool with its commitment', async () => {
     for (const { path, text } of held.players.filter(({ path }) => !path.endsWith(held.unconfirmed.playerId)))
       expect(await get(path)).toBe(text);
-    // The deliveries that are due grow with the events of this run.
+    // The health of the webhooks is left out because due deliveries increase with the events of this run.
     const withoutHealth = (text: string): string => text.replace(/,"health":\{[^}]*\}/g, '');
     expect(withoutHealth(await get('/webhooks'))).toBe(withoutHealth(held.webhooks));
     expect(await get(`/games/${held.raffleId}/pool`)).toBe(held.pool);
   });
 
-  test('answer each deal of a round with the bytes of its first answer', async () => {
+  test('the takeover answers each blackjack deal of version 1.4.0 with the bytes of its first answer', async () => {
     for (const { playerId, requestId, text } of held.deals) {
       const answer = await deal(service, held.apiKey, held.tableId, playerId, requestId);
       expect([answer.text, answer.headers.get('idempotent-replayed')]).toEqual([text, 'true']);
     }
   });
 
-  test('repeat no adjustment', async () => {
+  test('the takeover does not repeat an adjustment of version 1.4.0', async () => {
     for (const { path, body, text } of held.adjustments)
       expect((await service.operator('POST', path, body)).text).toBe(text);
   });
 
-  test('have all of the outbox booked, the unconfirmed ticket too, which its request id then reads', async () => {
+  test('the takeover commits the outbox of version 1.4.0 including an unconfirmed ticket, which its request id returns', async () => {
     await until(async () => (await outboxEntries()) === 0, 'the outbox is empty');
     const spins = await count(`SELECT count(*) AS rows FROM ledger WHERE kind = ${ENTRY_KINDS.spin.code}`);
     expect(spins).toBe(held.sent.length + 1);
@@ -176,7 +179,7 @@ describe('the stores of version 1.4.0', () => {
     expect(await ticketsRemaining()).toBe(held.poolTickets / 2 - 1);
   });
 
-  test('have their partner moved to another cell, which answers each request id as before', async () => {
+  test('a partner of version 1.4.0 moves to another cell, which answers each of its request ids as before', async () => {
     const { rows } = await pg.query<{ partner_id: number; cell: number }>(
       'SELECT partner_id, cell FROM games JOIN partners USING (partner_id) WHERE game_id = $1',
       [held.gameId],
@@ -196,7 +199,7 @@ describe('the stores of version 1.4.0', () => {
     expect(await auditStores()).toMatchObject({ status: 0 });
   });
 
-  test('are spun on, and a player’s spins follow those before', async () => {
+  test('spins after the takeover continue the history of a player of version 1.4.0', async () => {
     const { gameId, wagerUsd } = held;
     const playerId = 'player-2';
     for (let number = 0; number < SPINS; number++) {
@@ -216,7 +219,7 @@ describe('the stores of version 1.4.0', () => {
     );
   });
 
-  test('are written in the format of version 1.4.0 until the upgrade is finished, then in the newest', async () => {
+  test('the stores keep the format of version 1.4.0 until the upgrade is finished, and then get the newest format', async () => {
     expect(await formats()).toEqual([HELD_FORMAT, HELD_FORMAT, HELD_FORMAT]);
     const status = FORMATS.newest > HELD_FORMAT ? 1 : 0;
     expect(await spindle('upgrade', 'status')).toMatchObject({ status });
@@ -225,7 +228,7 @@ describe('the stores of version 1.4.0', () => {
     await until(isNewest, 'the cells are claimed in the newest format');
   });
 
-  test('sell the raffle out, each prize as often as it was advertised', async () => {
+  test('a raffle of version 1.4.0 sells out with exactly its advertised prizes', async () => {
     for (let number = won.length; number < held.poolTickets / 2; number++) {
       const answer = await spin({ ...held.unconfirmed, requestId: `ticket-since-${number}` });
       expect(answer).toMatchObject({ status: 200 });
@@ -242,11 +245,11 @@ describe('the stores of version 1.4.0', () => {
     expect(pool.poolCommitment).toBe(JSON.parse(held.pool).poolCommitment);
   });
 
-  test('audit clean', async () => {
+  test('the audit finds no problem after the takeover from version 1.4.0', async () => {
     expect(await auditStores()).toMatchObject({ status: 0 });
   });
 
-  test('hand their request ids over, and answer each with the bytes of its first answer still', async () => {
+  test('request ids of version 1.4.0 get the bytes of their first answers after they are released to Postgres', async () => {
     await service.stop();
     service = await startService(stores, { ...HELD_SETTINGS, REQUEST_ID_WINDOW_S: '1' });
     for (const key of await redis.keys('{c*}:outbox'))
@@ -260,7 +263,7 @@ describe('the stores of version 1.4.0', () => {
     expect(await auditStores()).toMatchObject({ status: 0 });
   });
 
-  test('are rebuilt from the ledger after Redis was emptied, and audit clean again', async () => {
+  test('after a wipe of Redis, the stores of version 1.4.0 are rebuilt from the ledger and the audit is clean', async () => {
     const balances = await Promise.all(held.players.map(({ path }) => get(path)));
     const rows = await ledgerRows();
     await redis.flushdb();
@@ -277,7 +280,7 @@ describe('the stores of version 1.4.0', () => {
   });
 });
 
-test('a database of a version before 1.4.0 is refused with the version to install first, and is not changed', async () => {
+test('refuses a database older than version 1.4.0, names the version to install first, and changes nothing', async () => {
   const older = await freshStores({ hasSchema: false });
   const client = new Pg({ connectionString: older.databaseUrl });
   await client.connect();
