@@ -1,4 +1,7 @@
-/** Faults of a cluster's service, put into copies of the build one at a time: a promise must break that holds without them. */
+/**
+ * Plants faults in copies of the build of a service on a Redis Cluster, one at a time. Each fault must break
+ * a promise that holds without it.
+ */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { Cleanup } from '../support/cleanup.js';
 import { ownCluster, type TestCluster } from '../support/cluster.js';
@@ -19,15 +22,21 @@ afterEach(async () => {
 });
 afterAll(() => cluster.drop());
 
-test.each(Object.keys(CLUSTER_SCENARIOS) as ClusterScenario[])('%s', async (name) => {
-  await CLUSTER_SCENARIOS[name]({ cluster, root: ROOT, cleanup });
-});
+test.each(Object.keys(CLUSTER_SCENARIOS) as ClusterScenario[])(
+  'on a Redis Cluster without a fault, this promise holds: %s',
+  async (name) => {
+    await CLUSTER_SCENARIOS[name]({ cluster, root: ROOT, cleanup });
+  },
+);
 
-test.each(CLUSTER_MUTATIONS)('$name: $breaks, no longer', async ({ faults, breaks }) => {
-  const { root, remove } = await brokenBuild(faults);
-  cleanup.add(remove);
-  // An expectation that fails is what finds it; whatever else goes wrong finds nothing.
-  await expect(CLUSTER_SCENARIOS[breaks]({ cluster, root, cleanup })).rejects.toThrow(
-    /^expected |not within \d+ s: the cell is repaired$/,
-  );
-});
+test.each(CLUSTER_MUTATIONS)(
+  'on a Redis Cluster with the fault "$name", this promise is broken: $breaks',
+  async ({ faults, breaks }) => {
+    const { root, remove } = await brokenBuild(faults);
+    cleanup.add(remove);
+    // Only a failed expectation counts as a detection; any other error does not.
+    await expect(CLUSTER_SCENARIOS[breaks]({ cluster, root, cleanup })).rejects.toThrow(
+      /^expected |not within \d+ s: the cell is repaired$/,
+    );
+  },
+);

@@ -1,15 +1,18 @@
-/** Faults put into what makes a cluster safe: what the replicas have, who answers, and what a call that failed has done. */
+/**
+ * Faults in the code that makes a cluster safe: the acknowledgement of replicas, the choice of the node, and
+ * the results of failed calls.
+ */
 import type { ClusterScenario } from './clusterScenarios.js';
 import { built, type Fault, lua } from './mutant.js';
 
 export interface ClusterMutation {
   readonly name: string;
   readonly faults: readonly Fault[];
-  /** The promise that does not hold then. */
+  /** The promise that the fault breaks. */
   readonly breaks: ClusterScenario;
 }
 
-/** As a client does that follows redirections, on a connection of its own. */
+/** Follows a redirection on a new connection, as a cluster client does. */
 const FOLLOW_ASK = `const asked = /^ASK \\d+ (.+)$/.exec(messageOf(error));
             if (asked) {
                 const url = new URL(client.url);

@@ -1,4 +1,7 @@
-/** Promises of the service on a cluster, each played on real servers with a given build; a build that breaks one fails an expectation. */
+/**
+ * Promises of the service on a cluster, each played on real servers with a given build. A build that breaks a
+ * promise fails an expectation.
+ */
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { expect } from 'vitest';
@@ -24,7 +27,7 @@ import { until } from '../support/wait.js';
 
 export interface Ground {
   readonly cluster: TestCluster;
-  /** Of the build. */
+  /** Root folder of the build. */
   readonly root: string;
   readonly cleanup: Cleanup;
 }
@@ -37,15 +40,15 @@ interface Played {
   spin(requestId: string, from?: Client): Promise<Answer>;
 }
 
-/** Long enough for a refusal to be one that lasts. */
+/** Deadline in ms. It is long enough that a refusal is a lasting one. */
 const DEADLINE_MS = 3000;
 const REPAIRED_WITHIN_MS = 20_000;
 const SLOT = slotOfCell(0);
-/** Of two of the three primaries that the cluster begins with. */
+/** Slots of two of the three primaries that the cluster starts with. */
 const SLOTS_OF_PRIMARIES = [8000, 16_000];
 const SETTINGS = { CELLS: '1', SPIN_DEADLINE_MS: String(DEADLINE_MS) };
 
-/** A service with a partner and a game, on stores that nothing is left of. */
+/** Starts a service with a partner and a game on empty stores. */
 async function play(
   { root, cleanup }: Ground,
   redisUrl: string,
@@ -98,7 +101,7 @@ async function replicaInBetweenIsRepaired(ground: Ground): Promise<void> {
   const primary = (await cluster.primaryOf(SLOT))!;
   const replica = await cluster.replicaOf(primary);
   await until(() => follows(cluster, replica), 'the replica follows');
-  // Nobody sees the other one as the primary.
+  // The service is paused, so that it never sees the other server as the primary.
   service.child.kill('SIGSTOP');
   try {
     for (const [old, next] of [
@@ -132,7 +135,7 @@ async function halfMovedIsNotDealtFrom(ground: Ground): Promise<void> {
   close();
   await beginSlotMove(cluster, move);
   await migrateKeys(move, (key) => !key.startsWith(ids));
-  // Its requestId is still on the other node.
+  // The requestId is still on the other node.
   const answer = await spin('before');
   expect([answer.status, answer.body.errorCode]).toEqual([503, 'KS-5002']);
   while ((await migrateKeys(move)) > 0);
@@ -171,7 +174,7 @@ async function lostAnswerLeavesDoubt(ground: Ground): Promise<void> {
   const cable = await proxy(url);
   cleanup.add(() => cable.close());
   const { spin } = await play(ground, cable.url);
-  // The call is done, nobody hears of it, and the next one is refused because memory is full.
+  // The call runs without an answer, and the next call is refused because memory is full.
   cable.beforeRequest = (chunk) => {
     if (!/evalsha/i.test(chunk.toString('latin1')) || !chunk.includes('in-doubt')) return;
     cable.beforeRequest = () => {};

@@ -1,4 +1,4 @@
-/** Faults put into dealing, booking and rebuilding. */
+/** Faults in dealing, in flushes to the ledger and in rebuilds. */
 import { built, type Fault, lua, type Mutation } from './mutant.js';
 
 export const DEALING_MUTATIONS: readonly Mutation[] = [
@@ -16,7 +16,7 @@ export const DEALING_MUTATIONS: readonly Mutation[] = [
         'for (const batch of batches.slice(-1)) {',
       ),
     ],
-    // The ledger itself refuses what follows a gap, and halts the cell.
+    // The ledger itself refuses the entries after a gap and halts the cell.
     found: ['cursors'],
   },
   {
@@ -166,7 +166,7 @@ export const DEALING_MUTATIONS: readonly Mutation[] = [
   },
 ];
 
-/** Those that an answer shows: the model must find each. */
+/** Faults that an answer shows. The model must find each of them. */
 export const FOUND_BY_THE_MODEL: readonly { name: string; fault: Fault }[] = [
   {
     name: 'a replay spins again',

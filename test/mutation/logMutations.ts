@@ -1,4 +1,4 @@
-/** Faults of the public log, and the test that finds each. */
+/** Faults of the public log, each with the test that finds it. */
 import { type Fault, source } from './mutant.js';
 import type { SuiteTest } from './suiteCopy.js';
 

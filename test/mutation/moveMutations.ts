@@ -1,4 +1,6 @@
-/** Faults put into the move of a partner to another cell, and the move under load after which they are sought. */
+/**
+ * Faults in the move of a partner to another cell, and the move under load during which they are searched.
+ */
 import type { Client } from '../support/client.js';
 import { portOf } from '../support/load.js';
 import type { ServerProcess } from '../support/serverProcess.js';
@@ -27,10 +29,10 @@ export const MOVE_MUTATIONS: readonly Mutation[] = [
   },
 ];
 
-/** A fault may be such that it never is. */
+/** Time limit of a move in ms, because a fault may prevent that the move ever finishes. */
 const FINISHED_WITHIN_MS = 30_000;
 
-/** Moves a partner to a cell, and plays again and again until that is done, or will not be. */
+/** Moves a partner to a cell and plays repeatedly until the move is finished or its time limit is over. */
 export async function moveWhile(
   client: Client,
   partnerId: number,
@@ -49,7 +51,10 @@ export async function moveWhile(
   }
 }
 
-/** Moves a partner there and back while a front end stands still, and sends that one what was dealt in the other cell. */
+/**
+ * Moves a partner to another cell and back while a front end is paused, and then sends that front end the
+ * requests of the other cell.
+ */
 export async function moveWhileStopped(
   client: Client,
   partnerId: number,

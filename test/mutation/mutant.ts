@@ -1,49 +1,52 @@
-/** Copies of the build with one fault put in, to see that the checks would find it. */
+/** Makes copies of the build with one fault each, to check that tests and audit would find it. */
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { CheckName } from '../../src/books/audit/report.js';
 import { ROOT } from '../support/root.js';
 
-/** What is wrong in a copy: a text that stands exactly once in a file of lua/, dist/ or src/, and what stands there instead. */
+/** A fault: a text that occurs exactly once in a file of lua/, dist/ or src/, and its replacement. */
 export interface Fault {
   readonly file: string;
   readonly find: string;
   readonly replace: string;
 }
 
-/** Faults that the audit must find. */
+/** A fault that the audit must find. */
 export interface Mutation {
   readonly name: string;
   readonly faults: readonly Fault[];
-  /** The checks that must have found it. */
+  /** The checks that must report the fault. */
   readonly found: readonly CheckName[];
-  /** Empty Redis in the middle of it. */
+  /** True to empty Redis in the middle of the spins. */
   readonly isWiped?: boolean;
-  /** Ids are sent again once Redis has handed them over. */
+  /** True to repeat request ids after Redis has released them. */
   readonly isReleased?: boolean;
-  /** The partner moves to another cell meanwhile, and what was sent before is sent again. */
+  /** True to move the partner to another cell meanwhile and to repeat the earlier requests. */
   readonly isMoved?: boolean;
-  /** The same, there and back, while a front end stands still, which is then sent what was dealt in the other cell. */
+  /**
+   * True to move the partner to another cell and back while a front end is paused, which is then sent the
+   * requests of the other cell.
+   */
   readonly isStopped?: boolean;
 }
 
-/** What happens meanwhile. */
+/** Events during the spins. */
 export type Going = Pick<Mutation, 'isWiped' | 'isReleased' | 'isMoved' | 'isStopped'>;
 
-/** A fault of a script, by its path in lua/ without the ending. */
+/** Makes a fault of a script, given by its path in lua/ without the extension. */
 export const lua = (file: string, find: string, replace: string): Fault => ({
   file: `lua/${file}.lua`,
   find,
   replace,
 });
-/** A fault of a source, by its path in src/ without the ending. */
+/** Makes a fault of a source file, given by its path in src/ without the extension. */
 export const source = (file: string, find: string, replace: string): Fault => ({
   file: `src/${file}.ts`,
   find,
   replace,
 });
-/** A fault of the program, by its path in dist/src/. */
+/** Makes a fault of the built program, given by its path in dist/src/. */
 export const built = (file: string, find: string, replace: string): Fault => ({
   file: `dist/src/${file}`,
   find,
@@ -51,7 +54,7 @@ export const built = (file: string, find: string, replace: string): Fault => ({
 });
 
 export interface BrokenBuild {
-  /** Its root: dist/src/main.js and dist/src/cli/cli.js are in there. */
+  /** Root folder of the copy with dist/src/main.js and dist/src/cli/cli.js. */
   readonly root: string;
   remove(): Promise<void>;
 }
@@ -69,7 +72,7 @@ export async function brokenBuild(faults: readonly Fault[]): Promise<BrokenBuild
   return { root, remove: () => rm(root, { recursive: true, force: true }) };
 }
 
-/** The text of a file with a fault put in. @throws where what the fault replaces does not stand there exactly once */
+/** Returns the text of a file with a fault. @throws if the text to replace does not occur exactly once */
 export function withFault(text: string, { file, find, replace }: Fault): string {
   const parts = text.split(find);
   if (parts.length !== 2) throw new Error(`${file} has «${find}» ${parts.length - 1} times`);

@@ -1,4 +1,7 @@
-/** Faults put into copies of the build, one at a time: the audit or the model must find each. What finds nothing proves nothing. */
+/**
+ * Makes copies of the build with one fault each. The audit or the model must find every fault, because a
+ * check that finds nothing proves nothing.
+ */
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { audit } from '../../src/books/audit/audit.js';
@@ -24,7 +27,10 @@ import { RELEASE_MUTATIONS } from './releaseMutations.js';
 
 const SPINS = 600;
 const PLAYERS = 20;
-/** Fires often, to a community that is smaller than the players are many, in parts that do not divide evenly. */
+/**
+ * A communal progressive that fires often, has a community smaller than the number of players, and divides
+ * its amounts unevenly.
+ */
 const BONUS = {
   ...RULES,
   communitySize: 7,
@@ -53,7 +59,7 @@ async function close(): Promise<void> {
   await stores.drop();
 }
 
-/** Spins on a build, some of them twice, and gives what the audit finds then. */
+/** Spins on a build, repeats some of the spins, and returns the report of the audit. */
 async function auditAfterSpins(
   root: string,
   { isWiped, isReleased, isMoved, isStopped }: Going,
@@ -93,9 +99,9 @@ async function auditAfterSpins(
         return spinRequest(partner.key, JSON.stringify(body));
       };
       const again = numbers.filter((i) => i % 10 === 0);
-      // Some are sent again at once, and some later.
+      // Some spins are repeated at once and some later.
       for (const some of [numbers.flatMap((i) => (i % 10 === 0 ? [i, i] : [i])), again]) {
-        // What is answered does not matter here: the audit must find it in the stores.
+        // The answers are ignored, because the audit must find the fault in the stores.
         await load({ port: at, connections: 8, next: each(some, request), onAnswer: () => {} });
         if (isReleased) await until(hasNoneBound, 'Redis holds no requestId any more');
       }
@@ -123,12 +129,12 @@ async function auditAfterSpins(
 const guilty = (report: AuditReport): CheckName[] =>
   report.checks.filter(({ violations }) => violations > 0).map(({ name }) => name);
 
-describe('the audit', () => {
+describe('the audit of a build without a fault', () => {
   beforeAll(open);
   afterAll(close);
 
   test.each([{}, { isWiped: true }, { isReleased: true }, { isMoved: true }, { isStopped: true }])(
-    'finds nothing where nothing is wrong (%o)',
+    'the audit finds nothing after spins on a build without a fault (%o)',
     async (going) => {
       const report = await auditAfterSpins(ROOT, going);
       expect(report.checks.flatMap(({ listed }) => listed)).toEqual([]);
@@ -138,12 +144,12 @@ describe('the audit', () => {
 });
 
 describe.each([...DEALING_MUTATIONS, ...RELEASE_MUTATIONS, ...MOVE_MUTATIONS, ...COMMUNAL_MUTATIONS])(
-  '$name',
+  'audit of a build with the fault: $name',
   ({ faults, found, ...going }) => {
     beforeAll(open);
     afterAll(close);
 
-    test('is found', async () => {
+    test('the audit finds the fault of this build', async () => {
       const broken = await brokenBuild(faults);
       try {
         const report = await auditAfterSpins(broken.root, going);
@@ -155,11 +161,11 @@ describe.each([...DEALING_MUTATIONS, ...RELEASE_MUTATIONS, ...MOVE_MUTATIONS, ..
   },
 );
 
-describe('the model', () => {
+describe('the reference model on builds with a fault', () => {
   beforeEach(open);
   afterEach(close);
 
-  test.each(FOUND_BY_THE_MODEL)('finds that $name', async ({ fault }) => {
+  test.each(FOUND_BY_THE_MODEL)('the reference model finds that $name', async ({ fault }) => {
     const broken = await brokenBuild([fault]);
     const service = await spawnService(environment(stores), [], broken.root);
     try {

@@ -1,4 +1,4 @@
-/** Faults put into the rounds of blackjack. */
+/** Faults in the rounds of blackjack. */
 import { built, type Fault, lua } from './mutant.js';
 
 const game = (file: string, find: string, replace: string): Fault =>
@@ -39,7 +39,7 @@ export const ROUND_MUTATIONS: readonly { name: string; faults: readonly Fault[];
       ),
       act("call('HDEL', roundsKey, roundField)", "call('HSET', roundsKey, roundField, openRound)"),
     ],
-    // The ledger refuses the second one, and halts the cell.
+    // The ledger refuses the second entry and halts the cell.
     found: 'cursors',
   },
   {

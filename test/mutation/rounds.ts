@@ -1,4 +1,7 @@
-/** Faults put into the rounds of copies of the build, one at a time: the audit, or whoever reads an answer, must find each. */
+/**
+ * Makes copies of the build with one fault in the blackjack rounds each. The audit or a check of the answers
+ * must find every fault.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { audit } from '../../src/books/audit/audit.js';
 import { connectPostgres } from '../../src/postgres/connect.js';
@@ -32,7 +35,7 @@ async function close(): Promise<void> {
   await stores.drop();
 }
 
-/** Plays on a build, and gives the names of the checks that find something. */
+/** Plays rounds on a build and returns the names of the checks that report a problem. */
 async function foundAfterRounds(root: string): Promise<string[]> {
   const service = await spawnService(environment(stores), [], root);
   try {
@@ -53,7 +56,7 @@ async function foundAfterRounds(root: string): Promise<string[]> {
           const action = wanted.find((each) => legal.includes(each))!;
           ({ status, body: round } = await act(client, key, round.roundId, action, round.lastActionSeq + 1));
         }
-        // What is answered does not matter here: the audit must find it in the stores.
+        // The answers are ignored, because the audit must find the fault in the stores.
         if (status >= 300) return;
       }
     };
@@ -77,25 +80,28 @@ async function foundAfterRounds(root: string): Promise<string[]> {
   }
 }
 
-describe('in rounds', () => {
+describe('the checks of blackjack rounds on a build without a fault', () => {
   beforeAll(open);
   afterAll(close);
 
-  test('nothing is found where nothing is wrong', async () => {
+  test('the checks of blackjack rounds find nothing on a build without a fault', async () => {
     expect(await foundAfterRounds(ROOT)).toEqual([]);
   });
 });
 
-describe.each(ROUND_MUTATIONS)('$name', ({ faults, found }) => {
-  beforeAll(open);
-  afterAll(close);
+describe.each(ROUND_MUTATIONS)(
+  'checks of blackjack rounds on a build with the fault: $name',
+  ({ faults, found }) => {
+    beforeAll(open);
+    afterAll(close);
 
-  test('is found', async () => {
-    const broken = await brokenBuild(faults);
-    try {
-      expect(await foundAfterRounds(broken.root)).toContain(found);
-    } finally {
-      await broken.remove();
-    }
-  });
-});
+    test('the checks of blackjack rounds find the fault of this build', async () => {
+      const broken = await brokenBuild(faults);
+      try {
+        expect(await foundAfterRounds(broken.root)).toContain(found);
+      } finally {
+        await broken.remove();
+      }
+    });
+  },
+);

@@ -1,4 +1,7 @@
-/** Faults of whoever meets a process that was stopped or a partner that has left: each is found by a test of the suite. */
+/**
+ * Faults in the handling of a paused process and of a partner that has moved. A test of the suite finds each
+ * of them.
+ */
 import { type Fault, source } from './mutant.js';
 import type { SuiteTest } from './suiteCopy.js';
 

@@ -1,9 +1,12 @@
-/** Faults put into a copy of the project, one at a time: the test that was written for each must fail, and pass without it. */
+/**
+ * Puts one fault at a time into a copy of the project. The test that was written for the fault must fail with
+ * it and pass without it.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { SuiteCopy, type SuiteTest } from './suiteCopy.js';
 import { SUITE_MUTATIONS } from './suiteMutations.js';
 
-/** What an expectation or a wait says that fails; whatever else goes wrong finds nothing. */
+/** Messages of a failed expectation or wait. Any other error does not count as a detection. */
 const FOUND = /^(AssertionError: |Error: promise resolved |Error: not within \d+ s: )/;
 
 let copy: SuiteCopy;
@@ -13,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => copy.remove());
 
-test('the tests pass where nothing is wrong', async () => {
+test('the tests that must find a fault pass on sources without a fault', async () => {
   const tests = new Map<string, SuiteTest>(
     SUITE_MUTATIONS.map(({ foundBy }) => [`${foundBy.file} ${foundBy.test}`, foundBy]),
   );
@@ -21,12 +24,15 @@ test('the tests pass where nothing is wrong', async () => {
   expect(results.filter(({ isPassed }) => !isPassed)).toEqual([]);
 }, 1_200_000);
 
-test.each(SUITE_MUTATIONS.map((each) => [each.name, each] as const))('%s', async (_, { faults, foundBy }) => {
-  const undo = await copy.plant(faults);
-  try {
-    const [result] = await copy.run([foundBy]);
-    expect(result).toMatchObject({ isPassed: false, failure: expect.stringMatching(FOUND) });
-  } finally {
-    await undo();
-  }
-});
+test.each(SUITE_MUTATIONS.map((each) => [each.name, each] as const))(
+  'the test written for this fault fails on sources with it: %s',
+  async (_, { faults, foundBy }) => {
+    const undo = await copy.plant(faults);
+    try {
+      const [result] = await copy.run([foundBy]);
+      expect(result).toMatchObject({ isPassed: false, failure: expect.stringMatching(FOUND) });
+    } finally {
+      await undo();
+    }
+  },
+);

@@ -1,4 +1,7 @@
-/** A copy of the project, in which tests of the suite run on sources and a build that a fault was put into. */
+/**
+ * Makes a copy of the project and runs tests of the suite on its sources and build, into which a fault was
+ * put.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
@@ -11,20 +14,20 @@ import { type Fault, withFault } from './mutant.js';
 /** A test of the suite. */
 export interface SuiteTest {
   readonly file: string;
-  /** As the runner names it, with the titles of the suites that it is in. */
+  /** Full name of the test: the titles of its suites and its own title. */
   readonly test: string;
 }
 
 export interface TestResult extends SuiteTest {
   readonly isPassed: boolean;
-  /** Why not. */
+  /** Failure messages of a failed test. */
   readonly failure: string;
 }
 
-/** A text as a regular expression. */
+/** Escapes a text for a regular expression. */
 export const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
-/** What lies beside the sources and is the same in each copy. */
+/** Folders that are the same in each copy and are linked. */
 const LINKED = ['node_modules', '.cache'];
 const LEFT_OUT = [...LINKED, '.git'];
 
@@ -47,7 +50,7 @@ export class SuiteCopy {
     return rm(this.#root, { recursive: true, force: true });
   }
 
-  /** Puts faults into the sources and into the build of them. @returns takes them out again */
+  /** Puts faults into the sources and their build. @returns a function that removes them */
   async plant(faults: readonly Fault[]): Promise<() => Promise<void>> {
     const before = new Map<string, Buffer>();
     const write = async (file: string, text: string): Promise<void> => {
@@ -67,7 +70,10 @@ export class SuiteCopy {
     };
   }
 
-  /** Runs tests, with servers of their own. @throws where one of them did not run, such as one whose set-up failed */
+  /**
+   * Runs tests with servers of their own. @throws if a test did not run, for example because its set-up
+   * failed
+   */
   async run(tests: readonly SuiteTest[]): Promise<TestResult[]> {
     const files = [...new Set(tests.map(({ file }) => file))];
     const names = `^(${tests.map(({ test }) => escaped(test)).join('|')})$`;
@@ -95,7 +101,7 @@ export class SuiteCopy {
   }
 }
 
-/** What the runner writes of a run. */
+/** The JSON report of the test runner. */
 interface Report {
   readonly testResults: readonly {
     readonly name: string;

@@ -1,4 +1,4 @@
-/** Faults of which each is found by a test of the suite: what was once wrong, and must not come back unseen. */
+/** Faults that a test of the suite finds. Each is a former defect that must not return unnoticed. */
 
 import { LOG_MUTATIONS } from './logMutations.js';
 import { type Fault, lua, source } from './mutant.js';
@@ -37,7 +37,7 @@ const LIVE_NEIGHBOUR = test(
   'a live webhook gets its delivery before three dead ones on its host have two more turns each',
 );
 
-/** What is read of players and of the ledger. */
+/** Faults in reads of players and of the ledger. */
 const READS: readonly SuiteMutation[] = [
   {
     name: 'a blocked player with shares to be notified is not taken for blocked',
@@ -92,7 +92,7 @@ const READS: readonly SuiteMutation[] = [
   },
 ];
 
-/** How calls and stores are guarded. */
+/** Faults in the protection of calls and stores. */
 const GUARDS: readonly SuiteMutation[] = [
   {
     name: 'a deal takes no notice of Idempotency-Key',
@@ -151,7 +151,7 @@ const BESIDE_EMPTY = RESTORED(
 );
 const ANSWERED = 'engine/recovery/answeredEntries';
 
-/** It says `on`, whatever it finds. */
+/** Makes the session query return `on` for every setting, whatever the actual value. */
 const OWN_COMMIT = [
   source(
     'postgres/sessionSettings',
@@ -160,7 +160,10 @@ const OWN_COMMIT = [
   ),
 ];
 
-/** Stores that are locked, restored, started with other settings or by a wrong clock. */
+/**
+ * Faults in the handling of stores that are locked, restored, started with other settings or have a wrong
+ * clock.
+ */
 const STORES: readonly SuiteMutation[] = [
   {
     name: 'a session takes synchronous_commit from the database',
@@ -315,7 +318,7 @@ const STORES: readonly SuiteMutation[] = [
   },
 ];
 
-/** The file outside both stores. */
+/** Faults of the position file outside both stores. */
 const POSITION = (title: string): SuiteTest => test('engine/recovery/positionFile', title);
 const POSITIONS: readonly SuiteMutation[] = [
   {

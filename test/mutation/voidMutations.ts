@@ -1,4 +1,4 @@
-/** Faults in the void of a raffle and in the rotation of a game, of which each is found by a test of the suite. */
+/** Faults in the void of a raffle and in the rotation of a game. A test of the suite finds each of them. */
 import { type Fault, lua, source } from './mutant.js';
 import type { SuiteTest } from './suiteCopy.js';
 
