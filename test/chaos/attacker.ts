@@ -33,11 +33,10 @@ export interface AttackOrder {
 }
 
 export interface AttackReport {
-  /** Number of answers by status. */
   readonly answers: Readonly<Record<string, number>>;
   readonly connectionsOpened: number;
   readonly cpuSeconds: number;
-  /** Number of answers that were begun on the streaming port. The next field has their total size. */
+  /** Number of answers that were begun on the streaming port. `streamedMb` is their total size. */
   readonly streams: number;
   readonly streamedMb: number;
 }

@@ -26,7 +26,6 @@ interface VoidRow {
   readonly to_index: string;
 }
 
-/** A committed spin. */
 interface Booked {
   readonly entryId: bigint;
   readonly partnerId: number;
@@ -44,7 +43,6 @@ export interface Findings {
   twice: string[];
   /** Outcome indices that are neither committed nor voided. */
   missing: string[];
-  /** All other violations. */
   other: string[];
   /** Numbers of spins in doubt that the ledger has zero times, once, or more often. */
   unknowns: [none: number, one: number, more: number];
@@ -57,7 +55,6 @@ export interface RestoredKnown {
    */
   readonly records: readonly SpinRecord[];
   readonly touched: readonly SpinRecord[];
-  /** Every outcome that was committed before the restore. */
   readonly shown: readonly string[];
 }
 

@@ -67,7 +67,6 @@ export class Clients {
     return [...this.#touched];
   }
 
-  /** Every spin of the run. */
   get all(): readonly SpinRecord[] {
     return this.#all;
   }
@@ -92,7 +91,6 @@ export class Clients {
     this.#running = undefined;
   }
 
-  /** Waits until the given number of further requests was answered. */
   async more(count: number, timeoutMs: number): Promise<void> {
     const goal = this.answered + count;
     await until(() => this.answered >= goal, `${count} further spins are answered`, timeoutMs);
@@ -172,7 +170,6 @@ export class Clients {
       try {
         wire = await Wire.open(port);
       } catch {
-        // The connection failed, so nothing was sent.
         await pause(CONNECT_AGAIN_MS);
         continue;
       }

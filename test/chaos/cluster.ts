@@ -39,7 +39,6 @@ const ANSWERED_WITHIN_MS = 60_000;
 const READY_WITHIN_MS = 120_000;
 const LEFT_SHARE = 0.1;
 
-/** Findings of a round, from the ledger and the clients. */
 interface Found {
   /** Acknowledged spins that the ledger lacks. */
   readonly lost: number;
@@ -151,7 +150,6 @@ async function playRound(
   return { round, kind, acknowledgement, ok, failed, unknown, gapMs, found, wrong };
 }
 
-/** Judges the findings from the ledger. */
 async function judge(stage: Stage, findings: Findings, wrong: string[]): Promise<Found> {
   const { clients, stores, acknowledgement } = stage;
   const { lost, twice, missing, other } = findings;

@@ -12,7 +12,7 @@ export interface Arena {
   readonly stores: OwnStores;
   readonly fleet: Fleet;
   readonly api: Api;
-  /** Undefined if no fault restores Postgres. */
+  /** Postgres with archived WAL. Undefined if no fault restores Postgres. */
   readonly archived: ArchivedPostgres | undefined;
   readonly targets: readonly Target[];
   /** Witnesses of the public log, if a fault of the round needs them. */
@@ -34,13 +34,9 @@ export interface FaultKind {
    * entries committed at the backup before the round (`backup`).
    */
   readonly restores?: 'all' | 'backup';
-  /** True if the fault needs a disk that can be filled. */
   readonly needsDisk?: true;
-  /** True if the fault needs a Postgres with backups. */
   readonly needsArchive?: true;
-  /** True if the fault needs a quorum of witnesses for the public log. */
   readonly needsWitnesses?: true;
-  /** True if the fault needs a C compiler. */
   readonly needsCompiler?: true;
   /** Runs before the first spin of the round. */
   prepare?(arena: Arena): Promise<void>;

@@ -30,7 +30,7 @@ const CUTS = [3, 8] as const;
 const CUT_EVERY_MS = [20, 350] as const;
 const DELAY_MS = [5, 300] as const;
 const SPARE_MEMORY_BYTES = 65_536;
-/** Range in ms for which the disk stays full, so that the store writes to it meanwhile. */
+/** Range in ms for which the disk stays full. It is long enough that the store writes to the full disk. */
 const DISK_FULL_MS = [300, 1200] as const;
 
 export const FAULTS = {
@@ -251,7 +251,7 @@ async function cut(chosen: readonly Cable[], random: Random): Promise<void> {
     }
     await pause(random.whole(...CUT_EVERY_MS));
   }
-  // The cut ends connections that were to be torn but carried no data.
+  // Connections that carried no data until now are cut as well.
   for (const cable of chosen) cable.cut();
 }
 

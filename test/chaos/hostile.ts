@@ -43,7 +43,6 @@ const { values } = parseArgs({ options: { seconds: { type: 'string', default: '6
 const seconds = Number(values.seconds);
 const ATTACKER = fileURLToPath(new URL('./attacker.js', import.meta.url));
 
-/** A chunked upload that never ends. */
 const CHUNKED_UPLOAD =
   `POST /api/partner/v1/games HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n` +
   '1\r\na\r\n'.repeat(CHUNKS_OF_UPLOAD);

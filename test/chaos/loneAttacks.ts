@@ -131,7 +131,6 @@ class Neighbour {
     this.#failed = this.#ask(port);
   }
 
-  /** @returns the number of requests without an answer */
   end(): Promise<number> {
     this.#isOver = true;
     return this.#failed;

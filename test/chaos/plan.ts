@@ -18,7 +18,10 @@ export interface RoundPlan {
   readonly isQuiet: boolean;
   /** True if blocks are loaded only after a quorum of witnesses has signed. */
   readonly isWitnessed: boolean;
-  /** Number of answered spins before the faults; the next field is the number after the recovery. */
+  /**
+   * Number of spins that must be answered before the faults begin. `spinsAfter` is the number after the
+   * recovery.
+   */
   readonly spinsBefore: number;
   readonly spinsAfter: number;
 }
@@ -26,7 +29,7 @@ export interface RoundPlan {
 export interface PlanSettings {
   readonly seed: string;
   readonly names: readonly FaultName[];
-  /** Undefined to alternate between the kinds of acknowledgement. */
+  /** Kind of acknowledgement of all rounds. Undefined to alternate between the kinds. */
   readonly acknowledgement: Acknowledgement | undefined;
 }
 

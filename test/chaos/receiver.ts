@@ -9,7 +9,7 @@ import { appendFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 
 /**
- * One delivery in this many is answered with 500. The next two constants are those of closed connections and
+ * One delivery in this many is answered with 500. HANGS_UP and HANGS are the rates of closed connections and
  * of missing answers.
  */
 const ANSWERS_500 = 20;

@@ -32,7 +32,6 @@ export interface Told {
   readonly isTriggerPlayer: boolean;
 }
 
-/** A spin as it was answered. */
 export interface Dealt {
   readonly spinId: string;
   readonly payoutMicros: number;
@@ -51,9 +50,7 @@ export interface SpinRecord {
   readonly playerId: string;
   readonly requestId: string | undefined;
   readonly body: string;
-  /** The round in which the spin was first sent. */
   readonly round: number;
-  /** Number of requests without an answer yet. */
   open: number;
   dealt: Dealt | undefined;
   /** Number of answers with 200 that were not marked as a replay. */

@@ -28,7 +28,6 @@ const ASKED_MAX = 300;
 /** The newest entry of each cell at the time of the backup. */
 export type BackedUp = ReadonlyMap<number, bigint>;
 
-/** Backs up both stores. No request may be in flight. */
 export async function backUp({ archived, stores }: Arena): Promise<BackedUp> {
   await archived!.backUp();
   await stores.copyRedis();

@@ -34,7 +34,6 @@ export interface RoundResult {
   readonly findings: Findings;
   /** Number of answered spins that a restore legitimately removed. Undefined without a restore. */
   readonly cut: number | undefined;
-  /** Undefined if no audit was run. */
   readonly isAuditClean: boolean | undefined;
 }
 
@@ -115,7 +114,6 @@ export async function runRound(
 }
 
 interface Survived {
-  /** Time in ms from the end of the last fault until all processes are ready. */
   readonly readyMs: number;
   readonly cut: number | undefined;
   readonly wrong: readonly string[];

@@ -20,14 +20,12 @@ const PATIENCE_MS = 5000;
 const ASK_AGAIN_MS = 100;
 /** Results that an outage explains. The request is retried. */
 export const OUTAGE = ['no answer', 'KS-4110', 'KS-4203', 'KS-5002', 'KS-5012', 'KS-5004'];
-/** Rules of the tables in play. */
 export const RULES: readonly Record<string, unknown>[] = [
   {},
   { decks: 1, blackjackPays: '6:5', maxHands: 4, lateSurrender: true, peek: false },
 ];
 
 export interface RoundStage {
-  /** Returns the current port of the service. */
   port(): number;
   readonly key: string;
   /** Game ids of the tables. Each table has the {@link RULES} at the same position. */
@@ -85,7 +83,6 @@ export class RoundPlayers {
     this.#stage = stage;
   }
 
-  /** Plays the given number of rounds to their ends. */
   async play(total: number): Promise<void> {
     const { connections, seed } = this.#stage;
     await Promise.all(
@@ -124,7 +121,6 @@ export class RoundPlayers {
     return wrong;
   }
 
-  /** Sends a request until it is answered. */
   async #answered(line: Line, path: string, body: object): Promise<WireAnswer> {
     const bytes = postRequest(`/api/play/blackjack${path}`, this.#stage.key, JSON.stringify(body));
     for (;;) {

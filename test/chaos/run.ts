@@ -91,7 +91,6 @@ function readOptions(): Options {
 /** Set-up of the newest stage. Processes that are being started can be ended only after it has resolved. */
 let settingStage: Promise<unknown> = Promise.resolve();
 
-/** Stores, processes and players of the rounds. */
 interface Stage extends Arena, Cast {
   readonly targets: readonly Target[];
   acknowledgement: Acknowledgement;

@@ -88,13 +88,11 @@ export class Service {
     return this.#isReady && !this.#isFrozen;
   }
 
-  /** @param more further settings */
   start(acknowledgement: Acknowledgement, more: NodeJS.ProcessEnv = {}): void {
     this.#isStopping = false;
     this.#launch({ ...this.#environment, ...more, ACK: acknowledgement });
   }
 
-  /** Stops the process gracefully. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     this.thaw();
@@ -227,7 +225,7 @@ export class Fleet {
         OPERATOR_API_KEY: OPERATOR_KEY,
         POSITION_FILE: join(folder, POSITION_FILE),
         LOG_COPY_DIR: join(folder, LOG_COPY),
-        // The variable switches off the check of production ranges, because the windows are shorter.
+        // TEST_CONSTANTS switches off the check of production ranges, because the windows are shorter here.
         TEST_CONSTANTS: '{}',
         ...settings,
         ...more,
@@ -270,7 +268,6 @@ export class Fleet {
     return this.#acknowledgement;
   }
 
-  /** Starts the processes with the settings of the last start. */
   startAgain(): Promise<void> {
     return this.start(this.#acknowledgement, this.#more);
   }
@@ -319,7 +316,6 @@ export class Fleet {
     );
   }
 
-  /** Kills all remaining processes. */
   async close(): Promise<void> {
     for (const service of this.services) service.end();
     await Promise.all(this.#cables.map((cable) => cable.close()));

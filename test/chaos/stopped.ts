@@ -49,7 +49,6 @@ async function asked<T>({ fleet }: Arena, path: string, body?: object): Promise<
   return { status: answer!.status, body: JSON.parse(answer!.text) as T };
 }
 
-/** Moves a partner to another cell and back. */
 async function thereAndBack(arena: Arena, random: Random): Promise<void> {
   const { partnerId } = random.pick(arena.targets);
   const path = `/partners/${partnerId}`;

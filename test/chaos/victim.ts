@@ -25,7 +25,6 @@ export const percentile = (times: readonly number[], share: number): number =>
 
 export interface Phase {
   readonly times: readonly number[];
-  /** Number of spins without a 200. */
   readonly lost: number;
   /** CPU usage of the service, as a fraction of one core. */
   readonly busy: number;

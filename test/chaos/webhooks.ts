@@ -60,7 +60,6 @@ function readOptions(): Options {
   return { wins: Number(wins), connections: Number(connections), seed, keep };
 }
 
-/** The process of the receiver, which is restarted after each kill. */
 class Receiver {
   readonly #port: number;
   readonly #file: string;

@@ -7,12 +7,10 @@ import { type Answered, complain } from './exchange.js';
 import type { PartnerModel } from './model.js';
 import type { BonusChoice } from './operations.js';
 
-/** Sends one request of the operator. */
 export type Operate = (method: string, path: string, body?: object) => Promise<Answered>;
 
 const INTERVAL = 10;
 
-/** Gives the partner's first game a communal progressive. */
 export async function setBonus(
   operate: Operate,
   model: PartnerModel,

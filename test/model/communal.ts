@@ -15,7 +15,6 @@ export interface BonusRules {
   readonly tiers: readonly { readonly name: string; readonly at: number; readonly amount: bigint }[];
 }
 
-/** The pot of a game. */
 export interface Pot {
   readonly rules: BonusRules;
   readonly progress: number;
@@ -29,7 +28,6 @@ export type SpinName = string | number;
 
 /** A share of an event, with the fields of its notice. */
 export interface Share {
-  /** The spin that fired the event. */
   readonly event: SpinName;
   readonly gameId: number;
   readonly level: number;
@@ -42,7 +40,6 @@ export interface Share {
   readonly balance: bigint;
 }
 
-/** An entry in a player's history: a spin or a share. */
 export type Entry = SpinName | Share;
 
 export interface Player {

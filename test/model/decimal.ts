@@ -13,7 +13,6 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 
 const TOKEN = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
-/** Returns the exact value of a JSON number's text. */
 export function decimal(token: string): Decimal {
   const match = TOKEN.exec(token);
   if (match === null) throw new RangeError(`Not a number: ${token}`);
@@ -60,7 +59,6 @@ export function numbersAsText(json: string): Json {
   ) as Json;
 }
 
-/** Returns a member of nested objects, or undefined if there is none. */
 export function at(json: Json | undefined, ...names: readonly (string | number)[]): Json | undefined {
   let value: Json | undefined = json;
   for (const name of names) {

@@ -59,7 +59,7 @@ export interface Exchange {
   readonly receivedAt: number;
   /** Undefined if the connection was cut before the answer. */
   readonly answer: Answer | undefined;
-  /** True if only a part of the request was sent, so that it can have no effect. */
+  /** True if only a part of the request was sent, so that the request can have no effect. */
   readonly isPartial: boolean;
   /** True if a store was unreachable at some time during the request. */
   readonly isTroubled: boolean;
@@ -175,7 +175,6 @@ export class AuthFailures {
 const TEXT_MAX = 600;
 const short = (text: string): string => (text.length <= TEXT_MAX ? text : `${text.slice(0, TEXT_MAX)}…`);
 
-/** Formats a request and its answer on one line. */
 export function describe({ request, answer, front, sentAt, receivedAt }: Told): string {
   const { kind, ...rest } = request;
   const asked = `${kind} at ${front} ${short(request.kind === 'spin' ? request.body : JSON.stringify(rest))}`;
@@ -189,18 +188,15 @@ export function describe({ request, answer, front, sentAt, receivedAt }: Told): 
 /** The fields of an exchange that a line shows. */
 export type Told = Pick<Exchange, 'request' | 'answer' | 'front' | 'sentAt' | 'receivedAt'>;
 
-/** @throws Violation */
 export function fail(exchange: Told, what: string): never {
   throw new Violation(`${what}\n  ${describe(exchange)}`);
 }
 
-/** An answer to the operator. */
 export interface Answered extends Answer {
   readonly asked: string;
   readonly json: Json | undefined;
 }
 
-/** @throws Violation */
 export function complain({ asked, status, text }: Answered, what: string): never {
   throw new Violation(`${what}\n  ${asked} → ${status} ${text}`);
 }

@@ -65,7 +65,6 @@ export class Front {
     }
   }
 
-  /** Sends the first bytes of a request and cuts the connection. */
   async askInPart(request: HttpRequest, bytes: number): Promise<void> {
     const wire = await Wire.open(this.#port);
     const whole = bytesOf(request);

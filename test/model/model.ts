@@ -52,7 +52,6 @@ import {
 
 /** Time in ms after which a waiting request may be answered with a store timeout. */
 const PATIENCE_MS = 2000;
-/** Maximum number of states. */
 const STATES_MAX = 20_000;
 
 /** An exchange that passed its window, with the settings that may have been in force. */
@@ -88,7 +87,6 @@ export class PartnerModel {
     readonly auth: AuthFailures,
   ) {}
 
-  /** Gives a game a pot from now on. */
   setPot(gameId: number, rules: BonusRules, budget: bigint): void {
     const pot = { rules, progress: 0, budget, recent: [] };
     this.#states = this.#states.map((state) => ({ ...state, pots: new Map(state.pots).set(gameId, pot) }));
@@ -165,7 +163,6 @@ export class PartnerModel {
     return this.#states.every((state) => {
       const deal = state.lostDeals.get(place);
       if (deal !== undefined) return deal.spinId !== undefined;
-      // The requestId is bound to another spin.
       return requestId !== undefined && state.bound.has(requestId);
     });
   }
@@ -192,7 +189,7 @@ export class PartnerModel {
         this.#lose(exchange);
         return true;
       }
-      // This answer states that nothing happened.
+      // An answer with this code states that nothing happened.
       if (outcome !== '503 KS-5002' && outcome !== '500 KS-5004') return false;
     } else if (!isTroubled || answer.status < 500) return false;
     this.#windows[windowKindOf(request)].addStray();
@@ -603,8 +600,8 @@ export class PartnerModel {
   }
 
   /**
-   * Describes a wrong order of a player's spins in a state, where a spin was answered before an earlier entry
-   * was sent. Undefined if the order is possible.
+   * Describes a wrong order of a player's spins in a state: a spin precedes another spin but was sent only
+   * after the other was answered. Undefined if the order is possible.
    */
   orderFault(state: State, playerId: string): string | undefined {
     const spins = state.players.get(playerId)!.entries.filter((entry) => typeof entry === 'string');

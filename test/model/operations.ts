@@ -27,9 +27,9 @@ export interface PartnerChoice {
 
 /** A communal progressive. Its tiers fire at every 10th, 20th, … spin. */
 export interface BonusChoice {
-  /** Amounts in USD, in the order of the levels. */
+  /** Amounts of the tiers in USD, in the order of the levels. */
   readonly amounts: readonly string[];
-  /** Budget in USD. */
+  /** Budget of the communal progressive in USD. */
   readonly budget: string;
   /** Part of the triggering player, in hundredths of a percent. */
   readonly triggerPart: number;
@@ -82,7 +82,6 @@ export type ReadChoice =
   | { readonly what: 'spin'; readonly spin: number; readonly of: 'own' | 'foreign' | 'nobody' }
   | { readonly what: 'games' | 'version' | 'unknown-path' | 'bad-page' };
 
-/** A request of a partner. */
 export type Ask =
   | { readonly op: 'spin'; readonly by: By; readonly spin: SpinChoice }
   /** Repeats an earlier spin with one change or none. */
@@ -271,7 +270,7 @@ const spinChoice: fc.Arbitrary<SpinChoice> = fc.record({
   wager,
   requestId: fc.option(requestId, { nil: undefined, freq: 3 }),
 });
-/** A spin that should be dealt, so that its fate is relevant. */
+/** A valid spin, which should be dealt. */
 const goodSpin: fc.Arbitrary<SpinChoice> = fc.record({
   game: few(1),
   player,
@@ -392,9 +391,7 @@ const storeCut: fc.Arbitrary<Operation> = fc.record({
   afterUs: few(4000),
 });
 
-/** Options of a run. */
 export interface ScenarioOptions {
-  /** Maximum number of operations of a run. */
   readonly operations: number;
   /** True if connections to Redis can be cut. */
   readonly hasCable: boolean;

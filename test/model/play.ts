@@ -62,10 +62,8 @@ const NO_LIMIT = 1_000_000;
  * Maximum number of undecided lost spins of a partner, because each of them multiplies the number of states.
  */
 const UNDECIDED_MAX = 2;
-/** Maximum number of spins on a page. */
 const PAGE = 100;
 
-/** Resources that all runs of a model share. */
 export interface World {
   readonly fronts: readonly Front[];
   readonly operatorKey: string;
@@ -79,14 +77,12 @@ export interface World {
   readonly seen: Map<string, number>;
 }
 
-/** A partner of a run. */
 interface Partner {
   readonly model: PartnerModel;
   /** Spins with a requestId that were sent and can be repeated. */
   readonly asked: SpinRequest[];
 }
 
-/** A request that is ready to be sent. */
 interface Ready extends Asked {
   readonly partner: Partner;
   readonly front: number;
@@ -110,7 +106,6 @@ function sheetOf(name: SheetName): Sheet {
 export class Play {
   /** Requests and answers, for the analysis of a failure. */
   readonly trace: string[] = [];
-  /** Number of operations that were started. */
   begun = 0;
   readonly #world: World;
   readonly #partners: Partner[] = [];

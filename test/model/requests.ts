@@ -59,7 +59,6 @@ function chosenGame(games: readonly Game[], foreign: PartnerModel | undefined, g
   return { own, gameId };
 }
 
-/** Returns the spin request of a choice. */
 export function chosenSpin(
   { games }: PartnerModel,
   foreign: PartnerModel | undefined,
@@ -81,7 +80,6 @@ export function chosenSpin(
   return spinRequest(gameId, PLAYERS[choice.player]!, wagers[choice.wager], requestId);
 }
 
-/** Returns an earlier spin with one change or none. */
 export function changedSpin(model: PartnerModel, first: SpinRequest, change: Change): SpinRequest {
   const { gameId, playerId, wager, requestId } = first;
   switch (change) {

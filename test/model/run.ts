@@ -19,11 +19,9 @@ export interface ModelOptions {
   readonly operatorKey: string;
   readonly databaseUrl: string;
   readonly redisUrl: string;
-  /** Number of scenarios. */
   readonly runs: number;
   /** Time in ms after which no further scenario starts. Default is no limit. */
   readonly forMs?: number;
-  /** Seed of the scenarios. The same seed makes the same scenarios. */
   readonly seed: number;
   /** Maximum number of operations of a scenario. Default 50. */
   readonly operations?: number;
@@ -42,7 +40,6 @@ export interface ModelOptions {
 const AT_ONCE = 4;
 
 export interface ModelSummary {
-  /** Number of scenarios that were played. */
   readonly runs: number;
   /** Number of occurrences of each outcome of each request, such as `spin 409 KS-4111`. */
   readonly seen: ReadonlyMap<string, number>;
@@ -55,7 +52,6 @@ export class ModelFailure extends Error {
     readonly seed: number,
     /** Number of the first failing scenario, counted from 1. */
     readonly run: number,
-    /** The shrunk scenario. */
     readonly scenario: Scenario,
   ) {
     super(message);

@@ -25,14 +25,13 @@ const list = (json: Json | undefined): readonly Json[] => json as readonly Json[
 const text = (json: Json | undefined): string => json as string;
 
 export class Sheet {
-  /** Text for the upload. */
+  /** Text of the sheet for the upload. */
   readonly text: string;
   /** The only wager of its games, in the notation of the sheet. */
   readonly denomination: Decimal;
   readonly wager: bigint;
   /** Largest payout that can be drawn. */
   readonly largestPayout: bigint;
-  /** All payouts that can be drawn, without repetitions. */
   readonly payouts: readonly bigint[];
   /** Combinations in the order of the sheet. */
   readonly combinations: readonly Combination[];

@@ -1,7 +1,6 @@
 /** Shrinks a failed scenario as long as it still fails. */
 import type { Operation, Scenario } from './operations.js';
 
-/** The failure of a scenario. */
 export interface Failure {
   readonly error: unknown;
   /** The scenario up to the operation that failed. */

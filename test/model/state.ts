@@ -55,13 +55,11 @@ export interface Game {
   readonly strip: Map<string, string>;
 }
 
-/** A spin without an answer. */
 export interface Lost {
   readonly request: SpinRequest;
   readonly sentAt: number;
 }
 
-/** A lost spin that was dealt. */
 export interface LostDeal {
   readonly payout: bigint;
   readonly after: bigint;
@@ -110,7 +108,6 @@ export interface State {
   readonly lostDeals: ReadonlyMap<number, LostDeal>;
   /** Payouts minus wagers in micro-USD. */
   readonly net: bigint;
-  /** Pots by game. */
   readonly pots: ReadonlyMap<number, Pot>;
   /** Shares of which spins notified their players. Spins without a notice are left out. */
   readonly told: ReadonlyMap<SpinName, Share>;
@@ -118,7 +115,6 @@ export interface State {
   readonly eventIds: ReadonlyMap<SpinName, string>;
   /** Outcomes that testers chose for the next spin, by game and player. */
   readonly choices: ReadonlyMap<string, Combination>;
-  /** Spins with a chosen outcome. */
   readonly forced: ReadonlyMap<SpinName, Combination>;
 }
 
@@ -183,7 +179,6 @@ export function refusals(
   ];
 }
 
-/** Returns the key of a player at a game. */
 export const choiceKey = (gameId: number, playerId: string): string => `${gameId}:${playerId}`;
 
 /** Returns the chosen outcome of the player's next spin of a game. Undefined if the outcome is drawn. */
@@ -242,7 +237,6 @@ export const balanceWith = (balance: bigint, share: Share | undefined): bigint =
 export const lostText = ({ payout, after }: LostDeal): string =>
   `that paid ${usd(payout)} and left ${usd(after)}`;
 
-/** Returns the number of bits that are set. */
 export function ones(mask: number): number {
   let count = 0;
   for (let left = mask; left > 0; left >>= 1) count += left & 1;

@@ -14,9 +14,7 @@ export interface TableOptions {
   readonly bases: readonly string[];
   readonly operatorKey: string;
   readonly databaseUrl: string;
-  /** Number of scenarios. */
   readonly runs: number;
-  /** Seed of the scenarios. The same seed makes the same scenarios. */
   readonly seed: number;
   /** Time in ms after which no further scenario starts. */
   readonly forMs: number;

@@ -30,13 +30,12 @@ export function shoeCards(decks: number, seed: Buffer): string[] {
   return cards;
 }
 
-/** A round that was dealt. */
 export interface TableRound {
   readonly roundId: string;
   readonly playerId: string;
   readonly requestId: string;
   readonly shoe: readonly string[];
-  /** The answer to its deal. */
+  /** Text of the answer to the round's deal. */
   readonly text: string;
   /** Moves for the reference, including the moves of a timeout. */
   readonly moves: string[];
@@ -66,7 +65,6 @@ export class TableRounds {
     this.#funding = scenario.funding === null ? null : amount(scenario.funding)!;
   }
 
-  /** Returns the player's newest round. */
   newestOf(playerId: string): TableRound | undefined {
     return this.all.findLast((round) => round.playerId === playerId);
   }

@@ -27,7 +27,6 @@ import { until } from '../support/wait.js';
 
 export interface Ground {
   readonly cluster: TestCluster;
-  /** Root folder of the build. */
   readonly root: string;
   readonly cleanup: Cleanup;
 }
@@ -135,7 +134,7 @@ async function halfMovedIsNotDealtFrom(ground: Ground): Promise<void> {
   close();
   await beginSlotMove(cluster, move);
   await migrateKeys(move, (key) => !key.startsWith(ids));
-  // The requestId is still on the other node.
+  // The requestId of the spin is still on the node from which the slot moves.
   const answer = await spin('before');
   expect([answer.status, answer.body.errorCode]).toEqual([503, 'KS-5002']);
   while ((await migrateKeys(move)) > 0);

@@ -12,7 +12,6 @@ export interface Fault {
   readonly replace: string;
 }
 
-/** A fault that the audit must find. */
 export interface Mutation {
   readonly name: string;
   readonly faults: readonly Fault[];

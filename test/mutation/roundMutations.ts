@@ -39,7 +39,7 @@ export const ROUND_MUTATIONS: readonly { name: string; faults: readonly Fault[];
       ),
       act("call('HDEL', roundsKey, roundField)", "call('HSET', roundsKey, roundField, openRound)"),
     ],
-    // The ledger refuses the second entry and halts the cell.
+    // The ledger refuses the entry of the second timeout and halts the cell.
     found: 'cursors',
   },
   {

@@ -11,7 +11,6 @@ import { transform } from 'esbuild';
 import { ROOT } from '../support/root.js';
 import { type Fault, withFault } from './mutant.js';
 
-/** A test of the suite. */
 export interface SuiteTest {
   readonly file: string;
   /** Full name of the test: the titles of its suites and its own title. */
@@ -20,7 +19,6 @@ export interface SuiteTest {
 
 export interface TestResult extends SuiteTest {
   readonly isPassed: boolean;
-  /** Failure messages of a failed test. */
   readonly failure: string;
 }
 

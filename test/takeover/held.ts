@@ -60,7 +60,7 @@ export interface Answers {
   /** Blackjack rounds with the bodies of the answers to their deals. */
   readonly deals: readonly { readonly playerId: string; readonly requestId: string; readonly text: string }[];
   readonly openRounds: number;
-  /** A ticket that was dealt but not confirmed, because nothing was committed any more. */
+  /** A ticket that was dealt but not confirmed, because no worker committed entries at that time. */
   readonly unconfirmed: SpinBody;
   readonly adjustments: readonly { readonly path: string; readonly body: object; readonly text: string }[];
   readonly players: readonly { readonly path: string; readonly text: string }[];

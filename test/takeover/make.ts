@@ -24,7 +24,7 @@ import { type Answers, HELD_SETTINGS, type HeldStores, type Sent } from './held.
 
 const SLOT_PLAYERS = 5;
 const RAFFLE_PLAYERS = 3;
-/** Number of spins. Each player makes more than 64, so that the history has indexed entries. */
+/** Number of committed spins. Each player makes more than 64, so that the history has indexed entries. */
 const BOOKED_SPINS = 400;
 const UNBOOKED_SPINS = 40;
 const COMMUNAL_SPINS = 60;

@@ -31,7 +31,7 @@ const won: string[] = [];
 const spunSince: { body: SpinBody; text: string }[] = [];
 
 beforeAll(async () => {
-  // This step comes first because making fresh stores empties the worker's Redis database.
+  // Fresh stores are made first, because making them empties the worker's Redis database.
   const fresh = await freshStores();
   const other = new Pg({ connectionString: fresh.databaseUrl });
   await other.connect();

@@ -146,7 +146,6 @@ test('after a wipe of Redis, every open blackjack round continues with the same 
     states.push({ round, last });
   }
   await redis.flushdb();
-  // Each front end learns separately that the cell has been rebuilt.
   for (const front of [service, other]) {
     const isBack = async (): Promise<boolean> =>
       (await deal(front, partner.key, gameId, 'wipe-0', 'wipe-0')).status === 201;

@@ -344,7 +344,6 @@ describe('open blackjack rounds that expire or are voided', () => {
         lastActionSeq: 1,
         actions: ['hit', 'timeout'],
       });
-      // A retry of the player's last action still gets its first answer.
       expect((await act(other, partner.key, round.roundId, 'hit', 1)).text).toBe(hit.text);
       expect(await act(other, partner.key, round.roundId, 'stand', 2)).toMatchObject(failed(409, 'KS-4223'));
     }

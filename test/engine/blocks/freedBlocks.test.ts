@@ -94,7 +94,6 @@ describe('the scripts that load and free the blocks of a queue', () => {
       expect((await deal(1)).statuses).toEqual([
         dealt === 0 ? SPIN_STATUS.noBlock : SPIN_STATUS.queueExhausted,
       ]);
-      // Freeing the queue a second time changes nothing.
       expect(await cell().freeBlocks(OWNER, GAME_ID, dealt, starts)).toBe(true);
       const open = [...starts.keys()].filter((i) => starts[i]! + BLOCKS[i]!.length > dealt);
       if (open.length > 1) await expect(load(open[1]!)).rejects.toThrow(GapError);

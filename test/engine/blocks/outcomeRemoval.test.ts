@@ -23,7 +23,6 @@ let raw: postgres.Sql;
 let sql: Sql;
 let key: string;
 let gameId: number;
-/** Number of outcomes in the first block. */
 let blockSize: number;
 const spinIds: string[] = [];
 

@@ -181,7 +181,7 @@ test("a rotation that the ledger can't commit is answered as unknown, then commi
 test('a rotation that never reached the cell is carried out before the next block is sealed', async () => {
   const { gameId, spin } = await newGame();
   await until(async () => (await dealtOf(gameId)).length === 1, 'the spin is booked');
-  // This intent is in the state that a front end leaves if it dies before its call to Redis.
+  // The recorded intent has the state that a front end leaves if it dies before its call to Redis.
   const sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
   const { sealedTo } = await new Rotations(sql).record('operator', gameId, 'seen');
   await sql.end();

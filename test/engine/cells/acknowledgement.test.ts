@@ -213,7 +213,6 @@ describe('two front ends with ACK=ledger and one with ACK=redis', () => {
     await witness.resolve(fronts[0]);
     const inDoubt = witness.asked.slice(0, dealtBefore).filter(({ answers }) => answers.length > 1);
     expect(inDoubt.length).toBeGreaterThan(3);
-    // Each spin in doubt was dealt before its client got the answer.
     await witness.flushed(worker);
     expect((await witness.judge()).wrong).toEqual([]);
   });
@@ -339,7 +338,6 @@ describe('throughput of ACK=ledger and ACK=redis', () => {
 
   beforeAll(async () => {
     stores = await freshStores();
-    // Starts one process with both roles under ACK=ledger, and one front end with ACK=redis.
     services = [
       await spawnService(environment(stores, LEDGER)),
       await spawnService(environment(stores, { ...LEDGER, ACK: 'redis', ROLES: 'http' })),

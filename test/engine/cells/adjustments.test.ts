@@ -526,7 +526,7 @@ describe('balance adjustments by an operator', () => {
     const before = await Promise.all(['p', 'only-adjusted', 'new'].map(player));
     const rows = async () => (await sql`SELECT count(*) AS count FROM ledger`)[0]!.count as bigint;
     const count = await rows();
-    // This intent was never carried out, and is so old that Redis may have released its requestId.
+    // The inserted intent was never carried out, and is so old that Redis may have released its requestId.
     await sql`INSERT INTO adjustments (partner_id, request_id, player_id, amount_micros, reason, created_at)
       VALUES (${partnerId}, 'old', 'p', 1000000, 'goodwill', now() - interval '2 days')`;
 
@@ -574,7 +574,6 @@ describe('adjustments whose answer was lost', () => {
     service = await startService(stores, { ...FRONT, OUTBOX_MAX_ENTRIES: '4' });
   });
   afterAll(close);
-  // Each partner gets a cell of its own.
   beforeEach(async () => {
     const partner = await service.newPartner({ openingBalanceUsd: 10, balanceMode: 'enforce' });
     ({ partnerId } = partner);
@@ -620,7 +619,7 @@ describe('adjustments whose answer was lost', () => {
 
   test('a retry decides an adjustment again if its refused intent was not withdrawn', async () => {
     expect(codeOf(await adjust(partnerId, 'p', -11, 'r'))).toEqual([400, 'KS-4225']);
-    // This row is in the state that a process leaves if it ends before it withdraws a refused intent.
+    // The inserted row has the state that a process leaves if it ends before it withdraws a refused intent.
     const [{ last_value: last }] =
       (await sql`SELECT last_value FROM adjustments_intent_id_seq`) as unknown as [{ last_value: bigint }];
     await sql`INSERT INTO adjustments (partner_id, request_id, intent_id, player_id, amount_micros, reason)

@@ -24,7 +24,6 @@ interface Kept {
   readonly looked: EndedEpoch[];
   /** Begins a new epoch of the cell and looks up the spins that were answered before. */
   end(): Promise<void>;
-  /** Answers dealt spins, all in one call. */
   answer(spins: readonly AnsweredSpin[], of?: Partial<SpinRequest>, kind?: SpinResult['kind']): void;
 }
 
@@ -119,7 +118,7 @@ test('keeps only a count of the oldest answered spins once the memory for them i
   const { answer, end, looked } = kept();
   const BATCH = 64;
   let answered = 0;
-  // These spins need far more than the 16 MB that are reserved.
+  // 400,000 spins need far more than the 16 MB that are reserved for answered spins.
   while (answered < 400_000) {
     answer(Array.from({ length: BATCH }, (_, i) => spin(answered + i + 1)));
     answered += BATCH;

@@ -89,7 +89,6 @@ describe('a script call that timed out', () => {
     const [first, second] = ['given-up', 'next'].map((playerId) => spin({ playerId }));
     expect((await hasty.spin(partner.key, first)).body.errorCode).toBe('KS-5002');
     const answered = hasty.spin(partner.key, second);
-    // The second spin has also been sent at this point.
     await until(() => calls === 2, 'both calls are made, and their answers held back');
     held.release();
     const { status, text } = await answered;

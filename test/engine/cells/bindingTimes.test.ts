@@ -73,7 +73,6 @@ const entriesOf = async (requestId: string): Promise<bigint[]> => {
   return rows.map(({ entry_id }) => entry_id);
 };
 
-/** Waits until the requestId is dealt again as a new spin. */
 async function untilFresh(requestId: string): Promise<void> {
   await until(async () => !(await spin(requestId)).isReplay, `${requestId} binds no more`);
 }

@@ -107,7 +107,8 @@ test('measures the clock offset of each store from the middle of the round trip'
       ([, of, value]) => [of!, Number(value)],
     );
   };
-  // This process is ahead, so the stores are behind; a slow round trip is measured again 10 s later.
+  // The clock of this process is ahead, so the stores appear to be behind. A slow round trip is measured
+  // again 10 s later.
   await until(async () => {
     const found = await offsets();
     return found.length === 2 && found.every(([, seconds]) => Math.abs(seconds + 1.5) < 0.2);

@@ -33,7 +33,7 @@ const WHOLE_BYTES = ANSWER_BYTES - 1;
 const PATIENT_MS = 60_000;
 const IMPATIENT_MS = 120;
 const CUTS_OF_WORKER = 8;
-/** Odd byte positions cut by RST, even ones by FIN. */
+/** Cuts at odd byte positions use RST, and cuts at even ones use FIN. */
 const isByReset = (bytes: number): boolean => bytes % 2 === 1;
 
 let stores: TestStores;
@@ -319,12 +319,12 @@ test('spins whose Redis replies never come are in doubt until a new connection r
   await dealsAgain(lane);
   lane.cable.answers = false;
   await Promise.all(Array.from({ length: 10 }, (_, i) => witness.spin(lane.client, i % 2 === 0)));
-  // The reply stream lacks the swallowed replies.
+  // The connection is cut because its reply stream lacks the swallowed replies.
   lane.cable.cut();
   lane.cable.answers = true;
   const { answers } = await judged(lane);
   const { 'KS-4110': inDoubt = 0, 'KS-5002': refused = 0 } = answers;
-  // Half of the spins have a requestId. On a stalled machine some may time out before they are sent.
+  // Half of the ten spins have a requestId. On a stalled machine some may time out before they are sent.
   expect(inDoubt + refused).toBe(10);
   expect(refused).toBeGreaterThanOrEqual(5);
   expect(inDoubt).toBeGreaterThan(0);

@@ -15,7 +15,7 @@ import { fiveReelWild, parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-/** The whole test with 200,000 spins runs under `npm run test:scale`. */
+/** Number of spins. `npm run test:scale` has 200,000. */
 const SPINS = IS_WHOLE ? 200_000 : 16_000;
 /** The number of spins exceeds the size of one block. */
 const SPINS_OF_SHEET = IS_WHOLE ? 20_000 : 11_000;
@@ -72,7 +72,6 @@ function checkedSheet(json: unknown): ParSheet {
   return checked.sheet;
 }
 
-/** Spins a new game of a new partner and waits until every spin is in the ledger. */
 async function play(
   json: Record<string, unknown>,
   spins: number,

@@ -67,7 +67,6 @@ function requestHash(partnerId: number, requestId: string): Buffer {
   return key;
 }
 
-/** Returns the number of outcomes of a game that were dealt so far. */
 async function dealt(game = gameId): Promise<number> {
   const record = await redis.hgetBuffer('{c0}:games', String(game));
   return record!.readUIntLE(0, 6);
@@ -86,7 +85,6 @@ function shuffled<T>(items: readonly T[]): T[] {
 }
 
 describe('10,000 request ids, each sent three times at once', () => {
-  /** Texts of the answers with status 200, by id. */
   const texts = Array.from({ length: IDS }, (): string[] => []);
   const first = new Array<number>(IDS).fill(0);
   const others: string[] = [];

@@ -153,7 +153,6 @@ function keepSpinning(key: string, games: readonly number[], name: string) {
   };
 }
 
-/** Checks that each repeated request gets its first answer again. */
 async function replaysHold(key: string, sent: readonly Sent[]): Promise<void> {
   for (const { body, text } of sent) {
     const again = await front.spin(key, body);
@@ -202,7 +201,7 @@ test("a move takes a partner's balances, blocked players, pots, raffles and open
     SELECT count(*)::int AS voids FROM voids WHERE game_id = ${slot}`;
   expect(given!.voids).toBe(0);
   for (let i = 0; i < 60; i++) expect((await spin(slot, `p${i % 3}`, `t-${i}`)).status).toBe(200);
-  // The audit log shows the previous value, including the cell that the partner left.
+  // The audit log shows the partner before the change, including the cell that the partner left.
   for (const dealing of ['OFF', 'ON']) {
     const switched = await front.operator('PATCH', path, { dealing });
     expect([switched.status, switched.body.dealing], switched.text).toEqual([200, dealing]);

@@ -155,7 +155,6 @@ test('a node that is down closes its own cells, while cells of the other node ar
 
 test("a new node that can't be reached does not end the listener for commits", async () => {
   const [even] = nodes.all as [RedisNode, RedisNode];
-  // No server listens on this address.
   const gone = new RedisNode('redis://127.0.0.1:1', () => {});
   let all = [even];
   const listeners = new Set<() => void>();

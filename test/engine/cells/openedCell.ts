@@ -22,7 +22,6 @@ class OpenedCell {
     return dealOnce(this.scripts, items, options);
   }
 
-  /** Loads a block of outcomes that begins at the given index. */
   load(from: number, ...codes: number[]): Promise<void> {
     const outcomes = Buffer.from(Uint16Array.from(codes).buffer);
     return this.nodes.nodes.cell(CELL).loadBlock(CLAIMED, GAME_ID, from, outcomes);

@@ -47,7 +47,7 @@ const away = (cell: number, backBy?: number) =>
     ]),
   );
 
-/** @param then entries of the catalog after each refresh */
+/** @param then states of the partner in the catalog after each refresh, in order */
 function reads(known: Partial<Partner>, ...then: (Partial<Partner> | undefined)[]) {
   const asked: (number | undefined)[] = [];
   const partnerReads = new PartnerReads({

@@ -337,7 +337,7 @@ describe('the spin script (lua/deal.lua)', () => {
       expect(new Set(statuses)).toEqual(new Set([SPIN_STATUS.dealt]));
     }
     const last = (await redis.hgetBuffer(cellKey(CELL), 'last'))!;
-    // The opening of the one player is an entry as well.
+    // The opening of the only player counts as an outbox entry as well.
     expect(totalsOfLast(last).entries).toBe(500);
     const before = await outbox();
     const full = await run([item(), item({ requestId: 'first' }), item({ requestId: 'second' })]);

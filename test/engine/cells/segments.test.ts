@@ -38,7 +38,7 @@ describe('request ids that are released from Redis', () => {
     await opened.run([item({ requestId: 'middle' })]);
     const both = await closeSegment(opened.nodes.nodes, owner, await segmentsNow());
     expect(both.closed).toHaveLength(2);
-    // A segment that was changed in the meantime is left unchanged.
+    // Closing a segment from an outdated view leaves the segments unchanged.
     expect((await closeSegment(opened.nodes.nodes, owner, oldest)).bytes).toEqual(both.bytes);
     const repeated = [
       item({ requestId: 'oldest' }),

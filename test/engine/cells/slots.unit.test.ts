@@ -71,7 +71,7 @@ test('a server may lack acknowledged entries after a takeover by another server,
   // The process is the same, but its first replica joined or it took over a slot.
   expect(mayLack(before, 'run1.repl2.nodeA.1')).toBe(false);
   expect(mayLack(before, 'run1.repl1.nodeA.4')).toBe(false);
-  // A replica was promoted.
+  // A replica was promoted to primary, so the server may lack acknowledged entries.
   expect(mayLack(before, 'run9.repl2.nodeB.2')).toBe(true);
   // Another server took over and the first took over again, without or with a restart of the first in
   // between.

@@ -63,7 +63,7 @@ test('when the waiting list is full, the partner with the most spins loses some 
   expect(countOf(refused, 2)).toBe(0);
   expect(countOf(refused, 1)).toBe(200);
   expect(list.length).toBe(MAX);
-  // Neither partner may have more than half of the room.
+  // Neither of the two partners may have more than half of the room in the waiting list.
   expect(countOf(fill(list, 2, 1000), 1)).toBeGreaterThanOrEqual(299);
   const all: Command[] = [];
   while (list.length > 0) all.push(...list.take(BATCH));

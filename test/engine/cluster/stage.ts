@@ -107,7 +107,6 @@ export class Stage implements StageParts {
     return new Stage({ cleanup, cluster, stores, sql, service, careful, seats });
   }
 
-  /** Spins in each cell. Every spin must be answered. */
   async spinAll(from: Service, where: readonly Seat[], name: string, each: number): Promise<Spun[]> {
     const wanted = where.flatMap((seat) => Array.from({ length: each }, (_, i) => ({ seat, i })));
     return Promise.all(

@@ -24,7 +24,7 @@ import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-/** The whole test with 100,000 spins runs under `npm run test:scale`. */
+/** Number of spins. `npm run test:scale` has 100,000. */
 const SPINS = IS_WHOLE ? 100_000 : 1000;
 const CONNECTIONS = 64;
 const PLAYERS = ['a', 'b', 'c', 'd'];
@@ -61,7 +61,6 @@ const outboxLength = async (): Promise<number> => {
   return (await Promise.all(keys.map((key) => redis.xlen(key)))).reduce((sum, length) => sum + length, 0);
 };
 
-/** Empties Redis and resolves once the rebuild of the cell has finished. */
 async function loseRedis(cell: number): Promise<void> {
   const rebuilds = async (): Promise<number> =>
     (await sql`SELECT 1 FROM recoveries WHERE cell = ${cell} AND finished_at IS NOT NULL`).length;
@@ -275,7 +274,7 @@ test('notifies an absent player of every share of a communal progressive, oldest
   const inOrder = tellers.map((row) => row.told_by as bigint | null);
   expect(inOrder).toEqual([...inOrder].sort((a, b) => (a! < b! ? -1 : 1)));
   expect(inOrder).not.toContain(null);
-  // The list of spins leaves out the many shares between them.
+  // The list of a player's spins leaves out the many shares between the spins.
   const spins = [...first!.body.spins, ...second!.body.spins];
   const [{ count }] = (await sql`
     SELECT count(*)::int AS count FROM ledger WHERE player_id = ${away} AND kind = 1`) as never as [

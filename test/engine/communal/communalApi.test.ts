@@ -176,7 +176,6 @@ test('answers KS-4606 if Redis does not confirm a change of communal rules, and 
   const { Redis } = await import('ioredis');
   const redis = new Redis(stores.redisUrl, { protocol: 2 });
   const key = `{c${cell}}:cell`;
-  // A front end with a short deadline.
   const front = await startService(stores, { ROLES: 'http', SPIN_DEADLINE_MS: '1500' });
   onTestFinished(() => front.stop());
   const epoch = (await redis.hget(key, 'epoch'))!;

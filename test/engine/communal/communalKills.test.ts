@@ -55,7 +55,6 @@ afterAll(async () => {
   await stores?.drop();
 });
 
-/** Sends one spin with its requestId until it is answered. */
 async function one(requestId: string, playerId: string): Promise<void> {
   let text = '';
   let bonus: Bonus | null = null;
@@ -113,7 +112,10 @@ const allBooked = () =>
 
 const of = (kind: string): Failpoint[] => FAILPOINTS.filter((step) => step.startsWith(`${kind}.`));
 const FLUSH: readonly Failpoint[] = IS_WHOLE ? of('flush') : ['flush.communal-booked', 'flush.committed'];
-/** A rebuilt cell has no blocks left, so its first block is made next. */
+/**
+ * Failpoints of a recovery. They include the steps of a block, because a rebuilt cell has no blocks and makes
+ * its first block next.
+ */
 const RECOVERY: readonly Failpoint[] = IS_WHOLE ? [...of('recovery'), ...of('block')] : ['recovery.communal'];
 
 async function killFront(): Promise<void> {
@@ -166,7 +168,6 @@ test(
         await play(25);
       }
     }
-    // Kills the front end with spins in flight.
     const underWay = play(60);
     await until(() => answered.size > played - 50, 'some are answered');
     await killFront();
@@ -176,10 +177,8 @@ test(
     await until(() => answered.size > played - 50, 'some are answered');
     await stores.redis.kill();
     await more;
-    // Empties Redis, which is rebuilt from the ledger.
     await allBooked();
     await redis.flushdb();
-    // Spins until each player has been notified of all shares.
     let waiting = 1;
     await until(async () => {
       await play(PLAYERS.length);

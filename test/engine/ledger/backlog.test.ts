@@ -60,7 +60,7 @@ async function fill(cell: number, batches: number): Promise<void> {
 
 test('reads a backlog of 256 cells with ids of 128 characters completely and in order, 32 MB at a time', async () => {
   const cells = new Map(Array.from({ length: 256 }, (_, cell) => [cell, 3]));
-  // One cell has more batches than a single read takes.
+  // One of the 256 cells has more batches than a single read takes.
   cells.set(7, 300);
   for (const [cell, batches] of cells) await fill(cell, batches);
   const positions = new Map<number, OutboxPosition>();

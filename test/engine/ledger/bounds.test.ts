@@ -30,7 +30,6 @@ const AT_ONCE_MS = 4000;
 const ready = async (service: Client): Promise<boolean> =>
   (await service.request('GET', '/readyz')).status === 200;
 
-/** Opens a Redis connection of the test, which reconnects when the server restarts. */
 function direct(redisUrl: string): Redis {
   const redis = new Redis(redisUrl, { protocol: 2, retryStrategy: () => 50 });
   redis.on('error', () => {});
@@ -185,7 +184,7 @@ describe('the service at the limits of the outbox, of memory and of Redis', () =
       await witness.keepSpinning(service, 8, () => witness.asked.length >= 100);
       expect(refusals()).toBe(0);
       expect((await waiting()).entries).toBeGreaterThan(100);
-      // This limit is less than an empty Redis uses.
+      // A maxmemory of 500 kB is less than an empty Redis uses.
       await redis.config('SET', 'maxmemory', '500kb');
       await witness.keepSpinning(service, 8, () => refusals() >= 20);
       expect(codeOf(await witness.spin(service, true))).toBe('KS-5002');
@@ -255,7 +254,7 @@ describe('the service at the limits of the outbox, of memory and of Redis', () =
         async () => (await service.metric('spindle_redis_volatile')) === 1,
         'it is seen that nothing is logged',
       );
-      // This setting makes the rewrite of the append-only file slow. If Redis restarts before the rewrite
+      // The setting slows down the rewrite of the append-only file. If Redis restarts before the rewrite
       // ends, it loads the earlier file.
       await redis.config('SET', 'rdb-key-save-delay', '2000000');
       await stores.postgres.freeze();

@@ -200,7 +200,6 @@ describe('the flush of outboxes to the ledger', () => {
     const { running, partner, gameId } = await service();
     await spinMany(running, partner, gameId, 10);
     await until(async () => (await booked()) === 10, 'the first spins are booked');
-    // All Postgres connections of the service are terminated repeatedly while it spins.
     for (let round = 0; round < 10; round++) {
       await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'spindle' AND datname = current_database()`;
       await spinMany(running, partner, gameId, 20);

@@ -21,7 +21,6 @@ interface StoredColumn {
 
 let stores: TestStores;
 let sql: Sql;
-/** Columns of the ledger as stored in Postgres. */
 let stored: StoredColumn[];
 let names: string[];
 

@@ -130,7 +130,6 @@ describe('the API during outages of a store', () => {
     ]) {
       expect((await spin()).headers.get(name)).toEqual(limit);
     }
-    // A wrong key is rejected during the outage as well.
     expect(await get('/version', 'ks_wrong')).toMatchObject(failed(401, 'KS-4002'));
     expect((await service.request('GET', '/readyz')).status).toBe(503);
 

@@ -16,7 +16,7 @@ import { until } from '../../support/wait.js';
 
 const DAY_MS = 86_400_000;
 /**
- * The day is that of one minute later, because shortly before midnight the spins are committed on the next
+ * Start of the day on which the spins of the test are committed. Shortly before midnight that is the next
  * day.
  */
 const TODAY = Math.floor((Date.now() + 60_000) / DAY_MS) * DAY_MS;

@@ -25,7 +25,6 @@ beforeAll(async () => {
 });
 afterAll(() => cleanup.run());
 
-/** Runs statements one after the other on a connection of its own. */
 async function run(...statements: string[]): Promise<void> {
   const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   for (const statement of statements) await sql.unsafe(statement);
@@ -49,7 +48,7 @@ test('every answered spin is in the ledger after a kill of Postgres with synchro
     for (let i = 0; !isOver; i++) {
       const requestId = `${client}-${i}`;
       const spin = { gameId, playerId: `p${client}`, wagerUsd: 0.25, requestId };
-      // Only the connection to Postgres is broken; the connection to the service lasts.
+      // Only the service's connection to Postgres breaks. The client's connection to the service lasts.
       if ((await service.spin(partner.key, spin)).status === 200) answered.push(requestId);
     }
   };

@@ -111,7 +111,6 @@ async function buySome(gameId: number, tickets: number, playerId?: string): Prom
 const voidIt = (gameId: number, reason: unknown = REASON) =>
   front.operator<Voided>('POST', `/raffles/${gameId}/void`, { reason });
 
-/** Waits until the void of a raffle is complete. */
 async function voided(gameId: number): Promise<Voided> {
   let newest: Voided | undefined;
   await until(async () => {
@@ -127,7 +126,6 @@ const balanceOf = async (playerId: string): Promise<number> => {
   return (await front.partner<{ balanceUsd: number }>('GET', path, partner.key)).body.balanceUsd;
 };
 
-/** Returns the refunds of a raffle in the ledger by player. */
 const refundsOf = async (gameId: number): Promise<Record<string, number>> => {
   const rows = await sql<{ player_id: string; refunds: bigint }[]>`
     SELECT player_id, count(*) AS refunds FROM ledger
@@ -250,7 +248,8 @@ describe('voiding a raffle', () => {
     ]);
     await sql`UPDATE refund_failures f SET entry_id = l.entry_id FROM ledger l
       WHERE f.game_id = ${gameId} AND l.game_id = f.game_id AND l.player_id = 'rich'`;
-    // These refunds belong to a raffle that was never voided and that is closed before its last ticket.
+    // The refunds belong to a raffle that looks as if it had never been voided but is closed before its last
+    // ticket.
     await sql`UPDATE raffles SET voided_at = NULL WHERE game_id = ${gameId}`;
     expect(await problems()).toEqual([
       "Redis's counter is ahead of what is booked and what waits in the outbox",
@@ -332,7 +331,6 @@ describe('voiding a raffle', () => {
     const { cell } = (await sql`SELECT cell FROM partners WHERE partner_id = ${partner.partnerId}`)[0]!;
     const name = Number(cell);
     const counter = async () => readGame((await redis.hgetBuffer(gamesKey(name), String(gameId)))!).nextIndex;
-    // No flush can commit while the ledger table is renamed.
     await sql`ALTER TABLE ledger RENAME TO away`;
     const bought = Array.from({ length: 40 }, (_, i) => buy(gameId, `under-way-${i}`, `p${i % 4}`));
     await until(async () => (await redis.xlen(outboxKey(name))) > 0, 'tickets are dealt');

@@ -597,7 +597,6 @@ test('a worker that takes over a cell changes nothing in its open raffles', asyn
   service = await startService(stores, { CELLS: '1' });
   const gameId = await newRaffle(2);
   expect((await buy(gameId)).status).toBe(200);
-  // The two changes are the creation and the opening of the raffle.
   expect(await changes()).toBe(before + 2n);
 });
 
@@ -637,7 +636,7 @@ describe('the audit of raffles', () => {
     expect(await problems()).toEqual([]);
   });
 
-  /** Ways to tamper with the stores, each with the problems that the audit must report. */
+  /** Ways to tamper with the stores, each with the findings that the audit must report. */
   const OPENING = /^log: the opening of an entry is not what was logged/;
   const COMMITMENT = /^blocks: the commitment is not that of the block/;
   const DRAWN = /^blocks: the block is not what its seed gives/;

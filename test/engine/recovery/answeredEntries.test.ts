@@ -67,7 +67,7 @@ const firstIndexOf = async (requestId: string): Promise<bigint> =>
 /** Checks that new outcomes lie above every index that was leased when the spins were shown. */
 async function expectDealtAbove(client: Client, leased: bigint): Promise<void> {
   await until(async () => (await client.request('GET', '/readyz')).status === 200, 'the service is ready');
-  // The blocks of a rebuilt cell are made anew.
+  // The test waits for the first spin, because the blocks of a rebuilt cell are made anew.
   const spin = { gameId, playerId: 'p', wagerUsd: 0.25, requestId: 'after-0' };
   await until(async () => (await client.spin(partner.key, spin)).status === 200, 'a spin is dealt again');
   const isBooked = async (): Promise<boolean> =>
@@ -110,7 +110,7 @@ test('a running front end causes the rebuild of a cell with an older copy, and r
   const leased = await leasedNow();
   await until(async () => (await noted()) > 0n, 'what was answered is noted');
   await putOlderCopyBack();
-  // Without its notes the spin looks as if it had been answered after the last note.
+  // Without the recorded watermarks, the spin looks as if it had been answered after the last of them.
   await sql`DELETE FROM answered_entries`;
   const worker = await startService(stores, { ROLES: 'worker', CELLS: '1' });
   ends.push(() => worker.stop());
@@ -123,7 +123,6 @@ test('a running front end causes the rebuild of a cell with an older copy, and r
   await until(async () => (await lost()) === SPINS, 'the lost spins are written down');
 });
 
-/** Returns the entry in Redis of the last spin that was shown. */
 async function newestEntry(): Promise<bigint> {
   const open = await openNodes(stores.redisUrl);
   try {

@@ -112,7 +112,7 @@ async function killedAt(
     await goOn(isDead);
     await until(isDead, `the worker is dead at ${step}`);
   } finally {
-    // The kill covers the case in which the worker never reached the step.
+    // The kill is needed if the worker never reached the step.
     child?.child.kill('SIGKILL');
   }
   await endLeases();

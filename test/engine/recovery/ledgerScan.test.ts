@@ -49,7 +49,6 @@ beforeAll(async () => {
     for (let i = 0; i < SPINS; i++)
       expect((await service.spin(key, { gameId, playerId: 'p', wagerUsd: 0.25 })).status).toBe(200);
   }
-  // The ledger has one opening and its spins for each player.
   const rows = async () => (await sql`SELECT 1 FROM ledger`).length;
   await until(async () => (await rows()) === CELLS * (SPINS + 1), 'all is booked');
 });

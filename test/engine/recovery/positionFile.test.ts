@@ -59,7 +59,6 @@ beforeEach(async () => {
 const spin = (requestId: string) =>
   service.spin(partner.key, { gameId, playerId: 'p', wagerUsd: 0.25, requestId });
 
-/** Plays spins until they are answered and committed. */
 async function play(name: string, count: number): Promise<void> {
   for (let i = 0; i < count; i++) {
     const answer = await spin(`${name}-${i}`);
@@ -167,7 +166,7 @@ test('deals nothing from a Postgres with another identity, timeline or database 
     await expectHeld(/Postgres has another/);
     if (field !== 'databaseOid') {
       await service.stop();
-      // Restores the state in which the other Postgres was never seen.
+      // The test restores the state in which the other Postgres had never been seen.
       await sql`DELETE FROM restored_positions`;
       await writeFile(path, JSON.stringify(position));
       service = await startService(stores, settings);
@@ -187,7 +186,7 @@ test("writes a block to the position file before it is loaded, and loads none wh
   await service.stop();
   const [folder, away] = [join(stores.dataDir, 'position'), join(stores.dataDir, 'position-away')];
   await rename(folder, away);
-  // A file in place of the folder prevents that the folder is created.
+  // A file at the path of the folder makes it impossible to create the folder.
   await writeFile(folder, '');
   service = await startService(stores, settings);
   expect((await spin('refused')).body.errorCode).toBe('KS-5002');

@@ -72,7 +72,7 @@ test.each([
 
     redisAheadMs = 0;
     await until(async () => (await problems()).status === 200, 'the service is ready');
-    // The blocks of the rebuilt cell are made anew.
+    // The test waits for the first spin, because the blocks of a rebuilt cell are made anew.
     await until(async () => (await spin()).status === 200, 'spins are dealt');
     expect((await sql`SELECT * FROM recoveries`).length).toBe(1);
   },

@@ -65,7 +65,6 @@ interface Spun {
   readonly text: string;
 }
 
-/** Plays spins until they are answered and committed. */
 async function spinAndBook(name: string, count: number): Promise<Spun[]> {
   const spun = await Promise.all(
     Array.from({ length: count }, async (_, i) => {
@@ -143,7 +142,6 @@ describe('a Redis that is emptied', () => {
     expect(balanceOf(first.text)).toBe(
       micros(JSON.parse(balance).balanceUsd) - WAGER_MICROS + payoutOf(first.text),
     );
-    // The creation time of the player is unchanged.
     expect((await service.partner('GET', '/players/p0', partner.key)).body.createdAt).toBe(
       JSON.parse(balance).createdAt,
     );

@@ -28,7 +28,7 @@ import { until } from '../../support/wait.js';
 const SETTINGS = { CELLS: '1' };
 
 let stores: TestStores;
-/** Stores with the older state of Postgres. */
+/** Stores with Postgres in the older state. */
 let restored: TestStores;
 let service: Awaited<ReturnType<typeof startService>>;
 let partner: TestPartner;

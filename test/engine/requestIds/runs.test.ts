@@ -57,7 +57,6 @@ function pairsOf(run: number): RequestPairs {
   return pairs;
 }
 
-/** Returns the entries of a hash in the runs, in ascending order. */
 async function found(hash: Buffer): Promise<bigint[]> {
   const blocks = await new RequestRunReads(sql).blocksOf(await requestRuns(sql), hash);
   return blocks!.flatMap((block) => findInBlock(block, hash)).sort((a, b) => (a < b ? -1 : 1));

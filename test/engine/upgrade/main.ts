@@ -95,7 +95,6 @@ class Fleet {
     this.#keep(before);
   }
 
-  /** Kills a process and starts it again. */
   async kill(member: Member, root: string): Promise<void> {
     const before = member.process;
     await before.end('SIGKILL');
@@ -217,7 +216,8 @@ async function openScene(cleanup: Cleanup): Promise<Scene> {
     CELLS: '8',
     LOG_LEVEL: 'warn',
     REQUEST_ID_WINDOW_S: '5',
-    // The variable switches off the check of production ranges, because the window above is shorter.
+    // TEST_CONSTANTS switches off the check of production ranges, because REQUEST_ID_WINDOW_S is shorter
+    // here.
     TEST_CONSTANTS: '{}',
     POSITION_FILE: join(folder, 'position.json'),
   };
@@ -258,13 +258,12 @@ async function playRound({ older, newer, fleet, traffic }: Scene, round: number)
 async function finish({ older, newer, stores, settings, fleet }: Scene): Promise<string[]> {
   const faults: string[] = [];
   for (const member of fleet.members) await fleet.replace(member, newer);
-  // A killed process counts as running for a while.
   const mayFinish = async (): Promise<boolean> =>
     (await spindle(newer, stores, 'upgrade', 'status')).out.includes('«spindle upgrade finish»');
   await until(mayFinish, 'the upgrade can be finished', 60_000);
   const finished = await spindle(newer, stores, 'upgrade', 'finish', '--yes');
   if (finished.status !== 0) faults.push(`finish: ${finished.out}`);
-  // Every process has learned of the finished upgrade by this time.
+  // The pause gives every process time to learn of the finished upgrade.
   await pause(AFTER_FINISH_MS);
   const unrefused = await refusal(older, settings);
   return unrefused === undefined ? faults : [...faults, unrefused];

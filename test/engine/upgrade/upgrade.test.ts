@@ -132,7 +132,7 @@ test('after a finished upgrade, a process of the older version deals nothing, an
   // The other process looks as if it had not reported for an hour.
   await books`UPDATE processes SET seen_at = now() - interval '1 hour' WHERE process_id <> ${NEWER.processId}::uuid`;
   expect(await finishUpgrade(sql, 'operator', NEXT)).toEqual([]);
-  // The newer worker sets this format.
+  // A worker of the newer version would set this format on the cell.
   await redis.hset(cellKey(0), 'format', NEXT);
   expect((await spin()).body).toMatchObject({ errorCode: 'KS-5002' });
   const reason = `This version reads data up to format ${FORMATS.newest}, and these are in format ${NEXT}`;

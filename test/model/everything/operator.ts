@@ -183,7 +183,6 @@ export const movePartner: Command<number> = {
   },
 };
 
-/** Returns all players and games. */
 export const everyone = (state: State): Touched => ({
   players: [...state.players.keys()],
   games: state.games.map(({ gameId }) => gameId),

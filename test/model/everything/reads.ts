@@ -32,7 +32,6 @@ export async function compareTouched(session: Session, state: State, touched: To
 /** Number of spins of a sequence that are read by their ids, besides the forced spins. */
 const LOOKED_UP = 3;
 
-/** Compares all reads. */
 export async function compareAll(session: Session, state: State): Promise<void> {
   for (const player of state.players.values()) {
     await compareBalance(session, player);
@@ -64,7 +63,6 @@ function readsOfGame(session: Session, state: State, game: Game): Read[] {
   ];
 }
 
-/** Reads all pages of a paginated list. */
 async function allPages(
   limit: number,
   name: string,
@@ -81,7 +79,6 @@ async function allPages(
   }
 }
 
-/** Reads all items of a list with a cursor. */
 async function allFrom(
   limit: number,
   name: string,
@@ -278,7 +275,6 @@ async function compareByTime(session: Session, state: State): Promise<readonly J
   return found;
 }
 
-/** Compares the CSV export with the spins as JSON. */
 async function compareExport(session: Session, state: State, spins: readonly Json[]): Promise<void> {
   const wagers = new Map(state.games.map(({ gameId, wager }) => [String(gameId), wager]));
   await session.compare('GET /spins as CSV', async () => {

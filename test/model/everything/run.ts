@@ -33,7 +33,6 @@ const COMMANDS: readonly Command<any>[] = [
 ];
 const BY_NAME = new Map(COMMANDS.map((command) => [command.name, command]));
 
-/** A sequence: the setting and the commands. */
 export interface Sequence {
   readonly setting: Setting;
   readonly commands: readonly Drawn[];
@@ -70,7 +69,6 @@ function sequences({ min, max }: Bounds): fc.Arbitrary<Sequence> {
   });
 }
 
-/** Thrown if the service differs from the reference. */
 export class EverythingFailure extends Error {}
 
 interface Failed {

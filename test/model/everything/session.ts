@@ -4,7 +4,6 @@ import { portOf, Wire } from '../../support/load.js';
 import { until } from '../../support/wait.js';
 import { at, type Json, numbersAsText } from '../decimal.js';
 
-/** Thrown if the service differs from the reference. */
 export class Difference extends Error {}
 
 export interface Reply {
@@ -15,7 +14,6 @@ export interface Reply {
   readonly isReplayed: boolean;
 }
 
-/** Resources that all sequences share. */
 export interface World {
   /** Client of the running service. It changes with a restart. */
   readonly client: () => Client;
@@ -52,7 +50,6 @@ export class Session {
     readonly partner: TestPartner,
   ) {}
 
-  /** Sends a request to the partner API. */
   partnerApi(method: string, path: string, body?: object, headers = {}, key = this.partner.key) {
     return this.#ask(method, `/api/partner/v1${path}`, key, body, headers);
   }
@@ -61,7 +58,6 @@ export class Session {
     return this.#ask(method, `/api/operator/v1${path}`, OPERATOR_KEY, body, {});
   }
 
-  /** Sends a request to the API of blackjack rounds. */
   play(method: string, path: string, body?: object, headers = {}) {
     return this.#ask(method, `/api/play/blackjack${path}`, this.partner.key, body, headers);
   }
@@ -77,7 +73,6 @@ export class Session {
     return text;
   }
 
-  /** Closes the connection. */
   close(): void {
     this.#wire?.close();
     this.#wire = undefined;
@@ -129,7 +124,6 @@ export class Session {
     return { status, text, json, isReplayed: answered.get('idempotent-replayed') === 'true' };
   }
 
-  /** Counts an outcome of a command. */
   saw(what: string): void {
     this.world.seen.set(what, (this.world.seen.get(what) ?? 0) + 1);
   }

@@ -52,7 +52,6 @@ interface Combination {
   readonly comboString: string;
 }
 
-/** Makes the games of a sequence and waits until they can be played. */
 export async function newState(
   session: Session,
   setting: Setting,

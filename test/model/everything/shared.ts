@@ -7,7 +7,6 @@ import type { Drawn } from './command.js';
 export class Shared {
   readonly #events: readonly { readonly drawn: Drawn; happen(): Promise<void> }[];
   readonly #every: number;
-  /** Number of commands since the last event. */
   #commands = 0;
   #happened = 0;
   /**

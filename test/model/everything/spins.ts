@@ -8,7 +8,6 @@ import { count, type Told } from './pot.js';
 import { Difference, isUnavailable, type Reply, type Session, same } from './session.js';
 import { balanceOf, book, type Game, isBlocked, playerOf, type Spin, type State } from './state.js';
 
-/** Options of a spin request. */
 interface Ask {
   readonly playerId: string;
   readonly requestId?: string | undefined;
@@ -19,7 +18,6 @@ interface Ask {
 
 const numberOf = (micros: bigint): number => Number(usd(micros));
 
-/** Sends one spin and checks the answer. */
 async function spin(session: Session, state: State, game: Game, ask: Ask): Promise<Touched> {
   const { playerId, requestId, isInHeader = false, hasOtherWager = false } = ask;
   const wager = hasOtherWager ? game.wager * 2n : game.wager;

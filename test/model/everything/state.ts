@@ -25,7 +25,6 @@ export interface Spin {
   readonly isForced: boolean;
 }
 
-/** A player's share of a communal event. */
 export interface Share {
   readonly event: BonusEvent;
   readonly playerId: string;
@@ -36,7 +35,7 @@ export interface Share {
 }
 
 export interface BonusEvent {
-  /** Id of the event. It is known once a spin has notified of it. */
+  /** Id of the event. It is unknown until a spin notifies a player of the event. */
   eventId: string | undefined;
   readonly gameId: number;
   readonly level: number;
@@ -57,7 +56,7 @@ export interface Round {
   payout: bigint | null;
   balance: bigint;
   legal: readonly { readonly action: string; readonly cost: bigint }[];
-  /** Actions so far. The next field has the text of the last answer. */
+  /** Actions so far. `lastText` is the text of the answer to the last action. */
   readonly actions: string[];
   lastText: string;
   /** Cards of the dealer that were shown. */
@@ -78,7 +77,6 @@ export interface PlayerState {
   readonly untold: Share[];
 }
 
-/** The rules of a communal progressive. */
 export interface BonusRules {
   readonly isEnabled: boolean;
   readonly interval: number;
@@ -91,7 +89,6 @@ export interface BonusRules {
   readonly tiers: readonly { readonly name: string; readonly at: number; readonly amount: bigint }[];
 }
 
-/** A communal progressive. */
 export interface Pot {
   rules: BonusRules;
   version: number;
@@ -114,7 +111,7 @@ export interface Game {
   pot: Pot | undefined;
   /** Possible outcomes as `tier payout shown`. */
   readonly outcomes: ReadonlySet<string>;
-  /** Number of tickets left of each outcome of a raffle. The next field has the total. */
+  /** Number of tickets left of each outcome of a raffle. `ticketsLeft` is their total. */
   readonly left: Map<string, number>;
   ticketsLeft: number;
   totals: { spins: number; wagered: bigint; paid: bigint };
@@ -159,7 +156,6 @@ export interface State {
   readonly forced: Map<string, string>;
   adjustments: bigint;
   report: Report | undefined;
-  /** Revoked keys. */
   readonly revoked: string[];
   /** The UTC day of the whole sequence. */
   readonly day: string;
@@ -192,7 +188,6 @@ export const isBlocked = (state: State, playerId: string): boolean =>
 
 let booked = 0;
 
-/** Changes a balance and records the entry. */
 export function book(
   player: PlayerState,
   { kind, gameId, wager = 0n, credit = 0n, requestId, spinId }: Booking,

@@ -20,7 +20,6 @@ export interface WorldOptions {
   readonly patienceMs?: number;
 }
 
-/** Starts the service. */
 export async function newWorld(
   stores: StoreUrls,
   { root, isThorough = false, patienceMs = PATIENCE_MS }: WorldOptions = {},
