@@ -157,7 +157,7 @@ test('a suspended game that is rotated deals new outcomes once resumed, and rota
   await audit();
 });
 
-test("a rotation that the ledger can't commit is answered as unknown, then committed or covered by the voids of a rebuild", async () => {
+test("a rotation that the ledger can't commit is answered as unknown, then committed or voided with a rebuild", async () => {
   const { gameId, spin } = await newGame();
   await until(async () => (await dealtOf(gameId)).length === 1, 'the spin is booked');
   await books.begin(async (tx) => {

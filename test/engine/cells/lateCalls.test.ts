@@ -87,7 +87,7 @@ test('a late call of refused communal rules does not put them in force', async (
   expect((await commandOnce(opened.scripts, COMMUNAL_SET, { ...set, intentId: 5 })).status).toBe(dealt);
 });
 
-test('a late stop of a partner move stops no spins after the partner was readmitted, and a late readmission admits none', async () => {
+test('a late stop of a partner move stops no spins after readmission, and a late readmission admits no partner', async () => {
   const store = opened.nodes.nodes.cell(CELL);
   const step = (number: bigint) => ({ partnerId: 7, number });
   const isAway = async () => (await store.isTurnedAway(7, 99)) as boolean;

@@ -394,7 +394,7 @@ describe("writes of a cell's owner", () => {
     await redis.hdel(cellKey(CELL), 'fence');
   });
 
-  test("refuses writes of a cell's owner before its claim, after the claim of a later owner, and after a loss of the claim", async () => {
+  test("refuses writes of a cell's owner before its claim, after a later owner's claim, and once the claim is lost", async () => {
     const set = async (fence: bigint, value: string): Promise<void> => {
       const filler = new CellFiller(cell(), owner(fence));
       filler.request(1, Buffer.from('f'), Buffer.from(value));
