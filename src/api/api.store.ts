@@ -1,6 +1,7 @@
 /**
- * The aggregates of the database that handlers read and write. They are opened once for requests and once for what the process does by
- * itself (src/main.ts), and each part gets the one that its work is to run on.
+ * The aggregates of the database that handlers read and write. src/main.ts opens them twice: once for
+ * requests and once for the background work of the process. Each part of the process gets the set whose
+ * connections its work should use.
  */
 import { openBooksStore } from '../books/books.store.js';
 import { openEngineStore } from '../engine/engine.store.js';
@@ -28,7 +29,10 @@ import { DeliveryReads } from './webhooks/deliveryReads.store.js';
 
 export type Store = ReturnType<typeof openStore>;
 
-/** Every method rejects where the database does not answer within its deadline (src/postgres/connect.ts). */
+/**
+ * Opens all aggregates. Every method rejects if the database does not answer within its deadline
+ * (src/postgres/connect.ts).
+ */
 export const openStore = (sql: Sql) => ({
   ...openEngineStore(sql),
   ...openBooksStore(sql),

@@ -1,5 +1,6 @@
 /**
- * All operations of all APIs, by resource. A resource is a folder: its contract has schemas and operations, its routes have the handlers.
+ * Lists all operations of all APIs by resource. Each resource is a folder: its contract.ts has the schemas
+ * and operations, its routes.ts has the handlers.
  *
  * <paths>
  * /api/partner/v1

@@ -1,4 +1,6 @@
-/** The handlers of all operations, resource by resource. The spin, which has a path of its own, is not among them. */
+/**
+ * Collects the handlers of all operations by resource. The spin has its own request path and is not included.
+ */
 import { auditLogRoutes } from './auditLog/routes.js';
 import { blackjackRoutes } from './blackjack/routes.js';
 import { cellRoutes } from './cells/routes.js';

@@ -1,4 +1,4 @@
-/** The audit log: what operators and the system did. */
+/** Schemas and operations of the audit log, which records what operators and the system did. */
 import { Type } from '#typebox';
 import { AuditEntry, AuditQuery } from '../../domain/auditEntry.js';
 import { ERRORS } from '../../domain/errors.js';

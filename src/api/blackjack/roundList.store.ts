@@ -1,4 +1,4 @@
-/** Rounds of all partners, as a list for operators. */
+/** Reads the rounds of all partners as a list for operators. */
 import type { Static } from '#typebox';
 import type { RoundStatus } from '../../domain/games/round.js';
 import type { Page as PageSchema } from '../../domain/schema.js';
@@ -6,7 +6,7 @@ import type { Sql } from '../../postgres/connection.js';
 import { raw, safe } from '../../postgres/statements.js';
 import type { OperatorRoundsQuery as OperatorRoundsQuerySchema } from './contract.js';
 
-/** A list counts no further. */
+/** Highest count that a list of rounds reports. Counting stops at this number. */
 const COUNTED_MAX = 10_000;
 
 export interface ListedRound {
@@ -31,7 +31,11 @@ export class RoundList {
     this.#sql = sql;
   }
 
-  /** A page of rounds, the newest first. @param of absent members: all */
+  /**
+   * Returns one page of rounds, newest first.
+   *
+   * @param of filters; an absent member selects all rounds
+   */
   async page(
     of: RoundsSought,
     page: number,
@@ -40,7 +44,7 @@ export class RoundList {
     const partnerId = of.partnerId ?? null;
     const gameId = of.gameId ?? null;
     const status = of.status ?? null;
-    // A game deals its shoes in their order, by which its rounds are kept.
+    // A game deals its shoes in order of their index, and its rounds are stored by that index.
     const newestFirst = raw(gameId === null ? 'deal_id DESC' : 'shoe_index DESC');
     const rows = await this.#sql<
       {

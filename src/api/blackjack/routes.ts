@@ -1,4 +1,7 @@
-/** Blackjack: rounds that a partner deals, plays and reads (docs/blackjack.md); tables and rounds of all for operators. */
+/**
+ * Handlers of blackjack: partners deal, play and read their rounds (docs/blackjack.md); operators manage
+ * tables and the rounds of all partners.
+ */
 import { entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS, type ErrorEntry, invalid } from '../../domain/errors.js';
 import { jsonUsd } from '../../domain/exactJson.js';
@@ -18,14 +21,20 @@ import { isExactly } from '../spins/spin.js';
 import type { ActionBody, BlackjackBody, DealBody } from './contract.js';
 import * as contract from './contract.js';
 
-/** The table of a round that is on record. */
+/** Returns the table of a game that has at least one recorded round. */
 export async function tableOf({ catalog }: Services, gameId: number): Promise<BlackjackTable> {
   const { table } = await knownGame(catalog, gameId);
   if (table === undefined) throw new Error(`Game ${gameId} has rounds and is no blackjack table`);
   return table;
 }
 
-/** @throws ApiError (KS-4221) where no round has the id, or it is not the partner's. @param partnerId undefined: anybody's */
+/**
+ * Finds a recorded round by its id.
+ *
+ * @param partnerId partner that must own the round; undefined: any partner
+ *
+ * @throws ApiError (KS-4221) if no round has the id, or if the round belongs to another partner
+ */
 export async function findRound(
   services: Services,
   roundId: string,
@@ -41,7 +50,7 @@ export async function findRound(
 const roundIdOf = (services: Services, { entryIds, partnerId }: RoundRecord): string =>
   services.spinIds.encodeOne(entryIds[0]!, partnerId);
 
-/** What a partner sees of a round that is on record. */
+/** Returns the view of a recorded round that a partner may see. */
 async function shownRecord(services: Services, record: RoundRecord) {
   const table = await tableOf(services, record.gameId);
   const seed = await services.blackjack.shoes.seedOf(record.gameId, record.shoeIndex);
@@ -53,9 +62,14 @@ async function shownRecord(services: Services, record: RoundRecord) {
   };
 }
 
-// Deal ---------------------------------------------------------------------------------------------------------------
+// Deal ------------------------------------------------------------------------------------------------------
 
-/** Why nothing may be dealt, as far as it can be told before the request id is looked up. @param stop a switch (§8.2) */
+/**
+ * Returns the reason why no round may be dealt, as far as it can be judged before the request id is looked
+ * up.
+ *
+ * @param stop error of a dealing switch that stops the game (docs/contract.md §8.2)
+ */
 function denialOf(
   game: Game | undefined,
   isWager: boolean,
@@ -116,7 +130,7 @@ function dealRefusal(
   return new ApiError(REFUSALS[dealt.refusal]);
 }
 
-/** A round after so many of its entries, as an answer that may be a repetition. */
+/** Renders a round after the given number of its entries, as an answer that may be a replay. */
 function shown(
   services: Services,
   table: BlackjackTable,
@@ -127,7 +141,7 @@ function shown(
   return isReplay ? new Replayed(view) : view;
 }
 
-// Act ----------------------------------------------------------------------------------------------------------------
+// Act -------------------------------------------------------------------------------------------------------
 
 const ACT_REFUSALS: Readonly<Record<Extract<Acted, string>, ErrorEntry>> = {
   stale: ERRORS.actionStale,
@@ -146,7 +160,7 @@ async function act(services: Services, partner: Partner, { roundId, action, seq 
   return shown(services, table, acted, acted.entries);
 }
 
-// Routes -------------------------------------------------------------------------------------------------------------
+// Routes ----------------------------------------------------------------------------------------------------
 
 const playRoutes = (services: Services): Route[] => [
   route(contract.dealRound, ({ partner, body, text }) => deal(services, partner, body, text)),
@@ -196,7 +210,7 @@ async function makeTable(services: Services, actor: string, id: string, body: Bl
   };
 }
 
-/** Ends an open round. It is in the audit log before it is done: no end is ever without its entry. */
+/** Ends an open round. The audit log entry is written first, so that no round is ended without its entry. */
 async function endRound(
   services: Services,
   actor: string,

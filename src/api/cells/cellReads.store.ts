@@ -1,4 +1,4 @@
-/** Cells with their owners, and the newest recoveries, as operators see them. */
+/** Reads the cells with their owners, and the newest recoveries, for operators. */
 import type { WithDates } from '../../domain/schema.js';
 import type { Sql } from '../../postgres/connection.js';
 import { safe } from '../../postgres/statements.js';
@@ -9,11 +9,11 @@ const RECOVERIES_LISTED = 50;
 export interface CellRow {
   readonly cell: number;
   readonly epoch: bigint;
-  /** The worker that writes it; null: none does. */
+  /** Worker that owns the cell; null if the cell has no owner. */
   readonly owner: string | null;
   readonly cursorId: bigint;
   readonly halted: string | null;
-  /** It takes no new partners. */
+  /** True if the cell is being drained and accepts no new partners. */
   readonly isDraining: boolean;
   readonly partners: number;
   readonly games: number;
@@ -28,7 +28,7 @@ export class CellReads {
     this.#sql = sql;
   }
 
-  /** Every cell, with the worker whose lease of it is in force. */
+  /** Returns every cell with the worker whose lease of the cell is in force. */
   async cells(): Promise<CellRow[]> {
     const rows = await this.#sql<
       {
@@ -58,7 +58,7 @@ export class CellReads {
     }));
   }
 
-  /** The newest recoveries, newest first. */
+  /** Returns the newest recoveries, newest first. */
   async newestRecoveries(): Promise<RecoveryRow[]> {
     const rows = await this.#sql<
       {

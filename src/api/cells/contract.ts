@@ -1,4 +1,4 @@
-/** Cells, Redis servers and recoveries. */
+/** Schemas and operations of cells, Redis servers and recoveries. */
 import { type Static, Type } from '#typebox';
 import { CELL_MAX } from '../../domain/entryId.js';
 import { ERRORS } from '../../domain/errors.js';

@@ -1,4 +1,7 @@
-/** Cells: where they are and how far they are booked, and what operators do to them (docs/scaling.md). */
+/**
+ * Handlers of cells: operators see the node and the committed watermark of each cell, add cells and drain
+ * cells (docs/scaling.md).
+ */
 
 import { CELL_MAX, entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
@@ -55,7 +58,11 @@ const setDraining = ({ store }: Services): Route =>
     return undefined;
   });
 
-/** @throws ApiError (KS-4215) where it is no number of a cell */
+/**
+ * Parses the cell number of a path.
+ *
+ * @throws ApiError (KS-4215) if the text is not a valid cell number
+ */
 function cellOf(text: string): number {
   const cell = /^(0|[1-9]\d{0,2})$/.test(text) ? Number(text) : Number.NaN;
   if (!(cell <= CELL_MAX)) throw new ApiError(ERRORS.notFound);

@@ -1,6 +1,7 @@
 /**
- * The typed clients of both APIs over Node's own HTTP: for the `spindle` command, tests, chaos runs and bench. A partner's back
- * end uses the package in clients/typescript, whose calls and errors these are.
+ * Typed clients of both APIs over Node's own HTTP, for the `spindle` command, tests, chaos runs and bench.
+ * The back end of a partner uses the package in clients/typescript, which provides the calls and errors of
+ * the partner client here.
  */
 import createClient, { type Client } from 'openapi-fetch';
 import {
@@ -18,13 +19,13 @@ export { NoAnswerError, SpindleError } from '../../../clients/typescript/src/err
 export { namedPlayer } from '../../../clients/typescript/src/playerNames.js';
 
 export type PartnerClient = PartnerApi;
-/** What the document does not describe: the request for itself. */
+/** The path of the OpenAPI document, which the document itself does not describe. */
 interface DocumentPath {
   '/openapi.json': { get: { responses: { 200: { content: { 'application/json': object } } } } };
 }
 type Paths = OperatorPaths & DocumentPath;
 export type OperatorClient = Client<Paths>;
-/** The named schemas of each document. */
+/** The named schemas of each OpenAPI document. */
 export type PartnerSchemas = Schemas;
 export type OperatorSchemas = operatorComponents['schemas'];
 
@@ -32,24 +33,26 @@ const OPERATOR_BASE = '/api/operator/v1';
 const INTERFACE_VERSION = '1.0.0';
 const TIMEOUT_MS = 30_000;
 
-/** Stands in for the standard class, of which openapi-fetch needs no more than this. */
+/** Replaces the standard `Request` class. openapi-fetch needs nothing beyond this replacement. */
 const raw = { Request: RawRequest as unknown as typeof Request };
 const sendRaw = send as unknown as Send;
 const sendRawReadsAgain = sendReadsAgain as unknown as Send;
 
 /**
- * A client of the partner API. Its calls resolve with `data` or `error`; they throw NoAnswerError where no service
- * answers.
- * @param address of the service: http:// or https://
+ * Creates a client of the partner API. Calls resolve with `data` or `error`. They throw NoAnswerError if no
+ * service answers.
+ *
+ * @param address URL of the service: http:// or https://
  * @param apiKey a key of the partner
  */
 export const partnerClient = (address: string, apiKey: string): PartnerClient =>
   partnerApi({ baseUrl: address, apiKey, timeoutMs: TIMEOUT_MS, fetch: sendRaw, ...raw });
 
 /**
- * A client of the operator API, likewise.
- * @param apiKey the operator's
- * @param readsAgain a read that the service refuses for the moment is sent again
+ * Creates a client of the operator API. Calls resolve and throw as those of {@link partnerClient}.
+ *
+ * @param apiKey the operator's key
+ * @param readsAgain true: repeats a read that the service refuses temporarily (503)
  */
 export const operatorClient = (
   address: string,

@@ -1,18 +1,21 @@
 /**
- * How requests of the command and the tests reach a service: HTTP by Node, with the path exactly as it was written. `fetch`
- * tidies addresses: it would ask for another player than the one named `..`.
+ * Sends the requests of the command and the tests by Node's HTTP, with the path exactly as written. `fetch`
+ * normalizes URLs, so it would ask for another player than the player whose name is `..`.
  */
 import * as http from 'node:http';
 import * as https from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** What openapi-fetch hands to the transport in place of a `Request`, which would tidy the address. */
+/**
+ * The request that openapi-fetch hands to the transport. It replaces the standard `Request`, which would
+ * normalize the URL.
+ */
 export class RawRequest {
   readonly method: string;
   readonly headers: Headers;
   readonly body: string | undefined;
 
-  /** @param url http:// or https://, its path percent-encoded */
+  /** @param url http:// or https:// URL with a percent-encoded path */
   constructor(
     readonly url: string,
     init: {
@@ -27,7 +30,7 @@ export class RawRequest {
   }
 }
 
-/** Sends a request; rejects where no answer comes. */
+/** Sends a request. Rejects if no answer comes. */
 export function send(
   { url, method, headers, body }: RawRequest,
   { signal }: { signal: AbortSignal },
@@ -59,7 +62,10 @@ export function send(
 const READ_ATTEMPTS = 4;
 const FIRST_WAIT_MS = 250;
 
-/** The same; a read that the service refuses for the moment (503) is sent again, up to three times within two seconds. */
+/**
+ * Sends a request. Repeats a read that the service refuses temporarily (503) up to three times within two
+ * seconds.
+ */
 export async function sendReadsAgain(
   request: RawRequest,
   options: { readonly signal: AbortSignal },

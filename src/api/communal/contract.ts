@@ -1,4 +1,7 @@
-/** Communal progressives: the operator's side, and what partners show their players. */
+/**
+ * Schemas and operations of communal progressives: those for operators, and those that partners show to their
+ * players.
+ */
 import { type Static, Type } from '#typebox';
 import { CommunalBody, EmptyCommunity, OnShortBudget, ruleMembers } from '../../domain/communalRules.js';
 import { ERRORS } from '../../domain/errors.js';
@@ -147,7 +150,11 @@ const EVENT = {
   createdAt: '2026-11-22T04:14:01.121Z',
 };
 
-/** What the routes of a game's communal progressive have in common. @param rest of the path, behind the game's */
+/**
+ * Members that all operations on the communal progressive of a game share.
+ *
+ * @param rest remainder of the path after `/games/{id}/communal`
+ */
 const ofPot = <Rest extends string>(rest: Rest) => ({
   path: `/games/{id}/communal${rest}` as const,
   params: { id: PATH.gameId },

@@ -1,4 +1,4 @@
-/** Communal progressives of all games, as a list for operators. */
+/** Reads the communal progressives of all games as a list for operators. */
 import type { Sql } from '../../postgres/connection.js';
 
 const PROGRESSIVES_MAX = 200;
@@ -19,7 +19,7 @@ export class Progressives {
     this.#sql = sql;
   }
 
-  /** Games that have a communal progressive, with its newest rules, the newest games first. */
+  /** Returns the games that have a communal progressive, with its newest rules, newest games first. */
   async list(): Promise<Progressive[]> {
     const rows = await this.#sql<
       {

@@ -1,4 +1,7 @@
-/** Communal progressives: what partners show players; rules, funding, state and events for operators (docs/contract.md §17). */
+/**
+ * Handlers of communal progressives: the view that partners show to players; rules, funding, state and events
+ * for operators (docs/contract.md §17).
+ */
 import { communalStatus, progressPct } from '../../domain/communal.js';
 import { CommunalBody, communalUsdText, micros as microsOf, readRules } from '../../domain/communalRules.js';
 import { entryCell, entryTimeMs } from '../../domain/entryId.js';
@@ -25,7 +28,11 @@ import * as contract from './contract.js';
 import { CommunalFundingBody } from './contract.js';
 import { eventIdOf, eventView, fundingIdOf, potView } from './views.js';
 
-/** @throws ApiError (KS-4006) where the game is not the partner's. */
+/**
+ * Returns the game of the path.
+ *
+ * @throws ApiError (KS-4006) if the game does not belong to the partner
+ */
 async function gameOfPath({ catalog }: Services, partner: Partner, id: string): Promise<Game> {
   const gameId = pathId(id);
   const game = gameId === undefined ? undefined : await ownGame(catalog, gameId, partner);
@@ -93,9 +100,12 @@ const listCommunityBonuses = (services: Services): Route =>
   });
 
 /**
- * The pot as it is booked: what Redis has now would not fit what is booked as paid. What was done before is waited for; a ledger that
- * is far behind is answered as it is.
- * @throws ApiError KS-4601 where none is configured, KS-5002 where its first rules are not booked.
+ * Returns the committed state of the pot. The current state in Redis would not match the committed payouts.
+ * The function first waits for the commit of all entries that were in the outbox when it was called. If the
+ * ledger is too far behind, it returns the state that is committed by then.
+ *
+ * @throws ApiError KS-4601 if no communal progressive is configured, KS-5002 if its first rules are not
+ * committed yet
  */
 async function bookedPotOf(services: Services, gameId: number, partnerId: number) {
   const { store, cells } = services;

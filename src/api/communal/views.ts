@@ -1,11 +1,11 @@
-/** How communal progressives are written in answers: amounts as decimal texts, events by ids that tell nothing. */
+/** Renders communal progressives for answers: amounts as decimal strings, events by opaque ids. */
 import { type BonusNotice, bonusRtp, communalStatus, type PotRecord } from '../../domain/communal.js';
 import { communalUsdText, rulesView } from '../../domain/communalRules.js';
 import { entryTimeMs } from '../../domain/entryId.js';
 import type { SpinIds } from '../../domain/spinId.js';
 import type { CommunalEvent } from '../../engine/communal/communal.store.js';
 
-/** Kinds of ids beside those of spins (domain/spinId.ts). */
+/** Kinds of ids other than spin ids (domain/spinId.ts). */
 const EVENT = 1;
 const FUNDING = 2;
 
@@ -14,7 +14,7 @@ export const eventIdOf = (spinIds: SpinIds, eventId: bigint, partnerId: number):
 export const fundingIdOf = (spinIds: SpinIds, fundingId: number, partnerId: number): string =>
   spinIds.encodeOther(BigInt(fundingId), partnerId, FUNDING);
 
-/** What both APIs show of a pot. */
+/** Returns the members of a pot that both APIs show. */
 export const potView = (
   { rules, version, budgetMicros }: Pick<PotRecord, 'rules' | 'version' | 'budgetMicros'>,
   wagerMicros: number,
@@ -25,7 +25,7 @@ export const potView = (
   bonusRtp: bonusRtp(rules, wagerMicros),
 });
 
-/** The member `communityBonus` of a spin's response. */
+/** Returns the member `communityBonus` of a spin's response. */
 export const communityBonus = (spinIds: SpinIds, partnerId: number, notice: BonusNotice) => ({
   triggered: true,
   tierName: notice.tierName,

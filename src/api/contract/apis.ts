@@ -1,11 +1,11 @@
-/** The APIs: where their routes are, and what holds for all operations of one. */
+/** The three APIs: their base paths, versions, limits and tags. */
 import { pathOfVersion } from '../../domain/apiVersion.js';
 
 export const PARTNER_VERSION = 'v1';
 export const PARTNER_BASE = pathOfVersion(PARTNER_VERSION);
 export const OPERATOR_BASE = '/api/operator/v1';
 
-/** Where the routes of each API are. `play` has a version of its own, and takes the keys of partners. */
+/** Base path of each API. The `play` API has its own version and accepts partners' keys. */
 export const BASES = {
   partner: PARTNER_BASE,
   operator: OPERATOR_BASE,
@@ -14,13 +14,16 @@ export const BASES = {
 
 export type Scope = keyof typeof BASES;
 
-/** Of the API, as its documents and GET /version tell it (semver): that of the service, and of the client. */
+/**
+ * Semantic version of the API, as its OpenAPI documents and GET /version report it. It is also the version of
+ * the service and of the client package.
+ */
 export const API_VERSION = '1.5.0';
 
-/** Bytes of a request's body, where its endpoint has no limit of its own. */
+/** Maximum size of a request body, in bytes, unless the endpoint has its own limit. */
 export const BODY_LIMIT = 65_536;
 
-/** The nouns by which the documents group operations. */
+/** Tags by which the OpenAPI documents group operations. */
 export const TAGS = {
   'PAR sheets': 'The mathematics of slot games',
   Games: 'Games, their queues of outcomes and their totals',

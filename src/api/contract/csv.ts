@@ -1,8 +1,8 @@
-/** Answers as CSV: their type, and whether a caller would rather have it than JSON. */
+/** The media type of CSV answers, and the check whether a client prefers CSV to JSON. */
 
 export const CSV_TYPE = 'text/csv; charset=utf-8; header=present';
 
-/** The Accept header (RFC 9110, 12.5.1) ranks text/csv above application/json. */
+/** Returns whether the Accept header (RFC 9110, 12.5.1) ranks text/csv above application/json. */
 export function prefersCsv(accept: string): boolean {
   const ranges = new Map<string, number>();
   for (const range of accept.toLowerCase().split(',')) {

@@ -1,14 +1,14 @@
-/** Descriptions and examples: the events that partners receive. */
+/** Descriptions and examples of the events that partners receive by webhook. */
 
 export interface EventReference {
   readonly description: string;
-  /** The body of a delivery. */
+  /** Example of the body of a delivery. */
   readonly body: unknown;
 }
 
 const EVENT = { createdAt: '2026-11-22T04:14:02.132Z', partnerId: 2 };
 
-/** By the event's type. */
+/** Description and example of each event, by event type. */
 export const EVENT_REFERENCES: Readonly<Record<string, EventReference>> = {
   'spin.large_win': {
     description: "Sent after a spin whose payout is above the account's threshold.",

@@ -1,4 +1,7 @@
-/** The OpenAPI 3.1 documents, made of the endpoints: the schemas that validate requests are the ones that are shown. */
+/**
+ * Builds the OpenAPI 3.1 documents from the endpoints. The documents show the same schemas that validate
+ * requests.
+ */
 import type { TSchema } from '#typebox';
 import { ERRORS, type ErrorEntry } from '../../domain/errors.js';
 import { PATH } from '../../domain/schema.js';
@@ -32,7 +35,7 @@ const OF_PARTNERS: readonly ErrorEntry[] = [
   ERRORS.unavailable,
 ];
 
-/** Errors that every operation of a scope can answer with. */
+/** Errors that every operation of a scope can return. */
 const COMMON: Readonly<Record<Scope, readonly ErrorEntry[]>> = {
   partner: [...OF_PARTNERS, ERRORS.apiVersionGone],
   play: OF_PARTNERS,
@@ -49,13 +52,13 @@ const COMMON: Readonly<Record<Scope, readonly ErrorEntry[]>> = {
   ],
 };
 
-/** Every error that an endpoint can answer with. */
+/** Returns every error that an endpoint can return. */
 export function errorsOf(endpoint: Endpoint): ErrorEntry[] {
   const errors = new Set<ErrorEntry>([...COMMON[endpoint.scope], ...endpoint.errors, endpoint.failure]);
   if (endpoint.scope !== 'operator') {
     errors.add(endpoint.window === 'spin' ? ERRORS.spinRateExceeded : ERRORS.apiRateExceeded);
   }
-  // A part of the path may not be percent-encoded UTF-8.
+  // A variable part of the path can also be invalid, because it may not be percent-encoded UTF-8.
   if (endpoint.body !== undefined || endpoint.query !== undefined || endpoint.path.includes('{')) {
     errors.add(ERRORS.validationFailed);
   }
@@ -100,27 +103,34 @@ function headersOf(endpoint: Endpoint, status: number): Record<string, object> {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** @param examples `example` or `examples` of the OpenAPI Media Type Object */
+/** @param examples member `example` or `examples` of the OpenAPI Media Type Object */
 const json = (schema: object, examples: object) => ({ 'application/json': { schema, ...examples } });
 const NAME_OF_ERROR = new Map<ErrorEntry, string>(
   Object.entries(ERRORS).map(([name, entry]) => [entry, name]),
 );
 
-/** More errors than these under one status are of one operation, and stand in it. */
+/**
+ * Maximum number of errors under one status in a shared error response. An operation with more errors
+ * describes them itself.
+ */
 const SHARED_ERRORS_MAX = 2;
 
-/** The name of an error response that operations share, made of the names of its errors; undefined where it isn't shared. */
+/**
+ * Returns the name of a shared error response, built from the names of its errors. Returns undefined if the
+ * response is not shared.
+ */
 function sharedName(status: number, entries: readonly ErrorEntry[]): string | undefined {
   if (status === 401) return 'unauthorized';
   if (status === 413) return 'bodyTooLarge';
-  // Its examples name members of the operation's own body.
+  // The examples of a validation error name members of the operation's own body, so the response cannot be
+  // shared.
   if (entries.includes(ERRORS.validationFailed)) return undefined;
   if (entries.length > SHARED_ERRORS_MAX) return undefined;
   const [first, ...others] = entries.map((entry) => NAME_OF_ERROR.get(entry)!);
   return first + others.map((name) => `Or${name.charAt(0).toUpperCase()}${name.slice(1)}`).join('');
 }
 
-/** Makes the document of one scope. */
+/** Builds the OpenAPI document of one scope. */
 class DocumentBuilder {
   readonly #schemas = new SchemaReferences();
   readonly #responses: Record<string, object> = {};
@@ -147,7 +157,11 @@ class DocumentBuilder {
     };
   }
 
-  /** The events that partners receive. @param brand stands in the names of the headers */
+  /**
+   * Returns the webhooks section: the events that partners receive.
+   *
+   * @param brand brand that is part of the header names
+   */
   webhooks(brand: string): Record<string, object> {
     const parameters = eventHeaders(brand);
     return Object.fromEntries(
@@ -172,7 +186,7 @@ class DocumentBuilder {
     );
   }
 
-  /** What the operations have referred to. */
+  /** Returns the components that the operations have referred to. */
   components(scope: Scope): object {
     const headers = Object.entries(HEADERS).filter(
       ([name]) =>
@@ -207,7 +221,7 @@ class DocumentBuilder {
     return [...inPath, ...inQuery];
   }
 
-  /** A parameter's description stands beside its schema. */
+  /** Moves the description out of the schema, because a parameter's description belongs beside its schema. */
   #described(schema: TSchema): { description?: string; schema: object } {
     const { description, ...rest } = this.#schemas.of(schema) as { description?: string };
     return { ...(description === undefined ? {} : { description }), schema: rest };
@@ -257,7 +271,10 @@ class DocumentBuilder {
   }
 }
 
-/** The example of a Media Type Object, or its examples by name; nothing where there is none, which a test finds. */
+/**
+ * Returns the example of a Media Type Object, or its examples by name. Returns an empty object if an
+ * operation has no example; a test reports such operations.
+ */
 function exampleOf(example: unknown, examples?: Readonly<Record<string, unknown>>): object {
   if (examples !== undefined) {
     const named = Object.entries(examples).map(([name, value]) => [name, { value }]);
@@ -266,7 +283,7 @@ function exampleOf(example: unknown, examples?: Readonly<Record<string, unknown>
   return example === undefined ? {} : { example };
 }
 
-/** The headers of every delivery. */
+/** Returns the headers of every webhook delivery. */
 function eventHeaders(brand: string): object[] {
   const header = (name: string, description: string) => ({
     name,
@@ -289,7 +306,11 @@ function eventHeaders(brand: string): object[] {
   ];
 }
 
-/** The same endpoints give the same document, in the same order. @param version of the API (semver) */
+/**
+ * Builds the document of a scope. The same endpoints give the same document, in the same order.
+ *
+ * @param version semantic version of the API
+ */
 function documentOf(scope: Scope, endpoints: readonly Endpoint[], brand: string, version: string): object {
   const own = endpoints
     .filter((endpoint) => endpoint.scope === scope)
@@ -319,7 +340,11 @@ function documentOf(scope: Scope, endpoints: readonly Endpoint[], brand: string,
   };
 }
 
-/** The document of each API. @param brand stands in titles and in the names of the webhooks' headers */
+/**
+ * Builds the OpenAPI document of each API.
+ *
+ * @param brand brand that is part of the titles and of the names of webhook headers
+ */
 export const openApiDocuments = (brand: string): Readonly<Record<Scope, object>> => ({
   partner: documentOf('partner', ENDPOINTS, brand, API_VERSION),
   operator: documentOf('operator', ENDPOINTS, brand, API_VERSION),

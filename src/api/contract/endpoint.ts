@@ -1,7 +1,8 @@
 /**
- * An operation of an API as callers know it: where it is, what it takes, gives and refuses, and how the documents show it. Requests
- * are checked by it, and the documents are made of it; the routes.ts of its resource has the handler, except for
- * the spin (api/spins/spin.ts) and for what operators read in a partner's name (api/server/partnerViews.ts).
+ * Describes an operation of an API as clients see it: its path, input, output and errors, and its examples in
+ * the documents. Requests are validated against this description, and the OpenAPI documents are built from
+ * it. The handler of an operation is in the routes.ts of its resource, with two exceptions: the spin
+ * (api/spins/spin.ts), and the views of a partner that operators read (api/server/partnerViews.ts).
  */
 import type { TSchema } from '#typebox';
 import { ERRORS, type ErrorEntry } from '../../domain/errors.js';
@@ -10,54 +11,60 @@ import type { Scope, TAGS } from './apis.js';
 
 interface Operation {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
-  /** Below the base, with `{name}` for a part. */
+  /** Path below the base path of the API, with `{name}` for a variable part. */
   readonly path: string;
-  /** A schema for each variable part of the path, for the document only: the handler answers 404 to a strange id. */
+  /**
+   * Schema of each variable part of the path. Only the OpenAPI document uses these schemas, because handlers
+   * answer 404 to an unknown id.
+   */
   readonly params?: Readonly<Record<string, TSchema>>;
   readonly operationId: string;
   readonly tag: keyof typeof TAGS;
   readonly summary: string;
   readonly scope: Scope;
-  /** For production accounts there is no such path. */
+  /** The path exists for sandbox accounts only. */
   readonly sandboxOnly?: true;
-  /** Which of the partner's windows a request counts against; absent: `api`. */
+  /** Rate limit window of the partner that the request counts against. Default: `api`. */
   readonly window?: 'spin' | 'api';
-  /** The role that an operator needs; absent: `auditor` to read, `operator` to change something. */
+  /** Role that an operator needs. Default: `auditor` for reads, `operator` for changes. */
   readonly role?: Role;
-  /** A request may be answered with what an earlier one was answered. */
+  /** True if a repeated request can be answered by a replay of the first answer. */
   readonly replays?: true;
-  /** Bytes; absent: BODY_LIMIT. */
+  /** Maximum size of the body in bytes. Default: BODY_LIMIT. */
   readonly bodyLimit?: number;
   readonly body?: TSchema;
-  /** A request may have no body: it is taken as an empty object. */
+  /** True if a request may omit the body, which is then treated as an empty object. */
   readonly isBodyOptional?: true;
-  /** The handler checks the body by itself; the schema is for the document only. */
+  /** True if the handler validates the body itself. The schema is used for the OpenAPI document only. */
   readonly ownCheck?: true;
   readonly query?: TSchema;
   readonly status: number;
-  /** Absent: no body (204). */
+  /** Schema of the response body. Absent: the response has no body (204). */
   readonly response?: TSchema;
-  /** The result has sums, which may be beyond a double: ExactNumber. */
+  /** True if the response has sums that may exceed the precision of a double (ExactNumber). */
   readonly hasSums?: true;
-  /** The result is also given as CSV, to a caller that would rather have that than JSON. */
+  /** True if the response is also available as CSV for clients that prefer CSV to JSON. */
   readonly hasCsv?: true;
-  /** Further errors of this operation, beside those that every one of its scope has. */
+  /** Errors of this operation in addition to the errors that every operation of its scope has. */
   readonly errors: readonly ErrorEntry[];
-  /** What a fault of ours is called here. */
+  /** Error that is returned when the handler fails because of a defect of the service. */
   readonly failure: ErrorEntry;
 }
 
-/** What the documents show beside the schemas. A test checks that the examples fit them. */
+/**
+ * Texts and examples that the documents show beside the schemas. A test validates the examples against the
+ * schemas.
+ */
 interface Shown {
-  /** What the summary leaves open; Markdown. */
+  /** Details beyond the summary, in Markdown. */
   readonly description: string;
-  /** The body of a request. */
+  /** Example of a request body. */
   readonly request?: unknown;
-  /** The body of the success response. */
+  /** Example of the body of the success response. */
   readonly response?: unknown;
-  /** In place of `response`: several, by name. */
+  /** Several examples of the success response by name, instead of `response`. */
   readonly responses?: Readonly<Record<string, unknown>>;
-  /** The success response as CSV. */
+  /** Example of the success response as CSV. */
   readonly csv?: string;
 }
 
@@ -70,7 +77,7 @@ export const endpoint = <const Of extends Operation, const By extends Shown>(
   shown: By,
 ): Of & { readonly shown: By } => ({ ...operation, shown });
 
-/** What an operator's reading operation has, unless it says otherwise. */
+/** Default members of an operation that reads for operators. */
 export const operatorRead = {
   method: 'get',
   scope: 'operator',

@@ -1,4 +1,7 @@
-/** Examples of the errors in the OpenAPI documents: the catalogue's own words, with the details that an operation would give. */
+/**
+ * Builds the error examples of the OpenAPI documents: the text of the error catalog, with the details that an
+ * operation would return.
+ */
 import type { TSchema } from '#typebox';
 import { docUrlOf, ERRORS, type ErrorEntry, type Fault } from '../../domain/errors.js';
 import { typeMessage } from '../../domain/validation.js';
@@ -12,12 +15,12 @@ interface Example {
 
 const RETRY_AFTER_SECONDS = 42;
 
-/** By code, an example of each error that one status of an operation stands for. */
+/** Returns an example of each error that an operation returns under one status, by error code. */
 export function errorExamples(entries: readonly ErrorEntry[], endpoint: Endpoint): Record<string, Example> {
   return Object.fromEntries(entries.map((entry) => [entry.code, example(entry, detailsOf(entry, endpoint))]));
 }
 
-/** The example of a body that is over its limit (413). */
+/** Returns the example of the error for a body that exceeds its size limit (413). */
 export function bodyTooLargeExample(): Record<string, Example> {
   const entry = ERRORS.validationFailed;
   const message = `The body is over the limit of ${BODY_LIMIT} bytes`;
@@ -39,7 +42,9 @@ function example(entry: ErrorEntry, details: readonly Fault[] | undefined): Exam
   };
 }
 
-/** Faults that this operation could find; undefined for an error that gives none. */
+/**
+ * Returns example faults that this operation could report. Returns undefined for an error without details.
+ */
 function detailsOf(entry: ErrorEntry, endpoint: Endpoint): readonly Fault[] | undefined {
   if (entry === ERRORS.fieldMissing) return [{ path: `/${requiredOf(endpoint)[0]}`, message: 'is required' }];
   if (entry === ERRORS.invalidParSheet) {

@@ -1,4 +1,4 @@
-/** The body of every error (docs/errors.md). */
+/** Schema of the body of every error response (docs/errors.md). */
 import { Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 

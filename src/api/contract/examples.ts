@@ -1,6 +1,6 @@
-/** Examples that several operations show. */
+/** Examples that several operations share. */
 
-/** A win on the slot game of the examples. */
+/** Example of a winning spin on a slot game. */
 export const SLOT_SPIN = {
   spinId: '04f965c9ca0a730d47062f0635d6a943',
   outcome: { prizeTier: 1, payoutUsd: 0.5, isBonusTrigger: false },
@@ -20,7 +20,7 @@ export const SLOT_SPIN = {
   requestId: '0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e',
 };
 
-/** A ticket of the raffle of the examples. */
+/** Example of a raffle ticket. */
 export const RAFFLE_SPIN = {
   spinId: '06b9feb83947c76c18c42e8c8071e3ce',
   outcome: { prizeTier: 4, payoutUsd: 50, isBonusTrigger: false },
@@ -35,7 +35,7 @@ export const RAFFLE_SPIN = {
   requestId: '0197d2c4-a3b0-7c11-9d2e-5f6a7b8c9d0e',
 };
 
-/** {@link SLOT_SPIN} and {@link RAFFLE_SPIN} as histories have them. */
+/** {@link SLOT_SPIN} and {@link RAFFLE_SPIN} in the form of the spin history. */
 export const SLOT_HISTORY = {
   ...SLOT_SPIN,
   createdAt: '2026-11-22T04:14:01.121Z',
@@ -56,7 +56,7 @@ export const RAFFLE_HISTORY = {
   outcomeIndex: 17,
 };
 
-/** What a spin tells the player whose spin fired the event. */
+/** Example of the communal bonus in the answer to the player whose spin triggered the event. */
 export const TOLD_BONUS = {
   triggered: true,
   tierName: 'Mini',

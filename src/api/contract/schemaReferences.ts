@@ -1,4 +1,7 @@
-/** Turns schemas into those of an OpenAPI document: a schema that a contract exports becomes a named component. */
+/**
+ * Converts schemas to the schemas of an OpenAPI document. A schema that a contract exports becomes a named
+ * component.
+ */
 import type { TSchema } from '#typebox';
 import * as apiKey from '../../domain/apiKey.js';
 import * as apiVersion from '../../domain/apiVersion.js';
@@ -22,7 +25,9 @@ import { GameStatusChanged, EVENTS as SENT_EVENTS } from '../../domain/webhookEv
 import { CONTRACTS } from '../index.js';
 import * as errorResponse from './errorResponse.js';
 
-/** By type: what webhooks get, and what only the feed has. */
+/**
+ * Event schemas by event type: the events that webhooks deliver, and the event that only the feed contains.
+ */
 const EVENTS = Object.entries({
   ...SENT_EVENTS,
   'game.status_changed': GameStatusChanged,
@@ -52,7 +57,10 @@ const DOMAIN = [
 const isSchema = (member: readonly [string, unknown]): member is [string, TSchema] =>
   typeof member[1] === 'object' && member[1] !== null && '~kind' in member[1];
 
-/** The schemas that have a name: those that a contract exports, and those of the domain that contracts are made of. */
+/**
+ * The named schemas: those that contracts export, and those of the domain modules that contracts are built
+ * from.
+ */
 export const NAMED_SCHEMAS: readonly (readonly [string, TSchema])[] = [
   ...[...DOMAIN, errorResponse, ...Object.values(CONTRACTS)].flatMap((each) =>
     Object.entries<unknown>(each).filter(isSchema),
@@ -66,17 +74,23 @@ export const NAMED_SCHEMAS: readonly (readonly [string, TSchema])[] = [
   ]),
 ];
 
-/** The name of a schema in the documents is the name under which it is exported; an event's is made of its type. */
+/**
+ * Names of schemas in the documents. A schema has the name under which it is exported; an event schema is
+ * named after its event type.
+ */
 const NAMES: ReadonlyMap<unknown, string> = new Map(
   NAMED_SCHEMAS.map(([name, schema]) => [identityOf(schema), name]),
 );
 
-/** The same for a schema and for the copy of it that is optional: a choice's alternatives, else the schema itself. */
+/**
+ * Returns an identity that a schema shares with its optional copy: the array of alternatives for a union,
+ * otherwise the schema itself.
+ */
 function identityOf(schema: object): object {
   return (schema as { anyOf?: object }).anyOf ?? schema;
 }
 
-/** `spin.large_win` is SpinLargeWin. */
+/** Converts an event type to PascalCase: `spin.large_win` becomes SpinLargeWin. */
 function pascalCase(eventType: string): string {
   return eventType
     .split(/[._]/)
@@ -84,15 +98,18 @@ function pascalCase(eventType: string): string {
     .join('');
 }
 
-/** The schemas of one document. */
+/** Collects the named schemas of one OpenAPI document. */
 export class SchemaReferences {
   readonly #named = new Map<string, object>();
 
-  /** A schema as the document shows it: a reference where it has a name, else the schema itself. */
+  /**
+   * Returns a schema as the document shows it: a reference if the schema has a name, otherwise the schema
+   * itself.
+   */
   of(schema: TSchema): object {
     const name = NAMES.get(identityOf(schema));
     if (name === undefined) return this.#inline(schema);
-    // First the name: a schema that refers to itself ends here.
+    // The name is registered before the schema is converted, so that a recursive schema ends here.
     if (!this.#named.has(name)) {
       this.#named.set(name, {});
       this.#named.set(name, this.#inline(schema));
@@ -100,7 +117,7 @@ export class SchemaReferences {
     return { $ref: `#/components/schemas/${name}` };
   }
 
-  /** All named schemas that were referred to so far, by name. */
+  /** Returns all named schemas that were referred to so far, by name. */
   named(): Record<string, object> {
     return sorted(Object.fromEntries(this.#named));
   }
@@ -111,7 +128,10 @@ export class SchemaReferences {
     );
   }
 
-  /** A choice of named objects that a constant distinguishes, as generators read it; undefined where the schema is none. */
+  /**
+   * Returns a union of named objects with a discriminator, in the form that code generators read. Returns
+   * undefined if the schema is no such union.
+   */
   #discriminated(schema: object): object | undefined {
     const { anyOf, ...rest } = schema as { anyOf?: readonly ObjectSchema[] };
     const first = anyOf?.[0]?.properties ?? {};
@@ -151,8 +171,9 @@ export class SchemaReferences {
 }
 
 /**
- * A pattern as the regular expressions of every language read it: control characters as ranges. Lone surrogates, which only
- * some can name, are left to the service to refuse.
+ * Rewrites a pattern for the regular expressions of every language: control characters become ranges. Lone
+ * surrogates are removed from the pattern, because only some languages can express them. The service itself
+ * still rejects them.
  */
 const portable = (pattern: string): string =>
   pattern.replaceAll('\\p{Cc}', '\\x00-\\x1f\\x7f-\\x9f').replaceAll('\\p{Cs}', '');
@@ -161,7 +182,10 @@ interface ObjectSchema {
   readonly properties?: Readonly<Record<string, { readonly const?: unknown }>>;
 }
 
-/** A plain type or null, as OpenAPI 3.1 writes it shortest; undefined where the schema is no such choice. */
+/**
+ * Returns a union of a primitive type and null in the short form of OpenAPI 3.1. Returns undefined if the
+ * schema is no such union.
+ */
 function nullableOf(schema: object): object | undefined {
   const { anyOf, ...rest } = schema as { anyOf?: readonly { type?: string; enum?: unknown }[] };
   if (anyOf?.length !== 2 || anyOf[1]!.type !== 'null' || NAMES.has(identityOf(anyOf[0]!))) return undefined;
@@ -170,7 +194,10 @@ function nullableOf(schema: object): object | undefined {
   return { type: [type, 'null'], ...members, ...rest };
 }
 
-/** A choice of literals as an `enum`, which client generators read best; undefined where the schema is no such choice. */
+/**
+ * Returns a union of string literals as an `enum`, which client generators support best. Returns undefined if
+ * the schema is no such union.
+ */
 function enumOf(schema: object): object | undefined {
   const { anyOf, ...rest } = schema as { anyOf?: readonly { type?: string; const?: unknown }[] };
   if (anyOf === undefined || !anyOf.every((choice) => choice.type === 'string' && 'const' in choice)) {
@@ -179,7 +206,7 @@ function enumOf(schema: object): object | undefined {
   return { type: 'string', enum: anyOf.map((choice) => choice.const), ...rest };
 }
 
-/** The same members in the order of their names. */
+/** Returns the same members sorted by name. */
 export function sorted<T>(members: Readonly<Record<string, T>>): Record<string, T> {
   return Object.fromEntries(Object.entries(members).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

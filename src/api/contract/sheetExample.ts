@@ -1,6 +1,6 @@
-/** The PAR sheet of the examples. */
+/** The PAR sheet that the examples use. */
 
-/** A sheet that the service accepts: two symbols on one reel. */
+/** A valid PAR sheet: two symbols on one reel. */
 export const SHEET_BODY = {
   gameTitle: 'Coin Flip',
   manufacturer: 'Acme Games',

@@ -1,16 +1,16 @@
-/** Answers as CSV: their type, who wants them, and the columns of spins. */
+/** Writes spins as CSV: their columns and rows. */
 import type { CsvText } from '../../domain/csv.js';
 import { entryTimeMs } from '../../domain/entryId.js';
 import type { LedgerEntry } from '../../domain/ledgerColumns.js';
 import { microsToUsdText } from '../../domain/money.js';
 import type { SpinTail } from '../../domain/spinTail.js';
 
-/** A spin as a row of CSV has it. */
+/** The data of a spin that a CSV row is built from. */
 interface CsvSpin {
   readonly spinId: string;
   readonly entry: LedgerEntry;
   readonly prizeTier: number;
-  /** After it, as it was answered. */
+  /** Balance after the spin as answered, in micro-USD. */
   readonly balanceMicros: number;
   readonly outcomeIndex: number | null;
   readonly tail: SpinTail;
@@ -18,7 +18,7 @@ interface CsvSpin {
 
 type SpinColumn = (spin: CsvSpin, csvText: CsvText) => string | number;
 
-/** The columns of `GET /spins`, in their order. */
+/** The columns of `GET /spins`, in output order. */
 const SPIN_COLUMNS: Readonly<Record<string, SpinColumn>> = {
   spinId: ({ spinId }) => spinId,
   createdAt: ({ entry }) => new Date(entryTimeMs(entry.id)).toISOString(),

@@ -1,4 +1,4 @@
-/** The switch of all games. */
+/** Schemas and operations of the dealing switch for all games. */
 import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import { choice, nullable, REASON_PATTERN, timestamp } from '../../domain/schema.js';

@@ -1,4 +1,4 @@
-/** The switch of all games (docs/contract.md §15.9). */
+/** Handlers of the dealing switch for all games (docs/contract.md §15.9). */
 
 import type { DealingSwitch } from '../../engine/catalog/dealingSwitches.store.js';
 import { learn, type Route, route } from '../server/route.js';
@@ -12,7 +12,10 @@ const shown = ({ isOn, reason, actor, changedAt }: DealingSwitch) => ({
   changedAt,
 });
 
-/** The change is in force, whatever becomes of the events: a worker makes those that are not made here. */
+/**
+ * Creates the events about changed game statuses. The change is in force even if this fails; a worker creates
+ * the missing events later.
+ */
 export async function notifyGames({ store, webhooks }: Services): Promise<void> {
   const deliveries = await store.dealingSwitches.notifyGameStatuses().catch(() => 0);
   if (deliveries > 0) webhooks.recorded(deliveries);

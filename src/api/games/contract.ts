@@ -1,4 +1,4 @@
-/** PAR sheets and games. */
+/** Schemas and operations of PAR sheets and games. */
 import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import { GAME_TYPES } from '../../domain/games/kindOfGame.js';
@@ -63,7 +63,7 @@ export const GameResponse = Type.Object({
   ),
 });
 
-/** What a rotation came to. */
+/** Result of a rotation. */
 export const GameRotated = Type.Object({
   gameConfigId: Type.Integer(),
   number: nullable(

@@ -1,4 +1,4 @@
-/** What was played of a game on each day. */
+/** Reads the daily totals of a game. */
 import type { Sql } from '../../postgres/connection.js';
 import type { TrafficDay } from '../traffic/traffic.store.js';
 
@@ -9,7 +9,7 @@ export class GameDays {
     this.#sql = sql;
   }
 
-  /** Days on which a game was played, the newest first. */
+  /** Returns the days on which a game was played, newest first. */
   async newest(gameId: number, limit: number): Promise<TrafficDay[]> {
     const rows = await this.#sql<{ day: string; spins: bigint; wagered: bigint; paid: bigint }[]>`
       SELECT day::text AS day, spins, wagered_micros AS wagered, paid_micros AS paid FROM game_days

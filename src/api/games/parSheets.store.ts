@@ -1,4 +1,4 @@
-/** PAR sheets as they were uploaded and found right. */
+/** Stores the PAR sheets that were uploaded and validated. */
 import type { Static } from '#typebox';
 import type { ParSheet } from '../../domain/par.js';
 import { because, writeAuditEntry } from '../../postgres/auditLog.js';
@@ -9,12 +9,12 @@ import type {
   ParSheetResponse as ParSheetResponseSchema,
 } from './contract.js';
 
-/** A list counts no further. */
+/** Highest count that a list of PAR sheets reports. Counting stops at this number. */
 const COUNTED_MAX = 10_000;
 
 export type ParSheetStatus = 'ACTIVE' | 'RETIRED';
 
-/** What a list shows of a sheet. */
+/** The members of a PAR sheet that lists show. */
 export type ParSheetSummary = Readonly<Static<typeof ParSheetResponseSchema>>;
 
 export type ListedSheet = Readonly<Static<typeof OperatorParSheetSchema>>;
@@ -26,7 +26,7 @@ export interface ParSheetRow {
   readonly sheet: ParSheet;
 }
 
-/** Columns of a sheet's summary: {@link SUMMARY}. */
+/** Columns of a PAR sheet's summary: {@link SUMMARY}. */
 interface SummaryRow {
   par_sheet_id: number;
   game_title: string;
@@ -69,10 +69,13 @@ export class ParSheets {
     this.#sql = sql;
   }
 
-  /** Stores a sheet that was found right; undefined where the partner has as many active ones as it may. */
+  /**
+   * Stores a validated PAR sheet. Returns undefined if the partner already has its maximum number of active
+   * sheets.
+   */
   async store(partnerId: number, sheet: ParSheet): Promise<ParSheetSummary | undefined> {
     return this.#sql.begin(async (tx) => {
-      // Uploads of a partner go one after the other, so that the count holds.
+      // The lock on the partner's row serializes its uploads, so that the count of active sheets stays exact.
       const [cap] = await tx<{ max: number }[]>`
         SELECT max_par_sheets AS max FROM partners WHERE partner_id = ${partnerId} FOR NO KEY UPDATE`;
       const [row] = await tx<SummaryRow[]>`
@@ -93,7 +96,7 @@ export class ParSheets {
     return rows.map(summaryOf);
   }
 
-  /** A sheet by its number, whoever's it is. */
+  /** Finds a PAR sheet by number, regardless of its partner. */
   async find(parSheetId: number): Promise<ParSheetRow | undefined> {
     const [row] = await this.#sql<
       { par_sheet_id: number; partner_id: number; status: ParSheetStatus; sheet: ParSheet }[]
@@ -102,7 +105,11 @@ export class ParSheets {
     return { parSheetId: row.par_sheet_id, partnerId: row.partner_id, status: row.status, sheet: row.sheet };
   }
 
-  /** A page of PAR sheets, retired ones too, the newest first. @param partnerId undefined: of all partners */
+  /**
+   * Returns one page of PAR sheets, newest first, including retired sheets.
+   *
+   * @param partnerId undefined: sheets of all partners
+   */
   async page(
     partnerId: number | undefined,
     page: number,
@@ -118,14 +125,14 @@ export class ParSheets {
     return { parSheets: rows.map(sheetOf), total: safe(count!.total) };
   }
 
-  /** A sheet as it was uploaded; undefined where there is none. */
+  /** Returns a PAR sheet as uploaded. Returns undefined if no such sheet exists. */
   async findListed(parSheetId: number): Promise<(ListedSheet & { sheet: ParSheet }) | undefined> {
     const [row] = await this.#sql<(SheetRow & { sheet: ParSheet })[]>`
       SELECT partner_id, status, ${SUMMARY}, sheet FROM par_sheets WHERE par_sheet_id = ${parSheetId}`;
     return row === undefined ? undefined : { ...sheetOf(row), sheet: row.sheet };
   }
 
-  /** Sets the status; undefined where there is no such sheet. */
+  /** Sets the status of a PAR sheet. Returns undefined if no such sheet exists. */
   async setStatus(
     actor: string,
     parSheetId: number,

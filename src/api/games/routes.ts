@@ -1,4 +1,7 @@
-/** PAR sheets and games: uploaded, registered and listed by partners (docs/contract.md §7); stopped, rotated and read by operators. */
+/**
+ * Handlers of PAR sheets and games: partners upload, register and list them (docs/contract.md §7); operators
+ * stop, rotate and read games.
+ */
 import { ApiError, ERRORS, type ErrorEntry, type Fault, invalid } from '../../domain/errors.js';
 import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
 import { basicStrategyReturn } from '../../domain/games/basicStrategy.js';
@@ -17,7 +20,7 @@ import { trafficOf } from '../traffic/routes.js';
 import * as contract from './contract.js';
 import { GameBody } from './contract.js';
 
-/** A sum of doubles is no more exact. */
+/** Significant digits of a probability in answers. A sum of doubles is not exact beyond them. */
 const PROBABILITY_DIGITS = 12;
 const probability = (value: number): number => Number(value.toPrecision(PROBABILITY_DIGITS));
 
@@ -40,7 +43,7 @@ export function gameOf(row: GameRow, wagerMicros: number) {
   };
 }
 
-/** A game as lists show it, with what its mathematics lets expect. */
+/** Renders a game for lists, with the return to player that its mathematics implies. */
 async function listedGame(services: Services, row: GameRow) {
   const { wagerMicros, maxPayoutMicros, poolRtp, table } = await knownGame(services.catalog, row.gameId);
   const statistics = services.catalog.statistics(row.gameId);
@@ -57,9 +60,13 @@ async function listedGame(services: Services, row: GameRow) {
   };
 }
 
-/** What was loaded and not dealt when a game was booked so far. @param record as Redis has it later */
+/**
+ * Counts the blocks and outcomes that were loaded and not dealt as of the committed state of the game.
+ *
+ * @param record the game's record in Redis, which was read after the committed state
+ */
 function queueOf({ nextIndex, blocks }: CommittedGame, record: GameRecord | undefined) {
-  // A raffle whose cell was rebuilt ends at 0 until its pool is loaded again.
+  // The queue of a raffle ends at 0 from a rebuild of its cell until its pool is loaded again.
   const queueEnd = record?.queueEnd ?? 0;
   const ready = blocks.filter(({ fromIndex }) => fromIndex < queueEnd);
   const outcomes = ready.map((block) => block.toIndex - Math.max(block.fromIndex, nextIndex));
@@ -70,11 +77,12 @@ function queueOf({ nextIndex, blocks }: CommittedGame, record: GameRecord | unde
   };
 }
 
-/** A game as operators see it. */
+/** Renders a game for operators. */
 async function operatorGame(services: Services, row: GameRow) {
   const { wagerMicros } = await knownGame(services.catalog, row.gameId);
   const statistics = services.catalog.statistics(row.gameId);
-  // The ledger is the older of the two, and read first: the queue is what it was then.
+  // The ledger is read before Redis, because the ledger is the older state. The queue is reported as of that
+  // state.
   const booked = await services.store.games.booked(row.gameId);
   const record = await services.cells.reads.game(row.partnerId, row.gameId);
   return {
@@ -96,7 +104,11 @@ async function operatorGame(services: Services, row: GameRow) {
   };
 }
 
-/** @throws ApiError KS-4101, KS-4102; KS-4216 where `gameType` is anything but the name of a kind that partners register */
+/**
+ * Validates the body of a game registration.
+ *
+ * @throws ApiError KS-4101, KS-4102; KS-4216 if `gameType` is not a kind of game that partners can register
+ */
 function wantedGame({ gameType, ...rest }: JsonObject): GameBody {
   check(GameBody, rest);
   if (gameType !== undefined && (typeof gameType !== 'string' || !isRegisteredByPartner(gameType)))

@@ -1,4 +1,7 @@
-/** Days of the ledger, their archives, and what was dropped. */
+/**
+ * Schemas and operations of the days of the ledger: their archives, and the days that were dropped from
+ * Postgres.
+ */
 import { Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import { LedgerDay } from '../../domain/ledgerDay.js';

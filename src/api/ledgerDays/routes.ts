@@ -1,4 +1,4 @@
-/** Days of the ledger, as operators see them. */
+/** Handlers that show operators the days of the ledger. */
 
 import { dayOf, shiftDay } from '../../domain/days.js';
 import { type Route, route } from '../server/route.js';

@@ -1,4 +1,4 @@
-/** Operators with their keys, and sessions of the console. */
+/** Schemas and operations of operators, their keys and the sessions of the console. */
 import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import { Operator, OperatorRole } from '../../domain/operator.js';
@@ -55,7 +55,7 @@ const OPERATOR = {
   revokedAt: null,
 };
 
-// Neither a key nor a token of anyone.
+// Example text only: nobody has this key or token.
 const API_KEY = `kso_${'A'.repeat(43)}`;
 
 const SESSION = {
@@ -69,7 +69,7 @@ const ofSession = {
   path: '/session',
   tag: 'Operators',
   scope: 'operator',
-  // Auditors sign in and out, too.
+  // Auditors can sign in and out as well.
   role: 'auditor',
   errors: [],
   failure: ERRORS.internal,

@@ -1,4 +1,4 @@
-/** Operators with their keys, and sessions of the console (docs/contract.md §15.7). */
+/** Handlers of operators, their keys and the sessions of the console (docs/contract.md §15.7). */
 
 import { newKey, storedKey } from '../../domain/apiKey.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
@@ -44,9 +44,13 @@ const listOperators = ({ store }: Services): Route =>
     return { operators: (await store.operators.list()).map(shownOperator) };
   });
 
-/** The name of a path, where it can be an operator's. @throws ApiError KS-4212 */
+/**
+ * Returns the operator name of a path.
+ *
+ * @throws ApiError KS-4212 if no operator can have this name
+ */
 function nameOf({ name }: { readonly name: string }): string {
-  // Postgres takes no NUL.
+  // Postgres rejects NUL characters in text.
   if (name.includes('\0')) throw new ApiError(ERRORS.keyNotFound);
   return name;
 }
@@ -70,7 +74,10 @@ const revokeOperator = ({ store, catalog }: Services): Route =>
     return undefined;
   });
 
-/** Scripts don't see it, other sites don't send it, and it goes to the operator's API only. */
+/**
+ * Builds the session cookie. Scripts cannot read it (HttpOnly), other sites cannot send it (SameSite=Strict),
+ * and browsers send it to the operator API only (Path).
+ */
 const cookie = (token: string, maxAgeSeconds: number, isSecure: boolean): string =>
   `Set-Cookie: ${SESSION_COOKIE}=${token}; Path=${OPERATOR_BASE}; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Strict${
     isSecure ? '; Secure' : ''
@@ -88,7 +95,7 @@ const shownSession = (
 
 const sessionRoutes = ({ store, sessions }: Services): Route[] => [
   route(contract.signIn, async ({ operator, isSecure }) => {
-    // A session that could begin another one would never end.
+    // A session must not start another session, because a chain of sessions would never expire.
     if (operator.session !== undefined)
       throw new ApiError(ERRORS.missingApiKey, {
         details: [

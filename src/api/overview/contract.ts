@@ -1,4 +1,4 @@
-/** What an operator looks at first: traffic, errors, and what waits for somebody. */
+/** Schemas and operation of the overview for operators: traffic, errors and open tasks. */
 import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import { nullable, timestamp } from '../../domain/schema.js';
@@ -141,5 +141,5 @@ export const getOverview = endpoint(
   },
 );
 
-/** What an operator is shown of a process. */
+/** Figures of one process that operators see. */
 export type ProcessFigures = Readonly<Omit<Static<typeof FrontEndProcess>, 'id'>>;

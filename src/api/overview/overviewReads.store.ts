@@ -1,4 +1,4 @@
-/** What the overview shows: the traffic of today, and what waits for somebody to look at it. */
+/** Reads the figures of the overview: today's traffic, and the number of items that need attention. */
 
 import type { Static } from '#typebox';
 import { IS_ANSWERED } from '../../books/settlement/settlements.store.js';
@@ -9,18 +9,18 @@ import { type FailingWebhook, failingWebhooks } from '../../webhooks/webhooks.st
 import type { Traffic } from '../traffic/traffic.store.js';
 import type { Attention as AttentionSchema } from './contract.js';
 
-/** Partners that have a line of their own in the traffic of a day. */
+/** Number of partners that get a line of their own in the traffic of a day. */
 const BUSIEST = 10;
-/** No count goes further. */
+/** Highest count that the overview reports. Counting stops at this number. */
 const COUNTED_MAX = 10_000;
 
 export interface DayTraffic {
   readonly all: Traffic & { readonly partners: number };
-  /** Those that spun most, the busiest first. */
+  /** The partners with the most spins, busiest first. */
   readonly busiest: readonly (Traffic & { readonly partnerId: number; readonly slug: string })[];
 }
 
-/** What waits for somebody to look at it. */
+/** Numbers of items that need an operator's attention. */
 type Attention = Readonly<Static<typeof AttentionSchema>>;
 
 export class OverviewReads {
@@ -30,7 +30,7 @@ export class OverviewReads {
     this.#sql = sql;
   }
 
-  /** What the ledger has of the UTC day that is now. */
+  /** Returns the committed traffic of the current UTC day. */
   async trafficToday(): Promise<DayTraffic> {
     const rows = await this.#sql<
       {
@@ -69,7 +69,10 @@ export class OverviewReads {
     };
   }
 
-  /** What waits for somebody to look at it, and the webhooks that have failed for longest. */
+  /**
+   * Returns the numbers of items that need attention, and the webhooks that have been failing for the longest
+   * time.
+   */
   async attention(): Promise<{ attention: Attention; failingWebhooks: readonly FailingWebhook[] }> {
     const failing = await failingWebhooks(this.#sql);
     const missing = await missingWitnesses(this.#sql);

@@ -1,4 +1,4 @@
-/** What an operator looks at first: traffic, errors, and what waits for somebody. */
+/** Handler of the overview for operators: traffic, errors and open tasks. */
 import { randomUUID } from 'node:crypto';
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';

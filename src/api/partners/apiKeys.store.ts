@@ -1,4 +1,4 @@
-/** API keys: only their SHA-256 and how they begin is stored (docs/contract.md §3). */
+/** Stores API keys. Only the SHA-256 and the prefix of a key are stored (docs/contract.md §3). */
 import type { StoredKey } from '../../domain/apiKey.js';
 import { because, withChange, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql } from '../../postgres/connection.js';
@@ -7,7 +7,7 @@ export interface ApiKeyRow {
   keyId: number;
   partnerId: number;
   name: string | null;
-  /** Null: it was made before prefixes were kept. */
+  /** First characters of the key; null for a key that was made before prefixes were stored. */
   prefix: string | null;
   createdAt: Date;
   expiresAt: Date | null;
@@ -71,7 +71,7 @@ export class ApiKeys {
     return rows.map(fromRow);
   }
 
-  /** Revokes a key; a second time changes nothing. */
+  /** Revokes a key. Revoking it again changes nothing. */
   async revoke(
     actor: string,
     partnerId: number,

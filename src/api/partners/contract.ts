@@ -1,4 +1,4 @@
-/** Partners, their API keys and their moves. */
+/** Schemas and operations of partners, their API keys and their moves between cells. */
 import { type Static, Type } from '#typebox';
 import { KeyStatus } from '../../domain/apiKey.js';
 import { CELL_MAX } from '../../domain/entryId.js';
@@ -321,7 +321,7 @@ export const issueKey = endpoint(
   {
     description: 'The answer shows the key, of which the service keeps only the SHA-256 and `prefix`.',
     request: { name: 'back end', expiresAt: '2027-12-31T00:00:00.000Z' },
-    // Not a key of anyone.
+    // Example text only: nobody has this key.
     response: { ...KEY, apiKey: `ks_${'A'.repeat(43)}` },
   },
 );

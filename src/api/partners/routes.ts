@@ -1,4 +1,4 @@
-/** Partners, their API keys, and their moves to other cells. */
+/** Handlers of partners, their API keys, and their moves to other cells. */
 import { newKey, storedKey } from '../../domain/apiKey.js';
 import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
 import { MAX_MICROS, microsToUsdText } from '../../domain/money.js';
@@ -15,7 +15,10 @@ import type { ApiKeyRow } from './apiKeys.store.js';
 import type { PartnerPatch } from './contract.js';
 import * as contract from './contract.js';
 
-/** A player of a sandbox partner begins with this; one of a production partner with nothing (docs/contract.md §5.2). */
+/**
+ * Opening balance of a sandbox partner's players, in micro-USD. Players of a production partner start with 0
+ * (docs/contract.md §5.2).
+ */
 const SANDBOX_OPENING_MICROS = 1_000_000_000;
 
 const DEFAULTS: Omit<PartnerSettings, 'openingBalanceMicros'> = {
@@ -55,7 +58,11 @@ const shownPartner = (row: PartnerRow) => ({
   contactEmail: row.contactEmail,
 });
 
-/** The settings that a body has, as the store keeps them. @throws ApiError (KS-4101) where an amount is too fine or too large. */
+/**
+ * Converts the settings of a body to the form in which they are stored.
+ *
+ * @throws ApiError (KS-4101) if an amount has too many decimals or is too large
+ */
 function settingsOf(body: PartnerPatch): Partial<PartnerSettings> {
   const faults: Fault[] = [];
   const amount = (name: string, value: number): number => {
@@ -114,7 +121,11 @@ const keyOf = (row: ApiKeyRow) => ({
   expiresAt: row.expiresAt,
 });
 
-/** @throws ApiError (KS-4101) where it is not a time in the future. */
+/**
+ * Parses an expiry time.
+ *
+ * @throws ApiError (KS-4101) if the text is not a time in the future
+ */
 export function expiryOf(text: string | null | undefined): Date | null {
   if (text === null || text === undefined) return null;
   const expiresAt = rfc3339Time(text);
@@ -124,7 +135,7 @@ export function expiryOf(text: string | null | undefined): Date | null {
   return expiresAt;
 }
 
-/** A partner's settings at its start (docs/contract.md §15.1). */
+/** Returns the settings of a new partner (docs/contract.md §15.1). */
 export const initialSettings = (environment: string): PartnerSettings => ({
   ...DEFAULTS,
   openingBalanceMicros: environment === 'sandbox' ? SANDBOX_OPENING_MICROS : 0,

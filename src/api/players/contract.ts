@@ -1,4 +1,4 @@
-/** Players and their balances. */
+/** Schemas and operations of players and their balances. */
 import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import {
@@ -49,7 +49,7 @@ export const AdjustmentBody = Type.Object({
   requestId: opaque('Idempotency key; binds for ever'),
 });
 
-/** With what the path says. */
+/** Body of an adjustment together with the player id of the path. */
 export const AdjustmentOrder = Type.Object({ playerId: opaque(''), ...AdjustmentBody.properties });
 
 export const AdjustmentResponse = Type.Object({
@@ -65,7 +65,7 @@ export const PlayerStatusBody = Type.Object({
   reason: Type.String({ pattern: REASON_PATTERN, description: 'Kept in the audit log' }),
 });
 
-/** With what the path says. */
+/** Body of a status change together with the player id of the path. */
 export const PlayerStatusOrder = Type.Object({ playerId: opaque(''), ...PlayerStatusBody.properties });
 
 export const PlayerStatusResponse = Type.Object({ playerId: Type.String(), status: PlayerStatus });

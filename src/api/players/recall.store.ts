@@ -1,4 +1,7 @@
-/** What a recall of a player's games shows beside their ledger entries (docs/contract.md §11): shares of bonuses, names of games. */
+/**
+ * Reads the data that a game recall shows beside the ledger entries: shares of bonuses and names of games
+ * (docs/contract.md §11).
+ */
 
 import type { Sql } from '../../postgres/connection.js';
 import { arrayOf } from '../../postgres/statements.js';
@@ -7,9 +10,9 @@ export interface RecalledShare {
   readonly eventId: bigint;
   readonly tierLevel: number;
   readonly tierName: string;
-  /** Its player's own spin fired the event. */
+  /** True if the player's own spin triggered the event. */
   readonly isTrigger: boolean;
-  /** The spin that notified its player; null while none has. */
+  /** Entry id of the spin that notified the player of the share; null until a spin has done so. */
   readonly notifiedBy: bigint | null;
 }
 
@@ -20,7 +23,7 @@ export class Recall {
     this.#sql = sql;
   }
 
-  /** Shares by the id of their ledger entry. */
+  /** Returns shares by the id of their ledger entry. */
   async shares(entryIds: readonly bigint[]): Promise<ReadonlyMap<bigint, RecalledShare>> {
     if (entryIds.length === 0) return new Map();
     const rows = await this.#sql<
@@ -50,7 +53,7 @@ export class Recall {
     );
   }
 
-  /** The names of games that players see. */
+  /** Returns the display names of games, by game id. */
   async displayNames(gameIds: readonly number[]): Promise<ReadonlyMap<number, string>> {
     const rows = await this.#sql<{ game_id: number; display_name: string }[]>`
       SELECT game_id, display_name FROM games WHERE game_id = ANY(${arrayOf(gameIds)}::int[])`;

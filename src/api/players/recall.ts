@@ -1,4 +1,7 @@
-/** A player's last games as the player saw them: spins, tickets, rounds and shares of bonuses together (docs/contract.md §11). */
+/**
+ * Lists a player's last games as the player saw them: spins, tickets, rounds and shares of bonuses
+ * (docs/contract.md §11).
+ */
 
 import { entryTimeMs } from '../../domain/entryId.js';
 import { jsonUsd } from '../../domain/exactJson.js';
@@ -14,17 +17,24 @@ import { balanceBefore, isShownAsSpin, spinRecords } from '../spins/records.js';
 import * as contract from './contract.js';
 import type { RecalledShare } from './recall.store.js';
 
-/** Entries of one walk, and walks of one request: a game has few entries, however many adjustments lie between. */
+/**
+ * Limits of a recall: ledger entries of one read, and reads of one request. A game has few entries, but many
+ * adjustments may lie between two games.
+ */
 const WALK_ENTRIES = 128;
 const WALKS_MAX = 32;
 
 interface Found {
-  /** The entries that games began with, newest first. */
+  /** First entry of each game, newest game first. */
   readonly starts: readonly LedgerEntry[];
   readonly shares: ReadonlyMap<bigint, RecalledShare>;
 }
 
-/** The newest games of a player, by the entries that they began with. @param newestId of the player, booked */
+/**
+ * Finds the newest games of a player by their first ledger entries.
+ *
+ * @param newestId newest committed entry of the player
+ */
 async function newestGames(
   { store }: Services,
   player: { readonly partnerId: number; readonly playerId: string },
@@ -38,7 +48,7 @@ async function newestGames(
     const entries = await store.spinHistory.statement(player, fromId, WALK_ENTRIES);
     const shareIds = entries.filter(({ kind }) => kind === 'communalShare').map(({ id }) => id);
     for (const [id, share] of await store.recall.shares(shareIds)) shares.set(id, share);
-    // The share of the player who fired the bonus was shown by its spin.
+    // The spin that triggered the bonus already shows the share of its own player.
     const isStart = (entry: LedgerEntry): boolean =>
       isShownAsSpin(entry) || entry.kind === 'roundDeal' || shares.get(entry.id)?.isTrigger === false;
     starts.push(...entries.filter(isStart));
@@ -69,7 +79,7 @@ async function recalledRound(services: Services, record: RoundRecord) {
   const table = await tableOf(services, gameId);
   const seed = await blackjack.shoes.seedOf(gameId, shoeIndex);
   const view = viewRound(table, record, seed, spinIds.encodeOne(entryIds[0]!, partnerId));
-  // A natural is paid by the deal's own entry.
+  // The entry of the deal itself pays a natural blackjack.
   const paidAtDeal = entryIds.length === 1 ? (record.payoutMicros ?? 0) : 0;
   const { roundId, status, phase, hands, dealer, insurance, autoCompleted } = view;
   return {

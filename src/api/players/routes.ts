@@ -1,4 +1,7 @@
-/** Players, their spins and statements, read from Redis (balances) and from the ledger (committed entries); adjustments and blocks. */
+/**
+ * Handlers of players: balances (from Redis), spins and statements (committed entries from the ledger),
+ * adjustments, and blocking of players.
+ */
 import { createHmac } from 'node:crypto';
 import { firstIdAt } from '../../domain/entryId.js';
 import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
@@ -18,7 +21,10 @@ import * as contract from './contract.js';
 import { type AdjustmentBody, AdjustmentOrder, PlayerStatusOrder } from './contract.js';
 import { recallRoutes } from './recall.js';
 
-/** The internal id of a player: the same for good, and it tells nothing of the partner's own identifier. */
+/**
+ * Returns the internal id of a player. It never changes and reveals nothing about the partner's own
+ * identifier.
+ */
 function userIdOf(key: Buffer, partnerId: number, playerId: string): string {
   return `usr_${createHmac('sha256', key).update(`${partnerId}:${playerId}`).digest('base64url').slice(0, 22)}`;
 }
@@ -77,7 +83,11 @@ const statusRoutes = (services: Services): Route[] => [
   }),
 ];
 
-/** What is asked for, checked. @throws ApiError (KS-4101, KS-4102) with all that is wrong. */
+/**
+ * Validates an adjustment order.
+ *
+ * @throws ApiError (KS-4101, KS-4102) with all faults
+ */
 function orderOf(playerId: string, body: JsonObject, text: string): Omit<Adjustment, 'partnerId'> {
   let refusal: ApiError | undefined;
   let order: AdjustmentBody | undefined;
@@ -92,7 +102,8 @@ function orderOf(playerId: string, body: JsonObject, text: string): Omit<Adjustm
   const faults: Fault[] = [...(refusal?.details ?? [])];
   let amountMicros: number | undefined;
   if (Number.isFinite(body.amountUsd)) {
-    // Its text: amounts of more than 15 digits are not all told apart by a double.
+    // The amount is read from the text of the body, because a double cannot distinguish all amounts of more
+    // than 15 digits.
     amountMicros = decimalTextToMicros(memberText(text, 'amountUsd') ?? '');
     const path = '/amountUsd';
     if (amountMicros === 0) faults.push({ path, message: 'must not be 0' });
@@ -154,7 +165,7 @@ const adjustmentRoutes = (services: Services): Route[] => [
 ];
 
 const ENTRY_ID = /^[1-9]\d{0,18}$/;
-/** Of a signed 64-bit integer. */
+/** Largest signed 64-bit integer. */
 const ENTRY_ID_MAX = 2n ** 63n - 1n;
 
 const getStatement = (services: Services): Route =>

@@ -1,4 +1,4 @@
-/** What processes found of their own files. */
+/** Schemas and operation of program checks: processes compare their own files with the list of the build. */
 import { Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import { ProgramCheck } from '../../domain/programCheck.js';

@@ -1,4 +1,7 @@
-/** What processes found of their own files, for ever, and what follows from it: audit log, public log, e-mail (docs/operations.md). */
+/**
+ * Stores the program checks of all processes without a time limit, and reports differences to the audit log,
+ * the public log and by e-mail (docs/operations.md).
+ */
 import type { ProgramCheck, ProgramDifference } from '../../domain/programCheck.js';
 import type { WithDates } from '../../domain/schema.js';
 import { writeAuditEntry } from '../../postgres/auditLog.js';
@@ -6,9 +9,9 @@ import type { Sql, Transaction } from '../../postgres/connection.js';
 import { recordOperatorEmail } from '../../postgres/partnerEvents.js';
 import { safe } from '../../postgres/statements.js';
 
-/** Held from the look at what was found before to the commit. */
+/** Advisory lock that is held from reading the earlier checks until the commit. */
 const CHECK_LOCK = 7_310_045;
-/** The operator has an e-mail of the same differences at most so often. */
+/** Minimum time between two e-mails about the same differences, in hours. */
 const TOLD_EVERY_HOURS = 24;
 
 export type ProgramIdentity = Pick<ProgramCheckRow, 'version' | 'manifest'>;
@@ -18,9 +21,11 @@ export type NewProgramCheck = Omit<ProgramCheckRow, 'checkId' | 'at'>;
 export type ProgramCheckRow = WithDates<typeof ProgramCheck, 'at'>;
 
 /**
- * Writes down what a process found. Differences go into the audit log and to the operator; a start with another program than
- * that of the start before goes into the audit log and the public log.
- * @param operatorEmail undefined: nobody has an e-mail
+ * Records the program check of a process. Differences are written to the audit log and e-mailed to the
+ * operator. If a process starts with another program than at the previous start, the change is written to the
+ * audit log and the public log.
+ *
+ * @param operatorEmail undefined: no e-mail is sent
  */
 export async function recordProgramCheck(
   sql: Sql,
@@ -40,7 +45,10 @@ export async function recordProgramCheck(
   });
 }
 
-/** Processes of other roles may have other files: each is compared with the newest start of its own roles, where there was one. */
+/**
+ * Compares a start with the newest start of a process that has the same roles, if there is one. Processes of
+ * other roles may have other files.
+ */
 async function noteProgram(
   tx: Transaction,
   checkId: bigint,
@@ -75,7 +83,7 @@ async function noteDifferences(
     after: { version, manifest, part, differing, differences },
   });
   if (operatorEmail === undefined) return;
-  // Where a process is started again and again, one e-mail is enough.
+  // A process that restarts repeatedly causes only one e-mail.
   const told = await tx`
     SELECT 1 FROM program_checks
     WHERE check_id < ${checkId} AND at > now() - ${TOLD_EVERY_HOURS} * interval '1 hour' AND host = ${host} AND part = ${part}
@@ -108,7 +116,7 @@ export class ProgramChecks {
     this.#sql = sql;
   }
 
-  /** A page of the checks, newest first, and how many there are. */
+  /** Returns one page of the checks, newest first, and the total number of checks. */
   async page(page: number, limit: number): Promise<{ checks: ProgramCheckRow[]; total: number }> {
     const rows = await this.#sql<Row[]>`
       SELECT * FROM program_checks ORDER BY check_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;

@@ -1,4 +1,4 @@
-/** What processes found of their own files, as operators see it. */
+/** Handler that shows operators the program checks of all processes. */
 
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';

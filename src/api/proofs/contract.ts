@@ -1,4 +1,7 @@
-/** Proofs of what was dealt, and what is logged of each game (docs/proofs.md). */
+/**
+ * Schemas and operations of proofs of dealt outcomes, and of the public log entries of each game
+ * (docs/proofs.md).
+ */
 import { Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import { ProvenOutcome } from '../../domain/publicLog/leaves.js';

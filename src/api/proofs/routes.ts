@@ -1,4 +1,7 @@
-/** Proofs of what was dealt, and what is logged of a game: for its partner and for operators. */
+/**
+ * Handlers of proofs of dealt outcomes, and of the public log entries of a game, for its partner and for
+ * operators.
+ */
 
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
 import { labelKeyHash } from '../../domain/publicLog/logEntries.js';
@@ -22,7 +25,11 @@ const REASONS: Readonly<Record<NonNullable<Fault['reason']>, string>> = {
 const unproven = (reason: NonNullable<Fault['reason']>): ApiError =>
   new ApiError(ERRORS.noProof, { details: [{ path: '', message: REASONS[reason], reason }] });
 
-/** The entry of the block that an index lies in. @throws ApiError: KS-4219; KS-5002 where it is still to be logged */
+/**
+ * Returns the public log entry of the block that contains an outcome index.
+ *
+ * @throws ApiError KS-4219; KS-5002 if the block is not logged yet
+ */
 async function entryOf({ store }: Services, gameId: number, index: number) {
   const found = await store.publicLogReads.entryOfIndex(gameId, index);
   if (found === 'before-log') throw unproven('BEFORE_LOG');
@@ -30,13 +37,17 @@ async function entryOf({ store }: Services, gameId: number, index: number) {
   return found;
 }
 
-/** @param partnerId undefined: anybody's */
+/**
+ * Returns the proof of a spin.
+ *
+ * @param partnerId partner that must own the spin; undefined: any partner
+ */
 async function spinProof(services: Services, spinId: string, partnerId?: number) {
   const { spinIds, store } = services;
   const meant = spinIds.decode(spinId);
   const isOwn = meant !== undefined && (partnerId === undefined || meant.partnerId === partnerId);
   if (!isOwn) throw new ApiError(ERRORS.notFound);
-  // What is answered is booked soon; what is not by then is none that was answered.
+  // An answered entry is committed soon. An entry that is not committed within this wait was never answered.
   await booked(services.cells, meant.entryId).catch(() => undefined);
   const entry = await store.ledgerEntries.find(meant.entryId);
   if (entry === undefined && (await isDropped(store.ledgerDays, meant.entryId))) throw unproven('ARCHIVED');
@@ -52,7 +63,11 @@ async function spinProof(services: Services, spinId: string, partnerId?: number)
   return { format: FORMAT, spinId, gameId, ...outcome, ...inLog };
 }
 
-/** @param partnerId undefined: anybody's */
+/**
+ * Returns the proof of a round.
+ *
+ * @param partnerId partner that must own the round; undefined: any partner
+ */
 async function roundProof(services: Services, roundId: string, partnerId?: number) {
   const record = await findRound(services, roundId, partnerId);
   const { gameId, shoeIndex: index } = record;
@@ -106,7 +121,11 @@ async function blocksOf(
   };
 }
 
-/** What an exhausted block was drawn of. @param isWhole its outcomes are wanted, too */
+/**
+ * Returns the seed data that an exhausted block was drawn from.
+ *
+ * @param isWhole true: includes the outcomes of the block
+ */
 async function revealOf(
   { store: { publicLogReads }, drawAgain }: Services,
   { opening }: LoggedEntry,
@@ -138,7 +157,11 @@ async function blockOf(
   return { ...item, ...(await revealOf(services, logged, query.outcomes === 'true')) };
 }
 
-/** @throws ApiError (KS-4006) where the partner has no such game */
+/**
+ * Returns the game id of the path.
+ *
+ * @throws ApiError (KS-4006) if the partner has no such game
+ */
 async function ownGameId(
   { store }: Services,
   {

@@ -1,4 +1,4 @@
-/** Raffles and their pools. */
+/** Schemas and operations of raffles and their pools. */
 import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import { PrizeTableUsd } from '../../domain/games/prizeTable.js';

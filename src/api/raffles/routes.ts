@@ -1,4 +1,7 @@
-/** Raffles: made and voided by the operator; their pools, which anybody can check once they are sold out (docs/contract.md §10). */
+/**
+ * Handlers of raffles: operators create and void them; anybody can check their pools after they are sold out
+ * (docs/contract.md §10).
+ */
 import type { Static } from '#typebox';
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { jsonUsd } from '../../domain/exactJson.js';
@@ -13,12 +16,17 @@ import { learn, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import * as contract from './contract.js';
 
-/** Of the pools that were asked for last: one of a million tickets is 2.7 MB, and takes that long to read. */
+/**
+ * Number of pool reveals in the cache. The reveal of a pool of a million tickets has 2.7 MB and takes long to
+ * read.
+ */
 const REVEALS_KEPT = 4;
-/** Each holds one of the connections to Postgres, which the ledger needs, too. */
+/**
+ * Number of concurrent reads of reveals. Each read holds a Postgres connection that the ledger needs as well.
+ */
 const REVEALS_AT_ONCE = 2;
 
-/** Reads what a closed raffle reveals, which never changes: once, however many ask for it at a time. */
+/** Reads the reveal of a closed raffle, which never changes. Concurrent requests share one read. */
 function revealer({ store }: Services) {
   const turns = new Semaphore(REVEALS_AT_ONCE);
   const kept = new Map<number, Promise<Static<typeof PoolReveal>>>();
@@ -34,7 +42,7 @@ function revealer({ store }: Services) {
   return (gameId: number) => {
     const known = kept.get(gameId);
     const reveal = known ?? turns.run(() => read(gameId));
-    // Put at the end: the first is the one that was asked for longest ago.
+    // The reveal is moved to the end of the cache, so that the first entry is the least recently used.
     kept.delete(gameId);
     kept.set(gameId, reveal);
     if (known === undefined) reveal.catch(() => kept.delete(gameId));
@@ -56,7 +64,7 @@ async function poolOf(row: GameRow, reveal: (gameId: number) => Promise<object>)
     poolCommitment: raffle.commitment,
     sealedAt: raffle.sealedAt ?? null,
     closedAt: raffle.closedAt ?? null,
-    // A raffle that was voided before it was sealed has none.
+    // A raffle that was voided before it was sealed has no reveal.
     reveal: raffle.closedAt === null || raffle.commitment === null ? null : await reveal(row.gameId),
   };
 }

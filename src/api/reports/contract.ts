@@ -1,4 +1,4 @@
-/** Reports over intervals, liability, significant events. */
+/** Schemas and operations of reports: games over an interval, liability and significant events. */
 import { Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import { GAME_TYPES } from '../../domain/games/kindOfGame.js';
@@ -180,7 +180,7 @@ const GAMES = {
   nextCursor: null,
 };
 
-/** The same rows as CSV: numbers as they are, texts quoted (RFC 4180). */
+/** Renders the example rows as CSV: numbers unquoted, texts quoted (RFC 4180). */
 function csvOf(rows: readonly object[]): string {
   const field = (value: unknown): string => {
     if (value === null) return '';

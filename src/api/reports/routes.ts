@@ -1,4 +1,7 @@
-/** Reports over intervals, what partners owe, significant events (docs/reports.md). */
+/**
+ * Handlers of reports: games over an interval, the liability of partners, and significant events
+ * (docs/reports.md).
+ */
 
 import type { GameReportRow, GamesWanted, LiabilityRow, Sums } from '../../books/reports/reports.store.js';
 import { type CsvText, csvTexts } from '../../domain/csv.js';
@@ -26,12 +29,16 @@ import * as contract from './contract.js';
 
 const GAME_CURSOR = /^[1-9]\d{0,9}$/;
 const EVENT_CURSOR = /^a(\d{1,18})\.w(\d{1,18})$/;
-/** Events of a piece of CSV. */
+/** Number of events in one chunk of CSV. */
 const CSV_EVENTS = 1000;
 
 type GamesQuery = RouteRequest<typeof contract.getPartnerGamesReport>['query'];
 
-/** @throws ApiError: KS-4102 where a day of RANGE is missing, KS-4105 where one is none, or they run backwards */
+/**
+ * Returns the days of the report.
+ *
+ * @throws ApiError KS-4102 if a day of RANGE is missing, KS-4105 if a day is invalid or `to` is before `from`
+ */
 function daysOf(query: GamesQuery, today: string): Pick<GamesWanted, 'from' | 'to' | 'isToNow'> {
   const interval = query.interval as Interval;
   if (interval !== 'RANGE') return { from: firstDayOf(interval, today), to: today, isToNow: true };
@@ -74,7 +81,7 @@ const gameOf = (row: GameReportRow) => ({
   ...outcomesOf(row),
 });
 
-/** Lines of CSV of rows whose members are the columns. */
+/** Renders rows as CSV lines. The members of a row are the columns. */
 function csvLines(rows: readonly object[], csvText: CsvText): string {
   const field = (value: unknown): string => {
     if (value === null || value === undefined) return '';
@@ -95,7 +102,8 @@ async function gamesReport(
   const days = daysOf(query, today);
   const begin = after ?? Number(cursorOf(query, GAME_CURSOR) ?? 0);
   const firstDay = await store.reports.firstDay(partnerId);
-  // Asked before the figures: what is complete then is in them.
+  // Completeness is read before the figures, so that every day that is reported as complete is in the
+  // figures.
   const complete =
     firstDay === undefined
       ? null
@@ -138,7 +146,11 @@ async function* gamesCsv(services: Services, query: GamesQuery, asker: Asker): A
   }
 }
 
-/** @throws ApiError: KS-4209, KS-4201 */
+/**
+ * Returns the scope of a report for an operator: partner and game.
+ *
+ * @throws ApiError KS-4209, KS-4201
+ */
 async function askerOf(
   { store }: Services,
   { operator, query }: RouteRequest<typeof contract.getGamesReport>,
@@ -152,7 +164,11 @@ async function askerOf(
   return { partnerId, by: operator.name };
 }
 
-/** @throws ApiError: KS-4006 */
+/**
+ * Returns the scope of a report for a partner.
+ *
+ * @throws ApiError KS-4006
+ */
 async function ownAskerOf(
   { store }: Services,
   { partner: { partnerId }, query: { gameId } }: RouteRequest<typeof contract.getPartnerGamesReport>,
@@ -197,7 +213,11 @@ async function liability({ store, process }: Services, date: string | undefined,
 
 type EventsRequest = RouteRequest<typeof contract.getEventsReport>;
 
-/** @throws ApiError (KS-4101) with all faults of the query */
+/**
+ * Parses the query of the events report.
+ *
+ * @throws ApiError (KS-4101) with all faults of the query
+ */
 function eventsWanted({ query }: EventsRequest): { wanted: EventsWanted; place: EventPlace } {
   const faults: Fault[] = [];
   const time = (name: 'from' | 'to'): Date | undefined => {

@@ -1,4 +1,4 @@
-/** The return to player of games as it was judged, and the reviews of it (docs/reports.md). */
+/** Handlers of the return to player of games: its assessment, and its reviews (docs/reports.md). */
 
 import type { RtpFinding, RtpRecord, RtpReview } from '../../books/returns/rtp.store.js';
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
@@ -83,7 +83,11 @@ const reviewOf = (review: RtpReview) => ({
   closedBy: review.closedBy,
 });
 
-/** @throws ApiError (KS-4215) where the path names no review */
+/**
+ * Parses the review id of a path.
+ *
+ * @throws ApiError (KS-4215) if the path has no valid review id
+ */
 function reviewIdOf({ id }: { readonly id: string }): number {
   const reviewId = pathId(id);
   if (reviewId === undefined) throw new ApiError(ERRORS.notFound);

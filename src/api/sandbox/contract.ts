@@ -1,11 +1,11 @@
-/** The sandbox: outcomes that testers choose. */
+/** Schemas and operations of the sandbox, where testers choose outcomes. */
 import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import { id, opaque, timestamp } from '../../domain/schema.js';
 import { endpoint } from '../contract/endpoint.js';
 import { SpinOutcome } from '../spins/contract.js';
 
-/** An outcome code has 16 bits. */
+/** Largest combination index, because an outcome code has 16 bits. */
 const COMBINATION_INDEX_MAX = 65_535;
 
 const nextOutcomeMembers = {

@@ -1,4 +1,7 @@
-/** Outcomes that testers of sandbox accounts choose (docs/requests.md). For a production account there is no such path. */
+/**
+ * Handlers of outcomes that testers of sandbox accounts choose (docs/requests.md). These paths do not exist
+ * for production accounts.
+ */
 
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { parseExactJson } from '../../domain/exactJson.js';

@@ -1,4 +1,4 @@
-/** The operator's search over partners, games, players, spins, rounds and keys. */
+/** Schemas and operation of the operators' search over partners, games, players, spins, rounds and keys. */
 import { Type } from '#typebox';
 import { KEY_PREFIX, nullable, opaque } from '../../domain/schema.js';
 import { endpoint, operatorRead } from '../contract/endpoint.js';

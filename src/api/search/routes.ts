@@ -1,4 +1,4 @@
-/** The operator's search over partners, games, players, spins, rounds and keys. */
+/** Handler of the operators' search over partners, games, players, spins, rounds and keys. */
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import { isShownAsSpin } from '../spins/records.js';
@@ -6,14 +6,18 @@ import * as contract from './contract.js';
 
 const PLAYERS_FOUND_MAX = 10;
 
-/** Partners at which somebody plays who is called exactly so. @param text also `slug/player` */
+/**
+ * Returns the partners that have a player with exactly this name.
+ *
+ * @param text name of the player, or `slug/player` to search one partner only
+ */
 async function playersCalled({ store, cells }: Services, text: string) {
   const slash = text.indexOf('/');
   const slug = slash > 0 ? text.slice(0, slash) : undefined;
   const playerId = text.slice(slash + 1);
   if (playerId === '') return [];
   const asked = await store.searchReads.partnersToAsk(slug);
-  // A cell that is away hides its players, and nothing else.
+  // If a cell is unavailable, only its own players are missing from the result.
   const found = await Promise.all(
     asked.map(async (partnerId) => {
       const player = await cells.reads.player(partnerId, playerId).catch(() => undefined);
@@ -23,7 +27,7 @@ async function playersCalled({ store, cells }: Services, text: string) {
   return found.flat().slice(0, PLAYERS_FOUND_MAX);
 }
 
-/** The spin or round that has this id. */
+/** Returns the spin or round with this id. */
 async function playsOf({ store, spinIds }: Services, id: string) {
   const named = spinIds.decode(id);
   if (named === undefined || (await store.partners.find(named.partnerId)) === undefined) return [];

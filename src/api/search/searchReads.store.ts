@@ -1,13 +1,13 @@
-/** What a search looks through: names, numbers and beginnings of keys of all partners. Every answer is bounded. */
+/** Searches names, numbers and key prefixes of all partners. Every result is bounded. */
 
 import type { Static } from '#typebox';
 import { soughtPrefix } from '../../domain/apiKey.js';
 import type { Sql } from '../../postgres/connection.js';
 import type { Found as FoundSchema } from './contract.js';
 
-/** Of each kind that a search finds. */
+/** Maximum number of results of each kind. */
 const FOUND_MAX = 10;
-/** Partners that are asked whether they have a player. */
+/** Maximum number of partners that are searched for a player. */
 const PLAYER_PARTNERS_MAX = 50;
 
 export type FoundNames = Readonly<Omit<Static<typeof FoundSchema>, 'players' | 'plays'>>;
@@ -19,7 +19,10 @@ export class SearchReads {
     this.#sql = sql;
   }
 
-  /** Partners, games, keys and operators whose name has the text, whatever its case, whose number it is, or whose key begins so. */
+  /**
+   * Finds partners, games, keys and operators whose name contains the text (case-insensitive), whose number
+   * equals it, or whose key starts with it.
+   */
   async byName(text: string): Promise<FoundNames> {
     const number = /^[1-9]\d{0,8}$/.test(text) ? Number(text) : 0;
     const wanted = text.toLowerCase();
@@ -68,7 +71,11 @@ export class SearchReads {
     };
   }
 
-  /** Partners that may have a player. @param slug of the one that is meant; undefined: the newest */
+  /**
+   * Returns the ids of the partners to search for a player.
+   *
+   * @param slug slug of the partner to search; undefined: the newest partners
+   */
   async partnersToAsk(slug: string | undefined): Promise<number[]> {
     const rows = await this.#sql<{ partner_id: number }[]>`
       SELECT partner_id FROM partners WHERE ${slug ?? null}::text IS NULL OR slug = ${slug ?? null}

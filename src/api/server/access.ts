@@ -1,4 +1,7 @@
-/** Who may ask, and how often: API keys (docs/contract.md §3), windows (§4), failed authentications (§4). */
+/**
+ * Authenticates requests and limits their rate: API keys (docs/contract.md §3), rate limit windows (§4),
+ * failed authentications (§4).
+ */
 import { hash } from 'node:crypto';
 import { ERRORS, type ErrorEntry } from '../../domain/errors.js';
 import type { ApiKey, Partner } from '../../domain/game.js';
@@ -9,22 +12,30 @@ import type { Exchange } from './exchange.js';
 import { type Caller, OperatorAccess, type OperatorServices } from './operatorAccess.js';
 import type { Replies, Window } from './reply.js';
 
-/** What authentication asks of the rest of the program. */
+/** Functions that authentication needs from other parts of the program. */
 export interface AccessServices extends OperatorServices {
   keyByHash(hash: string): ApiKey | undefined;
   partner(partnerId: number): Partner | undefined;
   readonly countFailure: CountFailure;
-  /** Strangers fail at the operators' door more often than they may. @param client or the network that it is counted with */
+  /**
+   * Called when an unauthenticated client exceeds the limit of failed authentications at the operator API.
+   *
+   * @param client the client, or the network with which the client is counted
+   */
   onWindowOver(client: string): void;
-  /** A key that a stranger sent to the operators' door is none, or none any more. */
+  /** Called when a client sends an unknown, expired or revoked key to the operator API. */
   onWrongKey(client: string, entry: ErrorEntry): void;
-  /** @param entry what is answered */
+  /**
+   * Called when authentication fails because of a defect or an unavailable store.
+   *
+   * @param entry error that the client receives
+   */
   onError(exchange: Exchange, error: unknown, entry: ErrorEntry): void;
 }
 
 const HASHES_MAX = 4096;
 
-/** A key that names a partner, and what stands against using it. */
+/** A key of a partner, and the error that its use is refused with, if any. */
 type Found = { keyId: number; partner: Partner; refused: ErrorEntry | undefined };
 
 export class Access {
@@ -57,8 +68,9 @@ export class Access {
   }
 
   /**
-   * Finds the partner of a request. `onPartner` is called at once for a key that is known; else after a look for keys
-   * that were issued a moment ago. Where there is none, the request is answered here.
+   * Finds the partner of a request. For a known key, `onPartner` is called synchronously. For an unknown key,
+   * it is called after a refresh of the catalog, because the key may have just been issued. If no partner is
+   * found, this method sends the error.
    */
   partner(exchange: Exchange, onPartner: (partner: Partner) => void): void {
     const { apiKey } = exchange.head;
@@ -75,7 +87,8 @@ export class Access {
       return;
     }
     const address = this.clientOf(exchange);
-    // Not known, or refused by what may be old news: look once more before saying no.
+    // The key is unknown, or the catalog that refuses it may be stale. The catalog is refreshed once before
+    // the request is refused.
     this.#services
       .refresh()
       .then(
@@ -94,17 +107,23 @@ export class Access {
       .catch((error: unknown) => this.#defect(exchange, error));
   }
 
-  /** What the windows of strangers count by: the client's IPv4 address or IPv6 /64. To be asked before the first await. */
+  /**
+   * Returns the key of the window for failed authentications: the client's IPv4 address or IPv6 /64 network.
+   * Must be called before the first await.
+   */
   clientOf(exchange: Exchange): string {
     return clientNetwork(this.#proxies.clientOf(exchange.origin()));
   }
 
-  /** Lets a request of an operator's through whose role permits what it asks for; answers any other. */
+  /**
+   * Admits a request of an operator whose role permits the operation. Answers all other requests with an
+   * error.
+   */
   operator(exchange: Exchange, needed: Role, onCaller: (caller: Caller) => void): void {
     this.#operators.admit(exchange, needed, onCaller);
   }
 
-  /** The SHA-256 of a key; of those that came lately it is kept. */
+  /** Returns the SHA-256 of a key, from a cache of recently used keys. */
   #hashOf(apiKey: string): string {
     let keyHash = this.#hashes.get(apiKey);
     if (keyHash === undefined) {
@@ -126,7 +145,10 @@ export class Access {
     return { keyId: key.keyId, partner, refused };
   }
 
-  /** Answers a failed authentication with the window of its client; past the limit with KS-4293. */
+  /**
+   * Answers a failed authentication, with the rate limit window of the client. Answers KS-4293 past the
+   * limit.
+   */
   #refuse(
     exchange: Exchange,
     entry: ErrorEntry,
@@ -135,7 +157,7 @@ export class Access {
   ): void {
     const options = message === undefined ? {} : { message };
     exchange.refuseBody();
-    // Who sent none, or a session that is over, tried no key.
+    // A client without a key, or with an expired session, did not try a wrong key.
     const isOfKey = entry !== ERRORS.missingApiKey && message === undefined;
     this.#failures.count(client, isOperators).then(
       ({ client: counted, window, isOver }) => {
@@ -145,14 +167,15 @@ export class Access {
         else this.#replies.error(exchange, entry, window, options);
       },
       (error: unknown) => {
-        // The store that counts is away; the key is wrong all the same.
+        // The store that counts failures is unavailable. The request is still refused, because the key is
+        // wrong.
         this.#services.onError(exchange, error, entry);
         this.#replies.error(exchange, entry, this.#ownWindow(), options);
       },
     );
   }
 
-  /** A defect of ours in what came after. */
+  /** Handles a defect in the code that runs after authentication. */
   #defect(exchange: Exchange, error: unknown): void {
     this.#services.onError(exchange, error, ERRORS.internal);
     this.#replies.error(exchange, ERRORS.internal, this.#ownWindow());
@@ -163,7 +186,10 @@ export class Access {
     this.#replies.error(exchange, ERRORS.authenticationFailed, this.#ownWindow());
   }
 
-  /** Where the store can't tell: nothing is promised of the limit, by this process's clock. */
+  /**
+   * Returns a window with no requests remaining, by the clock of this process. It is used when the store is
+   * unavailable.
+   */
   #ownWindow(): Window {
     return { policy: 'auth', limit: this.#failureLimit, remaining: 0, nowMs: Date.now() };
   }

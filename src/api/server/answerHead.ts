@@ -1,27 +1,32 @@
-/** The header lines of an answer, all of our own making; those of spins are kept as bytes, of which little changes. */
+/**
+ * Builds the header lines of answers. All values are made by the service itself. The header lines of spins
+ * are cached as bytes, because little in them changes.
+ */
 import type { Exchange } from './exchange.js';
 
-/** A fixed window that a request counts against (docs/contract.md §4). */
+/** A fixed rate limit window that a request counts against (docs/contract.md §4). */
 export interface Window {
-  /** `spin`, `api` or `auth`: the name of the policy in the IETF fields. */
+  /** Name of the rate limit policy in the IETF fields: `spin`, `api` or `auth`. */
   readonly policy: string;
   readonly limit: number;
   readonly remaining: number;
-  /** By the store's clock, milliseconds since the epoch. */
+  /** Time of the store's clock, in ms since the epoch. */
   readonly nowMs: number;
 }
 
 export const JSON_TYPE = 'application/json';
 export const WINDOW_SECONDS = 60;
 
-/** Seconds from `nowMs` to the end of its window, at least 1. */
+/** Returns the seconds from `nowMs` to the end of its window, at least 1. */
 export const windowSecondsLeft = (nowMs: number): number =>
   WINDOW_SECONDS - (Math.floor(nowMs / 1000) % WINDOW_SECONDS);
 
 /**
- * The value of Content-Type with the lines of all other headers: one call in place of one for each.
+ * Returns the value of Content-Type followed by the lines of all other headers, so that one call writes all
+ * headers.
+ *
  * @param headers further lines, each ended by CRLF except the last
- * @param length the line of the length, with a CRLF before it, or empty
+ * @param length Content-Length line with a CRLF before it, or an empty string
  */
 export function headerLines(
   { id, version, isPrivate }: Exchange,
@@ -38,12 +43,18 @@ export function headerLines(
   return lines + length;
 }
 
-/** Kept by nobody, and taken for nothing but the JSON or CSV that it is. */
+/**
+ * Headers of private answers: no cache may store them, and no browser may interpret them as another type than
+ * JSON or CSV.
+ */
 const PRIVATE = '\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff';
 const REQUEST_ID = '\r\nX-Request-Id: ';
 const REMAINING = '\r\nX-RateLimit-Remaining: ';
 
-/** The three X-RateLimit headers (docs/contract.md §4), and the fields of the IETF draft "RateLimit header fields". */
+/**
+ * Returns the three X-RateLimit headers (docs/contract.md §4) and the fields of the IETF draft "RateLimit
+ * header fields".
+ */
 function windowLines({ policy, limit, remaining, nowMs }: Window): string {
   const left = windowSecondsLeft(nowMs);
   return (
@@ -55,9 +66,9 @@ function windowLines({ policy, limit, remaining, nowMs }: Window): string {
 const remainingOf = (policy: string): string => `\r\nRateLimit: "${policy}";r=`;
 
 /**
- * Header lines of one limit as bytes. Within a second they differ by the id and
- * the number of requests left, which are written over those of the answer before. As a text they
- * cost 6 % of a spin's CPU with 256 connections (docs/adr/0002-http-in-bytes.md).
+ * Caches the header lines of one limit as bytes. Within a second, answers differ only in the request's id and
+ * the number of remaining requests. Both are overwritten in the bytes of the previous answer. Header lines as
+ * strings cost 6 % of a spin's CPU time with 256 connections (docs/adr/0002-http-in-bytes.md).
  */
 class WindowedHead {
   #bytes: Buffer = Buffer.alloc(0);
@@ -66,7 +77,10 @@ class WindowedHead {
   #policy = '';
   #versionHeaders: string | undefined;
   #idLength = -1;
-  /** The number of requests left has as many digits as before from the first of these on and below the second. */
+  /**
+   * Range of remaining counts that have as many digits as the previous count: from is inclusive, to is
+   * exclusive.
+   */
   #remainingFrom = 0;
   #remainingTo = 0;
   #remainingEnds: readonly [number, number] = [0, 0];
@@ -120,16 +134,17 @@ class WindowedHead {
 const ID_AT = JSON_TYPE.length + REQUEST_ID.length;
 const ZERO = 0x30;
 
-/** Windows of so many limits are distinguished: partners have limits of their own. */
+/** Maximum number of limits with cached header lines. Each partner can have its own limits. */
 const LIMITS_MAX = 256;
 
-/** The heads of answers with a window, by its limit. */
+/** Caches the header lines of answers with a window, by limit. */
 export class WindowedHeads {
   readonly #byLimit = new Map<number, WindowedHead>();
 
   /**
-   * {@link headerLines} of a JSON answer with a window and no further headers.
-   * @returns bytes that hold until the next call
+   * Returns {@link headerLines} of a JSON answer with a window and no further headers.
+   *
+   * @returns bytes that are valid until the next call
    */
   lines(exchange: Exchange, window: Window): Buffer {
     let head = this.#byLimit.get(window.limit);

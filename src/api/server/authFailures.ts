@@ -1,35 +1,45 @@
 /**
- * Failed authentications: counted by client in the store, and from the limit on refused here, for the rest of the window. The
- * clients of a network that floods share a count, so that it can't fill the store with counts.
+ * Counts failed authentications by client in the store. Once a client is over the limit, this process refuses
+ * its requests without the store until the window ends. The clients of a network that floods share one
+ * counter, so that they cannot fill the store with counters.
  */
 import { WINDOW_SECONDS, type Window } from './answerHead.js';
 import { ClientCounts } from './clientCounts.js';
 
-/** Clients over the limit that are remembered; the store counts the others' failures. */
+/**
+ * Maximum number of clients over the limit that this process remembers. The store counts the failures of all
+ * other clients.
+ */
 const CLIENTS_MAX = 10_000;
-/** Failures of a client in a window whose answers come at once, where wrong keys are slowed. */
+/**
+ * Number of failures of a client in a window that are answered without delay. Answers to further wrong keys
+ * are delayed.
+ */
 const PROMPT_FAILURES = 3;
 const FIRST_DELAY_MS = 50;
 const DELAY_MAX_MS = 2000;
-/** Answers that wait at once, of one client and in all; a further one is not slowed, but refused. */
+/**
+ * Maximum number of delayed answers at a time, for one client and in total. A request beyond these limits is
+ * refused at once instead of delayed.
+ */
 const DELAYED_OF_CLIENT_MAX = 16;
 const DELAYED_MAX = 1024;
 
-/** Counts a failure of a client. */
+/** Counts a failure of a client in the store. Returns the count of the window and the store's time in ms. */
 export type CountFailure = (client: string, limit: number) => Promise<{ count: number; timeMs: number }>;
 
 export interface AuthFailure {
-  /** The client, or the network that it is counted with. */
+  /** The client, or the network with which the client is counted. */
   readonly client: string;
   readonly window: Window;
-  /** Over the limit: nothing more is said of the key. */
+  /** True if the client is over the limit. The answer then does not say whether the key is valid. */
   readonly isOver: boolean;
 }
 
 export class AuthFailures {
   readonly #countInStore: CountFailure;
   readonly #limit: number;
-  /** Failures of clients over the limit, by the window that they were counted in last. */
+  /** Failures of clients over the limit, with the time of their latest window. */
   readonly #over = new Map<string, { count: number; timeMs: number; seenMs: number }>();
   readonly #clients: ClientCounts;
   readonly #delayedOf = new Map<string, number>();
@@ -42,9 +52,10 @@ export class AuthFailures {
   }
 
   /**
-   * Counts a failure.
-   * @param isSlowed its answer waits: the longer, the more there were
-   * @throws what the store throws
+   * Counts a failed authentication.
+   *
+   * @param isSlowed true: delays the answer, longer for each further failure
+   * @throws errors of the store
    */
   async count(client: string, isSlowed: boolean): Promise<AuthFailure> {
     const { name } = this.#clients.count(client);
@@ -58,7 +69,10 @@ export class AuthFailures {
     };
   }
 
-  /** Of a client that is known to be over the limit still. */
+  /**
+   * Counts a failure of a client that is still over the limit, without the store. Returns undefined for other
+   * clients.
+   */
   #countHere(client: string): { count: number; timeMs: number } | undefined {
     const over = this.#over.get(client);
     if (over === undefined) return undefined;
@@ -80,7 +94,7 @@ export class AuthFailures {
     return counted;
   }
 
-  /** @returns false: too many answers wait already */
+  /** Delays an answer. Returns false without a delay if too many answers are delayed already. */
   async #delay(client: string, count: number): Promise<boolean> {
     if (count <= PROMPT_FAILURES) return true;
     const ofClient = this.#delayedOf.get(client) ?? 0;

@@ -1,4 +1,6 @@
-/** Reads request bodies: UTF-8, JSON, an object; and checks them against the schema of their route. */
+/**
+ * Reads request bodies (UTF-8 text with a JSON object) and validates them against the schema of their route.
+ */
 import { isUtf8 } from 'node:buffer';
 import type { Static, TSchema } from '#typebox';
 import { Compile, type Validator } from '#typebox/compile';
@@ -8,13 +10,21 @@ import { type SchemaFaults, schemaFaults } from '../../domain/validation.js';
 
 export type JsonObject = Record<string, unknown>;
 
-/** The text of a body. @throws ApiError (KS-4101) where it is not UTF-8. */
+/**
+ * Returns the text of a body.
+ *
+ * @throws ApiError (KS-4101) if the body is not UTF-8
+ */
 export function bodyText(body: Buffer): string {
   if (!isUtf8(body)) throw notJson('The body is not UTF-8');
   return body.toString('utf8');
 }
 
-/** @throws ApiError (KS-4101) where the text is not a JSON object. */
+/**
+ * Parses a JSON object.
+ *
+ * @throws ApiError (KS-4101) if the text is not a JSON object
+ */
 export function parseObject(text: string): JsonObject {
   let value: unknown;
   try {
@@ -33,9 +43,11 @@ const notJson = (message: string): ApiError => invalid([{ path: '', message }]);
 const JSON_TOKEN = /"(?:[^"\\]+|\\.)*"|[{}[\]:,]|[^\s{}[\]:,"]+/g;
 
 /**
- * The text of an object's own member as it was sent, where that is no object or array: what JSON.parse takes for its
- * value, so the last of several of that name.
- * @param json the text of an object that JSON.parse takes
+ * Returns the text of a top-level member of a JSON object exactly as the client sent it. If several members
+ * have the name, the last one counts, as in JSON.parse. Returns undefined if the value is an object or an
+ * array.
+ *
+ * @param json text that JSON.parse accepts as an object
  */
 export function memberText(json: string, name: string): string | undefined {
   let depth = 0;
@@ -54,7 +66,7 @@ export function memberText(json: string, name: string): string | undefined {
 
 const validators = new WeakMap<TSchema, Validator>();
 
-/** @returns undefined where the value fits the schema */
+/** Validates a value against a schema. Returns undefined if the value is valid. */
 export function faultsOf(schema: TSchema, value: unknown): SchemaFaults | undefined {
   let validator = validators.get(schema);
   if (validator === undefined) {
@@ -65,8 +77,10 @@ export function faultsOf(schema: TSchema, value: unknown): SchemaFaults | undefi
 }
 
 /**
- * Checks a value against a schema.
- * @throws ApiError: KS-4102 where a required field is missing, KS-4101 for any other fault; `details` has them all.
+ * Validates a value against a schema.
+ *
+ * @throws ApiError KS-4102 if a required member is missing, KS-4101 for any other fault; `details` lists all
+ * faults
  */
 export function check<Schema extends TSchema>(
   schema: Schema,

@@ -1,26 +1,32 @@
 /**
- * Counts by client in a window, with a bound on how many are counted apart. Where a further client would exceed the bound, the
- * clients of the network that floods are counted together: of the narrowest that has an eighth of them, /56, /48 or /32 (IPv4: /24
- * or /16). Where none has, many crowded networks are joined until there is room, the most crowded first. Everybody else keeps a
- * count of their own.
+ * Counts requests by client in a window, with a bound on the number of counters. When a new client would
+ * exceed the bound, a network that floods gets one shared counter: the narrowest network that holds at least
+ * an eighth of the counted clients (/56, /48 or /32 for IPv6; /24 or /16 for IPv4). If no network is that
+ * large, crowded networks are joined, the most crowded first, until there is room. All other clients keep
+ * counters of their own.
  */
 
-/** Clients that are counted apart. */
+/** Maximum number of clients with a counter of their own. */
 const CLIENTS_MAX = 10_000;
-/** Clients of a network that floods. Once there is no room it is made for as many further ones, so that it is seldom done. */
+/**
+ * Number of clients that makes a network a flood. Joining also makes room for as many new clients, so that it
+ * runs rarely.
+ */
 const FLOOD = CLIENTS_MAX / 8;
-/** A network of fewer clients is not joined: it is nobody's flood. */
+/**
+ * Minimum number of clients in a network that is joined. Smaller networks cannot be the source of a flood.
+ */
 const CROWD = 16;
-/** Widths of the networks that share a count, in bits. */
+/** Widths of the networks that can share a counter, in bits. */
 const IPV6_WIDTHS = [56, 48, 32];
 const IPV4_WIDTHS = [24, 16];
-/** Name under which clients are counted that have no place, nor a network that has. */
+/** Name of the counter for clients without a counter of their own and without a network counter. */
 const OTHERS = 'others';
 const IPV4 = /^\d+\.\d+\.\d+\.\d+$/;
 
-/** What a client is counted under, and how often it was. */
+/** The counter of a client and its count. */
 export interface Counted {
-  /** The client, the network that shares the count, such as `2001:db8::/48`, or `others`. */
+  /** The client, or the network that shares the counter (such as `2001:db8::/48`), or `others`. */
   readonly name: string;
   readonly count: number;
 }
@@ -30,9 +36,12 @@ export class ClientCounts {
   readonly #windowMs: number;
   readonly #nowMs: () => number;
   #window = 0;
-  /** Widths that have shared counts in this window. */
+  /** Widths of the networks that share counters in this window. */
   #sharedWidths: readonly number[] = [];
-  /** No network is crowded: further clients have no place for the rest of the window. */
+  /**
+   * True if no network is crowded enough to be joined. New clients then count as `others` until the window
+   * ends.
+   */
   #isSpread = false;
 
   constructor(windowSeconds: number, nowMs: () => number) {
@@ -40,7 +49,11 @@ export class ClientCounts {
     this.#nowMs = nowMs;
   }
 
-  /** Counts a request. @param client an IPv4 address or an IPv6 /64, in canonical text */
+  /**
+   * Counts a request.
+   *
+   * @param client an IPv4 address or an IPv6 /64, in canonical text form
+   */
   count(client: string): Counted {
     const window = Math.floor(this.#nowMs() / this.#windowMs);
     if (window !== this.#window) {
@@ -72,7 +85,7 @@ export class ClientCounts {
     return undefined;
   }
 
-  /** Joins the clients of crowded networks. */
+  /** Makes room for further clients by joining the clients of crowded networks. */
   #makeRoom(): void {
     if (this.#isSpread) return;
     for (const least of [FLOOD, CROWD])
@@ -87,7 +100,10 @@ export class ClientCounts {
     return this.#counts.size <= CLIENTS_MAX - FLOOD;
   }
 
-  /** Joins the networks of a width that have so many members, the most crowded first, until there is room. */
+  /**
+   * Joins the networks of one width that have at least `least` members, the most crowded first, until there
+   * is room.
+   */
   #join(width: number, least: number): void {
     const members = new Map<string, string[]>();
     for (const name of this.#counts.keys()) {
@@ -112,7 +128,10 @@ export class ClientCounts {
   }
 }
 
-/** The wider network of a client or of a network; undefined: it is of the other family, as wide already, or no address. */
+/**
+ * Returns the network of the given width that contains a client or network. Returns undefined if the address
+ * is of the other IP family, is already that wide, or is not an address.
+ */
 function networkOf(name: string, width: number): string | undefined {
   const [address = '', bits] = name.split('/');
   if (bits !== undefined && Number(bits) <= width) return undefined;
@@ -120,14 +139,14 @@ function networkOf(name: string, width: number): string | undefined {
   return IPV4_WIDTHS.includes(width) && IPV4.test(address) ? ipv4Network(address, width) : undefined;
 }
 
-/** @param address with all four bytes, or with those of a network */
+/** @param address all four bytes of an address, or only the bytes of its network */
 const ipv4Network = (address: string, width: number): string =>
   `${address
     .split('.')
     .map((byte, place) => (place < width / 8 ? byte : '0'))
     .join('.')}/${width}`;
 
-/** @param address of a /64 or wider: only zeros lie behind `::`, which stands at its end */
+/** @param address an IPv6 /64 or wider network that ends with `::`, followed by zeros only */
 function ipv6Network(address: string, width: number): string {
   const words = address
     .slice(0, address.indexOf('::'))

@@ -1,34 +1,40 @@
-/** How many connections there are, in all and by client network, and which further one is refused. */
+/** Counts connections in total and by client network, and decides which new connection is refused. */
 import { readFileSync } from 'node:fs';
 import { clientNetwork, isLoopback, siteNetwork } from '../../domain/trustedProxies.js';
 
-/** Descriptors that are left for stores, files and the connections of the metrics server. */
+/** File descriptors that are reserved for stores, files and the connections of the metrics server. */
 const DESCRIPTORS_RESERVED = 256;
 const CONNECTIONS_LEAST = 32;
 
 export interface ConnectionLimits {
-  /** Open at once. */
+  /** Maximum number of open connections in total. */
   readonly total: number;
-  /** Open at once from one IPv4 address or IPv6 /64. */
+  /** Maximum number of open connections from one IPv4 address or IPv6 /64. */
   readonly perAddress: number;
-  /** An address that carries the connections of many clients has no bound of its own. */
+  /**
+   * Returns whether the address is a proxy. A proxy carries the connections of many clients, so it has no
+   * limit of its own.
+   */
   isProxy(address: string): boolean;
 }
 
-/** Why a connection was closed before its time. */
+/** Reasons why the server closes a connection early. */
 export const CONNECTION_REFUSALS = ['total', 'address', 'pipeline', 'unread'] as const;
 export type ConnectionRefusal = (typeof CONNECTION_REFUSALS)[number];
 
 /**
- * The bound for connections that leaves descriptors for everything else: without a descriptor nothing can be accepted, nor
- * refused.
+ * Returns the connection limit that leaves file descriptors for all other uses. Without a free descriptor,
+ * the process can neither accept nor refuse a connection.
  */
 export function connectionsWithin(wanted: number, descriptors = descriptorLimit()): number {
   if (descriptors === undefined) return wanted;
   return Math.min(wanted, Math.max(CONNECTIONS_LEAST, descriptors - DESCRIPTORS_RESERVED));
 }
 
-/** Descriptors that this process may have open; undefined where the system does not tell. */
+/**
+ * Returns the maximum number of open file descriptors of this process. Returns undefined if the operating
+ * system does not report it.
+ */
 function descriptorLimit(): number | undefined {
   try {
     const soft = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1];
@@ -52,32 +58,38 @@ export class Connections {
     return this.#open;
   }
 
-  /** Whether the bound by address can be reached at all with what is open. */
+  /** True if enough connections are open that one address could exceed its limit. */
   get mayExceedAddress(): boolean {
     return this.#open > this.limits.perAddress;
   }
 
-  /** The networks that a connection counts for, and how many each may have open: its client's, and that of an IPv6 site. */
+  /**
+   * Returns the networks that a connection counts for, each with its limit: the network of the client, and
+   * the network of its IPv6 site.
+   */
   boundsOf(address: string): [network: string, most: number][] {
     const client = clientNetwork(address);
     const site = siteNetwork(address);
     const bounds: [string, number][] = [[client, this.limits.perAddress]];
-    // A site has thousands of /64s: without this bound one could open all connections that there are.
+    // An IPv6 site has thousands of /64 networks. Without its own limit, a single site could take all
+    // connections.
     if (site !== client) bounds.push([site, Math.max(this.limits.perAddress, this.limits.total / 2)]);
     return bounds;
   }
 
-  /** Whether an address has a bound of its own. */
+  /** Returns whether an address has a limit of its own. */
   isBounded(address: string): boolean {
     return !isLoopback(address) && !this.limits.isProxy(address);
   }
 
-  /** Counts a connection. @returns why it has to be closed, where it has to */
+  /** Counts a connection in the total. Returns the reason if the connection must be closed. */
   add(): ConnectionRefusal | undefined {
     return ++this.#open > this.limits.total ? 'total' : undefined;
   }
 
-  /** Counts a connection by its address, too. */
+  /**
+   * Counts a connection by its address and in the total. Returns the reason if the connection must be closed.
+   */
   addOf(address: string): ConnectionRefusal | undefined {
     let isOver = false;
     for (const [network, most] of this.boundsOf(address)) {

@@ -1,8 +1,11 @@
-/** Ids of requests: which process answered, and a random number. They tell nobody how many requests there are. */
+/**
+ * Creates correlation ids (X-Request-Id) from an id of the process and a random number. The ids do not reveal
+ * the number of requests.
+ */
 import { randomBytes, randomFillSync } from 'node:crypto';
 
 const ID_BYTES = 6;
-/** Random numbers are asked of the operating system for so many ids at once. */
+/** Number of ids for which random bytes are fetched from the operating system at a time. */
 const IDS_AT_ONCE = 512;
 
 const prefix = randomBytes(5).toString('hex');
@@ -10,7 +13,7 @@ const random = Buffer.alloc(ID_BYTES * IDS_AT_ONCE);
 let text = '';
 let place = 0;
 
-/** Ten hexadecimal digits of the process, a dash, twelve random ones. */
+/** Returns ten hexadecimal digits that identify the process, a dash, and twelve random hexadecimal digits. */
 export function newRequestId(): string {
   if (place === text.length) {
     text = randomFillSync(random).toString('hex');

@@ -1,4 +1,7 @@
-/** The pages of /docs and of /console: made by the build (tools), held in memory with their compressed forms, sent as they are. */
+/**
+ * Serves the pages of /docs and /console. The build (tools) creates the pages; the server keeps them in
+ * memory together with their compressed forms.
+ */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import type { Access } from './access.js';
@@ -18,14 +21,20 @@ const TYPES: Readonly<Record<string, string>> = {
   '': 'text/plain; charset=utf-8',
 };
 
-/** Pages below one path. */
+/** A set of pages below one base path. */
 interface Site {
   readonly base: string;
-  /** What a page may load beside styles and images of its own. Nothing comes from elsewhere. */
+  /**
+   * Content Security Policy for resources other than the site's own styles and images. Nothing may be loaded
+   * from other origins.
+   */
   readonly mayLoad: string;
 }
 
-/** A script and requests of its own: docs read their index and try the partner API, the console asks the operator API. */
+/**
+ * Allows scripts and requests of the own origin: the docs read their index and call the partner API; the
+ * console calls the operator API.
+ */
 const OWN_SCRIPT = "script-src 'self'; connect-src 'self'; ";
 const DOCS: Site = { base: '/docs', mayLoad: OWN_SCRIPT };
 const CONSOLE: Site = { base: '/console', mayLoad: OWN_SCRIPT };
@@ -39,11 +48,11 @@ const safetyOf = ({ mayLoad }: Site): string =>
     'Vary: Accept-Encoding',
   ].join('\r\n');
 
-/** An image has a style of its own, for light and dark. */
+/** Returns the policy for SVG images, which contain inline styles for light and dark mode. */
 const imageSafety = (safety: string): string =>
   safety.replace("style-src 'self'", "style-src 'unsafe-inline'");
 
-/** By the coding's name, the best first. */
+/** File endings of the compressed forms by content coding, best compression first. */
 const CODINGS = { br: '.br', gzip: '.gz' } as const;
 
 interface File {
@@ -52,7 +61,11 @@ interface File {
   readonly coded: readonly { readonly coding: string; readonly bytes: Buffer }[];
 }
 
-/** Reads the pages; none where the build has made none. @param folder such as `dist/docs` */
+/**
+ * Reads the pages of a site. Returns no pages if the build has created none.
+ *
+ * @param folder folder with the pages, such as `dist/docs`
+ */
 function readPages({ base }: Site, folder: string): ReadonlyMap<string, File> {
   const pages = new Map<string, File>();
   let names: string[] = [];
@@ -61,7 +74,7 @@ function readPages({ base }: Site, folder: string): ReadonlyMap<string, File> {
       statSync(join(folder, name)).isFile(),
     );
   } catch {
-    // Not built: the service does without.
+    // The pages have not been built. The service works without them.
   }
   for (const name of names) {
     const type = TYPES[extname(name)];
@@ -70,7 +83,7 @@ function readPages({ base }: Site, folder: string): ReadonlyMap<string, File> {
     pages.set(path, {
       type,
       plain: readFileSync(join(folder, name)),
-      // What is compressed itself has no compressed form.
+      // Files in formats that are compressed already have no compressed form.
       coded: Object.entries(CODINGS)
         .filter(([, ending]) => names.includes(name + ending))
         .map(([coding, ending]) => ({ coding, bytes: readFileSync(join(folder, name + ending)) })),
@@ -79,7 +92,7 @@ function readPages({ base }: Site, folder: string): ReadonlyMap<string, File> {
   return pages;
 }
 
-/** Whether Accept-Encoding takes a coding (RFC 9110, 12.5.3). */
+/** Returns whether the Accept-Encoding header accepts a coding (RFC 9110, 12.5.3). */
 function accepts(header: string, coding: string): boolean {
   return header
     .toLowerCase()
@@ -88,14 +101,14 @@ function accepts(header: string, coding: string): boolean {
     .some(([name, weight]) => name === coding && !/^q=0(\.0*)?$/.test(weight ?? ''));
 }
 
-/** What the pages are given out with. */
+/** Dependencies for publishing pages: client identification, replies and the rate limit window. */
 export interface Publishing {
   readonly access: Access;
   readonly replies: Replies;
   readonly window: PublicWindow;
 }
 
-/** A route that anybody may ask, within a window by address. */
+/** Creates a route that needs no key and is rate-limited by client address. */
 export const publicRoute = (
   pattern: string,
   operation: string,
@@ -113,7 +126,7 @@ export const publicRoute = (
   },
 });
 
-/** A route for each page of a site; none where the build has made none. */
+/** Creates a route for each page of a site. Returns no routes if the build has created no pages. */
 function siteRoutes(site: Site, folder: string, operation: string, publishing: Publishing): ServerRoute[] {
   const { replies } = publishing;
   const ofPages = safetyOf(site);
@@ -132,7 +145,11 @@ const redirect = (pattern: string, to: string, operation: string, publishing: Pu
     publishing.replies.json(exchange, 302, '', undefined, `Location: ${to}`, undefined, 'text/plain'),
   );
 
-/** The routes of the documentation, and of `/`, which leads there. @param folder where the build has put it */
+/**
+ * Creates the routes of the documentation, and of `/`, which redirects to the documentation.
+ *
+ * @param folder folder with the built pages
+ */
 export function docsRoutes(folder: string, publishing: Publishing): ServerRoute[] {
   const routes = siteRoutes(DOCS, folder, 'docs', publishing);
   if (routes.length === 0) return [];
@@ -140,7 +157,11 @@ export function docsRoutes(folder: string, publishing: Publishing): ServerRoute[
   return [...routes, ...leading];
 }
 
-/** The routes of the console. @param folder where the build has put it */
+/**
+ * Creates the routes of the console.
+ *
+ * @param folder folder with the built pages
+ */
 export function consoleRoutes(folder: string, publishing: Publishing): ServerRoute[] {
   const routes = siteRoutes(CONSOLE, folder, 'console', publishing);
   if (routes.length === 0) return [];

@@ -1,37 +1,57 @@
-/** One request and the way to answer it. What a handler needs is read off the connection before its first await. */
+/**
+ * Represents one HTTP request and the means to answer it. Everything a handler needs from the connection is
+ * read before its first await.
+ */
 import type { ConnectionOrigin } from '../../domain/trustedProxies.js';
 import type { ServedVersion } from './servedVersion.js';
 
-/** What is used of the connection's response object; src/api/server/uwsListener.ts and nodeResponse.ts have one each. */
+/**
+ * The methods that are used of a connection's response object. src/api/server/uwsListener.ts and
+ * nodeResponse.ts implement them.
+ */
 export interface RawResponse {
   cork(callback: () => void): unknown;
   writeStatus(status: string): unknown;
-  /** @param value holds until this returns */
+  /** @param value bytes that are valid until this method returns */
   writeHeader(name: string, value: string | Uint8Array): unknown;
   end(body: string | Uint8Array, closeConnection?: boolean): unknown;
   endWithoutBody(length?: number, closeConnection?: boolean): unknown;
-  /** Writes as much of the body as the connection takes. @param bytes of the whole body; 0: this is the whole */
+  /**
+   * Writes as much of the body as the connection accepts.
+   *
+   * @param bytes length of the whole body; 0: `body` is the whole body
+   */
   tryEnd(body: string | Uint8Array, bytes: number): [ok: boolean, isDone: boolean];
-  /** Calls back when the connection takes more. @param handler is given the bytes that were written; true: it could write */
+  /**
+   * Registers a callback for the time when the connection accepts more data.
+   *
+   * @param handler receives the number of bytes written so far; returns true if it could write
+   */
   onWritable(handler: (written: number) => boolean): unknown;
-  /** Sends a part of a body whose length is not known; false: the client takes it slower than it is written. */
+  /**
+   * Sends a part of a body of unknown length. Returns false if the client reads more slowly than the server
+   * writes.
+   */
   write(part: string): boolean;
-  /** Cuts the connection. */
+  /** Closes the connection immediately. */
   close(): unknown;
-  /** Reads no more of the connection for now, where the server can do that. */
+  /** Stops reading from the connection for now, if the server supports that. */
   pause(): unknown;
   getRemoteAddressAsText(): ArrayBuffer;
-  /** The address that a PROXY protocol header names; empty where there was none. */
+  /** Returns the client address of a PROXY protocol header. Empty if there was no such header. */
   getProxiedRemoteAddressAsText(): ArrayBuffer;
 }
 
 export interface RequestHead {
-  /** Lower case. */
+  /** HTTP method in lower case. */
   readonly method: string;
-  /** Undecoded, without the query. */
+  /** Path as sent, not decoded, without the query. */
   readonly path: string;
   readonly query: string;
-  /** Value of X-API-Key; empty where it was not sent. Likewise the next seven. */
+  /**
+   * Value of X-API-Key; empty if the header was not sent. The next seven members are also empty if their
+   * header was not sent.
+   */
   readonly apiKey: string;
   readonly interfaceVersion: string;
   readonly accept: string;
@@ -40,19 +60,30 @@ export interface RequestHead {
   readonly cookie: string;
   readonly csrfToken: string;
   readonly requestOrigin: string;
-  /** Undefined where it was not sent; empty also for one with other characters than ASCII. */
+  /**
+   * Value of Idempotency-Key. Undefined if the header was not sent; empty if it contains non-ASCII
+   * characters.
+   */
   readonly idempotencyKey: string | undefined;
 }
 
-/** The rest of a request, which has not arrived yet (incomingBody.ts). */
+/** The part of a request that has not arrived yet (incomingBody.ts). */
 export interface Incoming {
-  /** The request is whole, or no more of it is read. */
+  /** True if the request has arrived completely, or if no more of it will be read. */
   readonly isReceived: boolean;
-  /** Keeps the body. @param then is called once it is whole, or too long */
+  /**
+   * Keeps the body.
+   *
+   * @param then called when the body is complete or exceeds its limit
+   */
   take(then: () => void): void;
-  /** Keeps no byte of the body. @param then is called once the rest has come, or has had its time */
+  /**
+   * Discards the body.
+   *
+   * @param then called when the remaining body has arrived or its time limit has passed
+   */
   passOver(then?: () => void): void;
-  /** The request is answered, or its client has gone. */
+  /** Releases the resources when the request is answered or the client has disconnected. */
   end(): void;
 }
 
@@ -61,32 +92,41 @@ const nothing = (): void => {};
 export class Exchange {
   readonly raw: RawResponse;
   readonly head: RequestHead;
-  /** Of this request; in the answer's X-Request-Id and in every log line about it. */
+  /**
+   * Correlation id of this request. It is sent as X-Request-Id and is part of every log line about the
+   * request.
+   */
   readonly id: string;
-  /** What it asks for, as the metrics name it. */
+  /** Name of the requested operation in the metrics. */
   readonly operation: string;
   readonly startedMs = performance.now();
-  /** The body, which may come later than the head. Undefined: the request has none. */
+  /** The body, which may arrive later than the head. Undefined if the request has no body. */
   incoming: Incoming | undefined = undefined;
-  /** The whole body, which holds until the handler's first await, see `keepBody`; undefined where it was not kept. */
+  /**
+   * The whole body, valid until the handler's first await (see `keepBody`). Undefined if the body was
+   * discarded.
+   */
   body: Buffer | undefined;
-  /** The body holds until the request is answered. */
+  /** True if the body stays valid until the request is answered. */
   isBodyKept = false;
-  /** The body was not kept because the process, or its partner, holds as many as it may. */
+  /**
+   * True if the body was discarded because the process, or its partner, already buffers as many bytes as
+   * allowed.
+   */
   lacksRoom = false;
-  /** Whose key it came with, once that is known. */
+  /** Partner that owns the key of the request. Undefined until the key is authenticated. */
   partnerId: number | undefined = undefined;
-  /** The version of the API that it asks; undefined outside the partner API. */
+  /** The API version of the request. Undefined outside the partner API. */
   version: ServedVersion | undefined = undefined;
-  /** No cache may keep the answer: it is an operator's, or shows a secret. */
+  /** True if no cache may store the answer, because it is for an operator or contains a secret. */
   isPrivate = false;
-  /** The answer ends the connection: the rest of the request is not read. */
+  /** True if the answer closes the connection. The remaining request is then not read. */
   closesConnection = false;
-  /** The client has gone: nothing may be written any more. */
+  /** True if the client has disconnected. Nothing may be written after that. */
   aborted = false;
-  /** Called when the client has gone. */
+  /** Called when the client has disconnected. */
   onAbort: () => void = nothing;
-  /** Answered, or not to be answered any more. */
+  /** True if the request has been answered or cannot be answered any more. */
   ended = false;
   readonly #onEnded: () => void;
 
@@ -98,7 +138,7 @@ export class Exchange {
     this.#onEnded = onEnded;
   }
 
-  /** Marks it as answered or gone; the first call only counts. */
+  /** Marks the request as answered or aborted. Only the first call has an effect. */
   end(): void {
     if (this.ended) return;
     this.ended = true;
@@ -106,24 +146,28 @@ export class Exchange {
     this.#onEnded();
   }
 
-  /** The body was not kept because it is over the limit. */
+  /** True if the body was discarded because it exceeds the limit. */
   get isTooLong(): boolean {
     return this.body === undefined && !this.lacksRoom;
   }
 
-  /** Waits for the body of a request that may ask for something. @param then is called once it has come */
+  /**
+   * Waits for the body of an authenticated request.
+   *
+   * @param then called when the body has arrived
+   */
   takeBody(then: () => void): void {
     const { incoming } = this;
     if (incoming === undefined) then();
     else incoming.take(then);
   }
 
-  /** Keeps nothing of the body of a request that is refused. */
+  /** Discards the body of a request that is refused. */
   refuseBody(): void {
     this.incoming?.passOver();
   }
 
-  /** Makes the body hold beyond the handler's first await: the server's buffer is copied. */
+  /** Copies the body out of the server's buffer, so that it stays valid after the handler's first await. */
   keepBody(): void {
     if (this.isBodyKept || this.body === undefined || this.body.length === 0) return;
     this.body = Buffer.from(this.body);
@@ -136,7 +180,7 @@ export class Exchange {
     this.onAbort();
   }
 
-  /** Where it came from. To be asked before the first await. */
+  /** Returns where the request came from. Must be called before the first await. */
   origin(): ConnectionOrigin {
     const { forwardedFor } = this.head;
     if (this.aborted) return { remote: '', proxied: '', forwardedFor };

@@ -1,4 +1,4 @@
-/** What requests name: found, or refused with the error of its kind. */
+/** Looks up the records that requests name, and throws the matching error if a record does not exist. */
 import type { PotRecord } from '../../domain/communal.js';
 import { entryCell, entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
@@ -12,15 +12,20 @@ type Store = Services['store'];
 type Catalog = Pick<Services['catalog'], 'game' | 'refresh'>;
 type Cells = Pick<Services['cells'], 'reads' | 'confirmations'>;
 
-/** How long an entry that Redis has acknowledged is waited for in the ledger. */
+/** Maximum wait for the commit of an entry that Redis has acknowledged, in ms. */
 export const BOOKED_WITHIN_MS = 3000;
 
-/** A number in a path that names a record; undefined where it can name none. */
+/** Parses the numeric id of a path. Returns undefined if the text is not a valid id. */
 export function pathId(text: string): number | undefined {
   return /^[1-9]\d{0,9}$/.test(text) && Number(text) <= ID_MAX ? Number(text) : undefined;
 }
 
-/** @param id of a path. @throws ApiError (KS-4209) */
+/**
+ * Returns the partner of a path.
+ *
+ * @param id partner id in the path
+ * @throws ApiError (KS-4209) if no such partner exists
+ */
 export async function partnerOf(store: Pick<Store, 'partners'>, id: string): Promise<PartnerRow> {
   const partnerId = pathId(id);
   const partner = partnerId === undefined ? undefined : await store.partners.find(partnerId);
@@ -28,14 +33,23 @@ export async function partnerOf(store: Pick<Store, 'partners'>, id: string): Pro
   return partner;
 }
 
-/** @throws ApiError: KS-4209; KS-4210 for one that is deactivated */
+/**
+ * Returns the active partner of a path.
+ *
+ * @throws ApiError KS-4209 if no such partner exists, KS-4210 if the partner is deactivated
+ */
 export async function activePartnerOf(store: Pick<Store, 'partners'>, id: string): Promise<PartnerRow> {
   const partner = await partnerOf(store, id);
   if (!partner.isActive) throw new ApiError(ERRORS.partnerIsDeactivated);
   return partner;
 }
 
-/** A game, whoever's it is, as it is on record. @param id of a path. @throws ApiError (KS-4201) */
+/**
+ * Returns the database row of a game, regardless of its partner.
+ *
+ * @param id game id in the path
+ * @throws ApiError (KS-4201) if no such game exists
+ */
 export async function gameRowOf(store: Pick<Store, 'games'>, id: string): Promise<GameRow> {
   const gameId = pathId(id);
   const row = gameId === undefined ? undefined : await store.games.find(gameId);
@@ -43,7 +57,10 @@ export async function gameRowOf(store: Pick<Store, 'games'>, id: string): Promis
   return row;
 }
 
-/** A game that is in the database, and that this process may not have heard of yet. */
+/**
+ * Returns a game that exists in the database. Refreshes the catalog if this process has not loaded the game
+ * yet.
+ */
 export async function knownGame(catalog: Catalog, gameId: number): Promise<Game> {
   const known = catalog.game(gameId);
   if (known !== undefined) return known;
@@ -53,7 +70,11 @@ export async function knownGame(catalog: Catalog, gameId: number): Promise<Game>
   return game;
 }
 
-/** A game of the partner; undefined: it has none of this id. @throws ApiError (KS-5002) where that can't be known now */
+/**
+ * Returns a game of the partner. Returns undefined if the partner has no game with this id.
+ *
+ * @throws ApiError (KS-5002) if the catalog cannot be refreshed
+ */
 export async function ownGame(
   catalog: Catalog,
   gameId: number,
@@ -69,7 +90,11 @@ export async function ownGame(
   return game?.partnerId === partnerId ? game : undefined;
 }
 
-/** A player as of its last spin. @throws ApiError (KS-4204) */
+/**
+ * Returns a player as of the last spin.
+ *
+ * @throws ApiError (KS-4204) if no such player exists
+ */
 export async function playerOf({ reads }: Cells, partnerId: number, playerId: string) {
   const player = await reads.player(partnerId, playerId);
   if (player === undefined) throw new ApiError(ERRORS.playerNotFound);
@@ -77,36 +102,44 @@ export async function playerOf({ reads }: Cells, partnerId: number, playerId: st
 }
 
 /**
- * Waits until the ledger has come to an entry, in the cell that made it: its partner may live in another one by now, or live there before
- * this process knows of it.
- * @throws ApiError (KS-5002) where it does not.
+ * Waits until an entry is committed in the cell that created it. The partner may have moved to another cell
+ * since then, or may have moved there before this process learns of the move.
+ *
+ * @throws ApiError (KS-5002) if the entry is not committed in time
  */
 export async function booked({ confirmations }: Cells, entryId: bigint): Promise<void> {
   if (!(await confirmations.cameTo(entryCell(entryId), entryId, BOOKED_WITHIN_MS)))
     throw new ApiError(ERRORS.unavailable);
 }
 
-/** Why the ledger has no such spin: its day may have been dropped. @param entryId of the spin that was asked for */
+/**
+ * Returns the error for a spin that is not in the ledger. The error says whether the day of the spin was
+ * dropped.
+ *
+ * @param entryId ledger entry of the requested spin
+ */
 export async function noSpin({ ledgerDays }: Pick<Store, 'ledgerDays'>, entryId: bigint): Promise<ApiError> {
   return new ApiError(ERRORS.notFound, (await isDropped(ledgerDays, entryId)) ? { details: [ARCHIVED] } : {});
 }
 
-/** What stands in the details of an answer about a day that was dropped. */
+/** Error detail for an entry whose day was archived and dropped. */
 const ARCHIVED: Fault = {
   path: '',
   message: 'The day of the spin is archived, and no longer kept here',
   reason: 'ARCHIVED',
 };
 
-/** Whether the time of an entry lies in a day that was dropped. */
+/** Returns whether an entry belongs to a day that was dropped from the ledger. */
 export async function isDropped(ledgerDays: Store['ledgerDays'], entryId: bigint): Promise<boolean> {
   const keptFrom = await ledgerDays.keptFrom();
   return keptFrom !== undefined && entryTimeMs(entryId) < keptFrom.getTime();
 }
 
 /**
- * The pot of a game as it is now.
- * @throws ApiError KS-4601 where none is configured, KS-5002 where Redis does not have it for the moment.
+ * Returns the current pot of a game.
+ *
+ * @throws ApiError KS-4601 if the game has no communal progressive, KS-5002 if Redis does not have the pot at
+ * the moment
  */
 export async function potOf(
   { cells, store }: Pick<Services, 'cells' | 'store'>,
@@ -119,7 +152,11 @@ export async function potOf(
   throw new ApiError(isOnRecord ? ERRORS.unavailable : ERRORS.progressiveNotConfigured);
 }
 
-/** @throws ApiError KS-4601 where none is configured. */
+/**
+ * Checks that a game has a communal progressive.
+ *
+ * @throws ApiError KS-4601 if the game has none
+ */
 export async function assertPot(store: Pick<Store, 'communal'>, gameId: number): Promise<void> {
   if (!(await store.communal.isConfigured(gameId))) throw new ApiError(ERRORS.progressiveNotConfigured);
 }

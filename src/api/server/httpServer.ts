@@ -1,6 +1,6 @@
 /**
- * The HTTP server: reads the head of a request and hands it on as an exchange, which takes the body where a route needs it. Two implementations: uWebSockets.js where its binding
- * loads, node:http elsewhere.
+ * The HTTP server. It reads the head of a request and passes it on as an exchange; a route takes the body if
+ * it needs one. There are two implementations: uWebSockets.js if its binding loads, otherwise node:http.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { HEALTHY, type Health, type Service } from '../../platform/runtime/service.js';
@@ -10,16 +10,16 @@ import type { HttpListener, HttpServerKind, ListenerOptions, ServerRoute } from 
 const DRAIN_POLL_MS = 20;
 
 export interface ServerOptions extends ListenerOptions {
-  /** Undefined: uWebSockets.js where its binding loads, else node:http. */
+  /** Undefined: uWebSockets.js if its binding loads, otherwise node:http. */
   readonly kind: HttpServerKind | undefined;
   readonly host: string;
-  /** 0: any that is free. */
+  /** Port to listen on; 0: any free port. */
   readonly port: number;
-  /** A stop waits so long for what has arrived to be answered. */
+  /** Maximum wait for open requests to be answered during a stop, in ms. */
   readonly graceMs: number;
-  /** From now on each answer closes its connection. */
+  /** Called when the stop begins. From then on each answer closes its connection. */
   readonly onStopping: () => void;
-  /** Nothing is under way that somebody may still be answered with. */
+  /** Returns true if no work is pending whose result a client may still receive. */
   readonly isIdle: () => boolean;
 }
 
@@ -34,7 +34,11 @@ export class HttpServer implements Service {
     this.#options = options;
   }
 
-  /** @throws Error where `uws` is asked for and its binding does not load */
+  /**
+   * Creates the server.
+   *
+   * @throws Error if `uws` is requested and its binding does not load
+   */
   static async make(routes: readonly ServerRoute[], options: ServerOptions): Promise<HttpServer> {
     return new HttpServer(await makeListener(routes, options), options);
   }
@@ -47,7 +51,7 @@ export class HttpServer implements Service {
     return this.#listener.kind;
   }
 
-  /** Requests that are not answered yet. */
+  /** Number of requests that are not answered yet. */
   get open(): number {
     return this.#listener.open;
   }
@@ -56,17 +60,21 @@ export class HttpServer implements Service {
     return this.#options.connections;
   }
 
-  /** The port that it listens on. */
+  /** The port that the server listens on. */
   get port(): number {
     return this.#port;
   }
 
-  /** Listens. @throws where the port can't be had. */
+  /**
+   * Starts to listen.
+   *
+   * @throws Error if the port is not available
+   */
   async start(): Promise<void> {
     this.#port = await this.#listener.listen(this.#options.host, this.#options.port);
   }
 
-  /** Accepts no more connections, answers what has arrived, then closes every connection. */
+  /** Stops accepting connections, answers the requests that have arrived, then closes every connection. */
   async stop(): Promise<void> {
     this.#listener.stopListening();
     this.#options.onStopping();
@@ -81,7 +89,7 @@ export class HttpServer implements Service {
   }
 }
 
-/** Each implementation is loaded where it serves. */
+/** Creates the listener. The module of an implementation is imported only if that implementation is used. */
 async function makeListener(
   routes: readonly ServerRoute[],
   options: ListenerOptions & Pick<ServerOptions, 'kind'>,

@@ -1,35 +1,39 @@
 /**
- * The body of a request as it arrives. The key is judged by the head; what comes meanwhile, and from then on, goes into one
- * buffer of the route's limit, whatever the number of pieces. A whole body in one piece, as most are, is not copied.
+ * Receives the body of a request. The key is checked when the head arrives. Body chunks that arrive before or
+ * after that go into one buffer of the route's limit, regardless of their number. A body that arrives as a
+ * single chunk, as most do, is not copied.
  *
- *   asked ──(the handler takes the body)──> kept ──(whole)──────────────────────────> received
- *     └──(refused, over the limit, no room)──> passed over ──(ended, or long enough)──> received, or cut
+ *   asked ──(the handler takes the body)──> kept ──(complete)────────────────────────────> received
+ *     └──(refused, over the limit, no room)──> discarded ──(ended, or time limit passed)──> received, or cut
  */
 import type { Exchange, Incoming } from './exchange.js';
 import { DRAIN_BYTES_MAX, EMPTY_BODY, type ListenerOptions } from './listener.js';
 
-/** Bytes of the buffers of all bodies that are not whole, and of those of one partner. */
+/** Maximum bytes that the buffers of incomplete bodies may take, in total and for one partner. */
 const ALL_BYTES_MAX = 16_777_216;
 const PARTNER_BYTES_MAX = 4_194_304;
-/** Account of requests whose key is not judged yet, and of operators. */
+/** Account for requests whose key is not checked yet, and for requests of operators. */
 const NO_PARTNER = 0;
-/** Pieces of a body that nobody has taken: each costs the event loop a call. Beyond so many, a body in smaller pieces is cut. */
+/**
+ * Maximum number of chunks of a body that no handler has taken yet, because each chunk costs the event loop a
+ * call. Past this number, the connection is cut if the average chunk is smaller than PIECE_BYTES_LEAST bytes.
+ */
 const UNTAKEN_PIECES_MAX = 128;
 const PIECE_BYTES_LEAST = 256;
-/** A refused request has so long to end before its answer closes the connection. */
+/** Time in which a refused request may complete its body before the answer closes the connection, in ms. */
 const REFUSED_MS = 1000;
 
-/** The bound on buffers of bodies in this process, in all and for each partner. */
+/** Limits the memory for body buffers in this process, in total and for each partner. */
 export class BodyMemory {
   readonly #byAccount = new Map<number, number>();
   #bytes = 0;
 
-  /** Bytes of all buffers. */
+  /** Bytes that all buffers take. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** @returns false: there is no room */
+  /** Reserves memory for a buffer. Returns false if there is no room. */
   acquire(account: number, bytes: number): boolean {
     const held = this.#byAccount.get(account) ?? 0;
     if (held + bytes > PARTNER_BYTES_MAX || this.#bytes + bytes > ALL_BYTES_MAX) return false;
@@ -47,9 +51,12 @@ export class BodyMemory {
 }
 
 export class IncomingBody implements Incoming {
-  /** The request is whole, or no more of it is read. */
+  /** True if the request has arrived completely, or if no more of it will be read. */
   isReceived = false;
-  /** Asks a client to send the body that waits for `100 Continue`; undefined: none waits. */
+  /**
+   * Sends `100 Continue` to a client that waits for it before sending the body. Undefined if the client does
+   * not wait.
+   */
   askToContinue: (() => void) | undefined = undefined;
   readonly #exchange: Exchange;
   readonly #limit: number;
@@ -64,7 +71,7 @@ export class IncomingBody implements Incoming {
   #isCut = false;
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param limit bytes; 0: a body is passed over */
+  /** @param limit maximum body size in bytes; 0: the body is discarded */
   constructor(exchange: Exchange, limit: number, memory: BodyMemory) {
     this.#exchange = exchange;
     this.#limit = limit;
@@ -87,14 +94,16 @@ export class IncomingBody implements Incoming {
     this.#freeBuffer();
     if (then === undefined) return;
     this.#then = then;
-    // Who waits for `100 Continue` sends nothing before the answer.
+    // A client that waits for `100 Continue` sends no body before it gets an answer.
     if (this.askToContinue !== undefined) this.#giveUp();
     else this.#timer ??= setTimeout(() => this.#giveUp(), REFUSED_MS).unref();
   }
 
   /**
-   * Counts a piece as soon as it is read, and cuts the connection where there are too many that nobody has taken.
-   * @returns false: nothing more of the connection is looked at
+   * Counts a chunk as soon as it is read. Cuts the connection if too many chunks have arrived that no handler
+   * has taken.
+   *
+   * @returns false if nothing more of the connection may be processed
    */
   admits(bytes: number): boolean {
     if (this.#isCut) return false;
@@ -109,8 +118,9 @@ export class IncomingBody implements Incoming {
   }
 
   /**
-   * Takes the next piece, which holds until this returns.
-   * @returns true: {@link proceed} is due
+   * Processes the next chunk, which is valid until this method returns.
+   *
+   * @returns true if the caller must call {@link proceed}
    */
   add(piece: Buffer, isLast: boolean): boolean {
     if (this.isReceived || (piece.length === 0 && !isLast)) return false;
@@ -131,17 +141,17 @@ export class IncomingBody implements Incoming {
     }
     if (this.#receivedBytes <= DRAIN_BYTES_MAX) return false;
     this.#exchange.closesConnection = true;
-    // No more is read while the answer is made: the sender has to wait.
+    // Reading stops until the answer is made, so that the sender has to wait.
     this.#exchange.raw.pause();
     return this.#received();
   }
 
-  /** Goes on with what waits for the body: the handler, or the answer to a refused request. */
+  /** Continues with the step that waits for the body: the handler, or the answer to a refused request. */
   proceed(): void {
     this.#then!();
   }
 
-  /** The request is answered, or its client has gone. */
+  /** Releases the buffer when the request is answered or the client has disconnected. */
   end(): void {
     if (this.#timer !== undefined) clearTimeout(this.#timer);
     this.#freeBuffer();
@@ -164,7 +174,7 @@ export class IncomingBody implements Incoming {
     return this.#then !== undefined;
   }
 
-  /** @returns false: there is no room */
+  /** Appends a chunk to the buffer. Returns false if there is no room. */
   #append(piece: Buffer): boolean {
     if (piece.length === 0) return true;
     if (this.#buffer === undefined) {
@@ -184,7 +194,7 @@ export class IncomingBody implements Incoming {
   }
 }
 
-/** Goes on with a request whose body is complete. */
+/** Continues with a request whose body is complete. */
 export function proceed(exchange: Exchange, incoming: IncomingBody, { onDefect }: ListenerOptions): void {
   if (exchange.aborted) return;
   try {

@@ -1,6 +1,6 @@
 /**
- * Client networks with too many connections, as the kernel counts them: uWebSockets.js does not tell which connection it was
- * that closed. Linux only; elsewhere none is known.
+ * Finds client networks with too many connections by the kernel's connection tables, because uWebSockets.js
+ * does not report which connection closed. Works on Linux only; on other systems it finds no network.
  */
 import { readFile } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -9,12 +9,14 @@ import type { Connections } from './connections.js';
 const TABLES = ['/proc/self/net/tcp', '/proc/self/net/tcp6'];
 const COUNT_EVERY_MS = 1000;
 const ESTABLISHED = '01';
-/** Lines of a table that are read in one turn of the event loop: about a millisecond. */
+/** Lines of a kernel table that are read in one turn of the event loop. They take about a millisecond. */
 const LINES_PER_TURN = 1000;
-/** Networks whose new connections are counted here; beyond them the kernel is asked. */
+/**
+ * Maximum number of networks whose new connections are counted here. Beyond that, the kernel's table is read.
+ */
 const NETWORKS_MAX = 10_000;
 
-/** The text of a file; empty where there is none. */
+/** Reads the text of a file. Returns an empty string if the file does not exist. */
 type ReadText = (path: string) => Promise<string>;
 const readTable: ReadText = (path) => readFile(path, 'latin1').catch(() => '');
 
@@ -22,10 +24,13 @@ export class KernelConnections {
   readonly #connections: Connections;
   readonly #port: () => number;
   readonly #readTable: ReadText;
-  /** By network: connections at the last count, and those that were opened since it began. */
+  /**
+   * Connections by network: the result of the last count in the kernel, and the connections opened since that
+   * count began.
+   */
   #counted: ReadonlyMap<string, number> = new Map();
   readonly #opened = new Map<string, number>();
-  /** Every connection is in one of the two. */
+  /** True if every connection is included in one of these two counts. */
   #areAllKnown = false;
   #countedMs = Number.NEGATIVE_INFINITY;
 
@@ -36,9 +41,9 @@ export class KernelConnections {
   }
 
   /**
-   * Takes a new connection into account.
-   * @returns whether its address had too many when the kernel was asked last. The kernel is asked once a second at the most, and
-   *   only where the address may have too many: with thousands of connections that takes a tenth of a second of a core.
+   * Counts a new connection. Returns whether its address had too many connections at the last count in the
+   * kernel. The kernel is read at most once a second, and only if an address may have too many connections,
+   * because a read takes a tenth of a second of a core with thousands of connections.
    */
   isOver(address: string): boolean {
     if (!this.#connections.mayExceedAddress) {
@@ -85,7 +90,7 @@ export class KernelConnections {
   }
 }
 
-/** Counts the clients of established connections to a port, by the kernel's spelling of their address. */
+/** Counts the clients of established connections to a port, by address in the kernel's notation. */
 async function countClients(table: string, port: string, counts: Map<string, number>): Promise<void> {
   let end = 0;
   let lines = 0;
@@ -102,7 +107,10 @@ async function countClients(table: string, port: string, counts: Map<string, num
   }
 }
 
-/** Address of the kernel's spelling: 32-bit words in hexadecimal, each in the order of the machine's bytes. */
+/**
+ * Converts an address from the kernel's notation: hexadecimal 32-bit words, each in the byte order of the
+ * machine.
+ */
 function addressOf(hex: string): string {
   const bytes = Buffer.from(hex, 'hex');
   for (let word = 0; word < bytes.length; word += 4) bytes.subarray(word, word + 4).reverse();

@@ -1,4 +1,7 @@
-/** Writes down, from time to time, when each API key was last used and how often: that is not worth a wait. */
+/**
+ * Periodically writes the last use and the number of uses of each API key to the database. Requests do not
+ * wait for these writes.
+ */
 
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import { withTimeout } from '../../platform/runtime/withTimeout.js';
@@ -13,7 +16,7 @@ export class KeyUse extends PeriodicService {
   readonly #versions: readonly ServedVersion[];
   readonly #noteKeyUses: Store['apiVersions']['noteUses'];
 
-  /** @param versions where requests are noted */
+  /** @param versions API versions whose requests are counted */
   constructor(versions: readonly ServedVersion[], noteKeyUses: Store['apiVersions']['noteUses']) {
     super({ everyMs: WRITE_EVERY_MS, firstAfterMs: WRITE_EVERY_MS });
     this.#versions = versions;
@@ -35,6 +38,6 @@ export class KeyUse extends PeriodicService {
     }
   }
 
-  /** What was noted is written with the next turn. */
+  /** After a failed write, the counts are written in the next turn. */
   protected onTurnFailed(): void {}
 }

@@ -1,21 +1,27 @@
-/** What the two implementations of the HTTP server have in common. */
+/** The types and constants that both implementations of the HTTP server share. */
 import type { Connections } from './connections.js';
 import type { Exchange } from './exchange.js';
 
-/** Begins to answer a request whose head was read. A route that needs the body takes it with {@link Exchange.takeBody}. */
+/**
+ * Starts to answer a request whose head was read. A route that needs the body takes it with {@link
+ * Exchange.takeBody}.
+ */
 export type Handle = (exchange: Exchange) => void;
 
 export interface ServerRoute {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'del' | 'any';
-  /** `:name` stands for one part of the path, `/*` at the end for the rest. */
+  /** Path pattern: `:name` matches one segment; `/*` at the end matches the remaining path. */
   readonly pattern: string;
-  /** It reads the query. */
+  /** True if the route reads the query. */
   readonly hasQuery?: boolean;
-  /** It answers HEAD as it does GET. */
+  /** True if the route answers HEAD requests as GET requests. */
   readonly answersHead?: boolean;
-  /** What it is called in the metrics. */
+  /** Name of the operation in the metrics. */
   readonly operation: string;
-  /** Bytes; a longer body is not kept. 0: the route takes none, and one that is sent is not looked at. */
+  /**
+   * Maximum body size in bytes; a longer body is discarded. 0: the route takes no body and ignores a body
+   * that is sent.
+   */
   readonly bodyLimit: number;
   readonly handle: Handle;
 }
@@ -23,42 +29,52 @@ export interface ServerRoute {
 export type HttpServerKind = 'uws' | 'node';
 
 export interface ListenerOptions {
-  /** Answers a request whose handler threw: a defect of ours, which must not end the process. */
+  /**
+   * Answers a request whose handler threw an error. Such an error is a defect of the service and must not end
+   * the process.
+   */
   readonly onDefect: (exchange: Exchange, error: unknown) => void;
   readonly connections: Connections;
-  /** Who asked, as the windows of strangers count: an IPv4 address or an IPv6 /64. */
+  /** Returns the key of the rate limits for unauthenticated clients: an IPv4 address or an IPv6 /64. */
   readonly clientOf: (exchange: Exchange) => string;
-  /** A connection without a request under way is closed after it, seconds; uWebSockets.js closes them after 10 to 12 s. */
+  /**
+   * Seconds after which a connection without an open request is closed. uWebSockets.js always uses 10 to 12
+   * s.
+   */
   readonly idleTimeoutSeconds: number;
 }
 
 export interface HttpListener {
   readonly kind: HttpServerKind;
-  /** Requests that are not answered yet. */
+  /** Number of requests that are not answered yet. */
   readonly open: number;
   /**
-   * Listens. Several processes of this service may share a port (SO_REUSEPORT).
-   * @param port 0: any that is free
+   * Starts to listen. Several processes of this service may share a port (SO_REUSEPORT).
+   *
+   * @param port 0: any free port
    * @returns the port
-   * @throws Error where it can't be had
+   * @throws Error if the port is not available
    */
   listen(host: string, port: number): Promise<number>;
-  /** Accepts no more connections; what is open goes on. */
+  /** Stops accepting connections. Open connections continue. */
   stopListening(): void;
   /** Closes every connection. */
   close(): void;
 }
 
 /**
- * A body over its limit is read on to this many bytes, so that the client has sent all and reads the answer; one that
- * goes on is answered then and cut.
+ * Number of bytes that are read of a body over its limit, so that the client has sent everything and reads
+ * the answer. If the body is even longer, the request is answered at this point and the connection is cut.
  */
 export const DRAIN_BYTES_MAX = 1_048_576;
 
-/** The only Transfer-Encoding that is taken. */
+/** The only Transfer-Encoding that the server accepts. */
 export const ACCEPTED_ENCODING = 'chunked';
 
-/** The only expectation that is met: a client that waits to be asked for the body (RFC 9110, 10.1.1). */
+/**
+ * Returns whether the Expect header asks for `100 Continue`, which is the only supported expectation (RFC
+ * 9110, 10.1.1).
+ */
 export const isContinue = (expectation: string): boolean =>
   expectation.trim().toLowerCase() === '100-continue';
 

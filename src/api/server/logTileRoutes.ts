@@ -1,4 +1,7 @@
-/** The public log and what verifies it, without a key (docs/proofs.md): checkpoint, tiles, policy, verifier. */
+/**
+ * Serves the public log and its verifier without a key (docs/proofs.md): checkpoint, tiles, policy and
+ * verifier.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ERRORS } from '../../domain/errors.js';
@@ -25,7 +28,7 @@ interface Answer {
   readonly headers: string;
 }
 
-/** What a policy says of this log (C2SP tlog-policy). */
+/** Returns the policy of this log (C2SP tlog-policy). */
 const policyText = ({ vkeys, policy }: Published): string =>
   [...vkeys.map((vkey) => `log ${vkey}`), policy ?? 'quorum none', ''].join('\n');
 
@@ -36,7 +39,9 @@ export function publicLogRoutes(
 ): ServerRoute[] {
   const { replies } = publishing;
 
-  /** A tile of any width up to what is published; undefined: there is none. */
+  /**
+   * Returns a tile of any width up to the published tree size. Returns undefined if there is no such tile.
+   */
   async function tileAt(place: TilePlace, of: Promise<Published | undefined>): Promise<Answer | undefined> {
     const published = await of;
     if (published === undefined || widthAt(place.level, place.index, published.size) < place.width)
@@ -55,7 +60,10 @@ export function publicLogRoutes(
     return published && { body: show(published), type: TEXT, headers: FRESH };
   }
 
-  /** What is below `/log/`, or below the hash of the origin of a log there: of one that another has replaced, too. */
+  /**
+   * Returns the file of a path below `/log/`, or below `/log/` and the hash of a log's origin. The origin may
+   * be that of a log that was replaced.
+   */
   function fileAt(path: string): Promise<Answer | undefined> | undefined {
     const [, hash, ofOld] = OF_ORIGIN.exec(path) ?? [];
     const place = parseTilePath(ofOld ?? path);
@@ -87,7 +95,10 @@ export function publicLogRoutes(
   ];
 }
 
-/** The verifier as a page and as a module; none where the build has made none. */
+/**
+ * Creates the routes of the verifier, as a page and as a module. Returns no routes if the build has created
+ * no verifier.
+ */
 function verifierRoutes(folder: string, publishing: Publishing): ServerRoute[] {
   const files = [
     { path: '/verify', name: 'verify.html', type: 'text/html; charset=utf-8' },

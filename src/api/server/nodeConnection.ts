@@ -1,35 +1,38 @@
-/** What one connection of node:http has under way, and the bounds of it. */
+/** Tracks the open requests and unsent answers of one node:http connection, and limits them. */
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { siteNetwork } from '../../domain/trustedProxies.js';
 import type { ConnectionRefusal, Connections } from './connections.js';
 
-/** Requests of a connection that are not answered in full: node reads on while it answers. */
+/**
+ * Maximum number of requests on a connection without a complete answer, because Node keeps reading requests
+ * while it answers.
+ */
 const REQUESTS_MAX = 16;
-/** Bytes of answers that wait for the readers of one connection, of one client, and of all. */
+/** Maximum bytes of answers that wait to be read, on one connection, for one client and in total. */
 const WAITING_BYTES_MAX = 1_048_576;
 const CLIENT_WAITING_BYTES_MAX = 8_388_608;
 const ALL_WAITING_BYTES_MAX = 67_108_864;
 const SMALL_BYTES = 8192;
-/** Of a head, which is not measured. */
+/** Assumed size of an answer's head, which is not measured. */
 const HEAD_BYTES = 512;
-/** A connection on which answers wait is closed when nothing moves for so long. */
+/** Time without progress after which a connection with waiting answers is closed, in ms. */
 const STALLED_MS = 10_000;
-/** A client that was refused has so long to read why. */
+/** Time that a refused client gets to read the refusal before the connection is closed, in ms. */
 const REFUSED_MS = 2000;
 
-/** Bytes of answers that wait for their readers on all connections, and on those of each client. */
+/** Counts the bytes of answers that wait to be read, on all connections and by client. */
 export class WaitingBytes {
   readonly #byClient = new Map<string, number>();
   #bytes = 0;
 
-  /** @param client undefined: the connections are those of many, such as a proxy's */
+  /** @param client undefined: the connection carries many clients, such as the connection of a proxy */
   hasRoom(client: string | undefined, bytes: number): boolean {
     const ofClient = client === undefined ? 0 : (this.#byClient.get(client) ?? 0);
     return this.#bytes + bytes <= ALL_WAITING_BYTES_MAX && ofClient + bytes <= CLIENT_WAITING_BYTES_MAX;
   }
 
-  /** @param bytes below 0: they wait no longer */
+  /** @param bytes negative if bytes were sent */
   add(client: string | undefined, bytes: number): void {
     this.#bytes += bytes;
     if (client === undefined) return;
@@ -41,13 +44,13 @@ export class WaitingBytes {
 
 export class NodeConnection {
   readonly address: string;
-  /** The client that a PROXY protocol header named; empty where there was none. */
+  /** Client address from a PROXY protocol header; empty if there was no such header. */
   proxied = '';
   readonly #socket: Socket;
   readonly #all: WaitingBytes;
   readonly #client: string | undefined;
   readonly #refused: Record<ConnectionRefusal, number>;
-  /** Requests that are not answered in full. */
+  /** Requests that are not answered completely. */
   readonly #requests = new Set<IncomingMessage>();
   #waitingBytes = 0;
   #refusal: number | undefined;
@@ -60,7 +63,10 @@ export class NodeConnection {
     this.#client = connections.isBounded(this.address) ? siteNetwork(this.address) : undefined;
   }
 
-  /** Counts a request. @returns false: it was one too many, or nothing is read any more of the connection */
+  /**
+   * Counts a request. Returns false if there are too many requests, or if nothing more is read of the
+   * connection.
+   */
   begin(request: IncomingMessage, response: ServerResponse): boolean {
     if (this.#refusal !== undefined) return false;
     this.#requests.add(request);
@@ -72,21 +78,26 @@ export class NodeConnection {
     return true;
   }
 
-  /** Reads no further: answers what came before, then this, and closes. */
+  /**
+   * Stops reading, answers the requests that came before, then sends this status and closes the connection.
+   */
   refuse(status: number): void {
     if (this.#refusal !== undefined) return;
     this.#refusal = status;
     this.#endRefused();
   }
 
-  /** Refuses a request that was read: in its turn, and no other behind it. */
+  /** Refuses a complete request in its turn. No request after it is answered. */
   refuseRequest(response: ServerResponse, status: number): void {
     this.#refusal = status;
     response.writeHead(status, { Connection: 'close', 'Content-Length': 0 }).end();
     this.written();
   }
 
-  /** What came whole is owed its own answer first: a client takes the first one for that of its first request. */
+  /**
+   * Requests that arrived completely are answered before the refusal, because a client takes the first answer
+   * for the answer to its first request.
+   */
   #endRefused(): void {
     if (
       this.#refusal === undefined ||
@@ -101,10 +112,14 @@ export class NodeConnection {
     setTimeout(() => this.#socket.destroy(), REFUSED_MS).unref();
   }
 
-  /** Counts an answer's bytes until the system has them. @returns false: they are too many, and the connection is closed */
+  /**
+   * Counts the bytes of an answer until the operating system has accepted them. Returns false, and closes the
+   * connection, if too many bytes are waiting.
+   */
   hold(response: ServerResponse, bodyBytes: number): boolean {
     const bytes = bodyBytes + HEAD_BYTES;
-    // One small answer has its place always: who reads is served whoever else does not.
+    // One small answer is always accepted, so that a client that reads is served even if other clients do not
+    // read.
     const isMore = this.#waitingBytes > 0;
     const isTooMuch = isMore && this.#waitingBytes + bytes > WAITING_BYTES_MAX;
     const isTooMuchInAll = (isMore || bytes > SMALL_BYTES) && !this.#all.hasRoom(this.#client, bytes);
@@ -114,18 +129,21 @@ export class NodeConnection {
     response.once('finish', () => {
       this.#waitingBytes -= bytes;
       this.#all.add(this.#client, -bytes);
-      // Without requests node has set the time that a connection may be idle.
+      // If no requests are open, Node has already set the idle timeout of the connection.
       if (this.#waitingBytes === 0 && this.#requests.size > 0) this.#socket.setTimeout(0);
     });
     return true;
   }
 
-  /** An answer was written: where the system did not take it at once, its reader has to go on within a time. */
+  /**
+   * Called after an answer was written. If the operating system did not accept the whole answer, the reader
+   * must continue within a time limit.
+   */
   written(): void {
     if (this.#socket.writableLength > 0) this.#socket.setTimeout(STALLED_MS);
   }
 
-  /** The connection is closed: nothing waits any more. */
+  /** Releases the counted bytes after the connection has closed. */
   release(): void {
     this.#all.add(this.#client, -this.#waitingBytes);
     this.#waitingBytes = 0;
@@ -138,7 +156,7 @@ export class NodeConnection {
   }
 }
 
-/** What node:http has its parser call for what it finds. */
+/** Names of the functions that node:http registers as callbacks of its parser. */
 const PARSER_CALLS: ReadonlySet<string> = new Set([
   'parserOnHeaders',
   'parserOnHeadersComplete',
@@ -147,9 +165,10 @@ const PARSER_CALLS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Closes a connection, and looks at nothing more of it. Node's parser can't be stopped amid the 64 KB that were read at once, and
- * would call for each of 10,000 chunks or 2,000 requests in them; without those functions it passes them over. They come back before
- * the parser is given to another connection. Where a version of Node names them otherwise the connection is closed all the same.
+ * Closes a connection and ignores the data that was already read. Node's parser cannot be stopped in the
+ * middle of the 64 KB that were read at once. It would call its callbacks for each of up to 10,000 chunks or
+ * 2,000 requests in them. Without these callbacks it skips them. The callbacks are restored before the parser
+ * is given to another connection. If a version of Node uses other names, the connection is still closed.
  */
 export function cut(socket: Socket): void {
   const { parser } = socket as Socket & { readonly parser?: Record<string, unknown> | null };

@@ -1,6 +1,6 @@
 /**
- * The HTTP server on node:http: for Node versions that uWebSockets.js has no binding for, and for whoever wants node's parser
- * (llhttp). docs/production.md lists what differs.
+ * The HTTP server on node:http, for Node versions that uWebSockets.js has no binding for, and for operators
+ * who prefer Node's parser (llhttp). docs/production.md lists the differences.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
@@ -22,13 +22,13 @@ import { NodeResponse } from './nodeResponse.js';
 import { takeProxyHeader } from './proxyHeader.js';
 import { Router } from './router.js';
 
-/** Larger heads are answered with 431. */
+/** Maximum size of a request head in bytes. A larger head is answered with 431. */
 const HEAD_BYTES_MAX = 16_384;
-/** A head must be whole, and a request, within these. */
+/** Time limits for the head of a request, and for the whole request, in ms. */
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 15_000;
 const CONNECTIONS_CHECKED_EVERY_MS = 2000;
-/** As many as uWebSockets.js takes. */
+/** Maximum number of headers of a request, as in uWebSockets.js. */
 const HEADERS_MAX = 100;
 
 export class NodeListener implements HttpListener {
@@ -59,9 +59,11 @@ export class NodeListener implements HttpListener {
       },
       (request, response) => this.#accept(request, response),
     );
-    // Node would drop the headers beyond its limit in silence; the bytes of a head have theirs.
+    // Node silently drops headers beyond maxHeadersCount, so that limit is disabled. The size limit of the
+    // head still applies.
     this.#server.maxHeadersCount = 0;
-    // A client may end its side behind its last request, and still reads the answers. Node's own types don't have the property.
+    // A client may close its sending side after its last request and still read the answers. Node's type
+    // definitions lack this property.
     Object.assign(this.#server, { httpAllowHalfOpen: true });
     const [serve] = this.#server.listeners('connection') as ((this: Server, socket: Socket) => void)[];
     this.#server.removeAllListeners('connection');
@@ -69,7 +71,8 @@ export class NodeListener implements HttpListener {
     this.#server.on('clientError', (error, socket) => this.#refuse(error, socket as Socket));
     this.#server.on('checkContinue', (request, response) => this.#accept(request, response));
     this.#server.on('checkExpectation', (request, response) => this.#accept(request, response));
-    // CONNECT and Upgrade have no handler: node closes the connection of the one and serves the other as a request.
+    // CONNECT and Upgrade have no handlers. Node closes the connection of a CONNECT request and serves an
+    // Upgrade request as a normal request.
   }
 
   get open(): number {
@@ -81,7 +84,7 @@ export class NodeListener implements HttpListener {
       const onError = (): void =>
         reject(new Error(`Port ${port} of ${host} is in use or can't be listened on`));
       this.#server.once('error', onError);
-      // Node 20 does not know reusePort and ignores it: there one process has the port to itself.
+      // Node 20 ignores reusePort, so a single process has the port there.
       this.#server.listen({ host, port, reusePort: true }, () => {
         this.#server.off('error', onError);
         this.#server.on('error', () => {});
@@ -100,7 +103,7 @@ export class NodeListener implements HttpListener {
     this.#server.closeAllConnections();
   }
 
-  /** Counts a connection that was just opened, and serves it unless there are too many. */
+  /** Counts a new connection and serves it unless there are too many connections. */
   #admit(socket: Socket, serve: (socket: Socket) => void): void {
     const connection = new NodeConnection(socket, this.#waiting, this.connections);
     this.#bySocket.set(socket, connection);
@@ -120,7 +123,7 @@ export class NodeListener implements HttpListener {
     } else serve(socket);
   }
 
-  /** Answers what the parser refused, where that is still possible, and closes. */
+  /** Answers a request that the parser refused, if that is still possible, and closes the connection. */
   #refuse({ code }: NodeJS.ErrnoException, socket: Socket): void {
     const connection = this.#bySocket.get(socket);
     if (connection === undefined || code === 'ECONNRESET' || !socket.writable) socket.destroy();
@@ -129,7 +132,8 @@ export class NodeListener implements HttpListener {
   }
 
   #accept(request: IncomingMessage, response: ServerResponse): void {
-    // The parser goes on with what it has read, also behind a request that was refused by closing.
+    // The parser continues with data that it has already read, even after the connection of a refused request
+    // was closed.
     if (request.socket.destroyed) return;
     const connection = this.#bySocket.get(request.socket)!;
     if (!connection.begin(request, response)) return;
@@ -142,7 +146,7 @@ export class NodeListener implements HttpListener {
       connection.refuseRequest(response, 400);
       return;
     }
-    // HTTP/1.0 has no expectations.
+    // HTTP/1.0 has no Expect header.
     const expectation = request.httpVersionMinor === 0 ? undefined : request.headers.expect;
     if (expectation !== undefined && !isContinue(expectation)) {
       connection.refuseRequest(response, 417);
@@ -170,7 +174,7 @@ export class NodeListener implements HttpListener {
     exchange.incoming = incoming;
     if (expectation !== undefined) incoming.askToContinue = () => response.writeContinue();
     this.#read(request, exchange, incoming);
-    // The key is judged now, before anything of a body is kept.
+    // The key is checked now, before any part of the body is kept.
     if (route.bodyLimit > 0) beginHandling(route, exchange, this.#options);
     else incoming.take(() => route.handle(exchange));
   }
@@ -181,17 +185,17 @@ export class NodeListener implements HttpListener {
     const add = (piece: Buffer, isLast: boolean): void => {
       if (incoming.add(piece, isLast)) proceed(exchange, incoming, this.#options);
     };
-    // The parser hands on all pieces of what it has read in one go, before the first of them is an event.
+    // The parser delivers all chunks of one read by `push` before the first chunk becomes a data event.
     const push = request.push.bind(request);
     request.push = (piece: Buffer | null): boolean =>
       (piece === null || incoming.admits(piece.length)) && push(piece);
     request.on('data', (piece: Buffer) => {
-      // The end comes in the same turn: the piece holds until then.
+      // The end event follows in the same turn of the event loop, so the chunk is still valid then.
       if (piece.length === length) whole = piece;
       else add(piece, false);
     });
     request.on('end', () => add(whole, true));
-    // The response's close tells of it.
+    // The close event of the response reports this error.
     request.on('error', () => {});
   }
 
@@ -210,7 +214,7 @@ interface Fields {
   readonly csrfToken: string;
   readonly requestOrigin: string;
   readonly idempotencyKey: string | undefined;
-  /** False where a proxy in front may see another request begin inside this one (RFC 9112, 6.3). */
+  /** False if a proxy in front may see the start of another request inside this request (RFC 9112, 6.3). */
   readonly isPlainlyFramed: boolean;
 }
 
@@ -230,7 +234,7 @@ function fieldsOf({ rawHeaders, headers }: IncomingMessage): Fields {
     const value = rawHeaders[i + 1]!;
     switch (rawHeaders[i]!.toLowerCase()) {
       case 'x-api-key':
-        // Combined as RFC 9110, 5.3 says: two keys are no key.
+        // Repeated headers are combined (RFC 9110, 5.3), so two keys together form an invalid key.
         apiKey = apiKey === '' ? value : `${apiKey}, ${value}`;
         break;
       case 'interface_version':
@@ -282,12 +286,12 @@ function fieldsOf({ rawHeaders, headers }: IncomingMessage): Fields {
   };
 }
 
-/** Path and query of a request target, in origin or absolute form (RFC 9112, 3.2). */
+/** Returns the path and the query of a request target in origin or absolute form (RFC 9112, 3.2). */
 function targetOf(target: string): [path: string, query: string] {
   const origin = /^https?:\/\/[^/?#]*/i.exec(target)?.[0] ?? '';
   const local = target.slice(origin.length);
   const mark = local.indexOf('?');
   const path = mark < 0 ? local : local.slice(0, mark);
-  // The asterisk form (OPTIONS *) asks for no resource.
+  // The asterisk form (OPTIONS *) names no resource.
   return [path.startsWith('/') ? path : '/', mark < 0 ? '' : local.slice(mark + 1)];
 }

@@ -1,18 +1,18 @@
-/** An answer on node:http, whose bytes are bounded while its reader does not take them. */
+/** Writes an answer on node:http. The number of bytes that wait for a slow reader is bounded. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RawResponse } from './exchange.js';
 import { cut, type NodeConnection } from './nodeConnection.js';
 
 /**
- * An answer that ends an upload is followed by so much more reading: a close with bytes unread resets the connection, and the
- * client may lose the answer.
+ * Number of bytes that are read after an answer that ends an upload. Closing a connection with unread bytes
+ * would reset it, and the client could lose the answer.
  */
 const LINGER_BYTES_MAX = 16_777_216;
 const LINGER_MS = 2000;
-/** A piece costs as much as so many bytes. */
+/** Number of bytes that the cost of one chunk counts as. */
 const PIECE_BYTES = 1024;
 
-/** Collects what the replies write and sends it in one piece. */
+/** Collects the parts of an answer and sends it at once. */
 export class NodeResponse implements RawResponse {
   #status = 200;
   readonly #headers: string[] = [];
@@ -34,7 +34,7 @@ export class NodeResponse implements RawResponse {
     this.#status = Number.parseInt(status, 10);
   }
 
-  /** @param value may hold further header lines, as the replies write them */
+  /** @param value may contain further header lines, as the replies write them */
   writeHeader(name: string, value: string | Uint8Array): void {
     const text = typeof value === 'string' ? value : Buffer.from(value).toString('latin1');
     const [first, ...lines] = text.split('\r\n');
@@ -52,7 +52,8 @@ export class NodeResponse implements RawResponse {
     }
     const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
     this.#headers.push('Content-Length', String(bytes));
-    // A copy: the replies' buffers hold until this call returns, and a slow reader takes longer.
+    // The body is copied, because the replies' buffer is only valid until this call returns, and a slow
+    // reader takes longer.
     this.#send(closeConnection, typeof body === 'string' ? body : Buffer.from(body));
   }
 
@@ -65,7 +66,10 @@ export class NodeResponse implements RawResponse {
     return [true, true];
   }
 
-  /** Of a body in parts; any other waits in node's buffers, which the connection bounds. */
+  /**
+   * Registers the handler for a streamed body. Other bodies wait in Node's buffers, which the connection
+   * limits.
+   */
   onWritable(handler: (written: number) => boolean): void {
     this.#response.once('drain', () => handler(0));
   }
@@ -79,7 +83,7 @@ export class NodeResponse implements RawResponse {
     cut(this.#request.socket);
   }
 
-  /** Nothing: what comes is passed over while the answer is made, and a while longer. */
+  /** Does nothing. Body data is discarded while the answer is made and for a short time after that. */
   pause(): void {}
 
   getRemoteAddressAsText(): ArrayBuffer {
@@ -99,7 +103,10 @@ export class NodeResponse implements RawResponse {
     this.#connection.written();
   }
 
-  /** Sends the answer, which its length ends for the client, and reads on for a while before the connection is closed. */
+  /**
+   * Sends the answer, whose length tells the client where it ends. Continues to read for a short time before
+   * the connection is closed.
+   */
   #linger(body: string | Buffer): void {
     const { socket } = this.#request;
     if (body.length > 0) this.#response.write(body);

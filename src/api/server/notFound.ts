@@ -1,4 +1,7 @@
-/** What answers where there is nothing, and says which methods a path has in place of the one that was asked. */
+/**
+ * Answers requests for paths that do not exist, and lists the allowed methods of a path that was requested
+ * with another method.
+ */
 
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
 import { KIND } from '../../engine/cells/batch.js';
@@ -14,8 +17,10 @@ import type { Services } from './services.js';
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
 
 /**
- * The routes of all paths that have none; below a base the key is checked first, and a partner's request is counted.
- * @param routes all that have a method of their own
+ * Creates the routes for all paths without a route. Below a base path, the key is checked first, and a
+ * partner's request counts against its rate limit.
+ *
+ * @param routes all routes with a specific method
  */
 export function notFoundRoutes(
   routes: readonly ServerRoute[],
@@ -43,7 +48,7 @@ export function notFoundRoutes(
       const notFound = new ApiError(ERRORS.notFound, { details: faultsOf(exchange.head) });
       spinPath.submit(new PendingCount(exchange, partner, replies, KIND.countApi, notFound));
     });
-  // The base itself, without a slash, is below it, too.
+  // The base path without a slash is included.
   const below = (base: string, handle: Handle): ServerRoute[] => [
     route(base, handle),
     route(`${base}/*`, handle),

@@ -1,6 +1,6 @@
 /**
- * Which operator asks, and whether its role permits it: by a key in X-API-Key, or by the cookie of a console session together with
- * the session's CSRF token (docs/contract.md §15.7).
+ * Authenticates operators and checks their roles. An operator sends a key in X-API-Key, or the cookie of a
+ * console session with the session's CSRF token (docs/contract.md §15.7).
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import { ERRORS, type ErrorEntry } from '../../domain/errors.js';
@@ -10,60 +10,69 @@ import type { Replies } from './reply.js';
 import type { SessionTokens } from './sessionTokens.js';
 
 export interface OperatorServices {
-  /** A named operator's key by the SHA-256 of its text, as a latin1 string of 32 characters. */
+  /** Returns the key of a named operator by the SHA-256 of its text, as a latin1 string of 32 characters. */
   operatorByHash(hash: string): OperatorKey | undefined;
-  /** Reads what changed; rejects where keys can't be checked. */
+  /** Reads the changes of the catalog. Rejects if keys cannot be checked. */
   refresh(): Promise<void>;
-  /** A key may be revoked since, and nothing tells. */
+  /** Returns true if a key may have been revoked without this process having learned of it. */
   isBehind(): boolean;
   readonly sessionTokens: Pick<SessionTokens, 'isOwn'>;
-  /** An operator asked for what its role, or the lack of the session's token, does not permit. */
+  /**
+   * Called when an operator requests an operation that its role does not permit, or when the session's CSRF
+   * token is missing.
+   */
   onNotPermitted(operator: string, operation: string): void;
   findSession(sessionHash: Buffer): Promise<{ keyHash: Buffer; expiresAt: Date } | undefined>;
 }
 
-/** Who asks. */
+/** The operator that sends a request. */
 export interface Caller {
-  /** As the audit log has it. */
+  /** Name of the operator as in the audit log. */
   readonly name: string;
   readonly role: Role;
   readonly keyHash: Buffer;
-  /** Of a request that came with the console's cookie. */
+  /** The console session, if the request came with the session cookie. */
   readonly session:
     | { readonly hash: Buffer; readonly csrfToken: string; readonly expiresAt: Date }
     | undefined;
 }
 
-/** What a request without a right to be answered is told. */
+/** Handlers for requests that are not authenticated. */
 export interface Refusals {
   /** Counts a failed authentication and answers it. */
   wrong(exchange: Exchange, entry: ErrorEntry, client: string, message?: string): void;
-  /** A defect of ours in what came after. */
+  /** Handles a defect in the code that runs after authentication. */
   defect(exchange: Exchange, error: unknown): void;
-  /** The store that knows can't be asked. */
+  /** Answers a request whose key cannot be checked because the store is unavailable. */
   uncheckable(exchange: Exchange, error: unknown): void;
   clientOf(exchange: Exchange): string;
 }
 
-/** Whose key it is, or why it is refused. */
+/** The operator key, or the error that it is refused with. */
 type Judgement = { readonly key: Pick<OperatorKey, 'name' | 'role'> } | { readonly refused: ErrorEntry };
 
 export const SESSION_COOKIE = 'spindle_session';
-/** 256 bits as base64url. */
+/** A session token: 256 bits as base64url. */
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 const SESSION_OVER = 'The session is over; sign in again';
 
 export const textSha256 = (text: string): Buffer => Buffer.from(hash('sha256', text, 'hex'), 'hex');
 
-/** The token that a session's changes carry: made of the session's own, which scripts can't read, and not the other way round. */
+/**
+ * Returns the CSRF token that changes in a session must carry. It is derived from the session token, which
+ * scripts cannot read. The session token cannot be derived from it.
+ */
 export const csrfTokenOf = (token: string): string => textSha256(`csrf:${token}`).toString('base64url');
 
-/** Compares two secrets in a time that tells nothing of them. */
+/** Compares two secrets in constant time. */
 const isEqual = (a: string, b: string): boolean => timingSafeEqual(textSha256(a), textSha256(b));
 
 const isChange = ({ head: { method } }: Exchange): boolean => method !== 'get' && method !== 'head';
 
-/** The token of the session's cookie; undefined where none was sent, or what can't be one. */
+/**
+ * Returns the session token of the cookie. Returns undefined if there is no session cookie or its value is
+ * not a possible token.
+ */
 function sessionTokenOf(cookie: string): string | undefined {
   const prefix = `${SESSION_COOKIE}=`;
   const found = cookie
@@ -80,7 +89,7 @@ export class OperatorAccess {
   readonly #refusals: Refusals;
   readonly #firstKeyHash: Buffer;
 
-  /** @param firstKey of the first operator, who is an admin */
+  /** @param firstKey key of the first operator, who is an admin */
   constructor(services: OperatorServices, replies: Replies, refusals: Refusals, firstKey: string) {
     this.#services = services;
     this.#replies = replies;
@@ -88,7 +97,10 @@ export class OperatorAccess {
     this.#firstKeyHash = textSha256(firstKey);
   }
 
-  /** Lets a request of an operator's through whose role permits what it asks for; answers any other. */
+  /**
+   * Admits a request of an operator whose role permits the operation. Answers all other requests with an
+   * error.
+   */
   admit(exchange: Exchange, needed: Role, onCaller: (caller: Caller) => void): void {
     const { apiKey, cookie } = exchange.head;
     const token = apiKey === '' ? sessionTokenOf(cookie) : undefined;
@@ -134,7 +146,12 @@ export class OperatorAccess {
       .catch((error: unknown) => this.#refusals.defect(exchange, error));
   }
 
-  /** Whose session it is; undefined: it is over, or its key is. @throws what the store throws */
+  /**
+   * Returns the operator of a session. Returns undefined if the session has ended or its key is no longer
+   * valid.
+   *
+   * @throws errors of the store
+   */
   async #callerOf(token: string): Promise<Caller | undefined> {
     if (!this.#services.sessionTokens.isOwn(token)) return undefined;
     const sessionHash = textSha256(token);
@@ -148,7 +165,10 @@ export class OperatorAccess {
     return { ...found.key, keyHash, session: { hash: sessionHash, csrfToken, expiresAt } };
   }
 
-  /** A key that was issued a moment ago, or is refused by what may be old news: looks once more before it says no. */
+  /**
+   * Refreshes the catalog and checks the key again, because the key may have just been issued, or the refusal
+   * may be based on a stale catalog.
+   */
   async #judgeAgain(keyHash: Buffer): Promise<Judgement> {
     await this.#services.refresh();
     return this.#judge(keyHash);
@@ -182,7 +202,7 @@ export class OperatorAccess {
   }
 }
 
-/** A semver version (semver.org, 2.0.0) with major 1. */
+/** Returns whether the text is a semantic version (semver.org, 2.0.0) with major version 1. */
 function isSupportedInterface(version: string): boolean {
   const number = '(0|[1-9]\\d*)';
   const match = new RegExp(

@@ -1,4 +1,4 @@
-/** What a partner reads of itself, for operators: the partner's own operation, asked in its name. */
+/** Lets operators read the views of a partner by calling the partner's own operation on its behalf. */
 
 import type { Store } from '../api.store.js';
 import type { Endpoint } from '../contract/endpoint.js';
@@ -14,7 +14,7 @@ const VIEWS: readonly { readonly of: Endpoint; readonly view: Endpoint }[] = [
   { of: listWebhooks, view: listPartnerWebhooks },
 ];
 
-/** @param routes those of partners, among others */
+/** @param routes all routes, including the partner routes */
 export const partnerViewRoutes = (routes: readonly Route[], store: Pick<Store, 'partners'>): Route[] =>
   VIEWS.map(({ of, view }) => {
     const own = routes.find(({ operationId }) => operationId === of.operationId)!;

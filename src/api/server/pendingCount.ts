@@ -1,4 +1,4 @@
-/** Requests that only count against a window, and what a window has left. */
+/** Counts requests against a rate limit window and reports the remaining requests of the window. */
 
 import { type ApiError, ERRORS } from '../../domain/errors.js';
 import type { Partner } from '../../domain/game.js';
@@ -8,7 +8,7 @@ import type { CellFailure } from '../../engine/cells/operation.js';
 import type { Exchange } from './exchange.js';
 import type { Replies, Window } from './reply.js';
 
-/** A request on its way to be counted: it does nothing else in Redis. */
+/** A request that waits to be counted in Redis. It does nothing else there. */
 export class PendingCount implements CountCommand {
   readonly waitsForLedger = false;
   readonly cell: number;
@@ -19,7 +19,7 @@ export class PendingCount implements CountCommand {
   readonly #replies: Replies;
   readonly #then: ApiError | ((window: Window) => void);
 
-  /** @param then what to answer once counted: an error, or whatever the function does with the window. */
+  /** @param then answer after counting: an error, or a function that gets the window */
   constructor(
     exchange: Exchange,
     partner: Partner,
@@ -42,7 +42,7 @@ export class PendingCount implements CountCommand {
 
   resolve(result: SpinResult): void {
     const isSpin = this.kind === KIND.countSpin;
-    // Of a partner that moves to another cell no request is counted for a moment.
+    // While a partner moves to another cell, its requests are not counted.
     const isAway = result.kind === 'partnerAway';
     const window = isAway ? ownWindow(this.partner, isSpin) : windowOf(this.partner, isSpin, result);
     if (result.kind === 'limited') {
@@ -70,7 +70,10 @@ export function windowOf(partner: Partner, isSpin: boolean, result: SpinResult):
   };
 }
 
-/** What can be said of a window while the store that counts is away: nothing that is sent now is taken. */
+/**
+ * Returns the window to report while the store that counts is unavailable. Its remaining count is 0, because
+ * no request is accepted at that time.
+ */
 export function ownWindow(partner: Partner, isSpin: boolean): Window {
   const limit = isSpin ? partner.spinRateLimit : partner.apiRateLimit;
   return { policy: isSpin ? 'spin' : 'api', limit, remaining: 0, nowMs: Date.now() };

@@ -1,19 +1,24 @@
-/** Who holds a port: processes of one installation may share it (SO_REUSEPORT), and the kernel would let strangers share it, too. */
+/**
+ * Checks which process holds a port. Processes of one installation may share a port (SO_REUSEPORT), but the
+ * kernel would also let processes of another installation share it.
+ */
 import { createHash } from 'node:crypto';
 import { get } from 'node:http';
 
-/** Header of GET /healthz; its value is {@link installationTag}. */
+/** Header of GET /healthz with the {@link installationTag}. */
 export const INSTALLATION_HEADER = 'X-Installation';
 
 const ANSWER_WITHIN_MS = 3000;
 
-/** Tells the database that a process serves from every other, and nothing else about it. */
+/** Returns a tag that identifies the database of a process and reveals nothing else about it. */
 export const installationTag = (datasetId: string): string =>
   createHash('sha256').update(`installation ${datasetId}`).digest('hex').slice(0, 16);
 
 /**
- * @param host where it is going to listen; an address for all interfaces is asked by loopback
- * @throws Error where something holds the port that is not a process of the installation
+ * Checks that no process of another installation holds the port.
+ *
+ * @param host address to listen on; an address for all interfaces is checked by loopback
+ * @throws Error if a program that is not part of this installation holds the port
  */
 export async function refuseStrangersPort(host: string, port: number, tag: string): Promise<void> {
   if (port === 0) return;
@@ -24,7 +29,10 @@ export async function refuseStrangersPort(host: string, port: number, tag: strin
   );
 }
 
-/** The tag of the holder; empty where it has none, undefined where nobody listens. */
+/**
+ * Returns the tag of the process that holds the port. Empty if that process sends no tag, undefined if nobody
+ * listens.
+ */
 function holderOf(host: string, port: number): Promise<string | undefined> {
   return new Promise((resolve) => {
     const request = get(

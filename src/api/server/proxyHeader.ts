@@ -1,28 +1,32 @@
-/** The PROXY protocol (haproxy.org, proxy-protocol.txt, versions 1 and 2): a balancer's first bytes on a connection name the client. */
+/**
+ * Parses the PROXY protocol (haproxy.org, proxy-protocol.txt, versions 1 and 2), by which a load balancer
+ * names the client in the first bytes of a connection.
+ */
 import type { Socket } from 'node:net';
 
 const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
 const V2_HEAD_BYTES = 16;
 const V1_START = Buffer.from('PROXY ');
 const V1_BYTES_MAX = 107;
-/** Families and address lengths of version 2. */
+/** Address families and protocols of version 2. */
 const TCP4 = 0x11;
 const TCP6 = 0x21;
 const WITHIN_MS = 10_000;
 
 export interface ProxyHeader {
-  /** Address of the client; empty where the header names none. */
+  /** Address of the client; empty if the header names no client. */
   readonly address: string;
-  /** Bytes of the header; 0: there is none. */
+  /** Length of the header in bytes; 0 if there is no header. */
   readonly bytes: number;
 }
 
 const NONE: ProxyHeader = { address: '', bytes: 0 };
 
 /**
- * Reads a header at the start of what a connection sent.
- * @returns undefined while it may be one and is not whole
- * @throws Error where it begins like one and is none
+ * Parses a header at the start of the received bytes.
+ *
+ * @returns undefined if the bytes may be the start of an incomplete header
+ * @throws Error if the bytes begin like a header and are not valid
  */
 export function parseProxyHeader(bytes: Buffer): ProxyHeader | undefined {
   if (startsLike(bytes, SIGNATURE)) return bytes.length < SIGNATURE.length ? undefined : parseV2(bytes);
@@ -30,7 +34,7 @@ export function parseProxyHeader(bytes: Buffer): ProxyHeader | undefined {
   return NONE;
 }
 
-/** Whether bytes are the start of others, or begin with them. */
+/** Returns whether the bytes begin with `start`, or are a prefix of it. */
 function startsLike(bytes: Buffer, start: Buffer): boolean {
   const length = Math.min(bytes.length, start.length);
   return bytes.compare(start, 0, length, 0, length) === 0;
@@ -61,7 +65,10 @@ function parseV2(bytes: Buffer): ProxyHeader | undefined {
   return { address: '', bytes: length };
 }
 
-/** Takes a header off a connection, then hands on what follows. A connection that sends half a header is closed. */
+/**
+ * Removes the header from a connection and passes on the bytes that follow. Closes a connection that sends an
+ * incomplete header.
+ */
 export function takeProxyHeader(socket: Socket, onAddress: (address: string) => void): void {
   let received: Buffer = Buffer.alloc(0);
   const onData = (chunk: Buffer): void => {

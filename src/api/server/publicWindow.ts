@@ -1,15 +1,18 @@
-/** How often a client without a key may ask for what is public: a fixed window by its address, in this process. */
+/**
+ * Limits the rate of requests for public resources without a key, by client address, in a fixed window of
+ * this process.
+ */
 import { ERRORS } from '../../domain/errors.js';
 import { WINDOW_SECONDS } from './answerHead.js';
 import { ClientCounts } from './clientCounts.js';
 import type { Exchange } from './exchange.js';
 import type { Replies } from './reply.js';
 
-/** Requests of an address for pages in a window: 20 times what reading every page takes. */
+/** Page requests of one address per window: 20 times the number of requests that reading every page takes. */
 const PAGES_MAX = 600;
-/** Requests of an address for the API's documents in a window. */
+/** Requests of one address for OpenAPI documents per window. */
 const DOCUMENTS_MAX = 60;
-/** Requests of an address for the public log in a window: a mirror reads 6,000 tiles a minute. */
+/** Requests of one address for the public log per window. A mirror reads 6,000 tiles a minute. */
 const LOG_MAX = 6000;
 
 export class PublicWindow {
@@ -25,22 +28,26 @@ export class PublicWindow {
     this.#counts = new ClientCounts(WINDOW_SECONDS, nowMs);
   }
 
-  /** For the pages of the documentation. */
+  /** Creates the window for the documentation pages. */
   static ofPages(nowMs: () => number = Date.now): PublicWindow {
     return new PublicWindow('public', PAGES_MAX, nowMs);
   }
 
-  /** For the documents of the API. */
+  /** Creates the window for the OpenAPI documents. */
   static ofDocuments(): PublicWindow {
     return new PublicWindow('openapi', DOCUMENTS_MAX, Date.now);
   }
 
-  /** For the public log. */
+  /** Creates the window for the public log. */
   static ofLog(): PublicWindow {
     return new PublicWindow('log', LOG_MAX, Date.now);
   }
 
-  /** Counts a request. @param address an IPv4 address or an IPv6 network */
+  /**
+   * Counts a request. Returns whether it is within the limit.
+   *
+   * @param address an IPv4 address or an IPv6 network
+   */
   admits(address: string): boolean {
     return this.#counts.count(address).count <= this.#limit;
   }

@@ -1,4 +1,7 @@
-/** Reads the query of a request, strictly: what an operation does not know is refused, since ignoring it would mislead. */
+/**
+ * Parses the query of a request strictly: an unknown parameter is refused, because ignoring it would mislead
+ * the client.
+ */
 import type { TSchema } from '#typebox';
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
 import { FAULTS_MAX } from '../../domain/validation.js';
@@ -9,17 +12,23 @@ interface QueryProperty {
   readonly default?: number;
 }
 
-/** A longer name or value is cut where an error repeats it. */
+/** Number of characters at which an error message truncates a parameter name or value. */
 const SHOWN_MAX = 64;
-/** Postgres takes no NUL in a text, and no parameter has a use for control characters. */
+/**
+ * Control characters, which parameters may not contain. Postgres rejects NUL in text, and no parameter needs
+ * the other ones.
+ */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it looks for
 const CONTROL = /[\0-\x1f\x7f]/;
 
 /**
- * The parameters of a query, with the schema's defaults. Numbers are whole ones, of at most ten digits.
+ * Returns the parameters of a query, with the defaults of the schema. Numbers must be integers of at most ten
+ * digits.
+ *
  * @param schema undefined: the operation has no query
- * @param more parameters that the schema does not have, taken as they are
- * @throws ApiError (KS-4101) with every fault: unknown and repeated names, wrong encoding, values that the schema refuses
+ * @param more further parameters beyond the schema, which are accepted without validation
+ * @throws ApiError (KS-4101) with every fault: unknown and repeated names, wrong encoding, values that the
+ * schema rejects
  */
 export function readQuery(
   schema: TSchema | undefined,
@@ -46,7 +55,7 @@ export function readQuery(
 
 const shown = (text: string): string => (text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}…` : text);
 
-/** Undefined where it is not percent-encoded UTF-8. */
+/** Decodes a query component. Returns undefined if the text is not percent-encoded UTF-8. */
 function decoded(text: string): string | undefined {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));

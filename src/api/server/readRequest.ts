@@ -1,4 +1,4 @@
-/** Reads what a request says: the parts of its path, its query and its body, checked as the endpoint says. */
+/** Reads the path parameters, query and body of a request, and validates them against the endpoint. */
 import type { TSchema } from '#typebox';
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { BODY_LIMIT } from '../contract/apis.js';
@@ -9,7 +9,12 @@ import type { Exchange } from './exchange.js';
 import { readQuery } from './query.js';
 import type { RouteRequest } from './route.js';
 
-/** @param base where the paths of the API begin. @throws ApiError: KS-4101, KS-4102, KS-4215 */
+/**
+ * Returns the validated parts of a request.
+ *
+ * @param base base path of the API
+ * @throws ApiError KS-4101, KS-4102, KS-4215
+ */
 export function readRequest(
   route: Endpoint,
   names: readonly string[],
@@ -41,11 +46,15 @@ export function readRequest(
   return { params, query, body, text, isSecure: exchange.head.requestOrigin.startsWith('https:') };
 }
 
-/** Stands in a path for the player that the query names. */
+/** Placeholder in the path if the query names the player. */
 const IN_QUERY = '_';
 const PLAYER = { playerId: { type: 'string' } };
 
-/** Moves the player that a query names to the part of the path that stands for it (docs/contract.md §2.3). @throws ApiError KS-4101 */
+/**
+ * Moves the player id from the query to its placeholder in the path (docs/contract.md §2.3).
+ *
+ * @throws ApiError KS-4101 if the path has another value than the placeholder
+ */
 function takePlayer(params: Record<string, string>, query: Record<string, number | string>): void {
   const { playerId } = query;
   if (playerId === undefined) return;
@@ -57,11 +66,18 @@ function takePlayer(params: Record<string, string>, query: Record<string, number
   delete query.playerId;
 }
 
-/** Its requests may be sent again: what guards their ids on one route guards them on all. */
+/**
+ * Returns whether the body has a requestId, so that requests may be repeated. All such routes apply the same
+ * checks to the id.
+ */
 const takesRequestId = (body: TSchema): boolean =>
   'requestId' in ((body as { properties?: object }).properties ?? {});
 
-/** Percent-encoded UTF-8. @throws ApiError (KS-4101) where it is not. */
+/**
+ * Decodes a percent-encoded path segment.
+ *
+ * @throws ApiError (KS-4101) if the segment is not percent-encoded UTF-8
+ */
 function decodePart(part: string): string {
   try {
     return decodeURIComponent(part);

@@ -1,22 +1,25 @@
-/** The only writer of responses: status line, headers, body. */
+/** Writes all HTTP responses: status line, headers and body. */
 import { type ApiError, docUrlOf, ERRORS, type ErrorEntry, type Fault } from '../../domain/errors.js';
 import { FAULTS_MAX } from '../../domain/validation.js';
 import { headerLines, JSON_TYPE, type Window, WindowedHeads, windowSecondsLeft } from './answerHead.js';
 import type { Exchange, RawResponse } from './exchange.js';
 
-/** What `Retry-After` says where no window tells: stores come back within seconds. */
+/**
+ * Value of `Retry-After` if no rate limit window determines it, in seconds. Stores usually recover within
+ * seconds.
+ */
 const RETRY_AFTER_SECONDS = 2;
-/** A client that takes nothing of a long answer for so long is cut off. */
+/** Time after which a client that reads nothing of a long answer is disconnected, in ms. */
 const STALLED_MS = 10_000;
 
 export type { Window } from './answerHead.js';
 
-/** The header line of an answer that repeats an earlier one. */
+/** Header line of an answer that replays an earlier answer. */
 export const REPLAYED = 'Idempotent-Replayed: true';
 
 class StalledError extends Error {}
 
-/** Called with every answer that goes out. */
+/** Called with every answer that is sent. */
 export type ReplyObserver = (exchange: Exchange, status: number, errorCode: string | undefined) => void;
 
 const STATUS_TEXT: Readonly<Record<number, string>> = {
@@ -61,8 +64,11 @@ export class Replies {
   }
 
   /**
+   * Sends an answer.
+   *
    * @param body text, or its bytes
-   * @param headers header lines of the service's own making, each ended by CRLF except the last; never a caller's text
+   * @param headers header lines made by the service, each ended by CRLF except the last; never text of a
+   * client
    */
   json(
     exchange: Exchange,
@@ -76,7 +82,8 @@ export class Replies {
     if (exchange.ended) return;
     const { incoming } = exchange;
     if (incoming !== undefined && !incoming.isReceived) {
-      // An answer before the request has come whole would be lost where the connection is closed behind it.
+      // The answer waits until the request has arrived completely. If the connection were closed behind an
+      // earlier answer, the client could lose that answer.
       incoming.passOver(() => this.json(exchange, status, body, window, headers, errorCode, contentType));
       return;
     }
@@ -105,10 +112,13 @@ export class Replies {
     raw.cork(this.#write);
   }
 
-  /** Writes {@link #next}. One function for all answers: a closure for each would be garbage of every spin. */
+  /**
+   * Writes {@link #next}. A single function serves all answers, because a closure for each spin would be
+   * garbage to collect.
+   */
   readonly #write = (): void => {
     const { raw, status, lines, body, closes } = this.#next;
-    // 200 OK is what the server writes by itself.
+    // The server writes the status 200 OK by default.
     if (status !== 200) raw.writeStatus(STATUS_TEXT[status] ?? String(status));
     raw.writeHeader('Content-Type', lines);
     if (body !== undefined) {
@@ -116,12 +126,13 @@ export class Replies {
       else if (!raw.tryEnd(body, 0)[1]) sendRest(raw, body);
       return;
     }
-    // A length other than 0 given to endWithoutBody is waited for, and the connection takes no further request.
+    // If endWithoutBody gets a length other than 0, uWebSockets.js waits for that many bytes, and the
+    // connection accepts no further request.
     if (closes) raw.endWithoutBody(0, true);
     else raw.endWithoutBody();
   };
 
-  /** An error of the catalogue. `Retry-After` is sent where a wait helps. */
+  /** Sends an error of the catalog. `Retry-After` is sent if waiting helps. */
   error(
     exchange: Exchange,
     entry: ErrorEntry,
@@ -130,7 +141,7 @@ export class Replies {
       details?: readonly Fault[] | undefined;
       retryAfterSeconds?: number | undefined;
       status?: number;
-      /** In place of the entry's own. */
+      /** Message instead of the default message of the catalog entry. */
       message?: string;
       headers?: string;
     } = {},
@@ -155,9 +166,12 @@ export class Replies {
   }
 
   /**
-   * Sends a body of any length piece by piece, each once the one before was taken: so it needs little memory.
-   * @param pieces none of them empty; where the first one rejects nothing was sent, later the connection is cut
-   * @throws what `pieces` throws
+   * Sends a body of any length in chunks. Each chunk is sent after the client has read the previous one, so
+   * the stream needs little memory.
+   *
+   * @param pieces non-empty chunks; if the first chunk rejects, nothing has been sent; if a later chunk
+   * rejects, the connection is cut
+   * @throws errors of `pieces`
    */
   async stream(
     exchange: Exchange,
@@ -186,7 +200,7 @@ export class Replies {
       this.#observe(exchange, 200, undefined);
       raw.cork(() => raw.end('', this.#closing));
     } catch (error) {
-      // The client must not take what it has for the whole.
+      // The connection is cut, so that the client does not take the incomplete body for the whole.
       if (!exchange.ended) {
         exchange.end();
         this.#observe(exchange, 200, undefined);
@@ -207,15 +221,19 @@ export class Replies {
 }
 
 /**
- * Sends the rest of a body as its reader takes it. Until then the connection takes no further request, and it is closed where
- * nothing is read for 10 s.
+ * Sends the remaining body as the client reads it. Until then the connection accepts no further request. It
+ * is closed if the client reads nothing for 10 s.
  */
 function sendRest(raw: RawResponse, body: string | Uint8Array): void {
   const bytes = Buffer.from(body as string);
   raw.onWritable((written) => raw.tryEnd(bytes.subarray(written), bytes.length)[0]);
 }
 
-/** Resolves once the client has taken what was written, or has gone. @throws Error where it takes too long */
+/**
+ * Resolves when the client has read the written data or has disconnected.
+ *
+ * @throws Error if the client takes too long
+ */
 async function taken(exchange: Exchange): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   await new Promise<void>((resolve, reject) => {

@@ -1,11 +1,11 @@
-/** What the metrics and the log have of each answer, and of each fault of ours behind one. */
+/** Records each answer in metrics and the log, and logs each defect of the service. */
 import type { Logger } from 'pino';
 import type { ErrorEntry } from '../../domain/errors.js';
 import type { Exchange } from './exchange.js';
 
-/** The metrics that count answers. */
+/** Metrics that count answers. */
 interface AnswerMetrics {
-  /** @param seconds from the request's arrival to its answer */
+  /** @param seconds time from the arrival of the request to its answer */
   request(
     operation: string,
     seconds: number,
@@ -19,7 +19,7 @@ interface AnswerMetrics {
 export class RequestLog {
   readonly #log: Logger;
   readonly #metrics: AnswerMetrics;
-  /** Asked once: each answer would ask. */
+  /** True if debug logging is on. Evaluated once instead of for each answer. */
   readonly #isDebugging: boolean;
 
   constructor(log: Logger, metrics: AnswerMetrics) {

@@ -1,4 +1,4 @@
-/** What a route is: an endpoint with the handler of its requests. */
+/** Defines a route: an endpoint with the handler of its requests. */
 import type { Static, TSchema } from '#typebox';
 import { type ApiError, invalid } from '../../domain/errors.js';
 import type { Partner } from '../../domain/game.js';
@@ -18,38 +18,51 @@ type BodyOf<Of> = Of extends { readonly ownCheck: true }
     ? Static<Body>
     : JsonObject;
 
-/** A request of an endpoint, read as that says. */
+/** A request to an endpoint after parsing and validation. */
 export interface RouteRequest<Of = Endpoint> {
-  /** The partner whose key it is; on operator routes never looked at. */
+  /** The partner that owns the key. On operator routes it is not used. */
   readonly partner: Partner;
-  /** Who asks, as the audit log names it; on partner routes empty. */
+  /** Name of the operator as in the audit log. Empty on partner routes. */
   readonly actor: string;
-  /** Who asks, in full; on partner routes never looked at. */
+  /** The operator that sends the request. On partner routes it is not used. */
   readonly operator: OperatorCaller;
-  /** The browser's page is served over TLS. */
+  /** True if the browser loaded the page over TLS. */
   readonly isSecure: boolean;
-  /** Decoded parts of the path, by name. */
+  /** Decoded path parameters by name. */
   readonly params: ParamsOf<Of>;
-  /** Checked against the endpoint's schema, with its defaults; what was not sent and has none is absent. */
+  /**
+   * Query parameters, validated against the endpoint's schema, with its defaults. Parameters that were not
+   * sent and have no default are absent.
+   */
   readonly query: QueryOf<Of>;
-  /** Checked against the endpoint's schema, where it has one and the handler does not check by itself. */
+  /**
+   * Body, validated against the endpoint's schema unless the endpoint has none or the handler validates it
+   * itself.
+   */
   readonly body: BodyOf<Of>;
-  /** The body as it was sent; empty where the endpoint takes none. */
+  /** Body text as sent; empty if the endpoint takes no body. */
   readonly text: string;
 }
 
-/** An endpoint with what answers its requests. */
+/** An endpoint with its handler. */
 export interface Route extends Endpoint {
   handle(request: RouteRequest): unknown;
-  /** The result as CSV, for a caller that would rather have that than JSON. */
+  /** Renders the result as CSV for clients that prefer CSV to JSON. */
   csv?(result: unknown, request: RouteRequest): string;
-  /** The same piece by piece, in place of `handle`: of any length. The first piece comes once the request is found right. */
+  /**
+   * Yields the CSV in chunks, instead of `handle`, for results of any length. The first chunk is yielded
+   * after the request was validated.
+   */
   csvPieces?(request: RouteRequest): AsyncGenerator<string>;
-  /** Header lines of `csvPieces`, asked for before them. */
+  /** Returns the header lines for `csvPieces`. Called before `csvPieces`. */
   csvHeaders?(request: RouteRequest): Promise<string>;
 }
 
-/** Gives an endpoint its handler, which may answer later. @param asCsv how it answers where its `hasCsv` is true */
+/**
+ * Adds a handler, which may be asynchronous, to an endpoint.
+ *
+ * @param asCsv functions that render CSV, if the endpoint's `hasCsv` is true
+ */
 export const route = <Of extends Endpoint, Result>(
   endpoint: Of,
   handle: (request: RouteRequest<Of>) => Result,
@@ -60,14 +73,14 @@ export const route = <Of extends Endpoint, Result>(
   } = {},
 ): Route => ({ ...endpoint, handle, ...asCsv }) as Route;
 
-/** The result of a handler that repeats an earlier answer. */
+/** Result of a handler that replays an earlier answer. */
 export class Replayed {
   constructor(readonly body: unknown) {}
 }
 
-/** A result with header lines beside it, such as a cookie. */
+/** Result of a handler with additional header lines, such as a cookie. */
 export class WithHeaders {
-  /** @param headers lines of the service's own making, joined by CRLF */
+  /** @param headers lines made by the service, joined by CRLF */
   constructor(
     readonly body: unknown,
     readonly headers: string,
@@ -75,9 +88,10 @@ export class WithHeaders {
 }
 
 /**
- * Returns the cursor of a request: the place where its list goes on.
- * @param query of an endpoint that need not have one
- * @throws ApiError (KS-4101) where the text is no such place
+ * Returns the cursor of a request, which is the position where its list continues.
+ *
+ * @param query query of an endpoint; the cursor is optional
+ * @throws ApiError (KS-4101) if the text is not a valid cursor
  */
 export function cursorOf(query: object, pattern: RegExp): string | undefined {
   const { cursor } = query as { cursor?: string };
@@ -89,8 +103,8 @@ export const wrongCursor = (): ApiError =>
   invalid([{ path: '/cursor', message: 'must be a `nextCursor` of this list' }]);
 
 /**
- * Makes what was just written known in this process. What was written stands, and is answered, whether or not it can be
- * read back now: the poll reads it later.
+ * Refreshes the catalog after a write. If the refresh fails, the write is still in force and is answered; the
+ * next poll of the catalog reads it.
  */
 export const learn = (catalog: { refresh(): Promise<void> }): Promise<void> =>
   catalog.refresh().catch(() => {});

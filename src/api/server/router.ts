@@ -1,6 +1,7 @@
 /**
- * Finds the route of a request, with the precedence of uWebSockets.js: a pattern without parameters first, then one with
- * (`/games/:id`), then the longest that ends in `/*`; among these a route of the method before one of any method.
+ * Finds the route of a request with the precedence of uWebSockets.js: first a pattern without parameters,
+ * then a pattern with parameters (`/games/:id`), then the longest pattern that ends in `/*`. Among these, a
+ * route for the method precedes a route for any method.
  */
 import type { ServerRoute } from './listener.js';
 
@@ -14,9 +15,9 @@ const takes = ({ method, answersHead }: ServerRoute, asked: string): boolean =>
 
 export class Router {
   readonly #exact = new Map<string, ServerRoute>();
-  /** By method and number of segments. */
+  /** Patterns with parameters, by method and number of segments. */
   readonly #patterns = new Map<string, Pattern[]>();
-  /** Longest first. */
+  /** Patterns that end in `/*`, longest first. */
   readonly #prefixes: { readonly route: ServerRoute; readonly prefix: string }[] = [];
 
   constructor(routes: readonly ServerRoute[]) {
@@ -39,8 +40,8 @@ export class Router {
   }
 
   /**
-   * @param method lower case
-   * @param path undecoded, without the query
+   * @param method in lower case
+   * @param path not decoded, without the query
    */
   find(method: string, path: string): ServerRoute | undefined {
     const asked = method === 'delete' ? 'del' : method;

@@ -1,4 +1,4 @@
-/** Makes JSON of results, by the schema of their response. */
+/** Serializes results to JSON by the schema of their response. */
 import fastJson from 'fast-json-stringify';
 import type { TSchema } from '#typebox';
 import { unmarked } from '../../domain/exactJson.js';
@@ -7,10 +7,13 @@ import type { Endpoint } from '../contract/endpoint.js';
 type FastJsonSchema = Parameters<typeof fastJson>[0];
 type Serialize = (result: unknown) => string;
 
-/** By the schema of the response. All together take 0.15 s, so each is made with its first answer, not with the start. */
+/**
+ * Serializers by response schema. Compiling all of them takes 0.15 s, so each is compiled with its first
+ * answer instead of at the start.
+ */
 const SERIALIZERS = { plain: new WeakMap<TSchema, Serialize>(), summed: new WeakMap<TSchema, Serialize>() };
 
-/** Undefined for an endpoint whose answer has no body. */
+/** Returns the serializer of an endpoint. Returns undefined if the answer has no body. */
 export function serializerOf({ response, hasSums }: Endpoint): Serialize | undefined {
   if (response === undefined) return undefined;
   const made = hasSums === true ? SERIALIZERS.summed : SERIALIZERS.plain;
@@ -29,7 +32,7 @@ function sumSerializer(response: TSchema): Serialize {
   return (result) => unmarked(serialize(result));
 }
 
-/** The schema with no type where a number stands: such a member is written by JSON.stringify. */
+/** Removes the type of number members from a schema, so that JSON.stringify writes these members. */
 function withoutNumbers(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(withoutNumbers);
   if (typeof schema !== 'object' || schema === null) return schema;

@@ -1,4 +1,4 @@
-/** How a route runs: access, window, body, handler, answer. The spin is served by api/spins/spin.ts. */
+/** Runs a route: access, rate limit window, body, handler, answer. api/spins/spin.ts serves the spin. */
 
 import { ApiError, ERRORS, type ErrorEntry } from '../../domain/errors.js';
 import type { Partner } from '../../domain/game.js';
@@ -22,19 +22,19 @@ type Caller = Pick<RouteRequest, 'partner' | 'actor' | 'operator'>;
 const NO_PARTNER = Object.freeze({}) as Partner;
 const NO_OPERATOR = Object.freeze({}) as OperatorCaller;
 
-/** The role that an operator needs for a route. */
+/** Returns the role that an operator needs for a route. */
 const roleFor = ({ role, method }: Pick<Route, 'role' | 'method'>): Role =>
   role ?? (method === 'get' ? 'auditor' : 'operator');
 
 export interface RouteServices {
-  /** Where requests are counted against the windows of their partners. */
+  /** Counts requests against the rate limit windows of their partners. */
   readonly spinPath: Services['spinPath'];
   onFault(exchange: Exchange, route: Route, error: unknown, entry: ErrorEntry): void;
-  /** The error says that a store does not answer, and nothing of this program. */
+  /** Returns whether the error means that a store does not answer, and is not a defect of this program. */
   isStoreAway(error: unknown): boolean;
 }
 
-/** Makes the function that serves a route. */
+/** Creates the function that serves a route. */
 export function serve(route: Route, access: Access, replies: Replies, services: RouteServices): Handle {
   const serialize = serializerOf(route);
   const names = [...route.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!);
@@ -75,7 +75,8 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
   };
 
   return (exchange) => {
-    // The body costs nothing before the key is right and the window has room.
+    // The body is read only after the key was accepted and the window has room, so that refused requests cost
+    // little.
     if (route.scope === 'operator') {
       access.operator(exchange, roleFor(route), (operator) =>
         exchange.takeBody(

@@ -1,4 +1,7 @@
-/** A version of the partner API as this process serves it: what its answers say of its end, and who used it. */
+/**
+ * A version of the partner API as this process serves it: the headers that announce its end, and counts of
+ * its use.
+ */
 import {
   type ApiVersionEnd,
   endHeaders,
@@ -14,27 +17,30 @@ interface Use {
 }
 
 export class ServedVersion {
-  /** Such as `v1`. */
+  /** Name of the version, such as `v1`. */
   readonly name: string;
-  /** Begins with CRLF; empty while no end is announced. Rendered once, since every answer has it. */
+  /**
+   * Header lines that announce the end of the version. They begin with CRLF; empty while no end is announced.
+   * Rendered once, because every answer includes them.
+   */
   headers = '';
-  /** After the sunset: what the error says. */
+  /** Error message after the sunset of the version. */
   goneMessage = '';
   readonly #nowMs: () => number;
   #end: ApiVersionEnd | undefined;
   #sunsetMs = Number.POSITIVE_INFINITY;
   #requests = 0;
   readonly #byPhase = new Map<VersionPhase, number>(VERSION_PHASES.map((phase) => [phase, 0]));
-  /** By key; written down from time to time. */
+  /** Uses by key id, which are written to the database periodically. */
   #uses = new Map<number, Use>();
 
-  /** @param nowMs milliseconds since the epoch */
+  /** @param nowMs returns the time in ms since the epoch */
   constructor(name: string, nowMs: () => number) {
     this.name = name;
     this.#nowMs = nowMs;
   }
 
-  /** Takes over what was announced of its end. */
+  /** Applies the announced end of the version. */
   learn(end: ApiVersionEnd | undefined): void {
     this.#attribute();
     this.#end = end;
@@ -45,7 +51,7 @@ export class ServedVersion {
       end === undefined ? '' : `API ${this.name} ended on ${end.sunsetAt.toISOString()}${next}`;
   }
 
-  /** Its sunset has passed. The clock is read only where an end is announced. */
+  /** True if the sunset of the version has passed. The clock is read only if an end is announced. */
   get isGone(): boolean {
     return this.#sunsetMs !== Number.POSITIVE_INFINITY && this.#nowMs() >= this.#sunsetMs;
   }
@@ -54,7 +60,7 @@ export class ServedVersion {
     this.#requests++;
   }
 
-  /** Notes a request that came with a key. */
+  /** Counts a request of a key. */
   noteUse(keyId: number): void {
     const use = this.#uses.get(keyId);
     if (use === undefined) this.#uses.set(keyId, { requests: 1, lastUsedAtMs: Date.now() });
@@ -64,7 +70,7 @@ export class ServedVersion {
     }
   }
 
-  /** What was noted since the last call. */
+  /** Returns the uses since the last call and resets them. */
   takeUses(): NewKeyUse[] {
     const uses = this.#uses;
     this.#uses = new Map();
@@ -76,7 +82,10 @@ export class ServedVersion {
     }));
   }
 
-  /** Gives back what could not be written down; there is one record for each key, however long that lasts. */
+  /**
+   * Returns uses to the counts after they could not be written. There is one record for each key, however
+   * long the database is unavailable.
+   */
   putBack(uses: readonly NewKeyUse[]): void {
     for (const { keyId, version, requests, lastUsedAt } of uses) {
       if (version !== this.name) continue;
@@ -86,13 +95,16 @@ export class ServedVersion {
     }
   }
 
-  /** Requests so far, by the phase of the version's life that they came in. */
+  /** Returns the number of requests so far by phase of the version's life cycle. */
   requestsByPhase(): ReadonlyMap<VersionPhase, number> {
     this.#attribute();
     return this.#byPhase;
   }
 
-  /** What came since the last look came in the phase of now: counting a request costs no look at the clock. */
+  /**
+   * Attributes all requests since the last call to the current phase, so that counting a request does not
+   * read the clock.
+   */
   #attribute(): void {
     const phase = phaseOfVersion(this.#end, this.#nowMs());
     this.#byPhase.set(phase, this.#byPhase.get(phase)! + this.#requests);

@@ -1,4 +1,7 @@
-/** What the server listens for: the operations of the APIs, the documents, health, and 404 for everything else. */
+/**
+ * Builds all routes of the server: the API operations, the OpenAPI documents, health checks, and 404 for
+ * other paths.
+ */
 import type { ErrorEntry } from '../../domain/errors.js';
 import { BASES, BODY_LIMIT, type Scope } from '../contract/apis.js';
 import { openApiDocuments } from '../contract/documents.js';
@@ -19,7 +22,7 @@ import type { Route } from './route.js';
 import { serve } from './serve.js';
 import type { Services } from './services.js';
 
-/** What the server listens for: the table, the documents, health, and 404 for everything else. */
+/** Returns all routes of the server. */
 export function serverRoutes(
   services: Services,
   access: Access,
@@ -64,7 +67,7 @@ export function serverRoutes(
   return all.map((each) => ({ ...each, handle: keptByNobody(isOperators(each), each.handle) }));
 }
 
-/** Its answer has a key or a signing secret. */
+/** Returns whether the answer of an endpoint contains a key or a signing secret. */
 const showsSecret = ({ response }: Endpoint): boolean => {
   const members = (response as { properties?: object } | undefined)?.properties ?? {};
   return 'apiKey' in members || 'secret' in members;
@@ -73,7 +76,7 @@ const showsSecret = ({ response }: Endpoint): boolean => {
 const isOperators = ({ pattern }: ServerRoute): boolean =>
   pattern === BASES.operator || pattern.startsWith(`${BASES.operator}/`);
 
-/** Tells caches to keep none of a route's answers, errors included. */
+/** Marks a route's answers, including errors, as not cacheable. */
 const keptByNobody = (isPrivate: boolean, handle: Handle): Handle =>
   isPrivate
     ? (exchange) => {
@@ -82,14 +85,17 @@ const keptByNobody = (isPrivate: boolean, handle: Handle): Handle =>
       }
     : handle;
 
-/** What the documents are given out with: they need no key, so no partner's window bounds them. */
+/**
+ * Dependencies of the routes of the OpenAPI documents. The documents need no key, so they have a rate limit
+ * by client address instead of a partner's window.
+ */
 interface Documents {
   readonly access: Access;
   readonly replies: Replies;
   readonly window: PublicWindow;
 }
 
-/** A document, at its base. */
+/** Creates the route of an OpenAPI document. */
 const documentRoute = (
   base: string,
   document: object,
@@ -114,7 +120,7 @@ function documentRoutes(brand: string, documents: Documents): ServerRoute[] {
   );
 }
 
-/** What tells a balancer about this process. */
+/** Creates the health checks that a load balancer uses. */
 function healthRoutes(services: Services, replies: Replies, tag: string): ServerRoute[] {
   const installation = `${INSTALLATION_HEADER}: ${tag}`;
   return [

@@ -1,4 +1,4 @@
-/** What the handlers ask of the rest of the program, by what it is about. */
+/** Defines what the handlers need from the other parts of the program, grouped by subject. */
 
 import type { SettlementReports } from '../../books/settlement/settlementReports.js';
 import type { ErrorEntry } from '../../domain/errors.js';
@@ -24,23 +24,26 @@ import type { ProcessFigures } from '../overview/contract.js';
 import type { Exchange } from './exchange.js';
 import type { SessionTokens } from './sessionTokens.js';
 
-/** Partners and games as this process knows them. */
+/** Partners and games in the catalog of this process. */
 export interface KnownCatalog {
   partner(partnerId: number): Partner | undefined;
   game(gameId: number): Game | undefined;
-  /** What many spins of a game come to; undefined: it is left to no chance. */
+  /**
+   * Returns the statistics of a game's outcomes over many spins. Returns undefined if the outcomes are not
+   * random.
+   */
   statistics(gameId: number): OutcomeStatistics | undefined;
-  /** Reads what changed, without waiting for the next poll; a game may have been registered a moment ago. */
+  /** Reads the changes without waiting for the next poll, because a game may have just been registered. */
   refresh(): Promise<void>;
 }
 
 /** Counts spins and money for the metrics (src/app/metrics/metrics.ts). */
 export interface DealtCounter {
-  /** @param payoutMicros micro-USD; undefined: a tester chose the outcome */
+  /** @param payoutMicros payout in micro-USD; undefined: a tester chose the outcome */
   dealt(wagerMicros: number, payoutMicros: number | undefined): void;
 }
 
-/** What is read of the cells, and done in them beside dealing. */
+/** Reads from cells, and operations on cells other than dealing. */
 export interface CellServices {
   readonly reads: PartnerReads;
   readonly views: CellViews;
@@ -48,40 +51,40 @@ export interface CellServices {
   readonly adjuster: Adjuster;
   readonly playerBlocking: PlayerBlocking;
   readonly pots: PotKeeper;
-  /** @returns until when the choice stands */
+  /** Stores an outcome that a tester chose. Returns the time until which the choice is valid. */
   forceOutcome(wanted: ForcedOutcome): Promise<Date | 'full' | 'unavailable'>;
-  /** Voids what is sealed of a game and not dealt. */
+  /** Voids the sealed outcomes of a game that have not been dealt. */
   rotate(wanted: Parameters<typeof rotate>[2]): ReturnType<typeof rotate>;
 }
 
 export interface WebhookServices {
-  /** Judges a URL and what its name resolves to now. */
+  /** Checks a URL and the addresses that its host name currently resolves to. */
   judgeUrl(url: string, environment: Environment): Promise<UrlJudgement>;
-  /** Encrypts a secret for the database. */
+  /** Encrypts a secret for storage in the database. */
   sealSecret(secret: string): string;
-  /** Deliveries were committed. */
+  /** Called after deliveries were committed. */
   recorded(deliveries: number): void;
 }
 
-/** This process: its clock, its state, its faults. */
+/** This process: its clock, its state and its faults. */
 export interface ProcessServices {
-  /** Milliseconds since the epoch. */
+  /** Returns the time in ms since the epoch. */
   now(): number;
-  /** The newest UTC day that is over, however far the clocks are apart. */
+  /** Returns the newest UTC day that has ended on the clocks of all processes. */
   overDay(): string;
-  /** Days of notice before the end of a version of the API; undefined: six calendar months. */
+  /** Days of notice before the end of an API version; undefined: six calendar months. */
   readonly noticeDays: number | undefined;
-  /** Complete days of the ledger that are kept at least. */
+  /** Minimum number of complete days that the ledger keeps. */
   readonly ledgerKeepDays: number;
-  /** SHA-256 of the list of the program's files, hexadecimal; null: there is none. */
+  /** Returns the hexadecimal SHA-256 of the list of the program's files; null if there is no such list. */
   manifest(): string | null;
-  /** What this process has counted since its start. */
+  /** Returns the figures that this process has counted since its start. */
   figures(): Promise<ProcessFigures>;
-  /** What is missing before this process can serve; empty once it can. */
+  /** Returns what is missing before this process can serve. The body is empty once it can. */
   readiness(): Promise<{ readonly status: number; readonly body: string }>;
-  /** @param entry what is answered */
+  /** @param entry error that the client receives */
   onFault(exchange: Exchange, operation: string, error: unknown, entry: ErrorEntry): void;
-  /** The error says that a store does not answer, and nothing of this program. */
+  /** Returns whether the error means that a store does not answer, and is not a defect of this program. */
   isStoreAway(error: unknown): boolean;
 }
 
@@ -89,12 +92,12 @@ export interface Services {
   readonly store: Store;
   readonly catalog: KnownCatalog;
   readonly spinIds: SpinIds;
-  /** Key of the user ids, 32 bytes. */
+  /** Key for the derivation of user ids, 32 bytes. */
   readonly playerIdKey: Buffer;
-  /** How spins and tickets are dealt, and requests counted. */
+  /** Deals spins and tickets, and counts requests against rate limits. */
   readonly spinPath: Pick<SpinPath, 'submit'>;
   readonly spinRules: SpinRules;
-  /** What was dealt, as it is counted. */
+  /** Counts the dealt spins for the metrics. */
   readonly metrics: DealtCounter;
   readonly blackjack: { readonly rounds: RoundPlay; readonly shoes: Shoes };
   readonly drawAgain: DrawAgain;
@@ -102,7 +105,7 @@ export interface Services {
   readonly cells: CellServices;
   readonly settlementReports: SettlementReports;
   readonly webhooks: WebhookServices;
-  /** How long sessions of the console last, and what makes their tokens. */
+  /** Duration of console sessions in minutes, and the creator of their tokens. */
   readonly sessions: { readonly minutes: number; readonly tokens: SessionTokens };
   readonly process: ProcessServices;
 }

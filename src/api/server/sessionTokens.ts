@@ -1,24 +1,30 @@
-/** Tokens of the console's sessions: half random, half a tag. So a token that was made up costs no question to the store. */
+/**
+ * Creates the tokens of console sessions. Half of a token is random, the other half is a tag of it, so a
+ * forged token is rejected without a query to the store.
+ */
 import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** 128 bits. */
+/** Length of each half of a token in bytes (128 bits). */
 const HALF_BYTES = 16;
 
 export class SessionTokens {
   readonly #key: string;
 
-  /** @param operatorKey of the first operator; all sessions are over once it is another one */
+  /** @param operatorKey key of the first operator; changing it ends all sessions */
   constructor(operatorKey: string) {
     this.#key = hash('sha256', `session:${operatorKey}`, 'hex');
   }
 
-  /** A new token: 43 base64url characters, 128 bits of the operating system's randomness and as many of their HMAC-SHA256. */
+  /**
+   * Returns a new token of 43 base64url characters: 128 bits from the operating system's random generator,
+   * followed by 128 bits of their HMAC-SHA256.
+   */
   make(): string {
     const random = randomBytes(HALF_BYTES);
     return Buffer.concat([random, this.#tagOf(random)]).toString('base64url');
   }
 
-  /** Whether the service made the token; whether its session goes on the store knows. */
+  /** Returns whether the service created the token. The store decides whether the session is still valid. */
   isOwn(token: string): boolean {
     const bytes = Buffer.from(token, 'base64url');
     if (bytes.length !== 2 * HALF_BYTES) return false;

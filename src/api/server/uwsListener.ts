@@ -1,4 +1,4 @@
-/** The HTTP server on uWebSockets.js, whose only importer this file is. */
+/** The HTTP server on uWebSockets.js. Only this file imports uWebSockets.js. */
 import * as binding from 'uWebSockets.js';
 import {
   App,
@@ -23,11 +23,17 @@ import {
   type ServerRoute,
 } from './listener.js';
 
-/** HEAD has no body, whose writing would tell that nobody reads: the connections of a client with more in a second are closed. */
+/**
+ * Maximum HEAD requests of a client per second; past it, the connection is closed. Answers to HEAD have no
+ * body, so no pending write reveals that the client does not read them.
+ */
 const HEADS_PER_SECOND = 100;
-/** What uWebSockets.js answers with 100 by itself, before it hands the request on; in other cases it says nothing. */
+/**
+ * The only value of Expect that uWebSockets.js answers with status 100 by itself, before it passes on the
+ * request. It ignores all other values.
+ */
 const ANSWERED_EXPECTATION = '100-continue';
-/** The binding's undocumented key for sending no header that names it. */
+/** Undocumented key of the binding that suppresses its Server header. */
 const NO_SERVER_HEADER = '999999990007';
 
 export class UwsListener implements HttpListener {
@@ -92,7 +98,7 @@ export class UwsListener implements HttpListener {
     else this.#admit(raw);
   };
 
-  /** Counts a connection that was just opened, and closes it where there are too many. */
+  /** Counts a new connection and closes it if there are too many connections. */
   #admit(raw: HttpResponse): void {
     const refusal = this.connections.add() ?? (this.#isOfTooMany(raw) ? 'address' : undefined);
     if (refusal === undefined) return;
@@ -111,14 +117,14 @@ export class UwsListener implements HttpListener {
     request: HttpRequest,
     method: string = route.method,
   ): void {
-    // What the route says already isn't asked of the request: each question crosses into C++.
+    // Values that the route determines are not read from the request, because each read crosses into C++.
     const head = this.#headers.headOf(
       request,
       method === 'any' ? request.getMethod() : method,
       isExact ? route.pattern : request.getUrl(),
       route.hasQuery ? (request.getQuery() ?? '') : '',
     );
-    // There is no answer that is safe but to hang up.
+    // The request is ambiguous, and the only safe reaction is to close the connection.
     if (head === undefined) {
       raw.close();
       return;
@@ -148,7 +154,7 @@ export class UwsListener implements HttpListener {
     });
     if (expectation !== '' && expectation !== ANSWERED_EXPECTATION)
       incoming.askToContinue = () => writeContinue(raw);
-    // The key is judged now, before the pieces of a body that come later.
+    // The key is checked now, before later chunks of a body arrive.
     if (route.bodyLimit > 0) beginHandling(route, exchange, this.#options);
     else incoming.take(() => route.handle(exchange));
   }
@@ -159,8 +165,8 @@ export class UwsListener implements HttpListener {
 }
 
 /**
- * Writes `100 Continue`. uWebSockets.js has no interim answers: it takes this for the status line of the only one, so the real one
- * is written before the name of the first header.
+ * Writes `100 Continue`. uWebSockets.js does not support interim responses. It takes this line for the only
+ * status line, so the real status line is written before the name of the first header.
  */
 function writeContinue(raw: HttpResponse): void {
   raw.cork(() => raw.writeStatus('100 Continue\r\n'));
@@ -177,8 +183,8 @@ function writeContinue(raw: HttpResponse): void {
 }
 
 /**
- * What the headers of a request say. One object reads all requests, each in one go: a closure for each request, with a
- * variable for each header, would be garbage of every spin.
+ * Reads the headers of a request in one pass. One object serves all requests, because a closure for each
+ * request, with a variable for each header, would be garbage to collect for every spin.
  */
 class HeaderReader {
   #apiKey = '';
@@ -190,7 +196,7 @@ class HeaderReader {
   #cookie = '';
   #csrfToken = '';
   #requestOrigin = '';
-  /** Value of Expect; empty where it was not sent. */
+  /** Value of Expect; empty if the header was not sent. */
   expectation = '';
   #lengths = 0;
   #hosts = 0;
@@ -198,8 +204,9 @@ class HeaderReader {
   #isFramed = true;
 
   /**
-   * What is used of a request before its body. Undefined for two lengths, a length and chunks, or a coding that isn't chunks:
-   * different servers read them differently, and a proxy in front may see another request begin in the middle of this one
+   * Returns what is needed of a request before its body. Returns undefined for a request with two lengths,
+   * with both a length and chunks, or with a transfer coding other than chunked. Servers interpret such
+   * requests differently, and a proxy in front may see another request begin in the middle of this request
    * (RFC 9112, 6.3).
    */
   headOf(request: HttpRequest, method: string, path: string, query: string): RequestHead | undefined {
@@ -241,10 +248,11 @@ class HeaderReader {
   }
 
   readonly #note = (name: string, value: string): void => {
-    // By length first: most headers are none of these, and comparing text is what this costs.
+    // Names are compared by length first, because most headers are not used and text comparisons are the main
+    // cost.
     switch (name.length) {
       case 9:
-        // Combined as RFC 9110, 5.3 says: two keys are no key.
+        // Repeated headers are combined (RFC 9110, 5.3), so two keys together form an invalid key.
         if (name === 'x-api-key') this.#apiKey = this.#apiKey === '' ? value : `${this.#apiKey}, ${value}`;
         break;
       case 14:

@@ -1,12 +1,15 @@
-/** Puts routes under a version of the API: each answer says when it ends, and after its end there is no other answer. */
+/**
+ * Serves routes under an API version. Each answer announces the end of the version, and after that end all
+ * requests are refused.
+ */
 import { ERRORS } from '../../domain/errors.js';
 import type { Handle, ServerRoute } from './listener.js';
 import type { Replies } from './reply.js';
 import type { ServedVersion } from './servedVersion.js';
 
 /**
- * The routes below a base, with every answer saying when their version ends; after its sunset they answer 410 and do nothing
- * else. Other routes stay as they are.
+ * Wraps the routes below a base path. Every answer announces the end of their version. After the sunset they
+ * only answer 410. Routes outside the base path stay unchanged.
  */
 export const ofVersion = (
   version: ServedVersion,

@@ -1,4 +1,4 @@
-/** Settlement reports. */
+/** Schemas and operations of settlement reports. */
 import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import {
@@ -17,7 +17,7 @@ import { ReasonQuery } from '../partners/contract.js';
 
 const REVISION = Type.Integer({ minimum: 1, maximum: ID_MAX });
 
-/** Of a report's path: the revision that is wanted, or that is judged. */
+/** Query of a report: the revision to read, acknowledge or dispute. */
 export const ReadRevision = Type.Object({
   revision: Type.Optional({ ...REVISION, description: 'Absent: the newest' }),
   escapeFormulas,

@@ -1,4 +1,7 @@
-/** Settlement reports: the partner reads, acknowledges and disputes them; the operator has them made and lists all (docs/contract.md §12). */
+/**
+ * Handlers of settlement reports: partners read, acknowledge and dispute them; operators request new reports
+ * and list all reports (docs/contract.md §12).
+ */
 import type { PartnerJudgement, StoredReport } from '../../books/settlement/settlements.store.js';
 import { csvTexts } from '../../domain/csv.js';
 import { isDay } from '../../domain/days.js';
@@ -24,7 +27,11 @@ type JudgingRequest = Pick<
   'partner' | 'params' | 'query' | 'body'
 >;
 
-/** @throws ApiError (KS-4105) where the path names no day of the calendar. */
+/**
+ * Returns the date of the path.
+ *
+ * @throws ApiError (KS-4105) if the text is not a calendar day
+ */
 function dateOf({ params: { date } }: { readonly params: { readonly date: string } }): string {
   if (!isDay(date)) throw new ApiError(ERRORS.invalidDate);
   return date;
@@ -32,7 +39,10 @@ function dateOf({ params: { date } }: { readonly params: { readonly date: string
 
 export const settlementRoutes = (services: Services): Route[] => {
   const { store, settlementReports: settlements } = services;
-  /** A report may be judged once: the code says what it is (KS-4302 acknowledged, KS-4303 disputed). */
+  /**
+   * Acknowledges or disputes a report. A report can be judged only once. The error code tells the existing
+   * judgement (KS-4302: acknowledged, KS-4303: disputed).
+   */
   const judge = async (request: JudgingRequest, judgement: PartnerJudgement) => {
     const { partner, query } = request;
     const about = {

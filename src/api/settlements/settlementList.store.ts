@@ -1,9 +1,9 @@
-/** Settlement reports of all partners, as a list for operators. */
+/** Reads the settlement reports of all partners as a list for operators. */
 import type { ReportStatus } from '../../domain/settlement.js';
 import type { Sql } from '../../postgres/connection.js';
 import { raw, safe } from '../../postgres/statements.js';
 
-/** A list counts no further. */
+/** Highest count that the list of reports shows. Counting stops at this number. */
 const COUNTED_MAX = 10_000;
 
 export interface ListedReport {
@@ -25,8 +25,8 @@ export class SettlementList {
   }
 
   /**
-   * A page of the newest revision of every report of all partners, newest day first; of the status DISPUTED those whose dispute is open,
-   * also where a worker has completed the report since.
+   * Returns one page of the newest revisions of all reports of all partners, newest day first. The status
+   * DISPUTED selects reports with an open dispute, even if a worker has completed the report since.
    */
   async page(
     status: ReportStatus | undefined,

@@ -1,4 +1,4 @@
-/** Spins. */
+/** Schemas and operations of spins. */
 import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import {
@@ -83,7 +83,7 @@ const spinMembers = {
 
 export const SpinResponse = Type.Object(spinMembers);
 
-/** Of an item of a history. */
+/** Members of an item of the spin history. */
 const historyMembers = {
   ...spinMembers,
   createdAt: timestamp(),
@@ -100,7 +100,7 @@ export const SpinRecord = Type.Object({ ...historyMembers, playerId: Type.String
 
 export const PlayerSpin = Type.Object(historyMembers);
 
-/** The query of the ledger by time. */
+/** Query of the spins by time. */
 export const SpinFeedQuery = Type.Object({
   from: Type.Optional(Type.String({ format: 'date-time', description: 'RFC 3339 time: spins from then on' })),
   to: Type.Optional(Type.String({ format: 'date-time', description: 'RFC 3339 time: spins before' })),

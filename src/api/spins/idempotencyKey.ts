@@ -1,21 +1,23 @@
 /**
- * The requestId of a request where it is not in the body's member of that name: in the header Idempotency-Key
- * (draft-ietf-httpapi-idempotency-key-header), or under a name that callers take for it.
+ * Finds the requestId of a request outside the body's `requestId`: in the header Idempotency-Key
+ * (draft-ietf-httpapi-idempotency-key-header), or in a body member with a similar name.
  */
 import { type ApiError, type Fault, invalid } from '../../domain/errors.js';
 import type { JsonObject } from '../server/body.js';
 
-/** Names that other APIs give it, without case, hyphens and underscores. */
+/** Names of the idempotency key in other APIs, in lower case, without hyphens and underscores. */
 const NAMES = new Set(['requestid', 'idempotencykey']);
-/** A header's text: printable ASCII. */
+/** Valid text of an idempotency key header: printable ASCII. */
 const KEY = /^[ -~]{1,128}$/;
 
 const refusal = (path: string, message: string): ApiError => invalid([{ path, message }]);
 
 /**
- * The body of a request that may have a requestId, before it is checked: with the one of the header, where that gives it one.
- * @param header the value of Idempotency-Key; undefined: it was not sent
- * @throws ApiError (KS-4101) where the sender means a requestId that is not taken as one
+ * Returns the unvalidated body of a request, with the requestId of the header if it has one.
+ *
+ * @param header value of Idempotency-Key; undefined: the header was not sent
+ * @throws ApiError (KS-4101) if the client sent an idempotency key under a name that the service does not
+ * accept
  */
 export function withRequestId(body: JsonObject, header: string | undefined): JsonObject {
   refuseMisnamedRequestId(body);
@@ -23,8 +25,10 @@ export function withRequestId(body: JsonObject, header: string | undefined): Jso
 }
 
 /**
- * A body without a requestId whose sender means another member by it would not be idempotent, which nobody notices.
- * @throws ApiError (KS-4101) that gives the right name
+ * Refuses a body that has no requestId but a member with a similar name. Without this check, the request
+ * would not be idempotent and the sender would not notice.
+ *
+ * @throws ApiError (KS-4101) that names the correct member
  */
 function refuseMisnamedRequestId(body: JsonObject): void {
   if (body.requestId !== undefined) return;
@@ -35,9 +39,10 @@ function refuseMisnamedRequestId(body: JsonObject): void {
 }
 
 /**
- * A body with the requestId that the header gives it.
- * @param header the value of Idempotency-Key, as it is or as a structured field's string, in quotation marks
- * @throws ApiError (KS-4101) where the header is none, or the body has another requestId
+ * Returns the body with the requestId of the header.
+ *
+ * @param header value of Idempotency-Key, either plain or as a quoted string of structured fields
+ * @throws ApiError (KS-4101) if the header is invalid, or the body has another requestId
  */
 export function withIdempotencyKey<Body extends { readonly requestId?: unknown }>(
   body: Body,

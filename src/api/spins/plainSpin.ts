@@ -1,10 +1,11 @@
 /**
- * Reads the body of most spins straight from its bytes: 0.23 µs in place of 0.60 µs for decoding, JSON.parse and the check
- * (docs/adr/0002-http-in-bytes.md).
+ * Parses the body of most spins directly from its bytes. This takes 0.23 µs instead of 0.60 µs for decoding,
+ * JSON.parse and validation (docs/adr/0002-http-in-bytes.md).
  *
- * It takes what an ordinary JSON writer makes of a spin: the known members, each once, spaces between tokens at the most,
- * numbers in plain decimals of up to 15 characters, texts in printable ASCII without escapes. All else, whether it is
- * wrong or only unusual, is left to JSON.parse and the schema, which agree with this on what it takes.
+ * The parser accepts what an ordinary JSON writer creates for a spin: the known members, each once; only
+ * spaces between tokens; plain decimals of up to 15 characters; texts in printable ASCII without escapes. All
+ * other bodies, whether invalid or only unusual, are left to JSON.parse and the schema. Both ways give the
+ * same result for the bodies that this parser accepts.
  */
 import type { SpinBody } from './contract.js';
 
@@ -20,7 +21,7 @@ const OPEN = 0x7b;
 const TILDE = 0x7e;
 const CLOSE = 0x7d;
 
-/** Decimals of so many characters are distinguished by a double (15 digits). */
+/** Maximum characters of a number. A double distinguishes decimals of up to 15 digits. */
 const NUMBER_CHARACTERS_MAX = 15;
 const TEXT_CHARACTERS_MAX = 128;
 
@@ -28,10 +29,12 @@ const GAME_ID = Buffer.from('gameId"');
 const PLAYER_ID = Buffer.from('playerId"');
 const WAGER_USD = Buffer.from('wagerUsd"');
 const REQUEST_ID = Buffer.from('requestId"');
-/** No two begin with the same letter. */
+/** The member names by their first letter, which is different for each name. */
 const NAMES = new Map([GAME_ID, PLAYER_ID, WAGER_USD, REQUEST_ID].map((name) => [name[0]!, name]));
 
-/** The spin that a body asks for; undefined where it must be read by other means, or is none. */
+/**
+ * Returns the spin of a body. Returns undefined if the body is invalid or must be parsed in the general way.
+ */
 export function readPlainSpin(bytes: Buffer): SpinBody | undefined {
   let gameId: number | undefined;
   let wagerUsd: number | undefined;
@@ -110,7 +113,10 @@ function afterNumber(bytes: Buffer, from: number): number {
   return at;
 }
 
-/** An RFC 8259 number without sign and exponent, as JSON.parse reads it; undefined where it is none, or a long one. */
+/**
+ * Parses an RFC 8259 number without sign and exponent, with the result of JSON.parse. Returns undefined if
+ * the text is not such a number or is too long.
+ */
 function plainNumber(bytes: Buffer, from: number, end: number): number | undefined {
   if (end === from || end - from > NUMBER_CHARACTERS_MAX) return undefined;
   if (bytes[from] === ZERO && end - from > 1 && bytes[from + 1] !== POINT) return undefined;
@@ -124,6 +130,7 @@ function plainNumber(bytes: Buffer, from: number, end: number): number | undefin
   }
   if (pointAt === end) return digits;
   const decimals = end - pointAt - 1;
-  // Both sides are exact, so the quotient is the nearest double: what every reader makes of the text.
+  // Both operands are exact, so the quotient is the nearest double, which every JSON parser returns for the
+  // text.
   return decimals === 0 || pointAt === from ? undefined : digits / 10 ** decimals;
 }

@@ -1,4 +1,4 @@
-/** Spins and ledger entries as answers show them. */
+/** Renders spins and ledger entries for answers. */
 import { entryTimeMs } from '../../domain/entryId.js';
 import { jsonUsd, parseExactJson } from '../../domain/exactJson.js';
 import type { Partner } from '../../domain/game.js';
@@ -13,26 +13,30 @@ import { spinResponse } from './spinResponse.js';
 
 export const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kind].history === 'spin';
 
-/** What a booked spin is to its reader, in whichever form it is shown. */
+/** The data of a committed spin that all its representations show. */
 export interface ShownSpin {
   readonly entry: LedgerEntry;
   readonly tail: SpinTail;
   readonly balanceBeforeMicros: number;
-  /** As it was answered: after wager, payout and the share of a bonus that it fired. */
+  /**
+   * Balance as answered, in micro-USD: after the wager, the payout and the player's share of a bonus that the
+   * spin triggered.
+   */
   readonly balanceMicros: number;
-  /** Its place in its game's sequence; null where a tester chose the outcome. */
+  /** Position of the outcome in the sequence of its game; null if a tester chose the outcome. */
   readonly outcomeIndex: number | null;
 }
 
-/** The player's balance before an entry. */
+/** Returns the player's balance before an entry, in micro-USD. */
 export const balanceBefore = ({ balanceMicros, creditMicros, wagerMicros }: LedgerEntry): number =>
   balanceMicros - creditMicros + wagerMicros;
 
-/** The spins among some entries, in their order. */
+/** Returns the spins among the given entries, in the same order. */
 export async function shownSpins(store: Store, entries: readonly LedgerEntry[]): Promise<ShownSpin[]> {
   const shownOf = async (entry: LedgerEntry): Promise<ShownSpin> => {
     const notice = await store.communal.noticeOfSpin(entry.id);
-    // The share of who fired was credited by an entry of its own, and answered with the spin.
+    // The share of the player who triggered the bonus has a ledger entry of its own, but was part of the
+    // spin's answer.
     const balanceMicros = entry.balanceMicros + (notice?.isTrigger === true ? notice.shareMicros : 0);
     const balanceBeforeMicros = balanceBefore(entry);
     const outcomeIndex = ENTRY_KINDS[entry.kind].advancesGameIndex ? entry.outcomeIndex : null;
@@ -42,7 +46,7 @@ export async function shownSpins(store: Store, entries: readonly LedgerEntry[]):
   return Promise.all(entries.filter(isShownAsSpin).map(shownOf));
 }
 
-/** The spins among some entries as their responses were, in their order. */
+/** Renders the spins among the given entries as their responses were, in the same order. */
 export async function spinRecords(
   services: Services,
   { partnerId }: Partner,
@@ -69,7 +73,7 @@ export async function spinRecords(
   return Promise.all((await shownSpins(store, entries)).map(recordOf));
 }
 
-/** An entry of the ledger as a line of a statement. */
+/** Renders a ledger entry as a line of a statement. */
 export function statementEntry({ spinIds }: Services, entry: LedgerEntry) {
   const isSpin = isShownAsSpin(entry);
   return {

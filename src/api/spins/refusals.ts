@@ -1,11 +1,11 @@
-/** What a caller is answered for whom a cell deals nothing. */
+/** Maps the reasons for which a cell refuses to deal to the errors that clients receive. */
 
 import { ERRORS, type ErrorEntry } from '../../domain/errors.js';
 import type { Refusal } from '../../engine/cells/scriptRefusals.js';
 
 export const REFUSALS: Readonly<Record<Refusal, ErrorEntry>> = {
   conflict: ERRORS.requestIdReused,
-  // Whoever wants nothing dealt knows why.
+  // Fallback only: the sender of a denied command already knows the reason of the denial.
   denied: ERRORS.spinFailed,
   insufficientBalance: ERRORS.insufficientBalance,
   fundingUnavailable: ERRORS.fundingUnavailable,

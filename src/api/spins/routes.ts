@@ -1,4 +1,7 @@
-/** A partner's spins by id and by time, in pages or all of a range as CSV (docs/contract.md §11); any spin for operators. */
+/**
+ * Handlers of a partner's spins by id and by time, in pages or as CSV of a whole range (docs/contract.md
+ * §11). Operators can read any spin.
+ */
 import { type CsvText, csvTexts } from '../../domain/csv.js';
 import { entryCell, firstIdAt } from '../../domain/entryId.js';
 import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
@@ -15,11 +18,14 @@ import * as contract from './contract.js';
 import { isShownAsSpin, shownSpins, spinRecords, statementEntry } from './records.js';
 import type { SpinRange, SpinsFound } from './spinHistory.store.js';
 
-/** The largest id that the ledger can have. */
+/** The largest id that a ledger entry can have. */
 const ID_END = 2n ** 63n - 1n;
-/** Rows of a piece of CSV: few milliseconds, after which others have their turn. */
+/** Rows of one chunk of CSV. A chunk takes a few milliseconds, after which other requests get their turn. */
 const CSV_ROWS = 500;
-/** Pieces that are made at a time in this process; a slow client holds none. */
+/**
+ * Limits of CSV exports in this process: chunks that are rendered at a time, and exports of one partner. A
+ * slow client occupies no rendering slot.
+ */
 const CSV_AT_ONCE = 2;
 const CSV_OF_PARTNER_MAX = 4;
 
@@ -30,7 +36,11 @@ interface Wanted extends SpinRange {
   readonly playerId: string | undefined;
 }
 
-/** @throws ApiError (KS-4101) with all faults of the query */
+/**
+ * Parses the query of a spin list.
+ *
+ * @throws ApiError (KS-4101) with all faults of the query
+ */
 function wantedOf(services: Services, { partner, query }: Request): Wanted {
   const faults: Fault[] = [];
   const time = (name: 'from' | 'to'): number | undefined => {
@@ -61,14 +71,20 @@ function wantedOf(services: Services, { partner, query }: Request): Wanted {
   };
 }
 
-/** The same from the first day on that is kept: what was dropped has totals, and no rows. */
+/**
+ * Restricts the range to days that the ledger still has. For dropped days it has only totals, not entries.
+ */
 async function keptOf({ store }: Services, wanted: Wanted): Promise<Wanted> {
   const keptFrom = await store.ledgerDays.keptFrom();
   const fromId = keptFrom === undefined ? 0n : firstIdAt(keptFrom.getTime());
   return fromId > wanted.fromId ? { ...wanted, fromId } : wanted;
 }
 
-/** Spins of a player. @throws ApiError (KS-5002) where the ledger does not come to its newest */
+/**
+ * Returns spins of one player.
+ *
+ * @throws ApiError (KS-5002) if the player's newest entry is not committed in time
+ */
 async function ofPlayer(
   services: Services,
   { partner: { partnerId }, ...wanted }: Wanted,
@@ -88,15 +104,18 @@ async function ofPlayer(
 }
 
 /**
- * A page. Its end is the end of the range only once the ledger has everything that was acknowledged before.
- * @throws ApiError (KS-5002) where the ledger does not come to that
+ * Returns one page of spins. The page ends the range only after all spins acknowledged before this call are
+ * committed.
+ *
+ * @throws ApiError (KS-5002) if these spins are not committed in time
  */
 async function pageOf(services: Services, wanted: Wanted, limit: number): Promise<SpinsFound> {
   const { store } = services;
   const { reads } = services.cells;
   if (wanted.playerId !== undefined) return ofPlayer(services, wanted, wanted.playerId, limit);
   const { cell } = wanted.partner;
-  // Read before the ledger: what is booked meanwhile leaves the outbox, and would be seen in neither.
+  // The outbox is read before the ledger. An entry that is committed between the two reads leaves the outbox,
+  // so in the opposite order it would be missed in both.
   const before = await reads.newestInOutbox(cell);
   const found = await store.spinHistory.spinsByTime(wanted, limit);
   if (found.nextId !== undefined) return found;
@@ -107,7 +126,7 @@ async function pageOf(services: Services, wanted: Wanted, limit: number): Promis
   return store.spinHistory.spinsByTime(wanted, limit);
 }
 
-/** How many are under way of each partner. */
+/** Counts the running exports of each partner. */
 class Exports {
   readonly #ofPartner = new Map<number, number>();
   readonly #turns = new Semaphore(CSV_AT_ONCE);
@@ -131,7 +150,8 @@ class Exports {
           const page = await pageOf(services, range, CSV_ROWS);
           return [page, head + (await csvOf(services, partner, page.entries, csvText))] as const;
         });
-        // Looked at after the rows were read: what is missing between them would not be seen.
+        // The check follows the read of the rows, because a day that is dropped during the read would
+        // otherwise be missing without notice.
         if ((await keptOf(services, range)).fromId > fromId)
           throw new Error('A day of the ledger was dropped while its spins were written as CSV');
         head = '';
@@ -214,7 +234,7 @@ const showSpin = (services: Services): Route =>
     const entry = await store.ledgerEntries.find(meant.entryId);
     if (entry === undefined || entry.partnerId !== partner.partnerId || !isShownAsSpin(entry))
       throw await noSpin(store, meant.entryId);
-    // A forced spin took no outcome of the game's sequence, and stands in none of its blocks.
+    // A forced spin took no outcome of the game's sequence, so it belongs to no block.
     const hasPlace = ENTRY_KINDS[entry.kind].advancesGameIndex;
     const [[record], block] = await Promise.all([
       spinRecords(services, partner, [entry]),
@@ -234,7 +254,7 @@ const showSpin = (services: Services): Route =>
     };
   });
 
-/** All but the spin itself, whose requests SpinEndpoint takes. */
+/** Returns the routes of spin queries. SpinEndpoint serves the requests that play a spin. */
 export const spinRoutes = (services: Services): Route[] => [
   ...feedRoutes(services),
   getSpin(services),

@@ -1,11 +1,12 @@
 /**
- * POST /spin: judges a request, has it dealt, answers.
+ * POST /spin: validates a request, has it dealt and answers.
  *
- *   key ─> window ─> body ─> request id ─> game ─> wager ─> balance, funding ─> queue      (docs/contract.md §8.2)
- *   here   script    here    script        here    here     script              script
+ *  key ─> window ─> body ─> request id ─> game ─> wager ─> balance, funding ─> queue  (docs/contract.md §8.2)
+ *  here   script    here    script        here    here     script              script
  *
- * What is found wrong here is not answered yet: it goes with the batch as a reason to deny, because the window comes
- * before it and a request id that is bound answers whatever became of the game since.
+ * Faults that are found here are not answered at once. They travel with the batch as a reason to deny the
+ * spin, because the rate limit window is checked before them, and because a bound request id is answered by a
+ * replay even if the game has changed since.
  */
 
 import { ApiError, ERRORS, type ErrorEntry, type Fault } from '../../domain/errors.js';
@@ -58,12 +59,13 @@ export class SpinEndpoint {
     }
     this.#services.catalog.refresh().then(
       () => this.#spin(exchange, partner, read, this.#services.catalog.game(gameId)),
-      // Whether there is such a game can't be known now. The window and a bound requestId come first all the same.
+      // It is unknown whether the game exists, because the catalog could not be refreshed. The rate limit
+      // window and a bound requestId still come first.
       () => this.#spin(exchange, partner, read, undefined, ERRORS.unavailable),
     );
   }
 
-  /** @param ifUnknown the answer where the game is not known and the requestId binds nothing */
+  /** @param ifUnknown error if the game is unknown and the requestId is not bound */
   #spin(
     exchange: Exchange,
     partner: Partner,
@@ -73,9 +75,9 @@ export class SpinEndpoint {
   ): void {
     const game = found !== undefined && found.partnerId === partner.partnerId ? found : undefined;
     const isRounds = game?.table !== undefined;
-    // A game that can't be looked up now may be the one that the requestId is bound to.
+    // A game that cannot be looked up now may be the game that the requestId is bound to.
     const isUnsure = ifUnknown === ERRORS.unavailable;
-    // A requestId of a round is never that of a spin.
+    // A requestId that is bound to a round is never valid for a spin.
     const isWager =
       game === undefined ? isUnsure : !isRounds && isExactly(game.wagerMicros, body.wagerUsd, text);
     let denial: ErrorEntry | undefined;
@@ -90,22 +92,25 @@ export class SpinEndpoint {
   }
 }
 
-/** A spin request that was judged as far as it can be before it is counted. */
+/** A spin request after all checks that are possible before it is counted. */
 interface JudgedSpin {
   readonly exchange: Exchange;
   readonly partner: Partner;
   readonly game: Game | undefined;
   readonly body: SpinBody;
-  /** Why nothing may be dealt for it. */
+  /** Error for which the spin is denied; undefined if it may be dealt. */
   readonly denial: ErrorEntry | undefined;
   readonly isWager: boolean;
-  /** When the partner's cell turned it away first (performance.now()), since the partner moves; absent: it was not. */
+  /**
+   * Time (performance.now()) at which the old cell of a moving partner first refused the spin. Absent: no
+   * cell has refused it.
+   */
   readonly awaySince?: number;
 }
 
 const SPIN_KINDS = ['spin', 'forcedSpin'] as const;
 
-/** What a refusal says beside its message. */
+/** Returns the details of a refusal, in addition to its message. */
 const faultsOf = (entry: ErrorEntry, game: Game | undefined): readonly Fault[] | undefined =>
   entry !== ERRORS.wagerMismatch || game === undefined
     ? undefined
@@ -117,11 +122,11 @@ const faultsOf = (entry: ErrorEntry, game: Game | undefined): readonly Fault[] |
       ];
 
 /**
- * Whether a wager has exactly the decimal value of an amount. A double distinguishes decimals of up to 15 digits; only
- * where the body has a longer number is its text looked at.
+ * Returns whether a wager has exactly the decimal value of an amount. A double distinguishes decimals of up
+ * to 15 digits, so the text of the body is compared only if it has a longer number.
  */
 export function isExactly(micros: number, wagerUsd: number, text: string | undefined): boolean {
-  // The nearest double of a decimal: what JSON.parse makes of every way to write it.
+  // The nearest double of the decimal, which JSON.parse returns for every notation of it.
   if (wagerUsd !== micros / 1_000_000) return false;
   if (text === undefined || !/[\d.]{16}/.test(text)) return true;
   const written = memberText(text, 'wagerUsd');
@@ -129,8 +134,8 @@ export function isExactly(micros: number, wagerUsd: number, text: string | undef
 }
 
 /**
- * A spin on its way. Where the ledger may have its requestId, it is asked after the window and what Redis binds: what they turn
- * away or answer does not reach it.
+ * A spin that waits for its result. If the ledger may have its requestId, the ledger is asked after the rate
+ * limit window and the ids bound in Redis. Requests that these two refuse or answer do not reach the ledger.
  */
 class PendingSpin implements SpinCommand {
   readonly cell: number;
@@ -150,10 +155,10 @@ class PendingSpin implements SpinCommand {
   readonly #replies: Replies;
   readonly #services: Services;
   readonly #spin: JudgedSpin;
-  /** Why it was written into its batch as denied. */
+  /** Error for which the spin was marked as denied in its batch. */
   #denial: ErrorEntry | undefined;
 
-  /** @param clearedAt the ledger was asked, and has not the requestId, as of this version of the filters */
+  /** @param clearedAt version of the filters as of which the ledger does not have the requestId */
   constructor(
     replies: Replies,
     services: Services,
@@ -189,18 +194,27 @@ class PendingSpin implements SpinCommand {
     return this.#exchange.aborted;
   }
 
-  /** Asked when the batch is written: the spin may have waited since it was judged, or its process stood still. */
+  /**
+   * Evaluated when the batch is written, because the spin may have waited since its checks, or the process
+   * may have been paused.
+   */
   get isDenied(): boolean {
     this.#denial = this.#denialNow();
     return this.#isFinal(this.#denial);
   }
 
-  /** A raffle that was sold out since is known by the script alone until the catalog is read again. */
+  /**
+   * Returns whether a denial is final. A wrong wager is not final if the script also checks it, because until
+   * the catalog is refreshed, only the script knows that a raffle has just sold out.
+   */
   #isFinal(denial: ErrorEntry | undefined): boolean {
     return denial !== undefined && !(denial === ERRORS.wagerMismatch && this.hasOtherWager);
   }
 
-  /** A switch comes after KS-4006, and before all else that a game says (docs/contract.md §8.2). */
+  /**
+   * Returns the current denial. A dealing switch comes after KS-4006 and before all other errors of a game
+   * (docs/contract.md §8.2).
+   */
   #denialNow(): ErrorEntry | undefined {
     const { denial } = this.#spin;
     return this.game === undefined ? denial : (this.#services.spinRules.stopOf(this.partner) ?? denial);
@@ -213,7 +227,7 @@ class PendingSpin implements SpinCommand {
         this.#services.metrics.dealt(this.game!.wagerMicros, this.#answer(result, window, ''));
         return;
       case 'replayed':
-        // What the outcome looks like is not known here while the game can't be looked up.
+        // The presentation of the outcome is unknown while the game cannot be looked up.
         if (this.game === undefined) this.#replies.error(this.#exchange, ERRORS.unavailable, window);
         else this.#answer(result, window, REPLAYED);
         return;
@@ -224,7 +238,8 @@ class PendingSpin implements SpinCommand {
         this.#askLedger(result, window);
         return;
       case 'raffleClosed':
-        // Terminal, so not said while the last tickets could still come back: what is not booked a rebuild sells again.
+        // KS-4218 is final, so it is sent only after all tickets are committed. A rebuild would sell a ticket
+        // again that is not committed.
         this.#services.spinRules.isSoldOut(this.game!).then((isSoldOut) => {
           const entry = isSoldOut ? ERRORS.raffleClosed : ERRORS.unavailable;
           this.#replies.error(this.#exchange, entry, window);
@@ -252,7 +267,10 @@ class PendingSpin implements SpinCommand {
     this.#replies.error(this.#exchange, entry, window, { details: faultsOf(entry, this.game) });
   }
 
-  /** The partner moves to another cell: nothing was done, and the spin goes on there. */
+  /**
+   * Submits the spin to the partner's new cell. The old cell refused it without any effect, because the
+   * partner moves.
+   */
   #follow(): void {
     const services = this.#services;
     const { awaySince = performance.now() } = this.#spin;
@@ -265,7 +283,10 @@ class PendingSpin implements SpinCommand {
     });
   }
 
-  /** The request has counted, Redis does not bind its requestId, and the ledger may. */
+  /**
+   * Asks the ledger for the requestId. The request was already counted, and Redis has no binding of the id,
+   * but the ledger may have one.
+   */
   #askLedger(counted: SpinResult, window: Window): void {
     const services = this.#services;
     const { isWager } = this.#spin;
@@ -294,7 +315,7 @@ class PendingSpin implements SpinCommand {
     );
   }
 
-  /** @returns the payout, micro-USD; undefined: a tester chose it */
+  /** Answers the spin. Returns the payout in micro-USD, or undefined if a tester chose the outcome. */
   #answer(result: DealtSpin, window: Window, headers: string): number | undefined {
     const game = this.game!;
     const { spinId, outcomeCode, tail } = result;

@@ -1,4 +1,4 @@
-/** The sealed blocks that spins took their outcomes from. */
+/** Reads the sealed blocks from which spins took their outcomes. */
 import type { WithDates } from '../../domain/schema.js';
 import type { Sql } from '../../postgres/connection.js';
 import { safe } from '../../postgres/statements.js';
@@ -13,7 +13,10 @@ export class SpinBlocks {
     this.#sql = sql;
   }
 
-  /** The sealed block that an outcome of a game stood in; undefined where it is gone. */
+  /**
+   * Returns the sealed block that contains an outcome of a game. Returns undefined if the block has been
+   * deleted.
+   */
   async find(gameId: number, outcomeIndex: number): Promise<BlockRow | undefined> {
     const [row] = await this.#sql<
       { from_index: bigint; to_index: bigint; commitment: string; created_at: Date }[]

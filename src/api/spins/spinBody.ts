@@ -1,4 +1,6 @@
-/** Reads the body of a spin: most of them straight from their bytes, all others by JSON.parse and the schema. */
+/**
+ * Parses the body of a spin: most bodies directly from their bytes, all others by JSON.parse and the schema.
+ */
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { bodyText, check, type JsonObject, parseObject } from '../server/body.js';
 import type { Exchange } from '../server/exchange.js';
@@ -9,11 +11,11 @@ import { readPlainSpin } from './plainSpin.js';
 
 export interface ReadBody {
   readonly body: SpinBody;
-  /** As it was sent; undefined where it is known that no number has more than 15 characters. */
+  /** Body text as sent. Undefined if no number in it has more than 15 characters. */
   readonly text: string | undefined;
 }
 
-/** The spin that a request asks for, or why it asks for none. */
+/** Returns the spin that a request asks for, or the error if the request is invalid. */
 export function readBody({
   body: bytes,
   lacksRoom,
@@ -32,7 +34,11 @@ export function readBody({
   }
 }
 
-/** @throws ApiError where it is no spin */
+/**
+ * Parses a body by JSON.parse.
+ *
+ * @throws ApiError if the body is not a valid spin
+ */
 function readAnyBody(bytes: Buffer, idempotencyKey: string | undefined): ReadBody {
   const text = bodyText(bytes);
   const body = withRequestId(parseObject(text), idempotencyKey);
@@ -45,8 +51,9 @@ const tooLarge = (): ApiError => invalid([{ path: '', message: 'The body is over
 const PLAIN = /^[ -~]{1,128}$/;
 
 /**
- * Most of the other bodies: every member of its type, texts in printable ASCII. Such a body fits the schema, whose Unicode patterns
- * cost several times this; any other is left to the schema to judge.
+ * Returns whether every member has its type and all texts are printable ASCII, which is true of most bodies
+ * that reach this check. Such a body is valid by the schema, whose Unicode patterns take several times as
+ * long. All other bodies are validated by the schema.
  */
 function isPlainly(body: JsonObject): body is JsonObject & SpinBody {
   const { gameId, playerId, wagerUsd, requestId } = body;

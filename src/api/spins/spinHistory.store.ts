@@ -1,8 +1,9 @@
 /**
- * Spins and other entries of the ledger by player and by time.
+ * Reads spins and other ledger entries by player and by time.
  *
- * A player's entries, newest first, are read along `previous_id` from an indexed entry (each 64th) or from the player's newest.
- * Each statement has a range of ids, so that it plans and locks the partitions of a few days only, however many there are.
+ * The entries of a player are read newest first, along `previous_id`. The walk starts at an indexed entry
+ * (every 64th entry of a player) or at the player's newest entry. Each statement has a range of ids, so that
+ * Postgres plans and locks the partitions of a few days only, regardless of the number of partitions.
  */
 
 import { DAY_MS, dayOf, startOf } from '../../domain/days.js';
@@ -15,25 +16,25 @@ import { allColumnsSql, entryOfRow } from '../../engine/ledger/ledgerRow.store.j
 import type { Sql } from '../../postgres/connection.js';
 import { raw, safe } from '../../postgres/statements.js';
 
-/** Of the ledger as `l`. */
+/** All columns of the ledger under the alias `l`. */
 const LEDGER_COLUMNS = raw(allColumnsSql('l'));
-/** Looked over by one statement. */
+/** Range of entry ids that one statement searches: 8 days. */
 const RANGE = idsIn(8 * 86_400_000);
 const INDEXED_EACH = 64;
-/** The kinds that have the entry number of the entry before. */
+/** Kinds of entries that repeat the entry number of the previous entry. */
 const UNNUMBERED = raw(entryCodesSql(({ takesEntryNumber }) => !takesEntryNumber));
 
 export interface PlayerOfHistory {
   readonly partnerId: number;
   readonly playerId: string;
   readonly newest: { readonly id: bigint; readonly entryNumber: number };
-  /** An id that is not above the player's first entry's. */
+  /** An id that is not greater than the id of the player's first entry. */
   readonly firstId: bigint;
 }
 
 /**
- * Spins, shares (and, as number 1, the opening) of a player from a number downwards, newest first. The walk ends where the ledger
- * does: days that were dropped have no entries.
+ * Returns spins and shares of a player (and the opening, which is number 1) from an entry number downwards,
+ * newest first. The walk ends at the oldest entry in the ledger, because dropped days have no entries.
  */
 export async function entriesDown(
   sql: Sql,
@@ -66,7 +67,10 @@ export async function entriesDown(
   return entries;
 }
 
-/** Id of an entry of the player with this number, or up to 63 above it; undefined where the ledger has none any more. */
+/**
+ * Returns the id of the player's entry with this number, or of an entry up to 63 numbers above it. Returns
+ * undefined if the ledger no longer has such an entry.
+ */
 async function walkStart(sql: Sql, player: PlayerOfHistory, fromNumber: number): Promise<bigint | undefined> {
   const { partnerId, playerId, newest, firstId } = player;
   if (newest.entryNumber < fromNumber + INDEXED_EACH) return newest.id;
@@ -83,24 +87,26 @@ async function walkStart(sql: Sql, player: PlayerOfHistory, fromNumber: number):
   return undefined;
 }
 
-// The spins among the entries ----------------------------------------------------------------------------------------
+// The spins among the entries -------------------------------------------------------------------------------
 
-/** Rows that a walk looks at beyond the spins that are wanted, for the shares between them. */
+/** Rows that a walk reads in addition to the requested spins, to allow for shares between them. */
 const SHARES_BETWEEN = 64;
 
 export interface SpinPage {
-  /** Newest first. */
+  /** Spins of the page, newest first. */
   readonly spins: readonly LedgerEntry[];
-  /** Spins of the player in all. */
+  /** Total number of the player's spins. */
   readonly total: number;
 }
 
 interface Shares {
-  /** Up to the player's newest entry. */
+  /** Number of the player's shares, up to the newest entry. */
   readonly count: number;
   /**
-   * How many shares come before the first, the newest being the first looked at, of which something holds; it holds of all that are older,
-   * too. @param holds is asked with the entry number of a share and how many shares are newer
+   * Returns how many shares are newer than the newest share for which the condition holds. If the condition
+   * holds for a share, it also holds for all older shares.
+   *
+   * @param holds condition, called with the entry number of a share and the number of newer shares
    */
   newerThan(holds: (entryNumber: number, newerShares: number) => boolean): Promise<number>;
 }
@@ -119,14 +125,15 @@ async function openShares(
       SELECT entry_id FROM communal_shares
       WHERE partner_id = ${partnerId} AND player_id = ${playerId} AND entry_id > ${droppedTo} AND entry_id <= ${newest.id}
       ORDER BY entry_id DESC OFFSET ${place} LIMIT 1`;
-    // A day that was dropped meanwhile has no entries: they are older than all that there are.
+    // The day of the share may have been dropped in the meantime. Its entries are then older than all entries
+    // in the ledger.
     return (await findEntry(sql, share!.entry_id))?.entryNumber ?? 0;
   };
   return {
     count,
     async newerThan(holds) {
       const isBehind = async (place: number): Promise<boolean> => holds(await numberOf(place), place);
-      // The nearest are wanted most often: they are looked for first.
+      // The nearest shares are needed most often, so the search starts with them.
       let low = 0;
       let high = 1;
       while (high <= count && !(await isBehind(high - 1))) {
@@ -144,29 +151,32 @@ async function openShares(
   };
 }
 
-/** Which spins of a partner are wanted. */
+/** The range of a partner's spins to read. */
 export interface SpinRange {
   readonly partnerId: number;
-  /** Entry ids from here, … */
+  /** First entry id of the range, inclusive. */
   readonly fromId: bigint;
-  /** … and below this. */
+  /** End of the range, exclusive. */
   readonly toId: bigint;
   readonly gameId: number | undefined;
 }
 
 export interface SpinsFound {
-  /** Oldest first. */
+  /** Entries of the page, oldest first. */
   readonly entries: readonly LedgerEntry[];
-  /** Where the next page begins; undefined: the ledger has no more of the range now. */
+  /** Id at which the next page begins. Undefined: the ledger currently has no more entries of the range. */
   readonly nextId: bigint | undefined;
 }
 
 export interface SpinsOfPartner extends SpinsFound {
-  /** How far the partner's ledger was complete. */
+  /** The watermark up to which the partner's ledger was complete. */
   readonly reach: LedgerWatermark;
 }
 
-/** The newest entry of a player that was dropped with its day, and its number: 0 where none was. */
+/**
+ * Returns the newest entry of a player in the dropped days, and its entry number. Both are 0 if no entry of
+ * the player was dropped.
+ */
 async function newestDropped(
   sql: Sql,
   { partnerId, playerId }: PlayerOfHistory,
@@ -176,7 +186,7 @@ async function newestDropped(
   return { id: row?.entry_id ?? 0n, entryNumber: row?.entry_number ?? 0 };
 }
 
-/** Spins and entries by player and by time. */
+/** Reads spins and entries by player and by time. */
 export class SpinHistory {
   readonly #sql: Sql;
 
@@ -185,8 +195,10 @@ export class SpinHistory {
   }
 
   /**
-   * Every entry of a player from one downwards, newest first: of all kinds. The walk ends where the ledger does.
-   * @param fromId of one of the player's entries; of any other: nothing is found
+   * Returns the entries of all kinds of a player from one entry downwards, newest first. The walk ends at the
+   * oldest entry in the ledger.
+   *
+   * @param fromId id of one of the player's entries; for any other id the result is empty
    */
   async statement(
     { partnerId, playerId }: Pick<PlayerOfHistory, 'partnerId' | 'playerId'>,
@@ -215,13 +227,15 @@ export class SpinHistory {
   }
 
   /**
-   * A page of a player's spins, newest first. Shares of communal progressives lie between them, and are not counted.
-   * @param skipped spins that are newer than the page
+   * Returns one page of a player's spins, newest first. Shares of communal progressives lie between spins and
+   * are not counted.
+   *
+   * @param skipped number of newer spins before the page
    */
   async spinPage(player: PlayerOfHistory, skipped: number, limit: number): Promise<SpinPage> {
     const dropped = await newestDropped(this.#sql, player);
     const shares = await openShares(this.#sql, player, dropped.id);
-    // Entry 1 is the opening; every other one that has a number is a spin or a share.
+    // Entry 1 is the opening. Every other numbered entry is a spin or a share.
     const entries = player.newest.entryNumber;
     const total = entries - Math.max(1, dropped.entryNumber) - shares.count;
     const spins: LedgerEntry[] = [];
@@ -231,7 +245,7 @@ export class SpinHistory {
       const wanted = limit - spins.length + Math.min(shares.count, SHARES_BETWEEN);
       const walked = await entriesDown(this.#sql, player, entries - newer - between, wanted);
       const found = walked.filter(({ kind }) => ENTRY_KINDS[kind].history === 'spin');
-      // What was older was dropped with its day.
+      // Older spins were dropped with their days.
       if (found.length === 0) break;
       spins.push(...found.slice(0, limit - spins.length));
     }
@@ -239,17 +253,19 @@ export class SpinHistory {
   }
 
   /**
-   * A page of a partner's spins by time, oldest first. There is no index by partner and time, since it would cost every spin
-   * something: a page scans the primary key over the days on which the partner spun, a bounded number of rows. `nextId` says how far
-   * it came, also where it found nothing.
+   * Returns one page of a partner's spins by time, oldest first. There is no index by partner and time,
+   * because it would add cost to every spin. A page scans the primary key over the days on which the partner
+   * spun, up to a maximum number of rows. `nextId` is the position that the scan reached, even if the page is
+   * empty.
    *
-   * A page ends where the partner's ledger is complete ({@link LedgerWatermark}). Nothing is added below that, so a page skips nothing,
-   * whatever is booked meanwhile.
-   * @param limit the most entries, at least 1
+   * A page ends where the partner's ledger is complete ({@link LedgerWatermark}). No entries are added below
+   * that watermark, so a page skips nothing, even if entries are committed during the read.
+   *
+   * @param limit maximum number of entries, at least 1
    */
   async spinsByTime(range: SpinRange, limit: number): Promise<SpinsOfPartner> {
     const { partnerId, fromId, gameId } = range;
-    // Read before the rows: every row up to it is there.
+    // The watermark is read before the rows, so that every row up to it is visible.
     const reach = await ledgerWatermark(this.#sql, partnerId);
     const toId = range.toId > reach.toId ? reach.toId + 1n : range.toId;
     const entries: LedgerEntry[] = [];
@@ -263,7 +279,7 @@ export class SpinHistory {
       while (lowId < endId) {
         if (examined >= EXAMINED_MAX) return { entries, nextId: lowId, reach };
         const highId = await idAfter(this.#sql, lowId, endId, windowRows);
-        // One more than is wanted tells whether there are more.
+        // One row more than requested shows whether further rows exist.
         const rows = await this.#sql<EntryRow[]>`
           SELECT ${LEDGER_COLUMNS} FROM ledger l WHERE entry_id >= ${lowId} AND entry_id < ${highId} AND partner_id = ${partnerId}
             AND kind IN ${SPINS} AND (${gameId ?? null}::int IS NULL OR game_id = ${gameId ?? null})
@@ -281,8 +297,9 @@ export class SpinHistory {
   }
 
   /**
-   * The same of one player: along its entries, which are indexed.
-   * @param player as Redis has it; its newest entry is booked
+   * Returns one page of a player's spins by time, along the player's indexed entries.
+   *
+   * @param player the player in Redis, whose newest entry is committed
    */
   async playerSpinsByTime(player: PlayerOfHistory, range: SpinRange, limit: number): Promise<SpinsFound> {
     const { newest, firstId } = player;
@@ -309,28 +326,30 @@ export class SpinHistory {
   }
 }
 
-/** Rows of all partners that a page looks at: a tenth of a second. */
+/** Maximum number of rows of all partners that one page scans. The scan takes a tenth of a second. */
 const EXAMINED_MAX = 250_000;
-/** Looked at first, and this many times more each time that too few were found. */
+/** Rows of the first scan, and the factor by which each further scan grows if too few spins were found. */
 const WINDOW_MIN = 1000;
 const WINDOW_GROWTH = 4;
-/** Walks along a player's entries, {@link INDEXED_EACH} each, for one page. */
+/**
+ * Maximum number of walks along a player's entries for one page. Each walk has {@link INDEXED_EACH} entries.
+ */
 const WALKS_MAX = 32;
-/** Looked over for an indexed entry by one statement. */
+/** Range of entry ids in which one statement looks for an indexed entry: 8 days. */
 const LOOKED_OVER = idsIn(8 * DAY_MS);
-/** Days that one page looks for. */
+/** Maximum number of days that one page searches. */
 const DAYS_MAX = 400;
 const SPINS = raw(entryCodesSql(({ history }) => history === 'spin'));
 
 const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kind].history === 'spin';
 
-/** The first entry number of a player that is indexed, at or after an id. */
+/** Returns the first indexed entry number of a player at or after an id. */
 async function indexedNumberFrom(
   sql: Sql,
   { partnerId, playerId, newest }: PlayerOfHistory,
   fromId: bigint,
 ): Promise<number | undefined> {
-  // A few days at a time: each statement locks the partitions of its range only.
+  // The search covers a few days at a time, because each statement locks only the partitions of its range.
   for (let lowId = fromId; lowId <= newest.id; lowId += LOOKED_OVER) {
     const [row] = await sql<{ entry_number: number }[]>`
       SELECT entry_number FROM ledger
@@ -344,7 +363,7 @@ async function indexedNumberFrom(
 
 const least = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 
-/** The days of a range on which the partner, or its game, spun. */
+/** Returns the days of a range on which the partner, or the given game, has spins. */
 async function daysOfSpins(sql: Sql, range: SpinRange, toId: bigint): Promise<string[]> {
   const { partnerId, fromId, gameId } = range;
   if (fromId >= toId) return [];
@@ -359,7 +378,7 @@ async function daysOfSpins(sql: Sql, range: SpinRange, toId: bigint): Promise<st
   return rows.map(({ day }) => day);
 }
 
-/** The id that comes so many rows after one; the end where that comes before. */
+/** Returns the id that is the given number of rows after `lowId`, but at most the end of the range. */
 async function idAfter(sql: Sql, lowId: bigint, endId: bigint, rows: number): Promise<bigint> {
   const [row] = await sql<{ entry_id: bigint }[]>`
     SELECT entry_id FROM ledger WHERE entry_id >= ${lowId} AND entry_id < ${endId}

@@ -1,6 +1,6 @@
 /**
- * Renders spin responses (docs/contract.md §8.3), as bytes: `outcome` and `presentation` are most of them, and were rendered
- * when the game was read.
+ * Renders spin responses (docs/contract.md §8.3) as bytes. `outcome` and `presentation` make up most of a
+ * response; they were rendered when the game was loaded.
  */
 import { microsToUsdText } from '../../domain/money.js';
 import { NO_TAIL, type SpinTail } from '../../domain/spinTail.js';
@@ -11,21 +11,28 @@ const BONUS = '},"communityBonus":';
 const NO_BONUS = Buffer.from(`${BONUS}null`);
 const FORCED = ',"sandbox":{"forced":true}';
 const REQUEST_ID = Buffer.from(',"requestId":');
-/** The most that the rest takes: the fixed texts, a spin id, a balance, a requestId and a tier of 128 escaped characters each. */
+/**
+ * Maximum bytes of a response without its fragment: the fixed texts, a spin id, a balance, and a requestId
+ * and a tier name of 128 escaped characters each.
+ */
 const REST_BYTES_MAX = 512 + 2 * 128 * 6;
 
-/** Every response begins with the same bytes: they stay. */
+/** Creates a buffer that starts with the bytes that all responses have in common. */
 const newBuffer = (bytes: number): Buffer => Buffer.concat([BEGIN], bytes);
 let buffer = newBuffer(16_384);
-/** The buffer's first bytes, by their number: a view costs more to make than to keep. */
+/**
+ * Views of the buffer's first n bytes, by n. Keeping a view is cheaper than creating it for each response.
+ */
 let views: Buffer[] = [];
 
 /**
- * @param spinId ASCII
+ * Renders a response.
+ *
+ * @param spinId ASCII text
  * @param fragment the members `outcome` and `presentation` as UTF-8 JSON
- * @param balanceMicros micro-USD after the spin
- * @param communityBonus JSON
- * @returns the response as UTF-8 JSON: a view that holds until the next call.
+ * @param balanceMicros balance after the spin, in micro-USD
+ * @param communityBonus JSON text
+ * @returns the response as UTF-8 JSON, in a view that is valid until the next call
  */
 export function spinResponse(
   spinId: string,
@@ -64,7 +71,7 @@ export function spinResponse(
 
 const QUOTE = 0x22;
 const CLOSING_BRACE = 0x7d;
-/** Printable ASCII that JSON writes as it is. */
+/** Printable ASCII text that JSON needs not escape. */
 const PLAIN = /^[ !#-[\]-~]*$/;
 
 function bytes(source: Uint8Array, at: number): number {
@@ -72,7 +79,7 @@ function bytes(source: Uint8Array, at: number): number {
   return at + source.length;
 }
 
-/** Short texts: a loop is cheaper than a call out of JavaScript. */
+/** Writes a short ASCII text. A loop is cheaper than a call into native code. */
 function ascii(text: string, at: number): number {
   for (let i = 0; i < text.length; i++) buffer[at + i] = text.charCodeAt(i);
   return at + text.length;

@@ -1,4 +1,4 @@
-/** Plays and money by day and by hour. */
+/** Schemas and operations of traffic: number of spins, wagers and payouts by day and by hour. */
 import { Type } from '#typebox';
 import { partnerFilter, usd } from '../../domain/schema.js';
 import { endpoint, operatorRead } from '../contract/endpoint.js';

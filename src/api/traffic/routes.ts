@@ -1,11 +1,11 @@
-/** Plays and money by day and by hour, of all partners or of one. */
+/** Handlers of traffic by day and by hour, of all partners or of one partner. */
 import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import * as contract from './contract.js';
 import type { Traffic } from './traffic.store.js';
 
-/** Plays and money as answers show them. */
+/** Renders the number of spins, the wagers and the payouts for answers. */
 export const trafficOf = ({ spins, wageredMicros, paidMicros }: Traffic) => ({
   spins: jsonInteger(spins),
   wageredUsd: jsonUsd(wageredMicros),

@@ -1,4 +1,4 @@
-/** Plays and money by day and by hour, of all partners or of one. */
+/** Reads the number of spins, wagers and payouts by day and by hour, of all partners or of one partner. */
 import type { Sql } from '../../postgres/connection.js';
 
 export interface Traffic {
@@ -9,7 +9,7 @@ export interface Traffic {
 
 export type TrafficDay = Traffic & { readonly day: string };
 
-/** Plays and money of an hour. */
+/** Number of spins, wagers and payouts of one hour. */
 export type TrafficHour = Traffic & { readonly hour: Date };
 
 export class TrafficReads {
@@ -19,7 +19,11 @@ export class TrafficReads {
     this.#sql = sql;
   }
 
-  /** Each of the last UTC days with what was played on it, oldest first. @param partnerId undefined: of all partners */
+  /**
+   * Returns the traffic of each of the last UTC days, oldest first.
+   *
+   * @param partnerId undefined: all partners
+   */
   async days(days: number, partnerId: number | undefined): Promise<TrafficDay[]> {
     const of = partnerId ?? null;
     const rows = await this.#sql<{ day: string; spins: bigint; wagered: bigint; paid: bigint }[]>`
@@ -36,15 +40,17 @@ export class TrafficReads {
     }));
   }
 
-  /** The last hours: {@link trafficHours}. */
+  /** Returns the traffic of the last hours, see {@link trafficHours}. */
   hours(hours: number, partnerId: number | undefined): Promise<TrafficHour[]> {
     return trafficHours(this.#sql, hours, partnerId);
   }
 }
 
 /**
- * The last hours, oldest first, the current one too, from the first that is known on.
- * @param partnerId undefined: of all partners
+ * Returns the traffic of the last hours, oldest first, including the current hour. Starts at the first
+ * recorded hour if there are fewer hours.
+ *
+ * @param partnerId undefined: all partners
  */
 async function trafficHours(sql: Sql, hours: number, partnerId: number | undefined): Promise<TrafficHour[]> {
   const of = partnerId ?? null;

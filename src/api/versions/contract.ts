@@ -1,4 +1,4 @@
-/** Versions of the partner API, and the build that answers. */
+/** Schemas and operations of versions of the partner API, and of the build of the service. */
 import { type Static, Type } from '#typebox';
 import { ApiVersionUse } from '../../domain/apiVersion.js';
 import { ERRORS } from '../../domain/errors.js';
@@ -21,7 +21,10 @@ export const VersionResponse = Type.Object({
   ),
 });
 
-/** Nothing that could end a header line or the angle brackets of a Link. */
+/**
+ * Pattern of a migration URL. It excludes characters that could end a header line or the angle brackets of a
+ * Link header.
+ */
 const MIGRATION_URL_PATTERN = '^https?://[!#-;=?-~]{1,2000}$';
 const VERSION_PATTERN = '^v[1-9][0-9]{0,3}$';
 

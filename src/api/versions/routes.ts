@@ -1,4 +1,7 @@
-/** Versions of the partner API: announcing their end, who still uses them (docs/contract.md §16), and the build that answers. */
+/**
+ * Handlers of versions of the partner API: announcement of their end, keys that still use them
+ * (docs/contract.md §16), and the build of the service.
+ */
 import { API_VERSIONS, statusOfVersion } from '../../domain/apiVersion.js';
 import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
 import { NO_TIME, rfc3339Time } from '../../domain/rfc3339.js';
@@ -18,7 +21,11 @@ const versionOf = (version: string, end: ApiVersionRow | undefined, nowMs: numbe
   migrationUrl: end?.migrationUrl ?? null,
 });
 
-/** @throws ApiError (KS-4101) where a time is none */
+/**
+ * Parses the announcement of a version's end.
+ *
+ * @throws ApiError (KS-4101) if a time is invalid
+ */
 function announcementOf({ sunsetAt, deprecatedAt, successor, migrationUrl }: DeprecateBody) {
   const faults: Fault[] = [];
   const time = (path: string, text: string): Date => {

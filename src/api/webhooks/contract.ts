@@ -1,4 +1,4 @@
-/** Webhooks, deliveries and the feed of events. */
+/** Schemas and operations of webhooks, deliveries and the event feed. */
 import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import { choice, nullable, PATH, Page, pageMembers, partnerFilter, timestamp } from '../../domain/schema.js';
@@ -79,7 +79,7 @@ export const Resent = Type.Object({
   resent: Type.Integer({ description: 'Deliveries that are sent again' }),
 });
 
-/** Not a secret of anyone: the bytes are all 0. */
+/** Example text only: all bytes of this secret are 0. */
 const SECRET = `whsec_${'A'.repeat(43)}=`;
 const NOT_OWN = [ERRORS.webhookNotFound, ERRORS.webhookForeign];
 

@@ -1,4 +1,4 @@
-/** Deliveries of all partners by status, as operators look for them. */
+/** Reads the deliveries of all partners by status, for operators. */
 import type { WithDates } from '../../domain/schema.js';
 import type { Sql } from '../../postgres/connection.js';
 import { safe } from '../../postgres/statements.js';
@@ -23,7 +23,7 @@ export class DeliveryReads {
     this.#sql = sql;
   }
 
-  /** A page of the deliveries of all partners with a status, the newest attempts first. */
+  /** Returns one page of the deliveries of all partners with a status, newest attempts first. */
   async page(
     { status, partnerId = null }: { status: DeliveryRow['status']; partnerId?: number | null },
     page: number,

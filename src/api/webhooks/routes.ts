@@ -1,4 +1,7 @@
-/** Webhooks, their deliveries (docs/contract.md §13.4) and the feed of events. Operators resend deliveries. */
+/**
+ * Handlers of webhooks, their deliveries (docs/contract.md §13.4) and the event feed. Operators can resend
+ * deliveries.
+ */
 import { randomBytes } from 'node:crypto';
 import { ApiError, ERRORS, type ErrorEntry, type Fault, invalid } from '../../domain/errors.js';
 import type { Partner } from '../../domain/game.js';
@@ -17,18 +20,22 @@ import * as contract from './contract.js';
 import { TestBody, type WebhookBody } from './contract.js';
 
 const SECRET_BYTES = 32;
-/** What is no id can't be asked for: not all of it is text to the database. */
+/**
+ * Pattern of a delivery id. Other texts are refused before a query, because the database does not accept
+ * every text.
+ */
 const DELIVERY_ID = /^dlv_[0-9a-f]{32}$/;
 
 const webhookRefused = (state: 'missing' | 'foreign'): ApiError =>
   new ApiError(state === 'foreign' ? ERRORS.webhookForeign : ERRORS.webhookNotFound);
 
-/** What is wrong with the event types of a registration: all of it, as far as an answer tells it. */
+/** Returns the faults in the event types of a registration, up to the number that an answer can list. */
 function eventFaults(events: unknown): Fault[] {
   const known: readonly string[] = EVENT_TYPES;
   if (!Array.isArray(events)) return [{ path: '/events', message: 'must be an array of event types' }];
   if (events.length === 0) return [{ path: '/events', message: 'must name at least one event type' }];
-  // Those that are right are as many as there are types: the rest of so many are faults.
+  // At most as many elements are valid as there are event types, so this many elements contain enough faults
+  // to fill an answer.
   const looked = events.slice(0, FAULTS_MAX + known.length);
   return looked.flatMap((event, i): Fault[] => {
     const path = `/events/${i}`;
@@ -38,10 +45,12 @@ function eventFaults(events: unknown): Fault[] {
 }
 
 /**
- * Checks a registration, or a change of one.
- * @param required members that must be there
- * @throws ApiError with up to {@link FAULTS_MAX} faults in `details`; its code is that of the first of: a field that is missing
- *   (KS-4102), the URL (KS-4106, KS-4217), the event types (KS-4107).
+ * Validates a registration or a change of a webhook.
+ *
+ * @param required required members
+ * @throws ApiError with up to {@link FAULTS_MAX} faults in `details`. Its code is that of the first kind of
+ * fault found, in this order: missing members (KS-4102), the URL (KS-4106, KS-4217), the event types
+ * (KS-4107)
  */
 async function checked(
   body: JsonObject,
@@ -70,7 +79,11 @@ async function checked(
   return { url, events } as { url: string | undefined; events: string[] | undefined };
 }
 
-/** Of the webhook that a path names. @throws ApiError where the partner has no such webhook */
+/**
+ * Returns the webhook id of the path.
+ *
+ * @throws ApiError if the partner has no such webhook
+ */
 async function webhookIdOf({ store }: Services, { partnerId }: Partner, text: string): Promise<number> {
   const id = pathId(text);
   const state = id === undefined ? 'missing' : await store.webhooks.state(partnerId, id);
@@ -140,7 +153,7 @@ const changingRoutes = (services: Services): Route[] => [
       throw invalid([{ path: '/isActive', message: 'must be a boolean' }]);
     }
     const row = await services.store.webhooks.update(id, { url, events, isActive });
-    // It may have been deleted in between.
+    // The webhook may have been deleted in the meantime.
     if (row === undefined) throw webhookRefused('missing');
     return row;
   }),
@@ -154,7 +167,11 @@ const changingRoutes = (services: Services): Route[] => [
   }),
 ];
 
-/** @throws ApiError: KS-4107 where the type is none that a webhook can subscribe to, else what the schema finds */
+/**
+ * Returns the event type of a test delivery.
+ *
+ * @throws ApiError KS-4107 if webhooks cannot subscribe to the event type; otherwise the faults of the schema
+ */
 function eventOf(body: JsonObject): (typeof EVENT_TYPES)[number] {
   const event = EVENT_TYPES.find((type) => type === body.event);
   if (event !== undefined) return event;
