@@ -1,42 +1,51 @@
-/** What a proof is compared with. Whom to trust must come from elsewhere than the proof. */
+/** Data that a proof is compared with. The trusted keys must come from another source than the proof. */
 export interface VerifyOptions {
-  /** vkeys of logs: `NAME+KEYID+KEY`. */
+  /** Verifier keys (vkeys) of trusted logs: `NAME+KEYID+KEY`. */
   readonly logKeys?: readonly string[];
-  /** Text of a C2SP tlog-policy file: logs, witnesses and the quorum. */
+  /** Text of a C2SP tlog-policy file with logs, witnesses and the quorum. */
   readonly policy?: string;
-  /** The PAR sheet as uploaded, the raffle's prize table, or the table's rules; parsed. */
+  /**
+   * Parsed JSON of the PAR sheet as uploaded, of the raffle's prize table, or of the rules of the blackjack
+   * table.
+   */
   readonly sheet?: unknown;
   readonly table?: unknown;
   readonly rules?: unknown;
-  /** The answer to the spin, or the round; parsed. */
+  /** Parsed JSON of the answer to the spin, or of the round. */
   readonly spin?: unknown;
-  /** The game's label key, 64 lowercase hexadecimal digits. */
+  /** Label key of the game, as 64 lowercase hexadecimal digits. */
   readonly labelKey?: string;
-  /** Checkpoints (whole notes) kept from before. */
+  /** Checkpoints that were kept from earlier, each as a complete note. */
   readonly seen?: readonly string[];
-  /** Reads a tile below the log, such as `tile/0/000.p/3`. */
+  /** Reads a tile by its path relative to the address of the log, such as `tile/0/000.p/3`. */
   readonly readTile?: (path: string) => Promise<Uint8Array>;
 }
 
-/** Everything that is wrong, and the size of the earliest kept checkpoint that had the record. */
+/**
+ * Verifies a proof. Returns all faults, and the size of the earliest checkpoint of `seen` that contains the
+ * record.
+ */
 export function examine(
   proof: unknown,
   options?: VerifyOptions,
 ): Promise<{ readonly faults: readonly string[]; readonly since: number | undefined }>;
 
-/** Everything that is wrong, one line each; empty: the proof holds. */
+/** Verifies a proof. Returns one line for each fault, or no lines if the proof is valid. */
 export function verify(proof: unknown, options?: VerifyOptions): Promise<readonly string[]>;
 
-/** What a block gives again: the sheet with its `ends` ({@link distributionOf}), or the prize table. */
+/**
+ * Data to draw the outcomes of a block again: the PAR sheet with its `ends` ({@link distributionOf}), or the
+ * prize table.
+ */
 export interface RevealOptions {
   readonly sheet?: unknown;
   readonly ends?: readonly bigint[];
   readonly table?: unknown;
-  /** A faster SHA-256 than WebCrypto's. */
+  /** A SHA-256 function that is faster than WebCrypto. */
   readonly digest?: (bytes: Uint8Array) => Uint8Array | Promise<Uint8Array>;
 }
 
-/** What an entry's text says. */
+/** The parsed text of a log entry. */
 export interface LogEntry {
   readonly type: 'block' | 'pool' | 'shoes' | 'void' | 'lost';
   readonly gameId: number;
@@ -56,16 +65,24 @@ export interface LogCheckpoint {
   readonly root: Uint8Array;
 }
 
-/** Combination i of a sheet has the probability (ends[i] - ends[i-1]) / ends.at(-1), exactly. */
+/**
+ * Returns the exact distribution of a PAR sheet: combination i has the probability (ends[i] - ends[i-1]) /
+ * ends.at(-1).
+ */
 export function distributionOf(sheet: unknown): readonly bigint[];
 
-/** `spindle slot draw v1`: the combinations that a seed of 32 bytes gives. */
+/**
+ * Repeats the slot draw (`spindle slot draw v1`): returns the combinations that a seed of 32 bytes
+ * determines.
+ */
 export function drawSlots(ends: readonly bigint[], seed: Uint8Array, count: number): Promise<Uint16Array>;
 
 /**
- * Compares what is revealed of an exhausted block with what was logged of it.
- * @param answer of `GET /games/{id}/blocks/{number}`; with `outcomes` where neither sheet nor table is given
- * @returns `codes` of a slot block or pool that holds
+ * Compares the revealed data of an exhausted block with its logged entry.
+ *
+ * @param answer response of `GET /games/{id}/blocks/{number}`, with `outcomes` if neither sheet nor table is
+ * given
+ * @returns `codes`: the outcome codes of a slot block or pool, if it is valid
  */
 export function checkReveal(
   answer: unknown,
@@ -73,24 +90,32 @@ export function checkReveal(
 ): Promise<{ readonly faults: readonly string[]; readonly codes: Uint16Array | undefined }>;
 
 /**
- * Verifies a block that is revealed: that the log has its entry, and that the entry commits to what its seed gives.
- * @returns everything that is wrong, one line each
+ * Verifies a revealed block: that the log contains its entry, and that the entry commits to the outcomes that
+ * its seed determines.
+ *
+ * @returns one line for each fault
  */
 export function examineBlock(answer: unknown, options?: VerifyOptions): Promise<readonly string[]>;
 
-/** The entry of such an answer, if it opens a record's commitment (32 bytes, hexadecimal). */
+/**
+ * Returns the entry of a block response, if the entry and its salt open the commitment of a log record (32
+ * bytes as hexadecimal text).
+ */
 export function openEntry(
   answer: unknown,
   commitment: string | undefined,
 ): Promise<{ readonly faults: readonly string[]; readonly entry: LogEntry | undefined }>;
 
-/** The checkpoint of a note that a log of the options signed, and their quorum of witnesses. */
+/** Returns the checkpoint of a note that is signed by a log of the options and by the quorum of witnesses. */
 export function openCheckpoint(
   note: string,
   options: VerifyOptions,
 ): Promise<{ readonly faults: readonly string[]; readonly checkpoint: LogCheckpoint | undefined }>;
 
-/** Whether the log that signed a note is that of a checkpoint: what is wrong; undefined: nothing. */
+/**
+ * Verifies that a note and a checkpoint belong to the same log. Returns a description of the fault, or
+ * undefined if both belong to the same log.
+ */
 export function compare(
   note: string,
   newest: LogCheckpoint,

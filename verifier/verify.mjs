@@ -1,7 +1,8 @@
 /**
- * Verifies a `spindle proof v1` (docs/proofs.md): that an outcome was fixed in a public log. One file without imports, for
- * browsers (Firefox 129, Safari 17, Chrome 137 or later) and Node (20 or later). It asks nobody for anything, but for tiles of
- * the log where `readTile` is given and older checkpoints are compared.
+ * Verifies a `spindle proof v1` (docs/proofs.md), which proves that an outcome was fixed in a public log. The
+ * verifier is one file without imports, for browsers (Firefox 129, Safari 17, Chrome 137 or later) and Node
+ * (20 or later). It sends no requests, with one exception: it reads tiles of the log by `readTile` if that is
+ * given and earlier checkpoints are compared.
  */
 
 const text8 = new TextEncoder();
@@ -12,15 +13,20 @@ const WITNESS_KEY = 4;
 const TILE_WIDTH = 256;
 const MICROS_DIGITS = 6;
 
-/** What is wrong with one thing: the message is for people. */
+/** A fault found in a proof, with a message for people to read. */
 class Fault extends Error {}
 
-/** @param {boolean} holds @param {string} message */
+/**
+ * Throws a Fault with the message if the condition is false.
+ *
+ * @param {boolean} holds
+ * @param {string} message
+ */
 function must(holds, message) {
   if (!holds) throw new Fault(message);
 }
 
-// Bytes
+// Helpers for bytes and numbers
 
 function joined(...parts) {
   const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
@@ -36,7 +42,7 @@ const ascii = (text) => text8.encode(text);
 
 const equal = (a, b) => a.length === b.length && a.every((byte, at) => byte === b[at]);
 
-/** An unsigned number of so many bytes, big endian. */
+/** Encodes an unsigned integer as the given number of bytes, big endian. */
 function packed(number, bytes) {
   const out = new Uint8Array(bytes);
   for (let at = bytes - 1, rest = BigInt(number); at >= 0; at--, rest >>= 8n) out[at] = Number(rest & 255n);
@@ -45,14 +51,17 @@ function packed(number, bytes) {
 
 const toHex = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 
-/** Lowercase hexadecimal of so many bytes, and nothing else. */
+/** Decodes lowercase hexadecimal text of the given number of bytes. Throws a Fault for any other text. */
 function fromHex(text, bytes, name) {
   const isHex = typeof text === 'string' && text.length === 2 * bytes && /^[0-9a-f]*$/.test(text);
   must(isHex, `${name} must be ${bytes} bytes as ${2 * bytes} lowercase hexadecimal digits`);
   return Uint8Array.from({ length: bytes }, (_, at) => Number.parseInt(text.slice(2 * at, 2 * at + 2), 16));
 }
 
-/** RFC 4648 section 4 with padding, its unused bits zero, and nothing else. */
+/**
+ * Decodes base64 text by RFC 4648 section 4, with padding and zero unused bits. Throws a Fault for any other
+ * text.
+ */
 function fromBase64(text, name) {
   let binary;
   try {
@@ -64,7 +73,7 @@ function fromBase64(text, name) {
   return Uint8Array.from(binary, (char) => char.charCodeAt(0));
 }
 
-/** A whole number up to 2^53 - 1 in its one spelling. */
+/** Parses an integer from 0 to 2^53 - 1 in its canonical decimal form. Throws a Fault for any other text. */
 function fromDecimal(text, name) {
   must(/^(0|[1-9][0-9]{0,15})$/.test(text), `${name} must be a whole number without leading zeros`);
   const number = Number(text);
@@ -77,20 +86,23 @@ function wholeNumber(value, max, name) {
   return value;
 }
 
-// Hashes and trees (RFC 6962 section 2.1, RFC 9162 section 2.1.3)
+// Hashes and Merkle trees (RFC 6962 section 2.1, RFC 9162 section 2.1.3)
 
 const sha256 = async (...parts) => new Uint8Array(await crypto.subtle.digest('SHA-256', joined(...parts)));
 const leafHash = (data) => sha256(Uint8Array.of(0), data);
 const nodeHash = (left, right) => sha256(Uint8Array.of(1), left, right);
 
-/** The largest power of two below a size of at least 2. */
+/** Returns the largest power of two that is smaller than a tree size of at least 2. */
 function split(size) {
   let power = 1;
   while (power * 2 < size) power *= 2;
   return power;
 }
 
-/** The root that a leaf and its path give, the leaf's sibling first. */
+/**
+ * Returns the root of a tree, computed from a leaf hash and its inclusion path. The path starts with the
+ * leaf's sibling.
+ */
 async function rootByPath(index, size, leaf, path) {
   must(index < size, `there is no leaf ${index} in a tree of ${size}`);
   const sides = [];
@@ -111,7 +123,7 @@ async function rootByPath(index, size, leaf, path) {
   return hash;
 }
 
-/** The ranges of leaves whose hashes prove that a tree contains a smaller one. */
+/** Returns the ranges of leaves whose hashes form the consistency proof between a tree and a smaller tree. */
 function consistencyRanges(old, size) {
   const ranges = [];
   let from = 0;
@@ -145,7 +157,7 @@ async function isConsistent(old, tree, path) {
   return equal(older, old.root) && equal(newer, tree.root);
 }
 
-/** The path of a tile below the log (C2SP tlog-tiles). */
+/** Returns the path of a tile, relative to the address of the log (C2SP tlog-tiles). */
 function tilePath(level, index, width) {
   const digits = String(index);
   const groups = digits.padStart(Math.ceil(digits.length / 3) * 3, '0').match(/.{3}/g);
@@ -153,7 +165,10 @@ function tilePath(level, index, width) {
   return `tile/${level}/${spelled}${width < TILE_WIDTH ? `.p/${width}` : ''}`;
 }
 
-/** The hash of a range of a log's leaves, from its tiles. What a tile says is judged by the roots that it gives. */
+/**
+ * Returns the hash of a range of a log's leaves, computed from its tiles. The tiles need no verification of
+ * their own, because wrong hashes give wrong roots.
+ */
 async function rangeHash([from, to], size, readTile) {
   const hashes = [];
   for (let at = from; at < to; ) {
@@ -187,7 +202,7 @@ async function subtreeHash(level, index, size, readTile) {
   return hashes[0];
 }
 
-// JSON in its canonical form (RFC 8785)
+// Canonical JSON (RFC 8785)
 
 function canonical(value) {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
@@ -200,11 +215,11 @@ function canonical(value) {
 
 const isObject = (value) => value !== null && typeof value === 'object' && !Array.isArray(value);
 
-// Keys, notes, policies (C2SP signed-note, tlog-checkpoint, tlog-cosignature, tlog-policy)
+// Keys, notes and policies (C2SP signed-note, tlog-checkpoint, tlog-cosignature, tlog-policy)
 
 const isKeyName = (name) => /^[^\s+]+$/u.test(name);
 
-/** Reads `name+id+base64(type ‖ public key)`. */
+/** Parses a verifier key: `name+id+base64(type ‖ public key)`. */
 async function parseVkey(vkey, type) {
   const [, name = '', id = '', encoded = ''] = /^([^+]*)\+([^+]*)\+(.*)$/su.exec(vkey) ?? [];
   must(isKeyName(name), `«${vkey}» is no key: it must be NAME+KEYID+KEY`);
@@ -218,7 +233,7 @@ async function parseVkey(vkey, type) {
   return { name, id, type, publicKey: typed.subarray(1) };
 }
 
-/** Reads a note: its text and signature lines. */
+/** Parses a signed note into its text and its signature lines. */
 function parseNote(note) {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: a note has no control characters but line ends.
   const isPlain = typeof note === 'string' && !/[\u0000-\u0009\u000b-\u001f\ufffd]/.test(note);
@@ -246,7 +261,10 @@ async function isSigned(text, { bytes }, { type, publicKey }) {
   return verifies(bytes.subarray(8), text8.encode(`cosignature/v1\ntime ${seconds}\n${text}`));
 }
 
-/** The keys that signed. Lines of unknown keys are passed over, a wrong line of a known one is a fault. */
+/**
+ * Returns the keys that signed a note. Signature lines of unknown keys are ignored. An invalid signature of a
+ * known key is a fault.
+ */
 async function signersOf({ text, signatures }, keys) {
   const signed = [];
   for (const key of keys) {
@@ -257,7 +275,10 @@ async function signersOf({ text, signatures }, keys) {
   return signed;
 }
 
-/** A checkpoint has three lines; ours have no more. */
+/**
+ * Parses the text of a checkpoint. The C2SP format allows further lines, but checkpoints of Spindle have
+ * exactly three: origin, size and root.
+ */
 function parseCheckpoint(text) {
   const [origin, decimal, encoded, ...rest] = text.split('\n');
   must(rest.length === 1 && rest[0] === '', 'its text is not an origin, a size and a root, one line each');
@@ -267,7 +288,7 @@ function parseCheckpoint(text) {
   return { origin, size, root };
 }
 
-/** Reads a policy file: keys of logs, witnesses, groups of them, and the quorum. */
+/** Parses a policy file: the keys of logs and witnesses, groups of witnesses, and the quorum. */
 async function parsePolicy(text) {
   const policy = { logs: [], witnesses: [], groups: new Map(), quorum: undefined };
   for (const [at, line] of text.split('\n').entries()) {
@@ -325,9 +346,9 @@ function isSatisfied({ groups, quorum }, signed) {
   return quorum === 'none' || counts(quorum);
 }
 
-// The steps
+// Verification steps
 
-/** Whom the verifier trusts: that is never taken from the proof. */
+/** Returns the trusted keys and the policy. They come from the options and never from the proof. */
 async function trustOf({ logKeys = [], policy }) {
   const read = policy === undefined ? undefined : await parsePolicy(policy);
   const logs = [...(read?.logs ?? [])];
@@ -336,7 +357,7 @@ async function trustOf({ logKeys = [], policy }) {
   return { logs, policy: read };
 }
 
-/** The checkpoint of a note, with its origin and signatures. */
+/** Parses a note into its checkpoint, and verifies the log's signature with a trusted key for its origin. */
 async function trustedCheckpoint(noteText, trust) {
   const note = parseNote(noteText);
   const checkpoint = parseCheckpoint(note.text);
@@ -347,14 +368,17 @@ async function trustedCheckpoint(noteText, trust) {
   return { note, checkpoint };
 }
 
-/** Step 1. */
+/** Step 1: parses the checkpoint of the proof and verifies its signatures. */
 async function readCheckpoint(tlogProof, trust) {
   const end = tlogProof.indexOf('\n\n');
   must(end >= 0, 'tlogProof has no checkpoint');
   return witnessed(tlogProof.slice(end + 2), trust);
 }
 
-/** The checkpoint of a note that the policy's quorum has signed, too. */
+/**
+ * Parses a note into its checkpoint. Verifies the signature of the log and, if there is a policy, the quorum
+ * of witness signatures.
+ */
 async function witnessed(noteText, trust) {
   const { note, checkpoint } = await trustedCheckpoint(noteText, trust);
   if (trust.policy !== undefined) {
@@ -367,7 +391,7 @@ async function witnessed(noteText, trust) {
   return checkpoint;
 }
 
-/** The index and path of a tlog-proof. */
+/** Parses the index and the inclusion path of a tlog-proof. */
 function readPath(tlogProof) {
   const [head, place = '', ...lines] = tlogProof.slice(0, Math.max(0, tlogProof.indexOf('\n\n'))).split('\n');
   must(head === 'c2sp.org/tlog-proof@v1', 'tlogProof is not a c2sp.org/tlog-proof@v1');
@@ -382,7 +406,7 @@ function readPath(tlogProof) {
   return { index, path };
 }
 
-/** Step 2. */
+/** Step 2: verifies that salt, entry, label and path give the root of the checkpoint. */
 async function checkLogged({ proof, checkpoint }) {
   const { index, path } = readPath(proof.tlogProof);
   must(index === proof.logIndex, `logIndex is ${proof.logIndex}, tlogProof is of ${index}`);
@@ -398,7 +422,7 @@ const commitmentOf = async ({ salt, entry }) =>
 
 const ENTRY_TYPES = ['block', 'pool', 'shoes'];
 
-/** Step 3, the part that the commitment of step 2 does not cover. */
+/** Step 3: parses the entry and checks the members that step 2 does not verify by the commitment. */
 function readEntry(proof) {
   const entry = readEntryText(proof.entry, ENTRY_TYPES);
   wholeNumber(entry.fromIndex, Number.MAX_SAFE_INTEGER, 'fromIndex of the entry');
@@ -433,7 +457,7 @@ function checkEntry({ proof, entry }) {
   must(isShoe === (proof.shoe !== undefined), `the entry is of type ${entry.type}`);
 }
 
-/** Step 4. */
+/** Step 4: verifies that the outcome or shoe, with its path, gives the root of the entry. */
 async function checkOutcome({ proof, entry }) {
   const { index } = proof.shoe ?? proof.outcome;
   const place = joined(packed(proof.gameId, 4), packed(index, 8));
@@ -471,7 +495,10 @@ const COMBINATION = [
 ];
 const TIER = ['tierId', 'name', 'probability', 'payMultiplier'];
 
-/** What decides a game's outcomes, as the entry's mathHash covers it. */
+/**
+ * Returns the text that determines the outcomes of a game: PAR sheet, prize table or rules. `mathHash` of the
+ * entry is the hash of this text.
+ */
 function mathTextOf({ sheet, table, rules }) {
   if (sheet !== undefined) {
     const lists = [sheet.symbols, sheet.tiers, sheet.combinations];
@@ -487,7 +514,7 @@ function mathTextOf({ sheet, table, rules }) {
   return prizeTableText(table);
 }
 
-/** The prize table's text of docs/raffles.md. */
+/** Returns the text of a prize table as docs/raffles.md defines it. */
 function prizeTableText({ ticketPriceUsd, poolSize, prizes }) {
   must(Array.isArray(prizes), 'the table has no prizes');
   const usd = (value) => {
@@ -505,7 +532,10 @@ function prizeTableText({ ticketPriceUsd, poolSize, prizes }) {
   });
 }
 
-/** A number's digits and exponent, exactly as its shortest text has them. */
+/**
+ * Returns the digits and the exponent of a number exactly as in its shortest decimal text. Returns undefined
+ * for a value that is no finite number.
+ */
 function decimalOf(number) {
   const [, sign, whole, fraction = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/.exec(String(number)) ?? [];
@@ -513,7 +543,7 @@ function decimalOf(number) {
   return { digits: BigInt(`${sign}${whole}${fraction}`), exponent: Number(exponent) - fraction.length };
 }
 
-/** The product of numbers in micro-USD; undefined where it is no whole number of them. */
+/** Returns the product of numbers in micro-USD. Returns undefined if the product is not an integer. */
 function microsOf(...factors) {
   const decimals = factors.map(decimalOf);
   if (decimals.includes(undefined)) return undefined;
@@ -524,7 +554,7 @@ function microsOf(...factors) {
   return digits % scale === 0n ? digits / scale : undefined;
 }
 
-/** Step 5: sheet, table or rules, and what the spin's answer shows. */
+/** Step 5: compares the PAR sheet, prize table or rules with the logged hash. */
 async function checkMath({ proof, entry, options }) {
   const { sheet, table, rules } = options;
   if (sheet === undefined && table === undefined && rules === undefined) return;
@@ -543,7 +573,7 @@ async function checkMath({ proof, entry, options }) {
   if (sheet !== undefined) must(code < sheet.combinations.length, `the sheet has no combination ${code}`);
 }
 
-/** What the answer to a spin must show of a code. */
+/** Returns what the answer to a spin must show for an outcome code: tier, payout in micro-USD and text. */
 function shownOf(code, { sheet, table }) {
   if (sheet !== undefined) {
     const { tierId, payMultiplier, comboString } = sheet.combinations[code];
@@ -580,7 +610,7 @@ function checkSpin({ proof, options }) {
   must(shown === undefined || text === shown, `the answer shows «${text}», the outcome «${shown}»`);
 }
 
-/** Of a shoe that is revealed. */
+/** Verifies that the revealed seed of a shoe belongs to the shoe's commitment. */
 async function checkSeed({ proof, entry }) {
   if (proof.shoe === undefined || proof.shoe.seed === null) return;
   const data = joined(
@@ -593,7 +623,7 @@ async function checkSeed({ proof, entry }) {
   must(toHex(await sha256(data)) === proof.shoe.commitment, "the seed is not that of the shoe's commitment");
 }
 
-/** Step 6, by the game's label key. */
+/** Step 6: verifies with the game's label key that the label belongs to the game's entry. */
 async function checkLabel({ proof, entry, options }) {
   if (options.labelKey === undefined) return;
   const bytes = fromHex(options.labelKey, HASH, 'the label key');
@@ -607,7 +637,10 @@ async function checkLabel({ proof, entry, options }) {
   );
 }
 
-/** Step 6, by checkpoints that were kept from before. @returns the smallest that already had the record */
+/**
+ * Step 6: compares the checkpoint with checkpoints that the caller kept from earlier. Returns the smallest of
+ * them that already contains the record.
+ */
 async function checkSeen({ proof, checkpoint, options, trust }) {
   let earliest;
   for (const [at, note] of (options.seen ?? []).entries()) {
@@ -625,7 +658,7 @@ async function checkSeen({ proof, checkpoint, options, trust }) {
   return earliest;
 }
 
-/** Whether the larger of two trees contains the smaller one. */
+/** Verifies that the larger of two trees contains the smaller one. */
 async function checkContains(one, other, readTile) {
   const [old, tree] = one.size <= other.size ? [one, other] : [other, one];
   must(old.size > 0, 'it is of an empty log');
@@ -650,7 +683,7 @@ const STEPS = [
   ['label', checkLabel],
 ];
 
-/** What every step takes for granted of a proof. */
+/** Checks the members of a proof that every step relies on. */
 function checkShape(proof) {
   must(isObject(proof), 'the proof must be a JSON object');
   must(proof.format === 'spindle proof v1', `the format is «${proof.format}», not «spindle proof v1»`);
@@ -665,7 +698,7 @@ function checkShape(proof) {
   }
 }
 
-/** Runs one step; its fault becomes a line of its own. */
+/** Runs one verification step. If it fails, adds one line to the faults. */
 async function attempt(faults, name, step) {
   try {
     return await step();
@@ -679,10 +712,13 @@ async function attempt(faults, name, step) {
 
 /**
  * Verifies a proof.
- * @param proof what `GET …/proof` answered, parsed
- * @param options see verify.d.mts: `logKeys` or a `policy` that names the log; and what else is to be compared
- * @returns `faults`, one line each, empty where it is proven; `since`: the size of the earliest checkpoint of `seen` that
- * already had the record; undefined: it can't be told since when it was logged
+ *
+ * @param proof parsed response of `GET …/proof`
+ * @param options options that verify.d.mts declares: `logKeys` or a `policy` with the key of the log, and
+ * data to compare the proof with
+ * @returns `faults`: one line for each fault, empty if the proof is valid; `since`: the size of the earliest
+ * checkpoint of `seen` that already contains the record, or undefined if the time of logging cannot be
+ * determined
  */
 export async function examine(proof, options = {}) {
   const faults = [];
@@ -704,12 +740,15 @@ export async function examine(proof, options = {}) {
   return { faults, since: seen?.size };
 }
 
-/** Verifies a proof as {@link examine} does. @returns what is wrong, one line each; empty: it is proven */
+/**
+ * Verifies a proof as {@link examine} does. Returns one line for each fault, or no lines if the proof is
+ * valid.
+ */
 export async function verify(proof, options = {}) {
   return (await examine(proof, options)).faults;
 }
 
-// The slot draw and pools, again from what is revealed
+// Repetition of the slot draw and the pool shuffle from revealed seeds
 
 const keystream = async (seed, counter, bytes) => {
   const key = await crypto.subtle.importKey('raw', seed, 'AES-CTR', false, ['encrypt']);
@@ -717,7 +756,7 @@ const keystream = async (seed, counter, bytes) => {
   return new Uint8Array(await crypto.subtle.encrypt({ name: 'AES-CTR', counter, length: 128 }, key, zeros));
 };
 
-/** Numbers as whole multiples of one power of ten. */
+/** Converts numbers to integers by scaling all of them with the same power of ten. */
 function wholes(numbers, name) {
   const decimals = numbers.map(decimalOf);
   must(!decimals.includes(undefined), `the sheet has a ${name} that is no number`);
@@ -726,8 +765,10 @@ function wholes(numbers, name) {
 }
 
 /**
- * The exact distribution of a sheet: combination i has (ends[i] − ends[i−1]) ÷ total.
- * @returns `ends`, bigints, the last of which is the total
+ * Returns the exact distribution of a PAR sheet: the probability of combination i is (ends[i] − ends[i−1]) ÷
+ * total.
+ *
+ * @returns `ends` as bigints; the last one is the total
  */
 export function distributionOf({ combinations }) {
   const shares = wholes(
@@ -770,7 +811,7 @@ const FIRST_BITS = 16n;
 const MORE_BITS = 64n;
 const MORE_BYTES = 1024;
 
-/** Words of 64 bits that extend draws. */
+/** Returns a function that yields the 64-bit words that extend draws. */
 function moreWords(seed) {
   let words = new DataView(new ArrayBuffer(0));
   let at = 0;
@@ -786,7 +827,10 @@ function moreWords(seed) {
   };
 }
 
-/** The combination whose interval holds all numbers that begin with these bits; undefined: they decide none. */
+/**
+ * Returns the combination whose interval contains all numbers that begin with the given bits. Returns
+ * undefined if the bits do not determine a combination.
+ */
 function decided(ends, bits, width) {
   const low = bits * ends.at(-1);
   let from = 0;
@@ -798,7 +842,11 @@ function decided(ends, bits, width) {
   return low + ends.at(-1) <= ends[from] << width ? from : undefined;
 }
 
-/** `spindle slot draw v1`: the combinations that a seed gives. @param ends as {@link distributionOf} gives them */
+/**
+ * Repeats the slot draw (`spindle slot draw v1`): returns the combinations that a seed determines.
+ *
+ * @param ends result of {@link distributionOf}
+ */
 export async function drawSlots(ends, seed, count) {
   const first = new DataView((await keystream(seed, new Uint8Array(16), 2 * count)).buffer);
   const next = moreWords(seed);
@@ -818,7 +866,9 @@ export async function drawSlots(ends, seed, count) {
   return codes;
 }
 
-/** `spindle pool v1`: the order of a pool's tickets that a seed gives. */
+/**
+ * Repeats the pool shuffle (`spindle pool v1`): returns the order of a pool's tickets that a seed determines.
+ */
 async function shufflePool({ poolSize, prizes }, seed) {
   const order = new Uint16Array(poolSize);
   let filled = 0;
@@ -826,7 +876,8 @@ async function shufflePool({ poolSize, prizes }, seed) {
     order.fill(place + 1, filled, filled + count);
     filled += count;
   });
-  // A word is taken at least every other time: so many are too few only with a chance below 2^-100.
+  // Each word is used with a probability of at least one half. The probability that this many words are too
+  // few is below 2^-100.
   const words = new DataView((await keystream(seed, new Uint8Array(16), 16 * poolSize + 4096)).buffer);
   let at = 0;
   for (let i = poolSize - 1; i > 0; i--) {
@@ -842,9 +893,13 @@ async function shufflePool({ poolSize, prizes }, seed) {
   return order;
 }
 
-// What is revealed of an exhausted block
+// Comparison of the revealed data of an exhausted block with its entry
 
-/** The root of a tree whose leaves come one after the other. @param digest SHA-256 of bytes, or a promise of it */
+/**
+ * Returns the root of a Merkle tree whose leaves are read in order.
+ *
+ * @param digest function that returns the SHA-256 of bytes, or a promise of it
+ */
 async function rootOf(count, leafAt, digest) {
   const hashes = [];
   const join = async () => {
@@ -915,7 +970,10 @@ const packedCodes = (codes) => {
   return new Uint8Array(view.buffer);
 };
 
-/** The codes of a revealed block: drawn again where what decides them is given, else as the service says them. */
+/**
+ * Returns the outcome codes of a revealed block. They are drawn again if the PAR sheet or prize table is
+ * given; otherwise they are taken from the service's response.
+ */
 async function codesOf({ type, mathHash, count }, { seed, outcomes, math: { ends, sheet, table } }) {
   if (sheet !== undefined || table !== undefined) {
     const hash = toHex(await sha256(text8.encode(mathTextOf({ sheet, table }))));
@@ -927,10 +985,13 @@ async function codesOf({ type, mathHash, count }, { seed, outcomes, math: { ends
 }
 
 /**
- * Compares what is revealed of an exhausted block with what was logged of it.
- * @param answer of `GET /games/{id}/blocks/{number}`; with `outcomes` where neither sheet nor table is given
- * @param options `sheet` and its `ends`, or `table`: the outcomes are drawn again; `digest`: a faster SHA-256 than WebCrypto's
- * @returns `codes` of a slot block or pool
+ * Compares the revealed data of an exhausted block with its logged entry.
+ *
+ * @param answer response of `GET /games/{id}/blocks/{number}`, with `outcomes` if neither sheet nor table is
+ * given
+ * @param options `sheet` with its `ends`, or `table`, to draw the outcomes again; `digest`: a SHA-256
+ * function that is faster than WebCrypto
+ * @returns `codes`: the outcome codes of a slot block or pool
  */
 export async function checkReveal(answer, { digest = sha256, ...math } = {}) {
   const faults = [];
@@ -944,8 +1005,10 @@ export async function checkReveal(answer, { digest = sha256, ...math } = {}) {
 }
 
 /**
- * Verifies a block that is revealed (the answer of `GET /games/{id}/blocks/{number}`): that the log has its entry, and that the
- * entry commits to what its seed gives. @param options as of {@link examine}
+ * Verifies a revealed block, which is the response of `GET /games/{id}/blocks/{number}`. Checks that the log
+ * contains its entry, and that the entry commits to the outcomes that its seed determines.
+ *
+ * @param options options as for {@link examine}
  */
 export async function examineBlock(answer, options = {}) {
   const faults = [];
@@ -964,7 +1027,11 @@ export async function examineBlock(answer, options = {}) {
   return [...faults, ...(await checkReveal(answer, ends ? { sheet, ends } : { table })).faults];
 }
 
-/** The entry of an answer, if it opens a record's commitment. @param commitment 32 bytes, hexadecimal */
+/**
+ * Returns the entry of a block response if the entry and its salt open the commitment of a log record.
+ *
+ * @param commitment 32 bytes as hexadecimal text
+ */
 export async function openEntry(answer, commitment) {
   const faults = [];
   const entry = await attempt(faults, `number ${answer?.number}`, async () => {
@@ -976,7 +1043,7 @@ export async function openEntry(answer, commitment) {
   return { faults, entry };
 }
 
-/** The checkpoint of a note that a log of the options signed, and their quorum of witnesses. */
+/** Returns the checkpoint of a note that is signed by a log of the options and by the quorum of witnesses. */
 export async function openCheckpoint(note, options) {
   const faults = [];
   const trust = await attempt(faults, 'trust', () => trustOf(options));
@@ -984,7 +1051,11 @@ export async function openCheckpoint(note, options) {
   return { faults, checkpoint };
 }
 
-/** Whether the log that signed a note and that of a checkpoint are one. @returns what is wrong; undefined: nothing */
+/**
+ * Verifies that a note and a checkpoint belong to the same log.
+ *
+ * @returns a description of the fault, or undefined if both belong to the same log
+ */
 export async function compare(note, newest, options) {
   const faults = [];
   await attempt(faults, 'log', async () => {
