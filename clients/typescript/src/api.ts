@@ -1,43 +1,51 @@
-/** The typed calls of the partner API as its OpenAPI document has them, and how a request is sent. */
+/** Typed calls of the partner API, generated from its OpenAPI document, and the transport that sends them. */
 import createClient, { type Client, type ClientOptions } from 'openapi-fetch';
 import { NoAnswerError, SpindleError } from './errors.js';
 import type { components, paths } from './partner.v1.js';
 import type { paths as PlayPaths, components as playComponents } from './play.v1.js';
 
-/** `GET('/games')`, `POST('/spin', { body })`, …: each resolves with `data` or `error`. */
+/**
+ * Typed calls of the partner API, such as `GET('/games')` or `POST('/spin', { body })`. Each call resolves
+ * with `data` or `error`.
+ */
 export type PartnerApi = Client<paths>;
-/** The named schemas of the partner API. */
+/** Named schemas of the partner API. */
 export type Schemas = components['schemas'];
-/** `POST('/deal', { body })`, …: the typed calls of blackjack rounds. */
+/**
+ * Typed calls of blackjack rounds, such as `POST('/deal', { body })`. Each call resolves with `data` or
+ * `error`.
+ */
 export type PlayApi = Client<PlayPaths>;
-/** The named schemas of the play API. */
+/** Named schemas of the play API. */
 export type PlaySchemas = playComponents['schemas'];
 
 const BASE = '/api/partner/v1';
 const PLAY_BASE = '/api/play/blackjack';
 const TIMEOUT_MS = 10_000;
 
-/** What sends a request: `fetch`, or a function like it. */
+/** Function that sends a request: `fetch`, or a function with the same behavior. */
 export type Send = (request: Request, options: { signal: AbortSignal }) => Promise<Response>;
 
 export interface ApiOptions {
-  /** Of the service: `https://…`, with or without `/api/partner/v1`. */
+  /** Address of the service: `https://…`, with or without `/api/partner/v1`. */
   readonly baseUrl: string;
   readonly apiKey: string;
-  /** Milliseconds until a request counts as unanswered. Default 10,000. */
+  /** Time in ms after which a request counts as unanswered. Default: 10,000. */
   readonly timeoutMs?: number | undefined;
-  /** In place of the global `fetch`, and of the class of what it is given. */
+  /** Replacements for the global `fetch` and for the class `Request` that is passed to it. */
   readonly fetch?: Send | undefined;
   readonly Request?: ClientOptions['Request'] | undefined;
 }
 
 /**
- * @throws TypeError where the address or the key is missing, or no key can be what it is
- * @throws NoAnswerError from each call that gets no answer of a service in time
+ * Creates the typed calls of the partner API.
+ *
+ * @throws TypeError if the address or the key is missing, or if the key contains invalid characters
+ * @throws NoAnswerError from each call that gets no answer from the service in time
  */
 export const partnerApi = (options: ApiOptions): PartnerApi => createClient<paths>(settingsOf(options, BASE));
 
-/** Of blackjack rounds, likewise. */
+/** Creates the typed calls of blackjack rounds. Throws the same errors as {@link partnerApi}. */
 export const playApi = (options: ApiOptions): PlayApi =>
   createClient<PlayPaths>(settingsOf(options, PLAY_BASE));
 
@@ -46,7 +54,8 @@ function settingsOf(
   base: string,
 ): ClientOptions {
   const address = addressOf(baseUrl);
-  // A key comes from the environment or a file: what is missing there shows here, and not as a 401 later.
+  // The key usually comes from the environment or a file. A missing key is reported here instead of later as
+  // a 401.
   if (typeof apiKey !== 'string' || !/^[\x21-\x7e]+$/.test(apiKey)) {
     throw new TypeError('apiKey is missing, or has characters that no key has');
   }
@@ -58,7 +67,11 @@ function settingsOf(
   };
 }
 
-/** The service's address, without a path of the API. @throws TypeError where it is no address of HTTP */
+/**
+ * Returns the address of the service without an API path.
+ *
+ * @throws TypeError if the text is not an http or https address
+ */
 function addressOf(baseUrl: string): string {
   if (typeof baseUrl !== 'string' || !/^https?:\/\/[^/]/.test(baseUrl)) {
     throw new TypeError('baseUrl is missing, or is not an http or https address');
@@ -66,7 +79,10 @@ function addressOf(baseUrl: string): string {
   return baseUrl.replace(/\/+$/, '').replace(/\/api\/(partner\/v1|play\/blackjack)$/, '');
 }
 
-/** How requests are sent: with a timeout, and with every answer that is not a service's as an error. */
+/**
+ * Creates the transport. It applies the timeout, and throws an error for every answer that does not come from
+ * the service.
+ */
 export function transportOf(
   address: string,
   timeoutMs: number = TIMEOUT_MS,
@@ -82,7 +98,7 @@ export function transportOf(
         response = await send(request, { signal });
         text = await response.text();
       } catch (error) {
-        // Whoever gave up by a signal of their own is told so.
+        // If the caller aborted the request by its own signal, the reason of that signal is thrown.
         if (request.signal?.aborted) throw request.signal.reason;
         const reason = timeout.aborted ? `no answer in ${timeoutMs / 1000} s` : messageOf(error as Error);
         throw new NoAnswerError(`The service at ${address} does not answer: ${reason}`, { cause: error });
@@ -94,13 +110,18 @@ export function transportOf(
   };
 }
 
-/** `fetch` says only that it failed; its cause says why. */
+/**
+ * Returns the most specific error message. `fetch` only says that it failed; the cause of its error says why.
+ */
 function messageOf(error: Error & { code?: string }): string {
   const cause = error.cause as (Error & { code?: string }) | undefined;
   return cause?.message || cause?.code || error.message || error.code || error.name;
 }
 
-/** Why an answer is not a service's: something else listens there, or stands in between. Undefined where it is one. */
+/**
+ * Returns why an answer does not come from the service, because another program listens at the address or a
+ * proxy answered. Returns undefined if it comes from the service.
+ */
 function strangeness({ status, headers }: Response, text: string): string | undefined {
   if (status === 204) return undefined;
   const isSuccess = status >= 200 && status < 300;
@@ -116,22 +137,27 @@ function strangeness({ status, headers }: Response, text: string): string | unde
     : `HTTP ${status}, and not as the service does`;
 }
 
-/** What a call of the API resolves with. */
+/** Result of a typed call. */
 export interface Answered<Body> {
   readonly data?: Body;
   readonly error?: unknown;
   readonly response: Response;
 }
 
-/** How methods call the API: reads are repeated; writes only where the rate limit refused them. */
+/**
+ * The two ways in which methods call the API. Reads are repeated after transient errors. Writes are repeated
+ * only if the rate limit refused them.
+ */
 export interface Calls {
   read<Body>(call: (api: PartnerApi) => Promise<Answered<Body>>): Promise<Body>;
   write<Body>(call: (api: PartnerApi) => Promise<Answered<Body>>): Promise<Body>;
 }
 
 /**
- * The body of a success: `await bodyOf(api.GET('/games'))`.
- * @throws SpindleError where the service answered with an error, NoAnswerError where it did not answer
+ * Returns the body of a successful call: `await bodyOf(api.GET('/games'))`.
+ *
+ * @throws SpindleError if the service answered with an error
+ * @throws NoAnswerError if the service did not answer
  */
 export async function bodyOf<Body>(call: Promise<Answered<Body>>): Promise<Body> {
   const { data, error, response } = await call;

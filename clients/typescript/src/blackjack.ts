@@ -1,17 +1,20 @@
-/** Rounds of blackjack: a deal that happens once by its requestId, actions that happen once by their `seq`, and resuming. */
+/**
+ * Blackjack rounds: deals that are idempotent by their requestId, actions that are idempotent by their `seq`,
+ * and resuming of open rounds.
+ */
 import { type Answered, type ApiOptions, bodyOf, type PlayApi, type PlaySchemas, playApi } from './api.js';
 import { byPage } from './pages.js';
 import { mayActAgain, mayReadAgain, repeated } from './retries.js';
 import { type NewDeal, type OnceServices, once, type Round, type SpinOptions } from './spins.js';
 
-/** Which rounds are listed. */
+/** Filter of a list of rounds. Absent members select all rounds. */
 export interface RoundFilter {
   readonly playerId?: string;
   readonly status?: PlaySchemas['RoundStatus'];
 }
 
 export class Blackjack {
-  /** The typed calls of the play API; each resolves with `data` or `error` and is sent once. */
+  /** Typed calls of the play API. Each call is sent once and resolves with `data` or `error`. */
   readonly api: PlayApi;
   readonly #services: OnceServices;
 
@@ -21,9 +24,11 @@ export class Blackjack {
   }
 
   /**
-   * Deals once, however often it has to be sent, as `spin` does.
-   * @throws SpindleError where the service refused it, such as KS-4222: a round of the player is open (`resume`)
-   * @throws UnknownSpinError where it may have happened: call again with the error's requestId
+   * Deals a round exactly once, even if the request has to be sent several times, as `spin` does.
+   *
+   * @throws SpindleError if the service refused the deal, for example KS-4222 if the player has an open round
+   * (use `resume`)
+   * @throws UnknownSpinError if the deal may have happened; call again with the error's requestId
    */
   async deal(deal: NewDeal, options: SpinOptions = {}): Promise<Round & { readonly requestId: string }> {
     const send = (requestId: string, signal: AbortSignal | undefined) =>
@@ -33,10 +38,13 @@ export class Blackjack {
   }
 
   /**
-   * Takes the next action of a round, once, however often it has to be sent. After an error that leaves the result open, call
-   * it again with the same round: it is answered as it was.
-   * @param round as the newest answer has it: its `lastActionSeq` numbers the action
-   * @throws SpindleError, such as KS-4224: another action came first (`get` the round), NoAnswerError
+   * Takes the next action of a round exactly once, even if the request has to be sent several times. After an
+   * error that leaves the result unknown, call it again with the same round to get the result of the first
+   * call.
+   *
+   * @param round round from the newest answer; `lastActionSeq` + 1 numbers the action
+   * @throws SpindleError for example KS-4224 if another action came first (`get` the round)
+   * @throws NoAnswerError if the service did not answer
    */
   act(
     { roundId, lastActionSeq }: Pick<Round, 'roundId' | 'lastActionSeq'>,
@@ -47,7 +55,9 @@ export class Blackjack {
     return repeated(send, mayActAgain, this.#services.deadlineMs);
   }
 
-  /** The open round of a player, of one table or of any; undefined where none is open. */
+  /**
+   * Returns the open round of a player, at one table or at any table. Returns undefined if no round is open.
+   */
   async resume(playerId: string, gameId?: number): Promise<PlaySchemas['RoundRecordResponse'] | undefined> {
     for await (const round of this.rounds({ playerId, status: 'OPEN' })) {
       if (gameId === undefined || round.gameId === gameId) return round;
@@ -55,21 +65,21 @@ export class Blackjack {
     return undefined;
   }
 
-  /** A round as it is. */
+  /** Returns the current state of a round. */
   async get(roundId: string): Promise<PlaySchemas['RoundRecordResponse']> {
     const params = { path: { roundId } };
     const round = await this.#read((api) => api.GET('/rounds/{roundId}', { params }));
     return round as PlaySchemas['RoundRecordResponse'];
   }
 
-  /** The proof that the shoe of a round was fixed in the public log before it was dealt. */
+  /** Returns the proof that the shoe of a round was fixed in the public log before it was dealt. */
   async proof(roundId: string): Promise<PlaySchemas['RoundProof']> {
     const params = { path: { roundId } };
     const proof = await this.#read((api) => api.GET('/rounds/{roundId}/proof', { params }));
     return proof as PlaySchemas['RoundProof'];
   }
 
-  /** The rounds of the account, the newest first. */
+  /** Iterates over the rounds of the account, newest first. */
   rounds(filter: RoundFilter = {}): AsyncGenerator<PlaySchemas['RoundRecordResponse'], void, undefined> {
     return byPage(
       async (page) => {

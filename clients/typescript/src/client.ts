@@ -1,4 +1,7 @@
-/** The client of a partner's back end: spins that happen once, reads that are repeated, lists as iterators, typed errors. */
+/**
+ * The client for a partner's back end: idempotent spins, reads with retries, lists as iterators and typed
+ * errors.
+ */
 import { type Answered, type ApiOptions, bodyOf, type PartnerApi, partnerApi, type Schemas } from './api.js';
 import { Blackjack } from './blackjack.js';
 import { Communal } from './communal.js';
@@ -10,38 +13,41 @@ import { type NewSpin, once, type Spin, type SpinOptions } from './spins.js';
 import { Webhooks } from './webhookCalls.js';
 
 export interface SpindleOptions extends ApiOptions {
-  /** Milliseconds for all attempts at a call and the waits between them. Default 60,000. */
+  /** Maximum time for all attempts at a call and the waits between them, in ms. Default: 60,000. */
   readonly deadlineMs?: number;
-  /** Makes the requestId of a spin that has none. Default `crypto.randomUUID`. */
+  /** Creates the requestId of a spin that has none. Default: `crypto.randomUUID`. */
   readonly newRequestId?: () => string;
 }
 
-/** Which spins are listed. */
+/** Filter of a list of spins. */
 export interface SpinRange {
   readonly from?: string;
   readonly to?: string;
   readonly gameId?: number;
   readonly playerId?: string;
-  /** The `spinId` of the last spin that is known. */
+  /** The `spinId` of the last spin that the caller already has. */
   readonly cursor?: string;
 }
 
 const DEADLINE_MS = 60_000;
 
 export class Spindle {
-  /** The typed calls that this class has no method for; each resolves with `data` or `error` and is sent once. */
+  /**
+   * Typed calls for operations that this class has no method for. Each call is sent once and resolves with
+   * `data` or `error`.
+   */
   readonly api: PartnerApi;
-  /** Rounds of blackjack: deal, act, resume. */
+  /** Blackjack rounds: deal, act and resume. */
   readonly blackjack: Blackjack;
-  /** Communal progressives: tiers, progress, events, shares. */
+  /** Communal progressives: tiers, progress, events and shares. */
   readonly communal: Communal;
-  /** What was fixed in the public log before it was dealt. */
+  /** Proofs that outcomes were fixed in the public log before they were dealt. */
   readonly proofs: Proofs;
   readonly webhooks: Webhooks;
   readonly #deadlineMs: number;
   readonly #newRequestId: () => string;
 
-  /** @throws TypeError where the address or the key is missing */
+  /** @throws TypeError if the address or the key is missing */
   constructor(options: SpindleOptions) {
     this.api = partnerApi(options);
     this.#deadlineMs = options.deadlineMs ?? DEADLINE_MS;
@@ -54,10 +60,12 @@ export class Spindle {
   }
 
   /**
-   * Spins once, however often it has to be sent. To be safe against a crash of your own, store the requestId before
-   * (`onAttempt`), and call this again with it afterwards.
-   * @throws SpindleError where the service refused it: it did not happen
-   * @throws UnknownSpinError where it may have happened: call again with the error's requestId
+   * Spins exactly once, even if the request has to be sent several times. To survive a crash of your own
+   * process, store the requestId before the first attempt (`onAttempt`), and call this method again with it
+   * after a restart.
+   *
+   * @throws SpindleError if the service refused the spin; it did not happen
+   * @throws UnknownSpinError if the spin may have happened; call again with the error's requestId
    */
   async spin(spin: NewSpin, options: SpinOptions = {}): Promise<Spin> {
     const services = { deadlineMs: this.#deadlineMs, newRequestId: this.#newRequestId };
@@ -78,8 +86,9 @@ export class Spindle {
   }
 
   /**
-   * A player's last games as the player saw them, the newest first.
-   * @param limit 1 to 50; 10 where absent
+   * Returns a player's last games as the player saw them, newest first.
+   *
+   * @param limit number of games, 1 to 50; default: 10
    */
   async recall(playerId: string, limit = 10): Promise<Schemas['RecalledGame'][]> {
     const { inPath: path, inQuery } = namedPlayer(playerId);
@@ -88,7 +97,7 @@ export class Spindle {
     return games as Schemas['RecalledGame'][];
   }
 
-  /** A player's spins, the newest first. */
+  /** Iterates over a player's spins, newest first. */
   playerSpins(playerId: string): AsyncGenerator<Schemas['PlayerSpin'], void, undefined> {
     const { inPath: path, inQuery } = namedPlayer(playerId);
     return byPage(
@@ -104,8 +113,10 @@ export class Spindle {
   }
 
   /**
-   * The spins of the account by time, the oldest first.
-   * @param range `from` inclusive and `to` exclusive, RFC 3339; of one game or player; after a cursor
+   * Iterates over the spins of the account by time, oldest first.
+   *
+   * @param range `from` (inclusive) and `to` (exclusive) as RFC 3339 times; `gameId`, `playerId` and `cursor`
+   * restrict the list further
    */
   spins(range: SpinRange = {}): AsyncGenerator<Schemas['SpinRecord'], void, undefined> {
     const { cursor: after, ...filter } = range;
@@ -134,15 +145,16 @@ export class Spindle {
     return (await this.read((api) => api.GET('/par-sheets'))).parSheets;
   }
 
-  /** The pool of a raffle: its commitment, and what it was once it is closed. */
+  /** Returns the pool of a raffle: its commitment and, once the raffle is closed, its contents. */
   async getPool(gameId: number): Promise<Schemas['PoolResponse']> {
     const params = { path: { id: gameId } };
     return (await this.read((api) => api.GET('/games/{id}/pool', { params }))) as Schemas['PoolResponse'];
   }
 
   /**
-   * How the return of a slot was judged, over 30 days and all of time.
-   * @param days judgements of single days: the newest so many
+   * Returns the assessment of a slot game's return to player, over 30 days and over its lifetime.
+   *
+   * @param days number of newest days with an assessment of each day; absent: none
    */
   async rtp(gameId: number, days?: number): Promise<Schemas['GameRtp']> {
     const params = { path: { id: gameId }, query: days === undefined ? {} : { days } };
@@ -150,8 +162,11 @@ export class Spindle {
   }
 
   /**
-   * What the games of the account took and paid in an interval, the first 10,000 of them and the totals of all.
-   * @param interval day, month, year or life to date (UTC); or from a day to a day, YYYY-MM-DD, both in it
+   * Returns the wagers and payouts of the account's games in an interval: up to 10,000 games, and the totals
+   * of all games.
+   *
+   * @param interval day, month, year or life to date (UTC), or a range of days (YYYY-MM-DD, both days
+   * inclusive)
    */
   async gamesReport(
     interval: 'DTD' | 'MTD' | 'YTD' | 'LTD' | { readonly from: string; readonly to: string },
@@ -162,22 +177,32 @@ export class Spindle {
     return (await this.read((api) => api.GET('/reports/games', { params }))) as Schemas['GamesReport'];
   }
 
-  /** Chooses a player's next outcome; of sandbox accounts only. A newer choice replaces it: it may be sent again. */
+  /**
+   * Chooses a player's next outcome. For sandbox accounts only. A newer choice replaces an older one, so the
+   * call is repeated safely.
+   */
   chooseNextOutcome(choice: Schemas['NextOutcomeBody']): Promise<Schemas['NextOutcomeResponse']> {
     return this.read((api) => api.POST('/sandbox/next-outcome', { body: choice }));
   }
 
-  /** What the service runs, and for how long a requestId binds. */
+  /** Returns the version that the service runs, and how long a requestId stays bound. */
   version(): Promise<Schemas['VersionResponse']> {
     return this.read((api) => api.GET('/version'));
   }
 
-  /** The answer has the signing secret, which is shown this once. `webhooks` has everything else of them. */
+  /**
+   * Registers a webhook. The answer contains the signing secret, which is shown only this once. `webhooks`
+   * has all other webhook operations.
+   */
   registerWebhook(webhook: Schemas['WebhookBody']): Promise<Schemas['WebhookRegistered']> {
     return this.webhooks.register(webhook);
   }
 
-  /** The events of the account of the last 30 days, the oldest first. @param after id of an event: those after it */
+  /**
+   * Iterates over the events of the account in the last 30 days, oldest first.
+   *
+   * @param after event id; only newer events are returned
+   */
   events(after?: string): AsyncGenerator<Schemas['FeedEvent'], void, undefined> {
     return byCursor(async (cursor) => {
       const query = { limit: 100, ...(cursor === undefined ? {} : { after: cursor }) };
@@ -186,7 +211,7 @@ export class Spindle {
     }, after);
   }
 
-  /** The settlement reports, the newest day first. */
+  /** Iterates over the settlement reports, newest day first. */
   settlements(): AsyncGenerator<Schemas['SettlementReport'], void, undefined> {
     return byPage(
       async (query) => {
@@ -197,14 +222,21 @@ export class Spindle {
     );
   }
 
-  /** @param date UTC day, YYYY-MM-DD */
+  /**
+   * Returns the settlement report of a day.
+   *
+   * @param date UTC day, YYYY-MM-DD
+   */
   async getSettlement(date: string): Promise<Schemas['SettlementReport']> {
     const report = await this.read((api) => api.GET('/settlements/{date}', { params: { path: { date } } }));
-    // It would be text only where CSV was asked for.
+    // The response is text only if CSV was requested.
     return report as Schemas['SettlementReport'];
   }
 
-  /** Agrees with the report that was read: a newer revision is refused. */
+  /**
+   * Acknowledges the revision of a settlement report that was read. The service refuses it if a newer
+   * revision exists.
+   */
   acknowledgeSettlement({
     reportDate,
     revision,
@@ -213,7 +245,10 @@ export class Spindle {
     return this.write((api) => api.POST('/settlements/{date}/acknowledge', { params }));
   }
 
-  /** Disagrees with the report that was read, likewise. */
+  /**
+   * Disputes the revision of a settlement report that was read. The service refuses it if a newer revision
+   * exists.
+   */
   disputeSettlement(
     { reportDate, revision }: Schemas['SettlementReport'],
     reason: string,
@@ -222,12 +257,15 @@ export class Spindle {
     return this.write((api) => api.POST('/settlements/{date}/dispute', { params, body: { reason } }));
   }
 
-  /** Any other read: it is repeated where no answer comes, and where the error says that a wait helps. */
+  /**
+   * Sends any other read. It is repeated if no answer comes, or if the error is transient, until the
+   * deadline.
+   */
   read<Body>(call: (api: PartnerApi) => Promise<Answered<Body>>): Promise<Body> {
     return repeated(() => bodyOf(call(this.api)), mayReadAgain, this.#deadlineMs);
   }
 
-  /** Any other write: it is repeated only where the rate limit refused it. */
+  /** Sends any other write. It is repeated only if the rate limit refused it. */
   write<Body>(call: (api: PartnerApi) => Promise<Answered<Body>>): Promise<Body> {
     return repeated(() => bodyOf(call(this.api)), mayWriteAgain, this.#deadlineMs);
   }

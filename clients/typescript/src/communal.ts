@@ -1,4 +1,7 @@
-/** Communal progressives: what a game's bonus pays, how far it is, what fired. Their amounts are decimal strings, not numbers. */
+/**
+ * Communal progressives of games: rules, progress, events and shares. Amounts are decimal strings, not
+ * numbers.
+ */
 import type { Calls, Schemas } from './api.js';
 import { byPage } from './pages.js';
 import { namedPlayer } from './playerNames.js';
@@ -10,7 +13,11 @@ export class Communal {
     this.#calls = calls;
   }
 
-  /** @throws SpindleError KS-4602 and KS-4603: show no bonus */
+  /**
+   * Returns the rules of a game's communal progressive.
+   *
+   * @throws SpindleError KS-4602 or KS-4603 if no bonus may be shown to players
+   */
   rules(gameId: number): Promise<Schemas['CommunalResponse']> {
     const params = { path: { id: gameId } };
     return this.#calls.read((api) => api.GET('/games/{id}/communal', { params }));
@@ -21,7 +28,7 @@ export class Communal {
     return this.#calls.read((api) => api.GET('/games/{id}/communal/progress', { params }));
   }
 
-  /** What fired, the newest first. */
+  /** Iterates over the events of a game's communal progressive, newest first. */
   events(gameId: number): AsyncGenerator<Schemas['CommunalEvent'], void, undefined> {
     return byPage(
       async (query) => {
@@ -33,7 +40,7 @@ export class Communal {
     );
   }
 
-  /** A player's shares, the newest first. */
+  /** Iterates over a player's shares of bonuses, newest first. */
   bonuses(playerId: string): AsyncGenerator<Schemas['PlayerBonus'], void, undefined> {
     const { inPath: path, inQuery } = namedPlayer(playerId);
     return byPage(

@@ -1,11 +1,14 @@
-/** The errors that the client throws: the service refused, nobody answered, or a spin's result is unknown. */
+/**
+ * The errors that the client throws: the service refused a request, did not answer, or the result of a spin
+ * is unknown.
+ */
 import { ERROR_CATALOG, type ErrorCode, type RetryClass } from './errorCatalog.js';
 
 export type { ErrorCode, RetryClass } from './errorCatalog.js';
 
 /** One fault of a refused request. */
 export interface Fault {
-  /** JSON Pointer (RFC 6901) into what was sent; empty: all of it. */
+  /** JSON Pointer (RFC 6901) to the faulty member of the request; empty for the whole request. */
   readonly path: string;
   readonly message: string;
 }
@@ -19,20 +22,25 @@ export interface Refusal {
   readonly retryAfterSeconds?: number | undefined;
 }
 
-/** The service answered with an error of its catalogue. */
+/** The service answered with an error of its catalog. */
 export class SpindleError extends Error {
   override readonly name = 'SpindleError';
-  /** Such as `KS-4103`. A newer service may send codes that this version of the client does not know. */
+  /**
+   * Error code such as `KS-4103`. A newer service may send codes that this version of the client does not
+   * know.
+   */
   readonly code: ErrorCode | (string & {});
-  /** Of the HTTP response. */
+  /** Status code of the HTTP response. */
   readonly status: number;
-  /** What the caller should do next. */
+  /** The next step for the caller: never repeat, repeat later, or repeat with the same or a new requestId. */
   readonly retry: RetryClass;
-  /** What is wrong with the request; empty where the error says all. */
+  /** Faults of the request; empty if the message says everything. */
   readonly details: readonly Fault[];
-  /** Id of this request in the service's log (`X-Request-Id`); not the requestId of a spin. */
+  /**
+   * Correlation id of this request in the service's log (`X-Request-Id`). It is not the requestId of a spin.
+   */
   readonly requestId: string | undefined;
-  /** Of `Retry-After`. */
+  /** Value of the `Retry-After` header, in seconds. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(refusal: Refusal) {
@@ -46,12 +54,15 @@ export class SpindleError extends Error {
   }
 }
 
-/** No service answered, or not in time: whether the request changed anything is unknown. */
+/** The service did not answer, or not in time. Whether the request changed anything is unknown. */
 export class NoAnswerError extends Error {
   override readonly name = 'NoAnswerError';
 }
 
-/** A spin may have happened. Call `spin` again with this `requestId` to learn its result. */
+/**
+ * The result of a spin is unknown: it may have happened. Call `spin` again with this `requestId` to get the
+ * result.
+ */
 export class UnknownSpinError extends Error {
   override readonly name = 'UnknownSpinError';
   readonly requestId: string;
@@ -64,7 +75,10 @@ export class UnknownSpinError extends Error {
   }
 }
 
-/** Of an unknown code the status decides: 429 and 5xx may be repeated (specification of the API, retry semantics). */
+/**
+ * Returns the retry class of an error code. For an unknown code, the status decides: 429 and 5xx may be
+ * repeated (specification of the API, retry semantics).
+ */
 function retryClassOf(code: string, status: number): RetryClass {
   const known = (ERROR_CATALOG as Readonly<Record<string, { retry: RetryClass }>>)[code];
   if (known !== undefined) return known.retry;

@@ -1,4 +1,4 @@
-/** @spindle/client: what a partner's back end imports. */
+/** @spindle/client: the public exports of the client package for a partner's back end. */
 export {
   type ApiOptions,
   bodyOf,
@@ -21,7 +21,7 @@ export {
   SpindleError,
   UnknownSpinError,
 } from './errors.js';
-/** The types of the round endpoints, for a fetch of your own. */
+/** Types of the round endpoints, for partners who send requests with their own HTTP client. */
 export type { paths as PlayPaths } from './play.v1.js';
 export type { NewDeal, NewSpin, Round, Spin, SpinAttempt, SpinOptions } from './spins.js';
 export { type SpindleEvent, verifyWebhook, WebhookVerificationError } from './webhooks.js';

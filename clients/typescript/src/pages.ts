@@ -1,4 +1,4 @@
-/** Lists that come in pages, as iterators: `for await (const spin of client.playerSpins('alice'))`. */
+/** Iterators over paged lists: `for await (const spin of client.playerSpins('alice'))`. */
 
 export interface Page<Item> {
   readonly items: readonly Item[];
@@ -8,9 +8,10 @@ export interface Page<Item> {
 const PAGE_SIZE = 100;
 
 /**
- * All items of a list that is asked for by page number. Where items are added in front meanwhile, the rest moves on: what was
- * on the page before is left out.
- * @param idOf tells items apart
+ * Iterates over all items of a list that is read by page number. If items are added at the front during the
+ * iteration, the pages shift. Items that were on the previous page are then skipped.
+ *
+ * @param idOf returns an id that distinguishes items
  */
 export async function* byPage<Item>(
   read: (page: { page: number; limit: number }) => Promise<Page<Item>>,
@@ -27,11 +28,15 @@ export async function* byPage<Item>(
 
 export interface CursorPage<Item, Cursor = string> {
   readonly items: readonly Item[];
-  /** Null at the end. */
+  /** Cursor of the next page; null on the last page. */
   readonly nextCursor: Cursor | null;
 }
 
-/** All items of a list that is asked for by cursor. @param from cursor to begin after */
+/**
+ * Iterates over all items of a list that is read by cursor.
+ *
+ * @param from cursor after which the list begins
+ */
 export async function* byCursor<Item, Cursor = string>(
   read: (cursor: Cursor | undefined) => Promise<CursorPage<Item, Cursor>>,
   from?: Cursor,

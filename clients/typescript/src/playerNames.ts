@@ -1,15 +1,15 @@
-/** How a request names a player. */
+/** Places the player id in the path or the query of a request. */
 
 export interface NamedPlayer {
-  /** What stands for the player in the path. */
+  /** Path parameter of the player. */
   readonly inPath: { readonly playerId: string };
-  /** What the query has besides the operation's own parameters. */
+  /** Additional query parameter of the player. */
   readonly inQuery: { readonly playerId?: string };
 }
 
 /**
- * `fetch`, browsers and many proxies take the names `.` and `..` out of a path, even percent-encoded, and would ask for something
- * else: the query names such a player.
+ * Returns the parameters that name a player. The ids `.` and `..` go into the query, because `fetch`,
+ * browsers and many proxies remove them from a path, even if they are percent-encoded.
  */
 export const namedPlayer = (playerId: string): NamedPlayer =>
   playerId === '.' || playerId === '..'

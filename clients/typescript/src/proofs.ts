@@ -1,4 +1,7 @@
-/** Proofs of spins and tickets, and what is logged of a game. `blackjack.proof` has those of rounds. */
+/**
+ * Proofs of spins and tickets, and the public log entries of games. `blackjack.proof` returns the proofs of
+ * rounds.
+ */
 import type { Calls, Schemas } from './api.js';
 import { byCursor } from './pages.js';
 
@@ -9,14 +12,22 @@ export class Proofs {
     this.#calls = calls;
   }
 
-  /** @throws SpindleError KS-4219 where there is none; its details say why */
+  /**
+   * Returns the proof of a spin or ticket.
+   *
+   * @throws SpindleError KS-4219 if there is no proof; the details say why
+   */
   async spin(spinId: string): Promise<Schemas['SpinProof']> {
     const params = { path: { spinId } };
     const proof = await this.#calls.read((api) => api.GET('/spins/{spinId}/proof', { params }));
     return proof as Schemas['SpinProof'];
   }
 
-  /** What is logged of a game, the oldest first. @param after number of an entry: those after it */
+  /**
+   * Iterates over the public log entries of a game, oldest first.
+   *
+   * @param after number of an entry; only later entries are returned
+   */
   blocks(gameId: number, after?: number): AsyncGenerator<Schemas['LoggedBlock'], void, undefined> {
     return byCursor<Schemas['LoggedBlock'], number>(async (cursor) => {
       const query = { limit: 100, ...(cursor === undefined ? {} : { after: cursor }) };
@@ -26,7 +37,10 @@ export class Proofs {
     }, after);
   }
 
-  /** An entry, with what reveals its outcomes once all are booked or given up. */
+  /**
+   * Returns a public log entry. It includes the data that reveals its outcomes once all of them are committed
+   * or voided.
+   */
   async block(gameId: number, number: number, withOutcomes = false): Promise<Schemas['LoggedBlockDetail']> {
     const query = withOutcomes ? { outcomes: 'true' } : {};
     const params = { path: { id: gameId, number }, query };

@@ -1,37 +1,43 @@
-/** When a call is repeated, and how long it waits before that. */
+/** Decides whether a call is repeated, and how long to wait before the next attempt. */
 import { NoAnswerError, SpindleError } from './errors.js';
 
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 5_000;
 
-/** Whether a spin may be repeated, always with its requestId; otherwise the same request fails again. */
+/**
+ * Returns whether a spin may be repeated with the same requestId. If not, the same request would fail again.
+ */
 export const maySpinAgain = (error: unknown): boolean =>
   error instanceof NoAnswerError || (error instanceof SpindleError && error.retry !== 'never');
 
-/** Whether the spin may have happened, or may still happen, although this error came. */
+/** Returns whether the spin may have happened, or may still happen, despite this error. */
 export function leavesInDoubt(error: unknown): boolean {
   if (error instanceof NoAnswerError) return true;
   if (!(error instanceof SpindleError)) return false;
-  // A 500 other than the spin's own says nothing of the spin.
+  // A status 500 that is not an error of the spin itself does not reveal whether the spin happened.
   return error.retry === 'same-request-id' || (error.retry === 'later' && error.status === 500);
 }
 
-/** Whether a read may be repeated. */
+/** Returns whether a read may be repeated. */
 export const mayReadAgain = (error: unknown): boolean =>
   error instanceof NoAnswerError || (error instanceof SpindleError && error.retry === 'later');
 
-/** Whether an action of a round may be repeated: its `seq` has it happen once. */
+/** Returns whether an action of a round may be repeated. Its `seq` prevents a second execution. */
 export const mayActAgain = (error: unknown): boolean =>
   mayReadAgain(error) || (error instanceof SpindleError && error.retry === 'same-request-id');
 
-/** Whether a write without a requestId may be repeated: only where it certainly changed nothing. */
+/**
+ * Returns whether a write without a requestId may be repeated, which requires that it certainly changed
+ * nothing.
+ */
 export const mayWriteAgain = (error: unknown): boolean =>
   error instanceof SpindleError && error.status === 429;
 
 /**
- * Milliseconds to wait before the next attempt: what `Retry-After` says at least, else longer with each attempt; at random, so
- * that callers that failed together do not come back together.
- * @param attempt 1 after the first
+ * Returns the ms to wait before the next attempt: the time of `Retry-After`, if any, plus an exponential
+ * back-off with jitter. The jitter spreads out callers that failed at the same time.
+ *
+ * @param attempt number of the failed attempt, from 1
  */
 export function waitMs(attempt: number, error: unknown): number {
   const asked = error instanceof SpindleError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
@@ -39,7 +45,11 @@ export function waitMs(attempt: number, error: unknown): number {
   return Math.round(asked + backOff * (0.5 + Math.random() / 2));
 }
 
-/** @throws the signal's reason once it is aborted */
+/**
+ * Waits for the given ms.
+ *
+ * @throws the reason of the signal when it is aborted
+ */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();
@@ -56,9 +66,11 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
 }
 
 /**
- * Calls again until it succeeds, may not be repeated, or the deadline would pass.
- * @param deadlineMs milliseconds for all attempts and waits
- * @throws the last attempt's error
+ * Repeats a call until it succeeds, fails with an error that may not be repeated, or would exceed the
+ * deadline.
+ *
+ * @param deadlineMs maximum time for all attempts and waits, in ms
+ * @throws the error of the last attempt
  */
 export async function repeated<Result>(
   call: () => Promise<Result>,

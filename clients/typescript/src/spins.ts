@@ -1,58 +1,60 @@
 /**
- * A spin or a deal that happens once: all attempts at it have one requestId, whatever the service answers. Whoever stored that
- * requestId can always learn the result with it.
+ * Executes a spin or deal exactly once: all attempts use the same requestId, regardless of the service's
+ * answers. A caller that stored the requestId can always get the result with it.
  *
- *   send ─> 200                        done
- *        ─> no answer, KS-4110, 5xx    wait, same requestId: the answer is the original one
- *        ─> KS-5003, KS-5011, KS-5012  wait, same requestId: it did not happen, and these codes bind nothing
- *        ─> 429                        wait for Retry-After, same requestId
- *        ─> any other                  thrown: the same request fails again
+ *  send ─> 200                        done
+ *       ─> no answer, KS-4110, 5xx    wait, same requestId: a repetition returns the original answer
+ *       ─> KS-5003, KS-5011, KS-5012  wait, same requestId: it did not happen, and these codes bind nothing
+ *       ─> 429                        wait for Retry-After, same requestId
+ *       ─> any other error            thrown: the same request would fail again
  */
 import type { PlaySchemas, Schemas } from './api.js';
 import { UnknownSpinError } from './errors.js';
 import { leavesInDoubt, maySpinAgain, pause, waitMs } from './retries.js';
 
 export type NewSpin = Schemas['SpinBody'];
-/** A spin as it was answered, with its requestId: the given one, or the one that the client made. */
+/** The answer to a spin with its requestId, which was given by the caller or created by the client. */
 export type Spin = Schemas['SpinResponse'] & { readonly requestId: string };
 
 export type NewDeal = PlaySchemas['DealBody'];
-/** A round as it was answered. */
+/** The answer to a deal or an action of a round. */
 export type Round = PlaySchemas['RoundResponse'];
 
-/** What an attempt is made with. */
+/** Information about an attempt that is about to be made. */
 export interface SpinAttempt {
   readonly requestId: string;
-  /** From 1. */
+  /** Number of the attempt, from 1. */
   readonly attempt: number;
-  /** Why the attempt before failed. */
+  /** Error of the previous attempt; undefined before the first attempt. */
   readonly after: unknown;
 }
 
 export interface SpinOptions {
-  /** Called, and waited for, before each attempt: the place to store the requestId. */
+  /** Called and awaited before each attempt. Store the requestId here. */
   readonly onAttempt?: (attempt: SpinAttempt) => Promise<void> | void;
   readonly signal?: AbortSignal;
 }
 
 export interface OnceServices {
-  /** Milliseconds for all attempts and waits. */
+  /** Maximum time for all attempts and waits, in ms. */
   readonly deadlineMs: number;
   newRequestId(): string;
 }
 
-/** What is sent once, however often that takes. */
+/** A request that must take effect exactly once, even if it is sent several times. */
 export interface Once<Answer> {
-  /** Absent: one is made. */
+  /** Id of the request; undefined: the client creates an id. */
   readonly requestId: string | undefined;
   send(requestId: string, signal: AbortSignal | undefined): Promise<Answer>;
 }
 
 /**
- * Has it happen once.
+ * Executes a request exactly once.
+ *
  * @returns the answer, and the requestId of all attempts
- * @throws SpindleError where the service refused it: it did not happen
- * @throws UnknownSpinError where it may have happened: the deadline has passed, or the signal was aborted
+ * @throws SpindleError if the service refused the request; it did not happen
+ * @throws UnknownSpinError if the request may have happened, and the deadline has passed or the signal was
+ * aborted
  */
 export async function once<Answer>(
   { deadlineMs, newRequestId }: OnceServices,
@@ -61,7 +63,7 @@ export async function once<Answer>(
 ): Promise<{ answer: Answer; requestId: string }> {
   const deadline = performance.now() + deadlineMs;
   const requestId = given ?? newRequestId();
-  // An attempt under this requestId may have happened, or be under way.
+  // True if an earlier attempt with this requestId may have happened or may still be running.
   let isInDoubt = false;
   let after: unknown;
   for (let attempt = 1; ; attempt++) {

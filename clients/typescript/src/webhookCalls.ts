@@ -1,4 +1,4 @@
-/** Registering and looking after webhooks. `webhooks.ts` checks what they deliver. */
+/** Registers and manages webhooks. `webhooks.ts` verifies their deliveries. */
 import type { Calls, Schemas } from './api.js';
 import { byPage } from './pages.js';
 
@@ -9,7 +9,7 @@ export class Webhooks {
     this.#calls = calls;
   }
 
-  /** The answer has the signing secret, which is shown this once. */
+  /** Registers a webhook. The answer contains the signing secret, which is shown only this once. */
   register(webhook: Schemas['WebhookBody']): Promise<Schemas['WebhookRegistered']> {
     return this.#calls.write((api) => api.POST('/webhooks', { body: webhook }));
   }
@@ -18,7 +18,7 @@ export class Webhooks {
     return (await this.#calls.read((api) => api.GET('/webhooks'))).webhooks as Schemas['Webhook'][];
   }
 
-  /** Sets what is given: it may be sent again. */
+  /** Changes the given members of a webhook. The call is idempotent, so it is repeated like a read. */
   async update(id: number, patch: Schemas['WebhookPatch']): Promise<Schemas['Webhook']> {
     const params = { path: { id } };
     const changed = await this.#calls.read((api) => api.PATCH('/webhooks/{id}', { params, body: patch }));
@@ -30,25 +30,27 @@ export class Webhooks {
     await this.#calls.write((api) => api.DELETE('/webhooks/{id}', { params }));
   }
 
-  /** A new secret; for 24 hours both sign. */
+  /**
+   * Creates a new signing secret. For 24 hours, deliveries are signed with both the old and the new secret.
+   */
   async rotateSecret(id: number): Promise<Schemas['RotatedSecret']> {
     const params = { path: { id } };
     return this.#calls.write((api) => api.POST('/webhooks/{id}/rotate-secret', { params }));
   }
 
-  /** Has made-up data sent, with `test: true`. */
+  /** Sends a test delivery with example data and `test: true`. */
   async test(id: number, event: Schemas['TestBody']['event']): Promise<void> {
     const params = { path: { id } };
     await this.#calls.write((api) => api.POST('/webhooks/{id}/test', { params, body: { event } }));
   }
 
-  /** Has a delivery sent again. */
+  /** Sends a delivery again. */
   async resend(id: number, deliveryId: string): Promise<void> {
     const params = { path: { id, deliveryId } };
     await this.#calls.write((api) => api.POST('/webhooks/{id}/deliveries/{deliveryId}/resend', { params }));
   }
 
-  /** The deliveries of a webhook, the newest first. */
+  /** Iterates over the deliveries of a webhook, newest first. */
   deliveries(id: number): AsyncGenerator<Schemas['Delivery'], void, undefined> {
     return byPage(
       async (query) => {

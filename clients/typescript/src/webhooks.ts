@@ -1,26 +1,34 @@
-/** Checks that a delivery to a webhook is the service's (docs/webhooks.md), with WebCrypto, and gives its event. */
+/**
+ * Verifies by WebCrypto that a webhook delivery comes from the service (docs/webhooks.md), and returns its
+ * event.
+ */
 import type { Schemas } from './api.js';
 
-/** What is delivered; `event` tells which. */
+/** A delivered event. Its member `event` is the event type. */
 export type SpindleEvent = Exclude<Schemas['FeedEvent'], { event: 'game.status_changed' }>;
 
-/** The delivery was not signed with the secret, is too old, or has no signature. Answer it with 401. */
+/**
+ * The delivery has no signature, was not signed with the secret, or is too old. Answer it with status 401.
+ */
 export class WebhookVerificationError extends Error {
   override readonly name = 'WebhookVerificationError';
 }
 
-/** Of `Headers`, or of Node's `request.headers`, whose names are in lower case. */
+/** Request headers: a `Headers` object, or Node's `request.headers` with names in lower case. */
 export type WebhookHeaders =
   | { get(name: string): string | null }
   | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 export interface Delivery {
-  /** The body's bytes, or their text, exactly as they came: before any JSON parser. */
+  /** Body of the delivery exactly as received, before any JSON parser: its bytes, or their text. */
   readonly body: string | Uint8Array;
   readonly headers: WebhookHeaders;
-  /** `whsec_…`, as the registration or the last rotation showed it. */
+  /** Signing secret `whsec_…` from the registration or the last rotation. */
   readonly secret: string;
-  /** How far the time of the attempt may be from this machine's, seconds. Default 300. */
+  /**
+   * Maximum difference between the time of the delivery attempt and this machine's clock, in seconds.
+   * Default: 300.
+   */
   readonly toleranceSeconds?: number;
 }
 
@@ -28,9 +36,10 @@ const TOLERANCE_SECONDS = 300;
 const SECRET_PREFIX = 'whsec_';
 
 /**
- * Checks `webhook-signature` (Standard Webhooks 1.0) and the time of the attempt.
- * @returns the event; answer a repeated `id` with 2xx and do nothing
- * @throws WebhookVerificationError
+ * Verifies the header `webhook-signature` (Standard Webhooks 1.0) and the time of the delivery attempt.
+ *
+ * @returns the event; if its `id` was received before, answer with 2xx and ignore it
+ * @throws WebhookVerificationError if the delivery is not authentic or is too old
  */
 export async function verifyWebhook(delivery: Delivery): Promise<SpindleEvent> {
   const { body, secret, toleranceSeconds = TOLERANCE_SECONDS } = delivery;
@@ -45,7 +54,7 @@ export async function verifyWebhook(delivery: Delivery): Promise<SpindleEvent> {
   for (const signature of header('webhook-signature').split(' ')) {
     const [version, text = ''] = signature.split(',');
     if (version !== 'v1') continue;
-    // WebCrypto compares in constant time.
+    // WebCrypto compares signatures in constant time.
     if (await crypto.subtle.verify('HMAC', key, bytesOf(text, true), signed)) {
       return JSON.parse(new TextDecoder().decode(bytes));
     }
@@ -65,12 +74,16 @@ function headerOf(headers: WebhookHeaders, name: string): string {
 const keyOf = (bytes: Uint8Array<ArrayBuffer>) =>
   crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['verify']);
 
-/** The bytes of a base64 text. @throws WebhookVerificationError where it is none */
+/**
+ * Decodes base64 text.
+ *
+ * @throws WebhookVerificationError if the text is not valid base64
+ */
 function bytesOf(text: string, isWellFormed: boolean): Uint8Array<ArrayBuffer> {
   try {
     if (isWellFormed) return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
   } catch {
-    // Told below.
+    // The error is thrown below.
   }
   throw new WebhookVerificationError('The secret or the signature is not base64');
 }
