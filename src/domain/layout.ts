@@ -137,7 +137,7 @@ export const nested = <M extends Members>(inner: Layout<M>, name: string): Membe
 const length = (of: Member<number>, lua: string): Member<number> => ({
   ...of,
   lua,
-  type: `${of.type} and as many bytes`,
+  type: `${of.type} (length, followed by that many bytes)`,
 });
 
 /**
