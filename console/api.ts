@@ -1,10 +1,13 @@
-/** The operator API as the pages call it: typed by its OpenAPI document, with the session's CSRF token on every change. */
+/**
+ * The operator API for the pages of the console. Its calls are typed by the OpenAPI document, and every
+ * change carries the session's CSRF token.
+ */
 import createClient from 'openapi-fetch';
 import type { components, paths } from '../src/api/client/operator.v1.js';
 
 export type Schemas = components['schemas'];
 
-/** An answer that is none of success. */
+/** An error response of the service, or the lack of a response. */
 export class ApiFault extends Error {
   constructor(
     readonly status: number,
@@ -18,7 +21,11 @@ export class ApiFault extends Error {
 
 const session = { csrfToken: '', onLost: (): void => {} };
 
-/** @param onLost called once the service no longer knows the session */
+/**
+ * Sets the CSRF token of the session.
+ *
+ * @param onLost called when the service no longer accepts the session
+ */
 export function useToken(csrfToken: string, onLost: () => void): void {
   Object.assign(session, { csrfToken, onLost });
 }
@@ -37,7 +44,11 @@ interface Answered<Body> {
   readonly response: Response;
 }
 
-/** The body of an answer. @throws ApiFault where the service refuses, or does not answer */
+/**
+ * Returns the body of a successful response.
+ *
+ * @throws ApiFault if the service refuses the request or does not respond
+ */
 export async function bodyOf<Body>(asked: Promise<Answered<Body>>): Promise<Body> {
   let answered: Answered<Body>;
   try {
@@ -56,7 +67,11 @@ export async function bodyOf<Body>(asked: Promise<Answered<Body>>): Promise<Body
   throw new ApiFault(response.status, errorCode, message, details);
 }
 
-/** Begins a session with an operator's key. @throws ApiFault */
+/**
+ * Starts a session with an operator's key.
+ *
+ * @throws ApiFault if the service refuses the key or does not respond
+ */
 export function signIn(key: string): Promise<Schemas['Session']> {
   return bodyOf(api.POST('/session', { headers: { 'X-API-Key': key } }));
 }

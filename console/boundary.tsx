@@ -1,4 +1,7 @@
-/** What stands in the place of a page that failed: the rest of the console goes on. */
+/**
+ * Shows an error message in place of a page that failed to render, so that the remaining console stays
+ * usable.
+ */
 import { Component, type ComponentChildren } from 'preact';
 
 interface State {

@@ -1,4 +1,4 @@
-/** Charts (uPlot): drawn in the colours of the page, and told in words to whoever doesn't see them. */
+/** Charts (uPlot) in the colors of the page, with a text alternative for people who cannot see them. */
 import { useEffect, useReducer, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
@@ -6,28 +6,35 @@ import 'uplot/dist/uPlot.min.css';
 export interface Series {
   readonly label: string;
   readonly values: readonly (number | null)[];
-  /** `line`; `soft`: one that others are compared with; `edge`: of a band, first the lower one, then the upper one. */
+  /**
+   * Style of the series. `line`: a normal line; `soft`: a reference line; `edge`: an edge of a band, the
+   * lower edge first, then the upper edge.
+   */
   readonly kind: 'line' | 'soft' | 'edge';
 }
 
 interface ChartProps {
-  /** What it shows, in a sentence. */
+  /** A sentence that describes the content of the chart. */
   readonly label: string;
-  /** Seconds since the epoch, or with `isTime` false any rising numbers. */
+  /** Positions on the x axis: seconds since the epoch or, if `isTime` is false, any increasing numbers. */
   readonly places: readonly number[];
   readonly isTime: boolean;
   readonly series: readonly Series[];
   readonly format: (value: number) => string;
-  /** Amounts: the axis begins at 0, so that their proportions are seen. */
+  /** True for amounts: the axis starts at 0, so that their proportions are visible. */
   readonly isFromZero?: boolean;
 }
 
 const HEIGHT = 220;
-/** Between two labels of the time, pixels. */
+/** Minimum distance between two time labels, in pixels. */
 const TIME_SPACE = 90;
 const DAY_SECONDS = 86_400;
 
-/** Times as the rest of the page has them: UTC, 24 hours. @param step seconds between two labels */
+/**
+ * Formats a time as the page does: UTC, 24 hours.
+ *
+ * @param step seconds between two labels
+ */
 const timeText = (seconds: number, step: number): string => {
   const text = new Date(seconds * 1000).toISOString();
   if (step >= DAY_SECONDS) return text.slice(0, 10);
@@ -78,7 +85,8 @@ function optionsOf({ series, format, isTime, isFromZero }: ChartProps, width: nu
 
 export function Chart(props: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
-  // Colours are drawn: where the page turns dark or light, it is drawn again.
+  // The chart is drawn with fixed colors, so it is drawn again when the page switches between dark and light
+  // mode.
   const [, redraw] = useReducer((times: number, _change: null) => times + 1, 0);
   useEffect(() => {
     const dark = matchMedia('(prefers-color-scheme: dark)');

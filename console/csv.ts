@@ -1,8 +1,13 @@
-/** Reports as the service writes them as CSV, kept as a file by the browser. */
+/** Downloads reports as CSV from the service and saves them as files. */
 import { ApiFault } from './api.js';
 import { save } from './download.js';
 
-/** @param path of the operator API, with a leading slash. @throws ApiFault */
+/**
+ * Saves a report as a CSV file.
+ *
+ * @param path path in the operator API, with a leading slash
+ * @throws ApiFault if the service refuses the request or does not respond
+ */
 export async function saveCsv(path: string, query: Record<string, string>, name: string): Promise<void> {
   const asked = new URLSearchParams({ ...query, escapeFormulas: 'true' });
   const response = await fetch(`/api/operator/v1${path}?${asked}`, {

@@ -1,23 +1,26 @@
-/** Asks before something is done: a dialog that names the thing and the consequence. */
+/** Confirmation dialogs, which name the object and the consequence of an action. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
 export interface Question {
-  /** Names the thing, such as `Suspend Classic Three?` */
+  /** Question with the name of the object, such as `Suspend Classic Three?` */
   readonly title: string;
-  /** What follows, for whom, and whether it can be undone. */
+  /** The consequence: what happens, to whom, and whether it can be undone. */
   readonly consequence: ComponentChildren;
-  /** What the button says. */
+  /** Label of the button that confirms the action. */
   readonly button: string;
   readonly isDangerous?: boolean;
-  /** What has to be typed before: the name of the thing, where it can't be undone. */
+  /**
+   * Text that the operator must type to confirm an action that cannot be undone, usually the name of the
+   * object.
+   */
   readonly typed?: string;
-  /** Asks for a reason, which goes to the audit log. */
+  /** True to ask for a reason, which is written to the audit log. */
   readonly asksReason?: boolean;
 }
 
 export interface Consent {
-  /** Empty where none was asked for. */
+  /** Reason that the operator entered; empty if the question did not ask for a reason. */
   readonly reason: string;
 }
 
@@ -27,11 +30,14 @@ interface Asked extends Question {
 
 const host: { show: (asked: Asked) => void } = { show: ({ onAnswer }) => onAnswer(undefined) };
 
-/** @returns undefined where the operator would rather not */
+/** Asks a question. Resolves with undefined if the operator cancels. */
 const ask = (question: Question): Promise<Consent | undefined> =>
   new Promise((onAnswer) => host.show({ ...question, onAnswer }));
 
-/** Asks one after the other. @returns the reason that one of them asked for; undefined where one was declined */
+/**
+ * Asks several questions one after the other. Returns the reason that the operator entered, or undefined if
+ * the operator canceled a question.
+ */
 export async function askAll(questions: readonly Question[]): Promise<Consent | undefined> {
   let reason = '';
   for (const question of questions) {
@@ -42,7 +48,7 @@ export async function askAll(questions: readonly Question[]): Promise<Consent | 
   return { reason };
 }
 
-/** Shows one question at a time; a page has one of it. */
+/** Shows the current question. A page contains exactly one DialogHost. */
 export function DialogHost() {
   const [asked, setAsked] = useState<Asked | undefined>();
   useEffect(() => {
@@ -69,7 +75,7 @@ function QuestionDialog({
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [typedNow, setTypedNow] = useState('');
-  // Before the dialog is taken away the browser gives the focus back to where it was.
+  // Closing the dialog before it is removed lets the browser restore the focus.
   useEffect(() => {
     const element = dialog.current!;
     element.showModal();

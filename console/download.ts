@@ -1,16 +1,23 @@
-/** Files that the browser keeps, and what is put on the clipboard. */
+/** Creates CSV files, saves files by the browser, and copies text to the clipboard. */
 
-/** A field as RFC 4180 has it; one that a spreadsheet would take for a formula begins with an apostrophe. */
+/**
+ * Encodes a field by RFC 4180. A text that a spreadsheet would interpret as a formula gets a leading
+ * apostrophe.
+ */
 function field(value: string | number): string {
   const text = typeof value === 'string' && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** @param rows each with a field for each heading */
+/**
+ * Encodes rows as CSV text.
+ *
+ * @param rows rows with one field for each heading
+ */
 export const csvOf = (headings: readonly string[], rows: readonly (readonly (string | number)[])[]): string =>
   [headings, ...rows].map((row) => `${row.map(field).join(',')}\r\n`).join('');
 
-/** Hands a text to the browser as a file. */
+/** Saves a text as a file by the browser's download. */
 export function save(name: string, text: string, type = 'text/csv'): void {
   const url = URL.createObjectURL(new Blob([text], { type }));
   const link = document.createElement('a');

@@ -1,4 +1,4 @@
-/** Forms: inputs with their labels, what is asked before, and what became of it. */
+/** Forms: labeled inputs, confirmation questions, and the result of the submitted action. */
 import type { ComponentChildren, FunctionComponent } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import { askAll, type Question } from './dialog.js';
@@ -14,11 +14,11 @@ interface FieldProps {
   readonly hint?: string;
   readonly options?: readonly string[];
   readonly rows?: number;
-  /** Values that are proposed while one types; the field keeps any other, too. */
+  /** Suggested values while the operator types. The field accepts other values as well. */
   readonly proposals?: readonly { readonly value: string; readonly label: string }[];
 }
 
-/** Its type is chosen at run time. */
+/** An input whose type is chosen at run time. */
 const Input = 'input' as unknown as FunctionComponent<Record<string, unknown>>;
 
 /** An input with its label. */
@@ -65,7 +65,7 @@ export interface Range {
   readonly byHour?: boolean;
 }
 
-/** What time a chart shows. */
+/** Selects the time range of a chart. */
 export const RangeField = ({
   ranges,
   shown,
@@ -95,18 +95,23 @@ type Values = Record<string, string>;
 interface FormProps {
   readonly label: string;
   readonly button: string;
-  /** What is told once it is done; `values.reason` is what a question asked for. @throws ApiFault */
+  /**
+   * Performs the action and returns the message to show. `values.reason` is the reason that the operator
+   * entered in a question.
+   *
+   * @throws ApiFault if the service refuses the action or does not respond
+   */
   readonly act: (values: Values, form: HTMLFormElement) => Promise<ComponentChildren>;
   readonly children?: ComponentChildren;
   readonly isInline?: boolean;
-  /** The button looks like what it does. */
+  /** True for a dangerous action. The button is styled accordingly. */
   readonly isDangerous?: boolean;
-  /** Asked before it is done, one after the other; none: it is done at once. */
+  /** Questions to confirm one after the other before the action. Absent: the action is performed at once. */
   readonly confirm?: Question | ((values: Values) => readonly Question[]);
   readonly keepsValues?: boolean;
 }
 
-/** A form that tells what became of it. */
+/** A form that shows the result of its action. */
 export function Form(props: FormProps) {
   const { label, button, act, children, isInline, isDangerous, confirm, keepsValues } = props;
   const [state, setState] = useState<{ busy?: boolean; done?: ComponentChildren; error?: unknown }>({});
@@ -147,7 +152,11 @@ export function Form(props: FormProps) {
   );
 }
 
-/** Shows those of a list that have a status. @param path of the list's page */
+/**
+ * Filters a list by status.
+ *
+ * @param path path of the list's page
+ */
 export const StatusFilter = ({
   path,
   options,

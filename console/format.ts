@@ -1,4 +1,4 @@
-/** How amounts, counts and times are shown. */
+/** Formats amounts, counts and times for display. */
 const COUNT = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 const USD = new Intl.NumberFormat('en-US', {
   style: 'currency',
@@ -17,18 +17,18 @@ export const usd = (value: number | null | undefined): string => (value == null 
 export const percent = (value: number | null | undefined, digits = 2): string =>
   value == null || !Number.isFinite(value) ? NONE : `${(100 * value).toFixed(digits)} %`;
 
-/** In UTC, as the service's reports and logs have it. */
+/** Formats a time in UTC, as in the reports and logs of the service. */
 export const time = (iso: string | null | undefined): string =>
   iso == null ? NONE : iso.replace('T', ' ').replace(/\.\d+Z$|Z$/, '');
 
-/** Bytes as MiB. */
+/** Formats a number of bytes in MiB. */
 export const megabytes = (bytes: number | null): string =>
   bytes === null ? NONE : `${(bytes / 1_048_576).toFixed(1)} MiB`;
 
-/** A rate per second. */
+/** Formats a rate per second. */
 export const rate = (value: number | undefined): string =>
   value === undefined ? NONE : value >= 100 ? COUNT.format(value) : value.toFixed(1);
 
-/** A latency by the bound that it keeps, in milliseconds. */
+/** Formats the upper bound of a latency, in ms. */
 export const within = (seconds: number | null | undefined): string =>
   seconds == null ? NONE : `≤ ${Number((1000 * seconds).toFixed(1))} ms`;

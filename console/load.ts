@@ -1,16 +1,18 @@
-/** Loads what a page shows, again whenever what it depends on changes, and from time to time. */
+/** Loads the data of a page. Loads it again when its dependencies change, and periodically on request. */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 
 export interface Loaded<T> {
   readonly data: T | undefined;
   readonly error: unknown;
-  /** Loads again now. */
+  /** Loads the data again immediately. */
   readonly reload: () => void;
 }
 
 /**
- * @param read throws ApiFault
- * @param everyMs undefined: once
+ * Loads data and returns its current state.
+ *
+ * @param read reads the data; throws ApiFault
+ * @param everyMs interval between loads, in ms; undefined: loads once
  */
 export function useLoad<T>(read: () => Promise<T>, depends: readonly unknown[], everyMs?: number): Loaded<T> {
   const [state, setState] = useState<{ data?: T; error?: unknown }>({});

@@ -1,7 +1,11 @@
-/** The service's public log as a page reads it: its newest note, its policy, and its own verifier. */
+/** Reads the service's public log: the newest checkpoint note, the policy and the verifier. */
 import { ApiFault } from './api.js';
 
-/** A text below `/log/`. @throws ApiFault where there is none */
+/**
+ * Reads a text file below `/log/`.
+ *
+ * @throws ApiFault if the file does not exist
+ */
 async function logText(name: 'checkpoint' | 'policy'): Promise<string> {
   let answer: Response;
   try {
@@ -20,7 +24,10 @@ async function logText(name: 'checkpoint' | 'policy'): Promise<string> {
 export interface Witness {
   readonly name: string;
   readonly vkey: string;
-  /** When it signed the newest checkpoint, seconds since 1970; undefined: it has not. */
+  /**
+   * Time at which the witness signed the newest checkpoint, in seconds since 1970. Undefined: the witness has
+   * not signed it.
+   */
   readonly signedAt: number | undefined;
 }
 
@@ -28,22 +35,22 @@ export interface ShownLog {
   readonly origin: string;
   readonly size: number;
   readonly root: string;
-  /** Keys in force. */
+  /** Keys of the log that are currently in force. */
   readonly vkeys: readonly string[];
   readonly witnesses: readonly Witness[];
-  /** The policy's line. */
+  /** The quorum line of the policy. */
   readonly quorum: string;
 }
 
 const TIME_AT = 4;
 
-/** The time of a cosignature: key id 4, seconds u64, signature. */
+/** Returns the time of a cosignature, which consists of key id (4 bytes), seconds (u64) and signature. */
 function timeOf(encoded: string): number {
   const bytes = Uint8Array.from(atob(encoded), (char) => char.charCodeAt(0));
   return Number(new DataView(bytes.buffer).getBigUint64(TIME_AT));
 }
 
-/** What a note and a policy (C2SP signed-note, tlog-policy) say. It is shown, not verified. */
+/** Parses a note and a policy (C2SP signed-note, tlog-policy) for display, without verifying them. */
 export function shownLog(note: string, policy: string): ShownLog {
   const [text = '', signatures = ''] = note.split(/\n\n(?=— )/u);
   const [origin = '', size = '0', root = ''] = text.split('\n');
@@ -73,10 +80,13 @@ export async function readLog(): Promise<ShownLog> {
 interface Verifier {
   verify(proof: unknown, options: { policy: string }): Promise<readonly string[]>;
 }
-/** The module that the service gives to everybody: no part of the console's own script. */
+/**
+ * Path of the verifier module, which the service publishes for everybody. It is not part of the console's own
+ * script.
+ */
 const VERIFIER = '/verify.mjs';
 
-/** What is wrong with a proof, by the keys that this service names. */
+/** Verifies a proof with the keys that this service publishes, and returns its faults. */
 export async function faultsOf(proof: unknown): Promise<readonly string[]> {
   const [policy, { verify }] = await Promise.all([
     logText('policy'),

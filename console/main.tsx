@@ -1,4 +1,4 @@
-/** The console: signs in, and shows the page that the address names. */
+/** The console: signs an operator in and shows the page of the current address. */
 import { render } from 'preact';
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { ApiFault, api, bodyOf, type Schemas, signIn, useToken } from './api.js';
@@ -57,7 +57,7 @@ function Page() {
   useEffect(() => {
     document.title = `${shown} · Spindle console`;
   }, [shown]);
-  // A new path is what a screen reader is to be told of.
+  // On a new path the focus moves to the heading, so that screen readers announce the page.
   useEffect(() => {
     if (!isFirst.current) heading.current?.focus();
     isFirst.current = false;
@@ -85,7 +85,7 @@ function Page() {
 
 function Rooms({ here }: { readonly here: string }) {
   const list = useRef<HTMLUListElement>(null);
-  // On a narrow screen they stand in one row that scrolls.
+  // On a narrow screen the links are in a single row that scrolls.
   useEffect(() => {
     const show = (): void =>
       list.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
@@ -140,7 +140,10 @@ function Shell({
   );
 }
 
-/** No link: the address names a page, and stays. */
+/**
+ * Moves the focus to the content. A link is not possible, because the address names the page and must not
+ * change.
+ */
 function toContent(): void {
   document.querySelector<HTMLElement>('main h1')?.focus();
 }

@@ -1,4 +1,4 @@
-/** Names of partners and games: what titles, links and fields show in place of numbers. */
+/** Names of partners and games, which titles, links and fields show instead of ids. */
 import { type ComponentChildren, createContext } from 'preact';
 import { useContext, useEffect, useMemo } from 'preact/hooks';
 import { api, bodyOf, type Schemas } from './api.js';
@@ -19,11 +19,11 @@ export function PartnerNames({ children }: { readonly children: ComponentChildre
 }
 
 interface Names {
-  /** All partners, as far as they are loaded. */
+  /** All partners that have been loaded. */
   readonly all: readonly Partner[];
   readonly isLoaded: boolean;
   readonly nameOf: (partnerId: number) => string;
-  /** The id that an id or a slug means; undefined: there is no such partner. */
+  /** Returns the partner id for an id or a slug. Returns undefined if there is no such partner. */
   readonly idOf: (text: string) => number | undefined;
   readonly reload: () => void;
 }
@@ -49,7 +49,7 @@ export function PartnerLink({ id }: { readonly id: number }) {
   return <a href={linkTo(['partners', id])}>{nameOf(id)}</a>;
 }
 
-/** The column of a table whose rows are each of a partner. */
+/** Returns the partner column of a table whose rows each belong to a partner. */
 export function usePartnerColumn(): Column<{ readonly partnerId: number }> {
   const { nameOf } = usePartnerNames();
   return {
@@ -59,7 +59,7 @@ export function usePartnerColumn(): Column<{ readonly partnerId: number }> {
   };
 }
 
-/** A partner by its slug or id, proposed by name. */
+/** Input for a partner by slug or id, with suggestions by name. */
 export function PartnerField({
   value,
   isOptional,
@@ -81,7 +81,11 @@ export function PartnerField({
   );
 }
 
-/** Shows those of a list that are of one partner, whose slug or id the address keeps. @param place where the list is */
+/**
+ * Filters a list by partner. The slug or id of the partner is stored in the address.
+ *
+ * @param place place of the list
+ */
 export function PartnerFilter({ place }: { readonly place: Place }) {
   const partnerOf = usePartnerOf();
   return (
@@ -101,16 +105,22 @@ export function PartnerFilter({ place }: { readonly place: Place }) {
   );
 }
 
-/** The partner that a list is of: undefined where it is of all, or where nobody is called so. */
+/**
+ * Returns the id of the partner that the list is filtered by. Undefined if the list shows all partners, or if
+ * no partner has this slug or id.
+ */
 export function usePartnerWanted(place: Place): number | undefined {
   const { idOf } = usePartnerNames();
   return idOf(place.query.get('partner') ?? '');
 }
 
-/** Pages of one thing of a partner, whose slug or id is the second part of their address. */
+/** Pages whose address has the slug or id of a partner as its second part. */
 const OF_PARTNER = ['partners', 'players', 'settlements'];
 
-/** The place with the partner's id where its slug stood; undefined: no partner is called so, or that is not known yet. */
+/**
+ * Replaces the partner's slug in a place by the partner's id. Returns undefined if no partner has this slug,
+ * or if the partners are not loaded yet.
+ */
 export function withPartnerId(place: Place, idOf: Names['idOf']): Place | undefined {
   const [room = '', partner, ...others] = place.parts;
   if (partner === undefined || !OF_PARTNER.includes(room)) return place;
@@ -118,10 +128,14 @@ export function withPartnerId(place: Place, idOf: Names['idOf']): Place | undefi
   return id === undefined ? undefined : { ...place, parts: [room, String(id), ...others] };
 }
 
-/** Sets the title of the page that is shown. */
+/** Function that sets the title of the current page. */
 export const Naming = createContext<(title: string) => void>(() => {});
 
-/** Names the page after what it shows. @param title undefined: not known yet */
+/**
+ * Sets the title of the page.
+ *
+ * @param title undefined: the title is not known yet
+ */
 export function useTitle(title: string | undefined): void {
   const name = useContext(Naming);
   useEffect(() => {
@@ -131,7 +145,11 @@ export function useTitle(title: string | undefined): void {
 
 const GAMES_LISTED = 100;
 
-/** Names of a partner's newest games; a game beyond them has its number. @param partnerId undefined: none are wanted yet */
+/**
+ * Returns a function for the names of a partner's newest games. For older games it returns the game's number.
+ *
+ * @param partnerId undefined: no names are needed yet
+ */
 export function useGameNames(partnerId: number | undefined): (gameId: number) => string {
   const loaded = useLoad(
     async () =>
@@ -148,19 +166,22 @@ export const GameLink = ({ id, children }: { readonly id: number; readonly child
   <a href={linkTo(['games', id])}>{children}</a>
 );
 
-/** The column of a table whose rows are each of a game that they name. */
+/** The game column of a table whose rows each contain the id and name of a game. */
 export const GAME_COLUMN: Column<{ readonly gameConfigId: number; readonly displayName: string }> = {
   heading: 'Game',
   cell: ({ gameConfigId, displayName }) => <GameLink id={gameConfigId}>{displayName}</GameLink>,
 };
 
-/** A game by its name, which is asked for. */
+/** A link to a game with its name, which is loaded. */
 export function NamedGame({ id }: { readonly id: number }) {
   const loaded = useLoad(() => bodyOf(api.GET('/games/{id}', { params: { path: { id } } })), [id]);
   return <GameLink id={id}>{loaded.data?.displayName ?? `game ${id}`}</GameLink>;
 }
 
-/** The id of the partner that a field names. The function throws an Error where there is none. */
+/**
+ * Returns a function that finds the partner id for the text of a field. The function throws an Error if there
+ * is no such partner.
+ */
 export function usePartnerOf(): (text: string) => number {
   const { idOf } = usePartnerNames();
   return (text) => {

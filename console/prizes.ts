@@ -1,11 +1,14 @@
-/** Prizes of a raffle from CSV, and what the raffle takes and returns. */
+/** Parses the prizes of a raffle from CSV, and computes what the raffle takes and returns. */
 import type { Schemas } from './api.js';
 
 type Prize = Schemas['RafflePrize'];
 
 const COLUMNS = ['prizeName', 'prizeTier', 'valueUsd', 'count'] as const;
 
-/** Rows of a CSV text (RFC 4180): fields may be quoted, and have quotes, commas and line ends inside. */
+/**
+ * Parses the rows of a CSV text (RFC 4180). Fields may be quoted and may then contain quotes, commas and line
+ * breaks.
+ */
 function rowsOf(text: string): string[][] {
   const rows: string[][] = [];
   const field = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/gy;
@@ -22,7 +25,11 @@ function rowsOf(text: string): string[][] {
   return rows;
 }
 
-/** @throws Error that names the line and what is wrong with it */
+/**
+ * Parses a prize table.
+ *
+ * @throws Error with the line number and the fault
+ */
 export function prizesOf(text: string): Prize[] {
   const [head = [], ...rows] = rowsOf(text);
   const places = COLUMNS.map((name) => head.indexOf(name));
@@ -41,7 +48,7 @@ export interface Preview {
   readonly takesUsd: number;
   readonly returnsUsd: number;
   readonly winning: number;
-  /** What it returns of what it takes. */
+  /** Return to player: the fraction of the ticket sales that is paid back. */
   readonly rtp: number;
 }
 

@@ -1,13 +1,13 @@
-/** Where the operator is: the part of the address behind `#`, such as `#/partners/2?page=3`. */
+/** The current place in the console: the fragment of the address, such as `#/partners/2?page=3`. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
 
 export interface Place {
-  /** Parts of the path, decoded. */
+  /** Decoded parts of the path. */
   readonly parts: readonly string[];
   readonly query: URLSearchParams;
 }
 
-/** An address that somebody typed may be none: it is taken as it is. */
+/** Decodes a part of the path. A part that is not valid percent-encoding is used as typed. */
 function decoded(part: string): string {
   try {
     return decodeURIComponent(part);
@@ -29,14 +29,14 @@ export function usePlace(): Place {
   useEffect(() => {
     const read = (): void => setHash(window.location.hash);
     window.addEventListener('hashchange', read);
-    // An effect runs some time after what it belongs to is drawn: the address may have changed since.
+    // The address may have changed between the first render and this effect, so it is read again.
     read();
     return () => window.removeEventListener('hashchange', read);
   }, []);
   return useMemo(() => placeOf(hash), [hash]);
 }
 
-/** The address of a place. Members of the query that are empty are left out. */
+/** Returns the address of a place. Empty members of the query are left out. */
 export function linkTo(parts: readonly (string | number)[], query: Record<string, string> = {}): string {
   const path = parts.map((part) => encodeURIComponent(part)).join('/');
   const given = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== '')).toString();

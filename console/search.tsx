@@ -1,11 +1,11 @@
-/** Search over everything (Ctrl+K or ⌘K): a dialog with a field, and links to what it finds. */
+/** The search over all objects (Ctrl+K or ⌘K): a dialog with a field and links to the results. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { api, bodyOf, type Schemas } from './api.js';
 import { usePartnerNames } from './names.js';
 import { linkTo } from './router.js';
 import { Fault } from './ui.js';
 
-/** After the last key, milliseconds. */
+/** Delay after the last keystroke before a search starts, in ms. */
 const PAUSE_MS = 200;
 
 interface Hit {
@@ -16,7 +16,7 @@ interface Hit {
 
 const beginning = (prefix: string | null): string => (prefix === null ? '' : ` (${prefix}…)`);
 
-/** A whole key that was pasted is not sent: it would stand in an address. */
+/** Shortens a pasted key to its prefix, because a secret must not be sent in a URL. */
 const withoutSecret = (text: string): string => /^kso?_.{6}/.exec(text)?.[0] ?? text;
 
 function hitsOf(found: Schemas['Found'], nameOf: (id: number) => string): Hit[] {
@@ -56,7 +56,7 @@ export function Search() {
     const onKey = (event: KeyboardEvent): void => {
       if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== 'k') return;
       event.preventDefault();
-      // One question at a time: a dialog that waits for an answer stays in front.
+      // The search does not open while another dialog waits for an answer.
       if (document.querySelector('dialog[open]') === null) setOpen(true);
     };
     window.addEventListener('keydown', onKey);
@@ -106,7 +106,7 @@ function Palette({ onClose }: { readonly onClose: () => void }) {
       aria-label="Search"
       onCancel={onClose}
       onKeyDown={(event) => {
-        // In a search field with a text the key would only empty it.
+        // In a search field with text, the Escape key would only clear the field.
         if (event.key === 'Escape') onClose();
       }}
     >

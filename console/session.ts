@@ -1,11 +1,14 @@
-/** Who is signed in, and what the role permits. */
+/** The signed-in operator and the permissions of its role. */
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { Schemas } from './api.js';
 
 export const Signed = createContext<Schemas['Session'] | undefined>(undefined);
 
-/** May change things: everybody but an auditor. The service decides; the pages only leave out what it would refuse. */
+/**
+ * Returns whether the operator may make changes, which all roles except auditor may. The service enforces
+ * this; the pages only hide what it would refuse.
+ */
 export const useMayChange = (): boolean => useContext(Signed)?.role !== 'auditor';
 
 export const useIsAdmin = (): boolean => useContext(Signed)?.role === 'admin';

@@ -1,2 +1,2 @@
-/** Style sheets that Vite bundles. */
+/** Type declaration for style sheets that Vite bundles. */
 declare module '*.css';

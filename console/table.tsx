@@ -1,4 +1,7 @@
-/** Tables: sorted by any column, filtered by text, kept as CSV; on a narrow screen each row is a card. */
+/**
+ * Tables that can be sorted by any column, filtered by text and saved as CSV. On a narrow screen each row is
+ * shown as a card.
+ */
 import type { ComponentChildren, VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { csvOf, save } from './download.js';
@@ -7,7 +10,7 @@ export interface Column<Row> {
   readonly heading: string;
   readonly cell: (row: Row) => ComponentChildren;
   readonly isNumber?: boolean;
-  /** What it is sorted and filtered by, and what stands in the CSV; absent: what the cell shows. */
+  /** Value for sorting, filtering and CSV. Default: the text of the cell. */
   readonly value?: (row: Row) => string | number | null | undefined;
 }
 
@@ -16,20 +19,23 @@ interface TableProps<Row> {
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
   readonly keyOf: (row: Row) => string | number;
-  /** Said in place of rows. */
+  /** Text that is shown if there are no rows. */
   readonly empty: string;
-  /** The rows are one page of a longer list: sorting and filtering say that they concern it alone. */
+  /**
+   * True if the rows are one page of a longer list. The labels of sorting and filtering then say that they
+   * apply to this page only.
+   */
   readonly isPage?: boolean;
-  /** Name of the file that the rows can be kept as, without `.csv`. */
+  /** Name of the CSV file that the rows can be saved as, without `.csv`. */
   readonly file?: string;
 }
 
-/** A column that nobody sorts by: it holds what can be done with the row. */
+/** Heading of the column with the actions for a row. This column is not sortable. */
 const CHANGE = 'Change';
-/** Fewer rows are seen at a glance. */
+/** Minimum number of rows for which the filter is shown. Fewer rows can be seen at a glance. */
 const FILTERED_FROM = 6;
 
-/** What a reader sees of a cell, as text; of a component its `of` or its children. */
+/** Returns the visible text of a cell. For a component this is its `of` property or its children. */
 function textOf(children: ComponentChildren): string {
   if (children === null || children === undefined || typeof children === 'boolean') return '';
   if (typeof children !== 'object') return String(children);
@@ -41,7 +47,9 @@ function textOf(children: ComponentChildren): string {
   return typeof of === 'string' ? of : textOf(inner);
 }
 
-/** The number that a text such as `$1,250.00`, `94.1 %` or `≈ 12` shows; undefined: none. */
+/**
+ * Returns the number in a text such as `$1,250.00`, `94.1 %` or `≈ 12`. Returns undefined if there is none.
+ */
 function numberIn(text: string): number | undefined {
   const found = /(-?)[^\d-]*([\d,]*\.?\d+)/.exec(text);
   return found === null ? undefined : Number(`${found[1]}${found[2]!.replaceAll(',', '')}`);
@@ -54,7 +62,7 @@ function keyIn<Row>({ value, cell, isNumber }: Column<Row>, row: Row): Key {
   return isNumber === true && typeof given === 'string' ? numberIn(given) : given;
 }
 
-/** What is not there comes last, whichever way the others are sorted. */
+/** Compares two sort keys. Missing values come last in either sort direction. */
 function compare(a: Key, b: Key, isDescending: boolean): number {
   if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined);
   const order =
@@ -64,7 +72,7 @@ function compare(a: Key, b: Key, isDescending: boolean): number {
   return isDescending ? -order : order;
 }
 
-/** The rows that have the text in one of their cells, whatever its case. */
+/** Returns the rows that contain the text in one of their cells (case-insensitive). */
 function filtered<Row>(rows: readonly Row[], columns: readonly Column<Row>[], text: string): readonly Row[] {
   const wanted = text.trim().toLowerCase();
   if (wanted === '') return rows;
@@ -75,11 +83,11 @@ function filtered<Row>(rows: readonly Row[], columns: readonly Column<Row>[], te
   );
 }
 
-/** Equal ones stay in their order. */
+/** Sorts the rows. Equal rows keep their order. */
 const sorted = <Row,>(rows: readonly Row[], column: Column<Row>, isDescending: boolean): readonly Row[] =>
   [...rows].sort((a, b) => compare(keyIn(column, a), keyIn(column, b), isDescending));
 
-/** How a cell is set: numbers to the right, times in one line. */
+/** Returns the CSS class of a cell: numbers are aligned to the right, times stay in one line. */
 const kindOf = (heading: string, isNumber: boolean | undefined): string =>
   isNumber === true ? 'number' : heading.endsWith('(UTC)') ? 'when' : '';
 
@@ -88,7 +96,10 @@ interface Order {
   readonly isDescending: boolean;
 }
 
-/** A first press sorts numbers from the largest and texts from A, a second the other way round, a third not at all. */
+/**
+ * Returns the next sort order after a click on a heading. The first click sorts numbers in descending and
+ * texts in ascending order, the second click reverses the order, and the third click removes it.
+ */
 function nextOrder(order: Order | undefined, { heading, isNumber }: Column<never>): Order | undefined {
   const first = isNumber === true;
   if (order?.heading !== heading) return { heading, isDescending: first };

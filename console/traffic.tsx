@@ -1,4 +1,4 @@
-/** Plays by UTC day or hour, from the ledger, over a range that the operator chooses. */
+/** Chart of the number of spins by UTC day or hour, read from the ledger, over a selectable time range. */
 import { useState } from 'preact/hooks';
 import { api, bodyOf } from './api.js';
 import { Chart } from './chart.js';
@@ -18,7 +18,7 @@ const RANGES: readonly Range[] = [
 const SHOWN_FIRST = RANGES[2]!;
 
 interface Point {
-  /** When it begins, seconds since the epoch. */
+  /** Start of the day or hour, in seconds since the epoch. */
   readonly at: number;
   readonly spins: number;
 }
@@ -34,7 +34,7 @@ async function pointsOf({ days, byHour }: Range, partnerId: number | undefined):
   return answer.days.map(({ day, spins }) => ({ at: Date.parse(`${day}T00:00:00Z`) / 1000, spins }));
 }
 
-/** @param partnerId absent: of all partners */
+/** @param partnerId absent: spins of all partners */
 export function TrafficChart({ partnerId }: { readonly partnerId?: number }) {
   const [range, setRange] = useState(SHOWN_FIRST);
   const loaded = useLoad(() => pointsOf(range, partnerId), [range, partnerId]);

@@ -1,4 +1,7 @@
-/** What pages are made of besides tables and forms: lists of facts, panels, states, and what is said where something is missing or wrong. */
+/**
+ * Building blocks of pages other than tables and forms: lists of facts, panels, states, and messages for
+ * missing data and errors.
+ */
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { ApiFault } from './api.js';
@@ -27,7 +30,7 @@ export function Fault({ error }: { readonly error: unknown }) {
   );
 }
 
-/** What was loaded, or why it is not there. */
+/** Shows loaded data, or the reason why it is missing. */
 export function Load<T>({
   loaded,
   children,
@@ -57,7 +60,11 @@ export function Facts({ of }: { readonly of: readonly (readonly [string, Compone
   );
 }
 
-/** Goes through the pages of a list. @param place where the list is; its query keeps the page */
+/**
+ * Links to the pages of a list.
+ *
+ * @param place place of the list; its query contains the page number
+ */
 export function Pager({
   place,
   page,
@@ -84,7 +91,7 @@ export function Pager({
 
 export const pageOf = ({ query }: Place): number => Math.max(1, Number(query.get('page') ?? 1) || 1);
 
-/** A state in words, with a colour that repeats it. */
+/** A state in words, with a color that repeats its meaning. */
 export function Status({ of }: { readonly of: string }) {
   const GOOD = [
     'ACTIVE',
@@ -132,18 +139,22 @@ export const Panel = ({
   </section>
 );
 
-/** A secret that is shown this once. */
+/** A secret that is shown only this once. */
 export const Secret = ({ label, value }: { readonly label: string; readonly value: string }) => (
   <p class="secret">
     {label}, shown this once: <Copied text={value} />
   </p>
 );
 
-/** How a key begins. @param of null: it was made before beginnings were kept */
+/**
+ * The prefix of a key.
+ *
+ * @param of null: the key was made before prefixes were stored
+ */
 export const KeyPrefix = ({ of }: { readonly of: string | null }) =>
   of === null ? <span class="note">made before this was kept</span> : <code>{of}…</code>;
 
-/** What can't be taken back, or stops somebody's play: apart from the rest, and last on its page. */
+/** Section for actions that cannot be undone or that stop players. It is the last section of its page. */
 export const DangerZone = ({ children }: { readonly children: ComponentChildren }) => (
   <section class="panel danger-zone">
     <h2>Dangerous</h2>
@@ -151,7 +162,11 @@ export const DangerZone = ({ children }: { readonly children: ComponentChildren 
   </section>
 );
 
-/** A text that a button puts on the clipboard. @param shown in its place, where it is long */
+/**
+ * A text with a button that copies it to the clipboard.
+ *
+ * @param shown text that is shown instead if `text` is long
+ */
 export function Copied({ text, shown = text }: { readonly text: string; readonly shown?: string }) {
   const [isCopied, setCopied] = useState(false);
   return (

@@ -1,4 +1,4 @@
-/** Versions of the partner API: who uses which, and announcing the end of one. */
+/** Page of the partner API versions: their users, and the announcement of a version's end. */
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form } from '../form.js';
 import { NONE, time } from '../format.js';

@@ -1,4 +1,4 @@
-/** The audit log: who changed what, with the state before and after. */
+/** Page of the audit log: who changed what, with the state before and after the change. */
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form } from '../form.js';
 import { NONE, time } from '../format.js';
@@ -59,13 +59,13 @@ export function AuditLog({ place }: { readonly place: Place }) {
   );
 }
 
-/** Why it was done, where that was said. */
+/** Returns the reason of a change, if one was given. */
 function reasonIn(after: unknown): string {
   const { reason } = (after ?? {}) as { reason?: unknown };
   return typeof reason === 'string' ? reason : NONE;
 }
 
-/** The members that differ; of something new all that it has. */
+/** Shows the members that differ between the two states. For a new object it shows all members. */
 function Change({ before, after }: Schemas['AuditEntry']) {
   const was = (before ?? {}) as Record<string, unknown>;
   const now = (after ?? {}) as Record<string, unknown>;

@@ -1,4 +1,6 @@
-/** Blackjack rounds: a partner's list, and one round with its cards, which can be voided or played out. */
+/**
+ * Pages of blackjack rounds: the list of rounds, and one round with its cards, which can be voided or closed.
+ */
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form } from '../form.js';
 import { NONE, time, usd } from '../format.js';
@@ -53,7 +55,7 @@ export function Rounds({ place }: { readonly place: Place }) {
   );
 }
 
-/** @param partnerId undefined: of all partners */
+/** @param partnerId undefined: rounds of all partners */
 function RoundList({ place, partnerId }: { readonly place: Place; readonly partnerId: number | undefined }) {
   const page = pageOf(place);
   const status = place.query.get('status') ?? '';
@@ -114,7 +116,7 @@ const SUITS: Readonly<Record<string, readonly [string, string]>> = {
   c: ['♣', 'clubs'],
 };
 
-/** @param cards such as `Th`: rank and suit */
+/** @param cards cards as rank and suit, such as `Th` */
 export const Cards = ({ of: cards, whose }: { readonly of: readonly string[]; readonly whose: string }) => (
   <ul class="cards" aria-label={`Cards of ${whose}`}>
     {cards.map((card, place) => {

@@ -1,4 +1,4 @@
-/** Cells, Redis servers and recoveries; which cells take new partners, and more of them. */
+/** Page of cells, Redis servers and recoveries. Operators can drain cells and add cells here. */
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form } from '../form.js';
 import { count, megabytes, time } from '../format.js';
@@ -123,7 +123,7 @@ export function Cells() {
   );
 }
 
-/** Lets a cell take no new partners, or some again. */
+/** Starts or stops the draining of a cell. A draining cell accepts no new partners. */
 function Drain({ cell, onChanged }: { readonly cell: Cell; readonly onChanged: () => void }) {
   const { cell: number, isDraining } = cell;
   return (
@@ -152,7 +152,10 @@ function Drain({ cell, onChanged }: { readonly cell: Cell; readonly onChanged: (
   );
 }
 
-/** How the partners of a cell that drains get off it: one by one on their pages, or all by a command that waits for each. */
+/**
+ * Explains how the partners of a draining cell are moved: one by one on their pages, or all by a command that
+ * waits for each move.
+ */
 function Emptied({ cells }: { readonly cells: readonly Cell[] }) {
   const waiting = cells.filter(({ isDraining, partners }) => isDraining && partners > 0);
   if (waiting.length === 0) return null;

@@ -1,4 +1,7 @@
-/** Switches: whether anything is dealt, for all, for a partner, of a game. What is off is listed with what turns it on. */
+/**
+ * Page of the dealing switches for all games, for partners and for games. Each switch that is off is listed
+ * with the button that turns it on.
+ */
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Form } from '../form.js';
 import { NONE, time } from '../format.js';
@@ -14,7 +17,7 @@ type Partner = Schemas['PartnerResponse'];
 
 const other = (state: State): State => (state === 'ON' ? 'OFF' : 'ON');
 
-/** Games are listed by the page; more than these are seldom off at a time. */
+/** Number of suspended games that are loaded. More games are rarely suspended at the same time. */
 const GAMES_READ = 100;
 
 export function Dealing() {
@@ -69,7 +72,7 @@ function ForAll({ state, onChanged }: { readonly state: State; readonly onChange
   );
 }
 
-/** Switches dealing of one partner. */
+/** Switches the dealing for one partner on or off. */
 export function PartnerSwitch({
   partner: { partnerId, name, dealing },
   onChanged,
@@ -105,7 +108,7 @@ export function PartnerSwitch({
 }
 
 function StoppedPartners() {
-  // The names of partners are read once a minute only.
+  // The partners are loaded here, because the list of partner names is refreshed only once a minute.
   const loaded = useLoad(() => bodyOf(api.GET('/partners', {})), []);
   const mayChange = useMayChange();
   return (

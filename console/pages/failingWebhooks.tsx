@@ -1,4 +1,4 @@
-/** Webhooks whose every attempt fails, or that were set inactive for it. */
+/** Lists webhooks that fail at every attempt, or that were deactivated because of that. */
 import type { Schemas } from '../api.js';
 import { count, time } from '../format.js';
 import { PartnerLink } from '../names.js';

@@ -1,4 +1,7 @@
-/** The return of a slot as the service judges it each day: what its windows came to, and the bands that chance keeps to. */
+/**
+ * Shows the return to player of a slot game and its daily assessment: the values of the windows, and the
+ * bands of expected deviation.
+ */
 import { useState } from 'preact/hooks';
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Chart } from '../chart.js';
@@ -13,13 +16,13 @@ type Rtp = Schemas['GameRtp'];
 type Expected = NonNullable<Rtp['expected']>;
 type Record = Schemas['RtpRecord'];
 
-/** Days that a chart may show. */
+/** Numbers of days that the chart can show. */
 const RANGES = [{ days: 30 }, { days: 90 }, { days: 400 }];
-/** Standard deviations within which 95 and 99 of 100 returns lie, once there are many spins (docs/reports.md). */
+/** Standard deviations that contain 95 % and 99 % of the returns after many spins (docs/reports.md). */
 const Q95 = 1.959963984540054;
 const Q99 = 2.5758293035489004;
 
-/** What the windows are called. */
+/** Display names of the assessment windows. */
 export const WINDOW_NAMES = { ROLLING_30: '30 days', LIFE: 'All of time' } as const;
 
 const startOf = (day: string): number => Date.parse(`${day}T00:00:00Z`) / 1000;
@@ -88,7 +91,7 @@ interface BandProps {
 }
 
 function BandChart({ window, expected, records }: BandProps) {
-  // Below that a band says little, and is wider than what can be drawn.
+  // Below this number of spins, a band has little meaning and is too wide to draw.
   const judged = records.filter(
     ({ spins, wageredUsd }) => expected !== null && wageredUsd > 0 && spins >= expected.normalFromSpins,
   );

@@ -1,4 +1,4 @@
-/** Games: their return against what their sheets let expect, what is left of their queues, suspension. */
+/** Pages of games: their actual and expected return, the outcomes left in their queues, and suspension. */
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Chart } from '../chart.js';
 import { Field, Form } from '../form.js';
@@ -22,19 +22,19 @@ import { BlocksPanel } from './publicLog.js';
 type Game = Schemas['OperatorGame'];
 
 const EVERY_MS = 5000;
-/** 99 of 100 returns lie within so many standard errors, once there are many spins. */
+/** Number of standard errors that contain 99 % of the returns after many spins. */
 const BAND = 2.576;
 
-/** Below so many spins an average says nothing, and neither does a band around it. */
+/** Minimum number of spins for which an average return, and the band around it, have a meaning. */
 const FEW_SPINS = 1000;
-/** A band that is wider says nothing either: as a part of the wager. */
+/** Maximum width of a meaningful band, as a fraction of the wager. */
 const WIDEST_BAND = 1;
 
-/** What a game has come to is worth comparing with what its sheet lets expect. */
+/** Returns whether the actual return is based on enough spins to compare it with the expected return. */
 const saysSomething = (game: Game, spins: number): boolean =>
   spins >= FEW_SPINS && !(game.expected !== null && halfBand(game, spins) > WIDEST_BAND);
 
-/** The half width of the band around the expected return after so many spins. */
+/** Returns half the width of the band around the expected return after a number of spins. */
 const halfBand = ({ expected }: Game, spins: number): number =>
   expected === null || spins === 0 ? Number.NaN : BAND * Math.sqrt(expected.variancePerSpin / spins);
 
@@ -46,7 +46,9 @@ const bandText = (game: Game): string => {
 
 const seen = new Map<number, { atMs: number; consumed: number }>();
 
-/** How long the queue lasts at the pace since the page first saw the game, minutes. */
+/**
+ * Returns the time until the queue is empty, in minutes, at the rate since the page first loaded the game.
+ */
 function minutesLeft({ gameConfigId, queue }: Game): string {
   const first = seen.get(gameConfigId);
   if (first === undefined) {
@@ -155,7 +157,7 @@ const GameFacts = ({ game }: { readonly game: Game }) => (
   />
 );
 
-/** More of a slot's outcomes than its queue asks for. */
+/** Form that creates more outcomes of a slot than its reserve requires. */
 function MoreBlocks({ game }: { readonly game: Game }) {
   const mayChange = useMayChange();
   if (!mayChange || game.gameType !== 'slot') return null;
@@ -211,7 +213,7 @@ interface Changing {
   readonly onChanged: () => void;
 }
 
-/** For outcomes that somebody may have seen before they were dealt. */
+/** Form that voids outcomes that somebody may have seen before they were dealt. */
 const VoidOutcomes = ({ game, onChanged }: Changing) => (
   <Form
     label="Sealed outcomes"
@@ -261,12 +263,16 @@ const VoidRaffle = ({ game, onChanged }: Changing) => (
 
 interface DayEnd {
   readonly day: Schemas['GameDay'];
-  /** Since the first day. */
+  /** Number of spins since the first day. */
   readonly spins: number;
   readonly actual: number | null;
 }
 
-/** What a game had come to at the end of each day, oldest first. @param days newest first */
+/**
+ * Returns the totals of a game at the end of each day, oldest first.
+ *
+ * @param days days, newest first
+ */
 function dayEnds(days: readonly Schemas['GameDay'][]): DayEnd[] {
   let spins = 0;
   let wageredUsd = 0;
@@ -279,10 +285,10 @@ function dayEnds(days: readonly Schemas['GameDay'][]): DayEnd[] {
   });
 }
 
-/** Points at which the band is drawn between no spin and the last one. */
+/** Number of points at which the band is drawn between zero and the last number of spins. */
 const BAND_POINTS = 60;
 
-/** The return after so many spins, in the band that narrows with them. */
+/** Chart of the return by number of spins, with the band that narrows as the spins increase. */
 function ReturnChart({ game, ends }: { readonly game: Game; readonly ends: readonly DayEnd[] }) {
   const last = ends.at(-1)!;
   if (!saysSomething(game, last.spins)) {
@@ -293,7 +299,8 @@ function ReturnChart({ game, ends }: { readonly game: Game; readonly ends: reado
       </p>
     );
   }
-  // Where the band is wider than the scale of the chart, or an average of few spins is far off, nothing is drawn.
+  // Nothing is drawn where the band is wider than the scale of the chart, or where the average of few spins
+  // is far off.
   const from = (spins: number): boolean => saysSomething(game, spins);
   const even = Array.from({ length: BAND_POINTS }, (_, i) => Math.ceil((last.spins * (i + 1)) / BAND_POINTS));
   const places = [...new Set([...even, ...ends.map(({ spins }) => spins)])]
@@ -329,12 +336,12 @@ function ReturnChart({ game, ends }: { readonly game: Game; readonly ends: reado
 
 const DAY_SECONDS = 86_400;
 
-/** The tickets of a raffle that were left at the end of each day, and now. */
+/** Chart of the remaining tickets of a raffle at the end of each day, and now. */
 function TicketsLeft({ game, ends }: { readonly game: Game; readonly ends: readonly DayEnd[] }) {
   const { poolSize = 0, ticketsRemaining = 0 } = game;
   const startOf = ({ day }: DayEnd): number => Date.parse(`${day.day}T00:00:00Z`) / 1000;
   const nowSeconds = Math.floor(Date.now() / 1000);
-  // The last day may not be over.
+  // The last day may not have ended yet.
   const endOf = (end: DayEnd): number => Math.min(startOf(end) + DAY_SECONDS, nowSeconds);
   const places = [startOf(ends[0]!), ...ends.map(endOf)];
   return (
@@ -360,7 +367,7 @@ function Return({ game, days }: { readonly game: Game; readonly days: readonly S
   if (points.length === 0) return <p class="empty">Nobody has played it yet.</p>;
   return (
     <>
-      {/* What a raffle returns is certain, once it is sold out; before that it is the order of its tickets. */}
+      {/* The return of a sold-out raffle is fixed. Before that it only depends on the order of the tickets. */}
       {game.poolSize === undefined ? (
         <ReturnChart game={game} ends={points} />
       ) : (

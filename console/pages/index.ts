@@ -1,4 +1,4 @@
-/** Every page of the console, by the first part of its address. */
+/** Maps the first part of an address to a page of the console. */
 import type { ComponentType } from 'preact';
 import type { Place } from '../router.js';
 import { ApiVersions } from './apiVersions.js';
@@ -61,7 +61,7 @@ export const PAGES: readonly Page[] = [
   listed('operators', 'Operators', Operators),
 ];
 
-/** Pages of one thing, which have its id behind the path. */
+/** Detail pages, which have the id of an object after the path. */
 const DETAILS: Readonly<Record<string, (parts: readonly string[]) => Page>> = {
   partners: (parts) => ({ ...detail, title: `Partner ${parts[1]}`, View: PartnerDetail }),
   games: (parts) =>
@@ -75,7 +75,7 @@ const DETAILS: Readonly<Record<string, (parts: readonly string[]) => Page>> = {
 };
 const detail = { path: '', isListed: false };
 
-/** The page of an address; the overview where it names none. */
+/** Returns the page of an address, or the overview if the address names no page. */
 export function pageAt(parts: readonly string[]): Page {
   const [first = ''] = parts;
   const ofOne = parts.length > 1 ? DETAILS[first] : undefined;

@@ -1,4 +1,4 @@
-/** Days of the ledger: what each takes, whether it is archived, and which command does what is next. */
+/** Page of the ledger's days: the size of each day, whether it is archived, and the next command for it. */
 import { api, bodyOf, type Schemas } from '../api.js';
 import { count, megabytes, time } from '../format.js';
 import { useLoad } from '../load.js';
@@ -7,13 +7,16 @@ import { Copied, Facts, Load, Status } from '../ui.js';
 
 type Day = Schemas['LedgerDay'];
 
-/** What an operator may do next with a day; the console can't: files lie where the command runs. */
+/**
+ * Returns the next command for a day. Operators run it in a shell, because the archive files are where the
+ * command runs.
+ */
 function nextCommand({ day, state, isDroppable }: Day): string | undefined {
   if (state === 'BOOKED') return `spindle ledger archive --day ${day} --to DIR`;
   return isDroppable ? `spindle ledger drop --day ${day} --from DIR` : undefined;
 }
 
-/** The oldest day that waits for something: days are archived and dropped in their order. */
+/** Shows the command for the oldest day that needs one, because days are archived and dropped in order. */
 function Next({ days }: { readonly days: readonly Day[] }) {
   const command = days.map(nextCommand).find((each) => each !== undefined);
   if (command === undefined) return null;

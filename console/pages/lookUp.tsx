@@ -1,4 +1,4 @@
-/** One spin or blackjack round by its id, with all that is known of it. */
+/** Page that shows all details of one spin or blackjack round by its id. */
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form } from '../form.js';
 import { NONE, time, usd } from '../format.js';
@@ -13,7 +13,11 @@ type Found =
   | { readonly spin: Schemas['OperatorSpin'] }
   | { readonly round: Schemas['RoundRecordResponse']; readonly partnerId: number };
 
-/** A spin or a round; the search tells which. @throws ApiFault */
+/**
+ * Finds the spin or round with this id by the search.
+ *
+ * @throws ApiFault if the service refuses the request or does not respond
+ */
 async function find(id: string): Promise<Found> {
   const { plays } = await bodyOf(api.GET('/search', { params: { query: { q: id } } }));
   const [play] = plays;

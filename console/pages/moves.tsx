@@ -1,4 +1,4 @@
-/** Moves of a partner from cell to cell. */
+/** Shows and starts moves of a partner from cell to cell. */
 import { useEffect, useRef } from 'preact/hooks';
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form } from '../form.js';
@@ -10,14 +10,14 @@ import { Load, Panel, Status } from '../ui.js';
 
 const EVERY_MS = 3000;
 
-/** How far a move is. */
+/** Returns the state of a move. */
 function stateOf({ failure, finishedAt, switchedAt }: Schemas['PartnerMove']): string {
   if (failure !== null) return 'failed';
   if (finishedAt !== null) return 'finished';
   return switchedAt === null ? 'copying' : 'switched';
 }
 
-/** @param onMoved called when the partner begins to live in another cell while the page is open */
+/** @param onMoved called when the partner is switched to another cell while the page is open */
 export function Moves({ id, onMoved }: { readonly id: number; readonly onMoved: () => void }) {
   const params = { path: { id } };
   const loaded = useLoad(() => bodyOf(api.GET('/partners/{id}/moves', { params })), [id], EVERY_MS);
@@ -52,7 +52,7 @@ export function Moves({ id, onMoved }: { readonly id: number; readonly onMoved: 
   );
 }
 
-/** Moves a partner to another cell, while it plays. */
+/** Form that moves a partner to another cell without stopping its players. */
 export function Move({
   partner: { partnerId: id, name, cell: from },
   onChanged,

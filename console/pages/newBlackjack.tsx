@@ -1,4 +1,4 @@
-/** A new blackjack table with its rules. */
+/** Form that creates a blackjack table with its rules. */
 import { api, bodyOf, type Schemas } from '../api.js';
 import type { Question } from '../dialog.js';
 import { Field, Form } from '../form.js';
@@ -10,7 +10,7 @@ type Rules = Schemas['BlackjackRulesBody'];
 const NO_YES = ['no', 'yes'];
 const YES_NO = ['yes', 'no'];
 
-/** Each rule with its choices, of which the first is the one where nobody says otherwise, and how a choice is sent. */
+/** The rules with their labels and choices. The first choice of a rule is its default. */
 const RULES: readonly (readonly [rule: keyof Rules, label: string, choices: readonly string[]])[] = [
   ['decks', 'Decks', ['6', '1', '2', '3', '4', '5', '7', '8']],
   ['blackjackPays', 'A natural pays', ['3:2', '6:5']],
@@ -25,7 +25,7 @@ const RULES: readonly (readonly [rule: keyof Rules, label: string, choices: read
   ['lateSurrender', 'Late surrender', NO_YES],
 ];
 
-/** As the API has it. */
+/** Converts a choice to the value that the API expects. */
 function sent(choice: string): boolean | number | string {
   if (YES_NO.includes(choice)) return choice === 'yes';
   return /^\d+$/.test(choice) ? Number(choice) : choice;

@@ -1,4 +1,4 @@
-/** Who runs the service: names, roles and keys. */
+/** Page of the operators of the service: names, roles and keys. */
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form } from '../form.js';
 import { time } from '../format.js';

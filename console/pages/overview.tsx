@@ -1,4 +1,7 @@
-/** What runs now: spins and money, errors, latency, the busiest partners, and what waits for somebody. */
+/**
+ * Overview page: current spins and money, errors, latency, the busiest partners, and items that need
+ * attention.
+ */
 import { useState } from 'preact/hooks';
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Chart } from '../chart.js';
@@ -14,9 +17,9 @@ import { FailingWebhooks } from './failingWebhooks.js';
 type Overview = Schemas['Overview'];
 
 const EVERY_MS = 3000;
-/** Ten minutes. */
+/** Number of samples that are kept, which cover ten minutes. */
 const KEPT = 200;
-/** Answers that were read while the page was open, oldest first. */
+/** Responses that were loaded while the page was open, oldest first. */
 const samples: Overview[] = [];
 
 function keep(sample: Overview): void {
@@ -27,7 +30,10 @@ function keep(sample: Overview): void {
 
 const secondsOf = ({ at }: Overview): number => Date.parse(at) / 1000;
 
-/** Spins a second between two answers; undefined where the day, or the clock, went back. */
+/**
+ * Returns the spins per second between two samples. Returns undefined if a new day began or the clock went
+ * back.
+ */
 function spinRate(before: Overview | undefined, after: Overview): number | undefined {
   if (before === undefined) return undefined;
   const spins = after.today.spins - before.today.spins;
@@ -35,7 +41,10 @@ function spinRate(before: Overview | undefined, after: Overview): number | undef
   return spins < 0 || seconds <= 0 ? undefined : spins / seconds;
 }
 
-/** The bound that 99 of 100 answers of the process kept since an earlier answer, or since its start. */
+/**
+ * Returns the upper bound of the latency of 99 % of the process's answers, since an earlier sample or since
+ * the start of the process.
+ */
 function p99(before: Overview | undefined, after: Overview): number | null {
   const isSame = before?.process.id === after.process.id;
   const counts = after.process.spinSeconds.map(({ leSeconds, count: all }, i) => ({
@@ -124,7 +133,7 @@ export function Overview() {
     <Load loaded={loaded}>
       {(now) => {
         const before = samples.at(-2);
-        // Over half a minute, so that the figure stands still enough to be read.
+        // The rate is computed over half a minute, so that the figure changes slowly enough to read.
         const earlier = samples.at(-11) ?? samples[0];
         return (
           <>
@@ -193,7 +202,7 @@ function Busiest({ now, before }: { readonly now: Overview; readonly before: Ove
   );
 }
 
-/** The rest is a click away. */
+/** Number of errors that are shown at first. A click shows the remaining errors. */
 const TOP_ERRORS = 5;
 
 function Errors({ now }: { readonly now: Overview }) {

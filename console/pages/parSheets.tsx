@@ -1,4 +1,4 @@
-/** PAR sheets: a list, and one as it was uploaded, with its tiers and combinations. */
+/** Pages of PAR sheets: the list, and one sheet as uploaded, with its tiers and combinations. */
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Form } from '../form.js';
 import { count, percent, usd } from '../format.js';

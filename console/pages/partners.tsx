@@ -1,4 +1,4 @@
-/** Partners: settings, keys, games, what is left of their funding, the cell that they live in. */
+/** Pages of partners: settings, keys, games, remaining funding, and the partner's cell. */
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form } from '../form.js';
 import { count, NONE, percent, time, usd } from '../format.js';

@@ -1,4 +1,4 @@
-/** Players: a statement with every entry, adjustments, blocking. */
+/** Pages of players: a statement with all entries, adjustments and blocking. */
 import { useEffect, useState } from 'preact/hooks';
 import { namedPlayer } from '../../clients/typescript/src/playerNames.js';
 import { api, bodyOf, type Schemas } from '../api.js';
@@ -71,7 +71,7 @@ export function PlayerStatement({ place }: { readonly place: Place }) {
 function Entries({ statement }: { readonly statement: Statement }) {
   const [more, setMore] = useState<{ entries: Entry[]; nextCursor: string | null } | undefined>();
   const [error, setError] = useState<unknown>();
-  // A new statement begins with its first page.
+  // A new statement starts with its first page.
   useEffect(() => setMore(undefined), [statement]);
   const gameNameOf = useGameNames(statement.partnerId);
   const { entries, nextCursor } = more ?? statement;
@@ -122,7 +122,7 @@ function Entries({ statement }: { readonly statement: Statement }) {
   );
 }
 
-/** An adjustment above it, either way, is asked about twice. USD. */
+/** Amount in USD above which an adjustment, positive or negative, needs two confirmations. */
 const ASKED_TWICE_ABOVE_USD = 1000;
 
 function adjustmentQuestions(playerId: string, amountUsd: number): Question[] {
@@ -150,7 +150,8 @@ function Changes({
   readonly statement: Statement;
   readonly onChanged: () => void;
 }) {
-  // Kept until the adjustment is made: sent again after a lost answer, it takes effect once.
+  // The request id is kept until the adjustment is made. If the answer is lost and the form is sent again,
+  // the adjustment still takes effect only once.
   const [requestId, setRequestId] = useState(() => crypto.randomUUID());
   if (!useMayChange()) return null;
   const { partnerId: id, playerId, status } = statement;

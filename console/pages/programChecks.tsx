@@ -1,4 +1,4 @@
-/** What processes found when they compared their own files with the list of the build. */
+/** Page of program checks, in which processes compare their own files with the list of the build. */
 import { api, bodyOf, type Schemas } from '../api.js';
 import { count, NONE, time } from '../format.js';
 import { useLoad } from '../load.js';
@@ -8,7 +8,7 @@ import { Load, Pager, pageOf, Status } from '../ui.js';
 
 type Check = Schemas['ProgramCheck'];
 
-/** Without a list nothing was compared. */
+/** Returns the result of a check. Without a list of the build, nothing was compared. */
 function verdictOf({ manifest, differing }: Check): string {
   if (manifest === null) return 'not compared';
   return differing === 0 ? 'ok' : 'differs';

@@ -1,4 +1,7 @@
-/** Communal progressives: which games have one, where one stands, its events; setting and funding it. */
+/**
+ * Pages of communal progressives: the games that have one, the state and events of one, and forms for its
+ * rules and funding.
+ */
 import { useState } from 'preact/hooks';
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form } from '../form.js';
@@ -49,7 +52,7 @@ export function Progressives() {
 
 const GAMES_PROPOSED = 100;
 
-/** A slot by its name, system name or id: the newest are proposed. */
+/** Input for a slot game by name, system name or id, with the newest games as suggestions. */
 function ChooseGame() {
   const query = { limit: GAMES_PROPOSED };
   const loaded = useLoad(() => bodyOf(api.GET('/games', { params: { query } })), []);
@@ -172,7 +175,7 @@ function Events({ place, id }: { readonly place: Place; readonly id: number }) {
   );
 }
 
-/** A proposal where nothing is set yet. */
+/** Proposed rules for a game that has none yet. */
 const FIRST_RULES = {
   enabled: true,
   triggerInterval: 100,
@@ -181,7 +184,7 @@ const FIRST_RULES = {
   tiers: [{ tierLevel: 1, tierName: 'Shared', triggerAtSpins: 1000, amountUsd: '5.00' }],
 };
 
-/** The rules of a pot as a body sets them. */
+/** Returns the rules of a pot in the form of a request body. */
 function rulesOf(pot: Pot): object {
   const { enabled, triggerInterval, triggerSplitPct, communitySplitPct, tiers } = pot;
   const { windowMinutes, communitySize, emptyCommunity, onShortBudget } = pot;
@@ -209,7 +212,8 @@ function Changes({
   readonly pot: Pot | undefined;
   readonly onChanged: () => void;
 }) {
-  // Kept until the funding is made: sent again after a lost answer, it takes effect once.
+  // The request id is kept until the funding is made. If the answer is lost and the form is sent again, the
+  // funding still takes effect only once.
   const [requestId, setRequestId] = useState(() => crypto.randomUUID());
   const params = { path: { id } };
   if (!useMayChange()) return null;

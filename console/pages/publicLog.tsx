@@ -1,4 +1,7 @@
-/** The public log: its size and witnesses, the blocks of a game, and the proof of one spin or round. */
+/**
+ * Pages of the public log: its size and witnesses, the log entries of a game, and the proof of one spin or
+ * round.
+ */
 import { ApiFault, api, bodyOf, type Schemas } from '../api.js';
 import { save } from '../download.js';
 import { count, NONE, time } from '../format.js';
@@ -60,7 +63,7 @@ export function PublicLog() {
   );
 }
 
-/** What the log has of a game, by number. */
+/** Lists the public log entries of a game by number. */
 export function BlocksPanel({ place, gameId }: { readonly place: Place; readonly gameId: number }) {
   const from = place.query.get('after');
   const after = from === null ? undefined : Number(from);
@@ -109,13 +112,16 @@ export function BlocksPanel({ place, gameId }: { readonly place: Place; readonly
   );
 }
 
-/** The last one included. */
+/** Formats a range of outcome indices; the last index is inclusive. */
 const rangeOf = ({ fromIndex, toIndex }: Schemas['LoggedBlocks']['blocks'][number]): string =>
   fromIndex === null || toIndex === null ? NONE : `${count(fromIndex)} to ${count(toIndex - 1)}`;
 
 const Hash = ({ of }: { readonly of: string }) => <Copied text={of} shown={`${of.slice(0, 12)}…`} />;
 
-/** One entry of a game: what the log has of it, and what is revealed once all of it is dealt. */
+/**
+ * Page of one log entry of a game: its logged data, and the data that is revealed after all of its outcomes
+ * were dealt.
+ */
 export function BlockDetail({ place }: { readonly place: Place }) {
   const id = Number(place.parts[1]);
   const number = Number(place.parts[3]);
@@ -175,7 +181,9 @@ async function prove(read: () => Promise<Proof>): Promise<Proven> {
   }
 }
 
-/** The proof of a spin or round, verified in the browser by the module that the service gives to everybody. */
+/**
+ * The proof of a spin or round. The browser verifies it with the verifier module that the service publishes.
+ */
 export function ProofPanel({ id, isRound }: { readonly id: string; readonly isRound: boolean }) {
   const loaded = useLoad(
     () =>

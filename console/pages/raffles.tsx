@@ -1,4 +1,7 @@
-/** Raffles: tickets left, and new ones from a prize table with a look at what they return. */
+/**
+ * Pages of raffles: the remaining tickets, and a form for a new raffle that previews the return of its prize
+ * table.
+ */
 import { useState } from 'preact/hooks';
 import { api, bodyOf } from '../api.js';
 import type { Question } from '../dialog.js';
@@ -70,7 +73,10 @@ const PreviewFacts = ({ preview }: { readonly preview: Preview }) => (
   </>
 );
 
-/** A raffle that pays back more than it takes is asked about twice. */
+/**
+ * Returns the questions before a raffle is created. A raffle that pays back more than it takes needs two
+ * confirmations.
+ */
 function questionsOf(values: Record<string, string>): Question[] {
   const { displayName } = values;
   const preview = previewOf(prizesOf(values.prizes!), Number(values.ticketPriceUsd), Number(values.poolSize));

@@ -1,4 +1,4 @@
-/** A player's last games as the player saw them, newest first. */
+/** Page of a player's last games as the player saw them, newest first. */
 import { namedPlayer } from '../../clients/typescript/src/playerNames.js';
 import { api, bodyOf, type Schemas } from '../api.js';
 import { NONE, time, usd } from '../format.js';
@@ -60,7 +60,7 @@ export function RecallPanel({ id, playerId }: { readonly id: number; readonly pl
   );
 }
 
-/** What was shown, in words. */
+/** Describes in words what the player saw. */
 function shownText({ presentation, sandbox }: Game): string {
   const forced = sandbox === undefined ? '' : ' (chosen by a tester)';
   switch (presentation.type) {

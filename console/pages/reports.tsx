@@ -1,4 +1,7 @@
-/** Reports over intervals: what games took and paid, what is owed to players, significant events; each as a table and as CSV. */
+/**
+ * Reports over intervals: wagers and payouts of games, liability to players, and significant events; each as
+ * a table and as CSV.
+ */
 import { useState } from 'preact/hooks';
 import { api, bodyOf, type Schemas } from '../api.js';
 import { saveCsv } from '../csv.js';
@@ -16,7 +19,7 @@ const KINDS = { games: 'Games', liability: 'Liability', events: 'Significant eve
 type Kind = keyof typeof KINDS;
 const isKind = (text: string): text is Kind => Object.hasOwn(KINDS, text);
 
-/** What an address asks for: the members of a form, of which empty ones are left out. */
+/** The query of an address: the non-empty members of the form. */
 type Asked = Record<string, string>;
 
 export function Reports({ place }: { readonly place: Place }) {
@@ -54,7 +57,7 @@ const show =
     return null;
   };
 
-/** Keeps the whole report as CSV, as the service writes it. */
+/** Button that saves the whole report as CSV, as the service renders it. */
 function Csv({ of, query }: { readonly of: Kind; readonly query: Asked }) {
   const [error, setError] = useState<unknown>();
   const keep = (): void => {
@@ -71,7 +74,7 @@ function Csv({ of, query }: { readonly of: Kind; readonly query: Asked }) {
   );
 }
 
-/** The members that are given. */
+/** Returns the members that are not empty. */
 const given = (members: Record<string, string | undefined>): Asked =>
   Object.fromEntries(
     Object.entries(members).filter(([, value]) => value !== undefined && value !== ''),
@@ -211,7 +214,7 @@ function Owed({ asked }: { readonly asked: Asked }) {
   );
 }
 
-/** The start of a UTC day as the API has times. */
+/** Returns the start of a UTC day in the time format of the API. */
 const dayStart = (day: string | undefined): string | undefined =>
   day === undefined || day === '' ? undefined : `${day}T00:00:00Z`;
 

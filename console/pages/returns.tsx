@@ -1,4 +1,7 @@
-/** Reviews of returns: a judgement outside the band opens one, an operator notes what was found and closes it. */
+/**
+ * Page of reviews of returns to player. An assessment outside the band opens a review; operators add notes
+ * and close it.
+ */
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form, StatusFilter } from '../form.js';
 import { count, NONE, percent, time, usd } from '../format.js';

@@ -1,4 +1,7 @@
-/** Settlement reports of all partners by day and status, and one report with its revisions side by side. */
+/**
+ * Pages of settlement reports: the reports of all partners by day and status, and one report with its
+ * revisions side by side.
+ */
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form, StatusFilter } from '../form.js';
 import { count, NONE, percent, time, usd } from '../format.js';
@@ -20,7 +23,7 @@ import { Load, Pager, Panel, pageOf, Status } from '../ui.js';
 type Report = Schemas['SettlementReport'];
 
 const STATUSES = ['', 'PENDING', 'GENERATED', 'ACKNOWLEDGED', 'DISPUTED'];
-/** Revisions that are shown beside each other: the newest ones. */
+/** Maximum number of revisions shown side by side. The newest revisions are shown. */
 const SHOWN = 3;
 
 export function Settlements({ place }: { readonly place: Place }) {
@@ -91,11 +94,15 @@ function MakeReport({ onMade }: { readonly onMade: () => void }) {
   );
 }
 
-/** The newest revisions, newest first. @throws ApiFault */
+/**
+ * Reads the newest revisions of a report, newest first.
+ *
+ * @throws ApiFault if the service refuses the request or does not respond
+ */
 async function readRevisions(id: number, date: string): Promise<Report[]> {
   const path = { id, date };
   const read = (query: { revision?: number }): Promise<Report> =>
-    // The answer is JSON: CSV is for those who ask for it.
+    // The response is JSON, because no CSV was requested.
     bodyOf(api.GET('/partners/{id}/settlements/{date}', { params: { path, query } })) as Promise<Report>;
   const newest = await read({});
   const earlier = Math.min(SHOWN, newest.revision) - 1;

@@ -1,4 +1,7 @@
-/** Webhook deliveries: what failed, with what was sent and why, and sending it again. */
+/**
+ * Page of webhook deliveries: failed deliveries with their content and error, and a button to send them
+ * again.
+ */
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form, StatusFilter } from '../form.js';
 import { NONE, time } from '../format.js';
