@@ -1,4 +1,7 @@
-/** Writes the console to dist/console as one page, one script, one style sheet. `npm run build` runs it. */
+/**
+ * Writes the console to dist/console as one page, one script and one style sheet. `npm run build` runs this
+ * tool.
+ */
 import { join } from 'node:path';
 import { writePages } from './writePages.js';
 
@@ -18,7 +21,8 @@ async function build(): Promise<void> {
       assetsDir: '',
       target: 'es2022',
       modulePreload: false,
-      // A page that a browser has kept for some minutes finds its script after an upgrade, too.
+      // The file names stay the same in every build, so that a page in a browser's cache still finds its
+      // script after an upgrade.
       rollupOptions: { output: { entryFileNames: 'app.js', assetFileNames: 'style[extname]' } },
     },
   });
@@ -31,7 +35,7 @@ async function build(): Promise<void> {
 }
 
 await build().catch((error: unknown) => {
-  // The oldest Node that the service runs on is older than the oldest for Vite.
+  // The oldest Node version that the service supports is older than the oldest version that Vite supports.
   if (Number.parseFloat(process.versions.node) >= 20.19) throw error;
   process.stderr.write(`The console is not built: Vite does not run on Node ${process.versions.node}\n`);
 });

@@ -1,6 +1,6 @@
 /**
- * `npm run dev [-- ARGUMENTS OF THE SERVICE]`: compiles at each change and starts the service again. Ctrl-C ends both.
- * A change that does not compile leaves the service that runs as it is.
+ * `npm run dev [-- ARGUMENTS OF THE SERVICE]`: compiles after each change and restarts the service. Ctrl-C
+ * ends both. If a change does not compile, the running service continues.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,7 +11,7 @@ const PROJECT = 'tsconfig.build.json';
 const PROGRAM = 'dist/src/main.js';
 /** Folders that the service reads at its start and that are not compiled. */
 const READ_AT_START = ['lua', 'src/postgres/migrations'];
-/** An editor writes a file in several steps. */
+/** Delay before a restart in ms, because editors write a file in several steps. */
 const SETTLED_AFTER_MS = 100;
 const END_WITHIN_MS = 20_000;
 
@@ -19,7 +19,7 @@ let service: ChildProcess | undefined;
 let turn: Promise<unknown> = Promise.resolve();
 let timer: NodeJS.Timeout | undefined;
 let isEnding = false;
-/** The first compilation finds only what `npm run dev` has just built. */
+/** True until the first compilation, which only finds what `npm run dev` has just built. */
 let isFirst = true;
 
 async function end(): Promise<void> {
@@ -36,7 +36,8 @@ async function end(): Promise<void> {
 async function begin(): Promise<void> {
   await end();
   if (isEnding) return;
-  // In a group of its own: Ctrl-C reaches this program alone, which then ends the service once and in order.
+  // The service runs in its own process group. Ctrl-C then reaches only this program, which stops the service
+  // once and in order.
   service = spawn(process.execPath, [PROGRAM, ...process.argv.slice(2)], {
     stdio: 'inherit',
     detached: true,
@@ -60,7 +61,7 @@ function stop(): void {
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop);
 for (const folder of READ_AT_START) watch(folder, { recursive: true }, restart);
 
-// What is compiled from here on is on no list.
+// The manifest is removed, because files that are compiled from now on are not in it.
 rmSync('manifest.sha256', { force: true });
 restart();
 const host = ts.createWatchCompilerHost(

@@ -1,6 +1,7 @@
 /**
- * `npm run layouts`: writes lua/include/layouts, the formats, codes and limits that the scripts need, of their declaration
- * (src/domain/layouts.ts, the kinds of ledger entries, what commands come to). Only what some script names is written.
+ * `npm run layouts`: writes lua/include/layouts, which contains the formats, codes and limits that the Lua
+ * scripts need. They are generated from src/domain/layouts.ts, the kinds of ledger entries and the status
+ * codes of commands. Only constants that a script uses are written.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,11 +18,11 @@ const HEAD =
 /** Maximum length of a comment line, in characters. */
 const COMMENT_WIDTH = 110;
 const FOLDER = join('include', 'layouts');
-/** What Redis gives a script. */
+/** Globals that Redis provides to a script. */
 const LUA_OWN = ['KEYS', 'ARGV'];
 
 type AnyLayout = Layout<Record<string, never>>;
-/** Lines of Lua that define names; each is written where a script has one of its names. */
+/** Lines of Lua that define names. A definition is written if a script uses one of its names. */
 interface Definition {
   readonly names: readonly string[];
   readonly lines: readonly string[];
@@ -72,7 +73,10 @@ const ofNumbers = (numbers: Readonly<Record<string, number>>, prefix = '', suffi
   Object.entries(numbers).map(([name, value]) =>
     define(`${prefix}${constantOf(name)}${suffix}`, luaNumber(value)),
   );
-/** In digits up to 2^31, else as a power of ten where it is one times a digit: Lua 5.1 reads both exactly. */
+/**
+ * Formats a number for Lua: as digits up to 2^31, larger numbers in exponential notation. Lua 5.1 reads both
+ * exactly, provided that a larger number is one digit times a power of ten.
+ */
 const luaNumber = (value: number): string =>
   value > 2 ** 31 ? value.toExponential().replace('+', '') : String(value);
 const ofBytes = (codes: Readonly<Record<string, number>>): Definition[] =>
@@ -173,7 +177,10 @@ function groups(): Readonly<Record<string, readonly Definition[]>> {
   };
 }
 
-/** The constants in the scripts that people write: those that they name, and those that they define themselves. */
+/**
+ * Returns the constants in the hand-written scripts: those that the scripts use, and those that they define
+ * themselves.
+ */
 function namesInScripts(luaDir: string): { used: Set<string>; own: Set<string> } {
   const lua = [luaDir, join(luaDir, 'include')]
     .flatMap((folder) =>
@@ -195,7 +202,11 @@ function namesInScripts(luaDir: string): { used: Set<string>; own: Set<string> }
   };
 }
 
-/** The files of lua/include/layouts by name. @throws Error where a script names what nobody defines: Lua would take it for nil. */
+/**
+ * Returns the files of lua/include/layouts by name.
+ *
+ * @throws Error if a script uses a name that is not defined, because Lua would treat it as nil
+ */
 export function luaLayouts(luaDir: string): Map<string, string> {
   const { used, own } = namesInScripts(luaDir);
   const all = Object.entries(groups());

@@ -1,6 +1,7 @@
 /**
- * Writes `manifest.sha256`, the list of the files that the program consists of: the last step of `npm run build`, and of the image.
- * The compiler leaves files whose source is gone, and earlier versions what their tools wrote; they are removed first.
+ * Writes `manifest.sha256`, the list of the program's files. This is the last step of `npm run build` and of
+ * the image build. Stale files are removed first: compiled files whose source was deleted, and output of
+ * tools of earlier versions.
  */
 import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +9,10 @@ import { MANIFEST, manifestOf } from '../workers/checkProgram.js';
 
 const COMPILED = ['bench', 'clients', 'src', 'test', 'tools', 'workers'];
 
-/** Tools write elsewhere now: all of dist is in the list. */
+/**
+ * Output of earlier versions of the tools. Those tools now write to other places, and the list covers all of
+ * dist.
+ */
 const OF_EARLIER_TOOLS = ['openapi', '.typecheck.tsbuildinfo'];
 
 function removeStale(): void {
@@ -25,8 +29,9 @@ function removeStale(): void {
   }
 }
 
-// An image has neither sources nor anything stale.
+// An image contains no sources and no stale files.
 if (existsSync('tsconfig.build.json')) removeStale();
-// Whoever starts meanwhile reads the old list or the new one.
+// The list is replaced atomically, so that a process that starts at the same time reads either the old or the
+// new list.
 writeFileSync(`${MANIFEST}.new`, manifestOf('.'));
 renameSync(`${MANIFEST}.new`, MANIFEST);

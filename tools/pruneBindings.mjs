@@ -1,6 +1,7 @@
 /**
- * After `npm ci`: the package of uWebSockets.js has a binding for every platform and for versions of Node that this program does not
- * run on, 133 MB. Those of this platform stay, 14 MB: for Node 20 (ABI 115) and 22 (ABI 127).
+ * Runs after `npm ci`. The uWebSockets.js package has bindings for all platforms and for Node versions that
+ * this program does not support (133 MB). This tool keeps only the bindings of this platform for Node 20 (ABI
+ * 115) and Node 22 (ABI 127), 14 MB.
  */
 import { readdirSync, rmSync } from 'node:fs';
 

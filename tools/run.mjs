@@ -1,6 +1,7 @@
 /**
- * Runs a program of programs.json, `node tools/run.mjs GROUP NAME …`, once it is built: `npm run bench -- NAME …`, `npm run chaos --
- * NAME …` and the scripts that are one program. Without a name it tells the names, with --help the program's options.
+ * Builds and runs a program of programs.json: `node tools/run.mjs GROUP NAME …`. It serves `npm run bench --
+ * NAME …`, `npm run chaos -- NAME …` and scripts with a single program. Without a name it lists the names.
+ * With --help it shows the program's options.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * Puts the module that verifies proofs into dist as it is, and as one page that has everything inline, so that
- * it works from a disk, too. `npm run build` runs it.
+ * Copies the verifier module to dist, and writes it as a single page with everything inline, which also works
+ * from a local file. `npm run build` runs this tool.
  */
 import { createHash } from 'node:crypto';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ const MODULE = join('verifier', 'verify.mjs');
 
 const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
-/** The page, whose own policy permits what is in it and nothing else. */
+/** Returns the page. Its Content Security Policy permits only the inline style and script. */
 function pageOf(template: string, module: string): string {
   const [, style = ''] = /<style>([\s\S]*?)<\/style>/.exec(template) ?? [];
   const [, own = ''] = /<script type="module">([\s\S]*?)<\/script>/.exec(template) ?? [];

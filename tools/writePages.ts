@@ -1,11 +1,15 @@
-/** Writes built pages into a folder, each also compressed, so that a service that starts meanwhile finds every one whole. */
+/**
+ * Writes built pages and their compressed copies to a folder. Each file is replaced atomically, so that a
+ * service that starts at the same time reads complete files.
+ */
 import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 
 /**
- * Replaces the pages of a folder one by one.
- * @param files by path in the folder: texts, which are also compressed, and bytes, which are not
+ * Replaces the files of a folder one by one.
+ *
+ * @param files files by path in the folder: strings are also written in compressed form, byte arrays are not
  */
 export function writePages(folder: string, files: ReadonlyMap<string, string | Uint8Array>): void {
   const made = new Map<string, string | Uint8Array>();
@@ -15,7 +19,7 @@ export function writePages(folder: string, files: ReadonlyMap<string, string | U
     made.set(`${name}.br`, brotliCompressSync(content));
     made.set(`${name}.gz`, gzipSync(content, { level: 9 }));
   }
-  // Each takes the place of the one before it in one step.
+  // Each new file replaces the old file by a rename, in a single step.
   const begun = `${folder}.${process.pid}`;
   for (const [name, bytes] of made) {
     for (const each of [folder, begun]) mkdirSync(join(each, dirname(name)), { recursive: true });

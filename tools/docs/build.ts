@@ -1,4 +1,7 @@
-/** Writes the pages of /docs to dist/docs, each also compressed, and the client's package. `npm run build` runs it. */
+/**
+ * Writes the pages of /docs, with compressed copies, and the client package to dist/docs. `npm run build`
+ * runs this tool.
+ */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildSync } from 'esbuild';
@@ -12,7 +15,7 @@ import { indexOf } from './searchIndex.js';
 const FOLDER = join('dist', 'docs');
 const SOURCE = join('tools', 'docs');
 const IMAGES = join('docs', 'images');
-/** The page whose first block of JSON is given out as a file, too. */
+/** Page whose first JSON block is also published as a file. */
 const SHEETS = join('docs', 'par-sheets.md');
 
 const pages = PAGES.filter(({ file }) => existsSync(file));

@@ -1,15 +1,15 @@
-/** The client as a package that npm installs, with what it depends on inside: the same sources give the same bytes. */
+/** Packs the client, with its dependencies, as an npm package. The same sources give the same bytes. */
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 
 const SOURCE = join('clients', 'typescript');
-/** Where `npm run build` puts what the compiler makes of it. */
+/** Folder with the compiled client from `npm run build`. */
 const COMPILED = join('dist', 'client');
 const BUNDLED = ['openapi-fetch', 'openapi-typescript-helpers'];
 const BLOCK = 512;
-/** 1985-10-26, as npm's own packages have it. */
+/** Modification time of all files: 1985-10-26, as in packages that npm itself creates. */
 const MODIFIED_S = 499_162_500;
 
 interface Manifest {
@@ -22,7 +22,9 @@ interface Manifest {
 const sha256 = (content: string | Uint8Array): string => createHash('sha256').update(content).digest('hex');
 const read = (...path: string[]): string => readFileSync(join(...path), 'utf8');
 
-/** The package and its checksum, by file name; none where it is not compiled. */
+/**
+ * Returns the package and its checksum by file name. Returns no files if the client has not been compiled.
+ */
 export function clientPackage(): Map<string, string | Uint8Array> {
   if (!existsSync(join(COMPILED, 'index.js'))) return new Map();
   const { private: _, ...manifest } = JSON.parse(read(SOURCE, 'package.json')) as Manifest;
@@ -34,7 +36,7 @@ export function clientPackage(): Map<string, string | Uint8Array> {
   ]);
 }
 
-/** What the package has, by path. */
+/** Returns the files of the package by path. */
 function contentOf(manifest: Manifest): Map<string, string> {
   const files = new Map<string, string>([
     ['package.json', `${JSON.stringify(manifest, null, 2)}\n`],
@@ -68,7 +70,9 @@ const filesIn = (folder: string): string[] =>
         .replaceAll('\\', '/'),
     );
 
-/** Links to the rest of the repository become text: whoever has the package has no more than it. */
+/**
+ * Replaces links to other files of the repository by plain text, because those files are not in the package.
+ */
 const standing = (markdown: string): string => markdown.replaceAll(/\[([^\]]+)\]\(\.\.\/[^)]*\)/g, '$1');
 
 function provenanceOf({ name, version }: Manifest): string {
@@ -104,7 +108,7 @@ To publish it to a registry, publish this file from a build that the registry ca
 `;
 }
 
-/** A tar archive (POSIX ustar) with everything below \`package/\`, in the order of the paths. */
+/** Creates a tar archive (POSIX ustar) with all files below \`package/\`, sorted by path. */
 function tarOf(files: ReadonlyMap<string, string>): Buffer {
   const parts: Buffer[] = [];
   for (const path of [...files.keys()].sort()) {
@@ -139,7 +143,10 @@ function headOf(path: string, size: number): Buffer {
   return head;
 }
 
-/** The machine that made it is not named. */
+/**
+ * Compresses bytes by gzip. The header does not name the operating system, so that all machines create the
+ * same bytes.
+ */
 function gzipped(bytes: Buffer): Buffer {
   const packed = gzipSync(bytes, { level: 9 });
   packed[9] = 255;

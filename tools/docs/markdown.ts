@@ -1,4 +1,7 @@
-/** Markdown of the repository as HTML: GitHub's anchors, an anchor for each error code, links between the pages. */
+/**
+ * Converts the repository's Markdown to HTML, with GitHub's anchors, an anchor for each error code, and links
+ * between the pages.
+ */
 import { posix } from 'node:path';
 import { Marked, type Token, type Tokens, type TokensList } from 'marked';
 import { addressOf, escaped, type PageSource } from './pages.js';
@@ -7,7 +10,7 @@ import { type Tab, tabsOf } from './tabs.js';
 
 const ERRORS_FILE = 'docs/errors.md';
 
-/** The anchor that GitHub gives a heading. */
+/** Returns the anchor that GitHub creates for a heading. */
 const anchorOf = (heading: string): string =>
   heading
     .trim()
@@ -15,7 +18,11 @@ const anchorOf = (heading: string): string =>
     .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
     .replaceAll(' ', '-');
 
-/** @param pages those that links may lead to; a link to another file of the repository becomes text */
+/**
+ * Converts a page to HTML.
+ *
+ * @param pages pages that links may lead to; links to other files of the repository become text
+ */
 export function htmlOf(markdown: string, page: PageSource, pages: readonly PageSource[]): string {
   const marked = new Marked({ gfm: true });
   marked.use({
@@ -43,7 +50,7 @@ export function htmlOf(markdown: string, page: PageSource, pages: readonly PageS
   return labelledTables(linked);
 }
 
-/** Blocks of code that follow each other, each with a label behind its language (```ts TypeScript), become tabs. */
+/** Converts consecutive code blocks to tabs if each has a label after its language (```ts TypeScript). */
 function withTabs(tokens: TokensList | Token[], marked: Marked): Token[] {
   const given: Token[] = [];
   let tabs: Tab[] = [];
@@ -64,7 +71,10 @@ function withTabs(tokens: TokensList | Token[], marked: Marked): Token[] {
   return given;
 }
 
-/** Replaces each error code of a text by a link to it, except in code, headings and links. @returns the replacer of a tag or a text */
+/**
+ * Returns a replacer that is called with each tag and text of a page in order. It turns each error code into
+ * a link, except in code, headings and links.
+ */
 function withLinkedCodes(): (part: string) => string {
   let depth = 0;
   return (part) => {

@@ -1,19 +1,19 @@
-/** The pages of /docs: which there are, what they are made of, and the frame around each. */
+/** Defines the pages of /docs, their sources, and the frame around each page. */
 
 export interface PageSource {
-  /** `/docs/slug`; empty: `/docs`. */
+  /** Last part of the address `/docs/slug`; empty for `/docs`. */
   readonly slug: string;
   readonly title: string;
-  /** Markdown file, or OpenAPI document, of the repository. */
+  /** Markdown file or OpenAPI document in the repository. */
   readonly file: string;
-  /** Of the navigation. */
+  /** Group of the page in the navigation. */
   readonly group: string;
 }
 
 const group = (name: string, pages: readonly [slug: string, title: string, file: string][]): PageSource[] =>
   pages.map(([slug, title, file]) => ({ slug, title, file, group: name }));
 
-/** In the order of the navigation. A file that is not there has no page. */
+/** The pages in the order of the navigation. A source file that does not exist gives no page. */
 export const PAGES: readonly PageSource[] = [
   ...group('Start', [
     ['', 'Overview', 'docs/README.md'],
@@ -49,18 +49,24 @@ export const addressOf = ({ slug }: PageSource): string => (slug === '' ? '/docs
 export const escaped = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 
-/** What stands for the address of the service in examples; the page's script puts the one in its place that it came from. */
+/**
+ * Placeholder for the address of the service in examples. The page's script replaces it with the address that
+ * the page came from.
+ */
 export const ORIGIN = 'https://spindle.example.com';
 
-/** A place of the page that the navigation leads to. */
+/** A heading of the page that the navigation links to. */
 export interface Place {
   readonly anchor: string;
   readonly title: string;
-  /** What is below it. */
+  /** Headings below this heading. */
   readonly below: readonly Place[];
 }
 
-/** The headings that a page is read by: of level 2, and of an API each operation below. */
+/**
+ * Returns the headings for the navigation: headings of level 2 and, on an API page, the operations below
+ * them.
+ */
 function placesOf(content: string): Place[] {
   const places: { anchor: string; title: string; below: Place[] }[] = [];
   for (const [, level, anchor, html] of content.matchAll(/<h([23]) id="([^"]+)"[^>]*>([\s\S]*?)<\/h\1>/g)) {
@@ -79,7 +85,10 @@ const listOf = (places: readonly Place[]): string =>
         .map(({ anchor, title, below }) => `<li><a href="#${anchor}">${title}</a>${listOf(below)}</li>`)
         .join('')}</ul>`;
 
-/** A whole page: the site's one script, no style of its own, nothing from elsewhere. It can be read without the script. */
+/**
+ * Returns a complete page. It loads only the site's single script and style sheet, and nothing from other
+ * origins. It is readable without the script.
+ */
 export function framed(page: PageSource, pages: readonly PageSource[], content: string): string {
   const link = (each: PageSource): string => {
     const current = each === page ? ' aria-current="page"' : '';
@@ -117,7 +126,7 @@ ${text}
 `;
 }
 
-/** Marks the address in texts, not in attributes. */
+/** Marks the address of the service in texts, but not in attributes. */
 const withOrigins = (html: string): string =>
   html.replaceAll(/<[^>]+>|[^<]+/g, (part) =>
     part.startsWith('<') ? part : part.replaceAll(ORIGIN, `<span class="origin">${ORIGIN}</span>`),

@@ -1,4 +1,7 @@
-/** An OpenAPI document as one HTML page: each operation with its parameters, bodies, examples and errors. */
+/**
+ * Renders an OpenAPI document as one HTML page: each operation with its parameters, bodies, examples and
+ * errors.
+ */
 import { Marked } from 'marked';
 import { escaped } from './pages.js';
 import { samplesOf } from './samples.js';
@@ -74,7 +77,7 @@ const table = (head: readonly string[], rows: readonly (readonly string[])[]): s
         .map((row) => `<tr>${row.map((cell) => `<td>${cell}</td>`).join('')}</tr>`)
         .join('')}</tbody></table>`;
 
-/** What a value may be, with links to named schemas. */
+/** Describes the type of a value, with links to named schemas. */
 function typeOf(schema: Schema): string {
   if (schema.$ref !== undefined) {
     return `<a href="#schema-${nameOf(schema.$ref)}">${nameOf(schema.$ref)}</a>`;
@@ -96,7 +99,7 @@ function examplesOf(media: Media | undefined): string {
     .join('');
 }
 
-/** Of parameters whose examples are not a player. */
+/** Example values of path parameters by name. All other text parameters use the example player `alice`. */
 const EXAMPLES: Readonly<Record<string, string>> = {
   date: '2026-11-22',
   roundId: '32ba64c0443dd3ef0747a1737bf2fa44',
@@ -171,7 +174,7 @@ ${this.#samples({ method, path, operation })}
     return this.document.servers[0]!.url;
   }
 
-  /** Whether partners call it: the client has it, and it can be tried with their key. */
+  /** True if partners call this API. Then the client supports it, and "Try it" works with a partner's key. */
   get #isOfPartners(): boolean {
     return !this.#base.includes('/operator/');
   }
@@ -197,7 +200,7 @@ ${this.#samples({ method, path, operation })}
     return tabsOf(samples.map(({ label, code: text }) => ({ label, html: block(text) })));
   }
 
-  /** What the script makes a form of. */
+  /** Returns the data from which the page's script builds the "Try it" form. */
   #tried({ method, path, operation }: { method: string; path: string; operation: Operation }): string {
     if (!this.#isOfPartners) return '';
     const parameters = (operation.parameters ?? [])

@@ -1,13 +1,13 @@
-/** How an operation is called with curl, the TypeScript client and Python: shown in the reference. */
+/** Renders the code samples of an operation for the API reference: curl, the TypeScript client and Python. */
 import { ORIGIN } from './pages.js';
 
 export interface Sampled {
   readonly operationId: string;
   readonly method: string;
-  /** Below the base, with its placeholders. */
+  /** Path below the base path, with its placeholders. */
   readonly path: string;
   readonly base: string;
-  /** Of the path, with an example of each. */
+  /** Path parameters, each with an example value. */
   readonly parameters: readonly { readonly name: string; readonly value: string | number }[];
   readonly body: unknown;
 }
@@ -17,7 +17,10 @@ export interface Sample {
   readonly code: string;
 }
 
-/** Methods of the client, by operation: `$1` is the first parameter, `$B` the body. Others are called by their path. */
+/**
+ * Methods of the client by operation id. `$1` is the first parameter, `$B` the body. Operations without a
+ * method are called by their path.
+ */
 const METHODS: Readonly<Record<string, string>> = {
   spin: 'spin($B)',
   getSpin: 'getSpin($1)',
@@ -59,7 +62,7 @@ const PLAY = '/api/play/blackjack';
 
 const json = (value: unknown, indent?: number): string => JSON.stringify(value, null, indent);
 
-/** JSON as an object of TypeScript. */
+/** Formats JSON as a TypeScript object literal. */
 const objectText = (value: unknown): string =>
   json(value, 2)
     .replaceAll(/^(\s*)"(\w+)":/gm, '$1$2:')
@@ -99,7 +102,12 @@ function typeScript({ operationId, method, path, base, parameters, body }: Sampl
     : `const answer = await spindle.${how}((api) => api.${method}('${path}'${options}));`;
 }
 
-/** @param withClients whether the clients have it: the operator API is called by curl and Python */
+/**
+ * Returns the code samples of an operation.
+ *
+ * @param withClients true if the TypeScript client supports the API; samples of the operator API use only
+ * curl and Python
+ */
 export function samplesOf(sampled: Sampled, withClients: boolean): Sample[] {
   const { method, path, base, parameters, body } = sampled;
   const full = parameters.reduce(

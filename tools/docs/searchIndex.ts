@@ -1,4 +1,4 @@
-/** The index that the search of /docs reads: which words stand in which section of which page. */
+/** Builds the index for the search of /docs: which sections of which pages contain which words. */
 
 export interface Searched {
   readonly address: string;
@@ -6,15 +6,18 @@ export interface Searched {
   readonly html: string;
 }
 
-/** What the page's script reads. */
+/** The index as the page's script reads it. */
 export interface SearchIndex {
-  /** Address and title. */
+  /** Address and title of each page. */
   readonly pages: readonly (readonly [string, string])[];
-  /** Page, anchor (empty: its beginning) and heading. */
+  /** Sections: page number, anchor (empty for the beginning of the page) and heading. */
   readonly sections: readonly (readonly [number, string, string])[];
-  /** In order, parted by spaces. */
+  /** All words in sorted order, separated by spaces. */
   readonly words: string;
-  /** Of each word, parted by spaces: the sections that have it, as differences in base 36, parted by commas. */
+  /**
+   * The sections of each word, separated by spaces. Section numbers are stored as differences in base 36,
+   * separated by commas.
+   */
   readonly places: string;
 }
 
@@ -25,7 +28,9 @@ const COMMON = new Set(
 );
 const LONGEST = 32;
 
-/** The words of a text, in lower case. The script cuts what is asked for likewise. */
+/**
+ * Returns the words of a text in lower case. The page's script splits the search text with the same function.
+ */
 export const wordsOf = (text: string): string[] =>
   (text.toLowerCase().match(/[\p{L}\p{N}][\p{L}\p{N}_-]*/gu) ?? []).filter(
     (word) =>
@@ -51,9 +56,9 @@ interface Section {
   readonly html: string;
 }
 
-/** Parts a page where something has an anchor: headings, and the rows of the error codes. */
+/** Splits a page into sections at its anchors: headings, and rows of the error code table. */
 function sectionsOf({ title, html }: Searched): Section[] {
-  // What examples show stands in the schemas and in the text around them.
+  // Examples are not indexed, because their content is also in the schemas and in the text around them.
   const text = html.replaceAll(/<pre[\s\S]*?<\/pre>|<details>[\s\S]*?<\/details>/g, ' ');
   const starts = [...text.matchAll(/<(h[1-6]|tr)\b[^>]* id="([^"]+)"[^>]*>/g)];
   const before: Section = {

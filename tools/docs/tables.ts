@@ -1,10 +1,13 @@
-/** Tables that can be scrolled, and on a phone are read row by row: each cell says its column. */
+/** Makes tables scrollable, and readable row by row on a phone, where each cell shows its column heading. */
 
 const plain = (html: string): string => html.replaceAll(/<[^>]+>/g, '').trim();
-/** Fewer columns fit a phone. */
+/** Minimum number of columns for the phone layout. Tables with fewer columns fit a phone. */
 const CARD_COLUMNS = 3;
 
-/** Labels the cells of each table, and puts it into a box that scrolls. Roles stay where the style lays rows out as blocks. */
+/**
+ * Adds the column heading to each cell of a table, and puts the table into a scrollable box. The ARIA roles
+ * are kept when the style sheet shows rows as blocks.
+ */
 export const labelledTables = (html: string): string =>
   html.replaceAll(/<table>[\s\S]*?<\/table>/g, (table) => {
     const heads = [...table.matchAll(/<th[^>]*>([\s\S]*?)<\/th>/g)].map(([, head]) => plain(head!));

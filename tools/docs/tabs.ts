@@ -1,4 +1,7 @@
-/** The same thing in several languages. Without the script each is shown under its name. */
+/**
+ * Renders the same example in several languages as tabs. Without the script, each language is shown under its
+ * name.
+ */
 import { escaped } from './pages.js';
 
 export interface Tab {

@@ -1,4 +1,7 @@
-/** The published test vectors of proofs, made from fixed secrets: a log of a genesis, a block of slot outcomes and a void. */
+/**
+ * Creates the published test vectors of proofs from fixed secrets: a log with a genesis record, a block of
+ * slot outcomes and a void.
+ */
 import { shoeCommitment } from '../../src/domain/games/shoe.js';
 import { checkpointText, tlogProofText } from '../../src/domain/publicLog/checkpoints.js';
 import {
@@ -37,13 +40,13 @@ const GAME = 7;
 const FROM_INDEX = 2048;
 const CODES = [3, 0, 17];
 const SHOE = { gameId: 9, index: 17 };
-/** Of a sheet and of rules that are no part of the vectors. */
+/** Hashes of a PAR sheet and of blackjack rules that are not part of the vectors. */
 const MATH_HASH = 'f8cf2008be6993806688f003ee1e532fb8f1f3d5bcfbdc0944a559544b93af41';
 const RULES_HASH = 'bb76620ddc2e43bbea43a45836190a5cc017d1f3460896d85bb8b986a0dfb276';
 const ORIGIN = 'spindle.example/log';
 const COSIGNED_AT_S = 1_795_383_060;
 
-/** 32 bytes that count up from one. */
+/** Returns 32 bytes that count up from the given value. */
 const counting = (from: number): Buffer => Buffer.from(Array.from({ length: 32 }, (_, at) => from + at));
 const hex = (bytes: Buffer): string => bytes.toString('hex');
 const base64 = (bytes: Buffer): string => bytes.toString('base64');

@@ -1,4 +1,4 @@
-/** Finds sections by the index of the build: every word must be there, the last may be begun only. */
+/** Finds sections by the search index. A section must contain every word; the last word may be incomplete. */
 import { type SearchIndex, wordsOf } from '../searchIndex.js';
 
 export interface Found {
@@ -8,7 +8,7 @@ export interface Found {
 }
 
 const RESULTS_MAX = 12;
-/** Words of the index that one begun word may stand for. */
+/** Maximum number of indexed words that an incomplete word matches. */
 const BEGUN_MAX = 500;
 
 export class Finder {
@@ -22,7 +22,7 @@ export class Finder {
     this.#places = index.places.split(' ');
   }
 
-  /** @returns the best first, at most 12 */
+  /** Returns at most 12 sections, the best match first. */
   find(text: string): Found[] {
     const asked = wordsOf(text);
     if (asked.length === 0) return [];
@@ -37,7 +37,7 @@ export class Finder {
     return sums.slice(0, RESULTS_MAX).map(([section]) => this.#found(section));
   }
 
-  /** By section: more for a word that few have, and for a whole one. */
+  /** Returns the score of each section for a word. Rare words and complete words score higher. */
   #scores(asked: string): Map<number, number> {
     const scores = new Map<number, number>();
     let at = lowerBound(this.#words, asked);
@@ -78,7 +78,7 @@ export class Finder {
   }
 }
 
-/** The place of the first word that is not before another one. */
+/** Returns the position of the first word that is not before the given word. */
 function lowerBound(words: readonly string[], word: string): number {
   let low = 0;
   let high = words.length;

@@ -1,4 +1,7 @@
-/** The script of every page of /docs: the address in examples, copy buttons, tabs, links to headings, the menu, search, try it. */
+/**
+ * The script of every page of /docs: service address in examples, copy buttons, tabs, links to headings,
+ * menu, search, and "Try it".
+ */
 import { openSearch } from './search.js';
 import { openTabs } from './tabs.js';
 import { openTries } from './tryIt.js';
@@ -6,7 +9,7 @@ import { openTries } from './tryIt.js';
 document.documentElement.classList.add('js');
 for (const place of document.querySelectorAll('.origin')) place.textContent = location.origin;
 
-/** What a button says for a while after it was pressed. */
+/** Time for which a button shows its result after a click, in ms. */
 const SHOWN_MS = 2000;
 
 function openCopy(): void {
@@ -21,7 +24,7 @@ function openCopy(): void {
     button.addEventListener('click', async () => {
       const text = (block.textContent ?? '').replace(/\n$/, '');
       let isCopied = true;
-      // Browsers have a clipboard on secure addresses only.
+      // Browsers provide the clipboard API only on secure addresses.
       if (navigator.clipboard) await navigator.clipboard.writeText(text).catch(() => (isCopied = false));
       else isCopied = copiedBySelection(block);
       button.textContent = isCopied ? 'Copied' : 'Select and copy';
@@ -59,7 +62,7 @@ function openMenu(): void {
   pages.addEventListener('click', (event) => {
     if ((event.target as Element).closest('a')) show(false);
   });
-  // The sidebar begins where the page stands in it.
+  // Scrolls the sidebar to the entry of the current page.
   const current = pages.querySelector<HTMLElement>('[aria-current]');
   if (current && current.offsetTop > pages.clientHeight) pages.scrollTop = current.offsetTop - 80;
 }
@@ -70,6 +73,6 @@ openAnchors();
 openMenu();
 openSearch(document.querySelector('#site-search')!);
 openTries();
-// What was just put in has moved the place that the address names.
+// The inserted elements have moved the section that the address names, so the page scrolls to it again.
 if (location.hash.length > 1)
   document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();

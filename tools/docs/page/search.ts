@@ -1,4 +1,4 @@
-/** The search field: the index is read when it is first used, and nothing that is typed leaves the page. */
+/** The search field. It loads the index on first use. Typed text never leaves the page. */
 import type { SearchIndex } from '../searchIndex.js';
 import { Finder, type Found } from './find.js';
 
@@ -56,7 +56,7 @@ export function openSearch(box: Element): void {
     try {
       finder ??= load();
       const found = (await finder).find(text);
-      // Something else may have been typed meanwhile.
+      // The text in the field may have changed in the meantime.
       if (text === input.value) show(found, text);
     } catch {
       finder = undefined;

@@ -1,8 +1,11 @@
-/** Tabs: the same in several languages; what was chosen once is chosen everywhere, and on the next page. */
+/**
+ * Tabs with the same example in several languages. A selected language applies to all tabs and to other
+ * pages.
+ */
 
 const KEPT = 'spindle-docs-language';
 
-/** Every group shows the tab of a name, where it has it. */
+/** Functions that select the tab with a given label, one for each group. */
 const groups: ((label: string) => void)[] = [];
 
 function kept(): string | null {
@@ -18,7 +21,7 @@ function choose(label: string): void {
   try {
     localStorage.setItem(KEPT, label);
   } catch {
-    // A browser that keeps nothing.
+    // The browser does not allow local storage.
   }
 }
 
@@ -38,7 +41,7 @@ function openGroup(group: HTMLElement, number: number): void {
     panel.setAttribute('role', 'tabpanel');
     panel.setAttribute('aria-labelledby', tab.id);
     tab.addEventListener('click', () => {
-      // The groups above may get longer or shorter: the tab stays under the pointer.
+      // Groups above may change their height, so the page scrolls to keep the tab under the pointer.
       const top = tab.getBoundingClientRect().top;
       choose(panel.dataset.tab!);
       scrollBy(0, tab.getBoundingClientRect().top - top);

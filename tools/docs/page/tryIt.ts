@@ -1,4 +1,7 @@
-/** Try it: sends an operation to the service that the page came from, with a sandbox key that only this page's memory has. */
+/**
+ * "Try it": sends an operation to the service that the page came from, with a sandbox key that exists only in
+ * this page's memory.
+ */
 
 interface Tried {
   readonly method: string;
@@ -7,9 +10,9 @@ interface Tried {
   readonly body?: string;
 }
 
-/** Neither stored nor shown again: it is gone with the page. */
+/** The key is neither stored nor shown again. It is lost when the page is closed. */
 let key = '';
-/** The key that was seen to be of a sandbox account. */
+/** The key that was verified to belong to a sandbox account. */
 let sandboxKey: string | undefined;
 const keyFields: HTMLInputElement[] = [];
 
@@ -25,8 +28,8 @@ const SHOWN_HEADERS = [
 class NotTried extends Error {}
 
 /**
- * An empty choice of an outcome changes nothing, and its refusal tells a sandbox account (the body is wrong) from one in production
- * (there is no such path).
+ * Checks that the key belongs to a sandbox account by an empty choice of an outcome, which changes nothing. A
+ * sandbox account gets an error about the body. For a production account the path does not exist.
  */
 async function isSandbox(): Promise<void> {
   if (sandboxKey === key) return;
@@ -113,7 +116,7 @@ function formOf({ method, path, parameters, body }: Tried, name: string): HTMLFo
   return form;
 }
 
-/** @returns the answer as text: status, some headers, body */
+/** Sends a request. Returns the response as text: status, some headers and body. */
 async function sent(method: string, path: string, body: string | undefined): Promise<string> {
   const headers = { 'X-API-Key': key, ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) };
   const beganMs = performance.now();
@@ -146,7 +149,7 @@ export function openTries(): void {
       button.replaceWith(form);
       form.querySelector('input')!.focus();
     });
-    // Below the ways to call it.
+    // The button is placed below the code samples.
     section.querySelector('.tabs')!.after(button);
   }
 }
