@@ -1,9 +1,11 @@
 /**
  * `npm run bench -- archive [--rows 10000000] [--days 30] [--keep 5] [--rate 500]`
  *
- * A ledger of many days, which the service itself books: archived, verified, read by DuckDB and by hyparquet, and dropped but for some
- * days, while spins go on; each command is killed at each of its steps once and repeated. Then the books are audited, Redis is emptied
- * and rebuilt, and the reports of dropped days are verified from the archive. Exit status 0 only if all of it held. Needs Linux.
+ * Archives a ledger of many days while spins continue. The service itself commits the entries. The days are
+ * archived, verified, read by DuckDB and by hyparquet, and dropped except for the newest days. Each command
+ * is killed once at each of its steps and repeated. After that the ledger is audited, Redis is emptied and
+ * rebuilt, and the reports of dropped days are verified from the archive. Exit status 0 means that all checks
+ * passed. Needs Linux.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -82,7 +84,7 @@ const round = (value: number, digits = 2): number => Number(value.toFixed(digits
 const median = (numbers: readonly number[]): number =>
   [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)]!;
 
-/** Open-loop load until it is ended. */
+/** Generates open-loop load until it is ended. */
 class Beside {
   readonly #p99s: number[] = [];
   #isOver = false;
@@ -189,7 +191,9 @@ async function setUp(cleanup: Cleanup): Promise<Stage> {
 const allBooked = ({ redis, cell }: Stage) =>
   until(async () => (await redis.xlen(`{c${cell}}:outbox`)) === 0, 'all is booked', BOOKED_WITHIN_MS);
 
-/** Spins through the days. Entry ids never go back, so those of a cell can be sent ahead of the clock. */
+/**
+ * Spins through all days. Entry ids never go back, so the entry ids of a cell can be set ahead of the clock.
+ */
 async function fill(stage: Stage): Promise<void> {
   const { raw, redis, cell, days, today, flat } = stage;
   let perSecond = (await flat(5)).spins / 5;
@@ -227,7 +231,7 @@ async function calm({ paced }: Stage): Promise<number> {
   return (await pieces.end()).p99Ms;
 }
 
-/** Runs a command in a process of its own. @returns undefined where it was killed, as it was told to be */
+/** Runs a command in its own process. Returns undefined if the command was killed as requested. */
 async function command(
   { stores, directory, today }: Stage,
   order: Pick<StepOrder, 'command' | 'day' | 'killAt'>,
@@ -303,7 +307,7 @@ async function dropAll(stage: Stage): Promise<void> {
   expectThat(dropping.failed === 0, `${dropping.failed} spins failed beside the drop`);
 }
 
-/** Redis is lost: what is kept of the ledger is enough to make it again. */
+/** Deletes all data in Redis and rebuilds it from the days that the ledger still has. */
 async function rebuild(stage: Stage): Promise<void> {
   await stage.service.end();
   await stage.redis.flushdb();
@@ -343,7 +347,7 @@ async function main(cleanup: Cleanup): Promise<boolean> {
   return problems.length === 0;
 }
 
-/** As far as it is used here. */
+/** The part of DuckDB's API that is used here. */
 interface DuckDb {
   readonly DuckDBInstance: {
     create(): Promise<{
@@ -352,7 +356,10 @@ interface DuckDb {
   };
 }
 
-/** DuckDB's package, which nothing else needs and which is 70 MB: installed into the cache once. */
+/**
+ * Returns DuckDB's package. It is 70 MB and only this program needs it, so it is installed into the cache
+ * once.
+ */
 async function duckDb(): Promise<DuckDb> {
   const folder = join(ROOT, '.cache', 'duckdb');
   const program = join(folder, 'node_modules', '@duckdb', 'node-api', 'lib', 'index.js');
@@ -363,7 +370,7 @@ async function duckDb(): Promise<DuckDb> {
   return (await import(pathToFileURL(program).href)) as DuckDb;
 }
 
-/** DuckDB's sums of the files are those of the settlement reports. */
+/** Verifies that DuckDB's sums over the archive files equal the sums of the settlement reports. */
 async function compareSums({ raw, partners, directory }: Stage): Promise<void> {
   const { DuckDBInstance } = await duckDb();
   const duck = await (await DuckDBInstance.create()).connect();

@@ -1,4 +1,7 @@
-/** One command of an archive as a process of its own, which may be killed at a step: ordered by archive.ts with a JSON text. */
+/**
+ * Runs one archive command in its own process, which may be killed at a step. archive.ts passes the order as
+ * JSON text.
+ */
 import { constants, setPriority } from 'node:os';
 import { resourceUsage } from 'node:process';
 import { archiveDay } from '../src/books/archive/archiveDay.js';
@@ -12,23 +15,23 @@ export interface StepOrder {
   readonly day: string;
   readonly today: string;
   readonly keepDays: number;
-  /** The process kills itself there. */
+  /** Name of the step at which the process kills itself. */
   readonly killAt?: string;
 }
 
 export interface StepResult {
   readonly seconds: number;
-  /** Of this process, without what reading the programs takes. */
+  /** CPU time of this process in ms, without the time to load the modules. */
   readonly cpuMs: number;
-  /** Largest resident set. */
+  /** Largest resident set size of the process, in bytes. */
   readonly memoryBytes: number;
-  /** Archived rows and the bytes of their files; 0 of a drop. */
+  /** Number of archived rows and size of their files in bytes; 0 for a drop. */
   readonly entries: number;
   readonly bytes: number;
   readonly refused?: string;
 }
 
-// As the command does it.
+// The command runs at low priority, as the real command does.
 setPriority(constants.priority.PRIORITY_LOW);
 const order = JSON.parse(process.argv[2]!) as StepOrder;
 const { command, databaseUrl, directory, day, today, keepDays, killAt } = order;

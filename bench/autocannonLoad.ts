@@ -1,33 +1,37 @@
 /**
- * Load by autocannon's clients. Requests are patched templates (spinRequests.ts): autocannon's `setupRequest` builds headers
- * and body anew and cost more than all the rest. Its own rates (`overallRate`, `connectionRate`) send each connection's share
- * of a second as fast as answers come and then pause, and correct the latencies by an interval of `ceil(1 / rate)`
- * milliseconds, which is 1 for every rate; so an open loop follows schedule.ts.
+ * Generates load by autocannon's clients. Requests are patched templates (spinRequests.ts), because
+ * autocannon's `setupRequest` builds headers and body anew and would cost more than all other work.
+ * Autocannon's own rates (`overallRate`, `connectionRate`) send each connection's share of a second as fast
+ * as answers arrive and then pause. They correct latencies by an interval of `ceil(1 / rate)` ms, which is 1
+ * for every rate. An open loop therefore uses schedule.ts.
  *
- * A period ends without a cut: each connection gets its last answer, so that the answers that were counted are exactly
- * the spins that the server dealt.
+ * A period ends without cutting connections: each connection gets its last answer, so that the counted
+ * answers are exactly the spins that the server dealt.
  */
 import autocannon from 'autocannon';
 import type { LoadOrder, LoadResult } from './load.js';
 import { newHistogram, Schedule } from './schedule.js';
 import { SpinRequests } from './spinRequests.js';
 
-/** What is used of autocannon's client beyond its published type: what it sends, when, and after how many it ends. */
+/**
+ * Members of autocannon's client that its published type lacks: what it sends, when it sends, and after how
+ * many answers it ends.
+ */
 interface Client {
   getRequestBuffer(): Buffer;
-  /** Is called once the connection is made, and after each answer. */
+  /** Autocannon calls this when the connection is established, and after each answer. */
   _doRequest(): void;
   responseMax?: number;
   destroy(): void;
-  /** Ours: when the spin that is under way was due. */
+  /** Added by this module: the time at which the current spin was due. */
   dueMs: number;
 }
 
 const SAMPLE_MS = 100;
-/** A request that has no answer after this many seconds has failed. */
+/** Seconds after which a request without an answer counts as failed. */
 const TIMEOUT_SECONDS = 10;
 
-/** Takes a client over: it sends nothing by itself any more. */
+/** Takes control of a client, so that it sends requests only when the schedule says so. */
 function follow(schedule: Schedule, client: Client): void {
   const send = client._doRequest.bind(client);
   const connection = {

@@ -1,12 +1,15 @@
 /**
  * `npm run bench -- compare --against DIR [shape …]`, or only a shape
  *
- * Measures two builds of the service under the same load, in turn, round after round: A, the one in DIR (a checkout that
- * is built, version 1.3.0 or later), and B, this one, both of the same shape (shape.ts). Without --against it is this
- * build twice: A with one partner and one slot game, B of the shape; with --cluster A on one Redis server, B on three primaries.
- * Each is started by its own bench (`dist/bench/service.js`), as it is deployed, on fresh stores of its own; both stay up for a
- * round and get slices of its seconds in turn. Prints each round, the medians, and the ratios B/A, taken of neighbouring slices.
- * Ends with 1 where a number is void: an answer that was not 2xx, a spin that is not in the ledger. Needs Linux.
+ * Compares two builds of the service under the same load in alternation, over several rounds. A is the build
+ * in DIR (a built checkout of version 1.3.0 or later). B is this build. Both have the same shape (shape.ts).
+ * Without --against, both are this build: A with one partner and one slot game, B with the given shape. With
+ * --cluster, A runs on one Redis server and B on three primaries.
+ *
+ * Each build is started by its own bench (`dist/bench/service.js`), as it would be deployed, on its own fresh
+ * stores. Both run during a round and get slices of its seconds in turn. The program prints each round, the
+ * medians, and the ratios B/A of neighboring slices. The exit status is 1 if a number is invalid because an
+ * answer was not 2xx or a spin is not in the ledger. Needs Linux.
  */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -40,11 +43,14 @@ type Row = Readonly<Record<Figure, number>> & {
   readonly slices: readonly Period[];
 };
 
-/** Short, so that what else the machine does changes little from one to the next. */
+/** Length of a slice. Slices are short, so that other activity on the machine changes little between them. */
 const SLICE_SECONDS = 2;
 const WARM_UP_SECONDS = 3;
 const SLICE_WARM_UP_SECONDS = 0.3;
-/** Of all partners together: players are opened in the warm-up, however many partners share them. */
+/**
+ * Number of players of all partners together. All players are opened in the warm-up, regardless of the number
+ * of partners.
+ */
 const PLAYERS = 1000;
 
 function readOptions() {
@@ -71,7 +77,7 @@ function readOptions() {
     throw new Error('--against DIR names the build to compare with; without it, a shape must be given');
   return {
     dirs: { A: resolve(against ?? ROOT), B: ROOT },
-    // With --cluster only the stores differ; without --against otherwise only the shape.
+    // With --cluster only the stores differ. Without --cluster and --against only the shape differs.
     shapes: { A: cluster ? alike : against === undefined ? SHAPE : shape, B: shape },
     settings: { A: against === undefined && !cluster ? {} : settings, B: settings },
     rounds: wholeNumber('rounds', values.rounds),
@@ -93,8 +99,8 @@ interface Side {
 }
 
 /**
- * One start of both builds, and for each number of connections short slices of load in turn: what else the machine does
- * then hits both alike.
+ * Starts both builds. For each number of connections, both get short slices of load in turn, so that other
+ * activity on the machine affects both equally.
  */
 async function measureRound(
   round: number,
@@ -133,7 +139,7 @@ async function measureRound(
     for (const side of sides) await slice(side, count, SLICE_WARM_UP_SECONDS, WARM_UP_SECONDS);
     const slices: Record<Build, Period[]> = { A: [], B: [] };
     for (let taken = 0; taken < seconds / SLICE_SECONDS; taken++)
-      // A B, B A, A B, …: neither always comes first.
+      // The order alternates (A B, B A, A B, …), so that neither build always comes first.
       for (const side of taken % 2 === 0 ? sides : sides.toReversed())
         slices[side.build].push(await slice(side, count, SLICE_SECONDS, SLICE_WARM_UP_SECONDS));
     for (const build of BUILDS) {
@@ -150,7 +156,7 @@ async function measureRound(
   return rows;
 }
 
-/** Of all slices as if they were one, but for the latencies: of those the median. */
+/** Combines all slices as if they were one. For latencies it returns the median of the slices. */
 function sumOf(slices: readonly Period[]): Omit<Row, 'build' | 'round' | 'connections' | 'slices'> {
   const total = (value: (slice: Period) => number): number =>
     slices.reduce((sum, slice) => sum + value(slice), 0);
@@ -183,7 +189,10 @@ function lineOf(name: string, connections: number, value: (figure: Figure) => nu
   return `${name.padEnd(12)}${String(connections).padStart(6)}${cells.join('')}  ${note}`;
 }
 
-/** The medians of the rounds, and of the ratios of neighbouring slices of all rounds with the middle half of these. */
+/**
+ * Renders the medians of the rounds, and the medians and interquartile ranges of the ratios of neighboring
+ * slices.
+ */
 function renderSummary(rows: readonly Row[], { connections }: Options): string {
   const lines: string[] = [];
   for (const count of connections) {

@@ -1,4 +1,7 @@
-/** The load generator's process: runs the orders that its parent sends, reports the result of each, and ends with the parent. */
+/**
+ * The process of the load generator. It executes the orders of its parent, reports the result of each, and
+ * ends with the parent.
+ */
 import { loadByAutocannon } from './autocannonLoad.js';
 import type { LoadOrder } from './load.js';
 

@@ -1,10 +1,12 @@
 /**
- * `npm run bench -- idle [--seconds 30] 1 10`       numbers of front ends, beside one worker
- * `npm run bench -- idle --embedded [other builds]`  one process with embedded stores, and those of other builds (folders) at the same time
+ * Measures what idle processes use and what they request from the stores: CPU time of all threads,
+ * transactions, commands (including commands within scripts), wake-ups of the main threads, and memory. The
+ * measurement starts after the initial activity has ended. On a machine with other work, only figures from
+ * the same run are comparable. Needs Linux, and 100 MB of memory for each process.
  *
- * What processes that have nothing to do take, and ask of the stores: CPU of all threads, transactions, commands (those within
- * scripts included), wake-ups of the main threads, memory. It is measured once the rush of the start is over; on a machine that does
- * other work only figures of one time compare. Needs Linux, and 100 MB of memory for each process.
+ * `npm run bench -- idle [--seconds 30] 1 10`       numbers of front ends, beside one worker
+ * `npm run bench -- idle --embedded [other builds]`  one process with embedded stores, compared with
+ *                                                    other builds (folders) at the same time
  */
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -33,7 +35,7 @@ const { values, positionals } = parseArgs({
 });
 const SECONDS = wholeNumber('seconds', values.seconds);
 const SETTLE_SECONDS = wholeNumber('settle', values.settle, 0);
-/** Front ends that start at once. */
+/** Number of front ends that start at the same time. */
 const STARTS = 4;
 const LEAST_SHOWN = 0.1;
 
@@ -41,7 +43,7 @@ interface Idle {
   readonly name: string;
   readonly redis: Redis;
   readonly sql: postgres.Sql;
-  /** `server`, `redis`, `postgres`, and `worker` where it is a process of its own. */
+  /** Processes by name: `server`, `redis`, `postgres`, and `worker` if it is a separate process. */
   readonly processes: Processes;
 }
 
@@ -58,7 +60,7 @@ function open(
   return { name, redis, sql, processes };
 }
 
-/** What counts up, by name. */
+/** Returns the counters of a service by name. */
 async function countsOf({ redis, sql, processes }: Idle): Promise<Map<string, number>> {
   const [row] =
     await sql`SELECT xact_commit + xact_rollback AS n FROM pg_stat_database WHERE datname = current_database()`;
@@ -73,7 +75,7 @@ async function countsOf({ redis, sql, processes }: Idle): Promise<Map<string, nu
   ]);
 }
 
-/** All of them over the same seconds. */
+/** Measures all services over the same period. */
 async function measure(services: readonly Idle[]): Promise<void> {
   await pause(SETTLE_SECONDS * 1000);
   const meters = services.map(({ processes }) => new CpuMeter(processes));

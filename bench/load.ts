@@ -1,4 +1,7 @@
-/** The load generator as its parent sees it: a process that puts load on a server by order and reports the results. */
+/**
+ * The parent's interface of the load generator, which is a separate process that generates load on request
+ * and reports the results.
+ */
 import { fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -7,7 +10,7 @@ import type { Cleanup } from '../test/support/cleanup.js';
 import { ROOT } from '../test/support/root.js';
 import { endProcess } from '../test/support/serverProcess.js';
 
-/** A game, and the key of its partner. */
+/** A game with the API key of its partner. */
 export interface Target {
   readonly apiKey: string;
   readonly gameId: number;
@@ -17,35 +20,41 @@ export interface Target {
 export interface LoadOrder {
   readonly base: string;
   readonly path: string;
-  /** Each spin is of one of these, drawn at random; one that is named twice is drawn twice as often. */
+  /** Targets of the spins, drawn at random. A target that is listed twice is drawn twice as often. */
   readonly targets: readonly Target[];
   readonly connections: number;
   readonly players: number;
   readonly hasRequestId: boolean;
   readonly seconds: number;
-  /** Spins a second of an open loop; undefined: closed, each connection has one spin under way, always. */
+  /**
+   * Spins per second of an open loop. Undefined: a closed loop, in which each connection always has one spin
+   * in progress.
+   */
   readonly rate: number | undefined;
-  /** Unlike that of any other run: request ids begin with it. */
+  /** Prefix of the request ids, which differs from the prefix of any other run. */
   readonly requestIdPrefix: string;
 }
 
 export interface LoadResult {
-  /** Answers with a 2xx status: spins that were dealt. */
+  /** Number of answers with a 2xx status, which are dealt spins. */
   readonly spins: number;
   readonly non2xx: number;
-  /** Connections that failed, and requests that were given up. */
+  /** Number of failed connections and of requests that timed out. */
   readonly errors: number;
   readonly statuses: Readonly<Record<string, number>>;
-  /** From the first request to the last answer. */
+  /** Seconds from the first request to the last answer. */
   readonly seconds: number;
-  /** Closed loop: from the request's sending. Open loop: from the time at which it should have been sent. */
+  /**
+   * Latency percentiles in ms. In a closed loop, latency counts from the time at which the request was sent.
+   * In an open loop, it counts from the time at which the request was due.
+   */
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly p999Ms: number;
   readonly maxMs: number;
   /**
-   * Open loop: from the time at which a request should have been sent until it was, of those for which a connection was free:
-   * the generator's own part of the latency.
+   * In an open loop: 99th percentile of the time from when a request was due until it was sent, for requests
+   * that had a free connection. This is the generator's own part of the latency.
    */
   readonly lateP99Ms: number | undefined;
 }
@@ -56,7 +65,7 @@ export interface Generator {
 }
 
 const SPIN_PATH = '/api/partner/v1/spin';
-/** A request id is as long as a UUID: this, a hyphen and 12 digits. */
+/** Length of a request id's prefix. With a hyphen and 12 digits, a request id is as long as a UUID. */
 const PREFIX_LENGTH = 23;
 
 export function startGenerator(cleanup: Cleanup): Generator {

@@ -1,6 +1,7 @@
 /**
- * `npm run bench -- log [sealing] [append] [proofs] [raffle] [first]`: what the public log costs (docs/proofs.md), each
- * figure the median of its rounds; all of it without words. Starts stores and the service itself. Needs Linux.
+ * `npm run bench -- log [sealing] [append] [proofs] [raffle] [first]`: measures the cost of the public log
+ * (docs/proofs.md). Each figure is the median of several rounds. Without arguments all parts are measured.
+ * Starts stores and the service itself. Needs Linux.
  */
 import { randomBytes } from 'node:crypto';
 import postgres from 'postgres';
@@ -52,7 +53,7 @@ function msOf(work: () => unknown): number {
   return performance.now() - from;
 }
 
-/** Drawing and sealing on this thread, in turn. */
+/** Measures drawing and sealing on this thread, one after the other. */
 function sealing(): void {
   const { distribution } = compiledSheet(SHEET);
   for (const count of [2048, 32_768, 262_144]) {
@@ -89,11 +90,11 @@ interface Stage {
   start(): Promise<ServerProcess>;
 }
 
-/** Postgres and a process of the service, in CPU time. */
+/** Creates a meter for the CPU time of Postgres and of a process of the service. */
 const meterOf = ({ stores }: Stage, pid: number): CpuMeter =>
   new CpuMeter({ postgres: [stores.postgres.pid()!], process: [pid] });
 
-/** Entries that wait for the log, with blocks that are copies of one. */
+/** Queues entries for the log, with copies of one block. */
 async function queueEntries({ sql }: Stage, gameId: number, from: number): Promise<void> {
   await sql`
     INSERT INTO blocks SELECT r.* FROM blocks b, generate_series(${from}::bigint, ${from + RECORDS - 1}::bigint) n,
@@ -102,7 +103,7 @@ async function queueEntries({ sql }: Stage, gameId: number, from: number): Promi
     WHERE b.game_id = ${gameId} AND b.from_index = 0`;
 }
 
-/** 100 records at a time, each time appended, signed and stored. */
+/** Measures batches of 100 records: each batch is appended, signed and stored. */
 async function append(stage: Stage): Promise<void> {
   const { sql, api, partner, stores } = stage;
   const gameId = await api.newGame(partner.key, 'append', sheet);
@@ -117,7 +118,7 @@ async function append(stage: Stage): Promise<void> {
     for (let i = 0; i < APPENDS; i++, at += RECORDS) {
       await queueEntries(stage, gameId, at);
       const before = meter.sample();
-      // Of this process alone, without what the meter takes.
+      // CPU time of this process, without the time that the meter uses.
       const used = process.cpuUsage();
       const from = performance.now();
       const { logId, size, root, appended } = await appendWaiting(own);
@@ -146,7 +147,9 @@ async function append(stage: Stage): Promise<void> {
   await own.end();
 }
 
-/** Proofs of slot spins and of tickets of a large pool, one after the other, each of another outcome. */
+/**
+ * Measures proofs of slot spins and of tickets of a large pool, sequentially, each for a different outcome.
+ */
 async function proofs(stage: Stage): Promise<void> {
   const { api, partner, client, service } = stage;
   const games = [
@@ -194,7 +197,10 @@ async function proofs(stage: Stage): Promise<void> {
   }
 }
 
-/** From the request that makes a raffle until its pool is open and its first ticket sold. */
+/**
+ * Measures the time from the request that creates a raffle until its pool is open and its first ticket is
+ * sold.
+ */
 async function raffle({ api, partner, client }: Stage): Promise<void> {
   const [open, sold]: [number[], number[]] = [[], []];
   for (let round = 0; round < ROUNDS; round++) {
@@ -217,7 +223,10 @@ async function raffle({ api, partner, client }: Stage): Promise<void> {
   );
 }
 
-/** What the log adds before a new game's first block is loaded: from its lease until a checkpoint that has it is published. */
+/**
+ * Measures the delay that the log adds before a new game's first block is loaded: from the lease of the block
+ * until a checkpoint that covers it is published.
+ */
 async function first({ sql, api, partner }: Stage): Promise<void> {
   const sheetId = await api.addSheet(partner.key, sheet);
   const games: number[] = [];

@@ -1,25 +1,30 @@
 /**
- * CPU time and memory of processes, from /proc (proc(5)). Each is counted with its children: those that live are
- * looked up by their parent, those that have ended are in the parent's own `cutime` and `cstime`. So a Postgres is all
- * of its processes, and a Redis has the rewrites of its log with it. A child that is named itself is counted there alone.
+ * Measures CPU time and memory of processes by /proc (proc(5)). A process is counted with its children. Live
+ * children are found by their parent id; ended children are included in the parent's own `cutime` and
+ * `cstime`. A Postgres therefore includes all of its processes, and a Redis includes the rewrites of its log.
+ * A child that is measured under its own name is counted only there.
  */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg } from 'node:os';
 
-/** Process ids by what they are called in the results; several of one name are summed. */
+/** Process ids by the name in the results. Processes with the same name are summed. */
 export type Processes = Readonly<Record<string, readonly number[]>>;
-/** CPU time in microseconds, under the same names. */
+/** CPU time in microseconds, under the same names as the processes. */
 export type CpuTimes = Readonly<Record<string, number>>;
 
-/** Places in the stat line, counted from the field after the program's name. */
+/** Positions of fields in the stat line, counted from the field after the program name. */
 const PARENT = 1;
 const USER_TICKS = 11;
 const SYSTEM_TICKS = 12;
 const ENDED_CHILDREN_USER_TICKS = 13;
 const ENDED_CHILDREN_SYSTEM_TICKS = 14;
 
-/** @throws Error, in one line, where the system has no /proc to measure by. */
+/**
+ * Checks that the system has /proc.
+ *
+ * @throws Error with a single line, if the system has no /proc
+ */
 export function requireProc(): void {
   if (process.platform !== 'linux') {
     throw new Error('The bench measures CPU time by /proc, which only Linux has');
@@ -40,7 +45,7 @@ export class CpuMeter {
     this.#named = new Set(Object.values(processes).flat());
   }
 
-  /** CPU time that each has used since it began. */
+  /** Returns the CPU time that each process has used since its start. */
   sample(): CpuTimes {
     const everything = allStats();
     return Object.fromEntries(
@@ -51,7 +56,10 @@ export class CpuMeter {
     );
   }
 
-  /** Children that have a name of their own are counted under that. */
+  /**
+   * Returns the CPU ticks of a process and its children, without children that are measured under their own
+   * name.
+   */
   #ticksWithChildren(stats: ReadonlyMap<number, Stat>, pid: number): number {
     const stat = stats.get(pid);
     if (stat === undefined) throw new Error(`Process ${pid} has ended while it was measured`);
@@ -63,20 +71,23 @@ export class CpuMeter {
   }
 }
 
-/** What was used between two samples. */
+/** Returns the CPU time that was used between two samples. */
 export const cpuBetween = (start: CpuTimes, end: CpuTimes): CpuTimes =>
   Object.fromEntries(Object.entries(end).map(([name, micros]) => [name, micros - start[name]!]));
 
-/** CPU time of the whole machine, microseconds. */
+/** CPU time of the whole machine, in microseconds. */
 export interface MachineTimes {
   readonly busy: number;
-  /** Taken by other machines of the same host. */
+  /** Time that other virtual machines of the same host took. */
   readonly stolen: number;
-  /** Busy, idle and stolen. */
+  /** Sum of busy, idle and stolen time. */
   readonly all: number;
 }
 
-/** The first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal, … (proc(5)). */
+/**
+ * Returns the values of the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal,
+ * … (proc(5)).
+ */
 export function machineTimes(): MachineTimes {
   const line = readFileSync('/proc/stat', 'utf8').split('\n')[0]!;
   const [user, nice, system, idle, ioWait, irq, softIrq, stolen] = line
@@ -111,9 +122,9 @@ function allStats(): Map<number, Stat> {
     try {
       line = readFileSync(`/proc/${pid}/stat`, 'utf8');
     } catch {
-      continue; // It has ended since the folder was read.
+      continue; // The process has ended since the folder was read.
     }
-    // The name, in parentheses, may hold anything, parentheses and spaces too.
+    // The program name in parentheses may contain any characters, including parentheses and spaces.
     const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
     const ticks = (place: number): number => Number(fields[place]);
     stats.set(pid, {
@@ -130,20 +141,23 @@ function kilobytes(path: string, name: string): number {
   return match === null ? 0 : Number(match[1]);
 }
 
-/** Resident memory of a process, bytes. */
+/** Returns the resident memory of a process, in bytes. */
 export const residentBytes = (pid: number): number => kilobytes(`/proc/${pid}/status`, 'VmRSS') * 1024;
 
-/** What a process and its children hold, bytes. */
+/** Memory of a process and its children, in bytes. */
 export interface TreeBytes {
-  /** Their own. */
+  /** Private memory of the processes. */
   readonly own: number;
-  /** What they share, such as the shared buffers of Postgres as far as they were ever used: full, they don't grow. */
+  /**
+   * Memory that the processes share, such as the shared buffers of Postgres that have been used so far. It
+   * does not grow after all of them have been used.
+   */
   readonly shared: number;
 }
 
 /**
- * Memory of a process and its children, of what they share each one its share: the sum of their resident memory would
- * count Postgres's shared buffers once for each of its processes.
+ * Returns the memory of a process and its children, with each process's proportional share of shared memory.
+ * The sum of the resident memory would count Postgres's shared buffers once for each of its processes.
  */
 export function treeBytes(pid: number): TreeBytes {
   let own = 0;
@@ -160,7 +174,7 @@ export function treeBytes(pid: number): TreeBytes {
       own += ofProcess - ofShared;
       shared += ofShared;
     } catch {
-      // It has ended since the folder was read.
+      // The process has ended since the folder was read.
     }
   }
   return { own, shared };
@@ -168,7 +182,7 @@ export function treeBytes(pid: number): TreeBytes {
 
 export const wholeBytes = ({ own, shared }: TreeBytes): number => own + shared;
 
-/** What the numbers are measured on, in words. */
+/** Describes in words the machine on which the numbers are measured. */
 export function describeMachine(): string {
   const model =
     /^model name\s*:\s*(.+)$/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1] ?? cpus()[0]?.model;
@@ -181,7 +195,7 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
-/** Formats rows as lines: the first column is aligned to the left, the others to the right. */
+/** Formats rows as lines: the first column is aligned to the left, all other columns to the right. */
 export function table(rows: readonly (readonly string[])[]): string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
   return rows.map((row) =>

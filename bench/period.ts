@@ -1,10 +1,10 @@
 /**
- * One period of load on a running server, and what it cost.
+ * Measures one period of load on a running server, and its cost.
  *
- *   warm up ─> drain ─> first sample ─> load ─> drain ─> last sample
+ *  warm up ─> drain ─> first sample ─> load ─> drain ─> last sample
  *
- * The outbox is drained before both samples, so that the CPU time between them is that of the counted spins: all of
- * their ledger's cost, and none of the warm-up's.
+ * The outbox is drained before both samples, so that the CPU time between them belongs to the counted spins.
+ * It includes the full cost of their ledger entries, and nothing of the warm-up.
  */
 import type { Generator, LoadResult } from './load.js';
 import {
@@ -17,33 +17,42 @@ import {
 } from './measure.js';
 import { type Books, drained } from './stores.js';
 
-/** Shares of the machine's CPU time. Where the last two are not small, the numbers are of a disturbed machine. */
+/**
+ * Shares of the machine's CPU time. If `others` or `stolen` is not small, the machine was disturbed and the
+ * numbers are unreliable.
+ */
 export interface Shares {
   readonly idle: number;
-  /** Used by what is no part of the bench. */
+  /** Share of processes that do not belong to the bench. */
   readonly others: number;
-  /** Stolen by other machines of the host. */
+  /** Share that other virtual machines of the host took. */
   readonly stolen: number;
 }
 
 export interface Period {
   readonly load: LoadResult;
-  /** Microseconds; `total` is that of the server and its stores, without the load generator. */
+  /**
+   * CPU time per spin in microseconds. `total` covers the server and its stores, without the load generator.
+   */
   readonly cpuPerSpin: Readonly<Record<string, number>>;
   readonly shares: Shares;
 }
 
-/** Loads, with what each was: warm-ups among them. */
+/** All loads of a run including warm-ups, each with its label. */
 export type Loads = [when: string, load: LoadResult][];
 
-/** Share of the machine that may go to others before a period is called disturbed. */
+/** Share of CPU time lost to other processes and machines from which a period counts as disturbed. */
 const DISTURBED_FROM = 0.1;
 
 export const lostOf = ({ others, stolen }: Shares): number => others + stolen;
-/** Whether other processes took so much of the machine that the numbers mean little. */
+/** Returns whether other processes took so much of the machine that the numbers are unreliable. */
 export const isDisturbed = (shares: Shares): boolean => lostOf(shares) >= DISTURBED_FROM;
 
-/** Loads the server as ordered; whoever is called `generator` in the result made the load. @param loads gets all loads */
+/**
+ * Applies the ordered load to a server and measures it. In the result, `generator` is the load generator.
+ *
+ * @param loads receives the results of all loads
+ */
 export async function measurePeriod(
   server: { readonly processes: Processes; readonly books: Books | undefined },
   generator: Generator,
@@ -78,7 +87,7 @@ function sharesOf(start: MachineTimes, end: MachineTimes, cpu: CpuTimes): Shares
   return { idle: (all - busy - stolen) / all, others: Math.max(0, busy - ours) / all, stolen: stolen / all };
 }
 
-/** Holds the answers of all loads against the ledger. @returns what makes the numbers void */
+/** Compares the answers of all loads with the ledger. Returns the faults that invalidate the numbers. */
 export async function closeBooks(loads: Loads, books: Books | undefined): Promise<string[]> {
   const faults: string[] = [];
   for (const [when, { spins, non2xx, errors, statuses }] of loads) {

@@ -1,7 +1,8 @@
 /**
- * `npm run bench -- run [SERVER …]`: the service, or baselines beside it, under load, one at a time, in turn, round after
- * round. Prints one table, the medians over the rounds, with the figures of the last run beside them, and saves it in
- * .cache/bench.json. Ends with 1 where a number is void: an answer that was not 2xx, a spin that is not in the ledger.
+ * `npm run bench -- run [SERVER …]`: measures the service, or baselines besides it, under load, one server at
+ * a time, in turn, over several rounds. Prints a table of the medians over the rounds, with the figures of
+ * the previous run beside them, and saves it in .cache/bench.json. The exit status is 1 if a number is
+ * invalid because an answer was not 2xx or a spin is not in the ledger.
  */
 import { mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -42,7 +43,7 @@ const SETTINGS = readSettings(values.set);
 const CONNECTIONS = values.connections.split(',').map((each) => wholeNumber('connections', each));
 const SECONDS = wholeNumber('seconds', values.seconds);
 const WARM_UP_SECONDS = wholeNumber('warm-up', values['warm-up']);
-/** Of a server that is warm already. */
+/** Seconds of warm-up for a server that is already warm. */
 const WARM_UP_AGAIN_SECONDS = 1;
 const PLAYERS = wholeNumber('players', values.players);
 const PERCENT = /^(\d+)%$/.exec(values.rate ?? '')?.[1];
@@ -58,10 +59,10 @@ const FIGURES = [
   ...['server µs', 'worker µs', 'redis µs', 'postgres µs', 'total µs', 'generator µs', 'idle %'],
 ] as const;
 type Figures = Readonly<Record<string, number | undefined>>;
-/** Figures by the name of the row, or of what else was measured. */
+/** Figures by the name of the row, or of another measurement. */
 type Result = Map<string, Figures>;
 
-/** One start of a server, and its periods. @returns its rows, and what makes them void */
+/** Starts a server and measures its periods. Returns its rows, and the faults that invalidate them. */
 async function takeTurn(name: ServerName, cleanup: Cleanup): Promise<{ rows: Result; faults: string[] }> {
   const server = await startServer(name, SHAPE, SETTINGS, cleanup, values.profile);
   const generator = startGenerator(cleanup);
@@ -132,7 +133,7 @@ const memoryOf = ({ processes }: RunningServer): Figures =>
     }),
   );
 
-/** The time that a durable answer can't be faster than on this disk: a write of 4 KB and its fdatasync. */
+/** Returns the minimum time of a durable answer on this disk in ms: a write of 4 KB and its fdatasync. */
 async function syncMs(): Promise<number> {
   const folder = await newDiskFolder();
   try {
@@ -152,20 +153,25 @@ async function syncMs(): Promise<number> {
   }
 }
 
-/** The medians over the rounds. */
+/** Returns the medians of figures over the rounds. */
 function medianOf(rounds: readonly Figures[]): Figures {
   const names = Object.keys(rounds[0]!).filter((name) => rounds[0]![name] !== undefined);
   return Object.fromEntries(names.map((name) => [name, median(rounds.map((round) => round[name]!))]));
 }
 
-/** A figure, and behind it the last one's. */
+/** Formats a figure, followed by the figure of the previous run. */
 function beside(now: number | undefined, before: number | undefined): string {
   if (now === undefined) return '–';
   const digits = now >= 1000 ? 0 : now >= 10 ? 1 : 2;
   return before === undefined ? now.toFixed(digits) : `${now.toFixed(digits)} (${before.toFixed(digits)})`;
 }
 
-/** @param key of the saved figures of a row: those of another shape are no comparison */
+/**
+ * Renders the table.
+ *
+ * @param key returns the key of a row's saved figures; it includes the shape, because figures of different
+ * shapes are not comparable
+ */
 function render(
   result: Result,
   saved: Readonly<Record<string, Figures>>,

@@ -1,4 +1,7 @@
-/** Samples what must not grow while the service is under load: the memory of its processes and stores, and its queues. */
+/**
+ * Samples values that must not grow while the service is under load: the memory of its processes and stores,
+ * and the lengths of its queues.
+ */
 import { type Processes, residentBytes, treeBytes } from './measure.js';
 import type { Service } from './service.js';
 import type { Bound, Samples } from './trend.js';
@@ -6,9 +9,9 @@ import type { Bound, Samples } from './trend.js';
 interface Watched {
   readonly name: string;
   readonly unit: string;
-  /** Undefined: shown beside the others, not judged. */
+  /** Bound of the growth. Undefined: the value is shown but not judged. */
   readonly bound: Bound | undefined;
-  /** Undefined where it can't be known now. */
+  /** Returns the value, or undefined if it is currently unknown. */
   read(scraped: ReadonlyMap<string, number>): number | undefined;
 }
 
@@ -16,7 +19,7 @@ const MB = 1_048_576;
 const MEMORY: Bound = { rise: 8, share: 0.05 };
 const SAMPLE_MS = 5000;
 
-/** What is scraped, and by how much it may rise; series of one name are summed. */
+/** Scraped metrics with their maximum growth. Series of the same metric are summed. */
 const QUEUES: readonly { process: string; metric: string; rise: number }[] = [
   { process: 'server', metric: 'spindle_batch_pending', rise: 64 },
   { process: 'server', metric: 'spindle_http_open_requests', rise: 64 },
@@ -30,8 +33,8 @@ const QUEUES: readonly { process: string; metric: string; rise: number }[] = [
 ];
 
 /**
- * What grows by design, or explains what does: filters grow with the request ids that are handed over, up to
- * REQUEST_FILTERS_MAX_MB; a heap that is not collected yet is no leak.
+ * Metrics that grow by design, or that explain the growth of other values. Filters grow with the released
+ * request ids, up to REQUEST_FILTERS_MAX_MB. A heap that has not been garbage-collected yet is not a leak.
  */
 const FILTERS = 'spindle_request_filter_bytes';
 const SHOWN: readonly { process: string; metric: string }[] = [
@@ -51,7 +54,7 @@ export class Sampler {
   #timer: NodeJS.Timeout | undefined;
   #sampling: Promise<void> = Promise.resolve();
 
-  /** @param outboxRise entries by which the outbox may rise */
+  /** @param outboxRise number of entries by which the outbox may grow */
   constructor(service: Service, outboxRise: number) {
     this.#service = service;
     this.#watched = [
@@ -88,7 +91,7 @@ export class Sampler {
     this.#timer = setTimeout(next, 0);
   }
 
-  /** @returns each with its bound, if it is judged. */
+  /** Stops sampling. Returns the samples of each value, with its bound if it is judged. */
   async stop(): Promise<{ samples: Samples; bound: Bound | undefined }[]> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -141,7 +144,7 @@ function memoryOf(processes: Processes): Watched[] {
 const sumOf = (pids: readonly number[], read: (pid: number) => number): number =>
   pids.reduce((sum, pid) => sum + read(pid), 0);
 
-/** The sum of each metric's series, by `<process> <metric>`. */
+/** Returns the sum of each metric's series, by `<process> <metric>`. */
 async function scrape(endpoints: Service['metrics']): Promise<Map<string, number>> {
   const sums = new Map<string, number>();
   for (const { name, url } of endpoints) {

@@ -1,26 +1,33 @@
 /**
- * When the requests of an open loop are sent: at fixed intervals, whatever became of those before. Each goes out on a free
- * connection, or waits for one; its latency counts from the time at which it was due.
+ * Determines when the requests of an open loop are sent: at fixed intervals, regardless of earlier requests.
+ * Each request is sent on a free connection, or waits for one. Its latency counts from the time at which it
+ * was due.
  */
 import { Worker } from 'node:worker_threads';
 import { build, type Histogram } from 'hdr-histogram-js';
 
 const MAX_MICROS = 60_000_000;
-/** Latencies in microseconds: autocannon's own histogram holds whole milliseconds, too coarse for answers within one. */
+/**
+ * Creates a histogram of latencies in microseconds. Autocannon's own histogram has whole milliseconds, which
+ * is too coarse for answers that take less than one.
+ */
 export const newHistogram = (): Histogram =>
   build({ highestTrackableValue: MAX_MICROS, numberOfSignificantValueDigits: 3 });
 
-/** A connection with no request under way. */
+/** A connection without a request in progress. */
 export interface FreeConnection {
-  /** @param dueMs when the request was due, by `performance.now()` */
+  /** @param dueMs time at which the request was due, by `performance.now()` */
   send(dueMs: number): void;
-  /** No request is due any more. */
+  /** Called when no further request is due. */
   finish(): void;
 }
 
-/** A Node.js timer is a millisecond or two late, longer than a fast answer takes: a thread that sleeps for less wakes us. */
+/**
+ * Interval in ms at which a separate thread wakes this thread. A Node.js timer may be one or two ms late,
+ * which is longer than a fast answer takes.
+ */
 const TICK_MS = 0.2;
-/** Nothing is due before all connections are made. */
+/** Delay of the first request in ms, in which all connections are established. */
 const CONNECTED_MS = 200;
 const TICKER = `
   const { parentPort, workerData } = require('node:worker_threads');
@@ -39,10 +46,13 @@ export class Schedule {
   readonly #state = new Int32Array(new SharedArrayBuffer(8));
   readonly #ticker: Worker;
   #sent = 0;
-  /** From when a request was due until it was sent, where a connection was free: the generator's own part of the latency. */
+  /**
+   * Time from when a request was due until it was sent, for requests that had a free connection. This is the
+   * generator's own part of the latency.
+   */
   readonly lateMicros = newHistogram();
 
-  /** @param rate requests a second */
+  /** @param rate requests per second */
   constructor(rate: number, seconds: number) {
     this.#intervalMs = 1000 / rate;
     this.#count = Math.floor(rate * seconds);
@@ -56,7 +66,7 @@ export class Schedule {
     });
   }
 
-  /** The connection sends the next request when it is due, or is told to finish. */
+  /** Registers a free connection. It sends the next request when that is due, or is told to finish. */
   isFree(connection: FreeConnection): void {
     if (this.#sent >= this.#count) {
       connection.finish();

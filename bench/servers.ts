@@ -1,6 +1,7 @@
 /**
- * Starts the servers that are compared, each with stores of its own in a fresh temporary folder, and tells how to load
- * it and how to check it afterwards. Every start is from nothing: no server measures on what another left behind.
+ * Starts the servers to compare, each with its own stores in a fresh temporary folder, and returns how to
+ * load and verify them. Every start begins with empty stores, so that no server is measured on data of an
+ * earlier run.
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
@@ -12,7 +13,10 @@ import { PAR_SHEET, sheet, startServerProcess, startService } from './service.js
 import type { Shape } from './shape.js';
 import { type Books, booksOf, type Stores, startStores } from './stores.js';
 
-/** `redis` is `echo` with one `SET` a request; `floor` the least that any design with these guarantees must do. */
+/**
+ * Names of the servers. `redis` is `echo` with one `SET` per request. `floor` does the minimum work of any
+ * design with these guarantees.
+ */
 export const SERVERS = ['spindle', 'floor', 'echo', 'redis', 'fastify'] as const;
 export type ServerName = (typeof SERVERS)[number];
 export const isServerName = (name: string): name is ServerName => SERVERS.includes(name as ServerName);
@@ -20,15 +24,19 @@ export const isServerName = (name: string): name is ServerName => SERVERS.includ
 export interface RunningServer {
   readonly base: string;
   readonly targets: readonly Target[];
-  /** `server`, and `worker`, `redis` and `postgres` where there are any. */
+  /** Process ids by name: `server`, and `worker`, `redis` and `postgres` if they exist. */
   readonly processes: Processes;
   readonly stores: Stores | undefined;
   readonly books: Books | undefined;
 }
 
 /**
- * @param shape of the service, with its settings: the baselines know one partner, one game and one process
- * @param profileDir where the server's processes leave CPU profiles when they end; undefined: none is made
+ * Starts a server.
+ *
+ * @param shape shape of the service; the baselines support only one partner, one game and one process
+ * @param settings settings of the service
+ * @param profileDir folder for the CPU profiles that the server's processes write when they end; undefined:
+ * no profiles
  */
 export async function startServer(
   server: ServerName,

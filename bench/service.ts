@@ -1,6 +1,6 @@
 /**
- * The service as it is deployed, whole: its processes, on stores of their own, and partners, games and raffles made over
- * its own APIs, without limits.
+ * Starts the complete service as it is deployed: its processes on their own stores, with partners, games and
+ * raffles that are created by its APIs, without rate limits.
  */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ export const sheet = JSON.parse(readFileSync(join(ROOT, PAR_SHEET), 'utf8')) as 
 const CALLS_AT_ONCE = 8;
 const OUTCOMES_DEADLINE_MS = 60_000;
 const TICKET_USD = 0.5;
-/** As large as a pool may be: none is sold out while it is measured. */
+/** A raffle with the largest possible pool, so that it is not sold out during a measurement. */
 const RAFFLE = {
   ticketPriceUsd: TICKET_USD,
   poolSize: 1_000_000,
@@ -37,7 +37,7 @@ const RAFFLE = {
   ],
 };
 
-/** Up to 101 winners an event. `often` are the tiers of docs/communal.md. */
+/** Rules with up to 101 winners per event. `often` uses the tiers of docs/communal.md. */
 const communalRules = (triggerAtSpins: number) => ({
   enabled: true,
   triggerInterval: 100,
@@ -62,24 +62,24 @@ export interface Partner {
 
 export interface Service {
   readonly base: string;
-  /** Where each process serves its metrics, by the name that it has in `processes`. */
+  /** Address of each process's metrics, with the name of the process in `processes`. */
   readonly metrics: readonly { readonly name: string; readonly url: string }[];
   readonly processes: Processes;
   readonly stores: Stores;
   readonly books: Books;
   readonly partners: readonly Partner[];
-  /** What is spun: a game or raffle, with its partner's key. */
+  /** Targets of the spins: games and raffles, each with the key of its partner. */
   readonly targets: Target[];
   addRaffles(count: number): Promise<Target[]>;
   readonly api: Api;
 }
 
-/** Starts a server in production mode and waits until it is ready; the clean-up ends it. */
+/** Starts a server in production mode and waits until it is ready. The clean-up stops it. */
 export async function startServerProcess(launch: Launch, cleanup: Cleanup): Promise<ServerProcess> {
   const server = ServerProcess.launch({ ...launch, env: { NODE_ENV: 'production', ...launch.env } });
   cleanup.add(() => server.stop());
   await server.ready();
-  // What it says of its start matters only where that fails; what it says afterwards is a warning.
+  // The output of the start is shown only if the start fails. Later output consists of warnings.
   server.child.stderr?.pipe(process.stderr);
   return server;
 }
@@ -112,9 +112,9 @@ export async function startService(
   if (shape.frontEnds === 0) {
     started.push({ name: 'server', server: await start({}) });
   } else {
-    // The worker first: it prepares the cells that the front ends deal from.
+    // The worker starts first, because it prepares the cells that the front ends deal from.
     started.push({ name: 'worker', server: await start({ ROLES: 'worker' }) });
-    // Named beforehand: a port that the kernel has chosen can't be shared.
+    // The port is chosen beforehand, because processes cannot share a port that the kernel chooses.
     const PORT = String(await freePort());
     for (let frontEnd = 0; frontEnd < shape.frontEnds; frontEnd++)
       started.push({ name: 'server', server: await start({ ROLES: 'http', PORT }) });
@@ -182,7 +182,11 @@ export async function startService(
   };
 }
 
-/** @param fires how often it has a bonus; undefined: it has none */
+/**
+ * Creates a slot game.
+ *
+ * @param fires how often its bonus fires; undefined: the game has no bonus
+ */
 async function addSlot(
   api: Api,
   { apiKey, parSheetId }: Partner,
@@ -199,7 +203,7 @@ async function addSlot(
   return gameId;
 }
 
-/** So many of something that is asked for, a few at a time; in their order. */
+/** Creates a number of objects, a few at a time. Returns them in order. */
 async function eachOf<T>(count: number, make: (number: number) => Promise<T>): Promise<T[]> {
   const made: T[] = [];
   let next = 0;

@@ -1,25 +1,28 @@
-/** How the service is set up for a measurement, and the options that say so. */
+/** The configuration of the service for a measurement, and the command-line options that set it. */
 
 export interface Shape {
   readonly ack: 'redis' | 'ledger';
-  /** Processes with the http role, beside one with the worker role; 0: one process has both, which is the default. */
+  /**
+   * Number of processes with the http role, in addition to one with the worker role. 0 (default): one process
+   * has both roles.
+   */
   readonly frontEnds: number;
   readonly partners: number;
-  /** In all, dealt out to the partners in turn. */
+  /** Total number of games, distributed evenly over the partners. */
   readonly games: number;
   readonly gameType: 'slot' | 'raffle';
   /**
-   * Each slot game has a communal progressive, a community of 100 players and a budget that lasts; it fires each 10,000
-   * spins, or each 1,000.
+   * Each slot game has a communal progressive with a community of 100 players and a sufficient budget. It
+   * fires every 10,000 spins (`rare`) or every 1,000 spins (`often`).
    */
   readonly communal?: 'rare' | 'often' | undefined;
-  /** The cells are on three primaries of a Redis Cluster, without replicas. */
+  /** True if the cells are on three primaries of a Redis Cluster, without replicas. */
   readonly isCluster?: boolean;
 }
 
 export const SHAPE: Shape = { ack: 'redis', frontEnds: 0, partners: 1, games: 1, gameType: 'slot' };
 
-/** For `parseArgs`. */
+/** Options for `parseArgs`. */
 export const SHAPE_OPTIONS = {
   partners: { type: 'string', default: '1' },
   games: { type: 'string' },
@@ -33,7 +36,11 @@ export const SHAPE_OPTIONS = {
 type ShapeValues = Readonly<Record<'partners' | 'ack' | 'front-ends', string>> &
   Readonly<Partial<Record<'games' | 'raffles' | 'communal', string>>>;
 
-/** @throws where an option has a value that it does not take */
+/**
+ * Parses the shape.
+ *
+ * @throws Error if an option has an invalid value
+ */
 export function readShape(values: ShapeValues): Shape {
   const { ack, communal, raffles } = values;
   const partners = wholeNumber('partners', values.partners);
@@ -52,11 +59,15 @@ export function readShape(values: ShapeValues): Shape {
   return { ...shape, gameType: 'raffle', games: wholeNumber('raffles', raffles) };
 }
 
-/** Each `NAME=VALUE` of `--set`. */
+/** Parses the values `NAME=VALUE` of `--set`. */
 export const readSettings = (set: readonly string[] = []): Readonly<Record<string, string>> =>
   Object.fromEntries(set.map((each) => each.split('=', 2)));
 
-/** @throws where the option's text is no whole number, or less */
+/**
+ * Parses an integer option.
+ *
+ * @throws Error if the text is not an integer, or is less than `least`
+ */
 export function wholeNumber(name: string, text: string, least = 1): number {
   const value = Number(text);
   if (!Number.isInteger(value) || value < least)

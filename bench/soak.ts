@@ -1,12 +1,14 @@
 /**
  * `npm run bench -- soak [--minutes 20] [--share 0.7] [--connections 64]`
  *
- * Loads a front end and a worker for a long time at a share of their capacity, which is measured first: slots and raffles of
- * several partners, a fresh requestId each, large wins that go out as webhooks, and look-ups. It fails unless nothing grows
- * after the warm-up (memory of each process and store, queues, handles), no answer is a 5xx, and the ledger holds exactly the
- * spins that were answered. RequestIds bind for a minute so that Redis releases them within the soak.
+ * Loads a front end and a worker for a long time at a share of their capacity, which is measured first. The
+ * load consists of slots and raffles of several partners with a new requestId for each spin, large wins that
+ * are delivered as webhooks, and look-ups. The run passes only if nothing grows after the warm-up (memory of
+ * each process and store, queues, handles), no answer is a 5xx, and the ledger contains exactly the answered
+ * spins. RequestIds are bound for one minute, so that Redis releases them during the soak.
  *
- * Six and a half minutes is the shortest useful run. Prints the findings, and exits with 1 if one is not met. Needs Linux.
+ * The shortest useful run takes six and a half minutes. Prints the findings, and exits with 1 if a check
+ * failed. Needs Linux.
  */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -26,14 +28,20 @@ const BIND_SECONDS = 60;
 const PARTNERS = 4;
 const GAMES = 8;
 const RAFFLES = 2;
-/** Of all spins, those for a ticket: a pool of a million lasts for an hour of a few hundred a second. */
+/**
+ * Fraction of spins that buy a ticket. A pool of a million tickets then lasts for an hour at a few hundred
+ * spins per second.
+ */
 const RAFFLE_SHARE = 0.02;
 const PLAYERS = 10_000;
-/** One spin of 500 of the sheet pays more. */
+/** Threshold of a large win in USD. One of 500 spins of the PAR sheet pays more. */
 const LARGE_WIN_USD = 9;
 const CAPACITY_SECONDS = 10;
 const WARM_UP_SECONDS = 5;
-/** What comes before is not judged: the first quarter, at least three times as long as a requestId binds, at most half. */
+/**
+ * Returns the length of the warm-up, which is not judged: a quarter of the run, but at least three times as
+ * long as a requestId is bound, and at most half of the run.
+ */
 const warmUpOf = (seconds: number): number =>
   Math.min(seconds / 2, Math.max(seconds / 4, 3 * BIND_SECONDS + 20));
 const KNOWN_AFTER_MS = 1000;
@@ -123,7 +131,7 @@ async function soak(cleanup: Cleanup): Promise<boolean> {
   return missed === 0;
 }
 
-/** The service with all that is loaded, and a webhook of one of its partners. */
+/** Starts the service with all targets, and a webhook of one of its partners. */
 async function startSoaked(
   receiver: Receiver,
   cleanup: Cleanup,
@@ -132,7 +140,7 @@ async function startSoaked(
     { ack: 'redis', frontEnds: 1, partners: PARTNERS, games: GAMES, gameType: 'slot' },
     cleanup,
     [],
-    // Only tests may bind for so short a time on a database of their own.
+    // Only tests may use such a short binding time, on their own database.
     { REQUEST_ID_WINDOW_S: String(BIND_SECONDS), TEST_CONSTANTS: '{}' },
   );
   const slots = [...service.targets];
@@ -147,9 +155,9 @@ async function startSoaked(
     const { id } = await bodyOf(service.api.partner(apiKey).POST('/webhooks', { body: webhook }));
     webhookIds.push(id);
   }
-  // The worker learns of thresholds with its next poll.
+  // The worker reads changed thresholds at its next poll.
   await pause(KNOWN_AFTER_MS);
-  // Drawn at random from a list in which slots stand as often as it takes.
+  // Targets are drawn at random from a list that repeats the slots as often as RAFFLE_SHARE requires.
   const times = Math.round(((1 - RAFFLE_SHARE) / RAFFLE_SHARE) * (raffles.length / slots.length));
   const targets = [...Array.from({ length: times }, () => slots).flat(), ...raffles];
   return { service, targets, webhookId: webhookIds[0]! };
@@ -160,7 +168,7 @@ interface Receiver {
   readonly received: ReadonlySet<string>;
 }
 
-/** A partner's end of its webhooks. */
+/** Starts a server that receives the webhooks of a partner. */
 async function startReceiver(cleanup: Cleanup): Promise<Receiver> {
   const received = new Set<string>();
   const server: Server = createServer((request, response) => {
@@ -181,7 +189,7 @@ async function startReceiver(cleanup: Cleanup): Promise<Receiver> {
   return { url: `http://localhost:${(server.address() as AddressInfo).port}/`, received };
 }
 
-/** Asks one thing after the other, a few times a second. */
+/** Sends look-ups one after the other, a few per second. */
 class Looks {
   readonly #base: string;
   readonly #apiKey: string;
@@ -232,7 +240,7 @@ class Looks {
   }
 }
 
-/** Waits until no delivery is pending, or for so long. */
+/** Waits until no delivery is pending, but at most DELIVERED_WITHIN_MS. */
 async function delivered({ stores }: Service): Promise<void> {
   const deadline = performance.now() + DELIVERED_WITHIN_MS;
   while (performance.now() < deadline) {
@@ -276,7 +284,7 @@ async function webhooksOf({ stores }: Service, { received }: Receiver): Promise<
   };
 }
 
-/** A load that was not what it should have been says nothing. */
+/** Checks that the load had the intended rate. Otherwise the run has no meaning. */
 function paceOf({ spins, seconds, p50Ms, p99Ms, lateP99Ms }: LoadResult, rate: number): Finding {
   const pace = spins / seconds;
   return {
@@ -291,7 +299,7 @@ const cpuText = (cpu: CpuTimes, spins: number): string =>
     .map(([name, micros]) => `${name} ${(micros / spins).toFixed(1)}`)
     .join(', ');
 
-/** The value after the warm-up and at the end, in words. */
+/** Describes the value after the warm-up and the value at the end. */
 function shown({ name, unit, samples }: Samples, fromSeconds: number): string {
   const first = samples.find(([seconds]) => seconds >= fromSeconds)?.[1];
   const last = samples.at(-1)?.[1];

@@ -1,27 +1,30 @@
 /**
- * Spins as bytes that are rendered ahead: one template for each target, all of the same length, in which only the player
- * and the request id are written anew for each request.
+ * Creates spin requests as bytes from templates. There is one template for each target, all with the same
+ * length. Only the player and the request id are written for each request.
  */
 import type { LoadOrder } from './load.js';
 
-/** The id of a player, by number: all are of the same length. */
+/** Returns the id of a player by number. All ids have the same length. */
 export const playerName = (number: number): string => `player-${10_000_000 + number}`;
 
 interface Template {
   readonly bytes: Buffer;
-  /** Where the player's digits begin, those that differ between players. */
+  /** Offset of the player's digits, which differ between players. */
   readonly playerAt: number;
-  /** Where the last digits of the request id begin; -1: it has none. */
+  /** Offset of the last digits of the request id; -1: the request has no request id. */
   readonly counterAt: number;
 }
 
 const ZERO = 48;
-/** Request ids are unique for a billion requests of a process; a small integer is cheap to take apart. */
+/**
+ * Number of digits of the request counter. Request ids are unique for a billion requests of a process, and a
+ * small integer is cheap to convert to digits.
+ */
 const COUNTER_DIGITS = 9;
-/** Between the prefix and the counter, for the length of a UUID. */
+/** Text between the prefix and the counter, which makes a request id as long as a UUID. */
 const COUNTER_LEAD = '-000';
 const PLAYER_DIGITS = 8;
-/** The digits of the first player. */
+/** Digits of the first player's id. */
 const FIRST_PLAYER = Number(playerName(0).slice(-PLAYER_DIGITS));
 
 let requestCount = 0;
@@ -29,7 +32,7 @@ let requestCount = 0;
 export class SpinRequests {
   readonly #templates: readonly Template[];
   readonly #players: number;
-  /** Bytes of each request. */
+  /** Length of each request in bytes. */
   readonly length: number;
 
   constructor(order: LoadOrder) {
@@ -38,7 +41,7 @@ export class SpinRequests {
     this.length = this.#templates[0]!.bytes.length;
   }
 
-  /** Writes the next spin: a random target and player, a request id that was never sent. */
+  /** Writes the next spin, with a random target, a random player and a new request id. */
   writeNext(into: Buffer): void {
     const templates = this.#templates;
     const place = templates.length === 1 ? 0 : Math.floor(Math.random() * templates.length);
@@ -49,7 +52,7 @@ export class SpinRequests {
   }
 }
 
-/** A request of each target; all have the same length. */
+/** Returns a request for each target. All requests have the same length. */
 function templatesOf({ base, path, targets, hasRequestId, requestIdPrefix }: LoadOrder): Template[] {
   const { host } = new URL(base);
   const counter = '0'.repeat(COUNTER_DIGITS);
@@ -59,7 +62,7 @@ function templatesOf({ base, path, targets, hasRequestId, requestIdPrefix }: Loa
   });
   const bodyBytes = Math.max(...bodies.map((body) => body.length));
   return targets.map(({ apiKey }, place) => {
-    // White space after the JSON makes up for a game id with fewer digits.
+    // Spaces after the JSON compensate for game ids with fewer digits.
     const body = bodies[place]!.padEnd(bodyBytes);
     const head =
       `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: keep-alive\r\nX-API-Key: ${apiKey}\r\n` +

@@ -1,8 +1,10 @@
 /**
- * How long a process takes from its start until it is ready, and its memory then, on stores that are warm and that another process works on:
- * `npm run bench -- start 0 10000000 100000000` (numbers of request ids that were handed over, ascending), with 100 partners and 1,000 games.
- * The ids are written into runs as a worker writes them, of hashes that are spread evenly: by spins a hundred million take hours. Needs
- * Linux, and 25 bytes of disk for each id.
+ * `npm run bench -- start 0 10000000 100000000` (numbers of released request ids in ascending order)
+ *
+ * Measures how long a process takes from its start until it is ready, and its memory at that time, on warm
+ * stores that another process works on, with 100 partners and 1,000 games. The request ids are written
+ * directly into runs, in the format of a worker, as evenly distributed hashes, because a hundred million
+ * spins would take hours. Needs Linux, and 25 bytes of disk for each id.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { PAIR_WORDS } from '../src/domain/requestPairs.js';
@@ -17,7 +19,7 @@ import { type Service, startServerProcess, startService } from './service.js';
 const STARTS = 5;
 const SETTLED_AFTER_MS = 5000;
 const SHAPE = { ack: 'redis', frontEnds: 0, partners: 100, games: 1000, gameType: 'slot' } as const;
-/** As far as merging makes runs of a cell. */
+/** Largest number of ids in a run, which is the size up to which runs of a cell are merged. */
 const RUN_IDS = 10_000_000;
 const ADDED_AT_ONCE = 100 * PAIRS_A_BLOCK;
 const WORDS = 2 ** 32;
@@ -76,7 +78,7 @@ function sorted(values: readonly number[], text: (value: number) => string): str
     .join(', ');
 }
 
-/** Has the ledger of each cell come further, and puts so many ids in runs up to there. */
+/** Advances the ledger of each cell, and writes the given number of ids into runs up to that position. */
 async function handOver(service: Service, sql: Sql, ids: number): Promise<void> {
   if (ids === 0) return;
   const before = await runsWatermarks(sql);
@@ -89,7 +91,7 @@ async function handOver(service: Service, sql: Sql, ids: number): Promise<void> 
   const isBehind = ({ cell, runsReachId, cursorId }: RunsWatermark): boolean =>
     cursorId <= runsReachId || cursorId === before.find((each) => each.cell === cell)!.cursorId;
   for (; reach.some(isBehind); reach = await runsWatermarks(sql)) await pause(100);
-  // All spins are booked, not only the first ones.
+  // The pause lets all spins be committed, not only the first ones.
   await pause(2000);
   reach = await runsWatermarks(sql);
   const ofCell = Math.ceil(ids / reach.length);
@@ -106,7 +108,10 @@ async function handOver(service: Service, sql: Sql, ids: number): Promise<void> 
   }
 }
 
-/** A run of a cell, of entries after the first id up to the second, as requestRuns.store.ts has it. */
+/**
+ * Writes a run of a cell for the entries after the first id up to the second id, in the format of
+ * requestRuns.store.ts.
+ */
 async function writeRun(
   tx: Transaction,
   cell: number,
@@ -116,7 +121,7 @@ async function writeRun(
   const run = await beginRun(tx, { cell, fromId: from, toId: to, ids });
   const write = run.pause(async () => {});
   const [toHigh, toLow] = [Number(to >> 32n), Number(to & 0xffff_ffffn)];
-  // The high words ascend, and no two are the same: the low ones may be any.
+  // The high words are strictly ascending, so the low words may have any value.
   const words = new Uint32Array(ADDED_AT_ONCE * PAIR_WORDS);
   for (let id = 0; id < ids; id += ADDED_AT_ONCE) {
     const pairs = Math.min(ADDED_AT_ONCE, ids - id);

@@ -1,4 +1,7 @@
-/** A Redis that syncs its log before each answer, or a cluster of them, and a Postgres, all new, and what their books say. */
+/**
+ * Starts fresh stores: a Redis that syncs its log before each answer (or a cluster of such servers) and a
+ * Postgres. Also reads the ledger of a run.
+ */
 import { chmod, mkdtemp, realpath, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,26 +22,34 @@ export interface Stores {
   readonly redisUrl: string;
   readonly databaseUrl: string;
   readonly processes: { readonly redis: readonly number[]; readonly postgres: readonly number[] };
-  /** The only one, or the first of the cluster. */
+  /** Connection to the only Redis server, or to the first server of the cluster. */
   readonly redis: Redis;
-  /** Where a cell is, and how its keys name it. */
+  /** Returns the connection of a cell's server, and the cell's name in keys. */
   readonly cell: (cell: number) => { readonly redis: Redis; readonly name: CellName };
-  /** A connection that is there for one question: none of ours is part of what is measured. */
+  /**
+   * Runs a query on a connection that is opened only for it, so that the connections of the bench are not
+   * part of the measurement.
+   */
   ask<Row extends object>(query: string): Promise<Row[]>;
 }
 
-/** The servers that hold the cells. */
+/** The Redis servers that hold the cells. */
 type Hot = Pick<Stores, 'redisUrl' | 'redis' | 'cell'> & { readonly pids: readonly number[] };
 
-/** tmpfs and ramfs: `f_type` of statfs(2). There a sync takes no time. */
+/** `f_type` of statfs(2) for tmpfs and ramfs, on which a sync takes no time. */
 const IN_MEMORY = [0x01021994, 0x858458f6];
 
-/** Makes an empty folder on a disk, because the time of its syncs is part of what a durable spin takes; the caller removes it. @throws where there is none */
+/**
+ * Creates an empty folder on a disk, because the duration of disk syncs is part of the latency of a durable
+ * spin. The caller removes the folder.
+ *
+ * @throws Error if no disk is available
+ */
 export async function newDiskFolder(): Promise<string> {
   for (const parent of [tmpdir(), '/var/tmp', ROOT]) {
     if (await isInMemory(parent)) continue;
     const folder = await realpath(await mkdtemp(join(parent, 'spindle-bench-')));
-    // As root, Postgres runs as another user, who must be able to enter.
+    // If the bench runs as root, Postgres runs as another user, who needs access to the folder.
     await chmod(folder, 0o755);
     return folder;
   }
@@ -59,7 +70,7 @@ async function diskFolder(cleanup: Cleanup): Promise<string> {
   return folder;
 }
 
-/** @param cells of which it will be asked */
+/** @param cells number of cells that the bench uses */
 async function startCluster(cells: number, cleanup: Cleanup): Promise<Hot> {
   const cluster = await ownCluster(undefined, { hasReplicas: false, folder: await diskFolder(cleanup) });
   cleanup.add(() => cluster.drop());
@@ -74,7 +85,11 @@ async function startCluster(cells: number, cleanup: Cleanup): Promise<Hot> {
   return { redisUrl: cluster.url, redis: places[0]!.redis, cell: (cell) => places[cell]!, pids };
 }
 
-/** @param clusterCells the cells of a cluster, of which it will be asked; undefined: there is a single server */
+/**
+ * Starts the stores.
+ *
+ * @param clusterCells number of cells on a cluster; undefined: a single server
+ */
 export async function startStores(cleanup: Cleanup, clusterCells?: number): Promise<Stores> {
   const folder = await diskFolder(cleanup);
   const own = await ownStores({ folder, onEvent: (line) => console.error(line) });
@@ -106,15 +121,20 @@ export async function startStores(cleanup: Cleanup, clusterCells?: number): Prom
   };
 }
 
-/** A ledger to compare with the spins that were answered. */
+/** A ledger to compare with the answered spins. */
 export interface Books {
-  /** Entries of the outbox that are not in Postgres yet. */
+  /** Returns the number of outbox entries that are not in Postgres yet. */
   outboxEntries(): Promise<number>;
-  /** Spins in Postgres. */
+  /** Returns the number of spins in Postgres. */
   ledgerRows(): Promise<number>;
 }
 
-/** @param outboxes and where they are @param countRows a query that gives `rows` */
+/**
+ * Returns the books of the given outboxes.
+ *
+ * @param outboxes key of each outbox and its Redis connection
+ * @param countRows query that returns `rows`
+ */
 export const booksOf = (
   { ask }: Stores,
   outboxes: readonly { readonly redis: Redis; readonly key: string }[],
@@ -131,7 +151,7 @@ export const booksOf = (
 const DRAIN_DEADLINE_MS = 30_000;
 const DRAIN_POLL_MS = 20;
 
-/** Waits until the outbox is empty, or the deadline. @returns how long that took, seconds. */
+/** Waits until the outbox is empty, or the deadline has passed. Returns the duration in seconds. */
 export async function drained(books: Books | undefined): Promise<number> {
   const startedMs = performance.now();
   while (books !== undefined && (await books.outboxEntries()) > 0) {

@@ -1,13 +1,13 @@
-/** Whether a series of samples is flat: a least-squares line through the means of its buckets. */
+/** Judges whether a series of samples is flat, by a least-squares line through the means of its buckets. */
 
 export interface Finding {
   readonly what: string;
   readonly isMet: boolean;
-  /** The means, the slope and the bound, for people. */
+  /** The means, the slope and the bound in words. */
   readonly text: string;
 }
 
-/** Samples in the order in which they were taken. */
+/** Samples in chronological order. */
 export interface Samples {
   readonly name: string;
   readonly unit: string;
@@ -15,16 +15,24 @@ export interface Samples {
 }
 
 export interface Bound {
-  /** The line may rise by so much over the part that is judged, in the samples' unit, … */
+  /** Maximum growth of the line over the judged part, in the unit of the samples. */
   readonly rise: number;
-  /** … or by this share of the mean, where that is more. */
+  /** Maximum growth as a fraction of the mean. The larger of `rise` and `share` applies. */
   readonly share: number;
 }
 
-/** What repeats itself within a bucket, such as requestIds that are let go once a minute, is no trend. */
+/**
+ * Minimum number of buckets. Variations within a bucket, such as request ids that are released once a minute,
+ * are not a trend.
+ */
 const BUCKETS_MIN = 3;
 
-/** @param fromSeconds what came before is the warm-up @param bucketSeconds the buckets' length */
+/**
+ * Judges a series of samples.
+ *
+ * @param fromSeconds end of the warm-up, in seconds
+ * @param bucketSeconds length of a bucket, in seconds
+ */
 export function judge(
   { name, unit, samples }: Samples,
   bound: Bound,
@@ -44,19 +52,19 @@ export function judge(
   return { what, isMet: rise <= allowed, text };
 }
 
-/** Of whole buckets only. */
+/** Returns the means of the complete buckets. */
 function bucketMeans(samples: Samples['samples'], fromSeconds: number, bucketSeconds: number): number[] {
   const lastSeconds = samples.at(-1)?.[0] ?? 0;
   const count = Math.floor((lastSeconds - fromSeconds) / bucketSeconds);
   return Array.from({ length: Math.max(0, count) }, (_, bucket) => {
-    // Those at the end are kept: the part at the beginning that makes no bucket belongs to the warm-up.
+    // Buckets are aligned to the end. An incomplete bucket at the beginning counts as warm-up.
     const from = lastSeconds - (count - bucket) * bucketSeconds;
     const own = samples.filter(([seconds]) => seconds > from && seconds <= from + bucketSeconds);
     return own.reduce((sum, [, value]) => sum + value, 0) / own.length;
   });
 }
 
-/** Least squares, per step. */
+/** Returns the slope of the least-squares line, per step. */
 function slope(values: readonly number[]): number {
   const middle = (values.length - 1) / 2;
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -1,7 +1,8 @@
 /**
- * The lower bound: a bare uWebSockets.js server that parses the spin's JSON and answers with the bytes of a typical
- * spin, the same headers and the same length as the service. It deals nothing and checks nothing. With REDIS_URL it keeps
- * the body of each request by one SET, and answers once that is on the disk of Redis; without, it keeps nothing.
+ * Lower bound for comparison: a bare uWebSockets.js server that parses the JSON of the spin and answers with
+ * the bytes of a typical spin, with the headers and the length of the service's answer. It deals nothing and
+ * validates nothing. With REDIS_URL it stores the body of each request by one SET, and answers once Redis has
+ * it on disk. Without REDIS_URL it stores nothing.
  */
 import { App, us_socket_local_port } from 'uWebSockets.js';
 import { Redis } from 'ioredis';
@@ -9,7 +10,7 @@ import { answerTypically } from './typicalAnswer.js';
 
 const HOST = '127.0.0.1';
 
-// The calls of one event-loop turn go out in one write.
+// Auto-pipelining sends all calls of one event-loop turn in one write.
 const redis =
   process.env.REDIS_URL === undefined
     ? undefined

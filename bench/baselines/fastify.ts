@@ -1,10 +1,11 @@
 /**
- * The plain design, to compare with: Fastify, one script call a spin, a flusher in the same process. It gives the same
- * guarantees for a spin as the service: acknowledged once it is in Redis's log on disk, one result per requestId, a
- * fixed window, outcomes made beforehand, every spin in Postgres by way of an outbox.
+ * Conventional design for comparison: Fastify, one script call per spin, and a flusher in the same process.
+ * It gives the same guarantees for a spin as the service: acknowledged once Redis's log is on disk, one
+ * result per requestId, a fixed rate limit window, outcomes drawn in advance, and every spin in Postgres by
+ * way of an outbox.
  *
- * Where a choice was open, the cheaper one was taken: outcomes are not sealed or recorded, the ledger has no partitions
- * and no totals, validation knows one partner and one game.
+ * Where there was a choice, this design takes the cheaper option: outcomes are neither sealed nor recorded,
+ * the ledger has no partitions and no totals, and validation supports one partner and one game.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -25,7 +26,7 @@ declare module 'ioredis' {
   }
 }
 
-/** `used`: requests of this window. */
+/** Reply of the spin script. `used` is the number of requests in the current window. */
 type SpinReply =
   | [status: 'dealt' | 'replay', used: number, spinId: string, outcome: string, balanceMicros: string]
   | [status: 'limited' | 'conflict' | 'exhausted', used: number];
@@ -61,7 +62,7 @@ const number = { type: 'number' } as const;
 const integer = { type: 'integer' } as const;
 const object = <T extends object>(properties: T) => ({ type: 'object', properties }) as const;
 
-/** They validate the body and serialise the answer. */
+/** Schemas that validate the body and serialize the answer. */
 const SCHEMA = {
   body: {
     ...object({
@@ -95,11 +96,11 @@ if ('faults' in checked) throw new Error(JSON.stringify(checked.faults));
 const { sheet } = checked;
 const { combinations } = renderSheet(sheet);
 const wagerUsd = Number(microsToUsdText(sheet.denominationMicros));
-/** `outcome` and `presentation` of the answer, by outcome. */
+/** Members `outcome` and `presentation` of the answer, by outcome. */
 const rendered = combinations.map(({ json }) => JSON.parse(`{${json}}`) as Record<string, unknown>);
 const apiKeyHash = hash('sha256', API_KEY!, 'buffer');
 
-// The calls of one event-loop turn go out in one write.
+// Auto-pipelining sends all calls of one event-loop turn in one write.
 const redis = new Redis(REDIS_URL!, { protocol: 2, enableAutoPipelining: true });
 redis.defineCommand('spin', {
   numberOfKeys: 5,
@@ -107,7 +108,7 @@ redis.defineCommand('spin', {
 });
 const sql = postgres(DATABASE_URL!, { max: 2, onnotice: () => {} });
 
-/** Keeps the list of outcomes long. They are drawn as the service draws them. */
+/** Refills the list of outcomes. They are drawn in the same way as the service draws them. */
 async function refill(): Promise<void> {
   let ready = await redis.llen('outcomes');
   while (ready < READY_MIN) {

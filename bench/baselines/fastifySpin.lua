@@ -1,16 +1,18 @@
 --[[
-Deals one spin, the plain way: one call a spin, one key for each thing.
+Deals one spin in the conventional way: one call per spin, one key for each kind of data.
 
-KEYS[1]  string  requests of this window
-KEYS[2]  string  what the requestId is bound to: "<fingerprint> <spin id> <outcome> <balance>"
+KEYS[1]  string  number of requests in the current window
+KEYS[2]  string  binding of the requestId: "<fingerprint> <spin id> <outcome> <balance>"
 KEYS[3]  hash    player -> balance, micro-USD
-KEYS[4]  list    outcomes made beforehand, "<outcome> <payout in micro-USD>"
+KEYS[4]  list    outcomes drawn in advance, "<outcome> <payout in micro-USD>"
 KEYS[5]  stream  spins that are not in Postgres yet
 
-ARGV     limit of the window, length of the window (s), fingerprint of the request, player, wager (micro-USD),
-         opening balance (micro-USD), game, requestId (empty: none), how long it binds (s)
+ARGV     limit of the window, length of the window (s), fingerprint of the request, player,
+         wager (micro-USD), opening balance (micro-USD), game, requestId (empty: none),
+         lifetime of the binding (s)
 
-Reply    {"dealt" or "replay", requests used, spin id, outcome, balance}, or {"limited", "conflict" or "exhausted", used}
+Reply    {"dealt" or "replay", requests used, spin id, outcome, balance},
+         or {"limited", "conflict" or "exhausted", requests used}
 ]]
 local limit, window, fingerprint, player, wager = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
 local opening, game, requestId, bindSeconds = ARGV[6], ARGV[7], ARGV[8], ARGV[9]

@@ -1,13 +1,13 @@
 --[[
-Keeps a batch of spins, and decides nothing: for each a balance, a request id and an entry of a stream.
+Stores a batch of spins without any decision: a balance, a request id and a stream entry for each spin.
 
 KEYS[1]  hash    player -> balance
 KEYS[2]  hash    requestId -> entry
 KEYS[3]  stream  entries that are not in Postgres yet
 
-ARGV     for each spin its player, its requestId and its entry
+ARGV     player, requestId and entry of each spin
 
-Reply    how many spins were kept
+Reply    number of stored spins
 ]]
 for i = 1, #ARGV, 3 do
   redis.call('HSET', KEYS[1], ARGV[i], '1000250000')

@@ -1,11 +1,12 @@
 /**
- * The floor: the least that any design must do that acknowledges a spin once it is on disk, remembers balance and request id,
- * and books each spin in Postgres, made of the service's own parts. uWebSockets.js; the JSON parsed; one script call at a
- * time for all spins that wait, which writes a balance, an id and an entry of a stream for each (floor.lua); the log of Redis
- * synced before the answer; rows copied to Postgres in batches with the cursor, then trimmed.
+ * The floor: the minimum work of any design that acknowledges a spin once it is on disk, stores balance and
+ * request id, and commits each spin to Postgres. It uses the service's own components: uWebSockets.js;
+ * parsing of the JSON; one script call at a time for all waiting spins, which writes a balance, an id and a
+ * stream entry for each (floor.lua); the log of Redis synced before the answer; rows copied to Postgres in
+ * batches together with the cursor, then trimmed.
  *
- * It decides nothing: no key, no game, no limit, no outcome, no replay, no metrics, and the answer's bytes are fixed. It
- * exists for comparison only.
+ * The floor makes no decisions. It has no key, no game, no limit, no outcome, no replay and no metrics, and
+ * the bytes of the answer are fixed. It exists for comparison only.
  */
 import { App, type HttpResponse, us_socket_local_port } from 'uWebSockets.js';
 import { readFileSync } from 'node:fs';
@@ -16,7 +17,7 @@ import { createLedger, flushForever } from './ledger.js';
 import { answerTypically } from './typicalAnswer.js';
 
 const HOST = '127.0.0.1';
-/** Spins of one call: as many as the service takes at once. */
+/** Maximum number of spins in one call, as in the service. */
 const BATCH_MAX = 256;
 const KEYS = ['balances', 'ids', 'outbox'];
 
@@ -41,7 +42,7 @@ const waiting: Waiting[] = [];
 let isUnderWay = false;
 let isScheduled = false;
 
-/** Once a turn of the event loop has taken all requests that came in it. */
+/** Schedules a call for the end of the event-loop turn, when all requests of the turn have been read. */
 function schedule(): void {
   if (isScheduled || isUnderWay || waiting.length === 0) return;
   isScheduled = true;
@@ -62,7 +63,7 @@ async function send(): Promise<void> {
   schedule();
 }
 
-/** A line of COPY without the entry's id; what the load sends needs no escape. */
+/** Returns a line for COPY without the entry id. The data of the load generator needs no escaping. */
 const rowOf = ({ gameId, playerId, requestId }: Spin): string =>
   `${gameId}\t${playerId}\t0\t250000\t0\t1000250000\t${requestId}\n`;
 

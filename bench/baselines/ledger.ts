@@ -1,6 +1,6 @@
 /**
- * The ledger of the baselines that have an outbox: what is in it goes to Postgres, rows and cursor in one transaction, and is
- * trimmed once that is committed.
+ * The ledger of the baselines that have an outbox. It writes the entries of the outbox to Postgres, rows and
+ * cursor in one transaction, and trims them after the commit.
  */
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -9,12 +9,15 @@ import type { Sql } from 'postgres';
 
 const ENTRIES_MAX = 5000;
 const BLOCK_MS = 200;
-/** Least time from one flush to the next, as the service has it by default: one commit serves many spins. */
+/**
+ * Minimum time between the starts of two flushes in ms, equal to the default of the service. One commit then
+ * covers many spins.
+ */
 const INTERVAL_MS = 40;
 
-/** A stream entry's fields are the script's, in its order: name, value, name, value, … */
+/** A stream entry. Its fields are those of the script, in the same order: name, value, name, value, … */
 type Entry = [id: string, fields: string[]];
-/** An entry as a line of COPY, in the order of the columns of `spins`. */
+/** Formats an entry as a line for COPY, in the order of the columns of `spins`. */
 type CopyLine = (entry: Entry) => string;
 
 export async function createLedger(sql: Sql): Promise<void> {
@@ -28,9 +31,13 @@ export async function createLedger(sql: Sql): Promise<void> {
   await sql`INSERT INTO outbox_cursor (stream_id) VALUES ('0-0')`;
 }
 
-/** @throws where Postgres or Redis refuses: what is not committed stays in the outbox. */
+/**
+ * Flushes the outbox in an endless loop. Entries that are not committed stay in the outbox.
+ *
+ * @throws Error if Postgres or Redis refuses a request
+ */
 export async function flushForever(redisUrl: string, sql: Sql, line: CopyLine = copyLine): Promise<never> {
-  // A connection of its own: its reads block.
+  // This connection serves only the blocking reads.
   const redis = new Redis(redisUrl, { protocol: 2 });
   const [row] = await sql<{ stream_id: string }[]>`SELECT stream_id FROM outbox_cursor`;
   let cursor = row!.stream_id;
@@ -66,13 +73,13 @@ function copyLine([id, fields]: Entry): string {
   return `${id.replace('-', '\t')}\t${game}\t${escaped(player!)}\t${outcome}\t${wager}\t${payout}\t${balance}\t${requestId}\n`;
 }
 
-/** Text as COPY's text format wants it (PostgreSQL documentation, "COPY", File Formats). */
+/** Escapes text for the text format of COPY (PostgreSQL documentation, "COPY", File Formats). */
 const escaped = (text: string): string =>
   /[\\\t\n\r]/.test(text)
     ? text.replace(/[\\\t\n\r]/g, (c) => ({ '\\': '\\\\', '\t': '\\t', '\n': '\\n' })[c] ?? '\\r')
     : text;
 
-/** The smallest stream id after this one. */
+/** Returns the next stream id after the given id. */
 function idAfter(id: string): string {
   const [ms, seq] = id.split('-');
   return `${ms}-${Number(seq) + 1}`;

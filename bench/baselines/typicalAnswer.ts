@@ -1,4 +1,7 @@
-/** The answer of a typical spin, byte for byte as long as the service's, for baselines that deal nothing. */
+/**
+ * Sends the answer of a typical spin, with the same length in bytes as the answer of the service, for
+ * baselines that deal nothing.
+ */
 import type { HttpResponse } from 'uWebSockets.js';
 import { readFileSync } from 'node:fs';
 import { spinResponse } from '../../src/api/spins/spinResponse.js';
