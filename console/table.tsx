@@ -174,7 +174,7 @@ export function Table<Row>(props: TableProps<Row>) {
       {shown.length === 0 ? (
         <p class="empty">No row has this text.</p>
       ) : (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: who has no mouse scrolls a wide table with the arrow keys
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users scroll it by the arrow keys
         <section class="table" tabIndex={0} aria-label={caption}>
           <table>
             <caption class="hidden">{caption}</caption>

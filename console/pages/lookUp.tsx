@@ -69,7 +69,7 @@ function Result({ id }: { readonly id: string }) {
 
 const Raw = ({ title, value }: { readonly title: string; readonly value: unknown }) => (
   <Panel title={title}>
-    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: who has no mouse scrolls it with the arrow keys */}
+    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users scroll it by the arrow keys */}
     <pre tabIndex={0}>{JSON.stringify(value, null, 2)}</pre>
   </Panel>
 );

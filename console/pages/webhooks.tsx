@@ -21,7 +21,7 @@ const HOUR_MS = 3_600_000;
 const Body = ({ id, body }: Delivery) => (
   <details>
     <summary title={id}>{id.slice(0, 12)}…</summary>
-    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: who has no mouse scrolls it with the arrow keys */}
+    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users scroll it by the arrow keys */}
     <pre tabIndex={0}>{pretty(body)}</pre>
   </details>
 );

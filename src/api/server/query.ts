@@ -18,7 +18,7 @@ const SHOWN_MAX = 64;
  * Control characters, which parameters may not contain. Postgres rejects NUL in text, and no parameter needs
  * the other ones.
  */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it looks for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern finds them
 const CONTROL = /[\0-\x1f\x7f]/;
 
 /**
