@@ -1,6 +1,6 @@
 /**
- * Who may import whom: an import that these lists do not allow is an error. The rooms of src stand from the top down, and a room
- * imports itself and the rooms below it.
+ * Allowed imports. Any import that these lists do not allow is an error. The rooms of src are listed from top to
+ * bottom. A room may import itself and the rooms below it.
  */
 const ROOMS = [
   'cli',
@@ -16,23 +16,23 @@ const ROOMS = [
 ];
 const room = (name) => `^src/${name}/`;
 const SRC = '^src/';
-/** A store: SQL lies with its owner. */
+/** Stores: files with the SQL of the module that owns the data. */
 const STORE = '\\.store\\.ts$';
 
-/** Beside src: who may import what else than itself. */
+/** Folders besides src: each lists its own path first, then the other paths that it may import. */
 const BESIDE = {
-  // Threads.
+  // Code of the worker threads.
   workers: ['^workers/', room('domain')],
-  // One file that imports nothing: it is given out as it is.
+  // The verifier is one file without imports, because it is published unchanged.
   verifier: ['^verifier/'],
-  // The package for partners knows nothing of the service.
+  // The package for partners must not depend on the service.
   package: ['^clients/typescript/src/'],
   openapi: ['^openapi/', room('domain'), '^src/api/index\\.ts$', '^src/api/contract/'],
   tools: ['^tools/', room('domain'), '^src/engine/redis/', '^workers/'],
-  // Pages in a browser: of the service they know the types of the operator API, and how the package names players.
+  // Pages in a browser. They may import the types of the operator API, and the client package's player names.
   console: ['^console/', '^src/api/client/', '^clients/typescript/src/'],
   bench: ['^bench/', '^src/(?!main\\.ts)', '^workers/', '^clients/', '^test/support/'],
-  // Tests look into every room; of each other they share support, setup, and what the model and the monitoring have.
+  // Tests may import every room, and shared code of other tests: support, setup, model and monitoring.
   support: ['^test/support/', SRC, '^workers/', '^clients/', '^verifier/', '^openapi/'],
   tests: [
     '^test/(?!support/)',
@@ -41,14 +41,17 @@ const BESIDE = {
   ],
 };
 
-/** What rooms of src import beside the rooms below: threads, the verifier, the package for partners. */
+/** Imports of rooms in src besides the rooms below them: threads, the verifier, the package for partners. */
 const FROM_SRC = [
   { from: ['books', 'app', 'cli'], to: '^workers/' },
   { from: ['cli'], to: '^verifier/' },
   { from: ['api'], to: '^clients/typescript/src/' },
 ];
 
-/** A package is used by one room; those that several may use are the schemas, the threads' pool and the log. */
+/**
+ * Packages and the paths that may import them. Most packages are used by a single room. Several rooms may use
+ * typebox (schemas), piscina (thread pool) and pino (log).
+ */
 const PACKAGES = {
   'uWebSockets\\.js|uws-pack': ['^src/api/server/uwsListener\\.ts$'],
   ioredis: ['^src/engine/redis/'],
@@ -71,7 +74,7 @@ const PACKAGES = {
   typebox: [SRC],
 };
 
-/** Parts of rooms that know less than their room may. */
+/** Parts of rooms that may import less than their room: comment, path, allowed paths. */
 const NARROW = [
   [
     'a contract is read without a handler',
@@ -154,7 +157,8 @@ module.exports = {
       from: { path: from },
       to: { path: `node_modules/(${name})/` },
     })),
-    // The domain does no I/O. node:crypto is there for hashes and ciphers; a test looks that randomness is not drawn.
+    // The domain does no I/O. It uses node:crypto for hashes and ciphers. A test checks that it draws no
+    // randomness.
     { from: { path: room('domain') }, to: { path: '^(node:)?(crypto|buffer|os)$' } },
     { from: { pathNot: room('domain') }, to: { dependencyTypes: ['core'] } },
     { from: { path: '^(bench|console|openapi|test|tools)/' }, to: { path: 'node_modules/' } },
