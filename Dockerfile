@@ -1,12 +1,12 @@
-# Builds with the compiler and runs without it, as a user that cannot write to the image. The binding of uWebSockets.js is
-# prebuilt for glibc 2.27 or later: an image on musl (alpine) cannot load it.
+# Builds with the compiler. The final image has no compiler and runs as a user who cannot write to it. The
+# binding of uWebSockets.js is prebuilt for glibc 2.27 or later, so an image on musl (alpine) cannot load it.
 ARG NODE=node:22.21.1-bookworm-slim
 
 FROM ${NODE} AS dependencies
 WORKDIR /spindle
 COPY package.json package-lock.json .npmrc ./
-# Optional packages are the embedded Postgres, for a machine without one, and a faster way for piscina to pass messages.
-# The binding comes for every platform: this image does not need 90 MB of it.
+# The image omits optional packages: the embedded Postgres, and a package with which piscina passes messages
+# faster. The uWebSockets.js package has bindings for all platforms; 90 MB of them are not needed here.
 RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --omit=optional --ignore-scripts && \
   find node_modules/uWebSockets.js/dist/bin -type f ! -name "uws_linux_*_$(node -p process.versions.modules).node" -delete
 
@@ -34,17 +34,20 @@ COPY --from=dependencies /spindle/node_modules node_modules
 COPY lua lua
 COPY src/postgres/migrations src/postgres/migrations
 COPY --from=build /spindle/dist dist
-# Of what is in this image, last: the service checks its own files before it deals.
+# This step lists the files of the image, so it must follow all COPY steps. The service compares its files
+# with this list before it deals.
 RUN node dist/tools/manifest.js
-# The command, for `docker compose exec worker spindle …`: npx would change the mode of its file, which belongs to root.
+# Installs the command for `docker compose exec worker spindle …`. npx does not work here, because it would
+# change the mode of the command's file, which belongs to root.
 RUN ln -s /spindle/dist/src/cli/cli.js /usr/local/bin/spindle
-# For POSITION_FILE: an empty volume takes the owner of the folder that it is mounted at.
+# Folder for POSITION_FILE. An empty volume takes the owner of the folder on which it is mounted.
 RUN mkdir position && chown 1000:1000 position
 USER node
 EXPOSE 8080 9464
-# Checks that the process lives. GET /readyz reports if it may serve; a restart would not help while a store is away.
+# Checks that the process is alive. GET /readyz reports whether it can serve. A restart would not help while a
+# store is unavailable.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.METRICS_PORT ?? 9464}/healthz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-# Without npm: the process itself must receive SIGTERM. It ends within 10 s.
+# The process is started without npm, because it must receive SIGTERM itself. It stops within 10 s.
 STOPSIGNAL SIGTERM
 CMD ["node", "dist/src/main.js"]

@@ -1,6 +1,6 @@
-{{/* Names, labels, and what the pods of all roles have in common. */}}
+{{/* Names, labels, and the parts that the pods of all roles share. */}}
 
-{{/* By its digest, where there is one: a tag may be moved to another image. */}}
+{{/* Image reference: by digest if one is given, because a tag may be moved to another image. */}}
 {{- define "spindle.image" -}}
 {{- with .Values.image -}}
 {{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
@@ -20,7 +20,7 @@ labels:
   helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
-{{/* The environment of each container, by the role in .role. */}}
+{{/* Environment of a container, by the role in .role. */}}
 {{- define "spindle.environment" -}}
 - name: ROLES
   value: {{ .role }}
@@ -86,7 +86,7 @@ volumes:
   {{- end }}
 {{- end }}
 
-{{/* Where the pods of a role run. Unless told otherwise they are spread over nodes and zones as evenly as can be. */}}
+{{/* Placement of a role's pods. By default they are spread evenly over nodes and zones. */}}
 {{- define "spindle.placement" -}}
 {{- with .values.topologySpreadConstraints }}
 topologySpreadConstraints:
@@ -110,7 +110,8 @@ tolerations:
 {{- end }}
 {{- end }}
 
-{{/* A stop ends within 5 s and SHUTDOWN_GRACE_S; before it begins, the balancer has 5 s to learn that the pod goes. */}}
+{{/* A stop takes at most SHUTDOWN_GRACE_S plus 5 s. Before it begins, the load balancer gets 5 s
+   to learn that the pod is stopping. */}}
 {{- define "spindle.stop" -}}
 terminationGracePeriodSeconds: {{ add 25 (.Values.settings.SHUTDOWN_GRACE_S | default "5" | int) }}
 {{- end }}
@@ -120,7 +121,8 @@ lifecycle:
     exec: { command: [sleep, '5'] }
 {{- end }}
 
-{{/* A process that hangs is restarted. One whose stores are away is not: a restart would not help. */}}
+{{/* Restarts a process that hangs. A process whose stores are unavailable is not restarted, because
+   a restart would not help. */}}
 {{- define "spindle.liveness" -}}
 startupProbe:
   httpGet: { path: /healthz, port: metrics }
