@@ -54,7 +54,7 @@ export async function bodyOf<Body>(asked: Promise<Answered<Body>>): Promise<Body
   try {
     answered = await asked;
   } catch {
-    throw new ApiFault(0, '', 'The service does not answer');
+    throw new ApiFault(0, '', 'The service is not responding');
   }
   const { data, error, response } = answered;
   if (response.ok) return data as Body;

@@ -24,7 +24,7 @@ export class Boundary extends Component<{ readonly children: ComponentChildren }
     if (error === undefined) return this.props.children;
     return (
       <div class="fault" role="alert">
-        <p>This page has a fault: {error.message}. What the service does is not affected.</p>
+        <p>This page could not be shown: {error.message}. The service itself is not affected.</p>
         <button type="button" class="quiet" onClick={() => this.setState({ error: undefined } as never)}>
           Show the page again
         </button>

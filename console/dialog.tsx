@@ -111,7 +111,7 @@ function QuestionDialog({
         {typed === undefined ? null : (
           <label class="field">
             <span>
-              Type <code>{typed}</code> to go on
+              Type <code>{typed}</code> to confirm
             </span>
             <input
               name="typed"

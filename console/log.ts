@@ -11,13 +11,13 @@ async function logText(name: 'checkpoint' | 'policy'): Promise<string> {
   try {
     answer = await fetch(`/log/${name}`);
   } catch {
-    throw new ApiFault(0, '', 'The service does not answer');
+    throw new ApiFault(0, '', 'The service is not responding');
   }
   if (answer.ok) return answer.text();
   throw new ApiFault(
     answer.status,
     '',
-    answer.status === 404 ? 'Nothing is logged yet' : 'The log does not answer',
+    answer.status === 404 ? 'The log has no records yet' : 'The log is not responding',
   );
 }
 

@@ -74,7 +74,7 @@ function Page() {
             <View place={place} />
           </Boundary>
         ) : names.isLoaded ? (
-          <p class="empty">There is no partner called {asked.parts[1]}.</p>
+          <p class="empty">There is no partner with the name {asked.parts[1]}.</p>
         ) : (
           <p role="status">Loading…</p>
         )}

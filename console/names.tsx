@@ -76,7 +76,7 @@ export function PartnerField({
       value={value}
       proposals={proposals}
       required={isOptional !== true}
-      hint={isOptional === true ? 'Slug or id; none: all' : 'Slug or id'}
+      hint={isOptional === true ? 'Slug or id; empty for all' : 'Slug or id'}
     />
   );
 }
@@ -186,7 +186,7 @@ export function usePartnerOf(): (text: string) => number {
   const { idOf } = usePartnerNames();
   return (text) => {
     const id = idOf(text);
-    if (id === undefined) throw new Error(`There is no partner called ${text}`);
+    if (id === undefined) throw new Error(`There is no partner with the name ${text}`);
     return id;
   };
 }

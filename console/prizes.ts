@@ -16,7 +16,7 @@ function rowsOf(text: string): string[][] {
   let row: string[] = [];
   while (field.lastIndex < source.length) {
     const match = field.exec(source);
-    if (match === null) throw new Error(`Line ${rows.length + 1} is not CSV`);
+    if (match === null) throw new Error(`Line ${rows.length + 1} is not valid CSV`);
     row.push(match[1]?.replaceAll('""', '"') ?? match[2]!.trim());
     if (match[3] === ',') continue;
     if (row.some((each) => each !== '')) rows.push(row);

@@ -120,7 +120,7 @@ function Palette({ onClose }: { readonly onClose: () => void }) {
         }}
       >
         <label class="field">
-          <span>Partner, game, player, spin, round, operator, or how a key begins</span>
+          <span>Partner, game, player, spin, round, operator, or the first characters of a key</span>
           <input
             type="search"
             name="q"
@@ -132,9 +132,7 @@ function Palette({ onClose }: { readonly onClose: () => void }) {
         </label>
       </form>
       <div role="status">
-        {current?.hits?.length === 0 ? (
-          <p class="note">Nothing is called so. A player needs the whole name.</p>
-        ) : null}
+        {current?.hits?.length === 0 ? <p class="note">No matches. Type a player's full name.</p> : null}
       </div>
       <Fault error={current?.error} />
       <ul class="hits">

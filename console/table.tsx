@@ -172,7 +172,7 @@ export function Table<Row>(props: TableProps<Row>) {
         </div>
       )}
       {shown.length === 0 ? (
-        <p class="empty">No row has this text.</p>
+        <p class="empty">No row contains this text.</p>
       ) : (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users scroll it by the arrow keys
         <section class="table" tabIndex={0} aria-label={caption}>

@@ -47,15 +47,18 @@ export function TrafficChart({ partnerId }: { readonly partnerId?: number }) {
         {(points) => {
           const spins = points.map((point) => point.spins);
           const all = spins.reduce((sum, each) => sum + each, 0);
-          if (all === 0) return <p class="empty">Nobody has played in these days.</p>;
+          if (all === 0) return <p class="empty">No plays in these days.</p>;
           return (
             <Chart
-              label={`Plays by ${unit} over ${days} days: ${count(all)} in all, ${count(Math.max(...spins))} in the busiest ${unit}.`}
+              label={`Plays by ${unit} over ${days} days: ${count(all)} in total, ${count(Math.max(...spins))} in the busiest ${unit}.`}
               places={points.map(({ at }) => at)}
               isTime
               series={[
                 {
-                  label: byHour === true ? 'Plays an hour; this one so far' : 'Plays a day; today so far',
+                  label:
+                    byHour === true
+                      ? 'Plays by hour; the last hour is incomplete'
+                      : 'Plays by day; today is incomplete',
                   values: spins,
                   kind: 'line',
                 },

@@ -142,7 +142,7 @@ export const Panel = ({
 /** A secret that is shown only this once. */
 export const Secret = ({ label, value }: { readonly label: string; readonly value: string }) => (
   <p class="secret">
-    {label}, shown this once: <Copied text={value} />
+    {label}, shown only once: <Copied text={value} />
   </p>
 );
 
@@ -152,7 +152,7 @@ export const Secret = ({ label, value }: { readonly label: string; readonly valu
  * @param of null: the key was made before prefixes were stored
  */
 export const KeyPrefix = ({ of }: { readonly of: string | null }) =>
-  of === null ? <span class="note">made before this was kept</span> : <code>{of}…</code>;
+  of === null ? <span class="note">issued before prefixes were stored</span> : <code>{of}…</code>;
 
 /** Section for actions that cannot be undone or that stop players. It is the last section of its page. */
 export const DangerZone = ({ children }: { readonly children: ComponentChildren }) => (

@@ -46,15 +46,15 @@ const Deprecate = ({
 }) => (
   <DangerZone>
     <Form
-      label="Announce the end of a version"
-      button="Announce the end"
+      label="Announce the sunset of a version"
+      button="Announce the sunset"
       isDangerous
       confirm={({ version, sunset }) => [
         {
           title: `End version ${version} on ${sunset}?`,
           consequence:
-            'Every partner that uses it is told by event, header and e-mail. From that day on each of its requests is refused.',
-          button: 'Announce the end',
+            'Every partner that uses this version is notified by header, event and e-mail. From that day on, all requests to this version are refused.',
+          button: 'Announce the sunset',
           isDangerous: true,
           typed: version!,
           asksReason: true,
@@ -65,11 +65,11 @@ const Deprecate = ({
         const body = { sunsetAt: `${sunset}T00:00:00Z`, reason: reason! };
         await bodyOf(api.POST('/api-versions/{version}/deprecate', { params, body }));
         onChanged();
-        return 'The end is announced.';
+        return 'The sunset is announced.';
       }}
     >
       <Field label="Version" name="version" options={versions.map(({ version }) => version)} />
-      <Field label="Last day before (UTC)" name="sunset" type="date" required />
+      <Field label="Stops working at 00:00 UTC on" name="sunset" type="date" required />
     </Form>
   </DangerZone>
 );

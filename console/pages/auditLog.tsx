@@ -29,8 +29,8 @@ export function AuditLog({ place }: { readonly place: Place }) {
         }}
       >
         <Field label="Who" name="actor" value={filter.actor} />
-        <Field label="Action begins with" name="action" value={filter.action} hint="Such as partner." />
-        <Field label="Subject begins with" name="subject" value={filter.subject} hint="Such as game:7" />
+        <Field label="Action begins with" name="action" value={filter.action} hint="For example partner." />
+        <Field label="Subject begins with" name="subject" value={filter.subject} hint="For example game:7" />
       </Form>
       <Load loaded={loaded}>
         {({ entries, limit, total }) => (
@@ -40,7 +40,7 @@ export function AuditLog({ place }: { readonly place: Place }) {
               rows={entries}
               isPage={total > limit}
               keyOf={({ auditId }) => auditId}
-              empty="No change is like that."
+              empty="No change matches these filters."
               columns={[
                 { heading: 'Number', cell: ({ auditId }) => auditId, isNumber: true },
                 { heading: 'Time (UTC)', cell: ({ at }) => time(at) },

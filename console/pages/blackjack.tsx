@@ -46,7 +46,7 @@ export function Rounds({ place }: { readonly place: Place }) {
       {partner === '' || partnerId !== undefined ? (
         <RoundList place={place} partnerId={partnerId} />
       ) : isLoaded ? (
-        <p class="empty">There is no partner called {partner}.</p>
+        <p class="empty">There is no partner with the name {partner}.</p>
       ) : (
         <p role="status">Loading…</p>
       )}
@@ -75,7 +75,7 @@ function RoundList({ place, partnerId }: { readonly place: Place; readonly partn
             rows={rounds}
             isPage={total > limit}
             keyOf={({ roundId }) => roundId}
-            empty="There is no such round."
+            empty="No round matches these filters."
             columns={[
               { heading: 'Dealt (UTC)', cell: ({ createdAt }) => time(createdAt) },
               {
@@ -196,7 +196,7 @@ function EndRound({ round, onChanged }: { readonly round: Round; readonly onChan
         confirm={{
           title: `Play out the round of ${round.playerId}?`,
           consequence:
-            "The hands stand as they are, the dealer draws, and the round is paid. It can't be undone.",
+            "The player's hands stand, the dealer draws, and the round is paid. This is permanent.",
           button: 'Play it out',
           isDangerous: true,
           asksReason: true,
@@ -214,7 +214,7 @@ function EndRound({ round, onChanged }: { readonly round: Round; readonly onChan
         isDangerous
         confirm={{
           title: `Void the round of ${round.playerId}?`,
-          consequence: `All stakes (${usd(round.wageredUsd)}) go back to the player. It can't be undone.`,
+          consequence: `All stakes (${usd(round.wageredUsd)}) are refunded to the player. This is permanent.`,
           button: 'Void it',
           isDangerous: true,
           asksReason: true,
@@ -223,7 +223,7 @@ function EndRound({ round, onChanged }: { readonly round: Round; readonly onChan
         act={async ({ reason }) => {
           await bodyOf(api.POST('/rounds/{roundId}/void', { params, body: { reason: reason! } }));
           onChanged();
-          return 'The round is void.';
+          return 'The round is voided.';
         }}
       />
     </DangerZone>

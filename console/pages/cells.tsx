@@ -69,7 +69,7 @@ export function Cells() {
                 },
                 { heading: 'Epoch', cell: ({ epoch }) => epoch, isNumber: true },
                 {
-                  heading: 'Booked to (UTC)',
+                  heading: 'Committed up to (UTC)',
                   cell: ({ owner, bookedTo }) => (
                     <>
                       {time(bookedTo)} by{' '}
@@ -81,7 +81,7 @@ export function Cells() {
                 {
                   heading: 'Outbox age',
                   cell: ({ outboxAgeSeconds }) =>
-                    outboxAgeSeconds === null ? 'Redis is away' : `${outboxAgeSeconds.toFixed(1)} s`,
+                    outboxAgeSeconds === null ? 'Redis is unavailable' : `${outboxAgeSeconds.toFixed(1)} s`,
                   isNumber: true,
                 },
                 ...(mayChange
@@ -101,7 +101,7 @@ export function Cells() {
               caption="Recoveries, newest first"
               rows={recoveries}
               keyOf={({ cell, epoch }) => `${cell} ${epoch}`}
-              empty="No cell was ever rebuilt."
+              empty="No cell has been rebuilt yet."
               columns={[
                 { heading: 'Cell', cell: ({ cell }) => cell, isNumber: true },
                 { heading: 'Begun (UTC)', cell: ({ startedAt }) => time(startedAt) },
@@ -133,10 +133,10 @@ function Drain({ cell, onChanged }: { readonly cell: Cell; readonly onChanged: (
       isInline
       isDangerous={!isDraining}
       confirm={{
-        title: isDraining ? `Let cell ${number} take new partners?` : `Drain cell ${number}?`,
+        title: isDraining ? `Open cell ${number} to new partners?` : `Drain cell ${number}?`,
         consequence: isDraining
-          ? 'New partners may come to it again, and others can be moved to it.'
-          : 'No new partner comes to it. Those that it has stay and go on playing until they are moved. It can take partners again.',
+          ? 'New partners can be placed in this cell again, and other partners can be moved to it.'
+          : 'No new partner is placed in this cell. Its present partners stay and continue to play until they are moved. You can open the cell again.',
         button: isDraining ? 'Take partners' : 'Drain it',
         isDangerous: !isDraining,
         asksReason: true,
@@ -146,7 +146,7 @@ function Drain({ cell, onChanged }: { readonly cell: Cell; readonly onChanged: (
         const body = { isDraining: !isDraining, reason: reason! };
         await bodyOf(api.PATCH('/cells/{cell}', { params, body }));
         onChanged();
-        return isDraining ? 'It takes partners.' : 'It drains.';
+        return isDraining ? 'The cell is open to new partners.' : 'The cell is draining.';
       }}
     />
   );
@@ -161,7 +161,7 @@ function Emptied({ cells }: { readonly cells: readonly Cell[] }) {
   if (waiting.length === 0) return null;
   return (
     <>
-      <p>A partner is moved at the end of its page. All partners of a cell that drains are moved by:</p>
+      <p>To move one partner, use the end of its page. To move all partners of a draining cell, run:</p>
       {waiting.map(({ cell }) => (
         <p key={cell}>
           <Copied text={`spindle cells drain ${cell} --move-partners`} />
@@ -181,7 +181,7 @@ const AddCells = ({ onAdded }: { readonly onAdded: () => void }) => (
         {
           title: `Add ${cells} cells?`,
           consequence:
-            'A cell is never removed. New partners go to the new cells, since they have the fewest; those that exist stay where they are.',
+            "A cell can't be removed. New partners are placed in the new cells, because these have the fewest partners. Present partners stay in their cells.",
           button: 'Add them',
           isDangerous: true,
           typed: `${cells} cells`,
@@ -193,7 +193,14 @@ const AddCells = ({ onAdded }: { readonly onAdded: () => void }) => (
         return `Added: ${added.join(', ')}.`;
       }}
     >
-      <Field label="Cells to add" name="count" type="number" value={1} required hint="At most 256 in all" />
+      <Field
+        label="Cells to add"
+        name="count"
+        type="number"
+        value={1}
+        required
+        hint="At most 256 cells in total"
+      />
     </Form>
   </DangerZone>
 );

@@ -28,7 +28,7 @@ export function Dealing() {
         {({ state, reason, actor, changedAt }) => (
           <Facts
             of={[
-              ['Dealing, for all', <Status key="state" of={state} />],
+              ['Dealing for all partners', <Status key="state" of={state} />],
               ['Since (UTC)', time(changedAt)],
               ['By', actor ?? NONE],
               ['Reason', reason ?? NONE],
@@ -49,15 +49,15 @@ function ForAll({ state, onChanged }: { readonly state: State; readonly onChange
   return (
     <DangerZone>
       <Form
-        label="Dealing for all"
-        button={isOn ? 'Stop dealing for all' : 'Deal again for all'}
+        label="Dealing for all partners"
+        button={isOn ? 'Stop dealing for all' : 'Resume dealing for all'}
         isDangerous
         confirm={{
-          title: isOn ? 'Stop dealing for all partners?' : 'Deal again for all partners?',
+          title: isOn ? 'Stop dealing for all partners?' : 'Resume dealing for all partners?',
           consequence: isOn
-            ? 'Every spin, ticket and deal of every partner is refused within a second, until it is switched on again. Rounds that are open can be finished.'
-            : 'Everything is played again, but for games that are suspended and partners that are switched off.',
-          button: isOn ? 'Stop dealing' : 'Deal again',
+            ? 'Within a second all spins, tickets and deals of all partners are refused, until you resume dealing. Open rounds can be finished.'
+            : 'All games can be played again, except suspended games and games of partners whose dealing is off.',
+          button: isOn ? 'Stop dealing' : 'Resume dealing',
           isDangerous: true,
           asksReason: true,
           ...(isOn ? { typed: 'all partners' } : {}),
@@ -65,7 +65,7 @@ function ForAll({ state, onChanged }: { readonly state: State; readonly onChange
         act={async ({ reason }) => {
           await bodyOf(api.PUT('/dealing', { body: { state: other(state), reason: reason! } }));
           onChanged();
-          return isOn ? 'Nothing is dealt.' : 'Everything is dealt again.';
+          return isOn ? 'Dealing is off.' : 'Dealing is on.';
         }}
       />
     </DangerZone>
@@ -84,15 +84,15 @@ export function PartnerSwitch({
   return (
     <Form
       label={`Dealing of ${name}`}
-      button={isOn ? 'Stop dealing' : 'Deal again'}
+      button={isOn ? 'Stop dealing' : 'Resume dealing'}
       isInline
       isDangerous={isOn}
       confirm={{
-        title: isOn ? `Stop dealing for ${name}?` : `Deal again for ${name}?`,
+        title: isOn ? `Stop dealing for ${name}?` : `Resume dealing for ${name}?`,
         consequence: isOn
-          ? 'Its spins, tickets and deals are refused within a second. Its other requests, and rounds that are open, go on.'
-          : 'Its games are played again.',
-        button: isOn ? 'Stop dealing' : 'Deal again',
+          ? "Within a second the partner's spins, tickets and deals are refused. Its other requests and its open rounds continue."
+          : "The partner's games can be played again.",
+        button: isOn ? 'Stop dealing' : 'Resume dealing',
         isDangerous: isOn,
         asksReason: true,
       }}
@@ -101,7 +101,7 @@ export function PartnerSwitch({
         const body = { dealing: other(dealing), reason: reason! };
         await bodyOf(api.PATCH('/partners/{id}', { params, body }));
         onChanged();
-        return isOn ? 'Nothing is dealt for it.' : 'It is dealt for again.';
+        return isOn ? 'Dealing is off for this partner.' : 'Dealing is on for this partner.';
       }}
     />
   );
@@ -112,14 +112,14 @@ function StoppedPartners() {
   const loaded = useLoad(() => bodyOf(api.GET('/partners', {})), []);
   const mayChange = useMayChange();
   return (
-    <Panel title="Partners that are switched off">
+    <Panel title="Partners with dealing off">
       <Load loaded={loaded}>
         {({ partners }) => (
           <Table
-            caption="Partners that are switched off"
+            caption="Partners with dealing off"
             rows={partners.filter(({ dealing }) => dealing === 'OFF')}
             keyOf={({ partnerId }) => partnerId}
-            empty="None. A partner is switched off at the end of its page."
+            empty="None. To stop dealing for a partner, use the end of its page."
             columns={[
               { heading: 'Partner', cell: ({ partnerId }) => <PartnerLink id={partnerId} /> },
               { heading: 'Dealing', cell: ({ dealing }) => <Status of={dealing} /> },
@@ -145,15 +145,15 @@ function SuspendedGames() {
   const partnerColumn = usePartnerColumn();
   const loaded = useLoad(() => bodyOf(api.GET('/games', { params: { query: { limit: GAMES_READ } } })), []);
   return (
-    <Panel title="Games that are suspended">
+    <Panel title="Suspended games">
       <Load loaded={loaded}>
         {({ games, total }) => (
           <>
             <Table
-              caption="Games that are suspended"
+              caption="Suspended games"
               rows={games.filter(({ status }) => status === 'SUSPENDED')}
               keyOf={({ gameConfigId }) => gameConfigId}
-              empty="None. A game is suspended at the end of its page."
+              empty="None. To suspend a game, use the end of its page."
               columns={[
                 GAME_COLUMN,
                 partnerColumn,

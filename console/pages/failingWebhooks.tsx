@@ -7,7 +7,7 @@ import { Status } from '../ui.js';
 
 export const FailingWebhooks = ({ of }: { readonly of: Schemas['Overview']['failingWebhooks'] }) => (
   <Table
-    caption="Webhooks that have failed for longest"
+    caption="Webhooks that have failed longest"
     rows={of}
     keyOf={({ id }) => id}
     empty="No webhook is failing."

@@ -23,7 +23,7 @@ const Q95 = 1.959963984540054;
 const Q99 = 2.5758293035489004;
 
 /** Display names of the assessment windows. */
-export const WINDOW_NAMES = { ROLLING_30: '30 days', LIFE: 'All of time' } as const;
+export const WINDOW_NAMES = { ROLLING_30: '30 days', LIFE: 'Since the first spin' } as const;
 
 const startOf = (day: string): number => Date.parse(`${day}T00:00:00Z`) / 1000;
 
@@ -36,11 +36,13 @@ export function RtpPanel({ gameId }: { readonly gameId: number }) {
   const params = { path: { id: gameId }, query: { days } };
   const loaded = useLoad(() => bodyOf(api.GET('/games/{id}/rtp', { params })), [gameId, days]);
   return (
-    <Panel title="Return as judged">
+    <Panel title="Judgements of the return">
       <Load loaded={loaded}>
         {(rtp) =>
           rtp.windows.length === 0 ? (
-            <p class="empty">It is judged once a day from the first day with spins on, and was not yet.</p>
+            <p class="empty">
+              No judgement yet. A game is judged once a day, from its first day with spins on.
+            </p>
           ) : (
             <>
               <Windows rtp={rtp} />
@@ -108,7 +110,7 @@ function BandChart({ window, expected, records }: BandProps) {
     <figure>
       <figcaption>{WINDOW_NAMES[window]}</figcaption>
       <Chart
-        label={`Return by day, ${WINDOW_NAMES[window].toLowerCase()}: ${percent(returnOf(newest))} on ${newest.day}; expected ${percent(expected.rtp)}, 95 of 100 between ${percent(edge(-Q95)(newest))} and ${percent(edge(Q95)(newest))}, 99 of 100 between ${percent(edge(-Q99)(newest))} and ${percent(edge(Q99)(newest))}.`}
+        label={`Return by day, ${WINDOW_NAMES[window].toLowerCase()}: ${percent(returnOf(newest))} on ${newest.day}; expected ${percent(expected.rtp)}, with the 95 % band from ${percent(edge(-Q95)(newest))} to ${percent(edge(Q95)(newest))} and the 99 % band from ${percent(edge(-Q99)(newest))} to ${percent(edge(Q99)(newest))}.`}
         places={judged.map(({ day }) => startOf(day))}
         isTime
         series={[

@@ -77,7 +77,7 @@ export function Games({ place }: { readonly place: Place }) {
               rows={games}
               isPage={total > limit}
               keyOf={({ gameConfigId }) => gameConfigId}
-              empty="There is no game yet."
+              empty="There are no games yet."
               columns={[
                 { heading: 'Id', cell: ({ gameConfigId }) => gameConfigId, isNumber: true },
                 GAME_COLUMN,
@@ -171,7 +171,7 @@ function MoreBlocks({ game }: { readonly game: Game }) {
         return 'Blocks requested.';
       }}
     >
-      <Field label="Blocks beyond demand" name="count" type="number" value={1} required />
+      <Field label="Blocks to make in addition" name="count" type="number" value={1} required />
     </Form>
   );
 }
@@ -189,8 +189,8 @@ function Suspension({ game, onChanged }: { readonly game: Game; readonly onChang
         confirm={{
           title: isSuspended ? `Resume ${game.displayName}?` : `Suspend ${game.displayName}?`,
           consequence: isSuspended
-            ? 'It can be played again.'
-            : 'Every play of it is refused until it is resumed. Rounds that are open can be finished.',
+            ? 'The game can be played again.'
+            : 'All plays of this game are refused until you resume it. Open rounds can be finished.',
           button: isSuspended ? 'Resume' : 'Suspend',
           isDangerous: !isSuspended,
           asksReason: true,
@@ -222,7 +222,7 @@ const VoidOutcomes = ({ game, onChanged }: Changing) => (
     confirm={{
       title: `Void the sealed outcomes of ${game.displayName}?`,
       consequence:
-        'Whatever is sealed and was not dealt is never dealt; the game goes on with new outcomes within a second as a rule. For outcomes that somebody may have seen.',
+        'All sealed outcomes that were not dealt yet are discarded. The game continues with new outcomes, usually within a second. Use this if somebody may have seen future outcomes.',
       button: 'Void the outcomes',
       isDangerous: true,
       typed: game.displayName,
@@ -232,7 +232,7 @@ const VoidOutcomes = ({ game, onChanged }: Changing) => (
       const params = { path: { id: game.gameConfigId } };
       await bodyOf(api.POST('/games/{id}/rotate', { params, body: { reason: reason! } }));
       onChanged();
-      return 'What was sealed is void.';
+      return 'The sealed outcomes are voided.';
     }}
   />
 );
@@ -244,7 +244,7 @@ const VoidRaffle = ({ game, onChanged }: Changing) => (
     isDangerous
     confirm={{
       title: `Void ${game.displayName}?`,
-      consequence: `No ticket is sold any more, and each one that was sold is refunded (${usd(game.minWagerUsd)}). Prizes that were paid stay paid. It can't be undone.`,
+      consequence: `No more tickets are sold, and each sold ticket is refunded (${usd(game.minWagerUsd)}). Prizes that were paid stay paid. This is permanent.`,
       button: 'Void the raffle',
       isDangerous: true,
       typed: game.displayName,
@@ -256,7 +256,7 @@ const VoidRaffle = ({ game, onChanged }: Changing) => (
         api.POST('/raffles/{id}/void', { params, body: { reason: reason! } }),
       );
       onChanged();
-      return `The raffle is void; ${count(refunded)} of ${count(tickets)} tickets are refunded so far.`;
+      return `The raffle is voided; ${count(refunded)} of ${count(tickets)} tickets are refunded so far.`;
     }}
   />
 );
@@ -294,8 +294,7 @@ function ReturnChart({ game, ends }: { readonly game: Game; readonly ends: reado
   if (!saysSomething(game, last.spins)) {
     return (
       <p class="empty">
-        Too few spins: after {count(last.spins)} the return says nothing about the game. The table has the
-        figures.
+        Too few spins: after {count(last.spins)} spins the return means little. The table has the figures.
       </p>
     );
   }
@@ -313,7 +312,7 @@ function ReturnChart({ game, ends }: { readonly game: Game; readonly ends: reado
   const high = places.map(edge(1));
   return (
     <Chart
-      label={`Return by spins, ${percent(last.actual)} after ${count(last.spins)}${game.expected === null ? '' : `; 99 of 100 games would lie between ${percent(low.at(-1))} and ${percent(high.at(-1))}`}.`}
+      label={`Return by spins, ${percent(last.actual)} after ${count(last.spins)} spins${game.expected === null ? '' : `; the 99 % band is ${percent(low.at(-1))} to ${percent(high.at(-1))}`}.`}
       places={places}
       isTime={false}
       series={[
@@ -324,7 +323,7 @@ function ReturnChart({ game, ends }: { readonly game: Game; readonly ends: reado
               { label: 'Highest expected', values: high, kind: 'edge' },
             ] as const)),
         {
-          label: 'Return after so many spins',
+          label: 'Return by number of spins',
           values: places.map((spins) => actual.get(spins) ?? null),
           kind: 'line',
         },
@@ -364,7 +363,7 @@ function TicketsLeft({ game, ends }: { readonly game: Game; readonly ends: reado
 
 function Return({ game, days }: { readonly game: Game; readonly days: readonly Schemas['GameDay'][] }) {
   const points = dayEnds(days);
-  if (points.length === 0) return <p class="empty">Nobody has played it yet.</p>;
+  if (points.length === 0) return <p class="empty">No plays yet.</p>;
   return (
     <>
       {/* The return of a sold-out raffle is fixed. Before that it only depends on the order of the tickets. */}

@@ -36,7 +36,7 @@ export function LedgerDays() {
           <Facts
             of={[
               [
-                'Kept in Postgres',
+                'Days in Postgres',
                 `${count(days.filter(({ state }) => state !== 'DROPPED').length)} days, ${megabytes(days.reduce((sum, { bytes }) => sum + bytes, 0))}`,
               ],
               [
@@ -51,7 +51,7 @@ export function LedgerDays() {
             caption="Days (UTC), newest first"
             rows={[...days].reverse()}
             keyOf={({ day }) => day}
-            empty="Nothing is booked yet."
+            empty="The ledger has no entries yet."
             columns={[
               { heading: 'Day', cell: ({ day }) => day },
               { heading: 'State', cell: ({ state }) => <Status of={state} /> },

@@ -41,7 +41,7 @@ export function LookUp({ place }: { readonly place: Place }) {
           return null;
         }}
       >
-        <Field label="Id of a spin or a round" name="id" value={id} required />
+        <Field label="Id of a spin or round" name="id" value={id} required />
       </Form>
       {id === '' ? null : <Result key={id} id={id} />}
     </>
@@ -59,7 +59,7 @@ function Result({ id }: { readonly id: string }) {
           <>
             <RoundView round={found.round} partnerId={found.partnerId} onChanged={loaded.reload} />
             <ProofPanel id={found.round.roundId} isRound />
-            <Raw title="As it was answered" value={found.round} />
+            <Raw title="Original response" value={found.round} />
           </>
         )
       }
@@ -96,12 +96,12 @@ function Spin({ partnerId, spin, entry, block }: Schemas['OperatorSpin']) {
           ['Time (UTC)', time(entry.createdAt)],
           ['Wager', usd(entry.wagerUsd)],
           ['Paid', usd(entry.creditUsd)],
-          ['Balance after it', usd(entry.balanceUsd)],
+          ['Balance after the spin', usd(entry.balanceUsd)],
           ['Request', entry.requestId ?? NONE],
           ...(spin.sandbox === undefined
             ? []
             : ([['Sandbox', 'Forced: a tester chose the outcome']] as const)),
-          ['Place in the game', entry.outcomeIndex ?? NONE],
+          ['Index in the game', entry.outcomeIndex ?? NONE],
           ['Outcome', entry.outcomeCode],
           ['Cell', entry.cell],
           ['Ledger entry', <code key="entry">{entry.entryId}</code>],
@@ -115,7 +115,7 @@ function Spin({ partnerId, spin, entry, block }: Schemas['OperatorSpin']) {
         ]}
       />
       <ProofPanel id={spin.spinId} isRound={false} />
-      <Raw title="As it was answered" value={spin} />
+      <Raw title="Original response" value={spin} />
     </>
   );
 }

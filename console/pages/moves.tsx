@@ -35,15 +35,15 @@ export function Moves({ id, onMoved }: { readonly id: number; readonly onMoved: 
             caption="Moves, newest first"
             rows={moves}
             keyOf={({ moveId }) => moveId}
-            empty="It was never moved."
+            empty="This partner has not been moved yet."
             columns={[
-              { heading: 'Asked for (UTC)', cell: ({ requestedAt }) => time(requestedAt) },
+              { heading: 'Requested (UTC)', cell: ({ requestedAt }) => time(requestedAt) },
               { heading: 'From cell', cell: ({ fromCell }) => fromCell, isNumber: true },
               { heading: 'To cell', cell: ({ toCell }) => toCell, isNumber: true },
               { heading: 'State', cell: (move) => <Status of={stateOf(move)} /> },
               { heading: 'Switched (UTC)', cell: ({ switchedAt }) => time(switchedAt) },
               { heading: 'Finished (UTC)', cell: ({ finishedAt }) => time(finishedAt) },
-              { heading: 'Given up for', cell: ({ failure }) => failure ?? '' },
+              { heading: 'Reason of the failure', cell: ({ failure }) => failure ?? '' },
             ]}
           />
         )}
@@ -70,7 +70,8 @@ export function Move({
         if (others.length === 0) {
           return (
             <p class="note">
-              No other <a href={linkTo(['cells'])}>cell</a> takes partners: it can't be moved.
+              No other <a href={linkTo(['cells'])}>cell</a> is open to new partners, so this partner can't be
+              moved.
             </p>
           );
         }
@@ -83,7 +84,7 @@ export function Move({
               {
                 title: `Move ${name} to cell ${cell}?`,
                 consequence:
-                  'It goes on playing; its plays wait while it is switched, less than two seconds. A move that fails again and again is given up, and the partner stays where it is. It can be moved back.',
+                  'The partner continues to play. During the switch its spins wait, for less than two seconds. A move that fails repeatedly is abandoned, and the partner stays in its cell. The partner can be moved back.',
                 button: 'Move it',
                 isDangerous: true,
                 asksReason: true,
@@ -94,14 +95,14 @@ export function Move({
               const body = { cell: Number(cell), reason: reason! };
               await bodyOf(api.POST('/partners/{id}/move', { params, body }));
               onChanged();
-              return 'The move is under way: see the table of moves.';
+              return 'The move has begun. The table of moves shows its progress.';
             }}
           >
             <Field
-              label={`To a cell; it lives in ${from}`}
+              label={`New cell; the present cell is ${from}`}
               name="cell"
               options={[...others].sort((a, b) => a.partners - b.partners).map(({ cell }) => String(cell))}
-              hint="Those that take partners, the one with the fewest first"
+              hint="Cells that are open to new partners, fewest partners first"
             />
           </Form>
         );

@@ -15,11 +15,11 @@ const RULES: readonly (readonly [rule: keyof Rules, label: string, choices: read
   ['decks', 'Decks', ['6', '1', '2', '3', '4', '5', '7', '8']],
   ['blackjackPays', 'A natural pays', ['3:2', '6:5']],
   ['dealerHitsSoft17', 'Dealer hits soft 17', NO_YES],
-  ['peek', 'Dealer looks for a natural', YES_NO],
+  ['peek', 'Dealer peeks for a natural', YES_NO],
   ['doubleOn', 'Double on', ['any2', '9-11']],
   ['doubleAfterSplit', 'Double after a split', YES_NO],
-  ['maxHands', 'Hands at most; 1: no split', ['2', '1', '3', '4']],
-  ['resplitAces', 'Split aces again', NO_YES],
+  ['maxHands', 'Maximum number of hands (1: no split)', ['2', '1', '3', '4']],
+  ['resplitAces', 'Resplit aces', NO_YES],
   ['hitSplitAces', 'Hit split aces', NO_YES],
   ['insurance', 'Insurance', YES_NO],
   ['lateSurrender', 'Late surrender', NO_YES],
@@ -32,9 +32,9 @@ function sent(choice: string): boolean | number | string {
 }
 
 const questionOf = ({ displayName, wagerUsd }: Record<string, string>): Question => ({
-  title: `Make ${displayName}?`,
-  consequence: `A deal costs $${wagerUsd}. Neither that nor the rules of a table can be changed afterwards.`,
-  button: 'Make the table',
+  title: `Create ${displayName}?`,
+  consequence: `A deal costs $${wagerUsd}. The wager and the rules of the table can't be changed later.`,
+  button: 'Create the table',
 });
 
 export function NewBlackjack() {
@@ -59,19 +59,19 @@ export function NewBlackjack() {
     <Panel title="New blackjack table">
       <Form
         label="New blackjack table"
-        button="Make table"
+        button="Create table"
         act={create}
         confirm={(values) => [questionOf(values)]}
       >
         <PartnerField />
         <Field label="Name" name="displayName" required hint="Shown to players" />
         <Field label="System name" name="configName" required hint="Uppercase letters, digits and _" />
-        <Field label="A deal costs, USD" name="wagerUsd" type="number" required />
+        <Field label="Price of a deal in USD" name="wagerUsd" type="number" required />
         {RULES.map(([rule, label, choices]) => (
           <Field key={rule} label={label} name={rule} options={choices} />
         ))}
         <Field
-          label="An open round is played out after, seconds"
+          label="Seconds until an open round is played out"
           name="roundTimeoutS"
           type="number"
           value={86_400}

@@ -21,7 +21,7 @@ function Actions({ name, status, onChanged }: Operator & { readonly onChanged: (
         isDangerous
         confirm={{
           title: `Replace the key of ${name}?`,
-          consequence: 'The key before and its sessions end at once. The new key is shown once.',
+          consequence: 'The present key and its sessions end at once. The new key is shown only once.',
           button: 'Replace the key',
           isDangerous: true,
           asksReason: true,
@@ -39,7 +39,7 @@ function Actions({ name, status, onChanged }: Operator & { readonly onChanged: (
         isDangerous
         confirm={{
           title: `Revoke ${name}?`,
-          consequence: 'The key and its sessions end at once. The name can never be given again.',
+          consequence: "The key and its sessions end at once. The name can't be used again.",
           button: 'Revoke',
           isDangerous: true,
           typed: name,
@@ -73,7 +73,7 @@ export function Operators() {
             caption="Operators"
             rows={operators}
             keyOf={({ name }) => name}
-            empty="Nobody but the first operator, whose key the service was started with."
+            empty="No operators except the first one, whose key the service was started with."
             columns={[
               { heading: 'Name', cell: ({ name }) => name },
               { heading: 'Role', cell: ({ role }) => role },
@@ -96,12 +96,12 @@ export function Operators() {
       {isAdmin ? (
         <Panel title="New operator">
           <Form label="New operator" button="Issue a key" act={create}>
-            <Field label="Name" name="name" required hint="As the audit log will name it, such as jane.doe" />
+            <Field label="Name" name="name" required hint="Name in the audit log, for example jane.doe" />
             <Field label="Role" name="role" options={['auditor', 'operator', 'admin']} />
           </Form>
         </Panel>
       ) : (
-        <p class="note">Only an admin manages operators.</p>
+        <p class="note">Only an admin can manage operators.</p>
       )}
     </>
   );

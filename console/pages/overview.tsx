@@ -57,10 +57,16 @@ function p99(before: Overview | undefined, after: Overview): number | null {
 
 const ATTENTION = [
   ['haltedCells', 'halted cell', 'halted cells', ['cells'], {}],
-  ['openRecoveries', 'recovery under way', 'recoveries under way', ['cells'], {}],
-  ['stoppedPartners', 'partner is switched off', 'partners are switched off', ['dealing'], {}],
+  ['openRecoveries', 'recovery in progress', 'recoveries in progress', ['cells'], {}],
+  ['stoppedPartners', 'partner with dealing off', 'partners with dealing off', ['dealing'], {}],
   ['suspendedGames', 'suspended game', 'suspended games', ['dealing'], {}],
-  ['openReviews', 'open review of a return', 'open reviews of returns', ['returns'], { status: 'OPEN' }],
+  [
+    'openReviews',
+    "open review of a game's return",
+    "open reviews of games' returns",
+    ['returns'],
+    { status: 'OPEN' },
+  ],
   ['failingWebhooks', 'failing webhook', 'failing webhooks', ['webhooks'], { status: 'pending' }],
   ['lateDeliveries', 'late webhook delivery', 'late webhook deliveries', ['webhooks'], { status: 'pending' }],
   ['failedDeliveries', 'failed webhook delivery', 'failed webhook deliveries', ['webhooks'], {}],
@@ -86,13 +92,13 @@ function Attention({ attention, failingWebhooks }: Pick<Overview, 'attention' | 
         <ul>
           {isOff ? (
             <li>
-              <a href={linkTo(['dealing'])}>Dealing is switched off: nobody plays</a>
+              <a href={linkTo(['dealing'])}>Dealing is off: all spins are refused</a>
             </li>
           ) : null}
           {missingWitnesses.length > 0 ? (
             <li>
               <a href={linkTo(['log'])}>
-                The public log has no quorum of witnesses, and no further block can be dealt:{' '}
+                The public log has no quorum of witnesses, so no new blocks can be loaded:{' '}
                 {missingWitnesses.join(', ')}
               </a>
             </li>
@@ -113,10 +119,10 @@ function Attention({ attention, failingWebhooks }: Pick<Overview, 'attention' | 
 
 function Traffic({ now }: { readonly now: Overview }) {
   const rates = samples.map((sample, i) => spinRate(samples[i - 1], sample) ?? null);
-  if (samples.length < 3) return <p class="empty">The chart begins with the next answers.</p>;
+  if (samples.length < 3) return <p class="empty">Waiting for data.</p>;
   return (
     <Chart
-      label={`Spins a second over the last minutes; now ${rate(rates.at(-1) ?? undefined)}. ${now.today.spins} today.`}
+      label={`Spins a second over the last minutes; now ${rate(rates.at(-1) ?? undefined)}. ${now.today.spins} spins today.`}
       places={samples.map(secondsOf)}
       isTime
       series={[{ label: 'Spins a second', values: rates, kind: 'line' }]}
@@ -180,7 +186,7 @@ function Busiest({ now, before }: { readonly now: Overview; readonly before: Ove
         caption="Partners by traffic today"
         rows={now.busiest}
         keyOf={({ partnerId }) => partnerId}
-        empty="Nobody has spun today."
+        empty="No spins today."
         columns={[
           {
             heading: 'Partner',
@@ -227,7 +233,7 @@ function Errors({ now }: { readonly now: Overview }) {
       />
       {all.length > TOP_ERRORS ? (
         <button type="button" class="quiet more" onClick={() => setWhole(!isWhole)}>
-          {isWhole ? 'The top five only' : `All ${all.length} kinds`}
+          {isWhole ? 'Show only the top five' : `All ${all.length} kinds`}
         </button>
       ) : null}
     </Panel>

@@ -26,7 +26,7 @@ export function ParSheets({ place }: { readonly place: Place }) {
               rows={parSheets}
               isPage={total > limit}
               keyOf={({ parSheetId }) => parSheetId}
-              empty="There is no PAR sheet yet."
+              empty="There are no PAR sheets yet."
               columns={[
                 { heading: 'Id', cell: ({ parSheetId }) => parSheetId, isNumber: true },
                 {
@@ -128,7 +128,7 @@ function Retire(props: Schemas['OperatorParSheetDetail'] & { readonly onChanged:
         confirm={{
           title: `Retire ${gameTitle}?`,
           consequence:
-            'No game can be made of it any more. Games that have it go on. It never becomes active again.',
+            "No new games can be registered with this sheet. Its present games continue. A retired sheet can't be activated again.",
           button: 'Retire the sheet',
           isDangerous: true,
           typed: gameTitle,

@@ -39,7 +39,7 @@ export function Partners({ place }: { readonly place: Place }) {
             caption="Partners"
             rows={ofCell === null ? partners : partners.filter(({ cell }) => String(cell) === ofCell)}
             keyOf={({ partnerId }) => partnerId}
-            empty={ofCell === null ? 'There is no partner yet.' : 'No partner lives there.'}
+            empty={ofCell === null ? 'There are no partners yet.' : 'This cell has no partners.'}
             columns={[
               { heading: 'Id', cell: ({ partnerId }) => partnerId, isNumber: true },
               {
@@ -95,7 +95,7 @@ export function PartnerDetail({ place }: { readonly place: Place }) {
           <Panel title="Games">
             <Load loaded={games}>{(list) => <PartnerGames games={list.games} />}</Load>
             <p>
-              <a href={linkTo(['raffles'], { partner: String(id) })}>Make a raffle</a>
+              <a href={linkTo(['raffles'], { partner: String(id) })}>Create a raffle</a>
             </p>
           </Panel>
           <Hooks id={id} />
@@ -155,8 +155,8 @@ function Activity({ partner, onChanged }: { readonly partner: Partner; readonly 
         confirm={{
           title: isActive ? `Deactivate ${name}?` : `Activate ${name}?`,
           consequence: isActive
-            ? 'Every request with one of its keys is refused at once: nobody plays its games. It can be activated again.'
-            : 'Its keys are accepted again, and its games are played.',
+            ? "All requests with a key of this partner are refused at once, so its games can't be played. You can activate the partner again."
+            : "The partner's keys are accepted again, and its games can be played.",
           button: isActive ? 'Deactivate' : 'Activate',
           isDangerous: true,
           asksReason: true,
@@ -176,13 +176,13 @@ function Activity({ partner, onChanged }: { readonly partner: Partner; readonly 
 const LIMITS = [
   ['spinRateLimit', 'Spins a minute'],
   ['apiRateLimit', 'Other requests a minute'],
-  ['fundingUsd', 'Funding in USD; empty: no bound'],
+  ['fundingUsd', 'Funding in USD (empty: unlimited)'],
   ['largeWinThresholdUsd', 'Large win above, USD'],
-  ['openingBalanceUsd', "A player's first balance, USD"],
-  ['minReadyBlocks', 'Blocks kept ready'],
-  ['maxGames', 'Games at most'],
-  ['maxParSheets', 'Active PAR sheets at most'],
-  ['maxWebhooks', 'Webhooks at most'],
+  ['openingBalanceUsd', 'Opening balance of a player in USD'],
+  ['minReadyBlocks', 'Minimum number of ready blocks'],
+  ['maxGames', 'Maximum number of games'],
+  ['maxParSheets', 'Maximum number of active PAR sheets'],
+  ['maxWebhooks', 'Maximum number of webhooks'],
 ] as const;
 
 function Settings({ partner, onChanged }: { readonly partner: Partner; readonly onChanged: () => void }) {
@@ -218,7 +218,7 @@ function Settings({ partner, onChanged }: { readonly partner: Partner; readonly 
         keepsValues
         confirm={{
           title: `Change the settings of ${partner.name}?`,
-          consequence: 'They hold for its next requests.',
+          consequence: "The new settings apply to the partner's next requests.",
           button: 'Change',
           asksReason: true,
         }}
@@ -261,7 +261,7 @@ function Keys({ id, isActive }: { readonly id: number; readonly isActive: boolea
       isDangerous
       confirm={{
         title: `Revoke key ${keyId}?`,
-        consequence: 'Requests with this key are refused at once. A revoked key never comes back.',
+        consequence: "Requests with this key are refused at once. A revoked key can't be restored.",
         button: 'Revoke the key',
         isDangerous: true,
         typed: name ?? String(keyId),
@@ -284,7 +284,7 @@ function Keys({ id, isActive }: { readonly id: number; readonly isActive: boolea
             caption="API keys"
             rows={keys}
             keyOf={({ keyId }) => keyId}
-            empty="No key was issued yet."
+            empty="No keys yet. Issue one below."
             columns={[
               { heading: 'Id', cell: ({ keyId }) => keyId, isNumber: true },
               { heading: 'Name', cell: ({ name }) => name ?? NONE },
@@ -306,7 +306,7 @@ function Keys({ id, isActive }: { readonly id: number; readonly isActive: boolea
       </Load>
       {mayChange && isActive ? (
         <Form label="New key" button="Issue key" act={issue}>
-          <Field label="What the key is for" name="name" />
+          <Field label="Purpose of the key" name="name" />
           <Field label="Expires (UTC)" name="expires" type="date" hint="Empty: never" />
         </Form>
       ) : null}
@@ -319,7 +319,7 @@ const PartnerGames = ({ games }: { readonly games: readonly Schemas['OperatorGam
     caption="Games"
     rows={games}
     keyOf={({ gameConfigId }) => gameConfigId}
-    empty="The partner has no game yet."
+    empty="This partner has no games yet."
     columns={[
       GAME_COLUMN,
       { heading: 'Kind', cell: ({ gameType }) => gameType },
@@ -341,7 +341,7 @@ function Hooks({ id }: { readonly id: number }) {
             caption="Webhooks"
             rows={webhooks}
             keyOf={(webhook) => webhook.id}
-            empty="The partner has no webhook."
+            empty="This partner has no webhooks."
             columns={[
               { heading: 'URL', cell: ({ url }) => <span class="address">{url}</span> },
               { heading: 'Events', cell: ({ events }) => events.join(', ') },

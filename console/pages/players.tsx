@@ -30,7 +30,7 @@ export function Players() {
       }}
     >
       <PartnerField />
-      <Field label="Player" name="playerId" required hint="As the partner names it" />
+      <Field label="Player" name="playerId" required hint="Player id, as the partner sends it" />
     </Form>
   );
 }
@@ -91,7 +91,7 @@ function Entries({ statement }: { readonly statement: Statement }) {
         isPage={nextCursor !== null}
         rows={entries}
         keyOf={({ entryId }) => entryId}
-        empty="There is no entry."
+        empty="No entries."
         columns={[
           { heading: 'Time (UTC)', cell: ({ createdAt }) => time(createdAt) },
           { heading: 'Kind', cell: ({ kind }) => kind },
@@ -129,15 +129,16 @@ function adjustmentQuestions(playerId: string, amountUsd: number): Question[] {
   const what = amountUsd < 0 ? `Take ${usd(-amountUsd)} from` : `Give ${usd(amountUsd)} to`;
   const question: Question = {
     title: `${what} ${playerId}?`,
-    consequence: 'It is booked at once, and stays in the statement. Only another adjustment takes it back.',
+    consequence:
+      'The adjustment takes effect at once and stays in the statement. Only another adjustment can reverse it.',
     button: 'Adjust',
     isDangerous: true,
   };
   if (Math.abs(amountUsd) <= ASKED_TWICE_ABOVE_USD) return [question];
   const large: Question = {
     title: `${usd(Math.abs(amountUsd))} is more than ${usd(ASKED_TWICE_ABOVE_USD)}`,
-    consequence: 'Adjustments are rarely that large. Check the amount and the player.',
-    button: 'The amount is right',
+    consequence: 'Adjustments are rarely this large. Check the amount and the player.',
+    button: 'The amount is correct',
     isDangerous: true,
   };
   return [large, { ...question, typed: playerId }];
@@ -174,7 +175,13 @@ function Changes({
           return `The balance is ${usd(balanceUsd)}.`;
         }}
       >
-        <Field label="Amount in USD" name="amountUsd" type="number" required hint="Negative takes away" />
+        <Field
+          label="Amount in USD"
+          name="amountUsd"
+          type="number"
+          required
+          hint="A negative amount reduces the balance"
+        />
         <Field label="Reason" name="reason" required hint="Kept in the audit log" />
       </Form>
       <Form
@@ -185,7 +192,7 @@ function Changes({
           title: isBlocked ? `Unblock ${playerId}?` : `Block ${playerId}?`,
           consequence: isBlocked
             ? 'The player may play again.'
-            : 'Every play of this player is refused until it is unblocked. The balance stays.',
+            : 'All plays of this player are refused until you unblock the player. The balance does not change.',
           button: isBlocked ? 'Unblock' : 'Block',
           isDangerous: !isBlocked,
         }}
@@ -193,7 +200,7 @@ function Changes({
           const body = { status: isBlocked ? 'ACTIVE' : 'BLOCKED', reason: reason! } as const;
           await bodyOf(api.PATCH('/partners/{id}/players/{playerId}', { params, body }));
           onChanged();
-          return isBlocked ? 'The player may play.' : 'The player is blocked.';
+          return isBlocked ? 'The player can play.' : 'The player is blocked.';
         }}
       >
         <Field label="Reason" name="reason" required hint="Kept in the audit log" />

@@ -27,7 +27,7 @@ export function ProgramChecks({ place }: { readonly place: Place }) {
             rows={checks}
             isPage={total > limit}
             keyOf={({ checkId }) => checkId}
-            empty="No process has compared its files yet."
+            empty="No checks yet."
             columns={[
               { heading: 'Time (UTC)', cell: ({ at }) => time(at) },
               { heading: 'Result', cell: (check) => <Status of={verdictOf(check)} /> },

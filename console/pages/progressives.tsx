@@ -26,7 +26,7 @@ export function Progressives() {
             caption="Communal progressives"
             rows={progressives}
             keyOf={({ gameConfigId }) => gameConfigId}
-            empty="No game has a communal progressive."
+            empty="There are no communal progressives yet."
             columns={[
               {
                 heading: 'Game',
@@ -63,10 +63,10 @@ function ChooseGame() {
     );
     if (found !== undefined) return found.gameConfigId;
     if (/^[1-9]\d{0,8}$/.test(text.trim())) return Number(text);
-    throw new Error(`None of the newest slots is called ${text}`);
+    throw new Error(`None of the newest slot games has the name ${text}`);
   };
   return (
-    <Panel title="Set one of a slot game">
+    <Panel title="Add a communal progressive to a slot game">
       <Form
         label="Choose a game"
         button="Go on"
@@ -111,10 +111,10 @@ export function ProgressiveDetail({ place }: { readonly place: Place }) {
                 ['Budget', usd(Number(shown.budgetUsd))],
                 ['Paid', `$${shown.paidUsd}`],
                 ['Progress', `${count(shown.progress)} spins`],
-                ['Adds to the return', percent(Number(shown.bonusRtp), 3)],
+                ['Addition to the return', percent(Number(shown.bonusRtp), 3)],
                 ['Interval', `${count(shown.triggerInterval)} spins`],
                 ['Split', `${shown.triggerSplitPct} % fires, ${shown.communitySplitPct} % community`],
-                ['Community', `${shown.communitySize} players of ${shown.windowMinutes} minutes`],
+                ['Community', `${shown.communitySize} players of the last ${shown.windowMinutes} minutes`],
               ]}
             />
             <Panel title="Tiers">
@@ -158,7 +158,7 @@ function Events({ place, id }: { readonly place: Place; readonly id: number }) {
               rows={events}
               isPage={total > limit}
               keyOf={({ eventId }) => eventId}
-              empty="It has not fired yet."
+              empty="No events yet."
               columns={[
                 { heading: 'Time (UTC)', cell: ({ createdAt }) => time(createdAt) },
                 { heading: 'Tier', cell: ({ tierName }) => tierName },
@@ -227,8 +227,7 @@ function Changes({
           confirm={({ amountUsd }) => [
             {
               title: `Change the budget of ${name} by $${amountUsd}?`,
-              consequence:
-                'What is in the budget is paid to players. A negative amount takes out what is left.',
+              consequence: 'The budget is paid out to players. A negative amount withdraws unused budget.',
               button: 'Change the budget',
               isDangerous: true,
               asksReason: true,
@@ -242,7 +241,12 @@ function Changes({
             return 'The budget is changed.';
           }}
         >
-          <Field label="Amount in USD" name="amountUsd" required hint="Such as 100.00; negative takes out" />
+          <Field
+            label="Amount in USD"
+            name="amountUsd"
+            required
+            hint="For example 100.00; a negative amount withdraws"
+          />
         </Form>
       )}
       <Form
@@ -253,7 +257,7 @@ function Changes({
         keepsValues
         confirm={{
           title: `Set the rules of ${name}?`,
-          consequence: 'They hold from the next spin on. Spins that are counted stay counted.',
+          consequence: 'The rules apply from the next spin on. The counter keeps the spins counted so far.',
           button: 'Set the rules',
           isDangerous: true,
           asksReason: true,
@@ -262,7 +266,7 @@ function Changes({
           const body = { ...(JSON.parse(rules!) as Schemas['CommunalBody']), reason: reason! };
           await bodyOf(api.PUT('/games/{id}/communal', { params, body }));
           onChanged();
-          return 'The rules are set.';
+          return 'The rules are in force.';
         }}
       >
         <Field

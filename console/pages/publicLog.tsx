@@ -26,10 +26,10 @@ export function PublicLog() {
               ['Origin', origin],
               ['Records', count(size)],
               ['Root', <code key="root">{root}</code>],
-              ['Quorum', quorum === 'none' ? 'None: blocks wait for no witness' : quorum],
+              ['Quorum', quorum === 'none' ? "None: blocks don't wait for witnesses" : quorum],
             ]}
           />
-          <Panel title="Keys in force">
+          <Panel title="Current keys">
             {vkeys.map((vkey) => (
               <p key={vkey}>
                 <Copied text={vkey} />
@@ -41,7 +41,7 @@ export function PublicLog() {
               caption="Witnesses"
               rows={witnesses}
               keyOf={({ vkey }) => vkey}
-              empty="The log has no witnesses (LOG_POLICY)."
+              empty="The log has no witnesses (LOG_POLICY is not set)."
               columns={[
                 { heading: 'Witness', cell: ({ name }) => name },
                 {
@@ -54,8 +54,7 @@ export function PublicLog() {
             />
           </Panel>
           <p>
-            <a href="/docs/proofs">How it is verified</a>, and <a href="/verify">the page</a> where anybody
-            can.
+            <a href="/docs/proofs">How to verify it</a>, and <a href="/verify">the page</a> where anybody can.
           </p>
         </>
       )}
@@ -82,7 +81,7 @@ export function BlocksPanel({ place, gameId }: { readonly place: Place; readonly
             rows={blocks}
             isPage={after !== undefined || more !== null}
             keyOf={({ number }) => number}
-            empty="Nothing of it is logged yet."
+            empty="No entries in the log yet."
             columns={[
               {
                 heading: 'Number',
@@ -144,7 +143,7 @@ export function BlockDetail({ place }: { readonly place: Place }) {
               ['Label', <Hash key="label" of={block.label} />],
               ['Salt', <Hash key="salt" of={block.salt} />],
               ...(block.reveal === null
-                ? ([['Revealed', 'nothing until all of it is dealt']] as const)
+                ? ([['Revealed', 'nothing until all outcomes are dealt']] as const)
                 : Object.entries(block.reveal).map(
                     ([name, value]) => [`Revealed ${name}`, <Hash key={name} of={value} />] as const,
                   )),
@@ -197,7 +196,7 @@ export function ProofPanel({ id, isRound }: { readonly id: string; readonly isRo
   return (
     <Panel title="Proof">
       <Load loaded={loaded}>
-        {(found) => ('reason' in found ? <p>There is none: {found.reason}.</p> : <Verdict {...found} />)}
+        {(found) => ('reason' in found ? <p>There is no proof: {found.reason}.</p> : <Verdict {...found} />)}
       </Load>
     </Panel>
   );
@@ -208,9 +207,9 @@ function Verdict({ proof, faults }: { readonly proof: Proof; readonly faults: re
     <>
       {faults.length === 0 ? (
         <p>
-          <Status of="proven" />. It is in the public log at {count(proof.logIndex)}, since{' '}
-          {time(proof.loggedAt)} UTC. This is judged by the keys that the service itself names: whoever checks
-          the service takes them from elsewhere.
+          <Status of="proven" />. It is in the public log at index {count(proof.logIndex)}, since{' '}
+          {time(proof.loggedAt)} UTC. Checked with this service's own key. For independent proof use a key
+          from another source.
         </p>
       ) : (
         <div class="fault" role="alert">

@@ -35,7 +35,7 @@ export function Raffles({ place }: { readonly place: Place }) {
             caption="Raffles, newest first"
             rows={raffles}
             keyOf={({ gameConfigId }) => gameConfigId}
-            empty="There is no raffle among the newest 100 games."
+            empty="There are no raffles among the newest 100 games."
             columns={[
               { ...GAME_COLUMN, heading: 'Raffle' },
               partnerColumn,
@@ -67,7 +67,7 @@ const PreviewFacts = ({ preview }: { readonly preview: Preview }) => (
     />
     {preview.rtp > 1 ? (
       <p class="fault" role="alert">
-        This raffle returns more than it takes.
+        The prizes of this raffle exceed its takings.
       </p>
     ) : null}
   </>
@@ -82,16 +82,16 @@ function questionsOf(values: Record<string, string>): Question[] {
   const preview = previewOf(prizesOf(values.prizes!), Number(values.ticketPriceUsd), Number(values.poolSize));
   const loss = preview.returnsUsd - preview.takesUsd;
   const make: Question = {
-    title: `Make ${displayName}?`,
-    consequence: `${values.poolSize} tickets take ${usd(preview.takesUsd)} and return ${usd(preview.returnsUsd)} (${percent(preview.rtp)}). The prizes can't be changed afterwards.`,
-    button: 'Make the raffle',
+    title: `Create ${displayName}?`,
+    consequence: `${values.poolSize} tickets take in ${usd(preview.takesUsd)} and pay out ${usd(preview.returnsUsd)} (${percent(preview.rtp)}). The prizes can't be changed later.`,
+    button: 'Create the raffle',
     isDangerous: loss > 0,
   };
   if (loss <= 0) return [make];
   return [
     {
-      title: `${displayName} pays back more than it takes`,
-      consequence: `Sold out, it loses ${usd(loss)}: it takes ${usd(preview.takesUsd)} and pays ${usd(preview.returnsUsd)}.`,
+      title: `The prizes of ${displayName} exceed its takings`,
+      consequence: `If all tickets are sold, the raffle takes in ${usd(preview.takesUsd)}, pays out ${usd(preview.returnsUsd)} and loses ${usd(loss)}.`,
       button: 'I know',
       isDangerous: true,
     },
@@ -144,7 +144,7 @@ function NewRaffle({ partner, onMade }: { readonly partner: string; readonly onM
   return (
     <Panel title="New raffle">
       <div onInput={(event) => look((event.target as HTMLInputElement).form!)}>
-        <Form label="New raffle" button="Make raffle" act={create} confirm={questionsOf}>
+        <Form label="New raffle" button="Create raffle" act={create} confirm={questionsOf}>
           <PartnerField value={partner} />
           <Field label="Name" name="displayName" required hint="Shown to players" />
           <Field label="System name" name="configName" required hint="Uppercase letters, digits and _" />

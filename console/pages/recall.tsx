@@ -28,7 +28,7 @@ export function RecallPanel({ id, playerId }: { readonly id: number; readonly pl
             caption="Last games, newest first"
             rows={games}
             keyOf={({ kind, spinId, roundId, eventId }) => `${kind} ${spinId ?? roundId ?? eventId}`}
-            empty="The player has not played."
+            empty="This player has not played yet."
             columns={[
               { heading: 'Time (UTC)', cell: ({ createdAt }) => time(createdAt) },
               {

@@ -67,7 +67,7 @@ function Csv({ of, query }: { readonly of: Kind; readonly query: Asked }) {
   return (
     <>
       <button type="button" class="quiet" onClick={keep}>
-        Download all as CSV
+        Download everything as CSV
       </button>
       <Fault error={error} />
     </>
@@ -88,7 +88,7 @@ const totalFacts = (totals: Schemas['GamesReportTotals']) =>
     ['Gross revenue', usd(totals.ggrUsd)],
     ['Community bonuses', usd(totals.communityBonusUsd)],
     ['Return', percent(totals.actualRtp)],
-    ['Outcomes given up', count(totals.voidedOutcomes)],
+    ['Voided outcomes', count(totals.voidedOutcomes)],
     ['Open rounds', `${count(totals.openRounds)}, ${usd(totals.openWageredUsd)}`],
   ] as const;
 
@@ -114,11 +114,11 @@ function Games({ asked }: { readonly asked: Asked }) {
           name="interval"
           options={INTERVALS}
           value={interval}
-          hint="Day, month, year, life to date, or from … to (UTC)"
+          hint="Day, month, year or life to date, or a range (UTC)"
         />
         <Field label="From" name="from" type="date" value={from} hint="Of RANGE" />
-        <Field label="To" name="to" type="date" value={to} hint="Of RANGE, in the report" />
-        <Field label="Partner" name="partner" value={partner} hint="Slug or id; empty: all" />
+        <Field label="To" name="to" type="date" value={to} hint="Last day of a RANGE, included" />
+        <Field label="Partner" name="partner" value={partner} hint="Slug or id; empty for all" />
       </Form>
       <Load loaded={loaded}>
         {(report) => (
@@ -136,7 +136,7 @@ function Games({ asked }: { readonly asked: Asked }) {
               rows={report.rows}
               isPage={report.nextCursor !== null}
               keyOf={({ gameConfigId }) => gameConfigId}
-              empty="There is no game."
+              empty="There are no games."
               columns={[
                 GAME_COLUMN,
                 partnerColumn,
@@ -237,8 +237,8 @@ function Events({ asked }: { readonly asked: Asked }) {
     <>
       <Form label="Range" button="Show" keepsValues act={show('events')}>
         <Field label="From (UTC)" name="from" type="date" value={asked.from} />
-        <Field label="To (UTC)" name="to" type="date" value={asked.to} hint="Not in the report" />
-        <Field label="Type" name="type" value={asked.type} hint="Such as cell.halt; empty: all" />
+        <Field label="To (UTC)" name="to" type="date" value={asked.to} hint="Not included" />
+        <Field label="Type" name="type" value={asked.type} hint="For example cell.halt; empty for all" />
         <Field label="Severity" name="severity" options={SEVERITIES} value={asked.severity ?? ''} />
       </Form>
       <Load loaded={loaded}>

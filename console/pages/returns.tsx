@@ -32,10 +32,7 @@ export function Returns({ place }: { readonly place: Place }) {
   const loaded = useLoad(() => bodyOf(api.GET('/rtp-reviews', { params: { query } })), [query]);
   return (
     <>
-      <p>
-        Of an honest game chance alone puts one judgement in a hundred outside the band. A review is work, not
-        an alarm.
-      </p>
+      <p>A fair game lands outside the band about 1 time in 100. A review is routine work, not an alarm.</p>
       <StatusFilter path="returns" options={STATUSES} status={status} />
       {gameId > 0 ? (
         <p>
@@ -45,7 +42,7 @@ export function Returns({ place }: { readonly place: Place }) {
       <Load loaded={loaded}>
         {({ reviews, limit, total }) =>
           reviews.length === 0 ? (
-            <p class="empty">There is no such review.</p>
+            <p class="empty">No review matches these filters.</p>
           ) : (
             <>
               {reviews.map((review) => (
@@ -80,7 +77,7 @@ const ReviewPanel = ({ review, onChanged }: { readonly review: Review; readonly 
       caption={`Judgements of review ${review.reviewId}`}
       rows={[...review.records].reverse()}
       keyOf={({ day, window }) => `${day} ${window}`}
-      empty="It has no judgement."
+      empty="This review has no judgements."
       columns={[
         { heading: 'Day (UTC)', cell: ({ day }) => day },
         { heading: 'Window', cell: ({ window }) => WINDOW_NAMES[window] },
@@ -122,7 +119,7 @@ function Work({ review, onChanged }: { readonly review: Review; readonly onChang
         act={async ({ text }) => {
           await bodyOf(api.POST('/rtp-reviews/{id}/notes', { params, body: { text: text! } }));
           onChanged();
-          return 'The note is kept.';
+          return 'The note is saved.';
         }}
       >
         <Field label="Note" name="text" required />
@@ -133,7 +130,8 @@ function Work({ review, onChanged }: { readonly review: Review; readonly onChang
         confirm={({ finding }) => [
           {
             title: `Close review ${review.reviewId} as ${finding}?`,
-            consequence: 'It stays on record and is not opened again. A later judgement opens another.',
+            consequence:
+              "The review stays on record and can't be opened again. A later judgement opens a new review.",
             button: 'Close',
           },
         ]}

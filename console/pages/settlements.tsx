@@ -44,7 +44,7 @@ export function Settlements({ place }: { readonly place: Place }) {
               isPage={total > limit}
               file="settlements"
               keyOf={({ partnerId, reportDate }) => `${partnerId} ${reportDate}`}
-              empty="There is no such report."
+              empty="No report matches these filters."
               columns={[
                 {
                   heading: 'Day (UTC)',
@@ -170,14 +170,14 @@ function Revise(props: { readonly id: number; readonly date: string; readonly on
       button="Make a new revision"
       confirm={{
         title: `Make a new revision of the report of ${props.date}?`,
-        consequence: 'The partner gets a report that replaces the one before. Both stay on record.',
+        consequence: 'The partner gets a report that replaces the previous revision. Both stay on record.',
         button: 'Make the revision',
         asksReason: true,
       }}
       act={async ({ reason }) => {
         const { revision } = await makeReport(props.id, props.date, reason);
         props.onMade();
-        return `Revision ${revision} is made.`;
+        return `Revision ${revision} was made.`;
       }}
     />
   );
@@ -190,7 +190,7 @@ const Breakdown = ({ report }: { readonly report: Report }) => (
       file={`settlement-${report.reportDate}-games`}
       rows={report.gameBreakdown}
       keyOf={({ gameConfigId }) => gameConfigId}
-      empty="The partner had no game on that day."
+      empty="The partner had no games on that day."
       columns={[
         GAME_COLUMN,
         { heading: 'Spins', cell: ({ spins }) => count(spins), isNumber: true },

@@ -44,7 +44,7 @@ function Resend({ id, onSent }: { readonly id: string; readonly onSent: () => vo
       act={async () => {
         await bodyOf(api.POST('/deliveries/{id}/resend', { params }));
         onSent();
-        return 'It is sent again.';
+        return 'The delivery will be resent.';
       }}
     />
   );
@@ -79,7 +79,7 @@ export function Webhooks({ place }: { readonly place: Place }) {
               rows={deliveries}
               isPage={total > limit}
               keyOf={({ id }) => id}
-              empty={`No delivery is ${status}.`}
+              empty={`No deliveries with the status ${status}.`}
               columns={[
                 { heading: 'Delivery', cell: (row) => <Body {...row} /> },
                 { heading: 'Event', cell: ({ event }) => event },
@@ -117,25 +117,25 @@ export function Webhooks({ place }: { readonly place: Place }) {
 }
 
 const ResendAll = ({ onSent }: { readonly onSent: () => void }) => (
-  <Panel title="Send all again that failed lately">
+  <Panel title="Resend failed deliveries">
     <Form
-      label="Send all again"
-      button="Send all again"
+      label="Resend all"
+      button="Resend all"
       confirm={({ hours }) => [
         {
-          title: 'Send all failed deliveries again?',
-          consequence: `Every partner gets each delivery again that failed in the last ${hours} hours.`,
-          button: 'Send all again',
+          title: 'Resend all failed deliveries?',
+          consequence: `All partners' deliveries that failed in the last ${hours} hours are resent.`,
+          button: 'Resend all',
         },
       ]}
       act={async ({ hours }) => {
         const since = new Date(Date.now() - Number(hours) * HOUR_MS).toISOString();
         const { resent } = await bodyOf(api.POST('/webhooks/resend', { body: { since } }));
         onSent();
-        return `${resent} are sent again.`;
+        return `${resent} will be resent.`;
       }}
     >
-      <Field label="Failed within so many hours" name="hours" type="number" value={24} required />
+      <Field label="Failed within the last hours" name="hours" type="number" value={24} required />
     </Form>
   </Panel>
 );

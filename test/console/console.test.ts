@@ -129,9 +129,9 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
       buffer: Buffer.from('prizeName,prizeTier,valueUsd,count\n"Car, ""red""",6,60,1\r\nPen,1,1.5,20\n'),
     });
     await page.getByText('90.00 %').waitFor();
-    await raffle.getByRole('button', { name: 'Make raffle' }).click();
-    await dialog().getByRole('heading', { name: 'Make Spring Raffle?' }).waitFor();
-    await dialog().getByRole('button', { name: 'Make the raffle' }).click();
+    await raffle.getByRole('button', { name: 'Create raffle' }).click();
+    await dialog().getByRole('heading', { name: 'Create Spring Raffle?' }).waitFor();
+    await dialog().getByRole('button', { name: 'Create the raffle' }).click();
     await page.getByText('Its pool is being sealed').waitFor();
     const { body } = await service.operator<{ games: { gameConfigId: number; poolSize: number }[] }>(
       'GET',
@@ -181,14 +181,14 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await form('Adjustment').getByLabel('Amount in USD').fill('-1000.01');
     await form('Adjustment').getByLabel('Reason').fill('a mistake');
     await form('Adjustment').getByRole('button').click();
-    await dialog().getByText('Adjustments are rarely that large').waitFor();
-    await dialog().getByRole('button', { name: 'The amount is right' }).click();
+    await dialog().getByText('Adjustments are rarely this large').waitFor();
+    await dialog().getByRole('button', { name: 'The amount is correct' }).click();
     const adjust = dialog().getByRole('button', { name: 'Adjust' });
     await adjust.waitFor();
     expect(await adjust.isDisabled()).toBe(true);
-    await dialog().getByLabel('Type alice to go on').fill('alic');
+    await dialog().getByLabel('Type alice to confirm').fill('alic');
     expect(await adjust.isDisabled()).toBe(true);
-    await dialog().getByLabel('Type alice to go on').fill('alice');
+    await dialog().getByLabel('Type alice to confirm').fill('alice');
     expect(await adjust.isDisabled()).toBe(false);
     await page.keyboard.press('Escape');
     await dialog().waitFor({ state: 'detached' });
@@ -226,7 +226,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await go(`par-sheets/${parSheetId}`, 'Classic');
     const combinations = page.getByRole('searchbox', { name: 'Filter Combinations' });
     await combinations.fill('no such symbol');
-    await page.getByText('No row has this text.').waitFor();
+    await page.getByText('No row contains this text.').waitFor();
   });
 
   test('shows a blackjack round as cards, and voids it for a reason', async () => {
@@ -237,7 +237,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await page.getByRole('list', { name: 'Cards of hand 1' }).getByRole('listitem').nth(1).waitFor();
     await page.getByRole('button', { name: 'Void the round' }).click();
     await dialog().getByLabel('Reason').fill('the table was wrong');
-    await dialog().getByLabel(`Type ${round.playerId} to go on`).fill(round.playerId);
+    await dialog().getByLabel(`Type ${round.playerId} to confirm`).fill(round.playerId);
     await dialog().getByRole('button', { name: 'Void it' }).click();
     await page.getByRole('definition').getByText('VOIDED').waitFor();
     const log = await service.operator<{ entries: { after: { reason?: string } }[] }>(
@@ -297,7 +297,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     status = 200;
     const before = receiver.received.length;
     await page.getByRole('button', { name: 'Send again' }).click();
-    await page.getByText('No delivery is failed.').waitFor();
+    await page.getByText('No deliveries with the status failed.').waitFor();
     await until(() => receiver.received.length > before, 'the delivery arrives', WAIT_MS);
     await receiver.close();
   });

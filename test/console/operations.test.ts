@@ -91,7 +91,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await page.getByText(`Of cell ${from} only.`).waitFor();
     await page.getByRole('main').getByRole('link', { name }).click();
     await page.getByRole('heading', { level: 1, name }).waitFor();
-    await page.getByText('It was never moved.').waitFor();
+    await page.getByText('This partner has not been moved yet.').waitFor();
     const to = await form('Cell').getByRole('combobox').inputValue();
     expect(Number(to)).not.toBe(from);
     await form('Cell').getByRole('button', { name: 'Move the partner' }).click();
@@ -104,7 +104,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     expect(await cellOf()).toBe(Number(to));
     expect((await logged('partner.move'))[0]!.after.reason).toBe('off the node');
     // The page has learnt where the partner lives now, and offers none of it.
-    await page.getByText(`To a cell; it lives in ${to}`).waitFor();
+    await page.getByText(`New cell; the present cell is ${to}`).waitFor();
     expect(await form('Cell').getByRole('option').allInnerTexts()).not.toContain(to);
 
     await go('cells', 'Cells');
@@ -122,7 +122,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await dialog().getByText('A cell is never removed').waitFor();
     const add = dialog().getByRole('button', { name: 'Add them' });
     expect(await add.isDisabled()).toBe(true);
-    await dialog().getByLabel('Type 2 cells to go on').fill('2 cells');
+    await dialog().getByLabel('Type 2 cells to confirm').fill('2 cells');
     await add.click();
     await page.getByText('Added: 4, 5.').waitFor();
     expect(await cells()).toHaveLength(CELLS + 2);
@@ -134,13 +134,13 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await table.getByRole('combobox', { name: 'Partner' }).fill(String(partnerId));
     await table.getByLabel('Name', { exact: false }).first().fill('Single Deck');
     await table.getByLabel('System name').fill('SINGLE_DECK');
-    await table.getByLabel('A deal costs, USD').fill('0.5');
+    await table.getByLabel('Price of a deal in USD').fill('0.5');
     await table.getByLabel('Decks').selectOption('1');
     await table.getByLabel('A natural pays').selectOption('6:5');
     await table.getByLabel('Dealer hits soft 17').selectOption('yes');
-    await table.getByRole('button', { name: 'Make table' }).click();
+    await table.getByRole('button', { name: 'Create table' }).click();
     await dialog().getByText('A deal costs $0.5.').waitFor();
-    await dialog().getByRole('button', { name: 'Make the table' }).click();
+    await dialog().getByRole('button', { name: 'Create the table' }).click();
     await page.getByRole('link', { name: /^game \d+$/ }).click();
     await page.getByRole('heading', { level: 1, name: 'Single Deck' }).waitFor();
     const { subject, after } = (await logged('blackjack.create'))[0]!;
@@ -157,7 +157,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await go(`games/${gameId}`, 'logged');
     await page.getByRole('region', { name: 'Entries by number' }).getByRole('link', { name: '0' }).click();
     await page.getByRole('heading', { level: 1, name: `Entry 0 of game ${gameId}` }).waitFor();
-    await page.getByText('nothing until all of it is dealt').waitFor();
+    await page.getByText('nothing until all outcomes are dealt').waitFor();
     const download = page.waitForEvent('download');
     await page.getByRole('button', { name: 'Download entry and proof' }).click();
     expect((await download).suggestedFilename()).toBe(`entry-${gameId}-0.json`);

@@ -81,9 +81,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
       INSERT INTO rtp_reviews (game_id, span, opened_at, opened_day) VALUES (${gameId}, 'LIFE', now(), current_date - 1)`;
     await sql.end();
     await go(`games/${gameId}`, GAME);
-    await page
-      .getByRole('img', { name: /^Return by day, 30 days: 95\.00 % on .*99 of 100 between/ })
-      .waitFor();
+    await page.getByRole('img', { name: /^Return by day, 30 days: 95\.00 % on .*99 % band from/ }).waitFor();
     await expectAccessible();
     await page.getByRole('link', { name: 'Reviews' }).click();
     await page.getByRole('heading', { level: 1, name: 'Returns' }).waitFor();
@@ -114,19 +112,19 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await answer('Stop dealing', 'a wrong price list');
     await until(async () => (await spinCode()) === 'KS-5013', 'its spins are refused', WAIT_MS);
     await go('overview', 'Overview');
-    await page.getByRole('link', { name: '1 partner is switched off' }).click();
+    await page.getByRole('link', { name: '1 partner with dealing off' }).click();
     await page.getByRole('row').filter({ hasText: name }).getByRole('button').click();
-    await answer('Deal again', 'the list is right');
+    await answer('Resume dealing', 'the list is right');
     await until(async () => (await spinCode()) === undefined, 'its spins are dealt', WAIT_MS);
 
     await page.getByRole('button', { name: 'Stop dealing for all' }).click();
     const stop = dialog().getByRole('button', { name: 'Stop dealing', exact: true });
     expect(await stop.isDisabled()).toBe(true);
-    await dialog().getByLabel('Type all partners to go on').fill('all partners');
+    await dialog().getByLabel('Type all partners to confirm').fill('all partners');
     await answer('Stop dealing', 'an audit');
     await until(async () => (await spinCode()) === 'KS-5013', 'all spins are refused', WAIT_MS);
-    await page.getByRole('button', { name: 'Deal again for all' }).click();
-    await answer('Deal again', 'the audit is over');
+    await page.getByRole('button', { name: 'Resume dealing for all' }).click();
+    await answer('Resume dealing', 'the audit is over');
     await until(async () => (await spinCode()) === undefined, 'spins are dealt again', WAIT_MS);
     await page.getByRole('definition').getByText('the audit is over').waitFor();
   });
@@ -139,7 +137,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await page.getByRole('row').filter({ hasText: GAME }).waitFor();
     const [kept] = await Promise.all([
       page.waitForEvent('download'),
-      page.getByRole('button', { name: 'Download all as CSV' }).click(),
+      page.getByRole('button', { name: 'Download everything as CSV' }).click(),
     ]);
     const { text } = await service.request(
       'GET',
@@ -173,7 +171,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await go(`games/${gameId}`, GAME);
     await page.getByRole('row').filter({ hasText: '0 to 2,047' }).getByText('block').waitFor();
     await page.getByRole('link', { name: 'Public log' }).click();
-    await page.getByText('None: blocks wait for no witness').waitFor();
+    await page.getByText("None: blocks don't wait for witnesses").waitFor();
     await page.getByText('The log has no witnesses').waitFor();
     await expectAccessible();
     const { log, witness, proof: published } = readVectors();

@@ -49,7 +49,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
       await page.getByText('Last games, newest first').waitFor();
       for (const [button, told] of [
         ['Block', 'The player is blocked.'],
-        ['Unblock', 'The player may play.'],
+        ['Unblock', 'The player can play.'],
       ] as const) {
         await form('Status').getByLabel('Reason').fill('a look');
         await form('Status')
