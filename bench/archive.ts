@@ -347,7 +347,7 @@ async function main(cleanup: Cleanup): Promise<boolean> {
   return problems.length === 0;
 }
 
-/** The part of DuckDB's API that is used here. */
+/** The part of DuckDB's API that this benchmark uses. */
 interface DuckDb {
   readonly DuckDBInstance: {
     create(): Promise<{

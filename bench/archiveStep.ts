@@ -31,7 +31,7 @@ export interface StepResult {
   readonly refused?: string;
 }
 
-// The command runs at low priority, as the real command does.
+// This process runs at low priority, as the real archive commands do.
 setPriority(constants.priority.PRIORITY_LOW);
 const order = JSON.parse(process.argv[2]!) as StepOrder;
 const { command, databaseUrl, directory, day, today, keepDays, killAt } = order;

@@ -60,7 +60,7 @@ function open(
   return { name, redis, sql, processes };
 }
 
-/** Returns the counters of a service by name. */
+/** Returns the counters of a service and its stores by name, such as transactions and commands. */
 async function countsOf({ redis, sql, processes }: Idle): Promise<Map<string, number>> {
   const [row] =
     await sql`SELECT xact_commit + xact_rollback AS n FROM pg_stat_database WHERE datname = current_database()`;
@@ -75,7 +75,7 @@ async function countsOf({ redis, sql, processes }: Idle): Promise<Map<string, nu
   ]);
 }
 
-/** Measures all services over the same period. */
+/** Measures all idle services over the same seconds. */
 async function measure(services: readonly Idle[]): Promise<void> {
   await pause(SETTLE_SECONDS * 1000);
   const meters = services.map(({ processes }) => new CpuMeter(processes));

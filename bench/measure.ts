@@ -71,7 +71,7 @@ export class CpuMeter {
   }
 }
 
-/** Returns the CPU time that was used between two samples. */
+/** Returns the CPU time in microseconds that was used between two samples, by process name. */
 export const cpuBetween = (start: CpuTimes, end: CpuTimes): CpuTimes =>
   Object.fromEntries(Object.entries(end).map(([name, micros]) => [name, micros - start[name]!]));
 
@@ -122,7 +122,7 @@ function allStats(): Map<number, Stat> {
     try {
       line = readFileSync(`/proc/${pid}/stat`, 'utf8');
     } catch {
-      continue; // The process has ended since the folder was read.
+      continue; // The process has ended since /proc was listed.
     }
     // The program name in parentheses may contain any characters, including parentheses and spaces.
     const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
@@ -146,7 +146,7 @@ export const residentBytes = (pid: number): number => kilobytes(`/proc/${pid}/st
 
 /** Memory of a process and its children, in bytes. */
 export interface TreeBytes {
-  /** Private memory of the processes. */
+  /** Memory in bytes that only one of the processes uses. */
   readonly own: number;
   /**
    * Memory that the processes share, such as the shared buffers of Postgres that have been used so far. It
@@ -174,7 +174,7 @@ export function treeBytes(pid: number): TreeBytes {
       own += ofProcess - ofShared;
       shared += ofShared;
     } catch {
-      // The process has ended since the folder was read.
+      // The process has ended since /proc was listed.
     }
   }
   return { own, shared };

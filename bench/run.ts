@@ -59,7 +59,7 @@ const FIGURES = [
   ...['server µs', 'worker µs', 'redis µs', 'postgres µs', 'total µs', 'generator µs', 'idle %'],
 ] as const;
 type Figures = Readonly<Record<string, number | undefined>>;
-/** Figures by the name of the row, or of another measurement. */
+/** Measured figures, by the name of their table row or of the measurement. */
 type Result = Map<string, Figures>;
 
 /** Starts a server and measures its periods. Returns its rows, and the faults that invalidate them. */
@@ -159,7 +159,7 @@ function medianOf(rounds: readonly Figures[]): Figures {
   return Object.fromEntries(names.map((name) => [name, median(rounds.map((round) => round[name]!))]));
 }
 
-/** Formats a figure, followed by the figure of the previous run. */
+/** Formats a measured figure, followed by the same figure of the previous run. */
 function beside(now: number | undefined, before: number | undefined): string {
   if (now === undefined) return '–';
   const digits = now >= 1000 ? 0 : now >= 10 ? 1 : 2;

@@ -11,7 +11,7 @@ interface Watched {
   readonly unit: string;
   /** Bound of the growth. Undefined: the value is shown but not judged. */
   readonly bound: Bound | undefined;
-  /** Returns the value, or undefined if it is currently unknown. */
+  /** Returns the current value from the scraped metrics, or undefined if it is unknown. */
   read(scraped: ReadonlyMap<string, number>): number | undefined;
 }
 

@@ -142,7 +142,7 @@ export async function startService(
     return { apiKey, gameId, wagerUsd: RAFFLE.ticketPriceUsd };
   };
 
-  /** Waits until each target has outcomes. */
+  /** Waits until each game and raffle has outcomes to deal. */
   const haveOutcomes = async (): Promise<void> => {
     const deadline = performance.now() + OUTCOMES_DEADLINE_MS;
     for (;;) {

@@ -155,7 +155,7 @@ async function startSoaked(
     const { id } = await bodyOf(service.api.partner(apiKey).POST('/webhooks', { body: webhook }));
     webhookIds.push(id);
   }
-  // The worker reads changed thresholds at its next poll.
+  // The worker reads the changed thresholds for large wins at its next poll.
   await pause(KNOWN_AFTER_MS);
   // Targets are drawn at random from a list that repeats the slots as often as RAFFLE_SHARE requires.
   const times = Math.round(((1 - RAFFLE_SHARE) / RAFFLE_SHARE) * (raffles.length / slots.length));
@@ -189,7 +189,7 @@ async function startReceiver(cleanup: Cleanup): Promise<Receiver> {
   return { url: `http://localhost:${(server.address() as AddressInfo).port}/`, received };
 }
 
-/** Sends look-ups one after the other, a few per second. */
+/** Sends read requests of a partner one after the other, a few per second. */
 class Looks {
   readonly #base: string;
   readonly #apiKey: string;

@@ -3,7 +3,7 @@
 export interface Finding {
   readonly what: string;
   readonly isMet: boolean;
-  /** The means, the slope and the bound in words. */
+  /** Text with the means of the samples, their slope and the bound. */
   readonly text: string;
 }
 

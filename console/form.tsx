@@ -18,10 +18,10 @@ interface FieldProps {
   readonly proposals?: readonly { readonly value: string; readonly label: string }[];
 }
 
-/** An input whose type is chosen at run time. */
+/** An HTML input element whose type is chosen at run time. */
 const Input = 'input' as unknown as FunctionComponent<Record<string, unknown>>;
 
-/** An input with its label. */
+/** An input field with its label. */
 export function Field(props: FieldProps) {
   const { label, name, type = 'text', value, required, hint, options, rows, proposals } = props;
   const described = hint === undefined ? {} : { 'aria-describedby': `${name}-hint` };

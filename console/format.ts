@@ -25,7 +25,7 @@ export const time = (iso: string | null | undefined): string =>
 export const megabytes = (bytes: number | null): string =>
   bytes === null ? NONE : `${(bytes / 1_048_576).toFixed(1)} MiB`;
 
-/** Formats a rate per second. */
+/** Formats a rate, such as spins per second. */
 export const rate = (value: number | undefined): string =>
   value === undefined ? NONE : value >= 100 ? COUNT.format(value) : value.toFixed(1);
 

@@ -128,7 +128,7 @@ export function withPartnerId(place: Place, idOf: Names['idOf']): Place | undefi
   return id === undefined ? undefined : { ...place, parts: [room, String(id), ...others] };
 }
 
-/** Function that sets the title of the current page. */
+/** Context with the function that sets the title of the current page. */
 export const Naming = createContext<(title: string) => void>(() => {});
 
 /**

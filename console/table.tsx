@@ -19,7 +19,7 @@ interface TableProps<Row> {
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
   readonly keyOf: (row: Row) => string | number;
-  /** Text that is shown if there are no rows. */
+  /** Text that is shown instead of a table without rows. */
   readonly empty: string;
   /**
    * True if the rows are one page of a longer list. The labels of sorting and filtering then say that they

@@ -91,7 +91,7 @@ export function Pager({
 
 export const pageOf = ({ query }: Place): number => Math.max(1, Number(query.get('page') ?? 1) || 1);
 
-/** A state in words, with a color that repeats its meaning. */
+/** Shows the state of an object in words, with a color that repeats its meaning. */
 export function Status({ of }: { readonly of: string }) {
   const GOOD = [
     'ACTIVE',
@@ -139,7 +139,7 @@ export const Panel = ({
   </section>
 );
 
-/** A secret that is shown only this once. */
+/** Shows a secret with a hint that it is shown only once. */
 export const Secret = ({ label, value }: { readonly label: string; readonly value: string }) => (
   <p class="secret">
     {label}, shown only once: <Copied text={value} />

@@ -1,10 +1,11 @@
 #!/bin/sh
-# `npm run build` makes dist; with a name it makes only that part of it: typebox, types (of the clients) or openapi.
+# `npm run build` creates dist. With a name, it creates only that part: typebox, types (of the clients) or
+# openapi.
 set -e
 
 bundle() { esbuild "$@" --bundle --format=esm --platform=node --log-level=warning; }
 
-# A tool of openapi, before anything is compiled.
+# Bundles and runs a tool of the openapi folder, before anything is compiled.
 tool() {
   bundle "openapi/$1.ts" --packages=external "--outfile=.cache/openapi/$1.js"
   node ".cache/openapi/$1.js"

@@ -41,7 +41,7 @@ export interface RevealOptions {
   readonly sheet?: unknown;
   readonly ends?: readonly bigint[];
   readonly table?: unknown;
-  /** A SHA-256 function that is faster than WebCrypto. */
+  /** SHA-256 function to use instead of WebCrypto, for speed. */
   readonly digest?: (bytes: Uint8Array) => Uint8Array | Promise<Uint8Array>;
 }
 

@@ -13,7 +13,7 @@ const WITNESS_KEY = 4;
 const TILE_WIDTH = 256;
 const MICROS_DIGITS = 6;
 
-/** A fault found in a proof, with a message for people to read. */
+/** A fault that was found in a proof, with a message for people. */
 class Fault extends Error {}
 
 /**
@@ -26,7 +26,7 @@ function must(holds, message) {
   if (!holds) throw new Fault(message);
 }
 
-// Helpers for bytes and numbers
+// Helper functions for bytes and numbers
 
 function joined(...parts) {
   const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
@@ -202,7 +202,7 @@ async function subtreeHash(level, index, size, readTile) {
   return hashes[0];
 }
 
-// Canonical JSON (RFC 8785)
+// Helper functions for canonical JSON (RFC 8785)
 
 function canonical(value) {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;

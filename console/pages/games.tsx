@@ -263,7 +263,7 @@ const VoidRaffle = ({ game, onChanged }: Changing) => (
 
 interface DayEnd {
   readonly day: Schemas['GameDay'];
-  /** Number of spins since the first day. */
+  /** Number of spins of the game since its first day. */
   readonly spins: number;
   readonly actual: number | null;
 }
@@ -340,7 +340,7 @@ function TicketsLeft({ game, ends }: { readonly game: Game; readonly ends: reado
   const { poolSize = 0, ticketsRemaining = 0 } = game;
   const startOf = ({ day }: DayEnd): number => Date.parse(`${day.day}T00:00:00Z`) / 1000;
   const nowSeconds = Math.floor(Date.now() / 1000);
-  // The last day may not have ended yet.
+  // The newest day may not have ended yet, so the current time limits the end of a day.
   const endOf = (end: DayEnd): number => Math.min(startOf(end) + DAY_SECONDS, nowSeconds);
   const places = [startOf(ends[0]!), ...ends.map(endOf)];
   return (

@@ -10,7 +10,7 @@ import { Load, Panel, Status } from '../ui.js';
 
 const EVERY_MS = 3000;
 
-/** Returns the state of a move. */
+/** Returns the state of a partner's move: failed, finished, copying or switched. */
 function stateOf({ failure, finishedAt, switchedAt }: Schemas['PartnerMove']): string {
   if (failure !== null) return 'failed';
   if (finishedAt !== null) return 'finished';

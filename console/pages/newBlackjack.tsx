@@ -25,7 +25,7 @@ const RULES: readonly (readonly [rule: keyof Rules, label: string, choices: read
   ['lateSurrender', 'Late surrender', NO_YES],
 ];
 
-/** Converts a choice to the value that the API expects. */
+/** Converts the chosen value of a rule to the value that the API expects. */
 function sent(choice: string): boolean | number | string {
   if (YES_NO.includes(choice)) return choice === 'yes';
   return /^\d+$/.test(choice) ? Number(choice) : choice;

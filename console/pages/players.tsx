@@ -71,7 +71,7 @@ export function PlayerStatement({ place }: { readonly place: Place }) {
 function Entries({ statement }: { readonly statement: Statement }) {
   const [more, setMore] = useState<{ entries: Entry[]; nextCursor: string | null } | undefined>();
   const [error, setError] = useState<unknown>();
-  // A new statement starts with its first page.
+  // When another statement is shown, the list of entries returns to its first page.
   useEffect(() => setMore(undefined), [statement]);
   const gameNameOf = useGameNames(statement.partnerId);
   const { entries, nextCursor } = more ?? statement;

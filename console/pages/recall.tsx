@@ -60,7 +60,7 @@ export function RecallPanel({ id, playerId }: { readonly id: number; readonly pl
   );
 }
 
-/** Describes in words what the player saw. */
+/** Describes in words what the player saw in a game. */
 function shownText({ presentation, sandbox }: Game): string {
   const forced = sandbox === undefined ? '' : ' (chosen by a tester)';
   switch (presentation.type) {

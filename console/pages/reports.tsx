@@ -74,7 +74,7 @@ function Csv({ of, query }: { readonly of: Kind; readonly query: Asked }) {
   );
 }
 
-/** Returns the members that are not empty. */
+/** Removes empty members from a query. */
 const given = (members: Record<string, string | undefined>): Asked =>
   Object.fromEntries(
     Object.entries(members).filter(([, value]) => value !== undefined && value !== ''),

@@ -102,7 +102,7 @@ function MakeReport({ onMade }: { readonly onMade: () => void }) {
 async function readRevisions(id: number, date: string): Promise<Report[]> {
   const path = { id, date };
   const read = (query: { revision?: number }): Promise<Report> =>
-    // The response is JSON, because no CSV was requested.
+    // The response body is JSON, because the request did not ask for CSV.
     bodyOf(api.GET('/partners/{id}/settlements/{date}', { params: { path, query } })) as Promise<Report>;
   const newest = await read({});
   const earlier = Math.min(SHOWN, newest.revision) - 1;

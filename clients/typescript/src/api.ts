@@ -137,7 +137,7 @@ function strangeness({ status, headers }: Response, text: string): string | unde
     : `HTTP ${status}, and not as the service does`;
 }
 
-/** Result of a typed call. */
+/** Result of a typed call: `data` or `error`, and the HTTP response. */
 export interface Answered<Body> {
   readonly data?: Body;
   readonly error?: unknown;

@@ -229,7 +229,7 @@ export class Spindle {
    */
   async getSettlement(date: string): Promise<Schemas['SettlementReport']> {
     const report = await this.read((api) => api.GET('/settlements/{date}', { params: { path: { date } } }));
-    // The response is text only if CSV was requested.
+    // The response body is text only if the request asked for CSV.
     return report as Schemas['SettlementReport'];
   }
 

@@ -28,7 +28,7 @@ export async function* byPage<Item>(
 
 export interface CursorPage<Item, Cursor = string> {
   readonly items: readonly Item[];
-  /** Cursor of the next page; null on the last page. */
+  /** Cursor that reads the next page; null on the last page. */
   readonly nextCursor: Cursor | null;
 }
 

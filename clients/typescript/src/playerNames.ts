@@ -1,9 +1,9 @@
 /** Places the player id in the path or the query of a request. */
 
 export interface NamedPlayer {
-  /** Path parameter of the player. */
+  /** Path parameter that names the player. */
   readonly inPath: { readonly playerId: string };
-  /** Additional query parameter of the player. */
+  /** Query parameter that names the player; absent if the path names the player. */
   readonly inQuery: { readonly playerId?: string };
 }
 

@@ -23,7 +23,7 @@ export type Round = PlaySchemas['RoundResponse'];
 /** Information about an attempt that is about to be made. */
 export interface SpinAttempt {
   readonly requestId: string;
-  /** Number of the attempt, from 1. */
+  /** Number of the attempt, counted from 1. */
   readonly attempt: number;
   /** Error of the previous attempt; undefined before the first attempt. */
   readonly after: unknown;
@@ -43,7 +43,7 @@ export interface OnceServices {
 
 /** A request that must take effect exactly once, even if it is sent several times. */
 export interface Once<Answer> {
-  /** Id of the request; undefined: the client creates an id. */
+  /** The caller's requestId. Undefined: the client creates a requestId. */
   readonly requestId: string | undefined;
   send(requestId: string, signal: AbortSignal | undefined): Promise<Answer>;
 }

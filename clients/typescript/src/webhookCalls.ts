@@ -44,7 +44,7 @@ export class Webhooks {
     await this.#calls.write((api) => api.POST('/webhooks/{id}/test', { params, body: { event } }));
   }
 
-  /** Sends a delivery again. */
+  /** Requests that the service sends a webhook delivery again. */
   async resend(id: number, deliveryId: string): Promise<void> {
     const params = { path: { id, deliveryId } };
     await this.#calls.write((api) => api.POST('/webhooks/{id}/deliveries/{deliveryId}/resend', { params }));

@@ -83,7 +83,7 @@ function bytesOf(text: string, isWellFormed: boolean): Uint8Array<ArrayBuffer> {
   try {
     if (isWellFormed) return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
   } catch {
-    // The error is thrown below.
+    // Invalid base64 throws the error below.
   }
   throw new WebhookVerificationError('The secret or the signature is not base64');
 }

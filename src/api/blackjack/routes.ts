@@ -50,7 +50,7 @@ export async function findRound(
 const roundIdOf = (services: Services, { entryIds, partnerId }: RoundRecord): string =>
   services.spinIds.encodeOne(entryIds[0]!, partnerId);
 
-/** Returns the view of a recorded round that a partner may see. */
+/** Renders a recorded round with the data that its partner may see. */
 async function shownRecord(services: Services, record: RoundRecord) {
   const table = await tableOf(services, record.gameId);
   const seed = await services.blackjack.shoes.seedOf(record.gameId, record.shoeIndex);
@@ -130,7 +130,7 @@ function dealRefusal(
   return new ApiError(REFUSALS[dealt.refusal]);
 }
 
-/** Renders a round after the given number of its entries, as an answer that may be a replay. */
+/** Renders a round after its first `entries` ledger entries, as an answer that may be a replay. */
 function shown(
   services: Services,
   table: BlackjackTable,

@@ -5,7 +5,7 @@ import { entryTimeMs } from '../../domain/entryId.js';
 import type { SpinIds } from '../../domain/spinId.js';
 import type { CommunalEvent } from '../../engine/communal/communal.store.js';
 
-/** Kinds of ids other than spin ids (domain/spinId.ts). */
+/** Kind numbers of encoded ids that are not spin ids (domain/spinId.ts). */
 const EVENT = 1;
 const FUNDING = 2;
 
@@ -14,7 +14,7 @@ export const eventIdOf = (spinIds: SpinIds, eventId: bigint, partnerId: number):
 export const fundingIdOf = (spinIds: SpinIds, fundingId: number, partnerId: number): string =>
   spinIds.encodeOther(BigInt(fundingId), partnerId, FUNDING);
 
-/** Returns the members of a pot that both APIs show. */
+/** Returns the members of a communal progressive's pot that the partner API and the operator API show. */
 export const potView = (
   { rules, version, budgetMicros }: Pick<PotRecord, 'rules' | 'version' | 'budgetMicros'>,
   wagerMicros: number,

@@ -10,7 +10,7 @@ export interface RecalledShare {
   readonly eventId: bigint;
   readonly tierLevel: number;
   readonly tierName: string;
-  /** True if the player's own spin triggered the event. */
+  /** True if the player's own spin triggered the event of the communal progressive. */
   readonly isTrigger: boolean;
   /** Entry id of the spin that notified the player of the share; null until a spin has done so. */
   readonly notifiedBy: bigint | null;

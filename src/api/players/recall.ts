@@ -25,7 +25,7 @@ const WALK_ENTRIES = 128;
 const WALKS_MAX = 32;
 
 interface Found {
-  /** First entry of each game, newest game first. */
+  /** First ledger entry of each game, newest game first. */
   readonly starts: readonly LedgerEntry[];
   readonly shares: ReadonlyMap<bigint, RecalledShare>;
 }

@@ -165,7 +165,7 @@ const adjustmentRoutes = (services: Services): Route[] => [
 ];
 
 const ENTRY_ID = /^[1-9]\d{0,18}$/;
-/** Largest signed 64-bit integer. */
+/** Largest entry id, which is the largest signed 64-bit integer. */
 const ENTRY_ID_MAX = 2n ** 63n - 1n;
 
 const getStatement = (services: Services): Route =>

@@ -78,8 +78,8 @@ class WindowedHead {
   #versionHeaders: string | undefined;
   #idLength = -1;
   /**
-   * Range of remaining counts that have as many digits as the previous count: from is inclusive, to is
-   * exclusive.
+   * Range of remaining-request counts that have as many digits as the count in the cached bytes. The start is
+   * inclusive, the end is exclusive.
    */
   #remainingFrom = 0;
   #remainingTo = 0;

@@ -77,7 +77,7 @@ export class Connections {
     return bounds;
   }
 
-  /** Returns whether an address has a limit of its own. */
+  /** Returns whether the limit for one address applies to an address. Loopback and proxies are exempt. */
   isBounded(address: string): boolean {
     return !isLoopback(address) && !this.limits.isProxy(address);
   }

@@ -28,7 +28,7 @@ export class BodyMemory {
   readonly #byAccount = new Map<number, number>();
   #bytes = 0;
 
-  /** Bytes that all buffers take. */
+  /** Bytes that the buffers of all incoming bodies take. */
   get bytes(): number {
     return this.#bytes;
   }

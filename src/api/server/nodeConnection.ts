@@ -32,7 +32,7 @@ export class WaitingBytes {
     return this.#bytes + bytes <= ALL_WAITING_BYTES_MAX && ofClient + bytes <= CLIENT_WAITING_BYTES_MAX;
   }
 
-  /** @param bytes negative if bytes were sent */
+  /** @param bytes number of bytes that start to wait; negative if bytes were sent */
   add(client: string | undefined, bytes: number): void {
     this.#bytes += bytes;
     if (client === undefined) return;

@@ -174,7 +174,7 @@ export class NodeListener implements HttpListener {
     exchange.incoming = incoming;
     if (expectation !== undefined) incoming.askToContinue = () => response.writeContinue();
     this.#read(request, exchange, incoming);
-    // The key is checked now, before any part of the body is kept.
+    // The API key is checked now, before any part of the body is kept.
     if (route.bodyLimit > 0) beginHandling(route, exchange, this.#options);
     else incoming.take(() => route.handle(exchange));
   }
@@ -195,7 +195,7 @@ export class NodeListener implements HttpListener {
       else add(piece, false);
     });
     request.on('end', () => add(whole, true));
-    // The close event of the response reports this error.
+    // A request error needs no handling here, because the close event of the response reports it.
     request.on('error', () => {});
   }
 

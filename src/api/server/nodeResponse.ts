@@ -9,7 +9,7 @@ import { cut, type NodeConnection } from './nodeConnection.js';
  */
 const LINGER_BYTES_MAX = 16_777_216;
 const LINGER_MS = 2000;
-/** Number of bytes that the cost of one chunk counts as. */
+/** Minimum number of bytes that a chunk counts as, because every chunk costs processing time. */
 const PIECE_BYTES = 1024;
 
 /** Collects the parts of an answer and sends it at once. */

@@ -48,7 +48,7 @@ export function notFoundRoutes(
       const notFound = new ApiError(ERRORS.notFound, { details: faultsOf(exchange.head) });
       spinPath.submit(new PendingCount(exchange, partner, replies, KIND.countApi, notFound));
     });
-  // The base path without a slash is included.
+  // The base path itself, without a trailing slash, also counts as below the base.
   const below = (base: string, handle: Handle): ServerRoute[] => [
     route(base, handle),
     route(`${base}/*`, handle),

@@ -25,7 +25,7 @@ export interface OperatorServices {
   findSession(sessionHash: Buffer): Promise<{ keyHash: Buffer; expiresAt: Date } | undefined>;
 }
 
-/** The operator that sends a request. */
+/** The authenticated operator of a request. */
 export interface Caller {
   /** Name of the operator as in the audit log. */
   readonly name: string;
@@ -37,7 +37,7 @@ export interface Caller {
     | undefined;
 }
 
-/** Handlers for requests that are not authenticated. */
+/** Handlers for requests that could not be authenticated. */
 export interface Refusals {
   /** Counts a failed authentication and answers it. */
   wrong(exchange: Exchange, entry: ErrorEntry, client: string, message?: string): void;

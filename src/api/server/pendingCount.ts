@@ -8,7 +8,7 @@ import type { CellFailure } from '../../engine/cells/operation.js';
 import type { Exchange } from './exchange.js';
 import type { Replies, Window } from './reply.js';
 
-/** A request that waits to be counted in Redis. It does nothing else there. */
+/** A request that waits to be counted against its partner's window. It has no other effect in Redis. */
 export class PendingCount implements CountCommand {
   readonly waitsForLedger = false;
   readonly cell: number;

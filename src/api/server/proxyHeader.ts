@@ -8,7 +8,7 @@ const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
 const V2_HEAD_BYTES = 16;
 const V1_START = Buffer.from('PROXY ');
 const V1_BYTES_MAX = 107;
-/** Address families and protocols of version 2. */
+/** Codes of the address family and protocol in version 2 of the PROXY protocol. */
 const TCP4 = 0x11;
 const TCP6 = 0x21;
 const WITHIN_MS = 10_000;

@@ -97,7 +97,7 @@ export interface Services {
   /** Deals spins and tickets, and counts requests against rate limits. */
   readonly spinPath: Pick<SpinPath, 'submit'>;
   readonly spinRules: SpinRules;
-  /** Counts the dealt spins for the metrics. */
+  /** Metrics that count the dealt spins and their money. */
   readonly metrics: DealtCounter;
   readonly blackjack: { readonly rounds: RoundPlay; readonly shoes: Shoes };
   readonly drawAgain: DrawAgain;

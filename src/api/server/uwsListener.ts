@@ -154,7 +154,7 @@ export class UwsListener implements HttpListener {
     });
     if (expectation !== '' && expectation !== ANSWERED_EXPECTATION)
       incoming.askToContinue = () => writeContinue(raw);
-    // The key is checked now, before later chunks of a body arrive.
+    // The API key is checked now, before later chunks of a body arrive.
     if (route.bodyLimit > 0) beginHandling(route, exchange, this.#options);
     else incoming.take(() => route.handle(exchange));
   }

@@ -98,7 +98,7 @@ interface JudgedSpin {
   readonly partner: Partner;
   readonly game: Game | undefined;
   readonly body: SpinBody;
-  /** Error for which the spin is denied; undefined if it may be dealt. */
+  /** Error because of which the spin must be denied; undefined if the spin may be dealt. */
   readonly denial: ErrorEntry | undefined;
   readonly isWager: boolean;
   /**
@@ -155,7 +155,7 @@ class PendingSpin implements SpinCommand {
   readonly #replies: Replies;
   readonly #services: Services;
   readonly #spin: JudgedSpin;
-  /** Error for which the spin was marked as denied in its batch. */
+  /** Error because of which the spin was marked as denied in its batch. */
   #denial: ErrorEntry | undefined;
 
   /** @param clearedAt version of the filters as of which the ledger does not have the requestId */

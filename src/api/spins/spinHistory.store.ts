@@ -156,7 +156,7 @@ export interface SpinRange {
   readonly partnerId: number;
   /** First entry id of the range, inclusive. */
   readonly fromId: bigint;
-  /** End of the range, exclusive. */
+  /** Entry id at the end of the range, exclusive. */
   readonly toId: bigint;
   readonly gameId: number | undefined;
 }
@@ -245,7 +245,7 @@ export class SpinHistory {
       const wanted = limit - spins.length + Math.min(shares.count, SHARES_BETWEEN);
       const walked = await entriesDown(this.#sql, player, entries - newer - between, wanted);
       const found = walked.filter(({ kind }) => ENTRY_KINDS[kind].history === 'spin');
-      // Older spins were dropped with their days.
+      // The walk found no older spins, because they were dropped with their days.
       if (found.length === 0) break;
       spins.push(...found.slice(0, limit - spins.length));
     }
@@ -279,7 +279,7 @@ export class SpinHistory {
       while (lowId < endId) {
         if (examined >= EXAMINED_MAX) return { entries, nextId: lowId, reach };
         const highId = await idAfter(this.#sql, lowId, endId, windowRows);
-        // One row more than requested shows whether further rows exist.
+        // The query reads one row more than requested, which shows whether further rows exist.
         const rows = await this.#sql<EntryRow[]>`
           SELECT ${LEDGER_COLUMNS} FROM ledger l WHERE entry_id >= ${lowId} AND entry_id < ${highId} AND partner_id = ${partnerId}
             AND kind IN ${SPINS} AND (${gameId ?? null}::int IS NULL OR game_id = ${gameId ?? null})

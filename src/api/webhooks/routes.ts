@@ -153,7 +153,7 @@ const changingRoutes = (services: Services): Route[] => [
       throw invalid([{ path: '/isActive', message: 'must be a boolean' }]);
     }
     const row = await services.store.webhooks.update(id, { url, events, isActive });
-    // The webhook may have been deleted in the meantime.
+    // The webhook may have been deleted since it was looked up.
     if (row === undefined) throw webhookRefused('missing');
     return row;
   }),

@@ -56,7 +56,7 @@ export function openSearch(box: Element): void {
     try {
       finder ??= load();
       const found = (await finder).find(text);
-      // The text in the field may have changed in the meantime.
+      // The text in the search field may have changed while the index was loaded.
       if (text === input.value) show(found, text);
     } catch {
       finder = undefined;

@@ -149,7 +149,7 @@ export function openTries(): void {
       button.replaceWith(form);
       form.querySelector('input')!.focus();
     });
-    // The button is placed below the code samples.
+    // The "Try it" button is placed below the code samples.
     section.querySelector('.tabs')!.after(button);
   }
 }
