@@ -1,8 +1,7 @@
 /**
- * Verifies a `spindle proof v1` (docs/proofs.md), which proves that an outcome was fixed in a public log. The
- * verifier is one file without imports, for browsers (Firefox 129, Safari 17, Chrome 137 or later) and Node
- * (20 or later). It sends no requests, with one exception: it reads tiles of the log by `readTile` if that is
- * given and earlier checkpoints are compared.
+ * Verifies a `spindle proof v1` (docs/proofs.md), which proves that an outcome was fixed in a public log. One
+ * file without imports, for browsers (Firefox 129, Safari 17, Chrome 137 or later) and Node (20 or later). It
+ * sends no requests, except that it reads tiles of the log by `readTile` to compare earlier checkpoints.
  */
 
 const text8 = new TextEncoder();
@@ -16,12 +15,7 @@ const MICROS_DIGITS = 6;
 /** A fault that was found in a proof, with a message for people. */
 class Fault extends Error {}
 
-/**
- * Throws a Fault with the message if the condition is false.
- *
- * @param {boolean} holds
- * @param {string} message
- */
+/** Throws a Fault with the message if the condition is false. */
 function must(holds, message) {
   if (!holds) throw new Fault(message);
 }
@@ -51,17 +45,14 @@ function packed(number, bytes) {
 
 const toHex = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 
-/** Decodes lowercase hexadecimal text of the given number of bytes. Throws a Fault for any other text. */
+/** Decodes lowercase hexadecimal text of the given number of bytes. Any other text is a Fault. */
 function fromHex(text, bytes, name) {
   const isHex = typeof text === 'string' && text.length === 2 * bytes && /^[0-9a-f]*$/.test(text);
   must(isHex, `${name} must be ${bytes} bytes as ${2 * bytes} lowercase hexadecimal digits`);
   return Uint8Array.from({ length: bytes }, (_, at) => Number.parseInt(text.slice(2 * at, 2 * at + 2), 16));
 }
 
-/**
- * Decodes base64 text by RFC 4648 section 4, with padding and zero unused bits. Throws a Fault for any other
- * text.
- */
+/** Decodes base64 (RFC 4648 section 4) with padding and zero unused bits. Any other text is a Fault. */
 function fromBase64(text, name) {
   let binary;
   try {
@@ -73,7 +64,7 @@ function fromBase64(text, name) {
   return Uint8Array.from(binary, (char) => char.charCodeAt(0));
 }
 
-/** Parses an integer from 0 to 2^53 - 1 in its canonical decimal form. Throws a Fault for any other text. */
+/** Parses an integer from 0 to 2^53 - 1 in its canonical decimal form. Any other text is a Fault. */
 function fromDecimal(text, name) {
   must(/^(0|[1-9][0-9]{0,15})$/.test(text), `${name} must be a whole number without leading zeros`);
   const number = Number(text);
@@ -99,10 +90,7 @@ function split(size) {
   return power;
 }
 
-/**
- * Returns the root of a tree, computed from a leaf hash and its inclusion path. The path starts with the
- * leaf's sibling.
- */
+/** Returns the root that a leaf hash and its inclusion path give. The path starts with the leaf's sibling. */
 async function rootByPath(index, size, leaf, path) {
   must(index < size, `there is no leaf ${index} in a tree of ${size}`);
   const sides = [];
@@ -123,7 +111,7 @@ async function rootByPath(index, size, leaf, path) {
   return hash;
 }
 
-/** Returns the ranges of leaves whose hashes form the consistency proof between a tree and a smaller tree. */
+/** Returns the ranges of leaves whose hashes form the consistency proof for a smaller tree. */
 function consistencyRanges(old, size) {
   const ranges = [];
   let from = 0;
@@ -165,10 +153,7 @@ function tilePath(level, index, width) {
   return `tile/${level}/${spelled}${width < TILE_WIDTH ? `.p/${width}` : ''}`;
 }
 
-/**
- * Returns the hash of a range of a log's leaves, computed from its tiles. The tiles need no verification of
- * their own, because wrong hashes give wrong roots.
- */
+/** Returns the hash of a range of leaves, computed from the log's tiles. Wrong tiles give wrong roots. */
 async function rangeHash([from, to], size, readTile) {
   const hashes = [];
   for (let at = from; at < to; ) {
@@ -262,8 +247,7 @@ async function isSigned(text, { bytes }, { type, publicKey }) {
 }
 
 /**
- * Returns the keys that signed a note. Signature lines of unknown keys are ignored. An invalid signature of a
- * known key is a fault.
+ * Returns the keys that signed a note. Unknown keys are ignored. A known key's wrong signature is a Fault.
  */
 async function signersOf({ text, signatures }, keys) {
   const signed = [];
@@ -275,10 +259,7 @@ async function signersOf({ text, signatures }, keys) {
   return signed;
 }
 
-/**
- * Parses the text of a checkpoint. The C2SP format allows further lines, but checkpoints of Spindle have
- * exactly three: origin, size and root.
- */
+/** Parses the text of a checkpoint. Spindle's have exactly three lines: origin, size and root. */
 function parseCheckpoint(text) {
   const [origin, decimal, encoded, ...rest] = text.split('\n');
   must(rest.length === 1 && rest[0] === '', 'its text is not an origin, a size and a root, one line each');
@@ -375,10 +356,7 @@ async function readCheckpoint(tlogProof, trust) {
   return witnessed(tlogProof.slice(end + 2), trust);
 }
 
-/**
- * Parses a note into its checkpoint. Verifies the signature of the log and, if there is a policy, the quorum
- * of witness signatures.
- */
+/** Parses a note into its checkpoint. Verifies the log's signature and the policy's quorum of witnesses. */
 async function witnessed(noteText, trust) {
   const { note, checkpoint } = await trustedCheckpoint(noteText, trust);
   if (trust.policy !== undefined) {
@@ -422,7 +400,7 @@ const commitmentOf = async ({ salt, entry }) =>
 
 const ENTRY_TYPES = ['block', 'pool', 'shoes'];
 
-/** Step 3: parses the entry and checks the members that step 2 does not verify by the commitment. */
+/** Step 3: parses the entry. The commitment of step 2 covers its text, but not the format. */
 function readEntry(proof) {
   const entry = readEntryText(proof.entry, ENTRY_TYPES);
   wholeNumber(entry.fromIndex, Number.MAX_SAFE_INTEGER, 'fromIndex of the entry');
@@ -495,10 +473,7 @@ const COMBINATION = [
 ];
 const TIER = ['tierId', 'name', 'probability', 'payMultiplier'];
 
-/**
- * Returns the text that determines the outcomes of a game: PAR sheet, prize table or rules. `mathHash` of the
- * entry is the hash of this text.
- */
+/** Returns the text of which `mathHash` of an entry is the hash: PAR sheet, prize table or rules. */
 function mathTextOf({ sheet, table, rules }) {
   if (sheet !== undefined) {
     const lists = [sheet.symbols, sheet.tiers, sheet.combinations];
@@ -532,10 +507,7 @@ function prizeTableText({ ticketPriceUsd, poolSize, prizes }) {
   });
 }
 
-/**
- * Returns the digits and the exponent of a number exactly as in its shortest decimal text. Returns undefined
- * for a value that is no finite number.
- */
+/** Returns the exact digits and exponent of a number, or undefined for a value that is no finite number. */
 function decimalOf(number) {
   const [, sign, whole, fraction = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/.exec(String(number)) ?? [];
@@ -573,7 +545,7 @@ async function checkMath({ proof, entry, options }) {
   if (sheet !== undefined) must(code < sheet.combinations.length, `the sheet has no combination ${code}`);
 }
 
-/** Returns what the answer to a spin must show for an outcome code: tier, payout in micro-USD and text. */
+/** Returns the tier, payout (micro-USD) and text that the answer to a spin must show for an outcome code. */
 function shownOf(code, { sheet, table }) {
   if (sheet !== undefined) {
     const { tierId, payMultiplier, comboString } = sheet.combinations[code];
@@ -637,10 +609,7 @@ async function checkLabel({ proof, entry, options }) {
   );
 }
 
-/**
- * Step 6: compares the checkpoint with checkpoints that the caller kept from earlier. Returns the smallest of
- * them that already contains the record.
- */
+/** Step 6: compares kept earlier checkpoints. Returns the smallest of them that contains the record. */
 async function checkSeen({ proof, checkpoint, options, trust }) {
   let earliest;
   for (const [at, note] of (options.seen ?? []).entries()) {
@@ -712,13 +681,10 @@ async function attempt(faults, name, step) {
 
 /**
  * Verifies a proof.
- *
  * @param proof parsed response of `GET …/proof`
- * @param options options that verify.d.mts declares: `logKeys` or a `policy` with the key of the log, and
- * data to compare the proof with
+ * @param options see verify.d.mts: trusted `logKeys` or a `policy`, and data to compare the proof with
  * @returns `faults`: one line for each fault, empty if the proof is valid; `since`: the size of the earliest
- * checkpoint of `seen` that already contains the record, or undefined if the time of logging cannot be
- * determined
+ * checkpoint of `seen` that contains the record, or undefined if the time of logging is unknown
  */
 export async function examine(proof, options = {}) {
   const faults = [];
@@ -740,10 +706,7 @@ export async function examine(proof, options = {}) {
   return { faults, since: seen?.size };
 }
 
-/**
- * Verifies a proof as {@link examine} does. Returns one line for each fault, or no lines if the proof is
- * valid.
- */
+/** Verifies a proof as {@link examine} does. Returns one line for each fault; none if it is valid. */
 export async function verify(proof, options = {}) {
   return (await examine(proof, options)).faults;
 }
@@ -765,10 +728,8 @@ function wholes(numbers, name) {
 }
 
 /**
- * Returns the exact distribution of a PAR sheet: the probability of combination i is (ends[i] − ends[i−1]) ÷
- * total.
- *
- * @returns `ends` as bigints; the last one is the total
+ * Returns the exact distribution of a PAR sheet as `ends` (bigints): the probability of combination i is
+ * (ends[i] − ends[i−1]) ÷ total. The last of the ends is the total.
  */
 export function distributionOf({ combinations }) {
   const shares = wholes(
@@ -827,10 +788,7 @@ function moreWords(seed) {
   };
 }
 
-/**
- * Returns the combination whose interval contains all numbers that begin with the given bits. Returns
- * undefined if the bits do not determine a combination.
- */
+/** Returns the combination that the first bits of a draw determine; undefined if more bits are needed. */
 function decided(ends, bits, width) {
   const low = bits * ends.at(-1);
   let from = 0;
@@ -842,11 +800,7 @@ function decided(ends, bits, width) {
   return low + ends.at(-1) <= ends[from] << width ? from : undefined;
 }
 
-/**
- * Repeats the slot draw (`spindle slot draw v1`): returns the combinations that a seed determines.
- *
- * @param ends result of {@link distributionOf}
- */
+/** Returns the combinations of a seed (`spindle slot draw v1`). @param ends from {@link distributionOf} */
 export async function drawSlots(ends, seed, count) {
   const first = new DataView((await keystream(seed, new Uint8Array(16), 2 * count)).buffer);
   const next = moreWords(seed);
@@ -866,9 +820,7 @@ export async function drawSlots(ends, seed, count) {
   return codes;
 }
 
-/**
- * Repeats the pool shuffle (`spindle pool v1`): returns the order of a pool's tickets that a seed determines.
- */
+/** Returns the order of a pool's tickets that a seed determines (`spindle pool v1`). */
 async function shufflePool({ poolSize, prizes }, seed) {
   const order = new Uint16Array(poolSize);
   let filled = 0;
@@ -876,8 +828,7 @@ async function shufflePool({ poolSize, prizes }, seed) {
     order.fill(place + 1, filled, filled + count);
     filled += count;
   });
-  // Each word is used with a probability of at least one half. The probability that this many words are too
-  // few is below 2^-100.
+  // At least half of the words are used. The probability that so many words are too few is below 2^-100.
   const words = new DataView((await keystream(seed, new Uint8Array(16), 16 * poolSize + 4096)).buffer);
   let at = 0;
   for (let i = poolSize - 1; i > 0; i--) {
@@ -895,11 +846,7 @@ async function shufflePool({ poolSize, prizes }, seed) {
 
 // Comparison of the revealed data of an exhausted block with its entry
 
-/**
- * Returns the root of a Merkle tree whose leaves are read in order.
- *
- * @param digest function that returns the SHA-256 of bytes, or a promise of it
- */
+/** Returns the root of a Merkle tree with `count` leaves. @param digest SHA-256, maybe as a promise */
 async function rootOf(count, leafAt, digest) {
   const hashes = [];
   const join = async () => {
@@ -970,10 +917,7 @@ const packedCodes = (codes) => {
   return new Uint8Array(view.buffer);
 };
 
-/**
- * Returns the outcome codes of a revealed block. They are drawn again if the PAR sheet or prize table is
- * given; otherwise they are taken from the service's response.
- */
+/** Returns the codes of a revealed block: drawn again from sheet or table, or else from the response. */
 async function codesOf({ type, mathHash, count }, { seed, outcomes, math: { ends, sheet, table } }) {
   if (sheet !== undefined || table !== undefined) {
     const hash = toHex(await sha256(text8.encode(mathTextOf({ sheet, table }))));
@@ -986,11 +930,9 @@ async function codesOf({ type, mathHash, count }, { seed, outcomes, math: { ends
 
 /**
  * Compares the revealed data of an exhausted block with its logged entry.
- *
- * @param answer response of `GET /games/{id}/blocks/{number}`, with `outcomes` if neither sheet nor table is
- * given
- * @param options `sheet` with its `ends`, or `table`, to draw the outcomes again; `digest`: a SHA-256
- * function that is faster than WebCrypto
+ * @param answer response of `GET /games/{id}/blocks/{number}`, with `outcomes` if no sheet or table is given
+ * @param options `sheet` with its `ends`, or `table`, to draw again; `digest`: a SHA-256 faster than
+ * WebCrypto's
  * @returns `codes`: the outcome codes of a slot block or pool
  */
 export async function checkReveal(answer, { digest = sha256, ...math } = {}) {
@@ -1005,10 +947,8 @@ export async function checkReveal(answer, { digest = sha256, ...math } = {}) {
 }
 
 /**
- * Verifies a revealed block, which is the response of `GET /games/{id}/blocks/{number}`. Checks that the log
- * contains its entry, and that the entry commits to the outcomes that its seed determines.
- *
- * @param options options as for {@link examine}
+ * Verifies a revealed block (response of `GET /games/{id}/blocks/{number}`): the log contains its entry, and
+ * the entry commits to the outcomes of its seed. @param options as for {@link examine}
  */
 export async function examineBlock(answer, options = {}) {
   const faults = [];
@@ -1027,11 +967,7 @@ export async function examineBlock(answer, options = {}) {
   return [...faults, ...(await checkReveal(answer, ends ? { sheet, ends } : { table })).faults];
 }
 
-/**
- * Returns the entry of a block response if the entry and its salt open the commitment of a log record.
- *
- * @param commitment 32 bytes as hexadecimal text
- */
+/** Returns the entry of a block response if it opens the commitment (32 bytes, hexadecimal) of a record. */
 export async function openEntry(answer, commitment) {
   const faults = [];
   const entry = await attempt(faults, `number ${answer?.number}`, async () => {
@@ -1043,7 +979,7 @@ export async function openEntry(answer, commitment) {
   return { faults, entry };
 }
 
-/** Returns the checkpoint of a note that is signed by a log of the options and by the quorum of witnesses. */
+/** Returns the checkpoint of a note that a log of the options and its quorum of witnesses signed. */
 export async function openCheckpoint(note, options) {
   const faults = [];
   const trust = await attempt(faults, 'trust', () => trustOf(options));
@@ -1051,11 +987,7 @@ export async function openCheckpoint(note, options) {
   return { faults, checkpoint };
 }
 
-/**
- * Verifies that a note and a checkpoint belong to the same log.
- *
- * @returns a description of the fault, or undefined if both belong to the same log
- */
+/** Verifies that a note and a checkpoint are of one log. Returns the fault; undefined if there is none. */
 export async function compare(note, newest, options) {
   const faults = [];
   await attempt(faults, 'log', async () => {
