@@ -1,4 +1,4 @@
-/** Rounds of all partners, as operators list them. */
+/** Tests the operators' list of the blackjack rounds of all partners. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
 import type { Client, TestPartner } from '../../support/client.js';
@@ -22,7 +22,7 @@ afterAll(async () => {
   await stores.drop();
 });
 
-test('a round is listed, found by its id, and shown with its cards', async () => {
+test('lists a blackjack round for operators, finds it by its id and shows its cards', async () => {
   const table = await newTable(service, partner.partnerId);
   const round = await dealUntil(service, partner.key, table, 'bob', () => true);
   const listed = await service.operator<{ rounds: { roundId: string; wageredUsd: number }[]; total: number }>(
@@ -40,7 +40,7 @@ test('a round is listed, found by its id, and shown with its cards', async () =>
   expect(others.body.rounds).toEqual([]);
 });
 
-test('rounds of all partners are listed by page, by status and by table', async () => {
+test('lists the blackjack rounds of all partners by page, by status and by table', async () => {
   const other = await service.newPartner();
   const table = await newTable(service, other.partnerId);
   const dealt = [];

@@ -1,4 +1,4 @@
-/** Cells as operators see them. */
+/** Tests the operators' view of the cells. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
 import type { Client } from '../../support/client.js';
@@ -21,7 +21,7 @@ afterAll(async () => {
   await stores.drop();
 });
 
-test('cells are shown with the worker that books them, and Redis with its memory', async () => {
+test('shows operators each cell with the worker that owns it, and each Redis node with its memory', async () => {
   const partner = await service.newPartner();
   await service.newPartner();
   await service.newGame(partner.key, parSheet('classic-3-reel'));

@@ -1,4 +1,4 @@
-/** Communal progressives of all games, as operators list them. */
+/** Tests the operators' list of the communal progressives of all games. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
 import type { Client } from '../../support/client.js';
@@ -19,7 +19,7 @@ afterAll(async () => {
   await stores.drop();
 });
 
-test('a game with a communal progressive is listed with its budget', async () => {
+test('lists a game that has a communal progressive with its budget', async () => {
   const partner = await service.newPartner();
   const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
   const rules = {

@@ -1,4 +1,7 @@
-/** The OpenAPI documents that are served are the files of the contract, and real answers are as documented. */
+/**
+ * Checks that the served OpenAPI documents equal the files in openapi/, and that real answers match these
+ * documents.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020, type AnySchema } from 'ajv/dist/2020.js';
@@ -73,18 +76,18 @@ const operationsOf = (scope: Scope): Located[] =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   );
 
-/** Where a response of a document stands, and what it is: a reference is followed. */
+/** Finds a response in a document, following references. Returns its JSON Pointer and its content. */
 function found(scope: Scope, pointer: string): { pointer: string; response: Response } | undefined {
   const value = at(documents[scope], pointer) as Response | { $ref: string } | undefined;
   if (value === undefined) return undefined;
   return '$ref' in value ? found(scope, value.$ref.slice(1)) : { pointer, response: value };
 }
 
-/** The path of names in a document as a JSON Pointer. */
+/** Builds a JSON Pointer from the names along a path in a document. */
 const pointerOf = (names: readonly string[]): string =>
   `/${names.map((name) => name.replaceAll('~', '~0').replaceAll('/', '~1')).join('/')}`;
 
-/** The codes that an operation can answer with, with the statuses under which they stand. */
+/** Lists the error codes that an operation documents, with the HTTP statuses that mention each code. */
 function codesOf(scope: Scope, { path, method, operation }: Located): Map<string, number[]> {
   const codes = new Map<string, number[]>();
   for (const status of Object.keys(operation.responses)) {
@@ -96,7 +99,7 @@ function codesOf(scope: Scope, { path, method, operation }: Located): Map<string
   return codes;
 }
 
-/** A value by its JSON Pointer; undefined where there is none. */
+/** Returns the value at a JSON Pointer, or undefined if there is none. */
 const at = (value: unknown, pointer: string): unknown =>
   pointer
     .split('/')
@@ -107,7 +110,7 @@ const at = (value: unknown, pointer: string): unknown =>
       value,
     );
 
-/** Validates an answer against what the document says of it. */
+/** Validates an answer against its schema in the OpenAPI document. */
 function expectDocumented(scope: Scope, method: string, path: string, answer: Answer): void {
   const what = `${method} ${path} ${answer.status} ${answer.text}`;
   const documented = found(scope, pointerOf(['paths', path, method, 'responses', String(answer.status)]));
@@ -128,12 +131,12 @@ function expectDocumented(scope: Scope, method: string, path: string, answer: An
 }
 
 describe.each(SCOPES)('the OpenAPI document of the %s API', (scope) => {
-  test('is the file of the contract', () => {
+  test('serves an OpenAPI document that equals the file in openapi/', () => {
     const file = readFileSync(join(ROOT, 'openapi', `${scope}.v1.json`), 'utf8');
     expect(documents[scope]).toEqual(JSON.parse(file));
   });
 
-  test('is OpenAPI 3.1 whose references resolve and whose schemas compile', () => {
+  test('serves an OpenAPI 3.1 document whose references resolve and whose schemas compile', () => {
     const document = documents[scope];
     expect(document.openapi).toMatch(/^3\.1\.\d+$/);
     expect(document.info).toMatchObject({ title: expect.any(String), version: API_VERSION });
@@ -150,7 +153,8 @@ describe.each(SCOPES)('the OpenAPI document of the %s API', (scope) => {
         Object.values(part?.content ?? {}),
       );
       for (const schema of [...bodies, ...parameters].map((part) => part.schema)) {
-        // Shown inside a document, `#` is the document.
+        // In a schema that is part of a document, `#` refers to the document, so each reference needs the
+        // document's name.
         const text = JSON.stringify(schema).replaceAll('"$ref":"#', `"$ref":"${scope}#`);
         if (compiled.has(text)) continue;
         compiled.add(text);
@@ -159,7 +163,7 @@ describe.each(SCOPES)('the OpenAPI document of the %s API', (scope) => {
     }
   });
 
-  test('declares every part of a path, and each operation has a name of its own', () => {
+  test('declares every path parameter and gives each operation of the OpenAPI document a unique id', () => {
     const ids = operationsOf(scope).map(({ operation }) => operation.operationId);
     expect(new Set(ids).size).toBe(ids.length);
     for (const { path, operation } of operationsOf(scope)) {
@@ -171,7 +175,7 @@ describe.each(SCOPES)('the OpenAPI document of the %s API', (scope) => {
     }
   });
 
-  test('gives each code under its status of the catalogue, KS-4101 under 413 too where there is a body', () => {
+  test('documents each error code under its own HTTP status, and KS-4101 also under 413 if there is a body', () => {
     for (const located of operationsOf(scope)) {
       const { operation } = located;
       for (const [code, statuses] of codesOf(scope, located)) {
@@ -184,7 +188,7 @@ describe.each(SCOPES)('the OpenAPI document of the %s API', (scope) => {
   });
 });
 
-test('real answers of every operation, right and wrong, are as documented', async () => {
+test('answers every operation as its OpenAPI document says, for right and for wrong requests', async () => {
   const { key, partnerId } = partner;
   const ask = async (scope: Scope, method: string, template: string, path: string, body?: unknown) => {
     const answer = await client.request<Record<string, never>>(method.toUpperCase(), BASES[scope] + path, {

@@ -1,4 +1,7 @@
-/** The switches of dealing: in force within a second everywhere, whatever a front end knows; replays and open rounds go on. */
+/**
+ * Tests the dealing switches. A switch takes effect everywhere within a second, even on a front end that has
+ * lost Postgres. Replays and open rounds continue.
+ */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
 import type { TestPartner } from '../../support/client.js';
@@ -51,7 +54,7 @@ const statuses = async (key = partner.key): Promise<unknown[]> => {
   return body.events.filter(({ event }) => event === 'game.status_changed').map(({ data }) => data);
 };
 
-/** A raffle of two tickets that can be played. */
+/** Creates a playable raffle of two tickets. */
 async function newRaffle(configName: string): Promise<number> {
   const { body } = await service.operator<{ gameConfigId: number }>(
     'POST',
@@ -76,50 +79,53 @@ async function newRaffle(configName: string): Promise<number> {
 test.each([
   ['all games', setAll, 'SWITCH'],
   ["the partner's games", setOwn, 'PARTNER_SWITCH'],
-] as const)('off, nothing of %s is dealt, replays answer and open rounds go on', async (_of, set, reason) => {
-  const table = await newTable(service, partner.partnerId);
-  const raffle = await newRaffle(`R_${reason}`);
-  const first = await spin('first');
-  expect(first.status, first.text).toBe(200);
-  let round = await deal(service, partner.key, table, 'q', 'deal-1');
-  for (let i = 2; round.body.status !== 'OPEN'; i++)
-    round = await deal(service, partner.key, table, `q${i}`, `deal-${i}`);
+] as const)(
+  'switching dealing off for %s refuses new spins, still answers replays and lets open rounds finish',
+  async (_of, set, reason) => {
+    const table = await newTable(service, partner.partnerId);
+    const raffle = await newRaffle(`R_${reason}`);
+    const first = await spin('first');
+    expect(first.status, first.text).toBe(200);
+    let round = await deal(service, partner.key, table, 'q', 'deal-1');
+    for (let i = 2; round.body.status !== 'OPEN'; i++)
+      round = await deal(service, partner.key, table, `q${i}`, `deal-${i}`);
 
-  expect((await set('OFF')).status).toBe(200);
-  for (const id of [gameId, raffle]) {
-    const refused = await spin('new', service, id);
-    expect(refused).toMatchObject({ status: 503, body: { errorCode: 'KS-5013' } });
-    expect(refused.headers.get('retry-after')).not.toBeNull();
-  }
-  const dealt = await deal(service, partner.key, table, 'r', 'deal-off');
-  expect(dealt).toMatchObject({ status: 503, body: { errorCode: 'KS-5013' } });
-  expect((await spin('new', service, 999_999)).body.errorCode).toBe('KS-4006');
-  expect((await spin('first')).text).toBe(first.text);
-  const conflict = await service.spin(partner.key, {
-    gameId,
-    playerId: 'other',
-    wagerUsd: 0.25,
-    requestId: 'first',
-  });
-  expect(conflict.body.errorCode).toBe('KS-4111');
-  expect((await playOut(service, partner.key, round.body)).status).toBe('SETTLED');
-  // The switch comes before what the game says.
-  await service.operator('PATCH', `/games/${gameId}`, { status: 'SUSPENDED' });
-  expect((await spin()).body.errorCode).toBe('KS-5013');
-  await service.operator('PATCH', `/games/${gameId}`, { status: 'ACTIVE' });
+    expect((await set('OFF')).status).toBe(200);
+    for (const id of [gameId, raffle]) {
+      const refused = await spin('new', service, id);
+      expect(refused).toMatchObject({ status: 503, body: { errorCode: 'KS-5013' } });
+      expect(refused.headers.get('retry-after')).not.toBeNull();
+    }
+    const dealt = await deal(service, partner.key, table, 'r', 'deal-off');
+    expect(dealt).toMatchObject({ status: 503, body: { errorCode: 'KS-5013' } });
+    expect((await spin('new', service, 999_999)).body.errorCode).toBe('KS-4006');
+    expect((await spin('first')).text).toBe(first.text);
+    const conflict = await service.spin(partner.key, {
+      gameId,
+      playerId: 'other',
+      wagerUsd: 0.25,
+      requestId: 'first',
+    });
+    expect(conflict.body.errorCode).toBe('KS-4111');
+    expect((await playOut(service, partner.key, round.body)).status).toBe('SETTLED');
+    // The dealing switch is checked before the status of the game.
+    await service.operator('PATCH', `/games/${gameId}`, { status: 'SUSPENDED' });
+    expect((await spin()).body.errorCode).toBe('KS-5013');
+    await service.operator('PATCH', `/games/${gameId}`, { status: 'ACTIVE' });
 
-  expect((await set('OFF')).status).toBe(200);
-  expect((await set('ON')).status).toBe(200);
-  await until(async () => (await spin('new')).status === 200, 'the game goes on', HELD_WITHIN_MS);
-  expect(await statuses()).toEqual([
-    ...[gameId, table, raffle].map((id) => ({ gameId: id, status: 'DEALING_OFF', reason })),
-    { gameId, status: 'SUSPENDED', reason: 'OPERATOR' },
-    { gameId, status: 'DEALING_OFF', reason: 'OPERATOR' },
-    ...[gameId, table, raffle].map((id) => ({ gameId: id, status: 'ACTIVE', reason })),
-  ]);
-});
+    expect((await set('OFF')).status).toBe(200);
+    expect((await set('ON')).status).toBe(200);
+    await until(async () => (await spin('new')).status === 200, 'the game goes on', HELD_WITHIN_MS);
+    expect(await statuses()).toEqual([
+      ...[gameId, table, raffle].map((id) => ({ gameId: id, status: 'DEALING_OFF', reason })),
+      { gameId, status: 'SUSPENDED', reason: 'OPERATOR' },
+      { gameId, status: 'DEALING_OFF', reason: 'OPERATOR' },
+      ...[gameId, table, raffle].map((id) => ({ gameId: id, status: 'ACTIVE', reason })),
+    ]);
+  },
+);
 
-test('the switch of one partner is nothing to another, and only the switch of all stops both', async () => {
+test('applies the dealing switch of a partner to that partner only, and the global switch to all partners', async () => {
   const other = await service.newPartner();
   const otherGame = await service.newGame(other.key, parSheet('classic-3-reel'));
   const otherSpin = () => service.spin(other.key, { gameId: otherGame, playerId: 'p', wagerUsd: 0.25 });
@@ -137,14 +143,14 @@ test('the switch of one partner is nothing to another, and only the switch of al
   ]);
 });
 
-test('a raffle that is sold out makes one event', async () => {
+test('sends one game status event when a raffle is sold out', async () => {
   const raffle = await newRaffle('SOLD');
   for (const id of ['t1', 't2']) expect((await spin(id, service, raffle)).status).toBe(200);
   await until(async () => (await statuses()).length > 0, 'the event is there');
   expect(await statuses()).toEqual([{ gameId: raffle, status: 'CLOSED', reason: 'SOLD_OUT' }]);
 });
 
-test('the switch says who turned it and why, is in the audit log, and holds for a process that starts later', async () => {
+test('records who set a dealing switch and why in the audit log, and applies the switch to later processes', async () => {
   expect(await service.operator('PUT', '/dealing', { state: 'OFF' })).toMatchObject({ status: 400 });
   const set = await service.operator('PUT', '/dealing', { state: 'OFF', reason: 'A look at payouts' });
   expect(set.body).toMatchObject({ state: 'OFF', reason: 'A look at payouts', actor: 'operator' });
@@ -166,7 +172,7 @@ test('the switch says who turned it and why, is in the audit log, and holds for 
   });
 });
 
-test('under load no spin is dealt later than a second after the switch, on any front end', async () => {
+test('deals no spin under load more than a second after dealing was switched off, on any front end', async () => {
   const front = await startService(stores, { ROLES: 'http' });
   try {
     let isOver = false;
@@ -178,7 +184,7 @@ test('under load no spin is dealt later than a second after the switch, on any f
         const { status, body } = await spin(undefined, at);
         if (status !== 200) expect(['KS-5013', 'KS-4291']).toContain(body.errorCode);
         answered++;
-        // When it was dealt, by the record, not by when its answer came.
+        // The time in the ledger entry counts, because the answer may arrive later.
         if (status === 200) newestDealtAt = Math.max(newestDealtAt, await dealtAt(body.spinId as string));
       }
     });
@@ -206,7 +212,7 @@ const dealtAt = async (spinId: string): Promise<number> => {
   return Date.parse(createdAt!);
 };
 
-test('a front end that has lost Postgres deals nothing once the switch is off', async () => {
+test('a front end that has lost Postgres deals nothing once dealing is switched off', async () => {
   const cable = await proxy(stores.databaseUrl);
   const front = await startService(
     { ...stores, databaseUrl: cable.url },
@@ -225,7 +231,7 @@ test('a front end that has lost Postgres deals nothing once the switch is off', 
   }
 });
 
-test('a front end that stood still deals nothing of what was sent to it meanwhile', async () => {
+test('a front end that was paused deals none of the spins sent to it while dealing was switched off', async () => {
   const front = await spawnService(environment(stores, { ROLES: 'http' }));
   try {
     expect((await spin(undefined, front.client)).status).toBe(200);

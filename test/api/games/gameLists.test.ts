@@ -1,4 +1,4 @@
-/** Games and PAR sheets of all partners, as operators list them. */
+/** Tests the operators' lists of the games and PAR sheets of all partners. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
 import type { Client, TestPartner } from '../../support/client.js';
@@ -38,7 +38,7 @@ const get = async <T = Body>(path: string): Promise<T> => {
   return answer.body;
 };
 
-test('games are listed for all and for one partner, with what they let expect, and by day', async () => {
+test('lists games for all partners and for one partner, with expected returns, totals and daily figures', async () => {
   await until(
     async () => (await get<{ games: { totals: Body }[] }>('/games')).games[0]!.totals.spins === SPINS,
     'the spins are booked',
@@ -57,7 +57,7 @@ test('games are listed for all and for one partner, with what they let expect, a
   expect([status, body.errorCode]).toEqual([404, 'KS-4201']);
 });
 
-test('a PAR sheet is listed, and shown as it was uploaded', async () => {
+test('lists a PAR sheet and shows its content as it was uploaded', async () => {
   const { body } = await service.operator<{ parSheets: { parSheetId: number }[] }>(
     'GET',
     `/par-sheets?partnerId=${partner.partnerId}`,

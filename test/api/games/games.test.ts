@@ -1,4 +1,4 @@
-/** The list of games: what each kind shows of its mathematics. */
+/** Tests the partner's list of games and the return figures that it shows for each kind of game. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
 import type { Client } from '../../support/client.js';
@@ -19,7 +19,7 @@ afterAll(async () => {
   await stores?.drop();
 });
 
-test('the list has the return of each kind of game', async () => {
+test('lists the return to player of a slot, a raffle and a blackjack table', async () => {
   const { key, partnerId } = await service.newPartner();
   const slotId = await service.newGame(key, parSheet('classic-3-reel'));
   const tableId = await newTable(service, partnerId);
@@ -41,9 +41,10 @@ test('the list has the return of each kind of game', async () => {
     ]),
   );
   expect(shown.get(slotId)).toEqual({ certifiedRtp: 0.925, hitFrequency: 0.3, topPrizeUsd: 9.625 });
-  // 1,000 + 60 × 10 of 2,000.
+  // The prizes are worth 1,000 + 60 × 10 USD, and the pool sells for 2,000 USD.
   expect(shown.get(raffle.body.gameConfigId)).toEqual({ certifiedRtp: 0.8, topPrizeUsd: 1000 });
-  // The published house edge of the default rules, by the stakes of a round: 1 − 0.0046 ÷ 1.1273.
+  // The published house edge of the default rules is 0.0046 of the first wager. A round's stakes average
+  // 1.1273 wagers, so the return is 1 − 0.0046 ÷ 1.1273.
   expect(shown.get(tableId)?.basicStrategyRtp).toBeCloseTo(0.99592, 5);
   expect(shown.get(tableId)?.certifiedRtp).toBeUndefined();
 });

@@ -1,4 +1,4 @@
-/** Named operators with roles, and sessions of the console (docs/contract.md §15.7). */
+/** Tests named operators, their roles, and the sessions of the console (docs/contract.md §15.7). */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -30,7 +30,7 @@ interface Session {
 let stores: TestStores;
 let redis: Redis;
 let client: Client & { stop(): Promise<void> };
-/** Another front end on the same stores. */
+/** A second front end on the same stores. */
 let other: Client & { stop(): Promise<void> };
 
 beforeAll(async () => {
@@ -48,7 +48,8 @@ afterAll(async () => {
   await stores.drop();
 });
 
-// The answer to the fourth wrong key of a minute, and to those after it, waits.
+// The service delays its answers from the fourth wrong key within a minute, so the counter is reset before
+// each test.
 beforeEach(async () => {
   await redis.del(authFailuresKey('127.0.0.1'));
 });
@@ -73,7 +74,10 @@ async function made(name: string, role: string, more: object = {}): Promise<Made
 
 const failed = (status: number, errorCode: string) => ({ status, body: { errorCode } });
 
-/** Begins a session. @returns its cookie as a browser sends it, the whole header and the answer */
+/**
+ * Begins a console session. @returns the cookie as a browser sends it, the whole Set-Cookie header, and the
+ * answer
+ */
 async function signIn(key: string, headers: Record<string, string> = {}, from = client) {
   const answer = await from.request<Session>('POST', `${BASE}/session`, { key, headers });
   expect(answer.status).toBe(201);
@@ -94,8 +98,8 @@ const withCookie = (
 
 const partnerBody = (slug: string) => ({ slug, name: slug, environment: 'sandbox' });
 
-describe('an operator', () => {
-  test('changes things under its own name in the audit log, from any front end at once', async () => {
+describe('named operators', () => {
+  test("records an operator's changes under the operator's name in the audit log, from any front end at once", async () => {
     const { apiKey } = await made('jane.doe@example.com', 'operator');
     const created = await ask(apiKey, 'POST', '/partners', partnerBody('of-jane'), other);
     expect(created.status).toBe(201);
@@ -112,7 +116,7 @@ describe('an operator', () => {
     });
   });
 
-  test('has a key of which only the SHA-256 is kept, and which opens nothing of a partner', async () => {
+  test("stores only the SHA-256 of an operator's key, and refuses that key on the partner API", async () => {
     const { apiKey } = await made('stored', 'admin');
     const sql = postgres(stores.databaseUrl);
     try {
@@ -126,7 +130,7 @@ describe('an operator', () => {
     expect(await client.partner('GET', '/version', apiKey)).toMatchObject(failed(401, 'KS-4002'));
   });
 
-  test('does what its role permits: an auditor reads, only an admin manages operators', async () => {
+  test('lets an auditor read, an operator change partners, and only an admin manage operators', async () => {
     const auditor = await made('audrey', 'auditor');
     const operator = await made('oscar', 'operator');
     const admin = await made('ada', 'admin');
@@ -159,7 +163,7 @@ describe('an operator', () => {
     );
   });
 
-  test('may read all and change nothing as an auditor: every operation that changes something is KS-4116', async () => {
+  test('lets an auditor read everything and refuses every changing operation with KS-4116', async () => {
     const { apiKey } = await made('reader', 'auditor');
     const { body } = await client.request<{ paths: Record<string, Record<string, unknown>> }>(
       'GET',
@@ -174,7 +178,8 @@ describe('an operator', () => {
     const reads = Object.entries(body.paths).flatMap(([path, methods]) =>
       'get' in methods ? [path.replace(/\{date\}/g, '2026-01-01').replace(/\{\w+\}/g, '1')] : [],
     );
-    // The documents are what the routes are served from: none can be left out of either.
+    // The routes are built from the contract that the documents show, so both must have the same number of
+    // operations.
     expect(changes.length + reads.length).toBe(
       ENDPOINTS.filter(
         ({ scope, path, method }) => scope === 'operator' && (path !== '/session' || method === 'get'),
@@ -197,7 +202,7 @@ describe('an operator', () => {
     expect(new Set(await done())).toEqual(new Set(['operator.refused']));
   });
 
-  test('whose key is revoked is KS-4003 on every front end, for ever', async () => {
+  test('refuses a revoked operator key with KS-4003 on every front end, permanently', async () => {
     const { apiKey } = await made('gone', 'operator');
     expect((await ask(apiKey, 'GET', '/partners', undefined, other)).status).toBe(200);
     expect((await client.operator('DELETE', '/operators/gone')).status).toBe(204);
@@ -213,7 +218,7 @@ describe('an operator', () => {
     expect(again).toMatchObject(failed(400, 'KS-4101'));
   });
 
-  test('whose key is rotated goes on with the new one only', async () => {
+  test("accepts only the new key after an operator's key is rotated", async () => {
     const before = await made('rota', 'operator');
     expect((await ask(before.apiKey, 'GET', '/partners', undefined, other)).status).toBe(200);
     const rotated = await client.operator<Made>('POST', '/operators/rota/rotate', {});
@@ -226,7 +231,7 @@ describe('an operator', () => {
     expect(await ask(before.apiKey, 'GET', '/partners')).toMatchObject(failed(401, 'KS-4002'));
   });
 
-  test('whose key expires is KS-4004 from then on', async () => {
+  test('refuses an operator key with KS-4004 once it has expired', async () => {
     const expiresAt = new Date(Date.now() + 3000).toISOString();
     const { apiKey } = await made('briefly', 'operator', { expiresAt });
     await until(async () => (await ask(apiKey, 'GET', '/partners')).status === 401, 'the key is refused');
@@ -241,20 +246,20 @@ describe('an operator', () => {
     [{ name: 'x'.repeat(65), role: 'admin' }, '/name'],
     [{ name: 'fine', role: 'root' }, '/role'],
     [{ name: 'fine', role: 'admin', expiresAt: '2020-01-01T00:00:00Z' }, '/expiresAt'],
-  ])('is not made of %j', async (body, path) => {
+  ])('refuses to create an operator from %j', async (body, path) => {
     const answer = await client.operator<{ details: { path: string }[] }>('POST', '/operators', body);
     expect(answer).toMatchObject(failed(400, 'KS-4101'));
     expect(answer.body.details[0]?.path).toBe(path);
   });
 
-  test('that nobody knows is KS-4212', async () => {
+  test('answers KS-4212 for the name of an operator that does not exist', async () => {
     expect(await client.operator('DELETE', '/operators/nobody')).toMatchObject(failed(404, 'KS-4212'));
     expect(await ask(NEVER_ISSUED, 'GET', '/partners')).toMatchObject(failed(401, 'KS-4002'));
   });
 });
 
-describe('a session of the console', () => {
-  test('has a cookie that scripts and other sites do not get, Secure where the page came over TLS', async () => {
+describe('sessions of the console', () => {
+  test('sets an HttpOnly, SameSite session cookie, and a Secure one if the page came over TLS', async () => {
     const { header, session } = await signIn(OPERATOR_KEY, { Origin: 'http://127.0.0.1:8080' });
     expect(header).toMatch(
       /^spindle_session=[\w-]{43}; Path=\/api\/operator\/v1; Max-Age=28800; HttpOnly; SameSite=Strict$/,
@@ -265,7 +270,7 @@ describe('a session of the console', () => {
     expect(overTls.header).toMatch(/; SameSite=Strict; Secure$/);
   });
 
-  test('reads without, and changes only with its CSRF token, on every front end', async () => {
+  test('a console session reads without its CSRF token but needs it for changes, on every front end', async () => {
     const { cookie, session } = await signIn((await made('sam', 'operator')).apiKey);
     const { csrfToken } = session;
     expect(await withCookie(cookie, 'GET', '/session', { from: other })).toMatchObject({
@@ -287,7 +292,7 @@ describe('a session of the console', () => {
     expect(log.entries[0]).toMatchObject({ actor: 'sam', action: 'partner.create' });
   });
 
-  test('does what the role of its operator permits', async () => {
+  test("a console session has the permissions of its operator's role", async () => {
     const { cookie, session } = await signIn((await made('ulrike', 'auditor')).apiKey);
     const { csrfToken } = session;
     expect((await withCookie(cookie, 'GET', '/partners')).status).toBe(200);
@@ -296,7 +301,7 @@ describe('a session of the console', () => {
     ).toMatchObject(failed(403, 'KS-4116'));
   });
 
-  test('is over after signing out, a revocation or a rotation', async () => {
+  test('a console session ends when its operator signs out or its key is revoked or rotated', async () => {
     const { apiKey } = await made('tina', 'operator');
     const first = await signIn(apiKey);
     const second = await signIn(apiKey);
@@ -317,7 +322,7 @@ describe('a session of the console', () => {
     );
   });
 
-  test('begins with a key only: its cookie renews nothing, and signing out leaves no other', async () => {
+  test("a console session begins only with a key; its cookie can't renew it, and signing out removes its row", async () => {
     const { apiKey } = await made('renewing', 'operator');
     const { cookie, session } = await signIn(apiKey);
     const { csrfToken } = session;
@@ -340,13 +345,13 @@ describe('a session of the console', () => {
     }
   });
 
-  test('ends no later than its key', async () => {
+  test('a console session ends no later than its key expires', async () => {
     const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
     const { apiKey } = await made('short', 'operator', { expiresAt });
     expect((await signIn(apiKey)).session.expiresAt).toBe(expiresAt);
   });
 
-  test('is one of at most ten of its key: one more ends the oldest', async () => {
+  test('allows at most ten console sessions for each key and ends the oldest for an eleventh', async () => {
     const { apiKey } = await made('many', 'operator');
     const cookies: string[] = [];
     for (let i = 0; i < 11; i++) cookies.push((await signIn(apiKey)).cookie);
@@ -355,7 +360,7 @@ describe('a session of the console', () => {
     expect(statuses).toEqual([401, ...Array(10).fill(200)]);
   });
 
-  test('is over once its time has passed, and is forgotten at the next sign-in', async () => {
+  test('refuses an expired console session and deletes it at the next sign-in', async () => {
     const { apiKey } = await made('late', 'operator');
     const { cookie } = await signIn(apiKey);
     const sql = postgres(stores.databaseUrl);
@@ -370,10 +375,10 @@ describe('a session of the console', () => {
     }
   });
 
-  test('that was made up counts as a failed authentication', async () => {
+  test('counts a forged session cookie as a failed authentication', async () => {
     const cookie = `spindle_session=${'A'.repeat(43)}`;
     const clock = storeClock(stores.redisUrl);
-    // Both in one minute.
+    // Both requests must fall into the same minute of the rate limit.
     await clock.room(10);
     clock.close();
     const remaining: number[] = [];

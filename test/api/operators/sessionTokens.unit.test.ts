@@ -1,10 +1,12 @@
-/** Tokens of the console's sessions, told from made-up ones without a look at the store. */
+/**
+ * Tests the tokens of console sessions, which the service tells from forged tokens without reading the store.
+ */
 import { expect, test } from 'vitest';
 import { SessionTokens } from '../../../src/api/server/sessionTokens.js';
 
 const tokens = new SessionTokens('ks_first');
 
-test('a token is the service’s own, in every process with the same operator key, and no two are alike', () => {
+test('recognizes a session token in every process with the same operator key, and makes unique tokens', () => {
   const made = Array.from({ length: 100 }, () => tokens.make());
   expect(new Set(made).size).toBe(100);
   for (const token of made) {
@@ -13,7 +15,7 @@ test('a token is the service’s own, in every process with the same operator ke
   }
 });
 
-test('one that was made up, changed anywhere, or made with another key is not', () => {
+test('rejects a session token that was forged, altered in any byte, or made with another operator key', () => {
   const token = tokens.make();
   const bytes = Buffer.from(token, 'base64url');
   for (let at = 0; at < bytes.length; at++) {

@@ -1,4 +1,7 @@
-/** What operators read beyond one partner: the overview, statements, spins, deliveries, reports, the audit log by filter. */
+/**
+ * Tests the operators' reads across partners: the overview, statements, spins, deliveries, settlement
+ * reports, and the filtered audit log.
+ */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
@@ -53,7 +56,7 @@ afterAll(async () => {
   await stores.drop();
 });
 
-test('the overview shows the traffic of today, the busiest partners and the errors of the process', async () => {
+test("shows today's traffic, the busiest partners and the errors of the process in the overview", async () => {
   await client.spin(partner.key, { gameId: 2_000_000_000, playerId: 'alice', wagerUsd: 0.25 });
   await until(
     async () => (await get<{ today: { spins: number } }>('/overview')).today.spins === SPINS,
@@ -90,7 +93,7 @@ test('the overview shows the traffic of today, the busiest partners and the erro
   expect(first!.requests).toBeGreaterThan(SPINS);
 });
 
-test("a statement has every entry of a player's, each balance made of the one before, page by page", async () => {
+test("pages through every entry of a player's statement, with each balance derived from the one before", async () => {
   type Entry = Record<'kind' | 'requestId' | 'spinId', string | null> &
     Record<'wagerUsd' | 'creditUsd' | 'balanceUsd', number>;
   const path = `/partners/${partner.partnerId}/players/alice/statement`;
@@ -118,7 +121,7 @@ test("a statement has every entry of a player's, each balance made of the one be
   expect(await refused(`${path}?cursor=x`)).toEqual([400, 'KS-4101']);
 });
 
-test('a spin is shown with its answer, its entry, and the sealed block that it came from', async () => {
+test('shows operators a spin with its answer, its ledger entry, and the sealed block of its outcome', async () => {
   const { spinId, outcome } = spins[7]!;
   expect(await get(`/spins/${spinId}`)).toMatchObject({
     partnerId: partner.partnerId,
@@ -129,7 +132,7 @@ test('a spin is shown with its answer, its entry, and the sealed block that it c
   expect(await refused(`/spins/${'0'.repeat(32)}`)).toEqual([404, 'KS-4215']);
 });
 
-test('deliveries are listed by status and partner, with their bodies and why they failed', async () => {
+test('lists webhook deliveries by status and partner, with their bodies and their last errors', async () => {
   const sql = postgres(stores.databaseUrl);
   try {
     const registered = await client.partner('POST', '/webhooks', partner.key, {
@@ -165,7 +168,7 @@ test('deliveries are listed by status and partner, with their bodies and why the
   });
 });
 
-test('a webhook that fails is named to its partner, to the operator and in what needs attention', async () => {
+test("shows a failing webhook to its partner, to operators and in the overview's list of problems", async () => {
   const sql = postgres(stores.databaseUrl);
   onTestFinished(() => sql.end());
   const owner = other;
@@ -185,7 +188,7 @@ test('a webhook that fails is named to its partner, to the operator and in what 
   expect((await get<Listed>(`/partners/${owner.partnerId}/webhooks`)).webhooks[0]!.health).toEqual(
     await own(),
   );
-  // A failure that is tried again in a minute needs nobody.
+  // A failure that is retried within a minute needs no attention.
   expect((await get<{ attention: Body }>('/overview')).attention).toMatchObject({ failingWebhooks: 0 });
   await sql`UPDATE webhooks SET failing_since = now() - interval '33 minutes' WHERE webhook_id = ${id}`;
   await sql`
@@ -201,7 +204,7 @@ test('a webhook that fails is named to its partner, to the operator and in what 
       health: { ...health, failingSince: expect.any(String) },
     },
   ]);
-  // One that its partner set inactive waits for the partner, not for the operator.
+  // A webhook that its partner deactivated waits for the partner, so the operator's list does not show it.
   await client.partner('PATCH', `/webhooks/${id}`, owner.key, { isActive: false });
   expect(await own()).toMatchObject({ state: 'inactive', reason: 'set inactive', pending: 3 });
   expect(await get('/overview')).toMatchObject({
@@ -210,7 +213,7 @@ test('a webhook that fails is named to its partner, to the operator and in what 
   });
 });
 
-test('settlement reports of all partners are listed by status, and read with their revisions', async () => {
+test('lists the settlement reports of all partners by status, and returns them with their revisions', async () => {
   const day = new Date().toISOString().slice(0, 10);
   const make = (query = '') =>
     client.operator('POST', `/partners/${partner.partnerId}/settlements/${day}${query}`);
@@ -237,7 +240,7 @@ test('settlement reports of all partners are listed by status, and read with the
   expect(await refused(`/partners/999/settlements/${day}`)).toEqual([404, 'KS-4209']);
 });
 
-test('the audit log is filtered by who, what and on what', async () => {
+test('filters the audit log by actor, action and subject', async () => {
   const entries = async (query: string) =>
     (await get<{ entries: { action: string; subject: string }[] }>(`/audit-log?limit=100&${query}`)).entries;
   const issued = await entries('action=key.');

@@ -1,4 +1,4 @@
-/** A partner has a bounded number of games, sheets and webhooks, which the operator can change. */
+/** Tests the caps on a partner's games, PAR sheets and webhooks, which the operator can change. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
 import { startService } from '../../support/service.js';
@@ -19,7 +19,7 @@ afterAll(async () => {
 
 const refused = { status: 409, body: { errorCode: 'KS-4114' } };
 
-test('games, active sheets and webhooks past the cap are refused (KS-4114), and the operator changes the caps', async () => {
+test("refuses games, active PAR sheets and webhooks beyond a partner's cap (KS-4114), which operators can change", async () => {
   const { partnerId, key } = await service.newPartner();
   const first = await service.operator('GET', `/partners/${partnerId}`);
   expect(first.body).toMatchObject({ maxGames: 1000, maxParSheets: 1000, maxWebhooks: 50 });
@@ -47,7 +47,7 @@ test('games, active sheets and webhooks past the cap are refused (KS-4114), and 
   expect((await service.partner('POST', '/webhooks', key, hook)).status).toBe(201);
   expect(await service.partner('POST', '/webhooks', key, hook)).toMatchObject(refused);
 
-  // A retired sheet makes room; what the operator makes does not count.
+  // Retiring a PAR sheet frees its place. Games that the operator creates do not count against the cap.
   const retired = stored[1]!.body.parSheetId as number;
   expect((await service.operator('PATCH', `/par-sheets/${retired}`, { status: 'RETIRED' })).status).toBe(200);
   expect((await upload()).status).toBe(201);
@@ -68,7 +68,7 @@ test('games, active sheets and webhooks past the cap are refused (KS-4114), and 
   ).toBe(201);
 });
 
-test('a list of sheets says of each what its upload was answered with', async () => {
+test('lists each PAR sheet with the fields that its upload was answered with', async () => {
   const { key } = await service.newPartner();
   const made = await service.partner('POST', '/par-sheets', key, parSheet('double-strike'));
   const list = await service.partner('GET', '/par-sheets', key);

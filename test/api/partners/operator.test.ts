@@ -1,4 +1,7 @@
-/** The operator's API: partners and their settings, keys, games, blocks, PAR sheets, and the audit log of it all. */
+/**
+ * Tests the operator API: partners and their settings, keys, games, blocks, PAR sheets, and the audit log of
+ * all changes.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
 import { type Answer, type Client, OPERATOR_KEY } from '../../support/client.js';
@@ -21,7 +24,7 @@ interface AuditEntry {
 
 let stores: TestStores;
 let client: Client & { stop(): Promise<void> };
-/** Another front end on the same stores. */
+/** A second front end on the same stores. */
 let other: Client & { stop(): Promise<void> };
 
 beforeAll(async () => {
@@ -43,7 +46,7 @@ const pathsOf = (answer: Answer): string[] =>
 const newPartner = (slug: string, more: Json = {}) =>
   client.operator('POST', '/partners', { slug, name: 'Acme', environment: 'sandbox', ...more });
 
-/** What the log says of a subject, oldest first. */
+/** Returns the audit log entries of a subject, oldest first. */
 async function audited(subject: string): Promise<AuditEntry[]> {
   const { body } = await client.operator<{ entries: AuditEntry[] }>('GET', '/audit-log?limit=100');
   return body.entries.filter((entry) => entry.subject === subject).reverse();
@@ -69,8 +72,8 @@ const DEFAULTS = {
   contactEmail: null,
 };
 
-describe('a partner', () => {
-  test('begins with the documented settings, by its environment', async () => {
+describe('partners in the operator API', () => {
+  test('creates a partner with the documented defaults of its environment', async () => {
     const sandbox = await newPartner('defaults-sandbox');
     expect(sandbox).toMatchObject({
       status: 201,
@@ -80,7 +83,7 @@ describe('a partner', () => {
     expect(production.body).toMatchObject({ environment: 'production', openingBalanceUsd: 0, ...DEFAULTS });
   });
 
-  test('is made with every setting, read, listed and changed', async () => {
+  test('creates a partner with every setting, and reads, lists and changes these settings', async () => {
     const made = await newPartner('all-settings', SETTINGS);
     expect(made).toMatchObject({ status: 201, body: SETTINGS });
     const id = made.body.partnerId;
@@ -108,18 +111,18 @@ describe('a partner', () => {
     }
   });
 
-  test('keeps slug and environment for life', async () => {
+  test('never changes the slug or environment of a partner', async () => {
     const { body } = await newPartner('for-life');
     await client.operator('PATCH', `/partners/${body.partnerId}`, { slug: 'new', environment: 'production' });
     expect((await client.operator('GET', `/partners/${body.partnerId}`)).body).toEqual(body);
   });
 
-  test('with a slug that is taken is KS-4211', async () => {
+  test('refuses a partner whose slug is taken with KS-4211', async () => {
     await newPartner('taken');
     expect(await newPartner('taken')).toMatchObject(failed(409, 'KS-4211'));
   });
 
-  test('that is not there is KS-4209, for each operation', async () => {
+  test('answers KS-4209 on every operation for a partner that does not exist', async () => {
     for (const id of ['2000000000', '0', '-1', '1e3', 'x', '%20', '99999999999999999999']) {
       for (const [method, path, body] of [
         ['GET', '', undefined],
@@ -134,13 +137,13 @@ describe('a partner', () => {
     }
   });
 
-  test('without required fields is KS-4102, and every other fault is named beside them', async () => {
+  test('answers KS-4102 for a partner without its required fields, and names every other fault too', async () => {
     const answer = await client.operator('POST', '/partners', { spinRateLimit: 0, contactEmail: 'nobody' });
     expect(answer).toMatchObject(failed(400, 'KS-4102'));
     expect(pathsOf(answer)).toEqual(['/contactEmail', '/environment', '/name', '/slug', '/spinRateLimit']);
   });
 
-  test('with faults in every field is KS-4101 with all of them', async () => {
+  test('answers KS-4101 for a partner with faults in every field, and names them all', async () => {
     const wrong = {
       slug: 'Upper Case',
       name: 'line\nbreak',
@@ -173,7 +176,7 @@ describe('a partner', () => {
     expect((await client.operator('GET', `/partners/${body.partnerId}`)).body).toEqual(body);
   });
 
-  test('takes no amount that is finer than a micro-USD or beyond what is counted', async () => {
+  test('refuses partner amounts that are finer than a micro-USD or beyond the range of balances', async () => {
     const amounts = { openingBalanceUsd: 0.0000001, fundingUsd: 1e300, largeWinThresholdUsd: 9_000_000_001 };
     const answer = await newPartner('too-fine', amounts);
     expect(answer).toMatchObject(failed(400, 'KS-4101'));
@@ -192,17 +195,20 @@ describe('a partner', () => {
     '',
     '\ufeff{}',
     Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]),
-  ])('takes no body but a JSON object: %j is KS-4101', async (body) => {
-    const answer = await client.request('POST', '/api/operator/v1/partners', { key: OPERATOR_KEY, body });
-    expect(answer).toMatchObject(failed(400, 'KS-4101'));
-  });
+  ])(
+    'refuses %j as the body of a new partner with KS-4101, because only a JSON object is valid',
+    async (body) => {
+      const answer = await client.request('POST', '/api/operator/v1/partners', { key: OPERATOR_KEY, body });
+      expect(answer).toMatchObject(failed(400, 'KS-4101'));
+    },
+  );
 });
 
-describe('games', () => {
+describe('games in the operator API', () => {
   const queueOf = async (gameId: number) =>
     (await client.operator<{ queue: Record<string, number> }>('GET', `/games/${gameId}`)).body.queue;
 
-  test('that are not there are KS-4201', async () => {
+  test('answers KS-4201 on every operation for a game that does not exist', async () => {
     for (const id of [2_000_000_000, 0, 'x']) {
       expect(await client.operator('GET', `/games/${id}`)).toMatchObject(failed(404, 'KS-4201'));
       const patch = await client.operator('PATCH', `/games/${id}`, { status: 'ACTIVE' });
@@ -212,7 +218,7 @@ describe('games', () => {
     }
   });
 
-  test('that are suspended refuse spins on every front end within a second, until they are active again', async () => {
+  test('refuses spins of a suspended game on every front end within a second, until it is active again', async () => {
     const { key, partnerId } = await client.newPartner();
     const gameId = await client.newGame(key, parSheet('classic-3-reel'));
     const spin = (from: Client) => from.spin(key, { gameId, playerId: 'p', wagerUsd: 0.25 });
@@ -236,7 +242,7 @@ describe('games', () => {
     await within(200);
   });
 
-  test('show their queue and, once booked, their totals', async () => {
+  test('shows the queue of a game and, once its spins are committed, its totals', async () => {
     const { key } = await client.newPartner();
     const gameId = await client.newGame(key, parSheet('classic-3-reel'));
     const fresh = await client.operator('GET', `/games/${gameId}`);
@@ -258,7 +264,7 @@ describe('games', () => {
     expect((await queueOf(gameId)).consumed).toBe(4);
   });
 
-  test('get blocks beyond what demand calls for', async () => {
+  test('adds as many blocks to a game as the operator requests, beyond what its demand needs', async () => {
     const { key } = await client.newPartner({ minReadyBlocks: 1 });
     const gameId = await client.newGame(key, parSheet('penny-sub-cent'));
     await until(
@@ -278,8 +284,8 @@ describe('games', () => {
   });
 });
 
-describe('a PAR sheet that is retired', () => {
-  test('gets no further game (KS-4208), leaves the list, and its games go on', async () => {
+describe('retired PAR sheets', () => {
+  test('refuses a new game on a retired PAR sheet (KS-4208) and unlists the sheet, but its old games go on', async () => {
     const { key } = await client.newPartner();
     const gameId = await client.newGame(key, parSheet('classic-3-reel'));
     const list = () => client.partner<{ parSheets: { parSheetId: number }[] }>('GET', '/par-sheets', key);
@@ -298,7 +304,7 @@ describe('a PAR sheet that is retired', () => {
     expect(active).toMatchObject(failed(400, 'KS-4101'));
   });
 
-  test('must be there (KS-4205)', async () => {
+  test('answers KS-4205 when the PAR sheet to retire does not exist', async () => {
     for (const id of [2_000_000_000, 0, 'x']) {
       const answer = await client.operator('PATCH', `/par-sheets/${id}`, { status: 'RETIRED' });
       expect(answer).toMatchObject(failed(404, 'KS-4205'));
@@ -306,8 +312,8 @@ describe('a PAR sheet that is retired', () => {
   });
 });
 
-describe('the audit log', () => {
-  test('has who, when, what, before and after of every change', async () => {
+describe('the audit log in the operator API', () => {
+  test('records who changed what and when, with the values before and after, for every change', async () => {
     const from = Date.now() - 1000;
     const { key, partnerId } = await client.newPartner();
     await client.operator('PATCH', `/partners/${partnerId}`, { spinRateLimit: 5, isActive: false });
@@ -353,7 +359,7 @@ describe('the audit log', () => {
     }
   });
 
-  test('has nothing of what was refused', async () => {
+  test('records nothing in the audit log for a refused request', async () => {
     const total = async () =>
       (await client.operator<{ total: number }>('GET', '/audit-log?limit=1')).body.total;
     const before = await total();
@@ -364,7 +370,7 @@ describe('the audit log', () => {
     expect(await total()).toBe(before + 1);
   });
 
-  test('is read in pages, newest first, and a page that is none is KS-4101', async () => {
+  test('pages through the audit log newest first, and refuses invalid page parameters with KS-4101', async () => {
     const first = await client.operator<{ entries: AuditEntry[] }>('GET', '/audit-log?page=1&limit=4');
     const second = await client.operator<{ entries: AuditEntry[] }>('GET', '/audit-log?page=2&limit=2');
     expect(first.body).toMatchObject({ page: 1, limit: 4 });

@@ -1,4 +1,7 @@
-/** Players whose names a path can't carry, or only encoded: they play, and everybody can look at them, block and pay them. */
+/**
+ * Tests players whose names can't appear in a URL path, or only encoded. They can play, and partners and
+ * operators can read, block and pay them.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Spindle } from '../../../clients/typescript/src/index.js';
 import { namedPlayer } from '../../../clients/typescript/src/playerNames.js';
@@ -49,7 +52,7 @@ afterAll(async () => {
   await stores.drop();
 });
 
-/** Asks with `fetch`, which tidies paths as browsers do. */
+/** Sends a request with `fetch`, which normalizes paths as browsers do. */
 async function fetched(method: string, path: string, playerId: string, body?: object) {
   const { inPath, inQuery } = namedPlayer(playerId);
   const query = new URLSearchParams(inQuery as Record<string, string>);
@@ -60,7 +63,7 @@ async function fetched(method: string, path: string, playerId: string, body?: ob
 }
 
 describe.each(NAMES.map((name) => [JSON.stringify(name), name]))('a player named %s', (_shown, playerId) => {
-  test('is found by every call of the TypeScript client', async () => {
+  test('finds a player with an awkward name by every call of the TypeScript client', async () => {
     expect(await spindle.getPlayer(playerId)).toMatchObject({ playerId, status: 'ACTIVE' });
     const spins = [];
     for await (const spin of spindle.playerSpins(playerId)) spins.push(spin);
@@ -69,7 +72,7 @@ describe.each(NAMES.map((name) => [JSON.stringify(name), name]))('a player named
     for await (const bonus of spindle.communal.bonuses(playerId)) expect.unreachable(bonus.eventId);
   });
 
-  test('is read, blocked, unblocked and paid by an operator through anything that tidies paths', async () => {
+  test('lets operators read, block, unblock and pay an oddly named player through clients that normalize paths', async () => {
     expect(await fetched('GET', '/statement', playerId)).toMatchObject({ status: 200, body: { playerId } });
     expect((await fetched('GET', '/recall', playerId)).body.games).toHaveLength(1);
     for (const status of ['BLOCKED', 'ACTIVE']) {
@@ -87,7 +90,7 @@ describe.each(NAMES.map((name) => [JSON.stringify(name), name]))('a player named
     });
   });
 
-  test('is found by its own name in the path where nothing tidies it', async () => {
+  test('finds a player by an encoded name in the path if no client normalizes that path', async () => {
     const path = { id: partner.partnerId, playerId };
     const { data } = await operatorClient(service.base, OPERATOR_KEY).GET(
       '/partners/{id}/players/{playerId}/statement',
@@ -97,7 +100,7 @@ describe.each(NAMES.map((name) => [JSON.stringify(name), name]))('a player named
   });
 });
 
-test('a query names a player only where the path leaves its place, and once', async () => {
+test('accepts a player name in the query only once, and only if the path has the placeholder _', async () => {
   const ask = (path: string) => service.partner('GET', path, partner.key);
   expect(await ask('/players/_?playerId=..')).toMatchObject({ status: 200, body: { playerId: '..' } });
   expect(await ask('/players/_?playerId=_')).toMatchObject({ status: 200, body: { playerId: '_' } });

@@ -1,4 +1,4 @@
-/** Recall: the last games of a player are what the player was shown, of every kind of game. */
+/** Tests recall: it must show the last games of a player, of every kind, exactly as the player saw them. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
 import type { TestPartner } from '../../support/client.js';
@@ -23,7 +23,7 @@ interface Recalled extends Json {
 }
 
 const WAGER = 0.25;
-/** Every tenth spin fires: 40 % for who fired, 60 % for the others. */
+/** Every tenth spin fires the bonus. The player who fired it gets 40 %, and the other players share 60 %. */
 const BONUS = {
   ...RULES,
   tiers: [{ tierLevel: 1, tierName: 'Mini', triggerAtSpins: 10, amountUsd: '5.00' }],
@@ -67,7 +67,7 @@ const dealt = async (playerId: string): Promise<RoundAnswer> => {
   expect(answer.status, answer.text).toBe(201);
   return answer.body;
 };
-/** Ends a round: the player stands. */
+/** Ends a round by standing, and by declining insurance if it is offered. */
 async function stood(round: RoundAnswer): Promise<RoundAnswer> {
   let now = round;
   while (now.status === 'OPEN') {
@@ -87,7 +87,7 @@ const recall = async (playerId: string, query = ''): Promise<Recalled[]> => {
   return answer.body.games;
 };
 
-/** What the recall must show of a spin that had this answer. */
+/** Returns what recall must show for a spin or ticket with this answer. */
 const ofSpin = (kind: string, gameId: number, wagerUsd: number, { outcome, ...answer }: Answered) => ({
   ...answer,
   kind,
@@ -97,7 +97,7 @@ const ofSpin = (kind: string, gameId: number, wagerUsd: number, { outcome, ...an
   payoutUsd: outcome.payoutUsd,
   balanceAfterUsd: answer.balance.balanceUsd,
 });
-/** The same of a round. */
+/** Returns what recall must show for this round. */
 const ofRound = (round: RoundAnswer) => ({
   kind: 'round',
   roundId: round.roundId,
@@ -108,8 +108,8 @@ const ofRound = (round: RoundAnswer) => ({
   outcomeIndex: round.shoe.index,
 });
 
-describe('recall', () => {
-  test('ten mixed games are what the player was shown, and each begins with the balance that the one before left', async () => {
+describe("recall of a player's last games", () => {
+  test('recall shows ten mixed games as the player saw them, each starting with the balance of the one before', async () => {
     const playerId = 'mixed';
     const shown: Json[] = [];
     for (let i = 0; i < 2; i++) {
@@ -152,7 +152,7 @@ describe('recall', () => {
     expect(spins).toMatchObject(history.body.spins);
   });
 
-  test('the share of a bonus is in the spin that fired it, and a game of its own for others', async () => {
+  test('recall shows a bonus share inside the spin that fired it, and as a game of its own for other players', async () => {
     const fired: string[] = [];
     for (let i = 0; i < 30; i++) {
       const playerId = `sharer-${i % 3}`;
@@ -175,7 +175,7 @@ describe('recall', () => {
     expect(shares).toBeGreaterThan(0);
   });
 
-  test('an open round has no hole card, and no payout', async () => {
+  test('recall shows an open blackjack round without its hole card and without a payout', async () => {
     let i = 0;
     let round = await dealt('open-0');
     while (round.status !== 'OPEN') round = await dealt(`open-${++i}`);
@@ -187,7 +187,7 @@ describe('recall', () => {
     await play(service, partner.key, 'GET', `/rounds/${round.roundId}`);
   });
 
-  test('an unknown player, and a limit out of bounds, are refused', async () => {
+  test('recall refuses an unknown player and a limit out of range', async () => {
     const ask = (path: string) => service.partner('GET', path, partner.key);
     expect(await ask('/players/nobody/recall')).toMatchObject({
       status: 404,

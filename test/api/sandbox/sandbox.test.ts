@@ -1,4 +1,7 @@
-/** Outcomes that testers choose: dealt once, marked, in the balance and in no total; of sandbox accounts only. */
+/**
+ * Tests forced outcomes, which testers choose on sandbox accounts. A forced outcome is dealt once, is marked,
+ * and changes the balance but no totals.
+ */
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { audit } from '../../../src/books/audit/audit.js';
@@ -14,7 +17,7 @@ import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-/** Of classic-3-reel: 38.5 times the wager of 0.25 USD; its last combination. */
+/** Last combination of the PAR sheet classic-3-reel. It pays 38.5 times the wager of 0.25 USD. */
 const JACKPOT = 13;
 const JACKPOT_USD = 9.625;
 const CHERRIES = 10;
@@ -88,7 +91,7 @@ async function audited(): Promise<string[]> {
   return report.checks.flatMap(({ name, listed }) => listed.map(({ problem }) => `${name}: ${problem}`));
 }
 
-/** What a UTC day's settlement report says of the partner. */
+/** Makes today's settlement report (UTC) of the partner and returns its totals. */
 async function settledToday() {
   const date = new Date().toISOString().slice(0, 10);
   const answer = await service.operator('POST', `/partners/${partner.partnerId}/settlements/${date}`);
@@ -97,7 +100,7 @@ async function settledToday() {
   return { totalSpins, totalWageredUsd, totalPaidOutUsd };
 }
 
-test('the next spin shows and pays what was chosen, once, and every answer about it bears the mark', async () => {
+test('deals a forced outcome once on the next spin, and marks it in every answer about that spin', async () => {
   expect((await chosen('alice', CHERRIES)).body).toMatchObject({
     gameId,
     playerId: 'alice',
@@ -105,7 +108,7 @@ test('the next spin shows and pays what was chosen, once, and every answer about
     outcome: { prizeTier: 3, payoutUsd: CHERRIES_USD, isBonusTrigger: false },
     expiresAt: expect.stringMatching(/Z$/),
   });
-  // The newer choice stands; another player and another game have none.
+  // A newer choice replaces the older choice. It does not affect other players or other games.
   await chosen('alice', JACKPOT);
   expect((await spin('bob')).body.sandbox).toBeUndefined();
   const first = await spin('alice', 'once');
@@ -143,7 +146,8 @@ test('the next spin shows and pays what was chosen, once, and every answer about
   ]);
   type Told = { data: { spinId: string } };
   let told: Told[] = [];
-  // The feed shows what was written before all that is under way; a spin that was drawn may have been a large win, too.
+  // The event feed lists an event only after all earlier transactions have ended. A randomly drawn spin may
+  // have been a large win too.
   await until(async () => {
     const { body } = await service.partner<{ events: Told[] }>('GET', '/events', partner.key);
     told = body.events.filter(({ data }) => data.spinId === spinId);
@@ -158,7 +162,7 @@ test('the next spin shows and pays what was chosen, once, and every answer about
   expect(await audited()).toEqual([]);
 });
 
-test('a forced spin is in no total, RTP, settlement or metric of spins, and takes no outcome', async () => {
+test('a forced spin consumes no queued outcome and counts in no total, RTP, settlement or spin metric', async () => {
   await until(async () => (await redis.xlen(outboxKey(0))) === 0, 'all is booked');
   const before = { game: await queue(), settled: await settledToday() };
   const metrics = async () => ({
@@ -179,19 +183,19 @@ test('a forced spin is in no total, RTP, settlement or metric of spins, and take
   expect(await audited()).toEqual([]);
 });
 
-test('spins of one batch use up one choice, and a spin that is refused none', async () => {
+test('the spins of one batch use a forced outcome once, and a refused spin does not use it', async () => {
   await chosen('batched', CHERRIES);
   const wrong = { gameId, playerId: 'batched', wagerUsd: 1 };
   expect((await service.spin(partner.key, wrong)).body.errorCode).toBe('KS-4103');
   const spins = await Promise.all(Array.from({ length: 20 }, (_, i) => spin('batched', `b-${i % 10}`)));
   const marked = spins.filter(({ body }) => body.sandbox?.forced === true);
-  // The one that was dealt, and its replay.
+  // Two answers have the mark: the dealt spin and its replay.
   expect(new Set(marked.map(({ text }) => text)).size).toBe(1);
   expect(marked).toHaveLength(2);
   expect(marked[0]!.body.outcome.payoutUsd).toBe(CHERRIES_USD);
 });
 
-test('what is asked wrongly is refused in the order of the checks, and chooses nothing', async () => {
+test('refuses an invalid forced outcome in the documented order of checks, and stores nothing', async () => {
   const right = { gameId, playerId: 'refused', combinationIndex: JACKPOT };
   const codeOf = async (body: unknown, key: string) => {
     const answer = await choose(body, key);
@@ -204,7 +208,7 @@ test('what is asked wrongly is refused in the order of the checks, and chooses n
     async () => (await choose('{', limited.key)).body.errorCode === 'KS-4292',
     'the window is full',
   );
-  // A production account has no such path: whatever is sent, the answer is that of an unknown one.
+  // A production account has no such path, so every request gets the same answer as an unknown path.
   const unknown = await service.partner('POST', '/sandbox/nothing', production.key, right);
   const ofProduction = { gameId: productionGame, playerId: 'refused', combinationIndex: JACKPOT };
   for (const body of [ofProduction, right, '{', {}]) {
@@ -227,7 +231,7 @@ test('what is asked wrongly is refused in the order of the checks, and chooses n
   expect((await spin('refused')).body.sandbox).toBeUndefined();
 });
 
-test('so many choices of an account may wait; what expired makes room, and forces nothing', async () => {
+test('bounds the waiting forced outcomes of an account; an expired one frees its place and forces nothing', async () => {
   const key = forcedKey(0, partner.partnerId);
   await redis.del(key);
   await chosen('expired');
@@ -250,7 +254,7 @@ test('so many choices of an account may wait; what expired makes room, and force
   await redis.del(key);
 });
 
-test('a production player is dealt from the queue even where Redis has a choice for it', async () => {
+test('deals a production player from the queue even if Redis holds a forced outcome for that player', async () => {
   await redis.set('{c0}:forced', '1');
   const key = forcedKey(0, production.partnerId);
   const choice = Buffer.alloc(8);
@@ -263,7 +267,7 @@ test('a production player is dealt from the queue even where Redis has a choice 
   expect(await redis.hlen(key)).toBe(1);
 });
 
-test('a wiped Redis loses a choice that waits, and no forced spin', async () => {
+test('a wiped Redis loses a forced outcome that was still waiting, but no forced spin', async () => {
   await chosen('rebuilt');
   const first = await spin('rebuilt', 'kept');
   expect(first.body).toMatchObject(forced);
@@ -277,7 +281,7 @@ test('a wiped Redis loses a choice that waits, and no forced spin', async () => 
   expect(await audited()).toEqual([]);
 });
 
-test('the audit finds a forced outcome that is taken for a drawn one, and one of production', async () => {
+test('the audit finds a forced outcome that is recorded as drawn, and one on a production account', async () => {
   await chosen('found');
   expect((await spin('found', 'marked')).body).toMatchObject(forced);
   expect(await audited()).toEqual([]);

@@ -1,4 +1,7 @@
-/** A search over everything, keys by how they begin, and reasons in the audit log (docs/contract.md §15.8). */
+/**
+ * Tests the operators' search, the search for keys by prefix, and the reasons in the audit log
+ * (docs/contract.md §15.8).
+ */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
@@ -42,7 +45,7 @@ afterAll(async () => {
 const search = async (q: string): Promise<Found> =>
   (await service.operator<Found>('GET', `/search?q=${encodeURIComponent(q)}`)).body;
 
-test('a search finds partners, games and keys by a part of their name, players and spins by the whole', async () => {
+test('search finds partners, games and keys by part of a name, but players and spins only by the whole name', async () => {
   expect((await search(partner.slug.slice(0, -1))).partners).toMatchObject([
     { partnerId: partner.partnerId },
   ]);
@@ -55,14 +58,14 @@ test('a search finds partners, games and keys by a part of their name, players a
   expect((await search('Lobby')).keys).toMatchObject([{ name: 'the lobby' }]);
 });
 
-test('a search takes its text as it is, finds nothing at no text, and refuses one that is too long', async () => {
+test('search takes its text literally, finds nothing for an empty text, and refuses a text that is too long', async () => {
   expect((await search('%')).partners).toEqual([]);
   expect((await search('  ')).games).toEqual([]);
   const { status, body } = await service.operator('GET', `/search?q=${'x'.repeat(129)}`);
   expect([status, body.errorCode]).toEqual([400, 'KS-4101']);
 });
 
-test('a reason of whatever stops play, ends or replaces something is in the audit log, and none is asked for', async () => {
+test('records the optional reason of every action that stops play, ends or replaces something in the audit log', async () => {
   const { partnerId } = partner;
   const other = await service.newPartner();
   const table = await newTable(service, other.partnerId);
@@ -112,15 +115,15 @@ test('a reason of whatever stops play, ends or replaces something is in the audi
     );
     expect(log.body.entries).toMatchObject([reasonOf(action, reason)]);
   }
-  // As clients do that were written before.
+  // Clients that were written before the reason existed send none.
   const again = await service.operator('PATCH', `/games/${gameId}`, { status: 'ACTIVE' });
   expect(again.status).toBe(200);
 });
 
-/** Where an entry of the audit log has the reason. */
+/** Returns the part of an audit log entry that holds the reason. */
 const reasonOf = (action: string, reason: string) => ({ action, after: { reason } });
 
-test('a key is found and listed by how it begins, and no more of it is kept', async () => {
+test('finds and lists an API key by its prefix, and stores no more of the key than that', async () => {
   const { partnerId } = partner;
   const made = await service.operator<{ keyId: number; apiKey: string; prefix: string }>(
     'POST',
@@ -132,7 +135,7 @@ test('a key is found and listed by how it begins, and no more of it is kept', as
   const found = [{ partnerId, keyId, name: 'cashier', prefix }];
   expect((await search(prefix)).keys).toEqual(found);
   expect((await search(prefix.slice(0, 8))).keys).toContainEqual(found[0]);
-  // A whole key finds what its beginning does.
+  // Searching with a whole key gives the same result as searching with its prefix.
   expect((await search(apiKey)).keys).toEqual(found);
   expect(
     (await search(prefix.toLowerCase() === prefix ? prefix.toUpperCase() : prefix.toLowerCase())).keys,
@@ -144,7 +147,7 @@ test('a key is found and listed by how it begins, and no more of it is kept', as
   try {
     const rows = await sql`SELECT * FROM api_keys WHERE key_id = ${keyId}`;
     expect(JSON.stringify(rows)).not.toContain(apiKey.slice(0, 10));
-    // As keys are that were made before.
+    // Keys that were issued by older versions have no prefix.
     await sql`UPDATE api_keys SET prefix = NULL WHERE key_id = ${keyId}`;
     const later = await service.operator<typeof listed.body>('GET', path);
     expect(later.body.keys).toContainEqual(expect.objectContaining({ keyId, prefix: null }));
@@ -153,7 +156,7 @@ test('a key is found and listed by how it begins, and no more of it is kept', as
   }
 });
 
-test("an operator's key is found by how it begins, and by that of the key before no more", async () => {
+test('finds an operator by the prefix of the current key, but not by that of the key before rotation', async () => {
   const rotate = (body: object) =>
     service.operator<{ apiKey: string; prefix: string }>('POST', '/operators/heidi/rotate', body);
   await service.operator('POST', '/operators', { name: 'heidi', role: 'auditor' });
@@ -163,7 +166,7 @@ test("an operator's key is found by how it begins, and by that of the key before
   expect((await search('HEIDI')).operators).toEqual([{ name: 'heidi', prefix: first.prefix }]);
   const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   try {
-    // As a version does that keeps no beginnings.
+    // An older version changes the hash without updating the prefix.
     await sql`UPDATE operators SET key_hash = sha256('another'::bytea) WHERE name = 'heidi'`;
     expect((await search('heidi')).operators).toEqual([{ name: 'heidi', prefix: null }]);
   } finally {

@@ -1,12 +1,15 @@
-/** The head of an answer with a window, which is written over the one before, against the same lines as a text. */
+/**
+ * Compares reused answer heads, which are overwritten for each answer with a rate limit window, with heads
+ * built as text.
+ */
 import { describe, expect, test } from 'vitest';
 import { headerLines, JSON_TYPE, type Window, WindowedHeads } from '../../../src/api/server/answerHead.js';
 import type { Exchange } from '../../../src/api/server/exchange.js';
 
 const TIME_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
 
-describe('the head of an answer with a window', () => {
-  test('has the lines of its own answer, whatever the one before had', () => {
+describe('answer heads with a rate limit window', () => {
+  test('writes the right header lines into a reused answer head, whatever the previous answer had', () => {
     const heads = new WindowedHeads();
     const ids = ['0123456789-abcdef012345', 'ffffffffff-000000000000', 'short'];
     const versions = [undefined, { headers: '' }, { headers: '\r\nSunset: Sat, 02 Jan 2027 00:00:00 GMT' }];
@@ -27,7 +30,7 @@ describe('the head of an answer with a window', () => {
     expect(windows).toBe(2 * 2 * 3 * 4 * 3 * 11);
   });
 
-  test('is right for more limits than are kept', () => {
+  test('writes the right header lines for more different rate limits than it caches heads for', () => {
     const heads = new WindowedHeads();
     const exchange = { id: 'id', version: undefined } as unknown as Exchange;
     for (let round = 0; round < 2; round++)

@@ -43,11 +43,11 @@ interface SpinAnswer extends Body {
   balance: { balanceUsd: number };
 }
 
-/** A spin whose body is the text as it stands. */
+/** Sends a spin whose body is exactly this text. */
 const spinText = (text: string) => client.spin<SpinAnswer>(partner.key, text);
 const spin = (more: object) => client.spin<SpinAnswer>(partner.key, { gameId, wagerUsd: 0.25, ...more });
 
-/** GET below the base by a path that no client library rewrites. */
+/** Sends GET for a path below the partner API over a raw socket, because client libraries rewrite paths. */
 async function getRaw<T = Body>(path: string, key = partner.key): Promise<{ status: number; body: T }> {
   const wire = await Wire.open(portOf(client.base));
   const answer = await wire.ask(plainRequest('GET', `/api/partner/v1${path}`, key));
@@ -55,7 +55,7 @@ async function getRaw<T = Body>(path: string, key = partner.key): Promise<{ stat
   return { status: answer.status, body: JSON.parse(answer.text) as T };
 }
 
-/** The rule for playerId, requestId and displayName (docs/contract.md §2.3). */
+/** Implements the rule for playerId, requestId and displayName (docs/contract.md §2.3). */
 function isAllowed(text: string): boolean {
   const points = [...text];
   return points.length >= 1 && points.length <= 128 && !points.some((point) => /[\p{Cc}\p{Cs}]/u.test(point));
@@ -120,7 +120,7 @@ const OWN_STRINGS = [
   'a'.repeat(1800),
 ];
 
-/** Does something with each, some at a time: most of the time each waits for a store. */
+/** Runs a function for each item in a few parallel lanes, because each call mostly waits for a store. */
 async function eachOf<T>(items: readonly T[], run: (item: T, index: number) => Promise<void>): Promise<void> {
   let next = 0;
   const lane = async (): Promise<void> => {
@@ -129,7 +129,10 @@ async function eachOf<T>(items: readonly T[], run: (item: T, index: number) => P
   await Promise.all(Array.from({ length: 8 }, lane));
 }
 
-/** Spins once for each string as playerId and as requestId, and looks at every place where it comes back. */
+/**
+ * Spins once with each string as playerId and as requestId, and checks every place where the API returns the
+ * string.
+ */
 async function keepsStrings(strings: readonly string[]): Promise<void> {
   const own = await client.newPartner();
   const game = await client.newGame(own.key, parSheet('classic-3-reel'));
@@ -172,17 +175,19 @@ async function keepsStrings(strings: readonly string[]): Promise<void> {
   expect(rows.every((row) => row.entries === 2)).toBe(true);
 }
 
-describe('identifiers are opaque', () => {
-  test('every string is refused by the rule, or kept unchanged and apart from every other', async () => {
+describe('identifiers as opaque strings', () => {
+  test('refuses each string by the rule for identifiers, or keeps it unchanged and distinct from all others', async () => {
     await keepsStrings(OWN_STRINGS);
   });
 
-  test('the naughty strings too', async ({ skip }) => {
+  test('refuses or keeps unchanged each string of the Big List of Naughty Strings as an identifier', async ({
+    skip,
+  }) => {
     skip(corporaMissing !== undefined, corporaMissing);
     await keepsStrings(naughtyStrings());
   });
 
-  test('bytes that are not UTF-8 are refused', async () => {
+  test('refuses identifiers that are not valid UTF-8', async () => {
     const [before, after] = `{"gameId":${gameId},"wagerUsd":0.25,"playerId":"|"}`.split('|');
     for (const bad of [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xe2, 0x82], [0xf4, 0x90, 0x80, 0x80]]) {
       const answer = await client.spin(
@@ -194,7 +199,7 @@ describe('identifiers are opaque', () => {
   });
 });
 
-describe('numbers are judged by their decimal value', () => {
+describe('numbers in request bodies', () => {
   const withWager = (text: string, playerId: string) =>
     spinText(`{"gameId":${gameId},"playerId":"${playerId}","wagerUsd":${text}}`);
 
@@ -221,8 +226,8 @@ describe('numbers are judged by their decimal value', () => {
     ['+0.25', 400, 'KS-4101'],
     ['00.25', 400, 'KS-4101'],
     ['NaN', 400, 'KS-4101'],
-  ])('a wagerUsd of %s', async (text, status, errorCode) => {
-    // Whoever the player is: identifiers in ASCII are judged by a path of their own.
+  ])('judges a wagerUsd of %s by its decimal value', async (text, status, errorCode) => {
+    // Both players are tried, because bodies with ASCII identifiers take a separate code path.
     for (const playerId of ['w', 'w€']) {
       const answer = await withWager(text, playerId);
       expect([answer.status, answer.body.errorCode]).toEqual([status, errorCode]);
@@ -248,7 +253,7 @@ describe('numbers are judged by their decimal value', () => {
     ['the last of two, which is exact', `"playerId":"w","wagerUsd":${LONG},"wagerUsd":0.25`, 200],
     ['the last of two, which is not', `"playerId":"w","wagerUsd":0.25,"wager\\u0055sd":${LONG}`, 400],
     ['a string that looks like the member', `"playerId":"w","wagerUsd":0.25,"x":"wagerUsd","y":${LONG}`, 200],
-  ])('the wager is read past %s', async (_what, members, status) => {
+  ])('reads the wager correctly in a body with %s', async (_what, members, status) => {
     expect((await spinText(`{"gameId":${gameId},${members}}`)).status).toBe(status);
   });
 
@@ -262,16 +267,16 @@ describe('numbers are judged by their decimal value', () => {
     ['null', 400, 'KS-4101'],
     ['9007199254740991', 403, 'KS-4006'],
     ['4294967297', 403, 'KS-4006'],
-  ])('a gameId of %s', async (text, status, errorCode) => {
+  ])('judges a gameId of %s by its decimal value', async (text, status, errorCode) => {
     const answer = await spinText(`{"gameId":${text},"playerId":"g","wagerUsd":0.25}`);
     expect([answer.status, answer.body.errorCode]).toEqual([status, errorCode]);
   });
 
-  test('a gameId with a fraction of zero is the number', async () => {
+  test('accepts a gameId that is written with a fraction of zero', async () => {
     expect((await spinText(`{"gameId":${gameId}.0,"playerId":"g","wagerUsd":0.25}`)).status).toBe(200);
   });
 
-  test('of two members with one name the last holds, and a spin that equals it is the same request', async () => {
+  test('uses the last of two members with the same name, also when it compares the request with a replay', async () => {
     const twice = `{"gameId":${gameId},"playerId":"mallory","playerId":"dup","wagerUsd":0.25,"requestId":"dup-1"}`;
     const first = await spinText(twice);
     const again = await spin({ playerId: 'dup', requestId: 'dup-1' });
@@ -279,7 +284,7 @@ describe('numbers are judged by their decimal value', () => {
     expect((await getRaw('/players/mallory')).status).toBe(404);
   });
 
-  test('a member __proto__ lends nothing to the request', async () => {
+  test('takes no values from a member named __proto__ in the body', async () => {
     const answer = await spinText(`{"__proto__":{"gameId":${gameId},"playerId":"p","wagerUsd":0.25}}`);
     expect([answer.status, answer.body.errorCode]).toEqual([400, 'KS-4102']);
     const more = `{"__proto__":{"a":1},"constructor":null,"gameId":${gameId},"playerId":"p","wagerUsd":0.25}`;
@@ -287,9 +292,9 @@ describe('numbers are judged by their decimal value', () => {
   });
 });
 
-describe('bodies that are not what they should be', () => {
+describe('malformed request bodies', () => {
   test.each(['', ' ', '[]', '"a"', '1', 'null', 'true', '{', '{}x', '\ufeff{}', '{"a":1,}', "{'a':1}"])(
-    'the body %j is not a JSON object: KS-4101',
+    'refuses the body %j with KS-4101 because it is not a JSON object',
     async (text) => {
       for (const path of ['/spin', '/par-sheets', '/games']) {
         const answer = await client.partner('POST', path, partner.key, text);
@@ -298,7 +303,7 @@ describe('bodies that are not what they should be', () => {
     },
   );
 
-  test('no text of JSONTestSuite is misread, or harms', async ({ skip }) => {
+  test('reads every text of JSONTestSuite correctly or refuses it without harm', async ({ skip }) => {
     skip(corporaMissing !== undefined, corporaMissing);
     for (const { name, bytes } of jsonParsingFiles()) {
       let isObject = false;
@@ -322,7 +327,7 @@ describe('bodies that are not what they should be', () => {
     expect((await spin({ playerId: 'after' })).status).toBe(200);
   });
 
-  test('depth as far as the limit allows is refused without harm', async () => {
+  test('reads or refuses deeply nested JSON up to the body limit without harm', async () => {
     const deep = `{"gameId":${gameId},"playerId":"deep","wagerUsd":0.25,"x":${'['.repeat(1900)}${']'.repeat(1900)}}`;
     expect((await spinText(deep)).status).toBe(200);
     const open = await spinText('{"a":'.repeat(800));
@@ -332,7 +337,7 @@ describe('bodies that are not what they should be', () => {
   });
 });
 
-test('what was refused left no player, and every player is booked', async () => {
+test('refused requests leave no player behind, and the ledger has every player that Redis has', async () => {
   expect((await spin({ playerId: 'last' })).status).toBe(200);
   const mine = `${partner.partnerId}:`;
   const fields = (await redis.hkeys('{c0}:players')).filter((field) => field.startsWith(mine));
@@ -343,11 +348,11 @@ test('what was refused left no player, and every player is booked', async () => 
   }, 'ledger and Redis have the same players');
 });
 
-describe('display names', () => {
-  test('every string is refused by the rule, or listed unchanged', async () => {
+describe('display names of games', () => {
+  test('refuses each display name by the rule, or lists it unchanged', async () => {
     const own = await client.newPartner();
     const upload = await client.partner('POST', '/par-sheets', own.key, parSheet('classic-3-reel'));
-    // Without the worker role: nobody needs outcomes for hundreds of games.
+    // The service runs without the worker role here, because hundreds of games need no outcomes.
     await service.stop();
     service = await startService(stores, { CELLS: '1', ROLES: 'http' });
     client = service;

@@ -1,4 +1,4 @@
-/** What a body may cost the event loop, which all partners share. */
+/** Bounds the time that one request body may take on the event loop, which all partners share. */
 import { describe, expect, test } from 'vitest';
 import { BODY_LIMIT } from '../../../src/api/contract/apis.js';
 import { allRoutes } from '../../../src/api/routes.js';
@@ -10,19 +10,20 @@ import { ApiError } from '../../../src/domain/errors.js';
 import type { Partner } from '../../../src/domain/game.js';
 import { expectRatioBelow, expectWithin, leastCostMs } from '../../support/expectWithin.js';
 
-/** What a body may cost on the machines that `npm run test:time` runs on. */
+/** Upper bound in ms for judging one body, on the machines that run `npm run test:time`. */
 const COST_MS_MAX = 5;
 const FAULTS_MAX = 100;
 /**
- * A body of an eighth of the size costs an eighth, or less where it is so small that no garbage is collected while it is read: a
- * deep nest then costs a seventeenth. A square would be 64 times as much.
+ * Factor between the sizes of the large and the small body. With linear cost a body of an eighth of the size
+ * takes an eighth of the time, or less where reading it triggers no garbage collection (a deep nest takes a
+ * seventeenth). Quadratic cost would be 64 times as much.
  */
 const SMALLER = 8;
 const GROWTH_MAX = 4 * SMALLER;
-/** Bodies of a route that are looked at closely: those that cost most. */
+/** Number of bodies of each route that are measured again with care: the most expensive ones. */
 const CLOSELY = 3;
 
-/** A body of the route's limit, full of one thing. */
+/** Builds a body as long as the route's limit by repeating one item. */
 const filled = (limit: number, before: string, item: string, after: string): Buffer => {
   const times = Math.floor((limit - before.length - after.length + 1) / (item.length + 1));
   return Buffer.from(before + Array<string>(times).fill(item).join(',') + after);
@@ -44,7 +45,7 @@ function bodiesOf(route: Route, smaller = 1): Buffer[] {
   ];
 }
 
-/** Reads a body as its route does. @returns the faults */
+/** Reads a body as its route does. @returns the number of faults */
 async function read(route: Route, body: Buffer): Promise<number> {
   try {
     const text = bodyText(body);
@@ -60,7 +61,10 @@ async function read(route: Route, body: Buffer): Promise<number> {
 
 const PARTNER = { partnerId: 1, environment: 'sandbox' } as Partner;
 
-/** Lets a route with checks of its own judge. There are no services: one that asks them has found the body right. */
+/**
+ * Runs a route that checks its body itself. No services exist here, so a call to a service means that the
+ * body passed.
+ */
 async function judge(route: Route, body: JsonObject, text: string): Promise<void> {
   const params = { id: '1', playerId: 'alice' };
   const caller = { partner: PARTNER, actor: '', operator: {} as Caller, isSecure: false };
@@ -77,7 +81,7 @@ const routes = allRoutes({} as Services, 'Spindle').filter((route) => route.body
 const list = (times: number, item: object | number | string): unknown[] =>
   Array<unknown>(Math.floor(times)).fill(item);
 
-/** Sheets that multiply what the rules look at: each of some members by each of others. */
+/** Builds PAR sheets for which rules might compare every member of one list with every member of another. */
 const sheets = (smaller: number): Buffer[] =>
   [
     { virtualStopsPerReel: list(2500 / smaller, 1), combinations: list(1600 / smaller, {}) },
@@ -92,9 +96,9 @@ const sheets = (smaller: number): Buffer[] =>
     },
   ].map((sheet) => Buffer.from(JSON.stringify(sheet)));
 
-describe('a body of any content, as long as its route takes', () => {
+describe('the cost of the longest body that a route accepts, whatever its content', () => {
   test.each(routes.map((route) => [route.operationId, route] as const))(
-    '%s: is judged at a cost that grows no faster than the body, with 100 faults at the most',
+    '%s: judges a body in time that grows no faster than its size, and reports at most 100 faults',
     async (_name, route) => {
       const small = bodiesOf(route, SMALLER);
       const costs: { body: Buffer; place: number; costMs: number }[] = [];

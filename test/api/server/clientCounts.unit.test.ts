@@ -1,4 +1,7 @@
-/** Counts by client: what a network of many addresses shares once there is no room for each. */
+/**
+ * Tests the counters of requests by client, and how the addresses of a network share a counter once memory
+ * for single ones is full.
+ */
 import { expect, test } from 'vitest';
 import { ClientCounts } from '../../../src/api/server/clientCounts.js';
 
@@ -10,7 +13,7 @@ const counts = (windowSeconds = 60): ClientCounts => new ClientCounts(windowSeco
 const words = (place: number): string =>
   [place >>> 16, place & 0xffff].map((word) => word.toString(16)).join(':');
 
-/** Every address of a flood, then each honest client for the first time. */
+/** Counts every address of a flood, then each honest client for the first time. */
 function flood(addresses: Iterable<string>): { flooders: Map<string, number>; honest: string[] } {
   const counted = counts();
   counted.count(HONEST[0]!);
@@ -33,7 +36,7 @@ test.each([
   ['a /32', 32, (place: number) => `2a01:4f8:${(place & 0xffff).toString(16)}:7::/64`, '2a01:4f8::/32'],
   ['an IPv4 /16', 16, (place: number) => `100.64.${(place >> 8) & 255}.${place & 255}`, '100.64.0.0/16'],
 ])(
-  'counts the addresses of %s together once there is no room, and all other clients apart',
+  'counts the addresses of %s together once the counters are full, and all other clients separately',
   (_what, _bits, address, shared) => {
     const { flooders, honest } = flood(many(65_536, address));
     expect(honest).toEqual(HONEST);
@@ -42,13 +45,13 @@ test.each([
   },
 );
 
-test('shares no count while there is room', () => {
+test('counts every client address separately while there is room', () => {
   const counted = counts();
   for (const address of many(CLIENTS_MAX, (place) => `2001:db8:0:${place.toString(16)}::/64`))
     expect(counted.count(address)).toEqual({ name: address, count: 1 });
 });
 
-test('leaves a crowded network alone where another one is more crowded', () => {
+test('keeps separate counters for a crowded network if another network is more crowded', () => {
   const counted = counts();
   const crowd = [...many(300, (place) => `2001:db8:77:${place.toString(16)}::/64`)];
   for (const address of crowd) counted.count(address);
@@ -57,7 +60,7 @@ test('leaves a crowded network alone where another one is more crowded', () => {
   for (const address of crowd) expect(counted.count(address)).toEqual({ name: address, count: 2 });
 });
 
-test('holds a bounded number of counts, whoever asks', () => {
+test('holds a bounded number of client counters, however many addresses send requests', () => {
   const counted = counts();
   const names = new Set<string>();
   for (const address of many(100_000, (place) => `${words(place * 40_503)}::/64`))
@@ -66,7 +69,7 @@ test('holds a bounded number of counts, whoever asks', () => {
   expect(names).toContain('others');
 });
 
-test('counts everybody afresh in the next window', () => {
+test('starts all client counters anew in the next window', () => {
   const counted = counts(1);
   for (const address of many(20_000, (place) => `2001:db8:7:${place.toString(16)}::/64`))
     counted.count(address);

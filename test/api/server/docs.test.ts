@@ -1,4 +1,7 @@
-/** The pages of /docs as the build made them: served compressed and safely, with links that lead somewhere, within a bound. */
+/**
+ * Tests the built pages of /docs: they are served compressed and with safe headers, their links work, and
+ * their size is bounded.
+ */
 import { request } from 'node:http';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -22,10 +25,10 @@ interface Page {
 
 let stores: TestStores;
 let service: Awaited<ReturnType<typeof startService>>;
-/** Every page that the first links to, by its path. */
+/** The content of every page that the first page links to, by path. */
 const pages = new Map<string, string>();
 
-/** Asks with exactly these headers: no client decodes the answer. */
+/** Sends a request with exactly these headers, and returns the answer without decoding its content. */
 function get(path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Page> {
   return new Promise((resolve, reject) => {
     const sentMs = performance.now();
@@ -60,7 +63,7 @@ afterAll(async () => {
   await stores.drop();
 });
 
-test('/ leads to the pages, which say what a partner needs', async () => {
+test('redirects / to the docs, which include every page that a partner needs', async () => {
   expect(await get('/')).toMatchObject({ status: 302, headers: { location: '/docs' } });
   expect([...pages.keys()]).toEqual(
     expect.arrayContaining(
@@ -72,7 +75,7 @@ test('/ leads to the pages, which say what a partner needs', async () => {
   );
 });
 
-test('every page comes within 50 ms, compressed where the client takes that, and with nothing from elsewhere', async () => {
+test('serves each docs page within 50 ms, compressed if the client accepts it, and with no external content', async () => {
   expect(pages.get('/docs/api')).toContain('href="/api/partner/v1/openapi.json"');
   for (const path of [...pages.keys(), '/docs/style.css', '/docs/page.js', '/docs/search.json']) {
     const plain = await get(path);
@@ -92,13 +95,13 @@ test('every page comes within 50 ms, compressed where the client takes that, and
     expect((await get(path, {}, 'HEAD')).bytes.length).toBe(0);
   }
   for (const html of pages.values()) {
-    // The script of the site, and nothing else that runs.
+    // The only script on a page is the script of the docs site.
     expect(html.match(/<script[^>]*>/g)).toEqual(['<script src="/docs/page.js" defer>']);
     expect(html).not.toMatch(/\son\w+=|<style|\sstyle="|<(link|img)[^>]*(href|src)="(?!\/docs\/|data:,)/);
   }
 });
 
-test('what a partner reads asks for no repository and no machine of its own', () => {
+test('asks partners for no repository and no machine of their own in the docs pages', () => {
   const ofOperators = ['/docs/operators', '/docs/operator-api'];
   for (const [path, html] of pages) {
     if (ofOperators.includes(path)) continue;
@@ -106,7 +109,7 @@ test('what a partner reads asks for no repository and no machine of its own', ()
   }
 });
 
-test('the search has an index of at most 200 KB, with every page and every error code', async () => {
+test('serves a search index of at most 200 KB that covers every docs page and every error code', async () => {
   const { bytes } = await get('/docs/search.json');
   expect(bytes.length).toBeLessThan(200_000);
   const index = JSON.parse(bytes.toString()) as SearchIndex;
@@ -129,14 +132,14 @@ test('the search has an index of at most 200 KB, with every page and every error
     expect(finder.find(code)[0]!.href).toBe(`/docs/errors#${code}`);
 });
 
-test('the example of a PAR sheet is given out, and is taken as it is', async () => {
+test('serves the example PAR sheet of the docs, and accepts it as an upload', async () => {
   const { key } = await service.newPartner();
   const sheet = await get('/docs/examples/par-sheet.json');
   const answer = await service.partner('POST', '/par-sheets', key, JSON.parse(sheet.bytes.toString()));
   expect(answer).toMatchObject({ status: 201, body: { gameTitle: 'Lucky Cherry', certifiedRtp: 0.925 } });
 });
 
-test('every link leads to a page and an anchor that exist, and no anchor is there twice', () => {
+test('links docs pages only to pages and anchors that exist, with no anchor twice on a page', () => {
   const idsOf = new Map<string, Set<string>>();
   for (const [path, html] of pages) {
     const ids = [...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id!);
@@ -155,7 +158,7 @@ test('every link leads to a page and an anchor that exist, and no anchor is ther
   }
 });
 
-test('every image of a page is given out', async () => {
+test('serves every image of the docs pages', async () => {
   const images = [...pages.values()].flatMap((html) =>
     [...html.matchAll(/<img[^>]* src="(\/docs\/[^"]+)"/g)].map(([, path]) => path!),
   );
@@ -168,8 +171,8 @@ test('every image of a page is given out', async () => {
   }
 });
 
-describe('the reference', () => {
-  test('has each operation, and the errors page an anchor for each code', async () => {
+describe('the API reference in the docs', () => {
+  test('has every operation in the API reference, and an anchor for each error code on the errors page', async () => {
     for (const scope of ['partner', 'operator']) {
       const { body } = await service.request<{
         paths: Record<string, Record<string, { operationId: string }>>;
@@ -183,7 +186,7 @@ describe('the reference', () => {
   });
 });
 
-test('a client without a key is bounded, without a cost to others', () => {
+test('limits requests without a key to 600 a minute for each client, without a cost to other clients', () => {
   let nowMs = 0;
   const window = PublicWindow.ofPages(() => nowMs);
   const admitted = (address: string): number =>
@@ -198,7 +201,7 @@ test('a client without a key is bounded, without a cost to others', () => {
   expect(window.admits('192.0.2.1')).toBe(true);
 });
 
-test('the console is one small page of its own, which runs no script but its own and asks nobody else', async () => {
+test('serves the console as one small page that runs only its own scripts and contacts no other host', async () => {
   const first = await get('/console');
   expect(first.status).toBe(200);
   expect(first.headers['content-security-policy']).toMatch(

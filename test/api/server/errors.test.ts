@@ -1,4 +1,7 @@
-/** Every error of the catalogue that the partner API can give, over HTTP on real stores; keys and limits have files of their own. */
+/**
+ * Tests every error of the catalogue that the partner API can give, over HTTP on real stores. Keys and rate
+ * limits have test files of their own.
+ */
 import autocannon from 'autocannon';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
@@ -19,7 +22,7 @@ const failed = (status: number, errorCode: string) => ({ status, body: { status:
 const pathsOf = (answer: Answer): string[] =>
   ((answer.body.details as { path: string }[] | undefined) ?? []).map((fault) => fault.path).sort();
 
-describe('on stores that answer', () => {
+describe('errors while both stores answer', () => {
   let stores: TestStores;
   let client: Service;
   let worker: Service;
@@ -49,15 +52,15 @@ describe('on stores that answer', () => {
   const settle = (settings: Json, { partnerId } = partner) =>
     client.operator('PATCH', `/partners/${partnerId}`, settings);
 
-  describe('a spin', () => {
-    test('of a game that is unknown or another partner’s is KS-4006', async () => {
+  describe('errors of a spin', () => {
+    test('answers KS-4006 to a spin of a game that is unknown or belongs to another partner', async () => {
       for (const id of [2_000_000_000, Number.MAX_SAFE_INTEGER]) {
         expect(await spin({ gameId: id })).toMatchObject(failed(403, 'KS-4006'));
       }
       expect(await spin({}, stranger.key)).toMatchObject(failed(403, 'KS-4006'));
     });
 
-    test('without required fields is KS-4102, with each of them named', async () => {
+    test('answers KS-4102 to a spin without its required fields, and names each of them', async () => {
       for (const names of [['gameId'], ['playerId'], ['wagerUsd'], ['gameId', 'playerId', 'wagerUsd']]) {
         const sent: Json = body();
         for (const name of names) delete sent[name];
@@ -72,7 +75,7 @@ describe('on stores that answer', () => {
       ['playerId', ['', 7, null, [], {}, 'a\u0000b', '\ud800', 'x'.repeat(129), '\u0085']],
       ['wagerUsd', ['0.25', null, true, [], {}]],
       ['requestId', ['', 7, null, [], {}, 'a\nb', '\udfff', '🎰'.repeat(129)]],
-    ])('with a %s of the wrong type or out of range is KS-4101', async (name, values) => {
+    ])('answers KS-4101 to a spin whose %s has the wrong type or is out of range', async (name, values) => {
       for (const value of values) {
         const answer = await spin({ [name]: value });
         expect(answer, JSON.stringify(value)).toMatchObject(failed(400, 'KS-4101'));
@@ -80,7 +83,7 @@ describe('on stores that answer', () => {
       }
     });
 
-    test('with several faults names them all', async () => {
+    test('names every fault of a spin that has several', async () => {
       const several = await client.spin(partner.key, {
         gameId: 'x',
         playerId: '',
@@ -92,11 +95,11 @@ describe('on stores that answer', () => {
     });
 
     test.each([0.2500001, 0, -0.25, 0.2499999999999999, 25, 1e300, 1e-300])(
-      'of %d USD on a game of 0.25 USD is KS-4103',
+      'answers KS-4103 to a spin of %d USD on a game of 0.25 USD',
       async (wagerUsd) => expect(await spin({ wagerUsd })).toMatchObject(failed(400, 'KS-4103')),
     );
 
-    test('with a requestId of another request is KS-4111', async () => {
+    test('answers KS-4111 to a spin that reuses the requestId of a different request', async () => {
       const requestId = 'conflict';
       expect((await spin({ requestId })).status).toBe(200);
       for (const more of [
@@ -107,12 +110,13 @@ describe('on stores that answer', () => {
       ]) {
         expect(await spin({ requestId, ...more })).toMatchObject(failed(409, 'KS-4111'));
       }
-      // The same number modulo 2^32 is another game, whatever the wager.
+      // A gameId that equals this game's id modulo 2^32 is still another game, so the requestId conflicts at
+      // any wager.
       const alias = await spin({ requestId, gameId: gameId + 2 ** 32, wagerUsd: 1e-9 });
       expect(alias).toMatchObject(failed(409, 'KS-4111'));
     });
 
-    test('above the balance is KS-4225 where balances are enforced, and nothing happens', async () => {
+    test('answers KS-4225 to a spin above an enforced balance, and changes nothing', async () => {
       const poor = await client.newPartner({ balanceMode: 'enforce', openingBalanceUsd: WAGER - 0.01 });
       const game = await client.newGame(poor.key, parSheet('classic-3-reel'));
       const sent = { gameId: game, playerId: 'p', wagerUsd: WAGER, requestId: 'r' };
@@ -123,7 +127,7 @@ describe('on stores that answer', () => {
       expect((await client.spin(poor.key, sent)).status).toBe(200);
     });
 
-    test('that the funding may not cover is KS-5011: below the largest payout, whatever the outcome', async () => {
+    test('answers KS-5011 to a spin whose largest possible payout exceeds the funding, whatever its outcome', async () => {
       const funded = await client.newPartner({ fundingUsd: 9.624999 });
       const game = await client.newGame(funded.key, parSheet('classic-3-reel'));
       const sent = { gameId: game, playerId: 'p', wagerUsd: WAGER, requestId: 'r' };
@@ -134,7 +138,7 @@ describe('on stores that answer', () => {
       expect((await client.spin(funded.key, sent)).status).toBe(200);
     });
 
-    test('whose balance would be beyond what is counted is KS-5003, and the wager is not deducted', async () => {
+    test("answers KS-5003 to a spin whose balance would exceed the range, and doesn't deduct the wager", async () => {
       const rich = await client.newPartner({ openingBalanceUsd: 9_000_000_000 });
       const game = await client.newGame(rich.key, parSheet('classic-3-reel'));
       const sent = { gameId: game, playerId: 'p', wagerUsd: WAGER };
@@ -144,7 +148,7 @@ describe('on stores that answer', () => {
   });
 
   describe('the order of checks on a spin', () => {
-    test('is key, body, requestId, game, wager, funding', async () => {
+    test('checks a spin in the order key, body, requestId, game, wager, funding', async () => {
       const large = JSON.stringify(body({ more: 'x'.repeat(4096) }));
       expect(await client.spin('ks_wrong', large)).toMatchObject(failed(401, 'KS-4002'));
       expect(await client.spin(partner.key, large)).toMatchObject(failed(413, 'KS-4101'));
@@ -165,7 +169,7 @@ describe('on stores that answer', () => {
       }
     });
 
-    test('lets a replay answer though the game was suspended and the funding withdrawn since', async () => {
+    test('replays a spin even if its game was suspended and its funding withdrawn since', async () => {
       const first = await spin({ requestId: 'since' });
       await setGame('SUSPENDED');
       await settle({ fundingUsd: 0 });
@@ -177,7 +181,7 @@ describe('on stores that answer', () => {
       expect(again.headers.get('idempotent-replayed')).toBe('true');
     });
 
-    test('leaves a requestId unbound by every spin that did not happen', async () => {
+    test('leaves a requestId unbound after every spin that was refused', async () => {
       const requestId = 'unbound';
       expect((await spin({ requestId, wagerUsd: 7 })).status).toBe(400);
       expect((await spin({ requestId, gameId: 2_000_000_000 })).status).toBe(403);
@@ -194,16 +198,16 @@ describe('on stores that answer', () => {
     });
   });
 
-  describe('a PAR sheet', () => {
+  describe('errors of a PAR sheet upload', () => {
     const upload = (sheet: unknown) => client.partner('POST', '/par-sheets', partner.key, sheet);
 
-    test.each(PAR_FAULTS)('where %s is KS-4104', async (_what, path, spoil) => {
+    test.each(PAR_FAULTS)('answers KS-4104 to a PAR sheet where %s', async (_what, path, spoil) => {
       const answer = await upload(spoiled(spoil));
       expect(answer).toMatchObject(failed(400, 'KS-4104'));
       expect(pathsOf(answer)).toContain(path);
     });
 
-    test('with several faults is told all of them', async () => {
+    test('names every fault of a PAR sheet that has several', async () => {
       const answer = await upload({ gameTitle: 7, numReels: 'x', symbols: {}, tiers: [{}] });
       expect(answer).toMatchObject(failed(400, 'KS-4104'));
       expect(pathsOf(answer)).toEqual(
@@ -211,7 +215,7 @@ describe('on stores that answer', () => {
       );
     });
 
-    test('of more than 10,240 bytes is 413 KS-4101, announced or in chunks; one of 10,240 is stored', async () => {
+    test('stores a PAR sheet of 10,240 bytes, and answers 413 KS-4101 to a longer one, also in chunks', async () => {
       const sheet = JSON.stringify(parSheet('classic-3-reel'));
       const head = [`POST ${BASE}/par-sheets HTTP/1.1`, `X-API-Key: ${partner.key}`];
       for (const [size, status] of [
@@ -231,7 +235,7 @@ describe('on stores that answer', () => {
     });
   });
 
-  describe('a registration', () => {
+  describe('errors of a game registration', () => {
     const register = async (more: Json, key = partner.key) => {
       const sheets = await client.partner<{ parSheets: { parSheetId: number }[] }>(
         'GET',
@@ -247,34 +251,34 @@ describe('on stores that answer', () => {
       });
     };
 
-    test('on a sheet that is unknown or another partner’s is KS-4205', async () => {
+    test("answers KS-4205 to a game registration on a PAR sheet that is unknown or another partner's", async () => {
       expect(await register({ parSheetId: 2_000_000_000 })).toMatchObject(failed(404, 'KS-4205'));
       expect(await register({}, stranger.key)).toMatchObject(failed(404, 'KS-4205'));
     });
 
-    test('on a sheet number that no database holds is KS-4205', async () => {
+    test('answers KS-4205 to a game registration whose PAR sheet id exceeds the range of the database', async () => {
       expect(await register({ parSheetId: 2 ** 31 })).toMatchObject(failed(404, 'KS-4205'));
       expect(await register({ parSheetId: Number.MAX_SAFE_INTEGER })).toMatchObject(failed(404, 'KS-4205'));
     });
 
-    test('of another game type is KS-4216', async () => {
+    test('answers KS-4216 to a game registration with another game type than slot', async () => {
       for (const gameType of ['raffle', 'scratch_card', '', 7, null]) {
         expect(await register({ gameType })).toMatchObject(failed(400, 'KS-4216'));
       }
     });
 
-    test('with a wager band that is not the denomination is KS-4103', async () => {
+    test('answers KS-4103 to a game registration whose wager range is not the denomination of the PAR sheet', async () => {
       const answer = await register({ minWagerUsd: 0.1, maxWagerUsd: 0.25, wagerIncrementUsd: 1 });
       expect(answer).toMatchObject(failed(400, 'KS-4103'));
       expect(pathsOf(answer)).toEqual(['/minWagerUsd', '/wagerIncrementUsd']);
     });
 
-    test('with a configName that the partner has already is KS-4108', async () => {
+    test('answers KS-4108 to a game registration with a configName that the partner already uses', async () => {
       expect((await register({ configName: 'TAKEN', gameType: 'slot', minWagerUsd: 0.25 })).status).toBe(201);
       expect(await register({ configName: 'TAKEN' })).toMatchObject(failed(409, 'KS-4108'));
     });
 
-    test('with faulty fields is KS-4101, without required ones KS-4102', async () => {
+    test('answers KS-4101 to a game registration with invalid fields, and KS-4102 to one without required fields', async () => {
       const wrong = {
         parSheetId: '1',
         displayName: '',
@@ -299,7 +303,7 @@ describe('on stores that answer', () => {
     });
   });
 
-  test('a player or a spin that the partner does not have is KS-4204 or KS-4215', async () => {
+  test("answers KS-4204 for a player and KS-4215 for a spin that the partner doesn't have", async () => {
     const spun = await spin({ playerId: 'a/b %ü' });
     const own = encodeURIComponent('a/b %ü');
     expect((await client.partner('GET', `/players/${own}`, partner.key)).status).toBe(200);
@@ -322,7 +326,7 @@ describe('on stores that answer', () => {
     }
   });
 
-  test('an unknown path or method is KS-4215, after the key', async () => {
+  test('answers KS-4215 to an unknown path or method, but only after it has checked the key', async () => {
     for (const [method, path] of [
       ['GET', `${BASE}/`],
       ['GET', `${BASE}/nowhere/at/all`],
@@ -345,8 +349,8 @@ describe('on stores that answer', () => {
     expect(Number(head.headers.get('content-length'))).toBeGreaterThan(0);
   });
 
-  // The last: the worker is taken away and comes back.
-  test('an empty queue is KS-4203, a game without a first block KS-5012, and both are over once blocks come', async () => {
+  // This test must be last, because it stops the worker and starts it again.
+  test('answers KS-4203 for an empty queue and KS-5012 for a game without a block, until blocks arrive', async () => {
     const { key } = await client.newPartner({ minReadyBlocks: 1 });
     const drained = await client.newGame(key, parSheet('classic-3-reel'));
     const outcomesReady = async () =>

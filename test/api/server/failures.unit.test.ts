@@ -1,9 +1,12 @@
-/** Failed authentications: what one client, or one network of many addresses, may use of what there is. */
+/**
+ * Tests how many failed authentications one client, or one network of many addresses, may cause, and what
+ * they may occupy.
+ */
 import { expect, test } from 'vitest';
 import { AuthFailures, type CountFailure } from '../../../src/api/server/authFailures.js';
 import { until } from '../../support/wait.js';
 
-/** A store that counts as lua/countFailure.lua does. */
+/** A store that counts failures as lua/countFailure.lua does. */
 function counting() {
   const counts = new Map<string, number>();
   const count: CountFailure = async (client, limit) => {
@@ -14,7 +17,7 @@ function counting() {
   return { counts, count };
 }
 
-test('an IPv6 network of many /64s has a bounded number of counts in the store, and nobody else shares one', async () => {
+test("bounds the failure counters of an IPv6 network of many /64s, and keeps other clients' counters separate", async () => {
   const { counts, count } = counting();
   const failures = new AuthFailures(count, 60, () => 0);
   await failures.count('192.0.2.1', false);
@@ -27,7 +30,7 @@ test('an IPv6 network of many /64s has a bounded number of counts in the store, 
     expect(await failures.count(honest, false)).toMatchObject({ client: honest, isOver: false });
 });
 
-test('the waiting answers of one client leave another its place', async () => {
+test('keeps room for another client while many failed authentications of one client await their answers', async () => {
   const failures = new AuthFailures(async () => ({ count: 5, timeMs: 0 }), 60);
   let isRefused = 0;
   const flood = Array.from({ length: 2000 }, () =>

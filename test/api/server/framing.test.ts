@@ -1,8 +1,9 @@
 /**
- * Requests as they should be and as they should not, byte by byte: what each HTTP server makes of them. No case may end the
- * process, be answered by a fault of ours, or have a request that hides in another one served.
+ * Sends well-formed and malformed HTTP requests to each HTTP server, byte by byte, and compares their
+ * behaviour. No case may crash the process, cause a 500, or get a request served that is hidden inside
+ * another request.
  *
- * The cases cover what llhttp's tests of requests and h1spec (github.com/uNetworking/h1spec) look at, in our own words.
+ * The cases cover in our own words the request tests of llhttp and of h1spec (github.com/uNetworking/h1spec).
  */
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -18,7 +19,7 @@ import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 import { framingCases } from './framingCases.js';
 
-/** A server that has more to say says it within. */
+/** Time in ms without output after which the server is considered to have sent everything. */
 const SILENCE_MS = 500;
 
 let stores: TestStores;
@@ -39,14 +40,14 @@ afterAll(async () => {
   await stores.drop();
 });
 
-/** What has come so far of what a server makes of some bytes. */
+/** The behaviour of a server so far after it received some bytes. */
 interface Outcome {
-  /** Statuses of the answers in order, then whether the connection is closed; see `Framing`. */
+  /** Returns the statuses of the answers in order, and whether the connection is closed; see `Framing`. */
   shown(): string;
   end(): void;
 }
 
-/** Sends bytes on a connection of their own. */
+/** Sends bytes on a new connection. */
 async function send(bytes: string): Promise<Outcome> {
   const socket = connect({ port, host: '127.0.0.1' });
   socket.on('error', () => {});
@@ -68,7 +69,7 @@ async function send(bytes: string): Promise<Outcome> {
 
 const spinBody = (playerId: string): string => JSON.stringify({ gameId, playerId, wagerUsd: 0.25 });
 
-test('every request is answered as it should be, or refused, and none that hides in another is served', async () => {
+test('answers or refuses each HTTP request correctly, and never serves a request hidden inside another', async () => {
   const cases = framingCases(partner.key, spinBody('framing'));
   const seen = await Promise.all(cases.map(async (each) => ({ ...each, outcome: await send(each.bytes) })));
   const differing = () =>
@@ -76,7 +77,7 @@ test('every request is answered as it should be, or refused, and none that hides
       .filter((each) => each.outcome.shown() !== each[HTTP_SERVER])
       .map(({ name, outcome, [HTTP_SERVER]: expected }) => `${name}: ${outcome.shown()}, not ${expected}`);
   await until(() => differing().length === 0, 'each is as expected').catch(() => {});
-  // Nothing else comes.
+  // Wait until no more answers can arrive.
   await new Promise((resolve) => setTimeout(resolve, SILENCE_MS));
   expect(differing()).toEqual([]);
   for (const { outcome } of seen) outcome.end();
@@ -90,14 +91,14 @@ const H1SPEC = {
   'refused or 5xx': /^[45]\d\d/,
 };
 
-test('33 of the 33 cases of h1spec are right on node:http, 24 on uWebSockets.js', () => {
+test('handles all 33 cases of h1spec correctly on node:http, and 24 of them on uWebSockets.js', () => {
   const cases = framingCases('', '').filter(({ h1spec }) => h1spec !== undefined);
   expect(cases).toHaveLength(33);
   const right = cases.filter((each) => H1SPEC[each.h1spec!].test(each[HTTP_SERVER]));
   expect(right.length).toBe({ uws: 24, node: 33 }[HTTP_SERVER]);
 });
 
-describe('a request that comes in two pieces is answered, wherever it is split', () => {
+describe('requests that arrive in two pieces', () => {
   const shapes: [string, () => string][] = [
     ['a GET', () => plainRequest('GET', '/healthz?a=b', partner.key)],
     ['a spin', () => spinRequest(partner.key, spinBody('split')).toString('latin1')],
@@ -112,17 +113,20 @@ describe('a request that comes in two pieces is answered, wherever it is split',
     ],
   ];
 
-  /** Where uWebSockets.js answers 505: behind the method's space, and from the space behind the URL to the line's end. */
+  /**
+   * Whether uWebSockets.js answers 505 to a request split at this byte. This happens right after the space
+   * behind the method, and from the space behind the URL to the end of the line.
+   */
   const isForeign = (request: string, at: number): boolean => {
     const [first, second] = [request.indexOf(' ') + 1, request.indexOf(' ', request.indexOf(' ') + 1) + 1];
     return HTTP_SERVER === 'uws' && (at === first || (at >= second && at <= request.indexOf('\r\n') + 1));
   };
 
-  test.each(shapes)('%s', async (_what, shape) => {
+  test.each(shapes)('answers %s that arrives in two pieces, wherever it is split', async (_what, shape) => {
     const request = shape();
     const wires = await Promise.all(Array.from({ length: request.length - 1 }, () => Wire.open(port)));
     await Promise.all(wires.map((wire, at) => wire.send(Buffer.from(request.slice(0, at + 1), 'latin1'))));
-    // It has read the first pieces once it answers what was sent behind them.
+    // The server has read the first pieces once it has answered a request that was sent after them.
     const witness = await Wire.open(port);
     for (let turn = 0; turn < 3; turn++) await witness.ask(plainRequest('GET', '/healthz', ''));
     const answers = await Promise.all(
@@ -134,7 +138,7 @@ describe('a request that comes in two pieces is answered, wherever it is split',
   });
 });
 
-test('no case is one of a fault of ours: 505 is what uWebSockets.js says of other versions than HTTP/1.1', () => {
+test('no framing case expects a 5xx answer but the 505 of uWebSockets.js for other versions than HTTP/1.1', () => {
   const statuses = framingCases('', '').flatMap(({ uws, node }) => `${uws} ${node}`.match(/5\d\d/g) ?? []);
   expect(new Set(statuses)).toEqual(new Set(['505']));
 });

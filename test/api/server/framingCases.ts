@@ -1,14 +1,20 @@
-/** Requests that a server has to frame rightly, and what each of the two servers does with them. */
+/**
+ * HTTP requests that a server must frame correctly, with the behaviour of node:http and of uWebSockets.js for
+ * each.
+ */
 import { SPIN_PATH } from '../../support/load.js';
 
 export interface Framing {
   readonly name: string;
   readonly bytes: string;
-  /** Statuses of the answers, then whether the connection is `closed` or `open`; `waits`: for more of the request. */
+  /**
+   * Expected behaviour of node:http: the statuses of its answers, then `closed` or `open` for the connection,
+   * or `waits` if the server awaits more of the request.
+   */
   readonly node: string;
-  /** The same of uWebSockets.js; docs/production.md lists where it differs. */
+  /** Expected behaviour of uWebSockets.js in the same notation. docs/production.md lists the differences. */
   readonly uws: string;
-  /** One of the 33 cases of h1spec, and what that takes for right. */
+  /** The behaviour that h1spec considers right, if this is one of its 33 cases. */
   readonly h1spec?: H1spec;
 }
 type H1spec = 'waits' | 'served' | 'refused' | 'refused or 5xx';
@@ -25,14 +31,17 @@ const of = (name: string, bytes: string, node: string, uws = node, h1spec?: H1sp
   uws,
   ...(h1spec === undefined ? {} : { h1spec }),
 });
-/** Answered, and the connection goes on. */
+/** A request that is answered and leaves the connection open. */
 const served = (name: string, bytes: string, uws = '200 open', h1spec?: H1spec): Framing =>
   of(name, bytes, '200 open', uws, h1spec);
-/** No request. */
+/** A request that is refused and whose connection is closed. */
 const refused = (name: string, bytes: string, uws = '400 closed', h1spec?: H1spec): Framing =>
   of(name, bytes, '400 closed', uws, h1spec);
 
-/** Requests that are not whole. uWebSockets.js takes the method with its space, and all behind the path, in one piece each only. */
+/**
+ * Incomplete requests. uWebSockets.js accepts the method with its space, and everything behind the path, only
+ * in one piece each.
+ */
 function cutCases(): Framing[] {
   const line = ['G', 'GET ', 'GET /healthz', 'GET /healthz ', 'GET /healthz HTTP', 'GET /healthz HTTP/1.1'];
   const head = [
@@ -106,7 +115,7 @@ function headCases(): Framing[] {
   ];
 }
 
-/** What is no request at all. */
+/** Bytes that are not a valid HTTP request. */
 function malformedCases(): Framing[] {
   return [
     refused('a method that does not exist', `MKCOLA / HTTP/1.1\r\n${HOST}\r\n`, '404 open'),
@@ -151,7 +160,7 @@ const postOf =
   (headers: string, content: string): string =>
     `POST ${SPIN_PATH} HTTP/1.1\r\n${HOST}X-API-Key: ${key}\r\n${headers}\r\n${content}`;
 
-/** Bodies that the head says something of: that they are waited for, or by whom they are sent. */
+/** Requests whose head says something about the body or its sender, such as Expect: 100-continue. */
 function headedBodyCases(key: string, body: string): Framing[] {
   const post = postOf(key);
   const length = String(body.length);
@@ -179,7 +188,10 @@ function headedBodyCases(key: string, body: string): Framing[] {
   ];
 }
 
-/** Where a body ends; a request behind one that is refused must not be served. @param body of a spin */
+/**
+ * Requests that differ in where the body ends. A request behind a refused one must not be served. @param body
+ * the body of a spin
+ */
 function bodyCases(key: string, body: string): Framing[] {
   const post = postOf(key);
   const sized = (length: string, content = body): string => post(`Content-Length:${length}\r\n`, content);

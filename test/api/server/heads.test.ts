@@ -1,4 +1,7 @@
-/** HEADs, whose answers nobody has to read: what one client sends of them costs no other client's. */
+/**
+ * Tests HEAD requests, whose answers have no body to read: many of them from one client must not cost other
+ * clients anything.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
 import { HTTP_SERVER } from '../../support/httpServer.js';
@@ -14,35 +17,38 @@ beforeAll(async () => {
 });
 afterAll(() => stores.drop());
 
-test.runIf(HTTP_SERVER !== 'node')('one client’s HEADs close no connection of another client', async () => {
-  const service = await startService(stores, { TRUST_PROXY: '1' });
-  try {
-    const port = portOf(service.base);
-    const head = (client: string) =>
-      plainRequest('HEAD', '/healthz', '').replace('X-API-Key: ', `X-Forwarded-For: ${client}`);
-    /** How many of so many HEADs, each on a connection of its own, get no answer. */
-    const failed = async (client: string, count: number): Promise<number> => {
-      const asked = Array.from({ length: count }, async () => {
-        const wire = await Wire.open(port);
-        const isAnswered = await wire.ask(head(client), true).then(
-          ({ status }) => status === 200,
-          () => false,
-        );
-        wire.close();
-        return isAnswered;
-      });
-      return (await Promise.all(asked)).filter((isAnswered) => !isAnswered).length;
-    };
-    // A second may end amid the flood: then none of it is refused, and it comes again.
-    await until(async () => {
-      const [flood, neighbours] = await Promise.all([
-        failed('2001:db8:1::1', 150),
-        failed('2001:db8:2::1', 40),
-      ]);
-      expect(neighbours).toBe(0);
-      return flood > 0;
-    }, 'the flood is refused');
-  } finally {
-    await service.stop();
-  }
-});
+test.runIf(HTTP_SERVER !== 'node')(
+  "keeps other clients' connections open while one client floods the service with HEAD requests",
+  async () => {
+    const service = await startService(stores, { TRUST_PROXY: '1' });
+    try {
+      const port = portOf(service.base);
+      const head = (client: string) =>
+        plainRequest('HEAD', '/healthz', '').replace('X-API-Key: ', `X-Forwarded-For: ${client}`);
+      /** Sends HEAD requests, each on a new connection, and returns how many got no answer. */
+      const failed = async (client: string, count: number): Promise<number> => {
+        const asked = Array.from({ length: count }, async () => {
+          const wire = await Wire.open(port);
+          const isAnswered = await wire.ask(head(client), true).then(
+            ({ status }) => status === 200,
+            () => false,
+          );
+          wire.close();
+          return isAnswered;
+        });
+        return (await Promise.all(asked)).filter((isAnswered) => !isAnswered).length;
+      };
+      // If a new second begins during the flood, nothing is refused, so the flood is repeated.
+      await until(async () => {
+        const [flood, neighbours] = await Promise.all([
+          failed('2001:db8:1::1', 150),
+          failed('2001:db8:2::1', 40),
+        ]);
+        expect(neighbours).toBe(0);
+        return flood > 0;
+      }, 'the flood is refused');
+    } finally {
+      await service.stop();
+    }
+  },
+);

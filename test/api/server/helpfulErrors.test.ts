@@ -1,4 +1,7 @@
-/** Errors that say how to go on: the wager, the right name of the idempotency key, the methods of a path, the local webhook. */
+/**
+ * Tests errors that tell the next step: the right wager, the right name of the idempotency key, the methods
+ * of a path, the URL of a local webhook.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
 import { OPERATOR_KEY, type TestPartner } from '../../support/client.js';
@@ -34,7 +37,7 @@ const refused = (errorCode: string, path: string, message: unknown) => ({
   body: { errorCode, details: [{ path, message }] },
 });
 
-test('a wrong wager is told the right one', async () => {
+test('names the right wager in the error for a wrong wager', async () => {
   for (const wagerUsd of [1, 0.250000000000001]) {
     const message = 'must be 0.25, the wager of this game';
     expect(await spin({ wagerUsd })).toMatchObject(refused('KS-4103', '/wagerUsd', message));
@@ -43,23 +46,23 @@ test('a wrong wager is told the right one', async () => {
 
 describe('the idempotency key of a spin', () => {
   test.each(['request_id', 'requestID', 'RequestId', 'request-id', 'idempotencyKey', 'idempotency_key'])(
-    'is told its name where it is sent as %s',
+    'names the member requestId in the error for a spin with the member %s instead',
     async (name) => {
       const message = expect.stringContaining('requestId');
       expect(await spin({ [name]: 'r' })).toMatchObject(refused('KS-4101', `/${name}`, message));
-      // With a requestId it is a member like any that is not known.
+      // If the body also has a requestId, the misspelled member is ignored like any unknown member.
       expect((await spin({ [name]: 'r', requestId: `with-${name}` })).status).toBe(200);
     },
   );
 
-  test('may be in the header Idempotency-Key, as it is or in quotation marks', async () => {
+  test('accepts the idempotency key of a spin in the Idempotency-Key header, with or without quotation marks', async () => {
     const first = await spin({}, 'header-1');
     expect(first).toMatchObject({ status: 200, body: { requestId: 'header-1' } });
     for (const repeated of [
       await spin({}, '"header-1"'),
       await spin({ requestId: 'header-1' }),
       await spin({ requestId: 'header-1' }, 'header-1'),
-      // A body that is read by the slow way.
+      // An unknown member makes the service parse this body on the slow path.
       await spin({ unknown: [1] }, 'header-1'),
     ]) {
       expect(repeated.text).toBe(first.text);
@@ -67,7 +70,7 @@ describe('the idempotency key of a spin', () => {
     }
   });
 
-  test('is refused where the header differs from the body, or is none, and nothing is dealt', async () => {
+  test('refuses a spin whose Idempotency-Key header is invalid or differs from the body, and deals nothing', async () => {
     const differs = await spin({ requestId: 'a' }, 'b');
     expect(differs).toMatchObject(refused('KS-4101', '/requestId', expect.any(String)));
     for (const key of ['x'.repeat(129), 'ü', '""', '']) {
@@ -77,7 +80,10 @@ describe('the idempotency key of a spin', () => {
   });
 });
 
-/** Every route whose requests may be sent again, of all APIs. @returns names of operations, and where each is */
+/**
+ * Finds every route of all APIs that accepts a requestId. @returns the name of each operation with its method
+ * and path
+ */
 async function repeatable(): Promise<Map<string, string>> {
   const found = new Map<string, string>();
   for (const base of ['/api/partner/v1', '/api/operator/v1', '/api/play/blackjack']) {
@@ -94,11 +100,11 @@ async function repeatable(): Promise<Map<string, string>> {
   return found;
 }
 
-describe('on every route that takes one, the idempotency key', () => {
+describe('the idempotency key of other routes', () => {
   interface Call {
     readonly path: string;
     readonly key: string;
-    /** Without a requestId. */
+    /** The request body without a requestId. */
     readonly body: object;
   }
   const calls = new Map<string, Call>();
@@ -131,11 +137,11 @@ describe('on every route that takes one, the idempotency key', () => {
       ...(header === undefined ? {} : { headers: { 'Idempotency-Key': header } }),
     });
 
-  test('is tried here: none of the routes is left out', async () => {
+  test('the tests of idempotency keys cover every route that accepts a requestId', async () => {
     expect([...(await repeatable()).keys()].sort()).toEqual([...calls.keys()].sort());
   });
 
-  test('is told its name where it is misspelt, and nothing is done', async () => {
+  test('refuses a misspelled requestId on every route, names the right member, and changes nothing', async () => {
     for (const [name, call] of calls)
       for (const wrong of ['request_id', 'requestID', 'idempotencyKey', 'idempotency-key']) {
         const answer = await send(call, { [wrong]: 'r' });
@@ -144,7 +150,7 @@ describe('on every route that takes one, the idempotency key', () => {
       }
   });
 
-  test('may be in the header, and is done once', async () => {
+  test('accepts the idempotency key in the header on every route, and executes the request once', async () => {
     for (const [name, call] of calls) {
       const first = await send(call, {}, `in the header of ${name}`);
       expect([200, 201], first.text).toContain(first.status);
@@ -156,7 +162,7 @@ describe('on every route that takes one, the idempotency key', () => {
     }
   });
 
-  test('is refused where the header is another, or is none', async () => {
+  test('refuses an invalid Idempotency-Key header, or one that differs from the body, on every route', async () => {
     for (const [name, call] of calls) {
       const differs = await send(call, { requestId: 'a' }, 'b');
       expect([name, differs]).toMatchObject([name, refused('KS-4101', '/requestId', expect.any(String))]);
@@ -168,7 +174,7 @@ describe('on every route that takes one, the idempotency key', () => {
   });
 });
 
-test('a table has 1 to 4 hands, and an action a number from 1 on', async () => {
+test('limits a blackjack table to 1 to 4 hands, and requires action numbers of 1 or more', async () => {
   for (const maxHands of [0, 5, 1.5]) {
     const body = { displayName: 'x', configName: 'HANDS', wagerUsd: 1, rules: { maxHands } };
     const answer = await service.operator('POST', `/partners/${partner.partnerId}/blackjack-games`, body);
@@ -181,7 +187,7 @@ test('a table has 1 to 4 hands, and an action a number from 1 on', async () => {
   }
 });
 
-test('a method that a path does not have is told those that it has', async () => {
+test('lists the methods that a path supports in the error for an unsupported method', async () => {
   const ask = (method: string, path: string, key: string) =>
     service.request(method, `/api/${path}`, { key, ...(method === 'GET' ? {} : { body: {} }) });
   for (const [method, path, key, methods] of [
@@ -198,7 +204,7 @@ test('a method that a path does not have is told those that it has', async () =>
   expect(body).not.toHaveProperty('details');
 });
 
-test('a webhook on this machine is told how the sandbox writes it', async () => {
+test('explains in the error for a local webhook URL how the sandbox accepts it', async () => {
   const production = await service.newPartner({ environment: 'production' });
   const register = (url: string, key: string) =>
     service.partner('POST', '/webhooks', key, { url, events: ['spin.large_win'] });

@@ -1,4 +1,4 @@
-/** Bodies that do not come whole: what is kept of them, for whom, and how much. */
+/** Tests request bodies that arrive in pieces: which bytes are kept, for which partner, and how many. */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
@@ -13,7 +13,7 @@ import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 const MB = 1_048_576;
-/** Of the buffers of one partner's bodies: 4 MiB, of 64 KiB each. */
+/** Body buffers that one partner may use: 4 MiB in buffers of 64 KiB. */
 const BODIES_OF_A_PARTNER = 64;
 
 let stores: TestStores;
@@ -46,7 +46,7 @@ async function open(): Promise<Wire> {
   return wire;
 }
 
-/** A connection whose answers are thrown away. */
+/** Opens a connection and discards the answers. */
 async function openUnread(): Promise<Socket> {
   const socket = connect({ port, host: '127.0.0.1' });
   sockets.push(socket);
@@ -56,7 +56,7 @@ async function openUnread(): Promise<Socket> {
 }
 
 let strangers = 0;
-/** The header line of a client that no window of failures knows. */
+/** Returns the header line of a new client address, which has no failed authentications yet. */
 const stranger = (): string => `X-Forwarded-For: 2001:db8:${(++strangers).toString(16)}::1\r\n`;
 
 const CHUNKED = 'Transfer-Encoding: chunked\r\n';
@@ -67,13 +67,13 @@ const codeOf = (text: string) => (JSON.parse(text) as { errorCode?: string }).er
 const residentBytes = (): number =>
   Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'))?.[1]) * 1024;
 
-/** What was sent before is read once later requests are answered. */
+/** Waits until the service has read everything that was sent before. Later requests are answered by then. */
 async function allRead(): Promise<void> {
   const wire = await open();
   for (let turn = 0; turn < 3; turn++) await wire.ask(plainRequest('GET', '/healthz', ''));
 }
 
-describe('a request without a right key', () => {
+describe('requests without a valid key', () => {
   const paths = [SPIN_PATH, '/api/partner/v1/games', '/api/play/blackjack/deal', '/api/operator/v1/partners'];
   const keys = [
     ['without a key', '', 'KS-4001'],
@@ -81,18 +81,21 @@ describe('a request without a right key', () => {
   ] as const;
   const cases = paths.flatMap((path) => keys.map((key) => [path, ...key] as const));
 
-  test.each(cases)('is answered before its body ends, and closed (%s %s)', async (path, _what, key, code) => {
-    const framings = [`${CHUNKED}\r\n`, `${CHUNKED}\r\n1\r\n{\r\n`, 'Content-Length: 500\r\n\r\n{'];
-    const answered = framings.map(async (rest) => {
-      const wire = await open();
-      const answer = await wire.ask(head(path, key, stranger()).slice(0, -2) + rest);
-      await wire.ended;
-      return [answer.status, codeOf(answer.text), answer.headers.get('connection')];
-    });
-    for (const answer of answered) expect(await answer).toEqual([401, code, 'close']);
-  });
+  test.each(cases)(
+    'refuses a request without a valid key before its body ends, and closes the connection (%s %s)',
+    async (path, _what, key, code) => {
+      const framings = [`${CHUNKED}\r\n`, `${CHUNKED}\r\n1\r\n{\r\n`, 'Content-Length: 500\r\n\r\n{'];
+      const answered = framings.map(async (rest) => {
+        const wire = await open();
+        const answer = await wire.ask(head(path, key, stranger()).slice(0, -2) + rest);
+        await wire.ended;
+        return [answer.status, codeOf(answer.text), answer.headers.get('connection')];
+      });
+      for (const answer of answered) expect(await answer).toEqual([401, code, 'close']);
+    },
+  );
 
-  test('keeps its connection where the body comes whole, in whatever pieces', async () => {
+  test('keeps the connection of a request without a valid key if its whole body arrives, in any pieces', async () => {
     const wire = await open();
     for (const key of ['', 'ks_wrong']) {
       const answer = wire.answer();
@@ -104,9 +107,9 @@ describe('a request without a right key', () => {
     expect((await wire.ask(spinRequest(partner.key, spinBody()))).status).toBe(200);
   });
 
-  test('occupies no memory, whatever the number of its chunks', async () => {
+  test('uses no memory for the body of a request without a valid key, however many chunks it has', async () => {
     const chunks = Buffer.from('1\r\na\r\n'.repeat(80_000));
-    /** @returns the most that the process occupied meanwhile, bytes */
+    /** @returns the largest memory of the process during the attack, in bytes */
     const attack = async (connections: number): Promise<number> => {
       const attackers = await Promise.all(
         Array.from({ length: connections }, async (_, place) => {
@@ -124,14 +127,14 @@ describe('a request without a right key', () => {
       }, 'all are closed');
       return most;
     };
-    // The heap of a new process grows with whatever it does first.
+    // The heap of a new process grows during its first work, so the first attack only warms up.
     const before = await attack(20);
     expect((await attack(100)) - before).toBeLessThan(48 * MB);
   });
 });
 
-describe('a body with a right key', () => {
-  test('occupies one buffer, whatever the number of its chunks', async () => {
+describe('bodies of requests with a valid key', () => {
+  test('keeps a chunked body in one buffer, however many chunks it has', async () => {
     const before = residentBytes();
     const body = spinBody().padEnd(4000);
     const chunks = [...body].map((letter) => `1\r\n${letter}\r\n`).join('');
@@ -144,7 +147,7 @@ describe('a body with a right key', () => {
     for (const answer of answers) expect((await answer).status).toBe(200);
   });
 
-  test('gets KS-5002 where its partner has as many under way as it may, and another partner is served', async () => {
+  test('answers KS-5002 to a partner with too many unfinished bodies, and still serves another partner', async () => {
     const other = await service.client.newPartner();
     const path = '/api/partner/v1/games';
     const begin = async (key: string): Promise<Wire> => {
@@ -161,7 +164,7 @@ describe('a body with a right key', () => {
     const held = await Promise.all(Array.from({ length: BODIES_OF_A_PARTNER }, () => begin(partner.key)));
     expect(await finish(await begin(partner.key))).toEqual([503, 'KS-5002']);
     expect(await finish(await begin(other.key))).toEqual([400, 'KS-4102']);
-    // A body that comes in one piece needs no buffer.
+    // A body that arrives in one piece needs no buffer.
     expect((await (await open()).ask(postRequest(path, partner.key, '{}'))).status).toBe(400);
     expect(await finish(held[0]!)).toEqual([400, 'KS-4102']);
     held[1]!.reset();
@@ -169,7 +172,7 @@ describe('a body with a right key', () => {
   });
 });
 
-test('a body that is passed over is cut where its pieces are too many', async () => {
+test('closes the connection of an ignored body that arrives in too many pieces', async () => {
   for (const [path, key] of [
     ['/nowhere', ''],
     [SPIN_PATH, partner.key],

@@ -1,4 +1,4 @@
-/** The bound of connections by address, where only the kernel knows how many are open. */
+/** Tests the limit of connections for each address where only the kernel knows how many are open. */
 import { expect, test } from 'vitest';
 import { Connections } from '../../../src/api/server/connections.js';
 import { KernelConnections } from '../../../src/api/server/kernelConnections.js';
@@ -7,7 +7,7 @@ import { until } from '../../support/wait.js';
 const PORT = 8080;
 const PER_ADDRESS = 5;
 
-/** A table as /proc/self/net/tcp has it, with a connection from each of the addresses. */
+/** Builds a table in the format of /proc/self/net/tcp with one connection from each address. */
 const tableOf = (addresses: readonly string[]): string =>
   [
     '  sl  local_address rem_address   st',
@@ -35,7 +35,7 @@ function counting(openInAll: number) {
   return { kernel, counted: new KernelConnections(connections, () => PORT, read) };
 }
 
-test('the kernel is asked where an address may have too many, and not for a proxy, loopback or one with few', async () => {
+test("reads the kernel's connection table only for addresses near the limit, never for proxies or loopback", async () => {
   const { kernel, counted } = counting(50);
   for (let i = 0; i < 100; i++) {
     expect(counted.isOver('10.0.0.1')).toBe(false);
@@ -56,7 +56,7 @@ test('the kernel is asked where an address may have too many, and not for a prox
   expect(counted.isOver('203.0.113.2')).toBe(false);
 });
 
-test('the event loop goes on while many connections are counted', async () => {
+test('keeps the event loop running while it counts many connections', async () => {
   const { kernel, counted } = counting(50);
   const many = Array.from({ length: 20_000 }, (_, i) => `10.1.${i >> 8}.${i & 255}`);
   kernel.table = tableOf([...many, ...Array<string>(PER_ADDRESS + 1).fill('203.0.113.1')]);

@@ -1,4 +1,7 @@
-/** Who may ask: API keys from their issue to their end (docs/contract.md §3), failed authentications, interface versions. */
+/**
+ * Tests API keys from issue to expiry or revocation (docs/contract.md §3), failed authentications, and
+ * interface versions.
+ */
 import { createHash } from 'node:crypto';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -20,7 +23,7 @@ interface Issued {
 }
 
 const FAILURE_LIMIT = 6;
-/** An address of the loopback net that no other test fails from. */
+/** Returns a new loopback address from which no other test fails to authenticate. */
 const elsewhere = (() => {
   let last = 1;
   return () => `127.0.0.${++last}`;
@@ -29,9 +32,9 @@ const elsewhere = (() => {
 let stores: TestStores;
 let clock: StoreClock;
 let client: Client & { stop(): Promise<void> };
-/** Another front end on the same stores. */
+/** A second front end on the same stores. */
 let other: Client & { stop(): Promise<void> };
-/** A front end that lets few authentications fail. */
+/** A front end with a low limit of failed authentications. */
 let strict: Client & { stop(): Promise<void> };
 let partner: TestPartner;
 
@@ -72,7 +75,7 @@ async function listed(keyId: number): Promise<Record<string, unknown> | undefine
   return answer.body.keys.find((key) => key.keyId === keyId);
 }
 
-/** Resolves when a front end answers so, and fails where that takes longer than the second that is promised. */
+/** Waits until a front end answers with this status. Fails if that takes longer than the promised second. */
 async function withinOneSecond(from: Client, key: string, status: number): Promise<Answer> {
   const started = performance.now();
   let answer = await version(from, key);
@@ -86,8 +89,8 @@ async function withinOneSecond(from: Client, key: string, status: number): Promi
 
 const failed = (status: number, errorCode: string) => ({ status, body: { status: 'error', errorCode } });
 
-describe('a key', () => {
-  test('is `ks_` and 43 base64url characters, and serves on every front end at once', async () => {
+describe('API keys', () => {
+  test('issues an API key of `ks_` and 43 base64url characters, which every front end accepts at once', async () => {
     const issued = await issue({ name: 'web shop' });
     expect(issued).toEqual({
       keyId: expect.any(Number),
@@ -102,7 +105,7 @@ describe('a key', () => {
     expect(await listed(issued.keyId)).toMatchObject({ name: 'web shop', status: 'active' });
   });
 
-  test('is shown once, and only its SHA-256 is stored', async () => {
+  test('shows an API key once and stores only its SHA-256', async () => {
     const { apiKey, keyId } = await issue();
     const list = await client.operator('GET', `/partners/${partner.partnerId}/keys`);
     const log = await client.operator('GET', '/audit-log?limit=100');
@@ -116,7 +119,7 @@ describe('a key', () => {
     }
   });
 
-  test('that is missing is KS-4001, and one that nobody issued is KS-4002', async () => {
+  test('answers KS-4001 without an API key, and KS-4002 to a key that was never issued', async () => {
     expect(await client.request('GET', '/api/partner/v1/version')).toMatchObject(failed(401, 'KS-4001'));
     expect(await client.request('GET', '/api/operator/v1/partners')).toMatchObject(failed(401, 'KS-4001'));
     const nobodys = `ks_${'A'.repeat(43)}`;
@@ -124,13 +127,13 @@ describe('a key', () => {
     expect(await version(client, partner.key.toLowerCase())).toMatchObject(failed(401, 'KS-4002'));
   });
 
-  test('of a partner opens nothing of the operator, and the operator key nothing of a partner', async () => {
+  test('refuses a partner key on the operator API, and the operator key on the partner API', async () => {
     const asOperator = await client.request('GET', '/api/operator/v1/partners', { key: partner.key });
     expect(asOperator).toMatchObject(failed(401, 'KS-4002'));
     expect(await version(client, OPERATOR_KEY)).toMatchObject(failed(401, 'KS-4002'));
   });
 
-  test('that is revoked is KS-4003 everywhere within a second, and the others go on', async () => {
+  test('refuses a revoked API key with KS-4003 on all front ends within a second, and keeps other keys valid', async () => {
     const { apiKey, keyId } = await issue();
     expect((await version(other, apiKey)).status).toBe(200);
     const revoked = await client.operator('DELETE', `/partners/${partner.partnerId}/keys/${keyId}`);
@@ -144,8 +147,8 @@ describe('a key', () => {
     expect(again.status).toBe(204);
   });
 
-  test('that expires is KS-4004 from that moment on, on front ends that know it too', async () => {
-    // Long enough to be issued and used once, also on a machine that is busy.
+  test('refuses an API key with KS-4004 from its expiry on, even on front ends that have used it before', async () => {
+    // 4 s are long enough to issue the key and use it once, even on a busy machine.
     const expiresAt = new Date(Date.now() + 4000).toISOString();
     const issued = await issue({ expiresAt });
     expect(issued.expiresAt).toBe(expiresAt);
@@ -159,7 +162,7 @@ describe('a key', () => {
   });
 
   test.each(['2020-01-01T00:00:00Z', 'tomorrow', '2099-01-01', '2099-02-30T00:00:00Z', 17])(
-    'that would expire at %j is KS-4101',
+    'refuses to issue an API key that expires at %j with KS-4101',
     async (expiresAt) => {
       const answer = await client.operator('POST', `/partners/${partner.partnerId}/keys`, { expiresAt });
       expect(answer).toMatchObject(failed(400, 'KS-4101'));
@@ -167,7 +170,7 @@ describe('a key', () => {
     },
   );
 
-  test('of a deactivated partner is KS-4005 everywhere within a second, and serves again after', async () => {
+  test("refuses a deactivated partner's key with KS-4005 everywhere within a second, until it is reactivated", async () => {
     const held = await client.newPartner();
     expect((await version(other, held.key)).status).toBe(200);
     await client.operator('PATCH', `/partners/${held.partnerId}`, { isActive: false });
@@ -178,7 +181,7 @@ describe('a key', () => {
     expect((await version(client, held.key)).status).toBe(200);
   });
 
-  test('shows when it was last used', async () => {
+  test('shows when an API key was last used', async () => {
     const from = Date.now() - 5000;
     const { apiKey, keyId } = await issue();
     expect(await listed(keyId)).toMatchObject({ lastUsedAt: null });
@@ -189,7 +192,7 @@ describe('a key', () => {
     expect(lastUsedAt).toBeLessThanOrEqual(Date.now());
   });
 
-  test('is issued to an active partner only (KS-4210), and revoked by its own partner only', async () => {
+  test('issues API keys to active partners only (KS-4210), and revokes a key only through its own partner', async () => {
     const own = await client.newPartner();
     const foreign = await client.newPartner();
     const keys = async (id: number) =>
@@ -214,7 +217,7 @@ describe('failed authentications', () => {
       address,
     );
 
-  test('report the window of their address; past it they are KS-4293, and a valid key is never held back', async () => {
+  test("reports the window of an address's failures, answers KS-4293 beyond it, and never delays a valid key", async () => {
     const address = elsewhere();
     await clock.room(15);
     const minuteEnd = Math.ceil(((await clock.seconds()) + 0.5) / 60) * 60;
@@ -240,7 +243,7 @@ describe('failed authentications', () => {
     expect((await ask('ks_wrong', elsewhere())).status, 'another address').toBe(401);
   });
 
-  test('of the operator count in the same window', async () => {
+  test('counts failed authentications on the operator API in the same window', async () => {
     const address = elsewhere();
     await clock.room(15);
     const codes: string[] = [];
@@ -251,7 +254,7 @@ describe('failed authentications', () => {
     expect(codes).toEqual([...Array(FAILURE_LIMIT).fill('KS-4002'), 'KS-4293']);
   });
 
-  test('of keys that are revoked or of deactivated partners count too', async () => {
+  test('counts requests with revoked keys or keys of deactivated partners as failed authentications', async () => {
     const address = elsewhere();
     const held = await client.newPartner();
     await client.operator('PATCH', `/partners/${held.partnerId}`, { isActive: false });
@@ -263,7 +266,7 @@ describe('failed authentications', () => {
   });
 });
 
-describe('interface_version', () => {
+describe('the interface_version header', () => {
   const ask = (version: string) =>
     client.request('GET', '/api/operator/v1/partners', {
       key: OPERATOR_KEY,
@@ -271,15 +274,18 @@ describe('interface_version', () => {
     });
 
   test.each(['2.0.0', '0.9.0', '10.0.0', '1', 'x', '1.0', '1.0.0.0', '01.0.0', 'v1.0.0', '1.0.0-', '-1.0.0'])(
-    '%s is KS-4112',
+    'refuses the interface_version %s with KS-4112',
     async (version) => expect(await ask(version)).toMatchObject(failed(426, 'KS-4112')),
   );
 
-  test.each(['1.2.3', '1.0.0-rc.1', '1.0.0+build.5', '1.99.0-a.b-c+d'])('%s is served', async (version) => {
-    expect((await ask(version)).status).toBe(200);
-  });
+  test.each(['1.2.3', '1.0.0-rc.1', '1.0.0+build.5', '1.99.0-a.b-c+d'])(
+    'serves a request with the interface_version %s',
+    async (version) => {
+      expect((await ask(version)).status).toBe(200);
+    },
+  );
 
-  test('is looked at after the key', async () => {
+  test('checks the key before the interface_version header', async () => {
     const headers = { interface_version: '2.0.0' };
     const answer = await client.request('GET', '/api/operator/v1/partners', { key: 'ks_wrong', headers });
     expect(answer).toMatchObject(failed(401, 'KS-4002'));

@@ -1,4 +1,7 @@
-/** Rate limits (docs/contract.md §4): fixed windows of a partner, the same on every front end, by the store's clock. */
+/**
+ * Tests rate limits (docs/contract.md §4): each partner has fixed windows, shared by all front ends and timed
+ * by the clock of Redis.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { freePort } from '../../../src/app/embedded/index.js';
 import { freshStores } from '../../setup/freshStores.js';
@@ -18,7 +21,7 @@ const LIMIT = 300;
 let stores: TestStores;
 let clock: StoreClock;
 let worker: ServerProcess;
-/** Two processes on one port; the kernel spreads new connections over them. */
+/** Two processes on one port. The kernel spreads new connections over them. */
 let fronts: ServerProcess[];
 let client: Client;
 
@@ -40,17 +43,17 @@ afterAll(async () => {
   await stores.drop();
 });
 
-// No test is cut by the end of a minute.
+// Each test starts with at least 20 s left in the minute, so that no window ends during the test.
 beforeEach(() => clock.room(20));
 
-/** One request on a connection of its own. */
+/** Sends one request on a new connection. */
 async function ask(key: string, method: string, path: string, body?: unknown): Promise<RawAnswer> {
   const text = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body);
   const length = body === undefined ? [] : [`Content-Length: ${Buffer.byteLength(text)}`];
   return raw(client.base, [`${method} ${path} HTTP/1.1`, `X-API-Key: ${key}`, ...length], text);
 }
 
-/** The process that answered. */
+/** Returns the name of the process that answered. */
 const frontOf = (answer: RawAnswer): string => answer.headers.get('x-request-id')!.split('-')[0]!;
 const numberOf = (answer: RawAnswer, name: string): number => Number(answer.headers.get(name));
 
@@ -80,11 +83,11 @@ async function expectLimited(answer: RawAnswer, policy: 'spin' | 'api', limit: n
   });
 }
 
-describe('the spin limit of 300', () => {
+describe('a spin rate limit of 300', () => {
   let partner: TestPartner;
   let secondKey: string;
   let spin: { gameId: number; playerId: string; wagerUsd: number };
-  /** The minute in which the limit was used up. */
+  /** The minute in which the partner used up its limit. */
   let minute: number;
 
   beforeAll(async () => {
@@ -95,7 +98,7 @@ describe('the spin limit of 300', () => {
     spin = { gameId, playerId: 'p', wagerUsd: 0.25 };
   });
 
-  test('lets exactly 300 of 310 through, over two keys and two front ends', async () => {
+  test('lets exactly 300 of 310 spins through, over two keys and two front ends', async () => {
     const answers: RawAnswer[] = [];
     for (let round = 0; round < 10; round++) {
       const asked = Array.from({ length: 31 }, (_, i) =>
@@ -116,7 +119,7 @@ describe('the spin limit of 300', () => {
     for (const some of [answers, served]) expect(new Set(some.map(frontOf)).size).toBe(2);
   });
 
-  test('is apart from the limit of the other requests, and from other partners', async () => {
+  test('limits the spins of a partner separately from its other requests and from other partners', async () => {
     expect((await ask(partner.key, 'GET', '/api/partner/v1/version')).status).toBe(200);
     const neighbour = await client.newPartner({ spinRateLimit: 1 });
     const answer = await ask(neighbour.key, 'POST', SPIN, spin);
@@ -124,7 +127,7 @@ describe('the spin limit of 300', () => {
     expectWindow(answer, 'spin', 1, 0);
   });
 
-  test('holds again in full from the next epoch minute on', async () => {
+  test('allows the full number of spins again from the next minute on', async () => {
     await until(async () => Math.floor((await clock.seconds()) / 60) > minute, 'the minute is over');
     const answer = await ask(secondKey, 'POST', SPIN, spin);
     expect(answer.status).toBe(200);
@@ -132,8 +135,8 @@ describe('the spin limit of 300', () => {
   });
 });
 
-describe('every request counts once', () => {
-  test('404s and refusals count as API requests, and spins do not', async () => {
+describe('the counting of requests', () => {
+  test('counts refused requests and unknown paths as API requests, but no spins', async () => {
     const { key } = await client.newPartner({ apiRateLimit: 7, spinRateLimit: 3 });
     const requests: [method: string, path: string, status: number, body?: unknown][] = [
       ['GET', '/nowhere', 404],
@@ -155,7 +158,7 @@ describe('every request counts once', () => {
     expectWindow(await ask(key, 'POST', SPIN, {}), 'spin', 3, 2);
   });
 
-  test('malformed, refused and oversize spins count as spins, and past the limit the body is not judged', async () => {
+  test('counts malformed, refused and oversized spins as spins, and ignores their bodies beyond the limit', async () => {
     const { key } = await client.newPartner({ apiRateLimit: 1, spinRateLimit: 4 });
     const refused: [body: unknown, status: number][] = [
       ['{', 400],
@@ -173,7 +176,7 @@ describe('every request counts once', () => {
   });
 });
 
-test('a changed limit is in force within a second on both front ends', async () => {
+test('applies a changed rate limit within a second on both front ends', async () => {
   const { key, partnerId } = await client.newPartner({ apiRateLimit: 1_000_000 });
   const limitsSeen = async (): Promise<Map<string, number>> => {
     const seen = new Map<string, number>();

@@ -1,4 +1,4 @@
-/** A connection of node:http that is cut amid what was read of it at once. */
+/** Tests a node:http connection that is cut while the server still parses bytes that it has already read. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
@@ -15,7 +15,7 @@ async function listening(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** Sends all at once and resolves with what came back once the connection is closed. */
+/** Sends all bytes at once and returns the answer after the connection is closed. */
 async function sent(port: number, text: string): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   let answer = '';
@@ -34,7 +34,7 @@ const lengthOf = async (request: IncomingMessage): Promise<number> => {
   return bytes;
 };
 
-test('of a body in thousands of chunks hands on none behind the one that it was cut at', async () => {
+test('delivers no further chunk of a body after its connection was cut', async () => {
   let pieces = 0;
   const server = createServer((request) => {
     request.on('error', () => {});
@@ -51,7 +51,7 @@ test('of a body in thousands of chunks hands on none behind the one that it was 
   }
 });
 
-test('reads no further request of those that came in one go', async () => {
+test('reads no further pipelined request after the connection was cut', async () => {
   let requests = 0;
   const port = await listening(
     createServer((request) => {
@@ -63,7 +63,7 @@ test('reads no further request of those that came in one go', async () => {
   expect(requests).toBe(1);
 });
 
-test('leaves its parser whole for the connections that come after it', async () => {
+test('leaves the HTTP parser usable for later connections after a connection was cut', async () => {
   const port = await listening(
     createServer((request, response) => {
       request.on('error', () => {});

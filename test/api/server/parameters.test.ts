@@ -1,4 +1,4 @@
-/** What every operation does with parameters that it does not know, or that are wrong. */
+/** Tests how every operation handles unknown and invalid parameters. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ENDPOINTS } from '../../../src/api/index.js';
 import { fuzzParameters } from '../../fuzz/parameters.js';
@@ -8,7 +8,7 @@ import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
 
-/** The command `npm run test:fuzz` sends all. */
+/** Share of the hostile values that this test sends. The command `npm run test:fuzz` sends all of them. */
 const SHARE = 0.1;
 
 let stores: TestStores;
@@ -39,7 +39,7 @@ const faultsOf = async (path: string, method = 'GET', body?: unknown) => {
   ];
 };
 
-test('refuses query parameters that an operation does not know, with the names that it knows', async () => {
+test("refuses query parameters that an operation doesn't have, and lists those that it has", async () => {
   const known = 'known are from, to, gameId, playerId, cursor, limit, escapeFormulas';
   expect(await faultsOf('/spins?page=2')).toEqual([
     400,
@@ -59,7 +59,7 @@ test('refuses query parameters that an operation does not know, with the names t
   ]);
 });
 
-test('refuses a query that is not percent-encoded UTF-8, a parameter that is given twice, and control characters', async () => {
+test('refuses query values that are badly encoded, given twice, or contain control characters', async () => {
   expect(await faultsOf('/spins?playerId=%zz')).toEqual([
     400,
     'KS-4101',
@@ -84,7 +84,7 @@ test('refuses a spin whose requestId is in the query, and deals nothing', async 
   expect((await service.partner('GET', '/players/queried', partner.key)).status).toBe(404);
 });
 
-test('pages of every list have 1 to 100 items, and 20 unless asked otherwise', () => {
+test('limits the pages of every list to 1 to 100 items, with 20 as the default', () => {
   const lists = ENDPOINTS.flatMap(({ operationId, query }) => {
     const properties = (query as { properties?: Record<string, object> } | undefined)?.properties ?? {};
     const isPaged = ['page', 'cursor', 'after'].some((name) => name in properties);
@@ -95,7 +95,7 @@ test('pages of every list have 1 to 100 items, and 20 unless asked otherwise', (
     expect(limit, operationId).toMatchObject({ minimum: 1, maximum: 100, default: 20 });
 });
 
-test('answers hostile values of a tenth of all parameters and members without a fault of its own', async () => {
+test('answers hostile values for a tenth of all parameters and members without an internal error', async () => {
   const { faults, requests } = await fuzzParameters(service, OPERATOR_KEY, SHARE);
   expect(faults).toEqual([]);
   expect(requests).toBeGreaterThan(500);

@@ -23,14 +23,14 @@ afterAll(async () => {
   await others.drop();
 });
 
-describe('a port that is held', () => {
-  test('by a service on another database refuses the start in one line', async () => {
+describe('a port that is in use', () => {
+  test('refuses to start in one line on a port of a service with another database', async () => {
     await expect(startService(others, { PORT: port })).rejects.toThrow(
       /^Port \d+ of 127\.0\.0\.1 is in use by a service on another database \(HOST, PORT\)$/,
     );
   });
 
-  test('by a program that is none of ours refuses the start in one line', async () => {
+  test('refuses to start in one line on a port of another program', async () => {
     const holder: Server = createServer((socket) => socket.end('SSH-2.0-none\r\n'));
     await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
     const { port: held } = holder.address() as { port: number };
@@ -40,7 +40,7 @@ describe('a port that is held', () => {
     holder.close();
   });
 
-  test.runIf(HTTP_SERVER === 'uws')('by a process of the same database is shared', async () => {
+  test.runIf(HTTP_SERVER === 'uws')('shares a port with a process of the same database', async () => {
     const env = environment(ours, { ROLES: 'http', PORT: String(await freePort()) });
     const first = await spawnService(env);
     const second = await spawnService(env);

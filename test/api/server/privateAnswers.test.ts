@@ -1,4 +1,4 @@
-/** Answers that no cache may keep: those of operators, and those that show a key or a secret. */
+/** Tests that no cache may store the answers of the operator API and answers that show a key or a secret. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
 import { OPERATOR_KEY, type TestPartner } from '../../support/client.js';
@@ -23,14 +23,14 @@ const OPERATOR = '/api/operator/v1';
 const PARTNER = '/api/partner/v1';
 const HOOK = { url: 'http://localhost:1/hook', events: ['spin.large_win'] };
 
-/** Status, Cache-Control and X-Content-Type-Options. */
+/** Returns the status, Cache-Control and X-Content-Type-Options of an answer. */
 async function kept(method: string, path: string, key: string | undefined, body?: object) {
   const text = body === undefined ? {} : { body: JSON.stringify(body) };
   const { status, headers } = await service.request(method, path, { ...(key && { key }), ...text });
   return [status, headers.get('cache-control'), headers.get('x-content-type-options')];
 }
 
-test('answers of operators are kept by nobody, errors included', async () => {
+test('forbids caches to store any answer of the operator API, including errors', async () => {
   const id = partner.partnerId;
   for (const [status, method, path, key, body] of [
     [200, 'GET', `${OPERATOR}/partners`, OPERATOR_KEY],
@@ -43,7 +43,7 @@ test('answers of operators are kept by nobody, errors included', async () => {
     expect(await kept(method, path, key, body), path).toEqual([status, 'no-store', 'nosniff']);
 });
 
-test('answers that show a signing secret are kept by nobody', async () => {
+test("forbids caches to store answers that show a webhook's signing secret", async () => {
   const registered = await kept('POST', `${PARTNER}/webhooks`, partner.key, HOOK);
   expect(registered).toEqual([201, 'no-store', 'nosniff']);
   const { body } = await service.request('GET', `${PARTNER}/webhooks`, { key: partner.key });

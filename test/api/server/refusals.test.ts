@@ -1,4 +1,4 @@
-/** What is refused, or only asks whether the service is ready, costs the stores next to nothing. */
+/** Tests that refused requests and readiness checks cost the stores almost nothing. */
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
@@ -20,7 +20,7 @@ let redis: Redis;
 let calls = 0;
 let looks = 0;
 let reads = 0;
-/** The name of the statement that reads the number of the newest change. */
+/** The name of the prepared statement that reads the newest change number. */
 let newestRead: string | undefined;
 
 beforeAll(async () => {
@@ -29,12 +29,12 @@ beforeAll(async () => {
   cable = await proxy(stores.redisUrl);
   database = await proxy(stores.databaseUrl);
   cable.beforeRequest = (chunk) => {
-    // An operation of a cell names its partners; the calls of the worker do not.
+    // Operations of a cell name their partners key, but the worker's calls do not.
     if (/evalsha/i.test(chunk.toString('latin1')) && chunk.includes(':partners')) calls++;
   };
   database.beforeRequest = (chunk) => {
     if (chunk.includes('FROM recoveries')) looks++;
-    // Prepared once on each connection, it is asked by its name.
+    // The statement is prepared once for each connection, so later calls contain only its name.
     newestRead ??= /(spindle_\d+)\0[^\0]*FROM change_number/.exec(chunk.toString('latin1'))?.[1];
     if (newestRead !== undefined && chunk.includes(`\0${newestRead}\0`)) reads++;
   };
@@ -49,7 +49,7 @@ afterAll(async () => {
   await stores?.drop();
 });
 
-test('a partner over its window is refused without Redis until it ends; other windows and a new limit hold at once', async () => {
+test('refuses a partner over its rate limit without a call to Redis, until the window ends or the limit changes', async () => {
   const partner = await service.newPartner();
   const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
   const limited = (spinRateLimit: number) =>
@@ -77,13 +77,13 @@ test('a partner over its window is refused without Redis until it ends; other wi
     );
   }
   expect(calls).toBe(0);
-  // The other window, and a request that is wrong for another reason.
+  // Requests in the other window are still served, and an invalid spin gets 429 as well.
   expect((await service.partner('GET', '/version', partner.key)).status).toBe(200);
   expect((await service.spin(partner.key, {})).status).toBe(429);
   await limited(LIMIT + 1);
   expect((await spin()).status).toBe(200);
   expect((await spin()).status).toBe(429);
-  // The window that was refused here ends by the store's clock.
+  // The refused window ends by the clock of Redis.
   const end = Number(first.headers.get('x-ratelimit-reset'));
   let askedAt = await clock.seconds();
   let answer = await spin();
@@ -98,7 +98,7 @@ test('a partner over its window is refused without Redis until it ends; other wi
   clock.close();
 });
 
-test('everybody who asks for /readyz within 250 ms gets the result of one look', async () => {
+test('shares one check of the stores among all /readyz requests within 250 ms', async () => {
   const started = performance.now();
   looks = 0;
   for (let i = 0; i < 10; i++) {
@@ -109,7 +109,7 @@ test('everybody who asks for /readyz within 250 ms gets the result of one look',
   expect(looks).toBeLessThanOrEqual((performance.now() - started) / 250 + 2);
 });
 
-test('keys that nobody issued are looked for 40 times a second at the most, and one that was issued is found at once', async () => {
+test('looks up unknown keys at most 40 times a second, and still accepts a newly issued key at once', async () => {
   const ask = (key: string) => service.partner('GET', '/version', key);
   const started = performance.now();
   reads = 0;

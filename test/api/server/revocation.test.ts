@@ -1,6 +1,6 @@
 /**
- * A change holds on every front end within a second, also on one that can't read it, because it has lost Postgres, and on one that
- * is not told of it.
+ * Tests that a change takes effect on every front end within a second, even on a front end that has lost
+ * Postgres and can't read the change, or one that gets no announcements.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { Catalog } from '../../../src/engine/catalog/catalog.js';
@@ -62,7 +62,7 @@ const spin = (key = partner.key, id = gameId) =>
   front.spin(key, { gameId: id, playerId: 'p', wagerUsd: 0.25 });
 const codeOf = async (): Promise<unknown> => (await spin()).body.errorCode;
 
-/** The front end reaches Postgres no more: connections are refused, or bring nothing back. */
+/** Ways in which the front end loses Postgres: connections are refused, or no answers come back. */
 const losses: readonly (readonly [name: string, lose: () => Promise<void>])[] = [
   ['refused', () => cable.close()],
   [
@@ -93,7 +93,7 @@ for (const [loss, lose] of losses) {
     test(`${name} is not accepted by a front end whose connections to Postgres are ${loss}`, async () => {
       expect((await spin()).status).toBe(200);
       await lose();
-      // Nothing has changed: it goes on by what it knows.
+      // Without a change the front end continues with its catalog.
       expect((await spin()).status).toBe(200);
       expect((await change()).status).toBeLessThan(300);
       await until(async () => (await spin()).status !== 200, `${name} holds`, HELD_WITHIN_MS);
@@ -103,7 +103,7 @@ for (const [loss, lose] of losses) {
   }
 }
 
-test('a revoked operator key is not accepted by a front end that has lost Postgres, and the first key is', async () => {
+test('a front end that has lost Postgres refuses a revoked operator key, but accepts the first key', async () => {
   const { body } = await service.operator('POST', '/operators', { name: 'gone', role: 'admin' });
   const ask = (key: string) => front.request('GET', '/api/operator/v1/session', { key });
   expect((await ask(body.apiKey as string)).status).toBe(200);
@@ -115,7 +115,7 @@ test('a revoked operator key is not accepted by a front end that has lost Postgr
   expect((await ask(OPERATOR_KEY)).status).toBe(200);
 });
 
-test('a front end that reaches Postgres again goes on, and knows the change', async () => {
+test('a front end that reaches Postgres again serves requests and has read the change', async () => {
   cable.answers = false;
   await service.operator('PATCH', `/partners/${partner.partnerId}`, { isActive: false });
   await until(async () => (await spin()).status !== 200, 'the front end refuses', HELD_WITHIN_MS);
@@ -125,7 +125,7 @@ test('a front end that reaches Postgres again goes on, and knows the change', as
   expect(await codeOf()).toBe('KS-4005');
 });
 
-test('a front end that may not hear what others tell refuses a revoked key within a second', async () => {
+test('a front end that gets no announcements refuses a revoked key within a second', async () => {
   const deaf = await startService({ ...stores, redisUrl: await deafUrl(stores.redisUrl) }, { ROLES: 'http' });
   try {
     const ask = () => deaf.spin(partner.key, { gameId, playerId: 'p', wagerUsd: 0.25 });
@@ -137,7 +137,7 @@ test('a front end that may not hear what others tell refuses a revoked key withi
   }
 });
 
-test('games are known on a front end that has not heard of them yet', async () => {
+test('a front end reads a new game from Postgres on demand before it hears of the game', async () => {
   const redisUrl = await deafUrl(stores.redisUrl);
   const behind = await startService({ ...stores, redisUrl }, { ROLES: 'http', ...NEVER_POLLS });
   try {
@@ -146,7 +146,7 @@ test('games are known on a front end that has not heard of them yet', async () =
     const seen = await behind.operator('GET', `/games/${gameId}`);
     expect(seen).toMatchObject({ status: 200, body: { gameConfigId: gameId } });
 
-    // The next one is spun elsewhere before this front end hears of it.
+    // The second game is spun on another front end before this one hears of the game.
     expect((await behind.partner('GET', '/version', key)).status).toBe(200);
     const second = await service.newGame(key, parSheet('penny-sub-cent'));
     const spun = await service.spin(key, { gameId: second, playerId: 'p', wagerUsd: 0.01 });
@@ -162,7 +162,7 @@ test('games are known on a front end that has not heard of them yet', async () =
   }
 });
 
-test('what is told while connections break is read within a second', async () => {
+test('reads changes within a second even if the connections for announcements keep breaking', async () => {
   const redis = rawRedis(stores.redisUrl);
   const database = new URL(stores.redisUrl).pathname.slice(1);
   let isOver = false;
@@ -186,7 +186,7 @@ test('what is told while connections break is read within a second', async () =>
   }
 });
 
-test('a front end that does not poll learns of changes from what another process reads', async () => {
+test("a front end that doesn't poll learns of changes from another process that reads them", async () => {
   await service.operator('PATCH', `/games/${gameId}`, { status: 'SUSPENDED' });
   const listener = await startService(stores, { ROLES: 'http', ...NEVER_POLLS });
   try {
@@ -199,7 +199,7 @@ test('a front end that does not poll learns of changes from what another process
   }
 });
 
-test('of several processes that have nothing to do about one polls Postgres', async () => {
+test('about one of several idle processes polls Postgres for changes, and shares what it reads', async () => {
   const cleanup = new Cleanup();
   const sql = connectPostgres(stores.databaseUrl, { max: 4, name: 'catalogs', onError: () => {} });
   cleanup.add(() => sql.end());
@@ -238,7 +238,7 @@ test('of several processes that have nothing to do about one polls Postgres', as
       await announcements.start();
       cleanup.add(() => announcements.stop());
     }
-    // If each polled by itself, there were four reads for each that is told.
+    // If each process polled on its own, there would be four reads for each announcement.
     await until(async () => {
       const [readBefore, toldBefore] = [reads, told];
       await until(() => told >= toldBefore + 10, 'ten reads are told');

@@ -1,4 +1,7 @@
-/** What is answered while a store is away: what is known, KS-5002 with a time to come back, and no promise. */
+/**
+ * Tests the answers while a store is down: replays where possible, otherwise KS-5002 with Retry-After, and no
+ * promise about windows.
+ */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { OPERATOR_KEY, type TestPartner } from '../../support/client.js';
 import { rawRedis } from '../../support/redis.js';
@@ -19,7 +22,7 @@ beforeAll(async () => {
   partner = await service.newPartner();
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
 });
-// A store that was away is back, and the service has found it.
+// Each test starts with both stores running and a service that is ready.
 afterEach(() => until(async () => (await service.request('GET', '/readyz')).status === 200, 'all is well'));
 afterAll(async () => {
   await service?.stop();
@@ -29,7 +32,7 @@ afterAll(async () => {
 const spin = (game: number, requestId: string) =>
   service.spin(partner.key, { gameId: game, playerId: 'p', wagerUsd: 0.25, requestId });
 
-test('without Postgres a bound requestId comes before an unknown game, and nothing is KS-5001', async () => {
+test('without Postgres, checks a bound requestId before an unknown game, and never answers KS-5001', async () => {
   const first = await spin(gameId, 'bound');
   expect(first.status).toBe(200);
   await stores.postgres.stop();
@@ -52,7 +55,7 @@ test('without Postgres a bound requestId comes before an unknown game, and nothi
   await stores.postgres.start();
 });
 
-test('without Postgres a requestId that the ledger may have is KS-5002, and a fresh one is dealt', async () => {
+test('without Postgres, answers KS-5002 to a requestId that the ledger may have, and deals a new one', async () => {
   await service.stop();
   service = await startService(stores, { REQUEST_ID_WINDOW_S: '1' });
   const redis = rawRedis(stores.redisUrl);
@@ -62,7 +65,7 @@ test('without Postgres a requestId that the ledger may have is KS-5002, and a fr
     const first = await send('old');
     for (const key of await redis.keys('{c*}:outbox'))
       await untilReleased(redis, Number(/\d+/.exec(key)![0]));
-    // Its filters reach what is released by now.
+    // The front end has loaded filters for all released request ids once it answers this probe.
     await until(async () => (await send('probe')).status === 200, 'the front end has read the filters');
     await stores.postgres.stop();
     for (let i = 0; i < 3; i++)
@@ -76,7 +79,7 @@ test('without Postgres a requestId that the ledger may have is KS-5002, and a fr
   }
 }, 120_000);
 
-test('without Redis the window headers promise nothing', async () => {
+test('reports no remaining requests in the window headers while Redis is down', async () => {
   await stores.redis.stop();
   const answer = await spin(gameId, 'r');
   expect(answer.status).toBe(503);
@@ -85,7 +88,7 @@ test('without Redis the window headers promise nothing', async () => {
   await stores.redis.start();
 });
 
-test('a worker says on its metrics port whether it is ready, and what is missing', async () => {
+test('a worker reports on its metrics port whether it is ready, and what is missing', async () => {
   const worker = await startService(stores, { ROLES: 'worker' });
   const ready = () => fetch(`http://127.0.0.1:${worker.running.metricsPort}/readyz`);
   try {
@@ -99,7 +102,7 @@ test('a worker says on its metrics port whether it is ready, and what is missing
   }
 });
 
-test('a gameType of any wrong type is KS-4216', async () => {
+test('answers KS-4216 to a gameType of any wrong type', async () => {
   const parSheetId = await service.api.addSheet(partner.key, parSheet('classic-3-reel'));
   for (const gameType of [1, null, {}, ['slot'], true, 'raffle', '']) {
     const body = { parSheetId, displayName: 'g', configName: 'G', gameType };

@@ -1,4 +1,6 @@
-/** What a stranger may cost: connections, answers that nobody reads, requests without end. */
+/**
+ * Tests what an unauthenticated client may cost the service: connections, unread answers, endless requests.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -22,7 +24,7 @@ const HEALTH = plainRequest('GET', '/healthz', '');
 
 let stores: TestStores;
 const sockets: Socket[] = [];
-/** An address of this machine that is not loopback, which has no bound of its own. */
+/** An address of this machine other than loopback, because loopback has no connection limit of its own. */
 const ownAddress = Object.values(networkInterfaces())
   .flat()
   .find((each) => each?.family === 'IPv4' && !each.internal)?.address;
@@ -35,7 +37,7 @@ afterEach(() => {
 });
 afterAll(() => stores.drop());
 
-/** A connection that nobody reads from. */
+/** Opens a connection whose answers are never read. */
 async function open(port: number, host = '127.0.0.1'): Promise<Socket> {
   const socket = connect({ port, host });
   sockets.push(socket);
@@ -47,7 +49,7 @@ async function open(port: number, host = '127.0.0.1'): Promise<Socket> {
 const openAll = (count: number, port: number): Promise<Socket[]> =>
   Promise.all(Array.from({ length: count }, () => open(port)));
 
-/** Connections that the service has open, and those that it refused. */
+/** Reads the numbers of open and refused connections from the metrics. */
 async function connections(metricsUrl: string): Promise<{ open: number; refused: Record<string, number> }> {
   const text = await (await fetch(metricsUrl)).text();
   const refused = [...text.matchAll(/^spindle_http_connections_refused_total\{reason="(\w+)"\} (\d+)/gm)];
@@ -60,13 +62,13 @@ async function connections(metricsUrl: string): Promise<{ open: number; refused:
 const residentMb = (pid: number): number =>
   Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 
-/** Seconds of the processor that a process has used. */
+/** Returns the processor time in seconds that a process has used. */
 function cpuSeconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]!.split(' ');
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
-describe('answers that nobody reads', () => {
+describe('unread answers', () => {
   let service: ServerProcess;
   beforeAll(async () => {
     service = await spawnService(environment(stores, { TRUST_PROXY: '1' }));
@@ -74,30 +76,33 @@ describe('answers that nobody reads', () => {
   afterAll(() => service.stop());
 
   test.each([
-    // Each from another client, as a proxy tells: no window bounds them.
+    // Each request names another client, as a proxy does, so no rate limit applies.
     [
       'GET openapi.json',
       (place: number) => OPENAPI.replace('X-API-Key: ', `X-Forwarded-For: 2001:db8:${place}::1`),
     ],
     ['GET of no route', () => plainRequest('GET', '/', '')],
     ['HEAD', () => plainRequest('HEAD', '/healthz', '')],
-  ])('%s, sent thousands of times: memory stays bounded and the connections end', async (_what, request) => {
-    const port = portOf(service.base!);
-    const beforeMb = residentMb(service.pid);
-    const clients = await openAll(20, port);
-    const requests = Array.from({ length: 600 }, (_, place) => request(place)).join('');
-    const ended = Promise.all(
-      clients.map((client) => once(client.resume().pause(), 'close').catch(() => {})),
-    );
-    for (const client of clients) client.write(requests);
-    const largestMb = await largest(() => residentMb(service.pid), 1000);
-    expect(largestMb - beforeMb).toBeLessThan(64);
-    for (const client of clients) client.resume();
-    await ended;
-    expect((await (await Wire.open(port)).ask(HEALTH)).status).toBe(200);
-  });
+  ])(
+    'bounds its memory and closes the connections when %s is sent thousands of times and no answer is read',
+    async (_what, request) => {
+      const port = portOf(service.base!);
+      const beforeMb = residentMb(service.pid);
+      const clients = await openAll(20, port);
+      const requests = Array.from({ length: 600 }, (_, place) => request(place)).join('');
+      const ended = Promise.all(
+        clients.map((client) => once(client.resume().pause(), 'close').catch(() => {})),
+      );
+      for (const client of clients) client.write(requests);
+      const largestMb = await largest(() => residentMb(service.pid), 1000);
+      expect(largestMb - beforeMb).toBeLessThan(64);
+      for (const client of clients) client.resume();
+      await ended;
+      expect((await (await Wire.open(port)).ask(HEALTH)).status).toBe(200);
+    },
+  );
 
-  test('one that reads slowly gets all of each answer', async () => {
+  test('sends each answer completely to a client that reads slowly', async () => {
     const client = await open(portOf(service.base!));
     let bytes = 0;
     client.pause();
@@ -121,8 +126,8 @@ async function largest(measure: () => number, forMs: number): Promise<number> {
   return most;
 }
 
-describe('connections', () => {
-  test('beyond CONNECTIONS_MAX are closed, and those that are open are served', async () => {
+describe('limits of connections', () => {
+  test('closes new connections beyond CONNECTIONS_MAX, and still serves the open ones', async () => {
     const service = await startService(stores, { CONNECTIONS_MAX: '20' });
     try {
       const port = portOf(service.base);
@@ -140,7 +145,7 @@ describe('connections', () => {
     }
   });
 
-  test('beyond CONNECTIONS_PER_ADDRESS_MAX of one address are refused; proxies and loopback are not held to it', () => {
+  test('refuses connections of one address beyond CONNECTIONS_PER_ADDRESS_MAX, except proxies and loopback', () => {
     const limits = { total: 100, perAddress: 5, isProxy: (address: string) => address === '203.0.113.9' };
     const counted = new Connections(limits);
     const refusals = (address: string, count: number) =>
@@ -156,7 +161,7 @@ describe('connections', () => {
     expect(refusals('203.0.113.1', 5)).toBe(0);
   });
 
-  test('of one IPv6 /48 are half of CONNECTIONS_MAX at the most', () => {
+  test('limits the connections of one IPv6 /48 to half of CONNECTIONS_MAX', () => {
     const counted = new Connections({ total: 100, perAddress: 5, isProxy: () => false });
     const refused = Array.from({ length: 60 }, (_, place) => counted.addOf(`2001:db8:1:${place}::1`));
     expect(refused.filter((refusal) => refusal === 'address')).toHaveLength(10);
@@ -166,7 +171,7 @@ describe('connections', () => {
   });
 
   test.runIf(ownAddress !== undefined)(
-    'beyond it are closed on both servers, and loopback is served',
+    'closes connections beyond the limit for an address on both HTTP servers, and still serves loopback',
     async () => {
       const env = { HOST: '0.0.0.0', CONNECTIONS_PER_ADDRESS_MAX: '5' };
       const service = await startService(stores, env);
@@ -186,7 +191,7 @@ describe('connections', () => {
     },
   );
 
-  test('beyond the descriptors that the process may open are closed, without a loop', async () => {
+  test('closes connections beyond the file descriptor limit of the process, without a busy loop', async () => {
     const env = environment(stores, { ROLES: 'http' });
     const child = spawn('sh', ['-c', `ulimit -n 330; exec "$0" "$@"`, process.execPath, mainOf(ROOT)], {
       env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
@@ -216,7 +221,7 @@ describe('connections', () => {
   });
 });
 
-test.runIf(HTTP_SERVER === 'node')('an idle connection is closed after the idle timeout', async () => {
+test.runIf(HTTP_SERVER === 'node')('closes an idle connection after the idle timeout', async () => {
   const service = await startService(stores, constants({ idleTimeoutS: 1 }));
   try {
     const wire = await Wire.open(portOf(service.base));
@@ -229,15 +234,15 @@ test.runIf(HTTP_SERVER === 'node')('an idle connection is closed after the idle 
   }
 });
 
-describe('a client', () => {
-  test('gets openapi.json 60 times a minute, and another client is not held back', async () => {
+describe('limits of a client without a key', () => {
+  test('serves openapi.json 60 times a minute to one client, without limiting another client', async () => {
     const service = await startService(stores, { TRUST_PROXY: '127.0.0.0/8' });
     try {
       const wire = await Wire.open(portOf(service.base));
       const from = (address: string) =>
         wire.ask(OPENAPI.replace('X-API-Key: ', `X-Forwarded-For: ${address}`));
       const statuses: number[] = [];
-      // A minute may end meanwhile: then as many again are served.
+      // A new minute may begin during the loop and allow another 60 requests.
       for (let i = 0; i < 130; i++) statuses.push((await from(`2001:db8::${i.toString(16)}`)).status);
       expect(statuses.filter((status) => status === 429).length).toBeGreaterThanOrEqual(10);
       expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(60);
@@ -256,42 +261,45 @@ describe('a client', () => {
   test.each([
     ['X-Forwarded-For', ''],
     ['the PROXY protocol', '\r\n\r\n\0\r\nQUIT\n'],
-  ])('named by %s has its own window of failures, by IPv6 /64', async (_what, signature) => {
-    const service = await startService(stores, {
-      TRUST_PROXY: '127.0.0.0/8',
-      ...constants({ authFailureLimit: 2 }),
-    });
-    try {
-      const fail = async (network: number, host: number): Promise<number> => {
-        const wire = await Wire.open(portOf(service.base));
-        const address = `2001:db8:${signature.length}:${network}::${host}`;
-        const header = Buffer.alloc(52);
-        header.write(signature, 'latin1');
-        header.writeUInt8(0x21, 12);
-        header.writeUInt8(0x21, 13);
-        header.writeUInt16BE(36, 14);
-        const words = [0x2001, 0xdb8, signature.length, network, 0, 0, 0, host];
-        for (const [at, word] of words.entries()) header.writeUInt16BE(word, 16 + 2 * at);
-        const forwarded = signature === '' ? `X-Forwarded-For: 1.2.3.4, ${address}\r\n` : '';
-        const request = `GET /api/partner/v1/games HTTP/1.1\r\nHost: x\r\n${forwarded}X-API-Key: ks_wrong\r\n\r\n`;
-        const bytes = Buffer.from(request);
-        const { status } = await wire.ask(signature === '' ? bytes : Buffer.concat([header, bytes]));
-        wire.close();
-        return status;
-      };
-      const seen: number[] = [];
-      // More than two windows hold.
-      for (let host = 1; host <= 7; host++) seen.push(await fail(1, host));
-      expect(seen.slice(0, 2)).toEqual([401, 401]);
-      expect(seen.filter((status) => status === 429).length).toBeGreaterThanOrEqual(3);
-      expect(await fail(2, 1), 'another /64').toBe(401);
-    } finally {
-      await service.stop();
-    }
-  });
+  ])(
+    'counts failures of a client named by %s in a window of its own, by IPv6 /64',
+    async (_what, signature) => {
+      const service = await startService(stores, {
+        TRUST_PROXY: '127.0.0.0/8',
+        ...constants({ authFailureLimit: 2 }),
+      });
+      try {
+        const fail = async (network: number, host: number): Promise<number> => {
+          const wire = await Wire.open(portOf(service.base));
+          const address = `2001:db8:${signature.length}:${network}::${host}`;
+          const header = Buffer.alloc(52);
+          header.write(signature, 'latin1');
+          header.writeUInt8(0x21, 12);
+          header.writeUInt8(0x21, 13);
+          header.writeUInt16BE(36, 14);
+          const words = [0x2001, 0xdb8, signature.length, network, 0, 0, 0, host];
+          for (const [at, word] of words.entries()) header.writeUInt16BE(word, 16 + 2 * at);
+          const forwarded = signature === '' ? `X-Forwarded-For: 1.2.3.4, ${address}\r\n` : '';
+          const request = `GET /api/partner/v1/games HTTP/1.1\r\nHost: x\r\n${forwarded}X-API-Key: ks_wrong\r\n\r\n`;
+          const bytes = Buffer.from(request);
+          const { status } = await wire.ask(signature === '' ? bytes : Buffer.concat([header, bytes]));
+          wire.close();
+          return status;
+        };
+        const seen: number[] = [];
+        // The loop sends more requests than two windows allow, in case a new minute begins.
+        for (let host = 1; host <= 7; host++) seen.push(await fail(1, host));
+        expect(seen.slice(0, 2)).toEqual([401, 401]);
+        expect(seen.filter((status) => status === 429).length).toBeGreaterThanOrEqual(3);
+        expect(await fail(2, 1), 'another /64').toBe(401);
+      } finally {
+        await service.stop();
+      }
+    },
+  );
 
-  test('without a right key is told that and nothing else, whatever its body: nobody looks at it', async () => {
-    // A client of its own: its failures slow nobody else's.
+  test('answers a request without a valid key with nothing but that error, without reading its body', async () => {
+    // This client has its own address, so its failures don't slow down other clients.
     const service = await startService(stores, { TRUST_PROXY: '1' });
     const headers = { 'X-Forwarded-For': '198.51.100.7' };
     try {
@@ -305,14 +313,14 @@ describe('a client', () => {
           expect(answer).toMatchObject({ status: 401, body: { errorCode } });
           expect(answer.body).not.toHaveProperty('details');
         }
-      // Nor is told what serves it, or how many requests there are.
+      // The answer also hides the server software and the number of requests.
       const numbers: number[] = [];
       for (let i = 0; i < 20; i++) {
         const told = (await service.request('GET', '/healthz')).headers;
         expect([...told.keys()].filter((name) => /server|uwebsockets|powered/.test(name))).toEqual([]);
         numbers.push(Number.parseInt(told.get('x-request-id')!.split('-')[1]!, 16));
       }
-      // 20 random numbers of 48 bits in their order: once in 10^18 times.
+      // 20 random numbers of 48 bits are in ascending order only once in 10^18 times.
       expect(numbers.toSorted((a, b) => a - b)).not.toEqual(numbers);
       expect(new Set(numbers).size).toBe(20);
     } finally {
@@ -320,7 +328,7 @@ describe('a client', () => {
     }
   });
 
-  test('that tries operator keys waits longer for each answer, and a right key does not', async () => {
+  test('delays the answers to a client that guesses operator keys, but never those to a valid key', async () => {
     const service = await startService(stores);
     try {
       const ask = async (key: string): Promise<[status: number, ms: number]> => {
@@ -328,14 +336,14 @@ describe('a client', () => {
         const { status } = await service.request('GET', '/api/operator/v1/partners', { key });
         return [status, performance.now() - startMs];
       };
-      // A new minute forgets those of the one before.
+      // A new minute resets the failures, so the test starts with enough time left in the minute.
       const clock = storeClock(stores.redisUrl);
       await clock.room(15);
       clock.close();
       for (let i = 0; i < 8; i++) expect((await ask('an-operator-key-that-is-wrong'))[0]).toBe(401);
       const wrong = ask('an-operator-key-that-is-wrong');
       const rights: number[] = [];
-      // The quickest of three: on a machine that has much to do, any one of them may wait for it.
+      // The fastest of three requests counts, because any single one may be delayed on a busy machine.
       for (let i = 0; i < 3; i++) {
         const [status, ms] = await ask(OPERATOR_KEY);
         expect(status).toBe(200);
@@ -351,7 +359,7 @@ describe('a client', () => {
   });
 });
 
-test('the metrics are given to those who have the token only, and not on the address of the API', async () => {
+test("serves the metrics only with the metrics token, and never on the API's address", async () => {
   const token = 'a-token-of-the-monitoring';
   const service = await startService(stores, { HOST: '0.0.0.0', METRICS_TOKEN: token });
   try {

@@ -1,9 +1,12 @@
-/** Who a client is behind proxies: X-Forwarded-For and the PROXY protocol, believed only from proxies that are trusted. */
+/**
+ * Tests how the service finds the client behind proxies: it accepts X-Forwarded-For and the PROXY protocol
+ * only from trusted proxies.
+ */
 import { describe, expect, test } from 'vitest';
 import { parseProxyHeader } from '../../../src/api/server/proxyHeader.js';
 import { clientNetwork, TrustedProxies } from '../../../src/domain/trustedProxies.js';
 
-describe('the client of a request', () => {
+describe('the client of a request behind proxies', () => {
   test.each([
     ['nobody is trusted', '', '198.51.100.9', '', '203.0.113.1', '198.51.100.9'],
     ['one hop', '1', '10.0.0.1', '', '203.0.113.1', '203.0.113.1'],
@@ -26,15 +29,21 @@ describe('the client of a request', () => {
     ['a PROXY header before a proxy', '2', '10.0.0.1', '10.0.0.2', '203.0.113.1', '203.0.113.1'],
     ['no address at all', '1', '10.0.0.1', '', 'unknown', '10.0.0.1'],
     ['nothing sent', '1', '10.0.0.1', '', '', '10.0.0.1'],
-  ])('%s', (_what, setting, remote, proxied, forwardedFor, client) => {
-    expect(new TrustedProxies(setting).clientOf({ remote, proxied, forwardedFor })).toBe(client);
-  });
+  ])(
+    'finds the client of a request in the case: %s',
+    (_what, setting, remote, proxied, forwardedFor, client) => {
+      expect(new TrustedProxies(setting).clientOf({ remote, proxied, forwardedFor })).toBe(client);
+    },
+  );
 
-  test.each(['11', 'nginx', '10.0.0.0/33', '10.0.0.1,', '-1'])('TRUST_PROXY=%s is refused', (setting) => {
-    expect(() => new TrustedProxies(setting)).toThrow(/must be/);
-  });
+  test.each(['11', 'nginx', '10.0.0.0/33', '10.0.0.1,', '-1'])(
+    'refuses the setting TRUST_PROXY=%s',
+    (setting) => {
+      expect(() => new TrustedProxies(setting)).toThrow(/must be/);
+    },
+  );
 
-  test('is counted by IPv4 address or IPv6 /64', () => {
+  test('identifies a client by its IPv4 address or its IPv6 /64', () => {
     expect(clientNetwork('203.0.113.1')).toBe('203.0.113.1');
     expect(clientNetwork('::ffff:203.0.113.1')).toBe('203.0.113.1');
     expect(clientNetwork('2001:db8:0:1:aaaa::1')).toBe(clientNetwork('2001:0db8:0:1:bbbb::2'));
@@ -42,7 +51,7 @@ describe('the client of a request', () => {
   });
 });
 
-describe('a PROXY protocol header', () => {
+describe('PROXY protocol headers', () => {
   const v2 = (command: number, family: number, addresses: Buffer) =>
     Buffer.concat([
       Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1'),
@@ -60,18 +69,21 @@ describe('a PROXY protocol header', () => {
     ['version 2, IPv6', ipv6, '2001:0db8:0000:0000:0000:0000:0000:0001'],
     ["version 2, of the balancer's own", v2(0x20, 0, Buffer.alloc(0)), ''],
     ['none', Buffer.alloc(0), ''],
-  ])('%s: is read whole, at whatever byte it is split', (_what, header, address) => {
-    const bytes = Buffer.concat([header, Buffer.from('GET / HTTP/1.1\r\n')]);
-    expect(parseProxyHeader(bytes)).toEqual({ address, bytes: header.length });
-    for (let split = 1; split < header.length; split++)
-      expect(parseProxyHeader(bytes.subarray(0, split))).toBeUndefined();
-  });
+  ])(
+    'reads a PROXY protocol header (%s) completely, at whatever byte it is split',
+    (_what, header, address) => {
+      const bytes = Buffer.concat([header, Buffer.from('GET / HTTP/1.1\r\n')]);
+      expect(parseProxyHeader(bytes)).toEqual({ address, bytes: header.length });
+      for (let split = 1; split < header.length; split++)
+        expect(parseProxyHeader(bytes.subarray(0, split))).toBeUndefined();
+    },
+  );
 
   test.each([
     Buffer.from('PROXY TCP9 1 2 3 4\r\n'),
     Buffer.from(`PROXY TCP4 ${'1'.repeat(200)}`),
     v2(0x31, 0x11, Buffer.alloc(12)),
-  ])('that is none is refused', (bytes) => {
+  ])('refuses an invalid PROXY protocol header', (bytes) => {
     expect(() => parseProxyHeader(bytes)).toThrow();
   });
 });

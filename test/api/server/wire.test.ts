@@ -11,7 +11,7 @@ import { until } from '../../support/wait.js';
 
 const BASE = '/api/partner/v1';
 
-/** Where the HTTP servers differ; docs/production.md has the same table. */
+/** Differences between the two HTTP servers. docs/production.md has the same table. */
 const EXPECTED = {
   uws: { http10: 505, noHttp: 505, lowerCaseMethod: 404, unknownMethod: 404, pipelinedSpinsAnswered: 0 },
   node: { http10: 200, noHttp: 400, lowerCaseMethod: 400, unknownMethod: 400, pipelinedSpinsAnswered: 3 },
@@ -52,12 +52,12 @@ const body = (playerId: string, more: object = {}) =>
 const spin = (playerId: string, more: object = {}) => spinRequest(partner.key, body(playerId, more));
 const health = () => plainRequest('GET', '/healthz', partner.key);
 const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
-/** The head of a spin with the framing lines as given. */
+/** Builds the head of a spin request with these framing headers. */
 const head = (lines: string, path = SPIN_PATH) =>
   `POST ${path} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: ${partner.key}\r\n${lines}\r\n\r\n`;
 const codeOf = (text: string) => (JSON.parse(text) as { errorCode?: string }).errorCode;
 
-/** Outcomes that were dealt so far. */
+/** Number of outcomes dealt so far. */
 async function dealt(): Promise<number> {
   const record = await redis.hgetBuffer('{c0}:games', String(gameId));
   return record!.readUIntLE(0, 6);
@@ -68,13 +68,16 @@ async function openRequests(): Promise<number> {
   return Number(/^spindle_http_open_requests(?:\{.*\})? (\S+)$/m.exec(text)?.[1]);
 }
 
-/** A new connection is served, and nothing but it is open: whatever was sent before has been dealt with. */
+/**
+ * Waits until a new connection is served and no other request is open, so everything sent before has been
+ * handled.
+ */
 async function served(): Promise<void> {
   expect((await (await open()).ask(health())).status).toBe(200);
   await until(async () => (await openRequests()) === 0, 'no request is open');
 }
 
-/** Sends what no server may take; the connection must end, and nothing may have been dealt. */
+/** Sends bytes that no server may accept. The connection must end, and nothing may have been dealt. */
 async function refused(bytes: string | Buffer): Promise<string> {
   const before = await dealt();
   const wire = await open();
@@ -85,25 +88,28 @@ async function refused(bytes: string | Buffer): Promise<string> {
   return wire.unread;
 }
 
-describe('a body that is cut short', () => {
-  test.each(['finish', 'reset'] as const)('spins nothing and leaves nothing open (%s)', async (how) => {
-    const before = await dealt();
-    const whole = spin('cut');
-    for (const bytes of [1, 30, whole.length - 100, whole.length - 1]) {
-      const wire = await open();
-      await wire.send(whole.subarray(0, bytes));
-      wire[how]();
-      await wire.ended;
-    }
-    const chunked = await open();
-    await chunked.send(head('Transfer-Encoding: chunked') + chunk(body('cut')));
-    chunked[how]();
-    await chunked.ended;
-    await served();
-    expect(await dealt()).toBe(before);
-  });
+describe('bodies that are cut short', () => {
+  test.each(['finish', 'reset'] as const)(
+    "deals no spin and leaves no request open when a spin's body is cut short (%s)",
+    async (how) => {
+      const before = await dealt();
+      const whole = spin('cut');
+      for (const bytes of [1, 30, whole.length - 100, whole.length - 1]) {
+        const wire = await open();
+        await wire.send(whole.subarray(0, bytes));
+        wire[how]();
+        await wire.ended;
+      }
+      const chunked = await open();
+      await chunked.send(head('Transfer-Encoding: chunked') + chunk(body('cut')));
+      chunked[how]();
+      await chunked.ended;
+      await served();
+      expect(await dealt()).toBe(before);
+    },
+  );
 
-  test('a request that is open is counted until its client goes', async () => {
+  test('counts a request as open until its client disconnects', async () => {
     const wire = await open();
     await wire.send(spin('open').subarray(0, -1));
     await until(async () => (await openRequests()) === 1, 'the request is open');
@@ -112,8 +118,8 @@ describe('a body that is cut short', () => {
   });
 });
 
-describe('a body in pieces', () => {
-  test('a byte at a time, from the headers on, is one request', async () => {
+describe('bodies that arrive in pieces', () => {
+  test('reads a spin that arrives byte by byte as one request', async () => {
     const before = await dealt();
     const wire = await open();
     const answer = wire.answer();
@@ -125,7 +131,7 @@ describe('a body in pieces', () => {
     expect(await dealt()).toBe(before + 1);
   });
 
-  test('chunks of any size are one request, and the connection goes on', async () => {
+  test('reads a body in chunks of any size as one request, and keeps the connection open', async () => {
     const wire = await open();
     const text = body('chunks €');
     const first = wire.answer();
@@ -139,7 +145,7 @@ describe('a body in pieces', () => {
   });
 
   test.each(['100-continue', '100-Continue', '100-CONTINUE '])(
-    'one that waits for 100 Continue is asked to go on (%s)',
+    'answers 100 Continue to a client that waits for it (%s)',
     async (expectation) => {
       const wire = await open();
       for (const [text, status] of [
@@ -157,7 +163,7 @@ describe('a body in pieces', () => {
     },
   );
 
-  test('one that expects anything else is refused at once, and nothing is dealt', async () => {
+  test('refuses any other Expect header at once with 417, and deals nothing', async () => {
     for (const expectation of ['200-ok', '100-continue, x', '100-continue\r\nExpect: x']) {
       const rest = await refused(spinRequest(partner.key, body('expects'), `Expect: ${expectation}\r\n`));
       expect(rest).toMatch(/HTTP\/1\.1 417 /);
@@ -165,7 +171,7 @@ describe('a body in pieces', () => {
   });
 });
 
-describe('a body over the limit', () => {
+describe('bodies over the size limit', () => {
   const limits = [
     ['/spin', 4096],
     ['/par-sheets', 10_240],
@@ -173,7 +179,7 @@ describe('a body over the limit', () => {
   ] as const;
 
   test.each(limits)(
-    'POST %s: %i bytes are read, one more is 413, however it is sent',
+    'POST %s: reads a body of %i bytes, and answers 413 to one byte more, chunked or not',
     async (path, limit) => {
       const wire = await open();
       for (const [length, status] of [
@@ -195,7 +201,7 @@ describe('a body over the limit', () => {
   );
 
   test.each(limits)(
-    'POST %s: far over it the answer can be read still, and the connection ends',
+    'POST %s: the client can still read the answer to a far too long body before the connection ends',
     async (path) => {
       for (const lines of ['Content-Length: 8000000', 'Transfer-Encoding: chunked']) {
         const wire = await open();
@@ -218,7 +224,7 @@ describe('a body over the limit', () => {
     ['GET', '/games'],
     ['DELETE', '/spin'],
     ['HEAD', '/games'],
-  ])('an upload without end to %s %s is cut', async (method, path) => {
+  ])('closes the connection of an endless upload to %s %s', async (method, path) => {
     const wire = await open();
     await wire.send(head('Transfer-Encoding: chunked', BASE + path).replace('POST', method));
     const piece = chunk('x'.repeat(65_536));
@@ -227,7 +233,7 @@ describe('a body over the limit', () => {
     await served();
   });
 
-  test('a body that a route does not want is passed over, and the connection goes on', async () => {
+  test("ignores a body that a route doesn't expect, and keeps the connection open", async () => {
     const wire = await open();
     const bytes = head('Content-Length: 5', `${BASE}/games`).replace('POST', 'GET');
     expect((await wire.ask(`${bytes}hello`)).status).toBe(200);
@@ -235,7 +241,7 @@ describe('a body over the limit', () => {
   });
 });
 
-describe('framing that two servers may read differently ends the connection', () => {
+describe('ambiguous framing', () => {
   const smuggled = () => spin('smuggled').toString('latin1');
   const lengthOf = () => body('first').length;
 
@@ -256,32 +262,38 @@ describe('framing that two servers may read differently ends the connection', ()
     ['a length with a sign', () => 'Content-Length: +5'],
     ['a length in a list', () => 'Content-Length: 5, 5'],
     ['a length beyond any', () => 'Content-Length: 99999999999999999999999'],
-  ])('%s: no request is dealt with, and none that hides behind it', async (_what, lines) => {
-    const first = body('first');
-    for (const content of [first, `${chunk(first)}0\r\n\r\n`, '0\r\n\r\n']) {
-      const rest = await refused(head(lines()) + content + smuggled());
-      expect(rest).not.toContain('spinId');
-    }
-  });
+  ])(
+    'refuses a spin with %s, and any request hidden behind it, and closes the connection',
+    async (_what, lines) => {
+      const first = body('first');
+      for (const content of [first, `${chunk(first)}0\r\n\r\n`, '0\r\n\r\n']) {
+        const rest = await refused(head(lines()) + content + smuggled());
+        expect(rest).not.toContain('spinId');
+      }
+    },
+  );
 
   test.each([
     ['a size that is no number', 'zz\r\nhello\r\n0\r\n\r\n'],
     ['a size below zero', '-5\r\nhello\r\n0\r\n\r\n'],
     ['a size beyond any', 'fffffffffffffffffffff\r\nhello\r\n0\r\n\r\n'],
-  ])('chunks with %s', async (_what, content) => {
-    await refused(head('Transfer-Encoding: chunked') + content + smuggled());
-  });
+  ])(
+    'closes the connection of a chunked body with %s, and serves no request behind it',
+    async (_what, content) => {
+      await refused(head('Transfer-Encoding: chunked') + content + smuggled());
+    },
+  );
 });
 
-describe('one connection', () => {
-  test('answers what is at hand in the order of the requests', async () => {
+describe('requests on one connection', () => {
+  test('answers pipelined requests in their order', async () => {
     const wire = await open();
     const asked = ['/healthz', '/nowhere', '/healthz', '/nowhere', '/nowhere', '/healthz'];
     await wire.send(asked.map((path) => plainRequest('GET', path, partner.key)).join(''));
     for (const path of asked) expect((await wire.answer()).status).toBe(path === '/healthz' ? 200 : 404);
   });
 
-  test('never gives an answer to another request: a spin behind a spin that waits ends it, and a retry tells', async () => {
+  test("never answers a pipelined spin with another's outcome: it may close the connection, and a retry is safe", async () => {
     const before = await dealt();
     const ids = ['pipe-1', 'pipe-2', 'pipe-3'];
     const wire = await open();
@@ -294,7 +306,8 @@ describe('one connection', () => {
     }
     expect(read).toEqual(ids.slice(0, EXPECTED.pipelinedSpinsAnswered));
     await served();
-    // All are dealt in turn, or none: nobody is left to be answered before the first one is sent to Redis.
+    // Either all spins are dealt in turn or none, because no client remains before the first spin is sent to
+    // Redis.
     expect(await dealt()).toBe(before + EXPECTED.pipelinedSpinsAnswered);
     const again = await open();
     for (const requestId of ids) {
@@ -307,7 +320,7 @@ describe('one connection', () => {
     expect(await dealt()).toBe(before + ids.length);
   });
 
-  test('goes on after HEAD, which has no body', async () => {
+  test('keeps the connection usable after a HEAD request, whose answer has no body', async () => {
     const wire = await open();
     for (const [path, status] of [
       ['/healthz', 200],
@@ -320,12 +333,12 @@ describe('one connection', () => {
     }
   });
 
-  test('ends behind a client that has ended its side: its spin is answered on node:http, and not dealt on uWebSockets.js', async () => {
+  test("after a client ends its side, node:http answers its open spin and uWebSockets.js doesn't deal it", async () => {
     const before = await dealt();
     const [first, last] = [await open(), await open()];
     await redis.call('CLIENT', 'PAUSE', '60000', 'WRITE');
     try {
-      // One call waits for the store, so the next spin waits for the call.
+      // The first call to Redis is blocked, so the next spin waits in the queue.
       const answer = first.ask(spin('first'));
       await until(async () => (await openRequests()) === 1, 'the first spin is under way');
       const answerOfLast = last.answer().catch(() => undefined);
@@ -344,7 +357,7 @@ describe('one connection', () => {
     }
   });
 
-  test('is closed where the client says so', async () => {
+  test('closes the connection if the client sends Connection: close', async () => {
     const wire = await open();
     const answer = await wire.ask(spinRequest(partner.key, body('close'), 'Connection: close\r\n'));
     expect(answer.status).toBe(200);
@@ -352,7 +365,7 @@ describe('one connection', () => {
   });
 });
 
-describe('a head that is not what it should be', () => {
+describe('malformed request heads', () => {
   test.each([
     ['HTTP/1.0', 'GET /healthz HTTP/1.0\r\n\r\n', EXPECTED.http10],
     ['no HTTP', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc', EXPECTED.noHttp],
@@ -360,14 +373,14 @@ describe('a head that is not what it should be', () => {
     ['a header of 60 KB', `GET /healthz HTTP/1.1\r\nHost: x\r\nX-Big: ${'a'.repeat(60_000)}\r\n\r\n`, 431],
     ['500 headers', `GET /healthz HTTP/1.1\r\nHost: x\r\n${'X-Many: y\r\n'.repeat(500)}\r\n`, 431],
     ['a path of 60 KB', `GET /${'a'.repeat(60_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, 431],
-  ])('%s is answered and the connection ends', async (_what, bytes, status) => {
+  ])('answers a head with %s and closes the connection', async (_what, bytes, status) => {
     const wire = await open();
     expect((await wire.ask(bytes)).status).toBe(status);
     await wire.ended;
     await served();
   });
 
-  test('a request without any header does not stay open', async () => {
+  test('closes the connection of a request without any header', async () => {
     const wire = await open();
     await wire.send('GET /healthz HTTP/1.1\r\n\r\n');
     await wire.ended;
@@ -379,12 +392,12 @@ describe('a head that is not what it should be', () => {
     ['get', EXPECTED.lowerCaseMethod],
     ['Get', EXPECTED.lowerCaseMethod],
     ['FOO', EXPECTED.unknownMethod],
-  ])('the method %s is none that a route has', async (method, status) => {
+  ])('answers the method %s with an error, because no route has it', async (method, status) => {
     const wire = await open();
     expect((await wire.ask(plainRequest(method, '/healthz', partner.key))).status).toBe(status);
   });
 
-  test('a method in lower case spins nothing', async () => {
+  test('deals no spin for a method in lower case', async () => {
     const before = await dealt();
     const wire = await open();
     const answer = await wire.ask(spin('case').toString().replace('POST', 'post'));
@@ -394,7 +407,7 @@ describe('a head that is not what it should be', () => {
   });
 });
 
-describe('a path', () => {
+describe('paths with percent-encoding', () => {
   test.each([
     ['%E2%82%AC', 200],
     ['%e2%82%ac', 200],
@@ -408,7 +421,7 @@ describe('a path', () => {
     ['%C0%80', 400],
     ['%ED%A0%80', 400],
     ['%E2%82', 400],
-  ])('/players/%s is read as percent-encoded UTF-8', async (part, status) => {
+  ])('reads /players/%s as percent-encoded UTF-8', async (part, status) => {
     const wire = await open();
     expect((await wire.ask(spin('€'))).status).toBe(200);
     const answer = await wire.ask(plainRequest('GET', `${BASE}/players/${part}`, partner.key));
@@ -419,7 +432,7 @@ describe('a path', () => {
   });
 });
 
-test("a caller's text puts no line into an answer's head", async () => {
+test('never lets text from a request add a line to the head of the answer', async () => {
   const inject = 'x\r\nX-Injected: yes\r\n\r\nHTTP/1.1 200 OK\r\nX-Injected: yes';
   const encoded = encodeURIComponent(inject);
   const wire = await open();

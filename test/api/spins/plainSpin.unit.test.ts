@@ -1,4 +1,7 @@
-/** The short way to read a spin's body: what it takes, JSON.parse and the schema take, and read alike. */
+/**
+ * Tests the fast parser of a spin's body: whatever it accepts, JSON.parse and the schema must accept and read
+ * the same.
+ */
 import fc from 'fast-check';
 import { Compile } from 'typebox/compile';
 import { describe, expect, test } from 'vitest';
@@ -8,7 +11,10 @@ import { readPlainSpin } from '../../../src/api/spins/plainSpin.js';
 const validator = Compile(SpinBody);
 const read = (text: string) => readPlainSpin(Buffer.from(text));
 
-/** It must be left alone, or be read as JSON.parse reads it, and then be a spin by the schema. */
+/**
+ * Checks that the fast parser either declines a body, or reads it as JSON.parse does and as a valid spin by
+ * the schema. Returns whether it read the body.
+ */
 function agrees(bytes: Buffer): boolean {
   const body = readPlainSpin(bytes);
   if (body === undefined) return false;
@@ -37,8 +43,8 @@ const members = fc
   .chain((record) => fc.shuffledSubarray(Object.entries(record), { minLength: 4, maxLength: 4 }));
 const space = fc.constantFrom('', ' ', '  ');
 
-describe('the body of a spin read from its bytes', () => {
-  test('is what every ordinary JSON writer makes, in any order of its members', () => {
+describe('the fast parser of spin bodies', () => {
+  test('the fast parser reads whatever ordinary JSON writers produce, with members in any order', () => {
     fc.assert(
       fc.property(members, space, space, (entries, before, after) => {
         const text = `{${before}${entries.map(([name, value]) => `"${name}"${before}:${after}${value}`).join(`,${after}`)}${after}}`;
@@ -48,7 +54,7 @@ describe('the body of a spin read from its bytes', () => {
     );
   });
 
-  test('is left to JSON.parse wherever a byte makes a difference', () => {
+  test("the fast parser leaves a spin's body to JSON.parse wherever a changed byte matters", () => {
     const bytes = fc.constantFrom(
       ...Buffer.from('"\\{}[]:,. 0123456789eE+-tfn\n\t\0\u007fgpwrx\u00ff', 'latin1'),
     );
@@ -97,11 +103,11 @@ describe('the body of a spin read from its bytes', () => {
     ['{"gameId":1,"playerId":"é","wagerUsd":1}', 'a text beyond ASCII'],
     ['{"gameId":1,"playerId":"p","wagerUsd":1,"requestId":null}', 'null'],
     ['{"gameId":1,\n"playerId":"p","wagerUsd":1}', 'a line break'],
-  ])('%s is not read: %s', (text) => {
+  ])('the fast parser declines the body %s: %s', (text) => {
     expect(read(text)).toBeUndefined();
   });
 
-  test('a wager is the double that JSON.parse gives', () => {
+  test('the fast parser reads a wager as the same double as JSON.parse', () => {
     fc.assert(
       fc.property(
         fc.stringMatching(/^(0|[1-9]\d{0,8})\.\d{1,6}$/).filter((text) => text.length <= 15),

@@ -1,4 +1,7 @@
-/** Every reader of the ledger says the same of the same: histories, the ledger by time, CSV, statements, reports, totals; of all kinds of entries, before and after a move. */
+/**
+ * Checks that all readers of the ledger agree: histories, the ledger by time, CSV, statements, reports and
+ * totals. They must agree for all kinds of entries, before and after a move of the partner.
+ */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Spindle } from '../../../clients/typescript/src/index.js';
@@ -26,7 +29,7 @@ const RULES = {
     { tierLevel: 2, tierName: 'Grand', triggerAtSpins: 1000, amountUsd: '5.00' },
   ],
 };
-/** Ids that a spreadsheet would run. */
+/** Player ids that a spreadsheet would run as formulas. */
 const PLAYERS = ['=1+1', '+2', '-3 "quoted"', '@4', 'alice'];
 
 interface Spin {
@@ -36,7 +39,7 @@ interface Spin {
   readonly playerId?: string;
   readonly requestId?: string;
   readonly wagerUsd: number;
-  /** Null of a forced one. */
+  /** Null for a forced outcome. */
   readonly outcomeIndex: number | null;
   readonly outcome: { readonly payoutUsd: number; readonly prizeTier: number };
   readonly presentation: { readonly type: 'slot' | 'raffle' };
@@ -64,7 +67,7 @@ let service: Awaited<ReturnType<typeof startService>>;
 let partner: TestPartner;
 let slot: number;
 let raffle: number;
-/** As they were answered. */
+/** The spins as the API answered them, by spin id. */
 const answered = new Map<string, Spin>();
 let forcedId: string;
 
@@ -119,7 +122,7 @@ afterAll(async () => {
   await stores?.drop();
 });
 
-/** The whole ledger by time. */
+/** Reads the whole ledger by time, page by page. */
 async function feed(filter = ''): Promise<Spin[]> {
   const spins: Spin[] = [];
   for (let cursor: string | null = ''; cursor !== null; ) {
@@ -131,7 +134,7 @@ async function feed(filter = ''): Promise<Spin[]> {
   return spins;
 }
 
-/** Rows of CSV, with the fields as they stand there unquoted (RFC 4180). */
+/** Reads an export as CSV rows with unquoted fields (RFC 4180). */
 async function csv(filter = ''): Promise<Record<string, string>[]> {
   const answer = await service.request('GET', `/api/partner/v1/spins?limit=20${filter}`, {
     key: partner.key,
@@ -157,7 +160,7 @@ const rowOf = (each: Spin) => ({
 
 const day = new Date().toISOString().slice(0, 10);
 
-test('a row of CSV says of each kind of spin what its JSON says, and that is what was answered', async () => {
+test('shows each kind of spin in CSV as in JSON, and both as the spin was answered', async () => {
   const spins = await feed();
   expect(spins.map(({ spinId }) => spinId).sort()).toEqual([...answered.keys()].sort());
   const kinds = new Set(
@@ -174,7 +177,7 @@ test('a row of CSV says of each kind of spin what its JSON says, and that is wha
     expect(await get<Spin>(`/spins/${each.spinId}`)).toEqual(each);
 });
 
-test('CSV shows ids as they are, and with an apostrophe where that is asked for', async () => {
+test('exports player and request ids to CSV unchanged, or with an apostrophe if that is requested', async () => {
   const rows = await csv('&escapeFormulas=true');
   expect(new Set(rows.map((row) => row.playerId))).toEqual(
     new Set(PLAYERS.map((playerId) => (playerId === 'alice' ? playerId : `'${playerId}`))),
@@ -188,7 +191,7 @@ test('CSV shows ids as they are, and with an apostrophe where that is asked for'
   }
 });
 
-test("a player's history has its spins and tickets, page by page, and its shares are a list of their own", async () => {
+test("pages through a player's spins and tickets, and lists the player's bonus shares separately", async () => {
   const client = new Spindle({ baseUrl: service.base, apiKey: partner.key });
   for (const playerId of PLAYERS) {
     const path = `/players/${encodeURIComponent(playerId)}`;
@@ -223,7 +226,7 @@ test("a player's history has its spins and tickets, page by page, and its shares
   }
 });
 
-test('a forced spin is marked, and has no place among the sealed outcomes', async () => {
+test('marks a forced spin, and shows no sealed block or outcome index for it', async () => {
   const found = await shown<Record<string, unknown>>(`/spins/${forcedId}`);
   expect(found).toMatchObject({
     spin: { spinId: forcedId, sandbox: { forced: true } },
@@ -238,7 +241,7 @@ test('a forced spin is marked, and has no place among the sealed outcomes', asyn
   });
 });
 
-test('one answer shows one moment, while spins are made: budget and paid, queue and totals', async () => {
+test('shows one consistent moment in each answer while spins are dealt: budget and paid, queue and totals', async () => {
   let isOver = false;
   const playing = Promise.all(
     PLAYERS.map(async (playerId) => {
@@ -272,7 +275,7 @@ test('one answer shows one moment, while spins are made: budget and paid, queue 
   ]);
 });
 
-test('after a move to an idle cell every reader has all that was made before, and what comes then', async () => {
+test('every reader still has all earlier entries, and later ones, after a partner moves to an idle cell', async () => {
   const all = async () => ({
     feed: await feed(),
     csv: await csv(),

@@ -26,14 +26,14 @@ afterAll(async () => {
 
 const body = (more: object = {}) => ({ gameId, playerId: 'alice', wagerUsd: 0.25, ...more });
 
-/** An item of a history without what its spin was not answered with. */
+/** Removes the fields of a history item that the answer to its spin did not have. */
 function asAnswered(item: Record<string, unknown>) {
   const { createdAt, gameId: _, wagerUsd, balanceBeforeUsd, balanceAfterUsd, outcomeIndex, ...spin } = item;
   return spin;
 }
 
-describe('a spin', () => {
-  test('answers with every member of the contract (§8.3)', async () => {
+describe('spins over HTTP', () => {
+  test('answers a spin with every member of the contract (§8.3)', async () => {
     const answer = await client.spin(partner.key, body({ requestId: 'r-1' }));
     expect(answer.status).toBe(200);
     expect(answer.body).toMatchObject({
@@ -44,7 +44,7 @@ describe('a spin', () => {
     });
   });
 
-  test('the same requestId answers with the same bytes', async () => {
+  test('answers a repeated requestId with the same bytes', async () => {
     const first = await client.spin(partner.key, body({ requestId: 'r-2' }));
     const again = await client.spin(partner.key, body({ requestId: 'r-2' }));
     expect(again.text).toBe(first.text);
@@ -52,7 +52,7 @@ describe('a spin', () => {
     expect(again.headers.get('idempotent-replayed')).toBe('true');
   });
 
-  test('the same requestId with another body is a conflict', async () => {
+  test('refuses a spin that reuses a requestId with a different body', async () => {
     await client.spin(partner.key, body({ requestId: 'r-3' }));
     for (const other of [{ playerId: 'bob' }, { wagerUsd: 1 }, { gameId: gameId + 1000 }]) {
       const answer = await client.spin(partner.key, body({ requestId: 'r-3', ...other }));
@@ -61,7 +61,7 @@ describe('a spin', () => {
     }
   });
 
-  test("a player's spins and each spin can be read again", async () => {
+  test("returns a player's spins in pages, and each spin by its id", async () => {
     const answers: Record<string, unknown>[] = [];
     for (let i = 0; i < 150; i++)
       answers.push((await client.spin(partner.key, body({ playerId: 'carol' }))).body);

@@ -1,6 +1,7 @@
 /**
- * The ledger by time: pages and CSV of many spins over many days, while more are made. A million of them and the memory that an export
- * takes with `npm run test:scale`; a fiftieth of it beside all other tests.
+ * Tests the ledger by time: pages and CSV of many spins over many days, while more spins are dealt. `npm run
+ * test:scale` uses a million spins and measures the memory of an export; the normal run uses a fiftieth of
+ * that.
  */
 import { readFileSync } from 'node:fs';
 import { get } from 'node:http';
@@ -34,7 +35,7 @@ let service: ServerProcess;
 let partner: TestPartner;
 let other: TestPartner;
 let games: number[];
-/** UTC midnight before the first spin. */
+/** UTC midnight before the first spin, in ms. */
 const firstMs = Math.floor(Date.now() / DAY_MS) * DAY_MS - DAYS * DAY_MS;
 const iso = (ms: number): string => new Date(ms).toISOString();
 
@@ -70,7 +71,10 @@ afterAll(async () => {
   await stores?.drop();
 });
 
-/** Spin i is of player i mod PLAYERS and game i mod 2; each third row of the ledger is another partner's. */
+/**
+ * Fills the ledger: spin i belongs to player i mod PLAYERS and game i mod 2. Every third row belongs to
+ * another partner.
+ */
 async function fillLedger(): Promise<void> {
   const sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
   for (let ms = firstMs; ms < firstMs + DAYS * DAY_MS; ms += DAY_MS)
@@ -103,7 +107,7 @@ const ask = async (query: Record<string, string | number>, key = partner.key): P
   return answer.body;
 };
 
-/** All spins of a range, page by page. */
+/** Reads all spins of a range, page by page. */
 async function all(query: Record<string, string | number>, limit = 100): Promise<Spin[]> {
   const spins: Spin[] = [];
   for (let cursor: string | undefined; ; ) {
@@ -127,7 +131,7 @@ const load = (amount: number) =>
     ...(IS_WHOLE ? { overallRate: 100 } : {}),
   });
 
-test(`${ROWS.toLocaleString('en')} spins are paged each once while ${MADE_MEANWHILE} more are made, which come after them`, async () => {
+test(`pages ${ROWS.toLocaleString('en')} spins once each while ${MADE_MEANWHILE} more are made, which come after them`, async () => {
   const started = performance.now();
   const making = load(MADE_MEANWHILE);
   const ids = new Set<string>();
@@ -157,18 +161,18 @@ test(`${ROWS.toLocaleString('en')} spins are paged each once while ${MADE_MEANWH
   const seconds = (performance.now() - started) / 1000;
   expect(old).toBe(ROWS);
   expect((await making)['2xx']).toBe(MADE_MEANWHILE);
-  // Whoever asks after the answer to a spin sees the spin.
+  // A read that starts after a spin's answer includes that spin.
   await read();
   expect(ids.size).toBe(ROWS + MADE_MEANWHILE);
   console.log(`${pages} pages in ${seconds.toFixed(1)} s, the slowest ${slowestMs.toFixed(0)} ms`);
 }, 600_000);
 
-describe('filters', () => {
+describe('filters of the ledger by time', () => {
   const day = 10;
   const [fromMs, toMs] = [firstMs + day * DAY_MS, firstMs + (day + 1) * DAY_MS];
   const range = { from: iso(fromMs), to: iso(toMs) };
 
-  test('a range has its first moment and not its last, in any offset', async () => {
+  test('includes the first moment of a time range but not the last, with any time offset', async () => {
     const spins = await all(range);
     expect(spins.length).toBe(ROWS / DAYS - ((ROWS / DAYS) % 1) + (spins.length > ROWS / DAYS ? 1 : 0));
     expect(spins.every(({ createdAt }) => createdAt >= range.from && createdAt < range.to)).toBe(true);
@@ -179,7 +183,7 @@ describe('filters', () => {
     expect((await ask({ from: shifted, limit: 1 })).spins).toEqual([spins[0]]);
   });
 
-  test('of a game, of a player, and of both are what the whole range has of them', async () => {
+  test('filtering spins by game, by player or by both returns exactly the matching spins of the range', async () => {
     const spins = await all(range);
     const ofGame = spins.filter(({ gameId }) => gameId === games[1]);
     const ofPlayer = spins.filter(({ playerId }) => playerId === 'old-7');
@@ -187,7 +191,8 @@ describe('filters', () => {
     expect(await all({ ...range, gameId: games[1]! }, 7)).toEqual(ofGame);
     expect(await all({ ...range, gameId: 2_147_483_647 })).toEqual([]);
     expect(await all({ ...range, playerId: 'nobody' })).toEqual([]);
-    // Those of SQL have no player in Redis: one that spins now is looked up along its entries.
+    // Players inserted by SQL are not in Redis. The player of the new spins is, so its spins are found
+    // through its own entries.
     expect(ofPlayer.length).toBeGreaterThan(0);
     const mine = (await all({ from: iso(firstMs + DAYS * DAY_MS) })).filter(
       ({ playerId }) => playerId === 'new',
@@ -201,7 +206,7 @@ describe('filters', () => {
     expect(await all({ playerId: 'new', to: range.to })).toEqual([]);
   });
 
-  test('a spin is as it was answered, and another account sees none of it', async () => {
+  test('lists a spin as it was answered, and never to another partner', async () => {
     const answer = await service.client.spin<Spin>(partner.key, {
       gameId: games[0],
       playerId: 'Ünï "🎰"',
@@ -243,7 +248,7 @@ describe('filters', () => {
     ['gameId=0', '/gameId'],
     ['gameId=x', '/gameId'],
     ['playerId=', '/playerId'],
-  ])('%s is KS-4101, as JSON and as CSV', async (query, path) => {
+  ])('refuses the query %s with KS-4101, as JSON and as CSV', async (query, path) => {
     for (const accept of ['application/json', 'text/csv']) {
       const answer = await service.client.request('GET', `/api/partner/v1/spins?${query}`, {
         key: partner.key,
@@ -255,11 +260,11 @@ describe('filters', () => {
   });
 });
 
-/** Resident bytes of the service. */
+/** Returns the resident memory of the service in bytes. */
 const memory = (): number =>
   Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'))![1]) * 1024;
 
-/** Reads an export; the first bytes are left for a while in the connection. */
+/** Reads an export, but leaves its first bytes unread in the connection for a while. */
 async function exportOf(
   query: string,
   waitMs: number,
@@ -274,7 +279,7 @@ async function exportOf(
   expect(response.statusCode).toBe(200);
   expect(response.headers['content-type']).toBe('text/csv; charset=utf-8; header=present');
   let peak = memory();
-  // It must not gather in the service what the client does not take.
+  // The service must not buffer rows that the client doesn't read.
   await pause(waitMs);
   peak = Math.max(peak, memory());
   let lines = 0;
@@ -291,10 +296,10 @@ async function exportOf(
   return { lines, first, peak };
 }
 
-describe('as CSV', () => {
+describe('exports of spins as CSV', () => {
   const range = `to=${iso(firstMs + DAYS * DAY_MS)}`;
 
-  test('all of a range comes in one answer, row by row as its pages have it', async () => {
+  test('exports a whole time range in one CSV answer, with the same rows as its pages', async () => {
     const before = memory();
     const { lines, first, peak } = await exportOf(range, IS_WHOLE ? 5000 : 200);
     expect(lines).toBe(ROWS + 1);
@@ -321,11 +326,11 @@ describe('as CSV', () => {
     if (IS_WHOLE) expect(peak - before).toBeLessThan(MEMORY_MAX_BYTES);
   }, 300_000);
 
-  test('a fifth of an account at a time is refused, and the four go on', async () => {
+  test('refuses a fifth concurrent CSV export of a partner, and completes the other four', async () => {
     const headers = { Accept: 'text/csv' };
     const path = `/api/partner/v1/spins?${range}`;
     const asked = await books.begin(async (sql) => {
-      // Each waits for the days of its range until this ends.
+      // Each export waits for the lock on the days of its range until this transaction ends.
       await sql`LOCK TABLE game_days IN ACCESS EXCLUSIVE MODE`;
       const five = Array.from({ length: 5 }, () =>
         service.client.request('GET', path, { key: partner.key, headers }),
@@ -338,7 +343,7 @@ describe('as CSV', () => {
     expect(statuses.sort()).toEqual([200, 200, 200, 200, 429]);
   });
 
-  test('a day that is dropped meanwhile ends it: no row is left out unseen', async () => {
+  test('aborts a CSV export if a day of its range is dropped meanwhile, so no row is missing unnoticed', async () => {
     const headers = { Accept: 'text/csv' };
     const asked = await books.begin(async (sql) => {
       await sql`LOCK TABLE game_days IN ACCESS EXCLUSIVE MODE`;
@@ -361,7 +366,7 @@ describe('as CSV', () => {
     expect((await exportOf(range, 0)).lines).toBe(ROWS + 1);
   });
 
-  test('an account has four at a time, and a client that goes away gives its place back', async () => {
+  test('allows a partner four concurrent CSV exports, and frees the place of a client that disconnects', async () => {
     const open = () =>
       service.client.request('GET', `/api/partner/v1/spins?${range}&playerId=x`, {
         key: partner.key,
@@ -384,7 +389,7 @@ describe('as CSV', () => {
   });
 });
 
-test('GET /games tells the certified return, the hit frequency and the top prize of slots', async () => {
+test('shows the certified return, the hit frequency and the top prize of slots in GET /games', async () => {
   const { body } = await service.client.partner<{ games: Record<string, unknown>[] }>(
     'GET',
     '/games',

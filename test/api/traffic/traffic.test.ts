@@ -1,4 +1,4 @@
-/** Plays and money by day and by hour. */
+/** Tests the numbers of plays and the amounts by day and by hour. */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
@@ -24,7 +24,7 @@ afterAll(async () => {
   await stores.drop();
 });
 
-test('traffic has each day of the range, and what was played today', async () => {
+test("shows the traffic of each day of the range, including today's plays", async () => {
   const ofDays = async (query: string) =>
     (await service.operator<{ days: { day: string; spins: number }[] }>('GET', `/traffic?${query}`)).body
       .days;
@@ -36,7 +36,7 @@ test('traffic has each day of the range, and what was played today', async () =>
   expect((await ofDays('days=2&partnerId=999999')).map(({ spins }) => spins)).toEqual([0, 0]);
 });
 
-test('traffic has each hour from the first that is kept, with what days grew by in it', async () => {
+test('shows the traffic of each hour since the first recorded hour, as the growth of the daily totals', async () => {
   const ofHours = async (query = '') =>
     (
       await service.operator<{ hours: { hour: string; spins: number; wageredUsd: number }[] }>(
@@ -61,14 +61,14 @@ test('traffic has each hour from the first that is kept, with what days grew by 
   expect((await service.operator('GET', '/traffic/hours?hours=841')).body.errorCode).toBe('KS-4101');
 });
 
-test('hours add up to the days, whatever was booked before they were kept, and leave after 35 days', async () => {
+test('hourly traffic adds up to the daily totals, and hours older than 35 days are deleted', async () => {
   const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   const oldest = async (): Promise<number> =>
     Number(
       (await sql`SELECT count(*) AS n FROM traffic_hours WHERE hour < now() - interval '35 days'`)[0]!.n,
     );
   try {
-    // The service may take its turn at once: then they have left already.
+    // The service may run its clean-up at once, in which case the old hours are already gone.
     const made = await sql`
       INSERT INTO traffic_hours SELECT date_trunc('hour', now() - interval '36 days'), partner_id, 5, 5, 5 FROM partners RETURNING hour`;
     expect(made.length).toBeGreaterThan(0);

@@ -1,4 +1,7 @@
-/** The end of an API version: announced in time, said by every answer, told to every webhook, and kept (docs/contract.md §16). */
+/**
+ * Tests the end of an API version: its notice period, the headers of every answer, the webhook events, and
+ * the stored state (docs/contract.md §16).
+ */
 import postgres from 'postgres';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { remindOfSunsets } from '../../../src/engine/catalog/apiVersions.store.js';
@@ -47,7 +50,7 @@ const inMs = (ms: number): string => new Date(Date.now() + ms).toISOString();
 const toldBy = (to: Receiver) =>
   to.received.filter(({ event }) => event.event === EVENT).map(({ event }) => event.data);
 
-/** Answers of every kind, with the status that each has before the sunset. */
+/** Sends requests for answers of every kind, each with the status that it has before the sunset. */
 const askEverything = (
   client: Client,
   key: string,
@@ -64,7 +67,7 @@ const askEverything = (
         [401, client.partner('GET', '/version', 'ks_wrong')],
         [401, client.request('GET', '/api/partner/v1/version')],
         [404, client.partner('GET', '/nothing', key)],
-        // The base itself is below the base, too.
+        // The base path itself belongs to the API version too.
         [404, client.partner('GET', '', key)],
         [413, client.spin(key, 'x'.repeat(5000))],
         [429, beyondLimit(client, limitedKey)],
@@ -73,7 +76,9 @@ const askEverything = (
     ).map(async ([status, answer]): Promise<[number, Answer]> => [status, await answer]),
   );
 
-/** A request after the one that a minute allows; a minute may begin between two of them. */
+/**
+ * Sends requests until the limit of one a minute is exceeded. A new minute may begin between two requests.
+ */
 async function beyondLimit(client: Client, key: string): Promise<Answer> {
   let answer = await client.partner('GET', '/games', key);
   for (let asked = 1; asked < 4 && answer.status === 200; asked++)
@@ -87,7 +92,7 @@ const headersOf = ({ headers }: Answer) => ({
   link: headers.get('Link'),
 });
 
-test('two front ends say the end in every answer, and answer 410 everywhere after it', async () => {
+test('announces the sunset of an API version in every answer of both front ends, and answers 410 after it', async () => {
   let aheadMs = 0;
   const now = () => Date.now() + aheadMs;
   const one = await service(constants({ apiNoticeDays: 0, authFailureLimit: 1_000_000 }), now);
@@ -132,7 +137,7 @@ test('two front ends say the end in every answer, and answer 410 everywhere afte
     expect(answer.status, answer.text).toBe(status);
     expect(headersOf(answer)).toEqual(expected);
   }
-  // The operator's API has no such end.
+  // The operator API is never deprecated.
   expect((await one.operator('GET', '/partners')).headers.get('Sunset')).toBeNull();
 
   const isGone = async (client: Client): Promise<boolean> =>
@@ -152,9 +157,10 @@ test('two front ends say the end in every answer, and answer 410 everywhere afte
   await books`ALTER TABLE away RENAME TO settlement_reports`;
 });
 
-test('an announcement whose front end is killed before any delivery reaches every active webhook', async () => {
+test('delivers the announcement of a sunset to every active webhook, even if the front end is killed at once', async () => {
   const [one, other, deleted] = await Promise.all([receiver(), receiver(), receiver()]);
-  // A worker has prepared the cells. Without one nothing is delivered: the announcement is committed, and the process ends.
+  // The worker prepares the cells and then stops. Without a worker nothing is delivered, so the announcement
+  // is committed but not sent when the process ends.
   await (await startService(stores)).stop();
   const alone = await spawnService(
     environment(stores, { ...constants({ apiNoticeDays: 0 }), ROLES: 'http' }),
@@ -191,7 +197,7 @@ test('an announcement whose front end is killed before any delivery reaches ever
   expect(deleted.received).toEqual([]);
 });
 
-test('a sunset that is moved later is announced again, other changes are not; no webhook can subscribe to it', async () => {
+test('announces a postponed sunset again, but no other changes; no webhook can subscribe to the event', async () => {
   const client = await service();
   const to = await receiver();
   const partner = await client.newPartner();
@@ -215,7 +221,7 @@ test('a sunset that is moved later is announced again, other changes are not; no
   expect(body.entries.filter(({ action }) => action === 'api-version.deprecate')).toHaveLength(3);
 });
 
-test('reminders come 30, 7 and 1 days before, once each, and none for a day that had passed at the announcement', async () => {
+test('sends one reminder 30, 7 and 1 days before a sunset, except for days before the announcement', async () => {
   const client = await service();
   const sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
   onTestFinished(() => sql.end());
@@ -225,20 +231,20 @@ test('reminders come 30, 7 and 1 days before, once each, and none for a day that
   const sunsetMs = Date.now() + 20 * DAY_MS;
   await deprecate(client, { sunsetAt: new Date(sunsetMs).toISOString() });
   const remindedAt = (daysBefore: number) => remindOfSunsets(sql, new Date(sunsetMs - daysBefore * DAY_MS));
-  // 30 days before was over at the announcement.
+  // The day 30 days before the sunset had passed when the sunset was announced.
   expect([await remindedAt(19), await remindedAt(7.1)]).toEqual([0, 0]);
   expect(await Promise.all([remindedAt(7), remindedAt(7), remindedAt(6.9)])).toEqual(
     expect.arrayContaining([1, 0, 0]),
   );
   expect([await remindedAt(1), await remindedAt(0.5), await remindedAt(0)]).toEqual([1, 0, 0]);
-  // Moved to 40 days from now: all three days are to come.
+  // The sunset moves to 40 days from now, so all three reminder days are still to come.
   await deprecate(client, { sunsetAt: new Date(sunsetMs + 20 * DAY_MS).toISOString() });
   const movedAt = (daysBefore: number) => remindedAt(daysBefore - 20);
   expect([await movedAt(31), await movedAt(30), await movedAt(7), await movedAt(1)]).toEqual([0, 1, 1, 1]);
   await until(() => toldBy(to).length === 7, 'two announcements and five reminders arrive');
 });
 
-test('the operator sees which partners still use a version, how often, and which do not', async () => {
+test("shows operators which partners still use an API version and how often, and which partners don't", async () => {
   const client = await service();
   const front = await startService(stores, { ROLES: 'http' });
   const [busy, quiet, silent] = [
@@ -247,12 +253,13 @@ test('the operator sees which partners still use a version, how often, and which
     await client.newPartner(),
   ];
   for (let i = 0; i < 5; i++) await front.partner('GET', '/version', busy.key);
-  // Those who asked last come first, to the millisecond.
+  // Partners are ordered by their last request with ms precision, so the requests must differ by at least 1
+  // ms.
   const askedAt = Date.now();
   await until(() => Date.now() > askedAt, 'the clock goes on');
   await front.partner('GET', '/nothing', quiet.key);
   await front.partner('GET', '/version', `${silent.key}x`);
-  // What it noted is written when it stops.
+  // A front end writes its usage records when it stops.
   await front.stop();
   const { body } = await client.operator<{
     versions: { partners: { partnerId: number; requests24h: number }[] }[];
@@ -273,7 +280,7 @@ test('the operator sees which partners still use a version, how often, and which
   expect(metrics).toMatch(/^spindle_api_requests_total\{version="v1",phase="last30days"\} 0$/m);
 });
 
-describe('an announcement that is not good changes nothing', () => {
+describe('invalid announcements of a sunset', () => {
   test.each([
     ['no body', undefined, 400, 'KS-4101', ['']],
     ['no sunset', {}, 400, 'KS-4102', ['/sunsetAt']],
@@ -321,23 +328,26 @@ describe('an announcement that is not good changes nothing', () => {
       'KS-4101',
       ['/migrationUrl'],
     ],
-  ])('%s', async (_what, body, status, errorCode, paths) => {
-    const client = await sharedService();
-    const answer = await deprecate(client, body);
-    expect(answer).toMatchObject({ status, body: { errorCode } });
-    expect((answer.body.details as { path: string }[]).map(({ path }) => path)).toEqual(paths);
-    expect(
-      (await client.operator<{ versions: object[] }>('GET', '/api-versions')).body.versions,
-    ).toMatchObject([{ version: 'v1', status: 'ACTIVE', sunsetAt: null }]);
-  });
+  ])(
+    'an invalid announcement of a sunset changes nothing: %s',
+    async (_what, body, status, errorCode, paths) => {
+      const client = await sharedService();
+      const answer = await deprecate(client, body);
+      expect(answer).toMatchObject({ status, body: { errorCode } });
+      expect((answer.body.details as { path: string }[]).map(({ path }) => path)).toEqual(paths);
+      expect(
+        (await client.operator<{ versions: object[] }>('GET', '/api-versions')).body.versions,
+      ).toMatchObject([{ version: 'v1', status: 'ACTIVE', sunsetAt: null }]);
+    },
+  );
 
-  test('a version that is not known', async () => {
+  test('refuses an announcement for an unknown API version', async () => {
     const client = await sharedService();
     const answer = await deprecate(client, { sunsetAt: inMs(400 * DAY_MS) }, 'v9');
     expect(answer).toMatchObject({ status: 404, body: { errorCode: 'KS-4215' } });
   });
 
-  /** With the notice of production. */
+  /** Starts a service with the notice period of production. */
   const sharedService = async (): Promise<Service> => {
     const started = await startService(stores, { ROLES: 'http' });
     onTestFinished(() => started.stop());
