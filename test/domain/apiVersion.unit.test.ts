@@ -1,4 +1,4 @@
-/** The life of an API version (docs/contract.md §16). */
+/** Tests the life cycle of an API version (docs/contract.md §16). */
 import { describe, expect, test } from 'vitest';
 import {
   announcementFaults,
@@ -14,15 +14,15 @@ test.each([
   ['2026-08-31', '2027-02-28'],
   ['2027-08-30', '2028-02-29'],
   ['2026-10-31', '2027-04-30'],
-])('notice given on %s ends on %s: six calendar months', (now, earliest) => {
+])('computes the end of six calendar months of notice: given on %s, it ends on %s', (now, earliest) => {
   expect(earliestSunset(day(now), undefined)).toEqual(day(earliest));
 });
 
-test('a given number of days of notice replaces the six months', () => {
+test('uses a configured number of days of notice instead of six months', () => {
   expect(earliestSunset(day('2026-08-31'), 2)).toEqual(day('2026-09-02'));
 });
 
-test('the headers are those of RFC 9745, RFC 8594 and RFC 8288', () => {
+test('writes the headers of a deprecated API version as RFC 9745, RFC 8594 and RFC 8288 define them', () => {
   const end = { deprecatedAt: day('2026-11-22'), sunsetAt: day('2027-06-01') };
   expect(endHeaders({ ...end, successor: 'v2', migrationUrl: 'https://example.com/v2' })).toBe(
     'Deprecation: @1795348800\r\nSunset: Tue, 01 Jun 2027 12:00:00 GMT\r\n' +
@@ -31,17 +31,17 @@ test('the headers are those of RFC 9745, RFC 8594 and RFC 8288', () => {
   expect(endHeaders({ ...end, successor: null, migrationUrl: null })).not.toContain('Link');
 });
 
-describe('an announcement', () => {
+describe('announcements of a sunset', () => {
   const now = day('2026-11-22');
   const wanted = { deprecatedAt: now, sunsetAt: day('2027-06-01'), successor: null, migrationUrl: null };
   const pathsOf = (...args: Parameters<typeof announcementFaults>): string[] =>
     announcementFaults(...args).map(({ path }) => path);
 
-  test('is good with six months of notice', () => {
+  test('accepts the announcement of a sunset with six months of notice', () => {
     expect(pathsOf('v1', wanted, undefined, now, undefined)).toEqual([]);
   });
 
-  test('a sunset moves later, even on shorter notice, and never earlier', () => {
+  test('allows a sunset to move later, even on shorter notice, but never earlier', () => {
     const soon = day('2027-05-30');
     expect(pathsOf('v1', { ...wanted, sunsetAt: day('2027-06-02') }, wanted, soon, undefined)).toEqual([]);
     expect(pathsOf('v1', { ...wanted, sunsetAt: day('2027-05-31') }, wanted, soon, undefined)).toEqual([
@@ -49,7 +49,7 @@ describe('an announcement', () => {
     ]);
   });
 
-  test('all its faults are told', () => {
+  test('reports all faults of an announcement of a sunset', () => {
     const wrong = {
       ...wanted,
       deprecatedAt: day('2026-11-21'),
@@ -65,7 +65,7 @@ describe('an announcement', () => {
   });
 });
 
-test('calls are told apart by the phase of their version', () => {
+test('counts requests by the phase of their API version: active, deprecated, last 30 days, sunset', () => {
   const end = {
     deprecatedAt: day('2026-11-22'),
     sunsetAt: day('2027-06-01'),

@@ -5,12 +5,12 @@ import { type BindingTime, BindingTimes } from '../../src/domain/bindingTimes.js
 const times = (...each: readonly [sinceMs: number, seconds: number][]): BindingTimes =>
   new BindingTimes(each.map(([sinceMs, seconds]) => ({ sinceMs, seconds })));
 
-test('a shorter time holds for ids that are bound afterwards, a longer one also for those that still bind', () => {
+test('applies a shortened binding time only to later request ids, and a lengthened one also to ids still bound', () => {
   const lowered = times([0, 10], [100_000, 3]);
   expect([99_999, 100_000].map((ms) => lowered.untilMs(ms) - ms)).toEqual([10_000, 3000]);
   const raised = times([0, 3], [100_000, 10]);
   expect([97_000, 97_001, 100_000].map((ms) => raised.untilMs(ms) - ms)).toEqual([3000, 10_000, 10_000]);
-  // Both those before it was lowered and the newest ones.
+  // Two ranges of ids are bound: ids from before the reduction, and the newest ids.
   expect(lowered.boundAt(104_000)).toEqual([
     { fromMs: 94_001, beforeMs: 100_000 },
     { fromMs: 101_001, beforeMs: Number.MAX_SAFE_INTEGER },
@@ -27,7 +27,7 @@ const anyTimes = fc
   })
   .map((each): BindingTime[] => [...each].sort((a, b) => a.sinceMs - b.sinceMs));
 
-test('whatever was set when: the ids that bind, those of a run, and what is kept of the settings fit each other', () => {
+test('keeps bound request ids, run contents and stored settings consistent for any history of binding times', () => {
   fc.assert(
     fc.property(anyTimes, fc.nat(12_000), fc.nat(6000), fc.nat(3000), (set, nowMs, fromMs, length) => {
       const all = new BindingTimes(set);

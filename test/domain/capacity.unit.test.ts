@@ -1,4 +1,4 @@
-/** What a load needs, and that the page says what the command prints. */
+/** Tests the computed capacity for a load, and that the documentation shows what the command prints. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -9,32 +9,32 @@ import { ROOT } from '../support/root.js';
 const LOADS = [100, 1000, 10_000, 50_000];
 const of = (spins: number) => capacityOf({ spins, partners: 50, players: 100_000, days: 30 });
 
-describe('the page of capacity', () => {
+describe('the capacity page', () => {
   const page = readFileSync(join(ROOT, 'docs', 'scaling.md'), 'utf8');
 
-  test.each(CAPACITY_ROWS)('says of %s what the command says', (what, value) => {
+  test.each(CAPACITY_ROWS)('shows the same %s on the capacity page as the command prints', (what, value) => {
     const cells = LOADS.map((spins) => value(of(spins)));
     expect(page).toContain(`| ${[what, ...cells].join(' | ')} |`);
   });
 });
 
-test('twice the spins need twice the disk', () => {
+test('computes twice the disk space for twice the spins', () => {
   expect(of(2000).bytes.ledgerDay).toBe(2 * of(1000).bytes.ledgerDay);
   expect(of(2000).bytes.postgres).toBe(2 * of(1000).bytes.postgres);
 });
 
-test('the least load needs one process of each kind', () => {
+test('computes one process of each kind for the smallest load', () => {
   expect(of(1)).toMatchObject({ frontEnds: 1, workers: 1, redisNodes: 1 });
 });
 
-test('more partners cost more CPU, up to a hundred', () => {
+test('computes more CPU for more partners, up to a hundred', () => {
   const cores = (partners: number): number =>
     capacityOf({ spins: 1000, partners, players: 1, days: 1 }).cores.frontEnd;
   expect(cores(100)).toBeGreaterThan(cores(10));
   expect(cores(1000)).toBe(cores(100));
 });
 
-test('sizes are printed with three digits in powers of a thousand', () => {
+test('prints sizes with three digits in powers of a thousand', () => {
   expect([999, 999.6, 1500, 148_900_000_000, 4.64e12].map(sizeText)).toEqual([
     '999 B',
     '1 KB',

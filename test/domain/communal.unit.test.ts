@@ -1,4 +1,6 @@
-/** The arithmetic of communal progressives: what it returns, how far it is, its record. */
+/**
+ * Tests the arithmetic of communal progressives: the expected return, the progress, and the record in Redis.
+ */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { bonusRtp, communalStatus, progressPct } from '../../src/domain/communal.js';
@@ -19,7 +21,7 @@ const TIERS = fc
   )
   .map(([steps, triggerInterval]) => ({ triggerInterval, tiers: tiersOf(steps, triggerInterval) }));
 
-test('the return is the share of the counts on which a tier is the highest whose spins divide them', () => {
+test('computes the bonus return from how often each tier is the highest one whose spin count divides the counter', () => {
   fc.assert(
     fc.property(TIERS, (rules) => {
       const period = rules.tiers.reduce((product, { triggerAtSpins }) => lcm(product, triggerAtSpins), 1);
@@ -38,21 +40,21 @@ test('the return is the share of the counts on which a tier is the highest whose
 const lcm = (a: number, b: number): number => (a / gcd(a, b)) * b;
 const gcd = (a: number, b: number): number => (b === 0 ? a : gcd(b, a % b));
 
-test('a budget below the smallest tier is exhausted', () => {
+test('reports a communal progressive as EXHAUSTED if its budget is below the smallest tier', () => {
   const tiers = tiersOf([1, 1], 10);
   expect(communalStatus({ enabled: true, tiers }, 1_000_000)).toBe('EXHAUSTED');
   expect(communalStatus({ enabled: true, tiers }, 1_000_001)).toBe('ACTIVE');
   expect(communalStatus({ enabled: false, tiers }, 0)).toBe('DISABLED');
 });
 
-test('progress is told in tens of a percent, rounded down', () => {
+test('shows the progress of a communal progressive in tens of a percent, rounded down', () => {
   expect([0, 99, 100, 999, 1000, 1950].map((progress) => progressPct(progress, 1000))).toEqual([
     0, 0, 10, 90, 0, 90,
   ]);
   expect([10, 50, 999].map((triggerAtSpins) => progressPct(7, triggerAtSpins))).toEqual([null, null, null]);
 });
 
-test('amounts keep their value through decimal texts', () => {
+test('converts communal amounts to decimal texts and back without loss', () => {
   fc.assert(
     fc.property(fc.integer({ min: -9e15, max: 9e15 }), (amount) => {
       expect(micros(communalUsdText(amount))).toBe(amount === 0 ? 0 : amount);
@@ -67,7 +69,7 @@ test('amounts keep their value through decimal texts', () => {
     expect(micros(text)).toBeUndefined();
 });
 
-test('the record of a pot reads as it was written', () => {
+test('reads the record of a communal pot as it was written', () => {
   fc.assert(
     fc.property(TIERS, fc.boolean(), fc.integer({ min: 0, max: 2 ** 47 }), (rules, flag, progress) => {
       const whole = {

@@ -1,4 +1,4 @@
-/** The kinds of games: what each of them promises about supply, acknowledgement, life and request ids. */
+/** Tests the kinds of games: how each kind replenishes, acknowledges, ends and binds request ids. */
 import { describe, expect, test } from 'vitest';
 import {
   isRegisteredByPartner,
@@ -10,21 +10,21 @@ import {
 const { slot, raffle } = KINDS_OF_GAMES;
 const NOW = new Date('2026-01-01T00:00:00Z');
 
-describe('a kind of game', () => {
-  test('is found by the type that its definition names', () => {
+describe('kinds of games', () => {
+  test('finds a kind of game by the type in its definition', () => {
     for (const [type, kind] of Object.entries(KINDS_OF_GAMES)) {
       expect(kind.gameType).toBe(type);
       expect(kindOfGame(kind.gameType)).toBe(kind);
     }
   });
 
-  test('is registered by partners only where it says so', () => {
+  test('lets partners register only kinds of games that allow it', () => {
     expect(isRegisteredByPartner('slot')).toBe(true);
     for (const type of ['raffle', 'scratch_card', '', 'constructor', '__proto__'])
       expect(isRegisteredByPartner(type)).toBe(false);
   });
 
-  test('is acknowledged as ACK says; a raffle after the ledger commit whatever ACK says', () => {
+  test('acknowledges a slot spin as ACK says, but a raffle ticket only after the ledger commit', () => {
     expect(waitsForLedger(slot, 'redis')).toBe(false);
     expect(waitsForLedger(slot, 'ledger')).toBe(true);
     expect(waitsForLedger(raffle, 'redis')).toBe(true);
@@ -32,20 +32,20 @@ describe('a kind of game', () => {
     expect(waitsForLedger(undefined, 'redis')).toBe(false);
   });
 
-  test('goes on after a rebuild behind all that was leased; a raffle behind all that was booked', () => {
+  test('continues a slot after a rebuild behind its leased outcomes, and a raffle behind its committed tickets', () => {
     expect(slot.outcomeSource.resumesAt(4096, 1000)).toBe(4096);
     expect(raffle.outcomeSource.resumesAt(4096, 1000)).toBe(1000);
   });
 });
 
-describe("a game's status", () => {
-  test('of a slot is what the operator set', () => {
+describe('the status of a game', () => {
+  test('reports the status of a slot as the operator set it', () => {
     const facts = { sealedAt: null, closedAt: null };
     expect(slot.lifeCycle.statusOf({ ...facts, isSuspended: false })).toBe('ACTIVE');
     expect(slot.lifeCycle.statusOf({ ...facts, isSuspended: true })).toBe('SUSPENDED');
   });
 
-  test('of a raffle is CLOSED for ever once its last ticket is booked, and SEALING until its pool is there', () => {
+  test('reports a raffle as SEALING until its pool exists, and as CLOSED once its last ticket is committed', () => {
     const { statusOf } = raffle.lifeCycle;
     expect(statusOf({ isSuspended: false, sealedAt: null, closedAt: null })).toBe('SEALING');
     expect(statusOf({ isSuspended: true, sealedAt: null, closedAt: null })).toBe('SUSPENDED');
@@ -55,7 +55,7 @@ describe("a game's status", () => {
   });
 });
 
-test('a requestId may bind in the ledger alone for raffles that were sealed before the oldest filter, or an hour after', () => {
+test('looks up a requestId in the ledger only for raffles sealed up to an hour after the oldest filter starts', () => {
   const boundFromMs = NOW.getTime();
   const sealed = (ms: number) => ({ sealedAtMs: boundFromMs + ms, boundFromMs });
   expect(raffle.lifeCycle.mayBindInLedger(sealed(3_599_999))).toBe(true);

@@ -21,8 +21,8 @@ const parts = fc.record({
   sequence: fc.integer({ min: 0, max: SEQUENCE_MAX }),
 });
 
-describe("a ledger entry's id", () => {
-  test('gives back what it was made of, as a BigInt and in words', () => {
+describe('ids of ledger entries', () => {
+  test('splits a ledger entry id into the parts that it was made of, as a BigInt and as two words', () => {
     fc.assert(
       fc.property(parts, (made) => {
         const id = makeEntryId(made);
@@ -35,13 +35,13 @@ describe("a ledger entry's id", () => {
     );
   });
 
-  test('is laid out as 41 bits of time, 8 of the cell, 14 of the sequence', () => {
+  test('lays out a ledger entry id as 41 bits of time, 8 bits of the cell and 14 bits of the sequence', () => {
     expect(makeEntryId({ timeMs: 1, cell: 0, sequence: 0 })).toBe(2n ** 22n);
     expect(makeEntryId({ timeMs: 0, cell: 1, sequence: 0 })).toBe(2n ** 14n);
     expect(makeEntryId({ timeMs: 2 ** 41 - 1, cell: 255, sequence: 16_383 })).toBe(2n ** 63n - 1n);
   });
 
-  test('of a moment is never below the first id of that moment, and never at or above that of the next', () => {
+  test('keeps the ledger entry ids of a moment between the first id of that moment and that of the next', () => {
     fc.assert(
       fc.property(parts, (made) => {
         const id = makeEntryId(made);
@@ -51,21 +51,21 @@ describe("a ledger entry's id", () => {
     );
   });
 
-  test('names the stream entry that it ends, and one before it', () => {
+  test('converts a ledger entry id to its Redis stream id, and to the stream id before it', () => {
     expect(streamIdOf(makeEntryId({ timeMs: 77, cell: 5, sequence: 9 }))).toBe('77-9');
     expect(streamIdBefore(makeEntryId({ timeMs: 77, cell: 5, sequence: 9 }))).toBe('77-8');
     expect(streamIdBefore(makeEntryId({ timeMs: 77, cell: 5, sequence: 0 }))).toBe('76-16383');
   });
 });
 
-describe('the kinds of ledger entries', () => {
-  test('are found by their codes, and no other code is one', () => {
+describe('kinds of ledger entries', () => {
+  test('finds each kind of ledger entry by its code, and rejects all other codes', () => {
     for (const definition of Object.values(ENTRY_KINDS))
       expect(entryOfCode(definition.code)).toBe(definition);
     for (const code of [0, 11, 255]) expect(() => entryOfCode(code)).toThrow(RangeError);
   });
 
-  test("have the counterparts that the database's view of postings gives them", () => {
+  test('gives each kind of ledger entry the counterpart account that the database view of postings has', () => {
     const migration = readFileSync(
       join(import.meta.dirname, '../../src/postgres/migrations/0001_schema.sql'),
       'utf8',
@@ -77,12 +77,12 @@ describe('the kinds of ledger entries', () => {
     );
     const fallback = /'(\w+):/.exec(otherwise!)![1];
     for (const { code, counterpart } of Object.values(ENTRY_KINDS)) {
-      // What has no counterpart has no row.
+      // Kinds without a counterpart have no row in the view.
       if (counterpart !== 'none') expect(written.get(String(code)) ?? fallback).toBe(counterpart);
     }
   });
 
-  test('are listed for SQL by what holds of them', () => {
+  test('lists the codes of ledger entry kinds with a property for use in SQL', () => {
     expect(entryCodesSql(({ takesEntryNumber }) => takesEntryNumber)).toBe('(1, 2, 4, 9)');
     expect(entryCodesSql(({ movesPartnerNet }) => movesPartnerNet)).toBe('(1, 6, 7, 8)');
   });

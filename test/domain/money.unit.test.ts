@@ -19,7 +19,7 @@ const micros = fc.integer({ min: -MAX_MICROS, max: MAX_MICROS });
 const digitsText = (length: number) =>
   fc.string({ unit: fc.constantFrom(...'0123456789'), minLength: 1, maxLength: length });
 
-/** Micro-USD of `±digits × 10^exponent` by whole number arithmetic, for small exponents. */
+/** Computes the micro-USD of `±digits × 10^exponent` in integer arithmetic, for small exponents. */
 function oracleMicros(signedDigits: bigint, exponent: number): number | undefined {
   const power = exponent + 6;
   const scale = 10n ** BigInt(Math.abs(power));
@@ -29,7 +29,7 @@ function oracleMicros(signedDigits: bigint, exponent: number): number | undefine
   return magnitude > BigInt(MAX_MICROS) ? undefined : Number(value);
 }
 
-describe('reading decimal text', () => {
+describe('reading decimal amounts', () => {
   test.each([
     ['0.25', 250_000],
     ['2.5e-1', 250_000],
@@ -46,7 +46,7 @@ describe('reading decimal text', () => {
     ['-0', 0],
     ['-0.000e5', 0],
     ['0e999999999999999999999', 0],
-  ])('%s is %d micro-USD', (text, expected) => {
+  ])('reads %s as %d micro-USD', (text, expected) => {
     expect(decimalTextToMicros(text)).toBe(expected);
   });
 
@@ -61,7 +61,7 @@ describe('reading decimal text', () => {
     '9000000000.000001',
     '9e9999',
     '9007199254.740993',
-  ])('%s is no amount', (text) => {
+  ])('rejects %s, which is no whole number of micro-USD in range', (text) => {
     expect(decimalTextToMicros(text)).toBeUndefined();
   });
 
@@ -81,11 +81,11 @@ describe('reading decimal text', () => {
     '--1',
     '1,5',
     '١',
-  ])('%j is no JSON number', (text) => {
+  ])('rejects %j, which is not a JSON number', (text) => {
     expect(decimalTextToMicros(text)).toBeUndefined();
   });
 
-  test('any number token gives its exact decimal value, or nothing', () => {
+  test('reads any number token as its exact decimal value, or rejects it', () => {
     fc.assert(
       fc.property(
         fc.boolean(),
@@ -108,7 +108,7 @@ describe('reading decimal text', () => {
     );
   });
 
-  test('an exponent that moves a point over thousands of zeros is followed exactly', () => {
+  test('follows an exponent that moves the decimal point over thousands of zeros exactly', () => {
     expect(decimalTextToMicros(`0.${'0'.repeat(4_000)}25e4000`)).toBe(250_000);
     expect(decimalTextToMicros(`25${'0'.repeat(4_000)}e-4002`)).toBe(250_000);
   });
@@ -127,11 +127,11 @@ describe('numbers as amounts', () => {
     [-0, 0],
     [9e9, MAX_MICROS],
     [9_000_000_001, undefined],
-  ])('%d USD is %s micro-USD', (usd, expected) => {
+  ])('converts the number %d USD to %s micro-USD', (usd, expected) => {
     expect(usdToMicros(usd)).toBe(expected);
   });
 
-  test('an amount survives its text, and its number where a double has the digits for it', () => {
+  test('keeps an amount through its text, and through a number if a double has enough digits', () => {
     fc.assert(
       fc.property(micros, (amount) => {
         const text = microsToUsdText(amount);
@@ -156,7 +156,7 @@ test.each([
   [MAX_MICROS, '9000000000'],
   [MAX_MICROS - 1, '8999999999.999999'],
   [Number.MAX_SAFE_INTEGER, '9007199254.740991'],
-])('%d micro-USD is written %s', (amount, text) => {
+])('writes %d micro-USD as %s', (amount, text) => {
   expect(microsToUsdText(amount)).toBe(text);
 });
 
@@ -175,11 +175,11 @@ describe('payouts', () => {
     [250_000, Number.NaN, undefined],
     [1_000_000, 9e9, MAX_MICROS],
     [1_000_001, 9e9, undefined],
-  ])('%d micro-USD × %d is %s', (denomination, multiplier, expected) => {
+  ])('computes the payout of %d micro-USD × %d as %s', (denomination, multiplier, expected) => {
     expect(payoutMicros(denomination, multiplier)).toBe(expected);
   });
 
-  test('are the exact product of the decimals', () => {
+  test('computes a payout as the exact product of the decimals', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 1e9 }),
@@ -197,7 +197,7 @@ describe('payouts', () => {
 });
 
 describe('exact decimals', () => {
-  test('a finite number is its shortest round trip form', () => {
+  test('converts a finite number to its shortest round-trip decimal and back', () => {
     fc.assert(
       fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => {
         const { digits, exponent } = decimalOf(value);
@@ -209,13 +209,13 @@ describe('exact decimals', () => {
     expect(() => decimalOf(Number.NEGATIVE_INFINITY)).toThrow(RangeError);
   });
 
-  test('a sum does not round: ten tenths are one', () => {
+  test('adds decimals without rounding, so ten tenths are exactly one', () => {
     const sum = sumDecimals(new Array(10).fill(decimalOf(0.1)));
     expect(isWithin(sum, decimalOf(1), decimalOf(0))).toBe(true);
     expect(toCommonExponent([decimalOf(0.25), decimalOf(3)])).toEqual({ digits: [25n, 300n], exponent: -2 });
   });
 
-  test('a tolerance holds to its last digit', () => {
+  test('applies a tolerance exactly to its last digit', () => {
     const tolerance = decimalOf(0.000001);
     expect(isWithin(decimalOf(1.000001), decimalOf(1), tolerance)).toBe(true);
     expect(isWithin(decimalOf(0.999999), decimalOf(1), tolerance)).toBe(true);

@@ -24,7 +24,7 @@ function sheetOf(name: string, changes: object = {}): ParSheet {
 
 type Shown = [tierId: number, payMultiplier: number, comboProbability: number, displayWeight: number];
 
-/** A sheet with these combinations. */
+/** Builds a PAR sheet with these combinations. */
 function sheetWith(combinations: Shown[]): ParSheet {
   const sheet = sheetOf('penny-sub-cent');
   return {
@@ -56,11 +56,11 @@ const sampleSheets = (): [string, ParSheet][] => [
   ['classic-3-reel', sheetOf('classic-3-reel')],
   ['double-strike', sheetOf('double-strike')],
   ['penny-sub-cent', sheetOf('penny-sub-cent')],
-  // The file states another RTP than its combinations give.
+  // The file states an RTP that differs from the RTP of its combinations.
   ['five-reel-wild', sheetOf('five-reel-wild', { certifiedRtp: 0.7775 })],
 ];
 
-// Exact fractions: the oracle, written apart from the program.
+// Exact fractions for an independent computation that shares no code with the service.
 type Fraction = readonly [numerator: bigint, denominator: bigint];
 
 function fractionOf(value: number): Fraction {
@@ -77,7 +77,10 @@ const over = (a: Fraction, b: Fraction): Fraction => [a[0] * b[1], a[1] * b[0]];
 const equal = (a: Fraction, b: Fraction): boolean => a[0] * b[1] === b[0] * a[1];
 const sumOf = (fractions: Fraction[]): Fraction => fractions.reduce(plus, [0n, 1n]);
 
-/** The probability of each combination as the rule reads: the class by probability, within it by weight. */
+/**
+ * The exact probability of each combination by the documented rule: the class by its probability, and a
+ * combination within its class by its weight.
+ */
 function exactProbabilities({ combinations }: ParSheet): Fraction[] {
   const all = sumOf(combinations.map((each) => fractionOf(each.comboProbability)));
   return combinations.map((own) => {
@@ -93,7 +96,10 @@ function exactProbabilities({ combinations }: ParSheet): Fraction[] {
   });
 }
 
-/** The outcome of one first word and the words that extend it, and how many of those were read. */
+/**
+ * Draws one outcome from a first word and the words that extend it. Also returns how many of the extending
+ * words were read.
+ */
 function drawOne(distribution: Distribution, word: number, slowWords: bigint[]) {
   const out = new Uint16Array(1);
   let read = 0;
@@ -108,19 +114,22 @@ function drawOne(distribution: Distribution, word: number, slowWords: bigint[]) 
 
 const startOf = (distribution: Distribution, index: number) => distribution.cumulative[index - 1] ?? 0n;
 
-describe('the distribution', () => {
-  test.each(sampleSheets())('%s has exactly its own numbers, normalised', (_, sheet) => {
-    const distribution = compileDistribution(sheet);
-    exactProbabilities(sheet).forEach((probability, index) => {
-      const own: Fraction = [
-        distribution.cumulative[index]! - startOf(distribution, index),
-        distribution.total,
-      ];
-      expect(equal(own, probability)).toBe(true);
-    });
-  });
+describe('the distribution of a PAR sheet', () => {
+  test.each(sampleSheets())(
+    'compiles %s into a distribution with exactly its normalized probabilities',
+    (_, sheet) => {
+      const distribution = compileDistribution(sheet);
+      exactProbabilities(sheet).forEach((probability, index) => {
+        const own: Fraction = [
+          distribution.cumulative[index]! - startOf(distribution, index),
+          distribution.total,
+        ];
+        expect(equal(own, probability)).toBe(true);
+      });
+    },
+  );
 
-  test('any sheet has exactly its own numbers, normalised', () => {
+  test('compiles any PAR sheet into a distribution with exactly its normalized probabilities', () => {
     fc.assert(
       fc.property(arbitrarySheet, (sheet) => {
         const distribution = compileDistribution(sheet);
@@ -133,7 +142,7 @@ describe('the distribution', () => {
     );
   });
 
-  test('what is paid does not depend on displayWeight', () => {
+  test('pays each class of outcomes with a probability that does not depend on displayWeight', () => {
     const sheet = sheetOf('double-strike');
     const reweighted = {
       ...sheet,
@@ -155,61 +164,70 @@ describe('the distribution', () => {
     for (const [key, probability] of before) expect(equal(probability, after.get(key)!)).toBe(true);
   });
 
-  test('a sheet without any probability has none', () => {
+  test('rejects a PAR sheet without any probability', () => {
     expect(() => compileDistribution(sheetWith([[0, 0, 0, 1]]))).toThrow(RangeError);
     expect(() => compileDistribution({ ...sheetWith([]), combinations: [] })).toThrow(RangeError);
   });
 });
 
-describe('drawing has no bias', () => {
+describe('unbiased drawing', () => {
   /**
-   * The proof. The share of [0, 1) that draws a combination is measured on the drawing itself: the table's own words,
-   * and of each ambiguous word the 2^64 extensions, whose outcomes rise with the extension (the next test tries that), so
-   * that a binary search finds where each one begins. An extension that doesn't settle it lies across a boundary;
-   * there the share must lie between the two counts.
+   * Proves that drawing is unbiased by measuring which share of [0, 1) draws each combination.
+   *
+   * Each word of the table counts directly. For each ambiguous word the 2^64 extensions are measured by
+   * binary search, because their outcomes rise with the extension (the next test checks this). An extension
+   * that leaves the outcome open crosses a boundary, so the share must lie between two counts.
    */
-  test.each(sampleSheets())('%s: the share of each combination is its probability', (_, sheet) => {
-    const distribution = compileDistribution(sheet);
-    const scale = 1n << 80n;
-    const settled = new Array<bigint>(sheet.combinations.length).fill(0n);
-    let unsettled = 0n;
-    distribution.table.forEach((code, word) => {
-      if (code !== AMBIGUOUS) {
-        settled[code]! += 1n << 64n;
-        return;
-      }
-      // By the outcome with all further bits 0 (the lower end) each extension belongs to one combination.
-      const lowerEnd = (slow: bigint) => drawOne(distribution, word, [slow, ...new Array(40).fill(0n)]);
-      const upperEnd = (slow: bigint) =>
-        drawOne(distribution, word, [slow, ...new Array(40).fill((1n << 64n) - 1n)]);
-      let from = 0n;
-      while (from < 1n << 64n) {
-        const { index } = lowerEnd(from);
-        let low = from;
-        let high = (1n << 64n) - 1n;
-        while (low < high) {
-          const middle = (low + high + 1n) >> 1n;
-          if (lowerEnd(middle).index === index) low = middle;
-          else high = middle - 1n;
+  test.each(sampleSheets())(
+    '%s: draws each combination from exactly the share of random numbers that is its probability',
+    (_, sheet) => {
+      const distribution = compileDistribution(sheet);
+      const scale = 1n << 80n;
+      const settled = new Array<bigint>(sheet.combinations.length).fill(0n);
+      let unsettled = 0n;
+      distribution.table.forEach((code, word) => {
+        if (code !== AMBIGUOUS) {
+          settled[code]! += 1n << 64n;
+          return;
         }
-        // `low` is the last extension that starts in the combination; it may end in another.
-        const isWhole = upperEnd(low).index === index;
-        settled[index]! += low - from + (isWhole ? 1n : 0n);
-        if (!isWhole) unsettled += 1n;
-        from = low + 1n;
-      }
-    });
-    expect(settled.reduce((sum, each) => sum + each, unsettled)).toBe(scale);
-    expect(unsettled).toBeLessThanOrEqual(BigInt(sheet.combinations.length));
-    exactProbabilities(sheet).forEach(([numerator, denominator], index) => {
-      // At most the two extensions across its own ends are missing.
-      expect(settled[index]! * denominator <= numerator * scale).toBe(true);
-      expect(numerator * scale <= (settled[index]! + 2n) * denominator).toBe(true);
-    });
-  });
+        // With all further bits 0, which is the lower end of its interval, each extension belongs to one
+        // combination.
+        const lowerEnd = (slow: bigint) => drawOne(distribution, word, [slow, ...new Array(40).fill(0n)]);
+        const upperEnd = (slow: bigint) =>
+          drawOne(distribution, word, [slow, ...new Array(40).fill((1n << 64n) - 1n)]);
+        let from = 0n;
+        while (from < 1n << 64n) {
+          const { index } = lowerEnd(from);
+          let low = from;
+          let high = (1n << 64n) - 1n;
+          while (low < high) {
+            const middle = (low + high + 1n) >> 1n;
+            if (lowerEnd(middle).index === index) low = middle;
+            else high = middle - 1n;
+          }
+          // `low` is the last extension whose interval starts in the combination. The interval may end in
+          // another combination.
+          const isWhole = upperEnd(low).index === index;
+          settled[index]! += low - from + (isWhole ? 1n : 0n);
+          if (!isWhole) unsettled += 1n;
+          from = low + 1n;
+        }
+      });
+      expect(settled.reduce((sum, each) => sum + each, unsettled)).toBe(scale);
+      expect(unsettled).toBeLessThanOrEqual(BigInt(sheet.combinations.length));
+      exactProbabilities(sheet).forEach(([numerator, denominator], index) => {
+        // At most two extensions are not counted, namely those that cross the two ends of the combination.
+        expect(settled[index]! * denominator <= numerator * scale).toBe(true);
+        expect(numerator * scale <= (settled[index]! + 2n) * denominator).toBe(true);
+      });
+    },
+  );
 
-  /** And each settled interval, of any width, lies wholly in its combination's: so nothing is lost at any depth. */
-  test('every draw settles on the combination that owns the whole interval, and no later than that', () => {
+  /**
+   * Every settled interval, however wide, lies completely within the interval of its combination, so no
+   * probability is lost at any depth.
+   */
+  test('settles every draw on the combination that owns the whole interval, as early as possible', () => {
     fc.assert(
       fc.property(
         arbitrarySheet,
@@ -219,7 +237,7 @@ describe('drawing has no bias', () => {
         (sheet, choice, words, offset) => {
           const distribution = compileDistribution(sheet);
           const { cumulative, total, table } = distribution;
-          // Numbers at a boundary, give or take little, as well as numbers from anywhere.
+          // The numbers are close to a boundary or random.
           const boundary = cumulative[choice % cumulative.length]!;
           const width = 16n + 64n * 3n;
           const anywhere = (((words[0]! << 64n) | words[1]!) << 80n) | words[2]!;
@@ -251,12 +269,12 @@ describe('drawing has no bias', () => {
     );
   });
 
-  test('the table and the intervals of ambiguous words sum to each exact probability', () => {
+  test('the table and the intervals of ambiguous words sum to the exact probability of each combination', () => {
     fc.assert(
       fc.property(arbitrarySheet, (sheet) => {
         const distribution = compileDistribution(sheet);
         const { table, total, cumulative } = distribution;
-        // In units of 1 ÷ (65536 × total).
+        // The shares are in units of 1 ÷ (65536 × total).
         const shares = new Array<bigint>(cumulative.length).fill(0n);
         table.forEach((code, word) => {
           if (code !== AMBIGUOUS) {
@@ -279,7 +297,7 @@ describe('drawing has no bias', () => {
     );
   });
 
-  test('what has no probability is never drawn, not even at the ends', () => {
+  test('never draws a combination without probability, not even at the ends of the range', () => {
     const distribution = compileDistribution(
       sheetWith([
         [0, 0, 0, 1],
@@ -290,7 +308,8 @@ describe('drawing has no bias', () => {
         [3, 1, 0, 0],
       ]),
     );
-    // In the second class all the weight is on the combination of probability 0: it shows what the other one wins.
+    // In the second class the combination with probability 0 has all the display weight, so it is shown for
+    // wins of the other combination.
     const all = Uint16Array.from({ length: 65_536 }, (_, word) => word);
     const out = new Uint16Array(65_536);
     drawOutcomes(distribution, all, () => 0n, out);
@@ -298,7 +317,7 @@ describe('drawing has no bias', () => {
     expect(out.filter((index) => index === 2)).toHaveLength(32_768);
   });
 
-  test('there must be room for the outcomes', () => {
+  test('rejects an output array that is too short for the outcomes', () => {
     const distribution = compileDistribution(sheetOf('penny-sub-cent'));
     expect(() => drawOutcomes(distribution, new Uint16Array(2), () => 0n, new Uint16Array(1))).toThrow(
       RangeError,
@@ -306,7 +325,7 @@ describe('drawing has no bias', () => {
   });
 });
 
-/** ln Γ(x), by Stirling's series from x + 10 on; good to 13 digits. */
+/** ln Γ(x) by Stirling's series from x + 10 on, accurate to 13 digits. */
 function logGamma(x: number): number {
   let shift = 0;
   let y = x;
@@ -315,7 +334,7 @@ function logGamma(x: number): number {
   return (y - 0.5) * Math.log(y) - y + Math.log(2 * Math.PI) / 2 + series - shift;
 }
 
-/** P(χ² ≥ statistic): the regularised upper incomplete gamma function Q(df ÷ 2, statistic ÷ 2). */
+/** P(χ² ≥ statistic), which is the regularised upper incomplete gamma function Q(df ÷ 2, statistic ÷ 2). */
 function chiSquareSurvival(statistic: number, degreesOfFreedom: number): number {
   const a = degreesOfFreedom / 2;
   const x = statistic / 2;
@@ -335,7 +354,7 @@ function chiSquareSurvival(statistic: number, degreesOfFreedom: number): number 
   return scale / (x + 1 - a - fraction);
 }
 
-/** The p-value of the counts; combinations that are expected less than 5 times are taken together. */
+/** Returns the p-value of the counts. Combinations with an expected count below 5 are pooled. */
 function chiSquareP(counts: number[], probabilities: number[], draws: number): number {
   let statistic = 0;
   let cells = 0;
@@ -357,22 +376,23 @@ function chiSquareP(counts: number[], probabilities: number[], draws: number): n
   return chiSquareSurvival(statistic, cells - 1);
 }
 
-test('the chi-square survival function agrees with tables', () => {
+test('the chi-square survival function of the tests agrees with published tables', () => {
   expect(chiSquareSurvival(3.841459, 1)).toBeCloseTo(0.05, 6);
   expect(chiSquareSurvival(18.307038, 10)).toBeCloseTo(0.05, 6);
   expect(chiSquareSurvival(59.703064, 30)).toBeCloseTo(0.001, 6);
   expect(chiSquareSurvival(5, 10)).toBeCloseTo(0.891178, 6);
 });
 
-describe('blocks', () => {
+describe('blocks of outcomes', () => {
   const seedOf = (text: string) => createHash('sha256').update(text).digest();
 
   /**
-   * A million outcomes for each seed. With a random seed this would fail once in a thousand runs by right; the seeds are
-   * fixed, so it either always passes or always fails. They were not chosen: they are the first five.
+   * Draws a million outcomes for each seed. A random seed would fail this test in one of a thousand runs by
+   * chance. The seeds are fixed, so the test either always passes or always fails. The seeds are the first
+   * five numbers and were not selected.
    */
   test.each([1, 2, 3, 4, 5])(
-    'a million outcomes of double-strike follow its distribution (seed %d)',
+    'draws a million outcomes of double-strike that fit its distribution (seed %d)',
     (number) => {
       const sheet = sheetOf('double-strike');
       const draws = 1_000_000;
@@ -383,7 +403,7 @@ describe('blocks', () => {
     },
   );
 
-  test('the test of frequencies would notice a wrong distribution', () => {
+  test('the frequency test of outcomes detects a wrong distribution', () => {
     const sheet = sheetOf('double-strike');
     const counts = new Array<number>(sheet.combinations.length).fill(0);
     for (const index of drawBlock(sheet, seedOf('seed 1'), 1_000_000)) counts[index]!++;
@@ -391,7 +411,7 @@ describe('blocks', () => {
     expect(chiSquareP(counts, all, 1_000_000)).toBeLessThan(1e-9);
   });
 
-  test('a block is drawn again from its sheet, seed and length, and starts as a longer one does', () => {
+  test('draws the same block again from its sheet, seed and length, and a longer block with the same start', () => {
     const sheet = sheetOf('double-strike');
     const block = makeBlock({ sheet, gameId: 7, fromIndex: 100, count: 70_000 });
     expect(block.outcomes).toEqual(packOutcomes(drawBlock(sheet, block.seed, 70_000)));
@@ -402,7 +422,7 @@ describe('blocks', () => {
     expect([block.seed.length, block.nonce.length, block.commitment.length]).toEqual([32, 32, 32]);
   });
 
-  test('the keystreams are those of AES-256 in counter mode, as written down', () => {
+  test('draws outcomes from the documented keystreams of AES-256 in counter mode', () => {
     const sheet = sheetOf('double-strike');
     const seed = seedOf('keystream');
     const count = 600_000;
@@ -425,7 +445,7 @@ describe('blocks', () => {
     expect(drawBlock(sheet, seed, count)).toEqual(expected);
   });
 
-  test('two blocks of one task differ', () => {
+  test('makes two different blocks from the same task', () => {
     const task = { sheet: sheetOf('classic-3-reel'), gameId: 1, fromIndex: 0, count: 100 };
     const [first, second] = [makeBlock(task), makeBlock(task)];
     expect(first.seed).not.toEqual(second.seed);
@@ -435,7 +455,7 @@ describe('blocks', () => {
   });
 
   test.each([0, -1, 1.5, MAX_BLOCK_OUTCOMES + 1, Number.NaN])(
-    'a block of %d outcomes is refused',
+    'refuses to make a block of %d outcomes',
     (count) => {
       expect(() => makeBlock({ sheet: sheetOf('classic-3-reel'), gameId: 1, fromIndex: 0, count })).toThrow(
         RangeError,
@@ -443,7 +463,7 @@ describe('blocks', () => {
     },
   );
 
-  test('many sheets in turn give each its own outcomes', () => {
+  test('draws the right outcomes for each of many PAR sheets in turn', () => {
     const seed = seedOf('turns');
     for (let round = 0; round < 2; round++) {
       for (let index = 0; index < 40; index++) {
@@ -458,8 +478,8 @@ describe('blocks', () => {
   });
 });
 
-describe('packing', () => {
-  test('outcomes are 16-bit little-endian, both ways', () => {
+describe('packing of outcomes', () => {
+  test('packs outcomes as 16-bit little-endian numbers and unpacks them again', () => {
     expect([...packOutcomes(Uint16Array.of(1, 0x1234, 0xfffe))]).toEqual([1, 0, 0x34, 0x12, 0xfe, 0xff]);
     fc.assert(
       fc.property(fc.uint16Array(), fc.integer({ min: 0, max: 3 }), (outcomes, shift) => {
@@ -471,7 +491,7 @@ describe('packing', () => {
     );
   });
 
-  test('half an outcome is refused', () => {
+  test('rejects packed outcomes with half an outcome at the end', () => {
     expect(() => unpackOutcomes(new Uint8Array(3))).toThrow(RangeError);
   });
 });

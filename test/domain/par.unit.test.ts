@@ -13,7 +13,7 @@ function sample(name: string): Body {
   return JSON.parse(readFileSync(new URL(`../par-sheets/${name}.json`, import.meta.url), 'utf8'));
 }
 
-/** The faults of a classic sheet after one or more changes. */
+/** Returns the faults of the classic sheet after one or more changes. */
 function faultsAfter(change: (body: Body) => void): Fault[] {
   const body = sample('classic-3-reel');
   change(body);
@@ -31,19 +31,19 @@ function accepted(body: unknown): ParSheet {
   return checked.sheet;
 }
 
-describe('sample sheets', () => {
+describe('sample PAR sheets', () => {
   test.each([
     ['classic-3-reel', 250_000],
     ['double-strike', 250_000],
     ['penny-sub-cent', 10_000],
-  ])('%s passes every check', (name, denominationMicros) => {
+  ])('accepts the sample PAR sheet %s', (name, denominationMicros) => {
     const body = sample(name);
     const sheet = accepted(body);
     expect(sheet).toEqual({ ...body, denominationMicros });
     expect(JSON.parse(JSON.stringify(sheet))).toEqual(sheet);
   });
 
-  test('five-reel-wild states an RTP that its combinations do not give, and has no other fault', () => {
+  test('rejects five-reel-wild only because its stated RTP is not the RTP of its combinations', () => {
     const body = sample('five-reel-wild');
     const checked = checkParSheet(body);
     expect(checked).toEqual({
@@ -53,7 +53,7 @@ describe('sample sheets', () => {
   });
 });
 
-describe('each rule, broken alone, gives its one fault', () => {
+describe('rules for PAR sheets', () => {
   const cases: [string, string, (body: Body) => void][] = [
     [
       'rule 1: tiers sum to 1',
@@ -188,15 +188,15 @@ describe('each rule, broken alone, gives its one fault', () => {
     ['texts are bounded', '/gameTitle', (b) => Object.assign(b, { gameTitle: 'x'.repeat(201) })],
   ];
 
-  test.each(cases)('%s', (_, path, change) => {
+  test.each(cases)('reports exactly one fault for a PAR sheet that breaks only: %s', (_, path, change) => {
     expect(pathsAfter(change)).toEqual(path === '' ? [] : [path]);
   });
 
-  test('tier ids are unique', () => {
+  test('rejects a PAR sheet with two tiers of the same id', () => {
     expect(pathsAfter((body) => Object.assign(body.tiers[6], { tierId: 5 }))).toContain('/tiers/6/tierId');
   });
 
-  test('tier 0 is present', () => {
+  test('rejects a PAR sheet without tier 0', () => {
     const paths = pathsAfter((body) => {
       body.tiers.shift();
       body.tiers[0].probability += 0.7;
@@ -205,7 +205,7 @@ describe('each rule, broken alone, gives its one fault', () => {
     expect(paths.filter((path) => !path.startsWith('/combinations/'))).toEqual(['/tiers']);
   });
 
-  test('a probability is within 0 and 1', () => {
+  test('rejects a PAR sheet with a probability outside 0 to 1', () => {
     const paths = pathsAfter((body) => {
       body.tiers[0].probability = 1.2;
       body.combinations[0].comboProbability = -0.1;
@@ -215,8 +215,8 @@ describe('each rule, broken alone, gives its one fault', () => {
   });
 });
 
-describe('all the faults are listed', () => {
-  test('schema faults and rule faults together', () => {
+describe('the list of faults of a PAR sheet', () => {
+  test('reports schema faults and rule faults of a PAR sheet together', () => {
     const paths = pathsAfter((body) => {
       delete body.manufacturer;
       body.gameTitle = 7;
@@ -239,7 +239,7 @@ describe('all the faults are listed', () => {
     ]);
   });
 
-  test('every missing field has a line of its own', () => {
+  test('reports each missing field of a PAR sheet on a line of its own', () => {
     const checked = checkParSheet({});
     expect(checked).toEqual({
       faults: Object.keys(ParSheetBody.properties).map((name) => ({
@@ -249,7 +249,7 @@ describe('all the faults are listed', () => {
     });
   });
 
-  test(`up to ${FAULTS_MAX}, of which the last line says that there are more`, () => {
+  test(`reports up to ${FAULTS_MAX} faults of a PAR sheet, and says on the last line if there are more`, () => {
     const faults = faultsAfter((body) => {
       body.symbols = new Array(500).fill(0);
     });
@@ -258,12 +258,12 @@ describe('all the faults are listed', () => {
   });
 });
 
-describe('bodies from anywhere', () => {
-  test.each([[null], [undefined], ['text'], [7], [[]], [true]])('%j is refused', (body) => {
+describe('arbitrary bodies as PAR sheets', () => {
+  test.each([[null], [undefined], ['text'], [7], [[]], [true]])('rejects %j as a PAR sheet', (body) => {
     expect(checkParSheet(body)).toEqual({ faults: [{ path: '', message: 'must be an object' }] });
   });
 
-  test('a number beyond a double is a fault', () => {
+  test('rejects a PAR sheet with a number beyond the range of a double', () => {
     const text = readFileSync(new URL('../par-sheets/classic-3-reel.json', import.meta.url), 'utf8');
     const body = JSON.parse(
       text
@@ -283,7 +283,7 @@ describe('bodies from anywhere', () => {
     ]);
   });
 
-  test('the largest and the smallest doubles are judged, not choked on', () => {
+  test('judges a PAR sheet with the largest and smallest doubles without failing', () => {
     const paths = pathsAfter((body) => {
       body.combinations[13].payMultiplier = Number.MAX_VALUE;
       body.combinations[12].payMultiplier = Number.MIN_VALUE;
@@ -293,7 +293,7 @@ describe('bodies from anywhere', () => {
     expect(paths).toEqual(['/denominationUsd', '/tiers/4/probability', '/certifiedRtp']);
   });
 
-  test('unknown fields are ignored and not kept', () => {
+  test('ignores unknown fields of a PAR sheet and does not keep them', () => {
     const body = sample('penny-sub-cent');
     const extended = structuredClone(body);
     extended.comment = 'internal';
@@ -302,7 +302,7 @@ describe('bodies from anywhere', () => {
     expect(accepted(extended)).toEqual(accepted(body));
   });
 
-  test('names that objects have by nature are names like others', () => {
+  test('accepts symbol names of a PAR sheet that are properties of JavaScript objects', () => {
     const text = readFileSync(new URL('../par-sheets/penny-sub-cent.json', import.meta.url), 'utf8');
     const named = text
       .replaceAll('"name": "A"', '"name": "__proto__"')
@@ -319,13 +319,13 @@ describe('bodies from anywhere', () => {
     expect(checkParSheet(polluting)).toEqual({ faults: [{ path: '/gameTitle', message: 'is required' }] });
   });
 
-  test('a zero with a sign becomes 0', () => {
+  test('normalizes -0 in a PAR sheet to 0', () => {
     const text = readFileSync(new URL('../par-sheets/penny-sub-cent.json', import.meta.url), 'utf8');
     const sheet = accepted(JSON.parse(text.replaceAll('"payMultiplier": 0,', '"payMultiplier": -0,')));
     expect(Object.is(sheet.combinations[0]!.payMultiplier, 0)).toBe(true);
   });
 
-  test('no change of one place makes the check throw', () => {
+  test('never throws on a PAR sheet with any single value replaced', () => {
     const junk = fc.oneof(
       fc.jsonValue(),
       fc.constantFrom(Number.POSITIVE_INFINITY, 1e308, 5e-324, -0, 2 ** 53, '__proto__', [], {}),
@@ -351,7 +351,7 @@ describe('bodies from anywhere', () => {
   });
 });
 
-test('the schema is plain JSON Schema that other validators agree on', () => {
+test('expresses the PAR sheet schema as plain JSON Schema that another validator accepts', () => {
   const validate = new Ajv({ strict: false }).compile(JSON.parse(JSON.stringify(ParSheetBody)));
   expect(validate(sample('double-strike'))).toBe(true);
   expect(validate({ ...sample('double-strike'), numReels: 0 })).toBe(false);

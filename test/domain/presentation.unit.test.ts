@@ -19,7 +19,7 @@ function sheetOf(name: string, changes: object = {}): ParSheet {
   return checked.sheet;
 }
 
-// The file states another RTP than its combinations give.
+// The file states an RTP that differs from the RTP of its combinations.
 const fiveReelWild = () => sheetOf('five-reel-wild', { certifiedRtp: 0.7775 });
 const sheets = () => [
   sheetOf('classic-3-reel'),
@@ -28,12 +28,12 @@ const sheets = () => [
   fiveReelWild(),
 ];
 
-/** What a partner would read. */
+/** Renders the outcomes of a sheet as a partner reads them. */
 function responses(sheet: ParSheet) {
   return renderSheet(sheet).combinations.map(({ json }) => JSON.parse(`{${json}}`));
 }
 
-/** A sheet of equally likely no-win combinations, for strips. */
+/** A sheet of equally likely losing combinations, to test reel strips. */
 function plainSheet(reelsByCombination: string[][], stops: number[], probabilities: number[]): ParSheet {
   const names = [...new Set(reelsByCombination.flat())];
   return {
@@ -52,7 +52,7 @@ function plainSheet(reelsByCombination: string[][], stops: number[], probabiliti
   };
 }
 
-test('the text is the outcome and the presentation, field for field', () => {
+test('renders an outcome as JSON with the documented fields of outcome and presentation', () => {
   const { combinations, wagerMicros, maxPayoutMicros } = renderSheet(sheetOf('penny-sub-cent'));
   expect([wagerMicros, maxPayoutMicros]).toEqual([10_000, 77_000]);
   expect(combinations.map(({ payoutMicros }) => payoutMicros)).toEqual([0, 5_000, 77_000]);
@@ -62,7 +62,7 @@ test('the text is the outcome and the presentation, field for field', () => {
   expect(combinations[1]!.json).toContain('"payoutUsd":0.005,');
 });
 
-test('what is rendered agrees with the sheet', () => {
+test('renders every combination as its PAR sheet defines it', () => {
   for (const sheet of sheets()) {
     const rendered = renderSheet(sheet);
     const displays = new Map(sheet.symbols.map(({ name, display }) => [name, display]));
@@ -85,7 +85,7 @@ test('what is rendered agrees with the sheet', () => {
   }
 });
 
-test('texts that need escaping are escaped', () => {
+test('escapes symbol texts in the rendered JSON', () => {
   const sheet = sheetOf('penny-sub-cent');
   const odd = 'q"\\/😀\u2028';
   const symbols = sheet.symbols.map((symbol) => ({ ...symbol, display: odd }));
@@ -93,31 +93,31 @@ test('texts that need escaping are escaped', () => {
   expect(first.presentation.reelSymbols[0].display).toBe(odd);
 });
 
-describe('five reels with wilds', () => {
-  test('wilds are marked', () => {
+describe('a PAR sheet with five reels and wilds', () => {
+  test('marks wild symbols in the presentation', () => {
     const wilds = responses(fiveReelWild()).map(({ presentation }) =>
       presentation.reelSymbols.map((symbol: { isWild: boolean }) => (symbol.isWild ? 'w' : '.')).join(''),
     );
     expect(wilds.filter((row) => row.includes('w'))).toEqual(['..w..', '.w...', '..w..', '.w...']);
   });
 
-  test('three bonus symbols trigger, two do not', () => {
+  test('triggers the bonus with three bonus symbols, but not with two', () => {
     const triggers = responses(fiveReelWild()).filter(({ outcome }) => outcome.isBonusTrigger);
     expect(triggers.map(({ presentation }) => presentation.comboString)).toEqual(['BO|BO|BO|A|10']);
   });
 
-  test('a near miss is one reel away from a win of tier 3 or above', () => {
+  test('marks a losing combination as a near miss if one reel keeps it from a win of tier 3 or above', () => {
     const misses = responses(fiveReelWild()).filter(
       ({ presentation }) => presentation.animationHints.isNearMiss,
     );
     expect(misses.map(({ presentation }) => presentation.comboString)).toEqual(['DR|DR|DR|DR|10']);
   });
 
-  test('celebrations follow the payout and the tier', () => {
+  test('chooses the celebration by payout and prize tier', () => {
     const celebrations = responses(fiveReelWild()).map(
       ({ presentation }) => presentation.animationHints.celebrationTier,
     );
-    // The first two wins pay half the wager and the wager.
+    // The first two wins pay half the wager and exactly the wager.
     expect(celebrations).toEqual([
       ...['none', 'none', 'none', 'none'],
       ...['none', 'none', 'small', 'small', 'medium', 'medium', 'large', 'large', 'jackpot'],
@@ -125,7 +125,7 @@ describe('five reels with wilds', () => {
   });
 });
 
-test('near misses agree with a comparison of all pairs', () => {
+test('finds the same near misses as a comparison of all pairs of combinations', () => {
   for (const sheet of sheets()) {
     const expected = sheet.combinations.map(
       (own) =>
@@ -145,7 +145,7 @@ test('near misses agree with a comparison of all pairs', () => {
   expect(shown.map(({ presentation }) => presentation.comboString)).toEqual(['7|7|-', 'BELL|BELL|CH']);
 });
 
-test('a no-win combination with the very reels of a win is no near miss of it', () => {
+test('does not mark a losing combination with the same reels as a win as a near miss', () => {
   const sheet = sheetOf('classic-3-reel');
   const twin = { ...sheet.combinations[13]!, payMultiplier: 0, tierId: 0 };
   const shown = responses({ ...sheet, combinations: [...sheet.combinations, twin] });
@@ -162,13 +162,13 @@ test.each([
   [6, 2, 1, 'jackpot'],
   [6, 1, 1, 'none'],
 ] as const)(
-  'a prize of tier %d that pays %d on a wager of %d is celebrated %s',
+  'celebrates a prize of tier %d that pays %d on a wager of %d as %s',
   (tier, payout, wager, expected) => {
     expect(celebrationTierOf(tier, payout, wager)).toBe(expected);
   },
 );
 
-test('a symbol is wild by the word, in any case', () => {
+test('recognizes a wild symbol by the word in its name, in any case', () => {
   for (const name of [
     'WILD',
     'Wild',
@@ -192,7 +192,7 @@ test('a symbol is wild by the word, in any case', () => {
 });
 
 describe('virtual reel strips', () => {
-  test('every stop of a spin bears its symbol', () => {
+  test('stops each reel on a position that shows the symbol of the outcome', () => {
     for (const sheet of sheets()) {
       const strips = sheet.virtualStopsPerReel.map((_, reel) => reelStrip(sheet, reel));
       responses(sheet).forEach(({ presentation }, index) => {
@@ -202,11 +202,11 @@ describe('virtual reel strips', () => {
     }
   });
 
-  test('the stops are laid out the same way each time', () => {
+  test('lays out the reel strips of a PAR sheet the same way each time', () => {
     for (const sheet of sheets()) expect(renderSheet(structuredClone(sheet))).toEqual(renderSheet(sheet));
   });
 
-  test('each symbol has one stop and its share of the others', () => {
+  test('gives each symbol at least one stop, and the other stops in proportion to its probability', () => {
     const reels = fc.uniqueArray(fc.string({ minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 20 });
     fc.assert(
       fc.property(
@@ -238,7 +238,7 @@ describe('virtual reel strips', () => {
     );
   });
 
-  test('a symbol is spread over the reel', () => {
+  test('spreads the stops of a symbol evenly over the reel', () => {
     const sheet = plainSheet([['A'], ['B']], [100], [0.9, 0.1]);
     const positions = reelStrip(sheet, 0).flatMap((symbol, position) => (symbol === 'B' ? [position] : []));
     expect(positions).toHaveLength(11);
@@ -249,7 +249,7 @@ describe('virtual reel strips', () => {
     expect(Math.min(...gaps)).toBeGreaterThan(2);
   });
 
-  test('a symbol of no probability, a reel of one stop and one of a million are laid out', () => {
+  test('lays out a symbol without probability, a reel of one stop and a reel of a million stops', () => {
     const sheet = plainSheet(
       [
         ['A', 'A', 'A'],
@@ -266,14 +266,14 @@ describe('virtual reel strips', () => {
   });
 });
 
-test('what can never be drawn is no largest payout', () => {
+test("ignores combinations that can't be drawn when it computes the largest payout", () => {
   const sheet = sheetOf('classic-3-reel');
   const impossible = { ...sheet.combinations[13]!, payMultiplier: 1_000, comboProbability: 0 };
   const { maxPayoutMicros } = renderSheet({ ...sheet, combinations: [...sheet.combinations, impossible] });
   expect(maxPayoutMicros).toBe(9_625_000);
 });
 
-test('the payout table has 64-bit little-endian micro-USD by combination', () => {
+test('stores the payout table as 64-bit little-endian micro-USD for each combination', () => {
   const table = payoutTable(renderSheet(sheetOf('penny-sub-cent')));
   expect([0, 8, 16].map((offset) => table.readBigInt64LE(offset))).toEqual([0n, 5_000n, 77_000n]);
   expect(table).toHaveLength(24);
@@ -281,7 +281,7 @@ test('the payout table has 64-bit little-endian micro-USD by combination', () =>
   expect(payoutTable({ combinations: [large] }).readBigInt64LE(0)).toBe(10n ** 15n);
 });
 
-test('the statistics are those of the sheet', () => {
+test('computes the RTP, hit frequency and variance of a PAR sheet', () => {
   const { rtp, hitFrequency, variancePerSpin } = outcomeStatistics(sheetOf('penny-sub-cent'));
   expect(rtp).toBeCloseTo(0.92, 12);
   expect(hitFrequency).toBeCloseTo(0.4, 12);

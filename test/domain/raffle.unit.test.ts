@@ -1,4 +1,7 @@
-/** Prize tables and pools: exact counts, fair shuffles, commitments that bind everything, proofs that find every change. */
+/**
+ * Tests prize tables and pools: exact counts, fair shuffles, commitments that bind everything, and proofs
+ * that detect every change.
+ */
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -31,7 +34,7 @@ const TABLE: PrizeTableUsd = {
   poolSize: 20,
   prizes: [prize(6, 1000, 1), prize(3, 10, 2), prize(3, 7.5, 1, 'Mug'), prize(1, 2.5, 4)],
 };
-/** 32 bytes that differ with the number. */
+/** Returns 32 bytes that differ for each number. */
 const seedOf = (number: number | string): Buffer => createHash('sha256').update(`seed ${number}`).digest();
 
 const arbitraryTable = fc
@@ -54,11 +57,14 @@ const arbitraryTable = fc
     prizes: prizes.map(({ micros, ...rest }) => ({ ...rest, valueMicros: micros })),
   }));
 
-/** Upper tail of the chi-square distribution, by the Wilson–Hilferty approximation and the complementary error function. */
+/**
+ * Upper tail of the chi-square distribution by the Wilson–Hilferty approximation and the complementary error
+ * function.
+ */
 function chiSquareTail(statistic: number, degrees: number): number {
   const z = ((statistic / degrees) ** (1 / 3) - (1 - 2 / (9 * degrees))) / Math.sqrt(2 / (9 * degrees));
   const t = 1 / (1 + 0.3275911 * (Math.abs(z) / Math.SQRT2));
-  // Abramowitz and Stegun, 7.1.26; good to 1.5e-7.
+  // Abramowitz and Stegun, formula 7.1.26, accurate to 1.5e-7.
   const erfc =
     t *
     Math.exp((-z * z) / 2) *
@@ -66,8 +72,8 @@ function chiSquareTail(statistic: number, degrees: number): number {
   return z >= 0 ? erfc / 2 : 1 - erfc / 2;
 }
 
-describe('a prize table', () => {
-  test('goes to USD and back exactly', () => {
+describe('prize tables of raffles', () => {
+  test('converts a prize table to USD and back exactly', () => {
     fc.assert(
       fc.property(arbitraryTable, (table) => {
         expect(readPrizeTable(JSON.parse(prizeTableText(prizeTableUsd(table))))).toEqual(table);
@@ -75,7 +81,7 @@ describe('a prize table', () => {
     );
   });
 
-  test('is refused with every fault of its numbers', () => {
+  test('rejects a prize table and reports every fault of its numbers', () => {
     const checked = checkPrizeTable({
       ticketPriceUsd: 0,
       poolSize: 3,
@@ -91,7 +97,7 @@ describe('a prize table', () => {
     ]);
   });
 
-  test('of more money than a JSON number can tell exactly is refused', () => {
+  test('rejects a prize table with more money than a JSON number can express exactly', () => {
     const most = { ticketPriceUsd: 1000, poolSize: 1_000_000, prizes: [prize(1, 999_999_999.999999, 1)] };
     expect(readPrizeTable(most).prizes[0]!.valueMicros).toBe(999_999_999_999_999);
     const more = { ...most, ticketPriceUsd: 1000.000001, prizes: [prize(1, 500_000_000.000001, 2)] };
@@ -102,14 +108,14 @@ describe('a prize table', () => {
     ]);
   });
 
-  test('as text is RFC 8785: members by name, no spaces', () => {
+  test('writes a prize table as RFC 8785 canonical JSON, with sorted members and no spaces', () => {
     const table = { ticketPriceUsd: 0.1, poolSize: 1, prizes: [prize(1, 1e6, 1, 'Ümlaut "x"')] };
     expect(prizeTableText(table)).toBe(
       '{"poolSize":1,"prizes":[{"count":1,"prizeName":"Ümlaut \\"x\\"","prizeTier":1,"valueUsd":1000000}],"ticketPriceUsd":0.1}',
     );
   });
 
-  test('is shown as the contract says (docs/contract.md §9.3)', () => {
+  test('presents raffle prizes as the contract says (docs/contract.md §9.3)', () => {
     const rendered = renderPrizeTable(readPrizeTable(TABLE));
     const shown = rendered.combinations.map(({ json }) => JSON.parse(`{${json}}`));
     expect(rendered.wagerMicros).toBe(2_500_000);
@@ -125,15 +131,15 @@ describe('a prize table', () => {
       raffle('Prize 6', 6, 'jackpot'),
       raffle('Prize 3', 3, 'medium'),
       raffle('Mug', 3, 'medium'),
-      // Pays what the ticket cost.
+      // This prize pays exactly the price of the ticket.
       raffle('Prize 1', 1, 'none'),
     ]);
     expect(shown[3].outcome).toEqual({ prizeTier: 3, payoutUsd: 7.5, isBonusTrigger: false });
   });
 });
 
-describe('a pool', () => {
-  test('has each prize exactly as often as the table says', () => {
+describe('pools of raffle tickets', () => {
+  test('shuffles a raffle pool with each prize exactly as often as its table says', () => {
     fc.assert(
       fc.property(arbitraryTable, fc.integer(), (table, number) => {
         const order = shufflePool(table, seedOf(number));
@@ -142,14 +148,14 @@ describe('a pool', () => {
     );
   });
 
-  test('of one prize more than the table says is found', () => {
+  test('finds a raffle pool with one prize more than its table says', () => {
     const order = shufflePool(TABLE, seedOf(1));
     order[order.indexOf(0)] = 1;
     expect(countFault(TABLE, order)).toMatch(/code 0.* is on 11 tickets, the table says 12/);
     expect(countFault(TABLE, order.subarray(1))).toMatch(/has 19 tickets/);
   });
 
-  test('puts each prize in each place equally often: 2,000 pools, p > 0.001 for each tier', () => {
+  test('puts each raffle prize in each place equally often: 2,000 pools, p > 0.001 for each tier', () => {
     const pools = 2000;
     const tiers = [0, ...TABLE.prizes.map(({ prizeTier }) => prizeTier)];
     const found = new Map<number, Float64Array>();
@@ -165,7 +171,8 @@ describe('a pool', () => {
     for (const [tier, places] of found) {
       const tickets = places.reduce((sum, count) => sum + count, 0);
       const expected = tickets / TABLE.poolSize;
-      // Without replacement within a pool: the variance of a place's count is smaller by this factor.
+      // Each pool draws without replacement, so the variance of the count in a place is smaller by this
+      // factor.
       const share = tickets / pools / TABLE.poolSize;
       const factor = ((1 - share) * TABLE.poolSize) / (TABLE.poolSize - 1);
       const statistic = places.reduce((sum, count) => sum + (count - expected) ** 2 / expected, 0) / factor;
@@ -175,7 +182,7 @@ describe('a pool', () => {
     }
   });
 
-  test('gives each order of a small pool equally often: all 24 orders of 4 tickets, p > 0.001', () => {
+  test('shuffles a small raffle pool into each order equally often: all 24 orders of 4 tickets, p > 0.001', () => {
     const table = { poolSize: 4, prizes: [{ count: 1 }, { count: 1 }, { count: 1 }] };
     const found = new Map<string, number>();
     const pools = 24_000;
@@ -188,14 +195,14 @@ describe('a pool', () => {
     expect(chiSquareTail(statistic, 23)).toBeGreaterThan(0.001);
   });
 
-  test('says nothing about another pool of the same table', () => {
+  test('shuffles raffle pools of the same table independently of each other', () => {
     const size = 20_000;
     const table = { poolSize: size, prizes: [{ count: size / 2 }] };
     const correlations = Array.from({ length: 50 }, (_, pool) => {
       const a = shufflePool(table, seedOf(`a ${pool}`));
       const b = shufflePool(table, seedOf(`b ${pool}`));
       const both = a.reduce((sum, code, place) => sum + code * b[place]!, 0);
-      // Of pools that have nothing to do with each other it is normal, with mean 0 and deviation 1.
+      // For independent pools this value is normal with mean 0 and standard deviation 1.
       return (both - size / 4) / Math.sqrt((size * size) / 16 / (size - 1));
     });
     const mean = correlations.reduce((sum, z) => sum + z, 0) / 50;
@@ -206,7 +213,7 @@ describe('a pool', () => {
     expect(square).toBeLessThan(1.9);
   });
 
-  test('is another one each time, from the randomness of the system', () => {
+  test('seals each raffle pool with new randomness of the operating system', () => {
     const task = { gameId: 7, table: TABLE };
     const pools = Array.from({ length: 50 }, () => sealRaffle(task));
     for (const member of ['seed', 'nonce', 'commitment'] as const) {
@@ -217,7 +224,7 @@ describe('a pool', () => {
     );
   });
 
-  test('of a million tickets is sealed in 2 MB, at a cost that grows no faster than the pool', async () => {
+  test('seals a raffle pool of a million tickets in 2 MB, in time that grows no faster than the pool', async () => {
     const seal = (poolSize: number) =>
       sealRaffle({
         gameId: 1,
@@ -230,7 +237,7 @@ describe('a pool', () => {
   });
 });
 
-describe('the proof of a pool', () => {
+describe('proofs of raffle pools', () => {
   const revealed = (): RevealedPool => {
     const pool = sealRaffle({ gameId: 7, table: TABLE });
     const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
@@ -246,7 +253,7 @@ describe('the proof of a pool', () => {
     };
   };
 
-  test('holds for what was sealed', () => {
+  test('verifies the proof of a raffle pool that was sealed', () => {
     expect(poolFaults(revealed())).toEqual([]);
   });
 
@@ -273,11 +280,11 @@ describe('the proof of a pool', () => {
     },
     'half a ticket': (pool) => ({ ...pool, reveal: { ...pool.reveal, order: 'AAAA' } }),
   };
-  test.each(Object.entries(CHANGES))('finds %s', (_what, change) => {
+  test.each(Object.entries(CHANGES))('the proof of a raffle pool fails for %s', (_what, change) => {
     expect(poolFaults(change(revealed()))).not.toEqual([]);
   });
 
-  test('finds an order that was committed to and is not what the seed gives', () => {
+  test('the proof of a raffle pool fails for a committed order that its seed does not give', () => {
     const pool = revealed();
     const order = Buffer.from(shufflePool(TABLE, seedOf('mine')).buffer);
     const seed = Buffer.from(pool.reveal.seed, 'hex');

@@ -1,4 +1,4 @@
-/** docs/raffles.md by code that follows it and shares none with the service. */
+/** Tests docs/raffles.md with code that follows the document and shares none with the service. */
 import { createCipheriv, createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ const pool = JSON.parse(/```json\n(.*?)```/s.exec(document)![1]!) as {
 const { seed, nonce } = pool.reveal;
 const sha256 = (bytes: string | Buffer) => createHash('sha256').update(bytes).digest();
 
-test('the worked example of the document is what its rules give, to the digit', () => {
+test('the worked example of the raffle document is exactly what its rules give', () => {
   const counts = pool.prizes.map(({ count }) => count);
   const winning = counts.reduce((sum, count) => sum + count, 0);
   const tickets = counts.flatMap((count, place) => Array<number>(count).fill(place + 1));
@@ -69,7 +69,7 @@ test('the worked example of the document is what its rules give, to the digit', 
   expect(sha256(sealed).toString('hex')).toBe(pool.poolCommitment);
 });
 
-test('the verifier proves the worked example, and finds each digit of it that is changed', () => {
+test('the verifier proves the worked example of the raffle document, and detects every changed digit', () => {
   expect(verifyPool(pool, pool.poolCommitment).faults).toEqual([]);
   const text = JSON.stringify(pool);
   let changed = 0;

@@ -8,7 +8,7 @@ import { runsToMerge } from '../../src/engine/requestIds/runMerging.js';
 
 const hashOf = (name: string): Buffer => createHash('sha256').update(name).digest().subarray(0, 16);
 
-/** A run as it is written, and how it is looked into. */
+/** Writes a run, and returns its blocks, its filter and a function that looks up a hash. */
 async function runOf(pairs: readonly (readonly [hash: Buffer, id: bigint])[]) {
   const blocks: { firstHash: Buffer; pairs: Buffer }[] = [];
   const writer = new RunWriter(pairs.length, ({ firstHash, pairs }) =>
@@ -25,7 +25,7 @@ async function runOf(pairs: readonly (readonly [hash: Buffer, id: bigint])[]) {
   return { blocks, filter: writer.filter, find };
 }
 
-test('every id of a run is found by its block, and the filter knows it; of others the filter takes few for its own', async () => {
+test('finds every request id of a run, and its filter accepts all of these and few others', async () => {
   const count = 5000;
   const pairs = Array.from({ length: count }, (_, i) => [hashOf(`own-${i}`), BigInt(i + 1) << 20n] as const);
   const { blocks, filter, find } = await runOf(pairs);
@@ -46,7 +46,7 @@ test('every id of a run is found by its block, and the filter knows it; of other
   expect(wrong).toBeLessThan(count / 500);
 });
 
-test('a filter that is folded again and again knows every id of its own, and asks more of others until it asks all', async () => {
+test('a folded filter still accepts every request id of its run, and accepts more others with each fold', async () => {
   const own = Array.from({ length: 3000 }, (_, i) => hashOf(`own-${i}`));
   const others = Array.from({ length: 2000 }, (_, i) => hashOf(`other-${i}`));
   const { filter } = await runOf(own.map((hash, i) => [hash, BigInt(i + 1)] as const));
@@ -61,15 +61,15 @@ test('a filter that is folded again and again knows every id of its own, and ask
     taken.push(known(others));
   }
   expect(taken).toEqual([...taken].sort((a, b) => a - b));
-  // 12 bits an id: a few of a hundred.
+  // The filter has 12 bits for each id, so it wrongly accepts only a few percent of other ids.
   expect(taken[0]).toBeLessThan(others.length / 20);
   expect(taken.at(-1)).toBe(others.length);
 });
 
-test('ids whose hashes begin alike are all found, however many', async () => {
+test('finds all request ids whose hashes begin alike, however many there are', async () => {
   const same = hashOf('same');
   const pairs = Array.from({ length: 500 }, (_, i) => [same, BigInt(i + 1)] as const);
-  // The same first 32 bits, and others after them.
+  // These hashes have the same first 32 bits, but differ in the rest.
   const near = Array.from({ length: 300 }, (_, i) => {
     const hash = Buffer.from(same);
     hash.writeUInt32BE((i * 2_654_435_761) >>> 0, 4);
@@ -80,7 +80,7 @@ test('ids whose hashes begin alike are all found, however many', async () => {
   for (const [hash, id] of near) expect(find(hash)).toContain(id);
 });
 
-test('runs stay few while ids come, and each id is copied seldom', () => {
+test('merges runs of request ids so that few runs remain and each id is copied rarely', () => {
   const nowMs = Date.now();
   let runs: RequestRun[] = [];
   let copied = 0;

@@ -1,4 +1,4 @@
-/** Judgements of returns: by an independent computation, and over thousands of simulated days. */
+/** Tests the judgement of returns against an independent computation and over thousands of simulated days. */
 import { describe, expect, test } from 'vitest';
 import {
   halfUp,
@@ -19,7 +19,7 @@ const sheetOf = (prizes: readonly Prize[]): Sheet =>
     combinations: prizes.map(([payMultiplier, comboProbability]) => ({ payMultiplier, comboProbability })),
   }) as unknown as Sheet;
 
-/** The same numbers on every run: mulberry32. */
+/** Generates the same random numbers on every run (mulberry32). */
 function random(seed: number): () => number {
   let state = seed;
   return () => {
@@ -30,7 +30,7 @@ function random(seed: number): () => number {
   };
 }
 
-/** Sheets of three to forty prizes, from even to very skewed. */
+/** Makes PAR sheets of three to forty prizes, from even to very skewed. */
 function madeSheets(count: number): Sheet[] {
   const next = random(7);
   return Array.from({ length: count }, (_, i) => {
@@ -48,7 +48,7 @@ const SHEETS: Sheet[] = [
   ...madeSheets(16),
 ];
 
-/** From the centre, in doubles: the other way round than the program, which sums powers exactly. */
+/** Computes central moments directly in doubles, unlike the service, which sums powers exactly. */
 function centralMoments({ combinations }: Sheet) {
   const total = combinations.reduce((sum, { comboProbability }) => sum + comboProbability, 0);
   const central = (power: number, mean: number) =>
@@ -61,7 +61,7 @@ function centralMoments({ combinations }: Sheet) {
   return { mean, sigma, skewness: central(3, mean) / sigma ** 3 };
 }
 
-/** What so many spins of a sheet pay, in thousandths of the wager. */
+/** Returns the total payout of that many spins of a sheet, in thousandths of the wager. */
 function sampler(prizes: readonly Prize[], next: () => number): (spins: number) => number {
   const places = 4096;
   const table = new Float64Array(places);
@@ -84,8 +84,8 @@ const judge = (spins: number, paidThousandths: number, moments: SheetMoments) =>
     moments,
   );
 
-describe('the moments and bands of a sheet', () => {
-  test('are those of an independent computation, for 20 sheets', () => {
+describe('moments and confidence bands of a PAR sheet', () => {
+  test('computes the same moments and bands of 20 PAR sheets as an independent computation', () => {
     expect(SHEETS).toHaveLength(20);
     for (const sheet of SHEETS) {
       const expected = centralMoments(sheet);
@@ -100,7 +100,7 @@ describe('the moments and bands of a sheet', () => {
     }
   });
 
-  test('are those that the contract shows', () => {
+  test('computes the moments and bands that the contract shows', () => {
     const moments = { mean: 0.925, sigma: 2.2038, skewness: 10.2779, maxMultiplier: 100 };
     expect(normalFromSpins(moments)).toBe(2669);
     expect(rtpBands(moments, 1_000_000n)).toEqual({
@@ -111,21 +111,21 @@ describe('the moments and bands of a sheet', () => {
     expect([halfUp(z!, 4), state]).toEqual([0.9983, 'WITHIN']);
   });
 
-  test('a sheet that always pays the same is judged by its one value', () => {
+  test('judges a PAR sheet that always pays the same by that one value', () => {
     const moments = sheetMoments(sheetOf([[0.5, 1]]));
     expect(moments).toMatchObject({ mean: 0.5, sigma: 0, skewness: 0 });
     expect(judge(10, 5000, moments)).toEqual({ z: null, nats: null, state: 'WITHIN' });
     expect(judge(10, 5001, moments)).toEqual({ z: null, nats: null, state: 'ALERT' });
   });
 
-  test('without spins, and of other games than slots, nothing is judged', () => {
+  test('does not judge the return of a game without spins, or of a game that is no slot', () => {
     const nothing = { z: null, nats: null, state: 'NOT_JUDGED' };
     expect(judge(0, 0, sheetMoments(SHEETS[0]!))).toEqual(nothing);
     expect(judgeRtp({ spins: 1n, wageredMicros: 1n, paidMicros: 1n }, undefined)).toEqual(nothing);
   });
 });
 
-// Probabilities are whole 4,096ths.
+// Probabilities are whole multiples of 1/4096, so the sampling table is exact.
 const HONEST: Prize[] = [
   [0, 2816 / 4096],
   [2, 1024 / 4096],
@@ -133,8 +133,8 @@ const HONEST: Prize[] = [
 ];
 const MOMENTS = sheetMoments(sheetOf(HONEST));
 
-describe('over simulated days', () => {
-  test('an honest game is REVIEW on 1 %, and WATCH on 4 %, of 10,000 days', () => {
+describe('judgement of returns over simulated days', () => {
+  test('judges an honest game as REVIEW on 1 % and as WATCH on 4 % of 10,000 days', () => {
     const days = 10_000;
     const spins = 2000;
     const pay = sampler(HONEST, random(1));
@@ -143,18 +143,18 @@ describe('over simulated days', () => {
       const { state } = judge(spins, pay(spins), MOMENTS);
       states.set(state, (states.get(state) ?? 0) + 1);
     }
-    // Four standard deviations of such a count.
+    // The tolerances are four standard deviations of such a count.
     expect(Math.abs(states.get('REVIEW')! / days - 0.01)).toBeLessThan(0.004);
     expect(Math.abs(states.get('WATCH')! / days - 0.04)).toBeLessThan(0.008);
     expect([...states.keys()].sort()).toEqual(['REVIEW', 'WATCH', 'WITHIN']);
   });
 
-  test('a game that pays 1 % more is REVIEW within the spins that the formula says', () => {
-    // The larger prize pays 5.13 for 5: 0.008125 of 0.8125 more.
+  test('judges a game that pays 1 % more as REVIEW within the number of spins that the formula gives', () => {
+    // The larger prize pays 5.13 instead of 5, which adds 0.008125 to the return of 0.8125.
     const skewed: Prize[] = [HONEST[0]!, HONEST[1]!, [5.13, HONEST[2]![1]]];
     const shift = sheetMoments(sheetOf(skewed)).mean - MOMENTS.mean;
     expect(shift / MOMENTS.mean).toBeCloseTo(0.01, 9);
-    // So that 95 of 100 are found: beyond q₉₉ by 1.645 standard deviations.
+    // 95 of 100 runs are found, because the mean lies 1.645 standard deviations beyond q₉₉.
     const spins = Math.ceil((((2.5758 + 1.6449) * MOMENTS.sigma) / shift) ** 2);
     const pay = sampler(skewed, random(2));
     const runs = 40;

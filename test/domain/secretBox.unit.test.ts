@@ -1,11 +1,11 @@
-/** What is sealed is read with its key only, and not where a byte of it was changed. */
+/** Tests that a sealed secret can be opened only with its key, and only if no byte of it was changed. */
 import { expect, test } from 'vitest';
 import { newBoxKey, SecretBox, UnknownKeyError } from '../../src/domain/secretBox.js';
 
 const SECRET = 'whsec_c2VjcmV0';
 const [a, b] = [newBoxKey(), newBoxKey()];
 
-test('a secret is opened with the key that sealed it, and looks different each time', () => {
+test('opens a secret with the key that sealed it, and seals it differently each time', () => {
   const box = new SecretBox([a]);
   const sealed = [box.seal(SECRET), box.seal(SECRET)];
   expect(sealed.map((text) => box.open(text))).toEqual([SECRET, SECRET]);
@@ -16,7 +16,7 @@ test('a secret is opened with the key that sealed it, and looks different each t
   expect(() => new SecretBox([]).open(sealed[0]!)).toThrow(UnknownKeyError);
 });
 
-test('a sealed secret that was changed anywhere is not opened', () => {
+test('refuses to open a sealed secret with any byte changed', () => {
   const box = new SecretBox([a]);
   const sealed = box.seal(SECRET);
   const from = sealed.lastIndexOf('.') + 1;
@@ -28,7 +28,7 @@ test('a sealed secret that was changed anywhere is not opened', () => {
   }
 });
 
-test('without a key a secret stays as it is; one of an earlier version is read as it is', () => {
+test('keeps secrets in plain text without a key, and reads those of earlier versions', () => {
   expect(new SecretBox([]).seal(SECRET)).toBe(SECRET);
   expect(new SecretBox([a]).open(SECRET)).toBe(SECRET);
   expect(() => new SecretBox(['dG9vIHNob3J0'])).toThrow(RangeError);

@@ -1,4 +1,7 @@
-/** The arithmetic of a settlement report: amounts exact or refused, returns rounded half up, days of the calendar. */
+/**
+ * Tests the arithmetic of a settlement report: amounts are exact or refused, returns are rounded half up,
+ * days are calendar days.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isDay } from '../../src/domain/days.js';
@@ -10,7 +13,7 @@ import { hashOf, microsOf } from '../support/settlement.js';
 
 const EXACT_MICROS = 2n ** 33n * 1_000_000n;
 
-test('an amount in JSON is the amount to the micro-USD, whatever its size', () => {
+test('writes amounts in JSON exactly to the micro-USD, whatever their size', () => {
   const amount = fc.bigInt({ min: -EXACT_MICROS, max: EXACT_MICROS });
   fc.assert(fc.property(amount, (micros) => typeof jsonUsd(micros) === 'number'));
   const any = fc.bigInt({ min: -(2n ** 90n), max: 2n ** 90n });
@@ -18,7 +21,7 @@ test('an amount in JSON is the amount to the micro-USD, whatever its size', () =
   fc.assert(fc.property(any, (micros) => microsOf(exactJson(jsonUsd(micros))) === micros));
 });
 
-test('JSON with exact numbers is read as it was written', () => {
+test('reads JSON with exact numbers back exactly as it was written', () => {
   const amount = fc.bigInt({ min: -(2n ** 90n), max: 2n ** 90n });
   const text = fc.string({ unit: 'grapheme' }).filter((each) => !each.includes('\u0000'));
   fc.assert(
@@ -29,7 +32,7 @@ test('JSON with exact numbers is read as it was written', () => {
   );
 });
 
-describe('a return', () => {
+describe('the return in a settlement report', () => {
   test.each([
     [1n, 0n, 0],
     [3n, 1n, 0.333333],
@@ -41,18 +44,18 @@ describe('a return', () => {
     [10n ** 15n, 999_999_499_999_999n, 0.999999],
     [10n ** 15n, 999_999_500_000_000n, 1],
     [1n, 10n ** 15n, 1e15],
-  ])('of %s wagered and %s paid is rounded half up to 6 decimals', (wagered, paid, rtp) => {
+  ])('rounds the return of %s wagered and %s paid half up to 6 decimals', (wagered, paid, rtp) => {
     expect(rtpOf(wagered, paid)).toBe(rtp);
   });
 
-  test('is null where nothing was wagered; that of a pool is what its prizes are worth', () => {
+  test('reports no return if nothing was wagered, and the return of a raffle pool from its prizes', () => {
     expect(rtpOf(0n, 0n)).toBeNull();
     const prize = { prizeName: 'Car', prizeTier: 6, valueMicros: 10 ** 15, count: 1_000_000 };
     expect(poolRtp({ ticketPriceMicros: 1_000_000, poolSize: 1_000_000, prizes: [prize] })).toBe(1e9);
   });
 });
 
-test('a day is one of the calendar', () => {
+test('accepts only days that exist in the calendar', () => {
   for (const day of ['2024-02-29', '2000-02-29', '0001-01-01', '9999-12-31', '2026-11-21']) {
     expect(isDay(day), day).toBe(true);
   }
@@ -69,7 +72,7 @@ test('a day is one of the calendar', () => {
   }
 });
 
-test('a report is sealed by the SHA-256 of its canonical form, whatever its names are', () => {
+test('seals a settlement report with the SHA-256 of its canonical form, whatever names it contains', () => {
   const names = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 });
   const micros = fc.bigInt({ min: 0n, max: 10n ** 13n });
   fc.assert(
@@ -98,7 +101,7 @@ test('a report is sealed by the SHA-256 of its canonical form, whatever its name
       );
       const { text, integrityHash } = seal(report);
       expect(JSON.parse(text)).toEqual(report);
-      // A minus before zero is not JSON's own: nothing of it is in the text.
+      // JSON.stringify writes no minus before zero, so the text must not have one either.
       expect(text).not.toContain('-0,');
       expect(integrityHash).toBe(hashOf(JSON.parse(text) as Record<string, unknown>));
       expect(microsOf(report.ggrUsd)).toBe(wageredMicros - paidMicros);

@@ -1,4 +1,6 @@
-/** Where webhooks may lead: no URL and no answer of a name server leads into this machine or its network. */
+/**
+ * Tests where webhooks may go: no URL and no answer of a name server may lead to this machine or its network.
+ */
 import { describe, expect, test } from 'vitest';
 import { isPublicAddress, judgeUrl } from '../../src/domain/webhookUrl.js';
 import {
@@ -9,43 +11,43 @@ import {
 } from '../../src/webhooks/allowedAddresses.js';
 import { ALLOWED, DISALLOWED, INVALID } from '../support/webhookUrls.js';
 
-/** Every name is public. */
+/** A resolver for which every name has public addresses. */
 const elsewhere: Resolve = async () => ['93.184.216.34', '2606:2800:220:1:248:1893:25c8:1946'];
 
-describe('a URL by itself', () => {
-  test.each(DISALLOWED)('%s leads where no webhook may', (url) => {
+describe('URLs of webhooks', () => {
+  test.each(DISALLOWED)('refuses %s as a webhook URL, because it leads to a forbidden address', (url) => {
     expect(judgeUrl(url, 'production').refusal).toBe('disallowed');
     expect(judgeUrl(url, 'sandbox').refusal).toBe('disallowed');
   });
-  test.each(INVALID)('%j can not be called', (url) => {
+  test.each(INVALID)('refuses %j as a webhook URL, because it is invalid', (url) => {
     expect(judgeUrl(url, 'production').refusal).toBe('invalid');
     expect(judgeUrl(url, 'sandbox').refusal).toBe('invalid');
   });
-  test.each(ALLOWED)('%s may be called', (url) => {
+  test.each(ALLOWED)('accepts %s as a webhook URL', (url) => {
     expect(judgeUrl(url, 'production')).toEqual({});
     expect(judgeUrl(url, 'sandbox')).toEqual({});
   });
-  test('http://localhost is for the sandbox only, on any port', async () => {
+  test('accepts http://localhost as a webhook URL in the sandbox only, on any port', async () => {
     for (const url of ['http://localhost', 'http://localhost:1/', 'http://LOCALHOST:65535/hook?x=1']) {
       expect(judgeUrl(url, 'sandbox')).toEqual({});
       expect(judgeUrl(url, 'production').refusal).toBe('disallowed');
-      // Whatever a name server says of it: it is this machine.
+      // localhost means this machine, whatever a name server answers.
       expect(await allowedAddresses(url, 'sandbox', elsewhere)).toEqual(['127.0.0.1', '::1']);
     }
   });
 });
 
-/** The hosts of a list that are addresses as they stand. */
+/** Returns the hosts of a list of URLs that are IP addresses. */
 const addressesOf = (urls: readonly string[]): string[] =>
   urls.map((url) => new URL(url).hostname.replace(/^\[|\]$/g, '')).filter((host) => /^[\d.]+$|:/.test(host));
 
-describe('what a name resolves to', () => {
+describe('resolved addresses of webhook hosts', () => {
   const refused = addressesOf(DISALLOWED);
   const at = (...addresses: string[]): Resolve => {
     return async () => addresses;
   };
 
-  test('is judged as an address in a URL is, and one address that is not public is enough to refuse', async () => {
+  test('refuses a webhook host if any of its resolved addresses is not public', async () => {
     expect(new Set(refused).size).toBeGreaterThanOrEqual(40);
     for (const address of refused) {
       expect(isPublicAddress(address), address).toBe(false);
@@ -61,13 +63,13 @@ describe('what a name resolves to', () => {
     );
   });
 
-  test('is not asked for an address', async () => {
+  test('does not ask a name server for a webhook URL with an IP address', async () => {
     const never: Resolve = () => Promise.reject(new Error('asked'));
     expect(await allowedAddresses('https://8.8.8.8/', 'production', never)).toEqual(['8.8.8.8']);
     await expect(allowedAddresses('https://127.1/', 'production', never)).rejects.toThrow(DisallowedError);
   });
 
-  test('may be unknown at registration, not at a connection', async () => {
+  test('accepts an unresolvable webhook host at registration, but not at a delivery', async () => {
     const nobody: Resolve = () => Promise.reject(new Error('ENOTFOUND'));
     expect(await judgeRegistration('https://hooks.example.com/', 'production', nobody)).toEqual({});
     await expect(allowedAddresses('https://hooks.example.com/', 'production', nobody)).rejects.toThrow(
@@ -75,7 +77,7 @@ describe('what a name resolves to', () => {
     );
   });
 
-  test('is not waited for without end at registration', async () => {
+  test('does not wait for a slow name server when a webhook is registered', async () => {
     const silent: Resolve = () => new Promise(() => {});
     expect(await judgeRegistration('https://hooks.example.com/', 'production', silent)).toEqual({});
   });

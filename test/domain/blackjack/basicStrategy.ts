@@ -1,6 +1,7 @@
 /**
- * Basic strategy, total-dependent, from the published tables: six decks and one deck, the dealer stands on soft 17, double
- * after split. And very many rounds played by it, on a fast generator whose seed is fixed.
+ * Total-dependent basic strategy from the published tables, for six decks and for one deck. The dealer stands
+ * on soft 17, and double after split is allowed. Also simulates many rounds with it on a fast generator with
+ * a fixed seed.
  */
 import {
   isLegal,
@@ -12,7 +13,10 @@ import {
 import type { BlackjackRules } from '../../../src/domain/games/blackjackRules.js';
 import { cardValue, DECK_CARDS, handTotal, isSoft } from '../../../src/domain/games/cards.js';
 
-/** A letter for each up card 2, 3, … 10, ace. H hit, S stand, D double or hit, E double or stand, P split, - don't split. */
+/**
+ * One letter for each up card 2, 3, … 10, ace: H hit, S stand, D double or hit, E double or stand, P split, -
+ * don't split.
+ */
 type Row = string;
 
 interface Strategy {
@@ -96,7 +100,10 @@ function basicMove(round: Round, strategy: Strategy): Move {
   return letter === 'H' && isLegal(round, 'hit') ? 'hit' : 'stand';
 }
 
-/** xoshiro128**: fast and good enough for a simulation; the service draws from the operating system. */
+/**
+ * xoshiro128**, which is fast and good enough for a simulation. The service uses the random numbers of the
+ * operating system.
+ */
 export function generator(seed: number): (below: number) => number {
   let a = seed | 0;
   let b = 0x9e3779b9 | 0;
@@ -118,10 +125,13 @@ export function generator(seed: number): (below: number) => number {
   return next;
 }
 
-/** Cards that nearly every round gets by with; a round that needs more is played again with the same first ones. */
+/**
+ * Number of cards that almost every round needs at most. A round that needs more is replayed with the same
+ * first cards.
+ */
 const FIRST_CARDS = 14;
 
-/** A shoe whose first cards are drawn anew for each round. */
+/** A shoe that draws its first cards again for each round. */
 export class SimulatedShoe {
   readonly #cards: Uint8Array;
   readonly #first: Uint8Array;
@@ -133,7 +143,7 @@ export class SimulatedShoe {
     this.#below = generator(seed);
   }
 
-  /** Plays a round on fresh cards. */
+  /** Plays a round with new cards. */
   play<T>(round: (shoe: Uint8Array) => T): T {
     this.#draw(0, FIRST_CARDS);
     try {
@@ -158,7 +168,9 @@ export class SimulatedShoe {
 
 const WAGER = 10;
 
-/** Mean and standard error of the house's gain and the mean of all stakes, as shares of the initial wager. */
+/**
+ * Mean and standard error of the house's gain, and the mean of all stakes, as shares of the initial wager.
+ */
 export function houseEdge(rules: BlackjackRules, strategy: Strategy, rounds: number, seed: number) {
   const shoe = new SimulatedShoe(rules.decks, seed);
   let sum = 0;

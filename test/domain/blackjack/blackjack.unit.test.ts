@@ -21,7 +21,7 @@ import { shoeCommitment, shuffleShoe } from '../../../src/domain/games/shoe.js';
 import { cardOf } from './cardOf.js';
 import { reference } from './reference.js';
 
-/** Divisible as every stake must be. */
+/** The wager in micro-USD. Every stake must be divisible into halves and fifths. */
 const WAGER = 100;
 const cards = (text: string): number[] => text.split(' ').map(cardOf);
 const play = (rules: Partial<BlackjackRules>, shoe: string, ...moves: Move[]) =>
@@ -31,8 +31,8 @@ const money = (...args: Parameters<typeof play>) => {
   return [wageredMicros, payoutMicros];
 };
 
-describe('cards', () => {
-  test('every card has a text of its own, which names it again', () => {
+describe('blackjack cards', () => {
+  test('gives each of the 52 cards a unique text, and reads each text back as the same card', () => {
     const texts = Array.from({ length: DECK_CARDS }, (_, card) => cardText(card));
     expect(new Set(texts).size).toBe(DECK_CARDS);
     expect(texts.map(cardOf)).toEqual(Array.from({ length: DECK_CARDS }, (_, card) => card));
@@ -45,13 +45,13 @@ describe('cards', () => {
     ['As Ad', 12, true],
     ['As Ad 9h', 21, true],
     ['Ts Jd 2c', 22, false],
-  ])('%s counts %i', (text, total, soft) => {
+  ])('counts the hand %s as %i', (text, total, soft) => {
     expect(handTotal(cards(text))).toBe(total);
     expect(isSoft(cards(text))).toBe(soft);
   });
 });
 
-describe('a round', () => {
+describe('a blackjack round', () => {
   test.each<[string, Partial<BlackjackRules>, string, Move[], number, number]>([
     ['a natural pays 3:2 at once', {}, 'As 9d Ks 7c', [], 100, 250],
     ['a natural pays 6:5 where the rules say so', { blackjackPays: '6:5' }, 'As 9d Ks 7c', [], 100, 220],
@@ -82,17 +82,17 @@ describe('a round', () => {
     ],
     ['a push returns the stake', {}, 'Ts 9d 9h Tc', ['stand'], 100, 100],
     ['a timeout declines insurance and stands', {}, 'Ts Ad 9h 7c', ['timeout'], 100, 200],
-  ])('%s', (_name, rules, shoe, moves, wagered, payout) => {
+  ])('blackjack rule: %s', (_name, rules, shoe, moves, wagered, payout) => {
     expect(money(rules, shoe, ...moves)).toEqual([wagered, payout]);
   });
 
-  test('a hand of 21 stands by itself', () => {
+  test('stands automatically on a blackjack hand of 21', () => {
     const round = play({}, '5s 6d 6h Tc Td 5c', 'hit');
     expect(round.phase).toBe('SETTLED');
     expect(round.hands[0]!.status).toBe('STOOD');
   });
 
-  test('a waiting hand draws its second card when it becomes active', () => {
+  test('deals a waiting blackjack hand its second card when the hand becomes active', () => {
     const round = new PlayedRound(DEFAULT_RULES, cards('8s 6d 8h Tc 3h 9d Td'));
     round.move('split');
     expect(round.hands.map(({ cards, status }) => [cards.length, status])).toEqual([
@@ -106,7 +106,7 @@ describe('a round', () => {
     ]);
   });
 
-  test('split aces get one card each, and may be split again only where the rules say so', () => {
+  test('deals split aces one card each, and allows another split only if the rules do', () => {
     expect(legalActions(play({ maxHands: 4 }, 'As 6d Ah Tc Ac 5d 5c Td', 'split')).length).toBe(0);
     const again = play({ maxHands: 4, resplitAces: true }, 'As 6d Ah Tc Ac 5d 5c Td', 'split');
     expect(legalActions(again)).toEqual(['stand', 'split']);
@@ -114,7 +114,7 @@ describe('a round', () => {
     expect(legalActions(hit)).toEqual(['hit', 'stand', 'double']);
   });
 
-  test('an action that is not legal changes nothing', () => {
+  test('rejects an illegal blackjack action and leaves the round unchanged', () => {
     const round = new PlayedRound(DEFAULT_RULES, cards('Ts 6d 6h Tc Td'));
     const before = JSON.stringify(round);
     for (const action of ['split', 'insurance', 'noInsurance', 'surrender'] as const)
@@ -125,7 +125,7 @@ describe('a round', () => {
       expect(() => round.move(action)).toThrow(IllegalActionError);
   });
 
-  test('random rules and random moves, legal or not, come to the states and the money of an independent reference', () => {
+  test('plays random blackjack moves under random rules like an independent reference, with the same payouts', () => {
     const rulesOf = fc.record({
       decks: fc.constant(1),
       dealerHitsSoft17: fc.boolean(),
@@ -139,7 +139,7 @@ describe('a round', () => {
       insurance: fc.boolean(),
       lateSurrender: fc.boolean(),
     });
-    // Few ranks make pairs, aces and naturals common.
+    // A shoe of few ranks makes pairs, aces and naturals common.
     const shoeOf = fc.array(
       fc
         .tuple(fc.constantFrom(...'AA8823456789TJQK'), fc.constantFrom(...'shdc'))
@@ -160,7 +160,7 @@ describe('a round', () => {
             hands: expected.hands.map(({ cards, stakes, fate }) => ({ cards, stakes, fate })),
           });
           if (choice < 0 || expected.over) break;
-          // Most choices are legal ones; every fifth is any action at all.
+          // Most choices are legal actions, and every fifth choice is any action.
           const from = choice % 5 === 0 ? ACTIONS : legalActions(round);
           const action = from[Math.floor(choice / 5) % from.length]!;
           if (reference(rules, shoe, [...made, action]) === undefined) {
@@ -190,7 +190,7 @@ const FATES = {
   NATURAL: 'natural',
 } as const;
 
-/** A round as the reference describes it. */
+/** Converts a round to the form of the reference implementation. */
 function view(round: ReturnType<typeof replayRound>) {
   const { wageredMicros, payoutMicros = 0 } = roundMoney(round, WAGER);
   return {
@@ -209,8 +209,8 @@ function view(round: ReturnType<typeof replayRound>) {
   };
 }
 
-describe('rules', () => {
-  test('what is not given has its default, and all faults are told', () => {
+describe('blackjack rules', () => {
+  test('fills missing blackjack rules with defaults, and reports all faults', () => {
     expect(checkRules({ decks: 1 })).toEqual({ rules: { ...DEFAULT_RULES, decks: 1 } });
     const checked = checkRules({ decks: 9, peek: 1, blackjackPays: '1:1', hand: 2 });
     expect('faults' in checked && checked.faults.map(({ path }) => path)).toEqual([
@@ -223,7 +223,7 @@ describe('rules', () => {
       expect('faults' in checkRules(JSON.parse(`{"${name}": 1}`))).toBe(true);
   });
 
-  test('the hash depends on every rule and not on their order', () => {
+  test('hashes blackjack rules by every rule, but not by their order', () => {
     const reversed = Object.fromEntries(Object.entries(DEFAULT_RULES).reverse()) as unknown as BlackjackRules;
     expect(rulesHash(reversed)).toEqual(rulesHash(DEFAULT_RULES));
     const hashes = Object.entries(DEFAULT_RULES).map(([name, value]) => {
@@ -233,7 +233,7 @@ describe('rules', () => {
     expect(new Set([...hashes, rulesHash(DEFAULT_RULES).toString('hex')]).size).toBe(12);
   });
 
-  test('a stake must be whole micro-USD at half and at the odds of a natural', () => {
+  test('requires a blackjack stake that is whole micro-USD at half and at the odds of a natural', () => {
     expect(stakeFault(DEFAULT_RULES, 2)).toBeUndefined();
     expect(stakeFault(DEFAULT_RULES, 3)).toMatch('half');
     expect(stakeFault({ ...DEFAULT_RULES, blackjackPays: '6:5' }, 12)).toMatch('6:5');
@@ -241,10 +241,10 @@ describe('rules', () => {
   });
 });
 
-describe('shoe', () => {
+describe('blackjack shoes', () => {
   const seed = Buffer.alloc(32, 7);
 
-  test('a shoe has each card as often as it has decks, in the order that its seed decides', () => {
+  test('shuffles a shoe that has each card once for each deck, in an order determined by its seed', () => {
     for (const decks of [1, 6, 8]) {
       const shoe = shuffleShoe(decks, seed);
       const counts = new Uint8Array(DECK_CARDS);
@@ -256,7 +256,7 @@ describe('shoe', () => {
     expect(() => shuffleShoe(6, Buffer.alloc(31))).toThrow(RangeError);
   });
 
-  test('every card is equally likely in every place', () => {
+  test('puts every card in every place of a shoe with equal probability', () => {
     const shoes = 20_000;
     const counts = Array.from({ length: DECK_CARDS }, () => new Float64Array(DECK_CARDS));
     const own = Buffer.alloc(32);
@@ -267,11 +267,11 @@ describe('shoe', () => {
     const expected = shoes / DECK_CARDS;
     let chiSquare = 0;
     for (const row of counts) for (const count of row) chiSquare += (count - expected) ** 2 / expected;
-    // 51 × 51 degrees of freedom: mean 2601, standard deviation 72.1.
+    // The statistic has 51 × 51 degrees of freedom, so its mean is 2601 and its standard deviation 72.1.
     expect(Math.abs(chiSquare - 51 * 51)).toBeLessThan(4 * 72.1);
   });
 
-  test('the commitment depends on game, index, rules and seed', () => {
+  test('computes the commitment of a shoe from its game, index, rules and seed', () => {
     const shoe = { gameId: 9, index: 17, rulesHash: rulesHash(DEFAULT_RULES), seed };
     const all = [
       shoe,

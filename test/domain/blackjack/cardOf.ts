@@ -2,7 +2,10 @@ import { cardText, DECK_CARDS } from '../../../src/domain/games/cards.js';
 
 const CODES = new Map(Array.from({ length: DECK_CARDS }, (_, card) => [cardText(card), card]));
 
-/** The code of a card that is named by rank and suit, such as `Th`. @throws RangeError for a text that names no card */
+/**
+ * Returns the code of a card named by rank and suit, such as `Th`. @throws RangeError if the text names no
+ * card
+ */
 export function cardOf(text: string): number {
   const card = CODES.get(text);
   if (card === undefined) throw new RangeError(`«${text}» is no card`);

@@ -1,4 +1,7 @@
-/** Counts exactly how often the dealer of one deck comes to each total: standing on soft 17, after the peek. */
+/**
+ * Computes exactly how often the dealer reaches each total with one deck, standing on soft 17, after the
+ * peek.
+ */
 
 export interface DealerOutcome {
   bust: number;
@@ -11,7 +14,10 @@ export interface DealerOutcome {
 
 const RANKS = 'A23456789T';
 
-/** By up card, and `all` of them by how often each is up in a round that goes on. */
+/**
+ * The probabilities by up card. `all` weights the up cards by how often each of them appears in a round that
+ * continues after the peek.
+ */
 export function dealerOutcomes(): Map<string, DealerOutcome> {
   const outcomes = new Map<string, DealerOutcome>();
   const all: DealerOutcome = { bust: 0, 17: 0, 18: 0, 19: 0, 20: 0, 21: 0 };
@@ -39,7 +45,7 @@ export function dealerOutcomes(): Map<string, DealerOutcome> {
   return outcomes.set('all', all);
 }
 
-/** @param hard the total with aces as one */
+/** @param hard the total of the hand with aces counted as one */
 function draw(
   hard: number,
   hasAce: boolean,

@@ -12,23 +12,27 @@ import { cardOf } from './cardOf.js';
 import { dealerOutcomes } from './dealerOutcomes.js';
 
 const ERRORS_MAX = 4;
-/** `npm run test:scale` takes ten times as many; the tolerance follows from the standard error of the sample. */
+/**
+ * Number of simulated rounds; `npm run test:scale` plays ten times as many. The tolerance follows from the
+ * standard error of the sample.
+ */
 const SIMULATED_ROUNDS = IS_WHOLE ? 20_000_000 : 2_000_000;
 const DEALER_ROUNDS = IS_WHOLE ? 300_000 : 60_000;
 const NATURAL_ROUNDS = IS_WHOLE ? 4_000_000 : 500_000;
-/** What a round by basic strategy is off by, in stakes. */
+/** Range of the standard deviation of a round by basic strategy, in wagers. */
 const DEVIATION = [0.9, 1.3] as const;
-/** Stakes of a round deviate by 0.36; the known figures are rounded. */
+/** The stakes of a round have a standard deviation of 0.36 wagers, and the published figures are rounded. */
 const STAKES_OFF_MAX = Math.max(0.0005, (ERRORS_MAX * 0.36) / Math.sqrt(SIMULATED_ROUNDS));
 
-describe('known figures', () => {
+describe('published figures of blackjack', () => {
   test.concurrent.each([
     ['six', 0.0046, DEFAULT_RULES],
     ['one', 0.01263, { ...DEFAULT_RULES, decks: 1, blackjackPays: '6:5' as const, insurance: false }],
   ])(
-    'millions of rounds by basic strategy come to the known house edge: %s deck(s)',
+    'simulating millions of blackjack rounds by basic strategy gives the published house edge: %s deck(s)',
     async (decks, known, rules) => {
-      // A process of plain JavaScript: within the test runner the same takes four times as long.
+      // The simulation runs in a process of plain JavaScript, because it takes four times as long inside the
+      // test runner.
       const program = join(import.meta.dirname, '../../../dist/test/domain/blackjack/simulate.js');
       const { stdout } = await promisify(execFile)(process.execPath, [
         program,
@@ -41,7 +45,7 @@ describe('known figures', () => {
       expect(standardError).toBeGreaterThan(DEVIATION[0] / Math.sqrt(SIMULATED_ROUNDS));
       expect(standardError).toBeLessThan(DEVIATION[1] / Math.sqrt(SIMULATED_ROUNDS));
       expect(Math.abs(edge - known) / standardError).toBeLessThan(ERRORS_MAX);
-      // What a worker tells of such a table: of all stakes, not of the initial ones.
+      // The return that a worker reports for such a table refers to all stakes, not to initial wagers.
       const told = basicStrategyReturn(rulesHash(rules))!;
       const returned = 1 - edge / stakesPerRound;
       expect(Math.abs(returned - told) / (standardError / stakesPerRound)).toBeLessThan(ERRORS_MAX);
@@ -49,7 +53,7 @@ describe('known figures', () => {
     },
   );
 
-  test('the dealer comes to each total as often as an exact count of one deck says, for each up card', () => {
+  test('the dealer reaches each total as often as an exact count of one deck says, for each up card', () => {
     const exact = dealerOutcomes();
     expect(exact.get('6')!.bust).toBeCloseTo(0.420823, 6);
     expect(exact.get('T')!.bust).toBeCloseTo(0.232499, 6);
@@ -67,7 +71,7 @@ describe('known figures', () => {
     }
   });
 
-  test('a natural of six decks comes 0.0474895 of the time, and insurance costs 23/311 of its stake', () => {
+  test('a natural comes in 0.0474895 of hands from six decks, and insurance costs 23/311 of its stake', () => {
     const shoe = new SimulatedShoe(6, 21);
     const rounds = NATURAL_ROUNDS;
     let naturals = 0;
@@ -89,12 +93,15 @@ describe('known figures', () => {
   });
 });
 
-/** How often the dealer comes to what, from one deck without the player's cards, after the peek. */
+/**
+ * Counts how often the dealer reaches each total with one deck from which the player takes no cards, after
+ * the peek.
+ */
 function dealerCounts(up: string, rounds: number): Map<string, number> {
   const below = generator(22);
   const upCard = cardOf(`${up}s`);
   const deck = Array.from({ length: 52 }, (_, card) => card).filter((card) => card !== upCard);
-  // The player's cards are of another deck: a total that stands.
+  // The player's cards come from another deck and make a total on which the player stands.
   const [first, second] = [cardOf('Ts'), cardOf('7s')];
   const rules = { ...DEFAULT_RULES, insurance: false };
   const counts = new Map<string, number>();

@@ -1,6 +1,6 @@
 /**
- * Blackjack once more, written apart from the service and sharing no code with it: cards are texts, a round is played from
- * its beginning by recursion, money is counted in tenths of half a wager.
+ * A second implementation of blackjack that shares no code with the service. Cards are texts, each round is
+ * replayed from its beginning by recursion, and money is counted in tenths of half a wager.
  */
 
 export interface ReferenceRules {
@@ -28,14 +28,14 @@ export interface ReferenceRound {
   dealer: string[];
   hands: ReferenceHand[];
   turn: number;
-  /** The moves that are allowed, sorted. */
+  /** The legal moves, sorted. */
   allowed: string[];
-  /** In tenths of half a wager. */
+  /** Total stakes in tenths of half a wager. */
   staked: number;
   returned: number;
 }
 
-/** Every total that a hand can have: one for each ace that counts eleven. */
+/** Returns every possible total of a hand, with each ace counted as one or eleven. */
 function totals(cards: string[]): number[] {
   let possible = [0];
   for (const card of cards) {
@@ -54,7 +54,7 @@ const lowest = (cards: string[]): number => Math.min(...totals(cards));
 const worth = (card: string): number => best([card]);
 const natural = (cards: string[]): boolean => cards.length === 2 && best(cards) === 21;
 
-/** The round after these moves; undefined where one of them is not allowed. */
+/** Returns the round after these moves, or undefined if one of them is illegal. */
 export function reference(
   rules: ReferenceRules,
   shoe: string[],

@@ -1,4 +1,7 @@
-/** `node simulate.js six|one ROUNDS SEED`: prints house edge, standard error and stakes of one of the two known rule sets, as JSON. */
+/**
+ * Prints the simulated house edge, standard error and stakes of one of the two published rule sets as JSON.
+ * Usage: `node simulate.js six|one ROUNDS SEED`.
+ */
 import { DEFAULT_RULES } from '../../../src/domain/games/blackjackRules.js';
 import { houseEdge, ONE_DECK, SIX_DECKS } from './basicStrategy.js';
 

@@ -1,4 +1,4 @@
-/** What is kept of a block's tree gives its root and every path, as the whole tree does. */
+/** Tests that the stored part of a block's tree gives the same root and paths as the whole tree. */
 import { expect, test } from 'vitest';
 import {
   blockPath,
@@ -19,7 +19,7 @@ import { inclusionPath, leafHash, MemoryTree, rootByInclusion } from '../../../s
 const NONCE = Buffer.alloc(32, 7);
 const GAME = { gameId: 9, fromIndex: 2 ** 33 + 5 };
 
-/** What a path needs of the kept hashes. */
+/** Returns the stored hashes that a path needs. */
 function keptOf(tree: Uint8Array, place: number, count: number): KeptParts {
   const part = ({ from, length }: { from: number; length: number }) =>
     Buffer.from(tree.subarray(from, from + length));
@@ -27,42 +27,45 @@ function keptOf(tree: Uint8Array, place: number, count: number): KeptParts {
   return { own: part(own), last: part(last), high: part(high) };
 }
 
-test.each([1, 2, 3, 255, 256, 257, 511, 513, 65_536, 70_001, 131_372])('a block of %i outcomes', (count) => {
-  const codes = Uint16Array.from({ length: count }, (_, at) => at % 7);
-  const key = leafKeyOf({ ...GAME, nonce: NONCE });
-  const nonces = (first: number, wanted: number): Buffer => leafNonces(key, wanted, first);
-  const all = leafNonces(key, count);
-  const reference = new MemoryTree(
-    Array.from({ length: count }, (_, at) => {
-      const place = { gameId: GAME.gameId, index: GAME.fromIndex + at };
-      return leafHash(outcomeLeafData(place, codes[at]!, all.subarray(32 * at, 32 * at + 32)));
-    }),
-  );
-  const tree = sealTree(outcomeLeaves({ ...GAME, codes, nonces }));
-  const known = new Map<string, Subtrees>();
-  const remember: Remember = (name, make) => {
-    if (!known.has(name)) known.set(name, make());
-    return known.get(name)!;
-  };
-  expect(rootOfTree(tree)).toEqual(reference.root());
-  for (const place of new Set([0, 1, count >> 1, count - 1].filter((at) => at < count))) {
-    const leaves = (from: number, to: number) => outcomeLeaves({ ...GAME, codes, nonces }, from, to);
-    const path = blockPath(place, count, keptOf(tree, place, count), leaves, remember);
-    expect(path).toEqual(inclusionPath(place, count, reference.read));
-    expect(rootByInclusion(place, count, reference.read(0, place), path)).toEqual(reference.root());
-  }
-  const none = () => Buffer.alloc(0);
-  expect(() => blockPath(count, count, keptOf(tree, count, count), none, remember)).toThrow(RangeError);
-  expect(() => blockPath(0, count + 256, keptOf(tree, 0, count), none, remember)).toThrow(RangeError);
-});
+test.each([1, 2, 3, 255, 256, 257, 511, 513, 65_536, 70_001, 131_372])(
+  'gives the root and all paths of a block of %i outcomes from the stored part of its tree',
+  (count) => {
+    const codes = Uint16Array.from({ length: count }, (_, at) => at % 7);
+    const key = leafKeyOf({ ...GAME, nonce: NONCE });
+    const nonces = (first: number, wanted: number): Buffer => leafNonces(key, wanted, first);
+    const all = leafNonces(key, count);
+    const reference = new MemoryTree(
+      Array.from({ length: count }, (_, at) => {
+        const place = { gameId: GAME.gameId, index: GAME.fromIndex + at };
+        return leafHash(outcomeLeafData(place, codes[at]!, all.subarray(32 * at, 32 * at + 32)));
+      }),
+    );
+    const tree = sealTree(outcomeLeaves({ ...GAME, codes, nonces }));
+    const known = new Map<string, Subtrees>();
+    const remember: Remember = (name, make) => {
+      if (!known.has(name)) known.set(name, make());
+      return known.get(name)!;
+    };
+    expect(rootOfTree(tree)).toEqual(reference.root());
+    for (const place of new Set([0, 1, count >> 1, count - 1].filter((at) => at < count))) {
+      const leaves = (from: number, to: number) => outcomeLeaves({ ...GAME, codes, nonces }, from, to);
+      const path = blockPath(place, count, keptOf(tree, place, count), leaves, remember);
+      expect(path).toEqual(inclusionPath(place, count, reference.read));
+      expect(rootByInclusion(place, count, reference.read(0, place), path)).toEqual(reference.root());
+    }
+    const none = () => Buffer.alloc(0);
+    expect(() => blockPath(count, count, keptOf(tree, count, count), none, remember)).toThrow(RangeError);
+    expect(() => blockPath(0, count + 256, keptOf(tree, 0, count), none, remember)).toThrow(RangeError);
+  },
+);
 
-test('the leaves of shoes are in their order', () => {
+test('keeps the leaves of shoes in the order of the shoes', () => {
   const commitments = [1, 2, 3].map((value) => Buffer.alloc(32, value));
   const leaves = shoeLeaves(9, 40, commitments);
   expect(leaves.subarray(32, 64)).toEqual(shoeLeaves(9, 41, [commitments[1]!]));
 });
 
-test('a log that grows has the tiles and root of one that is made at once', () => {
+test('builds the same tiles and root for a log that grows in steps as for a log made at once', () => {
   const records = Array.from({ length: 70_000 }, (_, at) => Buffer.from(`record ${at}`));
   const whole = new MemoryTree(records.map(leafHash));
   const stored = new Map<string, StoredTile>();

@@ -1,15 +1,16 @@
 /**
- * Whether anything that a log shows predicts what is dealt. Blocks are sealed by the program's own code and put into a log as the
- * service does; then everything public of each block is held against its outcomes.
+ * Checks whether anything that the log shows predicts dealt outcomes. Blocks are sealed by the service's own
+ * code and appended to a log as the service does. Then all public data of each block is tested against its
+ * outcomes:
+ * - each public bit of a block, against the number of its wins, of its large wins, and its first and last
+ *   outcome
+ * - all bits together, weighted by what half of the blocks teach, against the same figures of the other
+ *   half
+ * - the bits and bytes of each public text, position by position, against the single outcomes (chi-square)
+ * - guessable nonces or salts: leaves and commitments are tried with every outcome code
  *
- * What is held against what:
- *   each bit of what is public of a block, against how many of its outcomes win, how many win much, and its first and last one
- *   all bits together, weighted by what half of the blocks teach, against the same in the other half
- *   the bits and bytes of each public text, place by place, against the outcomes one by one (chi-square)
- *   what follows if nonces or salts could be guessed: leaves and commitments tried with every code
- *
- * Each gives a p-value, the chance to see as much where nothing is told. The smallest may be by chance one in a million runs:
- * the bound is that over the number of tests.
+ * Each test gives a p-value, the probability of the observation if the public data reveals nothing. The bound
+ * for the smallest p-value is one in a million divided by the number of tests.
  */
 import { randomBytes } from 'node:crypto';
 import { unpackOutcomes } from '../../../src/domain/outcome.js';
@@ -28,16 +29,18 @@ const GAMES = 8;
 const TILE_LEVEL = 8;
 const FALSE_ALARM = 1e-6;
 const CLASSES = 3;
-/** Fewer blocks on one side of a bit tell nothing. */
+/** A bit value with fewer blocks than this gives no evidence. */
 const BLOCKS_MIN = 100;
 
-/** What is done wrong; nothing: what the program does. */
+/** A deliberate mistake in sealing or logging. An empty leak is the correct behaviour. */
 export interface Leak {
-  /** In place of 32 random bytes. @param commit the entry's commitment with a salt */
+  /** A salt used instead of 32 random bytes. @param commit computes the entry's commitment with a salt */
   readonly salt?: (codes: Uint16Array, commit: (salt: Buffer) => Buffer) => Buffer;
-  /** In place of the keystream's 32 bytes a leaf. */
+  /** Nonces used instead of the 32 bytes of keystream for each leaf. */
   readonly nonces?: (count: number) => Buffer;
-  /** In which order the entries of one append stand, in place of that of their games. */
+  /**
+   * Compares two entries to order them within one append. By default entries are in the order of their games.
+   */
   readonly order?: (one: Uint16Array, other: Uint16Array) => number;
 }
 
@@ -46,13 +49,13 @@ interface Logged {
   readonly fromIndex: number;
   readonly codes: Uint16Array;
   readonly commitment: Buffer;
-  /** The entry's text for another root: all else of it is taken as known. */
+  /** Builds the entry's text with another root. All other fields are assumed to be known. */
   readonly textWith: (root: Buffer) => string;
-  /** Nonces of its leaves that a proof shows: that of its first outcome. */
+  /** The nonce of the block's first outcome, which the proof of that outcome shows. */
   readonly shownNonce: Buffer;
-  /** The sibling that such a proof shows. */
+  /** The sibling hash that the proof of the first outcome shows. */
   readonly sibling: Buffer | undefined;
-  /** What the log shows of it, by name. */
+  /** What the log shows of the block, by name. */
   readonly shown: Map<string, Buffer>;
 }
 
@@ -117,7 +120,7 @@ function sealed(
   };
 }
 
-/** A log of so many blocks of each of 8 games, a block of each in one append. */
+/** Builds a log with this many blocks of each of 8 games. Each append has one block of each game. */
 export function loggedBlocks(sheet: ParSheet, perGame: number, count: number, leak: Leak = {}): Logged[] {
   const labelKeys = Array.from({ length: GAMES }, () => randomBytes(32));
   const signer = signerOf('prediction.example/log', 'log', randomBytes(32));
@@ -157,7 +160,10 @@ export function loggedBlocks(sheet: ParSheet, perGame: number, count: number, le
   });
 }
 
-/** By code: 0 pays nothing, 2 is of the highest prizes that come once in a hundred or more, 1 the others. */
+/**
+ * Assigns a class to each outcome code: 0 pays nothing, 2 is one of the highest prizes, and 1 is any other
+ * prize. Prizes belong to class 2, from the highest down, until their probabilities together reach 0.01.
+ */
 export function classesOf(sheet: ParSheet): Uint8Array {
   const classes = new Uint8Array(sheet.combinations.length);
   let share = 0;
@@ -173,15 +179,18 @@ export function classesOf(sheet: ParSheet): Uint8Array {
 
 export interface Findings {
   readonly tests: number;
-  /** A p-value below it is no chance. */
+  /** A p-value below this bound is not due to chance. */
   readonly bound: number;
-  /** The smallest, and what it is of. */
+  /** The smallest p-value and the name of its test. */
   readonly smallest: { readonly name: string; readonly p: number };
 }
 
 const bitOf = (bytes: Buffer, bit: number): number => (bytes[bit >> 3]! >> (bit & 7)) & 1;
 
-/** Looks for anything that predicts. @param classes by code, {@link classesOf} */
+/**
+ * Searches all public data for anything that predicts outcomes. @param classes the class of each code, from
+ * {@link classesOf}
+ */
 export function predictionsOf(blocks: readonly Logged[], classes: Uint8Array): Findings {
   const found: { name: string; p: number }[] = [
     ...blockwise(blocks, classes),
@@ -193,7 +202,7 @@ export function predictionsOf(blocks: readonly Logged[], classes: Uint8Array): F
   return { tests: found.length, bound: FALSE_ALARM / found.length, smallest };
 }
 
-/** What is told of whole blocks. */
+/** Figures of whole blocks that public data must not predict. */
 function figuresOf(blocks: readonly Logged[], classes: Uint8Array): [string, Float64Array][] {
   const count = (of: (codes: Uint16Array) => number): Float64Array =>
     Float64Array.from(blocks, ({ codes }) => of(codes));
@@ -228,7 +237,10 @@ function blockwise(blocks: readonly Logged[], classes: Uint8Array): { name: stri
   return found;
 }
 
-/** By how many standard errors the mean of the values differs where a bit is set. Looks at every so manyth from the first one on. */
+/**
+ * Difference between the means of the values with the bit set and unset, in standard errors. Uses every
+ * `every`-th value, starting at `first`.
+ */
 function differenceOf(bits: Uint8Array, values: Float64Array, first: number, every: number): number {
   const n = [0, 0];
   const sum = [0, 0];
@@ -240,13 +252,14 @@ function differenceOf(bits: Uint8Array, values: Float64Array, first: number, eve
   }
   const all = n[0]! + n[1]!;
   if (Math.min(n[0]!, n[1]!) < BLOCKS_MIN / every) return 0;
-  // The spread of all values: where a bit tells everything, that of each side is nothing.
+  // The variance of all values is used, because the variance on each side is zero if a bit reveals
+  // everything.
   const variance = squares / all - ((sum[0]! + sum[1]!) / all) ** 2;
   const error = Math.sqrt(variance * (1 / n[0]! + 1 / n[1]!));
   return error === 0 ? 0 : (sum[1]! / n[1]! - sum[0]! / n[0]!) / error;
 }
 
-/** The correlation of every other value, in standard errors. */
+/** The correlation of every second pair of values, in standard errors. */
 function correlationOf(one: Float64Array, other: Float64Array): number {
   const at = Array.from({ length: Math.floor(one.length / 2) }, (_, i) => 2 * i + 1);
   const mean = (values: Float64Array): number => at.reduce((sum, i) => sum + values[i]!, 0) / at.length;
@@ -260,7 +273,7 @@ function correlationOf(one: Float64Array, other: Float64Array): number {
   return aa * bb === 0 ? 0 : (ab / Math.sqrt(aa * bb)) * Math.sqrt(at.length);
 }
 
-/** Bits and bytes of one public text, in turn, against the outcomes one by one. */
+/** Tests the bits and bytes of one public text, position by position, against the single outcomes. */
 function outcomewise(
   blocks: readonly Logged[],
   classes: Uint8Array,
@@ -282,7 +295,9 @@ function outcomewise(
   ];
 }
 
-/** Pearson's chi-square of a table with three columns; rows of which too few are expected are left out. */
+/**
+ * Pearson's chi-square test of a table with three columns. Rows with too small an expected count are omitted.
+ */
 function independenceP(table: Float64Array): number {
   const columns = new Float64Array(CLASSES);
   for (let i = 0; i < table.length; i++) columns[i % CLASSES]! += table[i]!;
@@ -302,7 +317,10 @@ function independenceP(table: Float64Array): number {
   return rows < 2 ? 1 : chiSquareP(statistic, (rows - 1) * (CLASSES - 1));
 }
 
-/** Who holds the proof of an outcome tries the sibling that it shows, with nonces that were shown, and none. */
+/**
+ * Tries to guess the sibling in the proof of an outcome, with all-zero nonces and with nonces that other
+ * proofs show.
+ */
 function guessedSiblings(blocks: readonly Logged[], codes: number): { name: string; p: number } {
   let hits = 0;
   let last: Buffer = Buffer.alloc(32);
@@ -318,7 +336,10 @@ function guessedSiblings(blocks: readonly Logged[], codes: number): { name: stri
   return { name: 'siblings, by nonces that were shown', p: hits === 0 ? 1 : 0 };
 }
 
-/** Blocks whose outcomes all are of one code, with salts and nonces that are known, all else of the entry taken as known. */
+/**
+ * Tries to guess blocks of one outcome by their commitment, with known salts and nonces. All other fields of
+ * the entry are assumed to be known.
+ */
 function guessedCommitments(blocks: readonly Logged[], codes: number): { name: string; p: number } {
   let hits = 0;
   for (const { gameId, fromIndex, codes: dealt, commitment, textWith, shown } of blocks) {

@@ -1,4 +1,4 @@
-/** Nothing that the log shows predicts what is dealt; and what would is found. */
+/** Tests that nothing in the public log predicts outcomes, and that the checks find deliberate leaks. */
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { ParSheet } from '../../../src/domain/par.js';
@@ -8,7 +8,7 @@ import { classesOf, type Leak, loggedBlocks, predictionsOf } from './prediction.
 const sheet = parSheet('classic-3-reel') as unknown as ParSheet;
 const classes = classesOf(sheet);
 
-test('over 1,000,000 outcomes nothing public predicts one better than chance', () => {
+test('no public data of the log predicts any of 1,000,000 outcomes better than chance', () => {
   const blocks = loggedBlocks(sheet, 245, 512);
   expect(blocks.reduce((sum, { codes }) => sum + codes.length, 0)).toBeGreaterThan(1_000_000);
   const { tests, bound, smallest } = predictionsOf(blocks, classes);
@@ -16,7 +16,7 @@ test('over 1,000,000 outcomes nothing public predicts one better than chance', (
   expect(smallest.p, `${smallest.name} (${tests} tests)`).toBeGreaterThan(bound);
 });
 
-test('blocks of one outcome are not told by what could be guessed', () => {
+test('no guessable value reveals the outcome of blocks with a single outcome', () => {
   const { bound, smallest } = predictionsOf(loggedBlocks(sheet, 50, 1), classes);
   expect(smallest.p, smallest.name).toBeGreaterThan(bound);
 });
@@ -58,7 +58,7 @@ const leaks: [name: string, count: number, leak: Leak, found: RegExp][] = [
     /of length and place, and wins$/,
   ],
 ];
-test.each(leaks)('finds %s', (_, count, leak, name) => {
+test.each(leaks)('finds the leak of a public log with %s', (_, count, leak, name) => {
   const { bound, smallest } = predictionsOf(loggedBlocks(sheet, 50, count, leak), classes);
   expect(smallest.p).toBeLessThan(bound);
   expect(smallest.name).toMatch(name);

@@ -1,4 +1,4 @@
-/** The published test vectors of proofs. */
+/** Reads the published test vectors of proofs. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { proofVectors } from '../../../tools/vectors/proof.js';

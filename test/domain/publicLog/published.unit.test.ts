@@ -1,4 +1,7 @@
-/** What others have published: vectors of golang.org/x/mod (sumdb/note, sumdb/tlog, by the Go Authors) and examples of C2SP. */
+/**
+ * Tests against third-party vectors: golang.org/x/mod (sumdb/note, sumdb/tlog, by the Go Authors) and the
+ * examples of C2SP.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -41,7 +44,7 @@ const { peter, enoch } = note.lines;
 const [peterKey, enochKey] = [note.vkeys.peter, note.vkeys.enoch].map(parseVkey);
 const signed = (...lines: string[]): string => `${note.text}\n${lines.join('')}`;
 
-/** Every shorter part of a text, and the text with each character replaced by the next one. */
+/** Yields every proper substring of a text, and the text with each character replaced by the next one. */
 function* manglingsOf(text: string): Generator<string> {
   for (let from = 0; from < text.length; from++) {
     for (let to = from + 1; to <= text.length; to++) {
@@ -53,8 +56,8 @@ function* manglingsOf(text: string): Generator<string> {
   }
 }
 
-describe('notes of sumdb/note', () => {
-  test('are verified by one key, by both, and by none', () => {
+describe('signed notes of golang.org/x/mod/sumdb/note', () => {
+  test('verifies a signed note of sumdb/note with one key, with both keys and with none', () => {
     const read = parseNote(signed(peter, enoch));
     expect(read.text).toBe(note.text);
     expect(signersOf(read, [peterKey!])).toEqual([peterKey]);
@@ -63,7 +66,7 @@ describe('notes of sumdb/note', () => {
     expect(signersOf(parseNote(signed(peter, peter, enoch, enoch)), [peterKey!])).toEqual([peterKey]);
   });
 
-  test('with a wrong signature of a known key are refused', () => {
+  test('refuses a note of sumdb/note with a wrong signature by a known key', () => {
     const wrong = `${peter.slice(0, 60)}ABCD${peter.slice(60)}`;
     expect(() => signersOf(parseNote(signed(wrong)), [peterKey!])).toThrow(NoteError);
     for (const misnamed of [peter.replace('PeterNeumann', 'CarmenSandiego'), peter.replace('x08g', 'xxxx')]) {
@@ -79,11 +82,11 @@ describe('notes of sumdb/note', () => {
     ['a name with a space', signed(peter.replace('PeterNeumann', 'Bad Name'))],
     ['a line of another kind', `${signed(peter)}Unexpected line.\n`],
     ['more than 100 lines', signed(peter.repeat(101))],
-  ])('with %s are refused', (_, wrong) => {
+  ])('refuses a note of sumdb/note with %s', (_, wrong) => {
     expect(() => parseNote(wrong)).toThrow(NoteError);
   });
 
-  test('have keys that are refused with any part missing or any character changed', () => {
+  test('refuses keys of sumdb/note with any part missing or any character changed', () => {
     for (const wrong of [...note.wrongVkeys, ...manglingsOf(note.vkeys.peter)]) {
       expect(() => parseVkey(wrong), wrong).toThrow(NoteError);
     }
@@ -94,26 +97,27 @@ describe('notes of sumdb/note', () => {
   });
 });
 
-describe('trees of sumdb/tlog', () => {
+describe('Merkle trees of golang.org/x/mod/sumdb/tlog', () => {
   const hashes = (texts: readonly string[]): Buffer[] => texts.map((text) => Buffer.from(text, 'base64'));
   const now = { size: tree.size, root: Buffer.from(tree.root, 'base64') };
   const old = { size: tree.oldSize, root: Buffer.from(tree.oldRoot, 'base64') };
 
-  test('have the record that the log Argon 2020 proves', () => {
+  test('verifies a real inclusion proof of the log Argon 2020', () => {
     const leaf = leafHash(Buffer.from(tree.leafInput, 'base64'));
     const path = hashes(tree.auditPath);
     expect(rootByInclusion(tree.leafIndex, now.size, leaf, path)).toEqual(now.root);
     expect(rootByInclusion(tree.leafIndex + 1, now.size, leaf, path)).not.toEqual(now.root);
   });
 
-  test('contain the older tree that the log Argon 2020 proves', () => {
+  test('verifies a real consistency proof of the log Argon 2020', () => {
     const path = hashes(tree.consistency);
     expect(isConsistent(old, now, path)).toBe(true);
     expect(isConsistent({ ...old, size: old.size - 1 }, now, path)).toBe(false);
     expect(isConsistent(now, old, path)).toBe(false);
   });
 
-  // Of those of x/mod: tiles of height 8 only, whose height C2SP tlog-tiles leaves out; `data` is `entries` there.
+  // Only the x/mod cases for tiles of height 8 apply. C2SP tlog-tiles omits the height, and `data` in x/mod
+  // is `entries` in C2SP.
   test.each([
     ['tile/0/001', 0, 1, 256],
     ['tile/0/001.p/5', 0, 1, 5],
@@ -121,17 +125,17 @@ describe('trees of sumdb/tlog', () => {
     ['tile/5/x123/x456/078.p/2', 5, 123_456_078, 2],
     ['tile/0/x003/x057/500', 0, 3_057_500, 256],
     ['tile/entries/x003/x057/500', 'entries' as const, 3_057_500, 256],
-  ])('spell %s', (path, level, index, width) => {
+  ])('reads and writes the tile path %s', (path, level, index, width) => {
     expect(parseTilePath(path)).toEqual({ level, index, width });
     expect(tilePath({ level, index, width })).toBe(path);
   });
 
-  test.each(['tile/5/123/456/078', 'tile/-1/123/456/078'])('refuse %s', (path) => {
+  test.each(['tile/5/123/456/078', 'tile/-1/123/456/078'])('refuses the tile path %s', (path) => {
     expect(parseTilePath(path)).toBeUndefined();
   });
 });
 
-test('the checkpoint of C2SP tlog-checkpoint is read', () => {
+test('reads the example checkpoint of C2SP tlog-checkpoint', () => {
   const read = parseNote(checkpoint);
   expect(read.lines.map(({ name }) => name)).toEqual(['example.com/behind-the-sofa']);
   const { origin, size, root } = parseCheckpoint(read.text)!;

@@ -1,4 +1,7 @@
-/** What the verifier draws again of revealed blocks: the same as the service drew, by code of its own. */
+/**
+ * Tests that the verifier, which has its own code, draws the same outcomes from revealed blocks as the
+ * service.
+ */
 import { readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -29,7 +32,7 @@ interface Sealed {
   readonly outcomes: Uint8Array;
 }
 
-/** What `GET /games/{id}/blocks/{number}` answers of a block. */
+/** Builds the answer of `GET /games/{id}/blocks/{number}` for a block. */
 function answerOf(type: 'block' | 'pool' | 'shoes', count: number, sealed: Sealed) {
   const { seed, nonce, tree, commitment, mathHash, outcomes } = sealed;
   const isShoes = type === 'shoes';
@@ -54,17 +57,20 @@ function answerOf(type: 'block' | 'pool' | 'shoes', count: number, sealed: Seale
   return { number: 0, entry: text, reveal, outcomes: Buffer.from(outcomes).toString('base64') };
 }
 
-describe('the verifier draws again', () => {
-  test.each(SHEETS)('%s, word for word', async (name) => {
-    const sheet = parSheet(name) as unknown as ParSheet;
-    const ends = distributionOf(sheet);
-    for (const byte of [1, 2]) {
-      const seed = Buffer.alloc(32, byte);
-      expect(await drawSlots(ends, seed, 20_000)).toEqual(drawBlock(sheet, seed, 20_000));
-    }
-  });
+describe('redrawing of revealed blocks by the verifier', () => {
+  test.each(SHEETS)(
+    'the verifier draws the same outcomes of the PAR sheet %s as the service',
+    async (name) => {
+      const sheet = parSheet(name) as unknown as ParSheet;
+      const ends = distributionOf(sheet);
+      for (const byte of [1, 2]) {
+        const seed = Buffer.alloc(32, byte);
+        expect(await drawSlots(ends, seed, 20_000)).toEqual(drawBlock(sheet, seed, 20_000));
+      }
+    },
+  );
 
-  test('a sheet on which many draws are extended', async () => {
+  test('the verifier draws the same outcomes as the service from a sheet on which many draws need more bits', async () => {
     const [like] = (parSheet('classic-3-reel') as unknown as ParSheet).combinations;
     const combinations = Array.from({ length: 3000 }, (_, at) => ({
       ...like!,
@@ -78,27 +84,30 @@ describe('the verifier draws again', () => {
     expect(drawn).toEqual(drawBlock(sheet, seed, 20_000));
   });
 
-  test.each([1, 2, 3, 255, 256, 257])('a block of %i', async (count) => {
-    const sheet = parSheet('classic-3-reel') as unknown as ParSheet;
-    const block = makeBlock({ sheet, ...GAME, count });
-    const answer = answerOf('block', count, block);
-    const drawn = await checkReveal(answer, { sheet, ends: distributionOf(sheet) });
-    expect([drawn.faults, Buffer.from(drawn.codes!.buffer).equals(block.outcomes)]).toEqual([[], true]);
-    expect((await checkReveal(answer)).faults).toEqual([]);
-    const other = { ...answer, outcomes: Buffer.from(block.outcomes).fill(9, 0, 2).toString('base64') };
-    expect((await checkReveal(other)).faults).toEqual([
-      'number 0: what is revealed does not give the root that was committed to',
-    ]);
-    const fewer = { ...answer, outcomes: '' };
-    expect((await checkReveal(fewer)).faults).toEqual([`number 0: 0 outcomes are revealed of ${count}`]);
-    const wrong = await checkReveal(answer, { sheet: { ...sheet, certifiedRtp: 1 }, ends: [1n] });
-    expect(wrong.faults).toEqual(['number 0: the sheet is not the one that was logged']);
-    expect((await checkReveal({ ...answer, reveal: null })).faults).toEqual([
-      'number 0: nothing is revealed of it',
-    ]);
-  });
+  test.each([1, 2, 3, 255, 256, 257])(
+    'the verifier redraws a revealed block of %i outcomes, and reports each wrong part',
+    async (count) => {
+      const sheet = parSheet('classic-3-reel') as unknown as ParSheet;
+      const block = makeBlock({ sheet, ...GAME, count });
+      const answer = answerOf('block', count, block);
+      const drawn = await checkReveal(answer, { sheet, ends: distributionOf(sheet) });
+      expect([drawn.faults, Buffer.from(drawn.codes!.buffer).equals(block.outcomes)]).toEqual([[], true]);
+      expect((await checkReveal(answer)).faults).toEqual([]);
+      const other = { ...answer, outcomes: Buffer.from(block.outcomes).fill(9, 0, 2).toString('base64') };
+      expect((await checkReveal(other)).faults).toEqual([
+        'number 0: what is revealed does not give the root that was committed to',
+      ]);
+      const fewer = { ...answer, outcomes: '' };
+      expect((await checkReveal(fewer)).faults).toEqual([`number 0: 0 outcomes are revealed of ${count}`]);
+      const wrong = await checkReveal(answer, { sheet: { ...sheet, certifiedRtp: 1 }, ends: [1n] });
+      expect(wrong.faults).toEqual(['number 0: the sheet is not the one that was logged']);
+      expect((await checkReveal({ ...answer, reveal: null })).faults).toEqual([
+        'number 0: nothing is revealed of it',
+      ]);
+    },
+  );
 
-  test('a pool, and its shuffle', async () => {
+  test('the verifier redraws a revealed raffle pool and its shuffle, and reports each wrong part', async () => {
     const prizes = [
       { prizeName: 'Car', prizeTier: 5, valueUsd: 100, count: 1 },
       { prizeName: 'Mug', prizeTier: 2, valueUsd: 1.5, count: 40 },
@@ -107,7 +116,7 @@ describe('the verifier draws again', () => {
     const { gameId } = GAME;
     const pool = sealRaffle({ gameId, table });
     const answer = answerOf('pool', 300, pool);
-    // A pool begins at 0.
+    // A pool always begins at index 0.
     const text = sorted({ ...JSON.parse(answer.entry), fromIndex: 0 });
     for (const options of [{ table }, {}])
       expect((await checkReveal({ ...answer, entry: text }, options)).faults).toEqual([]);
@@ -122,7 +131,7 @@ describe('the verifier draws again', () => {
     ]);
   });
 
-  test('shoes', async () => {
+  test('the verifier redraws revealed blackjack shoes, and reports each wrong part', async () => {
     const shoes = makeShoes({ ...GAME, rules: DEFAULT_RULES, count: 5 });
     const answer = answerOf('shoes', 5, shoes);
     expect((await checkReveal(answer)).faults).toEqual([]);

@@ -1,4 +1,6 @@
-/** Trees, proofs and tiles against a reference that recomputes everything from the definition. */
+/**
+ * Tests trees, proofs and tiles against a reference that computes everything directly from the definition.
+ */
 import { describe, expect, test } from 'vitest';
 import {
   bundleOf,
@@ -25,7 +27,7 @@ import {
   rootOf,
 } from '../../../src/domain/publicLog/tree.js';
 
-/** RFC 6962 section 2.1, as it is written. */
+/** A literal implementation of RFC 6962 section 2.1. */
 function reference(leaves: readonly Buffer[]): Buffer {
   if (leaves.length === 0) return EMPTY_ROOT;
   if (leaves.length === 1) return leaves[0]!;
@@ -38,9 +40,9 @@ const recordOf = (index: number): Buffer => Buffer.from(`record ${index}`);
 const leavesUpTo = (size: number): Buffer[] =>
   Array.from({ length: size }, (_, index) => leafHash(recordOf(index)));
 
-describe('trees', () => {
-  // The leaves and roots that tests of Certificate Transparency (RFC 6962) use since 2013.
-  test('have the roots that Certificate Transparency publishes', () => {
+describe('Merkle trees', () => {
+  // The leaves and roots in the tests of Certificate Transparency (RFC 6962) since 2013.
+  test('computes the tree roots that Certificate Transparency publishes', () => {
     const data = [
       '',
       '00',
@@ -68,7 +70,7 @@ describe('trees', () => {
     );
   });
 
-  test('prove each leaf of each size, and nothing else', () => {
+  test('proves the inclusion of each leaf in trees of each size, and rejects every wrong proof', () => {
     const leaves = leavesUpTo(40);
     const tree = new MemoryTree(leaves);
     for (let size = 1; size <= 40; size++) {
@@ -89,7 +91,7 @@ describe('trees', () => {
     expect(rootByInclusion(1, 1, leaves[0]!, [])).toBeUndefined();
   });
 
-  test('prove that each contains each smaller one, and not another', () => {
+  test('proves the consistency of each tree with each smaller one, and rejects every other tree', () => {
     const leaves = leavesUpTo(33);
     const tree = new MemoryTree(leaves);
     const other = leafHash(Buffer.of(2));
@@ -112,8 +114,8 @@ describe('trees', () => {
   });
 });
 
-describe('tiles', () => {
-  test('spell their places as C2SP does, each in one way', () => {
+describe('tiles of a Merkle tree', () => {
+  test('reads and writes tile paths as C2SP does, with one spelling for each tile', () => {
     const paths = {
       'tile/0/x001/x234/067': { level: 0, index: 1_234_067, width: 256 },
       'tile/0/000': { level: 0, index: 0, width: 256 },
@@ -133,12 +135,12 @@ describe('tiles', () => {
     }
   });
 
-  test('of 70,000 records are those of a reference, and give every hash of the tree', () => {
+  test('builds the same tiles of 70,000 records as a reference, and reads every hash of the tree from them', () => {
     const size = 70_000;
     const leaves = leavesUpTo(size);
     const tree = new MemoryTree(leaves);
     expect(tree.root()).toEqual(reference(leaves));
-    // The reference: level by level, from whole tiles of the one below.
+    // The reference builds each level from the whole tiles of the level below.
     const levels = [leaves];
     while (levels.at(-1)!.length >= TILE_WIDTH) {
       const below = levels.at(-1)!;
@@ -170,7 +172,7 @@ describe('tiles', () => {
     }
   });
 
-  test('that are new are those that a smaller log lacks', () => {
+  test('lists exactly the new tiles that a smaller log lacks', () => {
     const spelled = (old: number, size: number) => newTiles(old, size).map(tilePath);
     expect(spelled(255, 257)).toEqual(
       'tile/entries/000 tile/entries/001.p/1 tile/0/000 tile/0/001.p/1 tile/1/000.p/1'.split(' '),
@@ -179,7 +181,7 @@ describe('tiles', () => {
     expect(spelled(257, 257)).toEqual([]);
   });
 
-  test('of records are read back from bundles, which end where a record ends', () => {
+  test('reads records back from their bundle, and rejects a bundle that ends inside a record', () => {
     const records = [0, 1, 2].map(recordOf);
     const bundle = bundleOf([...records, Buffer.alloc(0)]);
     expect(recordsOf(bundle)).toEqual([...records, Buffer.alloc(0)]);

@@ -1,4 +1,7 @@
-/** The published vectors, keys and notes that others have published, and what strict readers refuse. */
+/**
+ * Tests the published vectors, third-party keys and notes, and malformed input that strict readers must
+ * refuse.
+ */
 import { describe, expect, test } from 'vitest';
 import {
   checkpointText,
@@ -31,16 +34,16 @@ const vectors = readVectors();
 const CONTRACT = contractProofVectors();
 const withoutAbout = ({ about: _, ...rest }: object & { about?: string }): object => rest;
 
-describe('the published vectors', () => {
-  test('are what this version makes', () => {
+describe('published vectors of proofs', () => {
+  test('generates exactly the published proof vectors', () => {
     expect(proofVectors()).toEqual(vectors);
   });
 
-  test.skipIf(CONTRACT === undefined)('are those of the contract', () => {
+  test.skipIf(CONTRACT === undefined)('publishes the same proof vectors as the contract', () => {
     expect(withoutAbout(vectors)).toEqual(withoutAbout(CONTRACT!));
   });
 
-  test('are read back', () => {
+  test('reads the published proof vectors back', () => {
     const { log, entry, witness, proof } = vectors;
     const records = recordsOf(Buffer.from(log.bundle, 'hex'))!;
     expect(records.map((record) => labelIn(record)?.toString('hex'))[1]).toBe(entry.label);
@@ -54,14 +57,14 @@ describe('the published vectors', () => {
     expect(signersOf(read.note, keys)).toEqual(keys);
   });
 
-  test('give nonces from any place of a block on', () => {
+  test('derives the published leaf nonces from any place of a block on', () => {
     const { gameId, fromIndex, nonce, nonces } = vectors.block;
     const key = leafKeyOf({ gameId, fromIndex, nonce: Buffer.from(nonce, 'hex') });
     expect(leafNonces(key, 2, 1).toString('hex')).toBe(nonces.slice(1).join(''));
   });
 });
 
-/** The example of the documentation of golang.org/x/mod/sumdb/note, by the Go Authors. */
+/** The example in the documentation of golang.org/x/mod/sumdb/note, by the Go Authors. */
 const GO = {
   vkey: 'PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW',
   signerKey: 'PRIVATE+KEY+PeterNeumann+c74f20a3+AYEKFALVFGyNhPJEMzD1QIDr+Y7hfZx09iUvxdXHKDFz',
@@ -70,8 +73,8 @@ const GO = {
     '— PeterNeumann x08go/ZJkuBS9UG/SffcvIAQxVBtiFupLLr8pAcElZInNIuGUgYN1FFYC2pZSNXgKvqfqdngotpRZb6KE6RyyBwJnAM=\n',
 };
 
-describe('notes', () => {
-  test('are those of x/mod, signed and verified', () => {
+describe('signed notes', () => {
+  test('signs and verifies the example note of x/mod', () => {
     const signer = parseSignerKey(GO.signerKey);
     expect(signerKeyOf(signer)).toBe(GO.signerKey);
     expect(vkeyOf(signer)).toBe(GO.vkey);
@@ -80,14 +83,14 @@ describe('notes', () => {
     expect(signersOf(note, [parseVkey(GO.vkey)])).toHaveLength(1);
   });
 
-  test('with a wrong line of a known key are refused, those of others are passed over', () => {
+  test('refuses a note with a wrong signature by a known key, and ignores signatures by unknown keys', () => {
     const key = parseVkey(GO.vkey);
     const wrong = parseNote(GO.note.replace('answer', 'Answer'));
     expect(() => signersOf(wrong, [key])).toThrow(NoteError);
     expect(signersOf(wrong, [parseVkey(vectors.log.vkey)])).toEqual([]);
   });
 
-  test('that are not as they must be are refused', () => {
+  test('refuses malformed signed notes', () => {
     for (const wrong of [
       GO.note.slice(0, -1),
       GO.note.replace('\n\n', '\n'),
@@ -110,13 +113,13 @@ describe('notes', () => {
     GO.vkey.replace('+AR', '+Ah'),
     'name',
     'name+00000000+AQ==',
-  ])('have no key %s', (vkey) => {
+  ])('refuses the malformed key %s', (vkey) => {
     expect(() => parseVkey(vkey)).toThrow(NoteError);
     expect(() => parseSignerKey(`PRIVATE+KEY+${vkey}`)).toThrow(NoteError);
     expect(() => parseSignerKey(vkey)).toThrow(NoteError);
   });
 
-  test('are no checkpoints with a number that has two spellings', () => {
+  test('rejects checkpoints with non-canonical numbers', () => {
     const text = vectors.log.checkpoint3.split('\n').slice(0, 3).join('\n');
     expect(parseCheckpoint(`${text}\nextension\n`).size).toBe(3);
     for (const size of ['03', '-3', '9007199254740992', '', '3.0']) {
@@ -125,7 +128,7 @@ describe('notes', () => {
     expect(() => parseCheckpoint(text)).toThrow(NoteError);
   });
 
-  test('are no proofs with another head, index or path', () => {
+  test('rejects proofs with a wrong header, index or path', () => {
     const { tlogProof } = vectors.proof;
     const hash = 'N1tX75Aavzlso4TdnL3/kNvwLayahjo3W+bvuPi4J8o=';
     for (const [old, other] of [
@@ -141,7 +144,7 @@ describe('notes', () => {
   });
 });
 
-describe('a policy', () => {
+describe('witness policies', () => {
   const witnesses = ['a', 'b', 'c'].map((name, at) => signerOf(name, 'witness', Buffer.alloc(32, at)));
   const lines = [
     '# who is trusted',
@@ -150,7 +153,7 @@ describe('a policy', () => {
   ];
   const text = [...lines, 'group two 2 a b c', 'quorum two', ''].join('\n');
 
-  test('counts the witnesses of its groups', () => {
+  test('counts cosignatures of witnesses by the groups of the policy', () => {
     const policy = new Policy(text);
     expect(policy.logs[0]).toMatchObject({ name: vectors.log.origin, url: 'https://log.example/log' });
     const body = vectors.log.checkpoint3.slice(0, vectors.log.checkpoint3.indexOf('\n\n') + 1);
@@ -179,12 +182,12 @@ describe('a policy', () => {
     ['quorum d', 'Line 6 of the policy names «d»'],
     ['quorum none\nquorum none', 'Line 7 of the policy is a second quorum'],
     ['', 'The policy has no line quorum'],
-  ])('with %s is refused', (line, message) => {
+  ])('refuses a witness policy with the line %s', (line, message) => {
     expect(() => new Policy([...lines, line].join('\n'))).toThrow(message);
   });
 });
 
-describe('a scan for labels', () => {
+describe("scanning the log for a game's labels", () => {
   const labelKey = Buffer.alloc(32, 7);
   const record = (number: number, key = labelKey) => privateRecord(labelOf(key, number), Buffer.alloc(32));
   const scanned = (...records: Buffer[]) => {
@@ -195,7 +198,7 @@ describe('a scan for labels', () => {
     return scan.result();
   };
 
-  test('finds each number of its game alone', () => {
+  test('finds each number of its own game in the log, and none of other games', () => {
     const other = record(0, Buffer.alloc(32, 8));
     const { places, faults } = scanned(other, record(0), Buffer.of(2), record(2), record(1));
     expect([...places]).toEqual([
@@ -206,7 +209,7 @@ describe('a scan for labels', () => {
     expect(faults).toEqual([]);
   });
 
-  test('says which number is missing, and which is there twice', () => {
+  test('reports which numbers of a game are missing from the log, and which are logged twice', () => {
     expect(scanned(record(0), record(2), record(0)).faults).toEqual([
       'number 0 is logged twice, at 0 and 2',
       'number 1 is not logged',

@@ -1,4 +1,7 @@
-/** The verifier: what it proves, that each step fails alone with its own line, and that no bit may be turned. */
+/**
+ * Tests the proof verifier: what it proves, that each step fails alone with its own message, and that it
+ * detects any flipped bit.
+ */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,7 +31,7 @@ const sha256 = (text: string): string => createHash('sha256').update(text).diges
 const turned = (text: string, at = 0, bit = 0): string =>
   text.slice(0, at) + String.fromCharCode(text.charCodeAt(at) ^ (1 << bit)) + text.slice(at + 1);
 
-/** A log with an entry of one's own at 1 of 3, and a proof of it. */
+/** Builds a log of three records with the given entry at index 1, and a proof of it. */
 function proofOf(
   leafData: Buffer,
   members: Record<string, unknown>,
@@ -64,7 +67,10 @@ function proofOf(
   return { ...proven, salt: salt.toString('hex'), label: label.toString('hex'), ...of };
 }
 
-/** Each text and number within a member, and the member with another in its place. */
+/**
+ * Returns each text and number within a value, with a function that returns the value with this part
+ * replaced.
+ */
 function textsOf(value: unknown): { text: string; set: (to: string) => unknown }[] {
   if (typeof value === 'string') return [{ text: value, set: (to) => to }];
   if (typeof value === 'number') return [{ text: String(value), set: Number }];
@@ -78,7 +84,7 @@ function textsOf(value: unknown): { text: string; set: (to: string) => unknown }
   );
 }
 
-/** A proof of each kind of game, out of blocks of five, and what it is verified with. */
+/** Builds a proof for each kind of game from blocks of five outcomes, with the options to verify it. */
 function generatedProofs(): [string, Record<string, unknown>, VerifyOptions][] {
   const { shoe } = readVectors();
   const others = [1, 2, 3, 4].map((byte) => Buffer.alloc(54, byte));
@@ -110,13 +116,13 @@ function generatedProofs(): [string, Record<string, unknown>, VerifyOptions][] {
   ];
 }
 
-describe('the verifier', () => {
-  test('proves the published proof, with all that it may be compared with', async () => {
+describe('the proof verifier', () => {
+  test('the verifier accepts the published proof with everything that it can be compared with', async () => {
     expect(await verify(proof, TRUST)).toEqual([]);
     expect(await verify(proof, { policy: POLICY, labelKey: entry.labelKey })).toEqual([]);
   });
 
-  test('says since when the record was there, by checkpoints that were kept', async () => {
+  test('the verifier reports from kept checkpoints since when a record has been in the log', async () => {
     const tiles = new Map([['tile/0/000.p/3', Buffer.from(log.tile, 'hex')]]);
     const readTile = async (path: string) => tiles.get(path)!;
     expect(await examine(proof, { ...TRUST, seen: [log.checkpoint2, log.checkpoint3], readTile })).toEqual({
@@ -133,7 +139,7 @@ describe('the verifier', () => {
     expect((await verify(proof, { ...TRUST, seen, readTile }))[0]).toContain('has shown two histories');
   });
 
-  test('compares a large log by its tiles', async () => {
+  test('the verifier compares checkpoints of a large log by its tiles', async () => {
     const tree = new MemoryTree(Array.from({ length: 66_000 }, (_, at) => leafHash(Buffer.from(`${at}`))));
     const signer = signerOf(log.origin, 'log', Buffer.from(log.seed, 'hex'));
     const noteOf = (size: number): string => {
@@ -148,7 +154,7 @@ describe('the verifier', () => {
     };
     const seen = [2, 255, 256, 257, 65_536, 65_999].map(noteOf);
     const { faults, since } = await examine({ ...proof, tlogProof }, { ...TRUST, seen, readTile });
-    // The record is another log's; the histories agree.
+    // The record belongs to another log, but the histories agree.
     expect(faults).toEqual(['logged: the record is not at 1 in the tree of the checkpoint']);
     expect(since).toBe(2);
   });
@@ -225,46 +231,49 @@ describe('the verifier', () => {
     ['a policy with a wrong line', proof, { policy: 'log x\n' }, ['trust: line 1 of the policy']],
   ];
 
-  test.each(cases)('names %s', async (_, broken, options, lines) => {
+  test.each(cases)('the verifier reports the fault of a proof with %s', async (_, broken, options, lines) => {
     const faults = await verify(broken, options);
     expect(faults.map((fault, at) => fault.slice(0, lines[at]?.length))).toEqual(lines);
   });
 
-  test.each(generatedProofs())('lets no bit of a member be turned of %s', async (_, generated, options) => {
-    expect(await verify(generated, options)).toEqual([]);
-    const passed: string[] = [];
-    for (const [name, value] of Object.entries(generated)) {
-      if (['spinId', 'roundId', 'loggedAt'].includes(name)) continue;
-      for (const { text, set } of textsOf(value)) {
-        for (let at = 0; at < text.length; at++) {
-          // The lowest bit, and the one between upper and lower case.
-          for (const bit of [0, 5]) {
-            const to = set(turned(text, at, bit));
-            if (isDeepStrictEqual(to, value)) continue;
-            const faults = await verify({ ...generated, [name]: to }, options);
-            if (faults.length === 0) passed.push(`${name} at ${at}, bit ${bit}`);
+  test.each(generatedProofs())(
+    'the verifier detects a flipped bit in any field of %s',
+    async (_, generated, options) => {
+      expect(await verify(generated, options)).toEqual([]);
+      const passed: string[] = [];
+      for (const [name, value] of Object.entries(generated)) {
+        if (['spinId', 'roundId', 'loggedAt'].includes(name)) continue;
+        for (const { text, set } of textsOf(value)) {
+          for (let at = 0; at < text.length; at++) {
+            // The tests flip the lowest bit, and the bit between upper and lower case.
+            for (const bit of [0, 5]) {
+              const to = set(turned(text, at, bit));
+              if (isDeepStrictEqual(to, value)) continue;
+              const faults = await verify({ ...generated, [name]: to }, options);
+              if (faults.length === 0) passed.push(`${name} at ${at}, bit ${bit}`);
+            }
           }
         }
       }
-    }
-    expect(passed).toEqual([]);
-  });
+      expect(passed).toEqual([]);
+    },
+  );
 
-  test('takes cosignatures that the quorum does not need as they are, and no other line', async () => {
+  test("the verifier ignores cosignatures that the quorum doesn't need, but accepts no other line", async () => {
     const at = proof.tlogProof.indexOf('— witness') + 60;
     const changed = { ...proof, tlogProof: turned(proof.tlogProof, at) };
     expect(await verify(changed, TRUST)).toEqual([]);
     expect((await verify(changed, { policy: POLICY }))[0]).toMatch(/^checkpoint: /);
   });
 
-  test('is one file of at most 1,000 lines that imports nothing', () => {
+  test('the verifier is one file of at most 1,000 lines that imports nothing', () => {
     const text = readFileSync(join(ROOT, 'verifier', 'verify.mjs'), 'utf8');
     expect(text.split('\n').length).toBeLessThanOrEqual(1000);
     expect(text).not.toMatch(/^\s*import\b|\bimport\(|\brequire\(|\bfetch\(/m);
   });
 });
 
-describe('mathematics', () => {
+describe('checks of the mathematics by the verifier', () => {
   let sheet: Record<string, unknown> & { combinations: Record<string, unknown>[]; denominationUsd: number };
   let proven: ReturnType<typeof proofOf>;
   let spin: { spinId: string; outcome: object; presentation: object };
@@ -300,7 +309,7 @@ describe('mathematics', () => {
     };
   });
 
-  test('of a slot are those of the sheet, and the answer shows them', async () => {
+  test('the verifier checks a slot outcome against its PAR sheet and its answer', async () => {
     const options = { ...TRUST, sheet: { ...sheet, note: 'no part of it' }, spin };
     expect(await verify(proven, options)).toEqual([]);
     const shows = async (part: object) => verify(proven, { ...options, spin: { ...spin, ...part } });
@@ -314,7 +323,7 @@ describe('mathematics', () => {
     ]);
   });
 
-  test('of a shoe are those of its seed and rules', async () => {
+  test('the verifier checks a blackjack shoe against its seed and rules', async () => {
     const { shoe } = readVectors();
     const of = (seed: string | null) => ({
       ...proofOf(
@@ -334,7 +343,7 @@ describe('mathematics', () => {
     ]);
   });
 
-  test('of a ticket are those of the prize table', async () => {
+  test('the verifier checks a raffle ticket against its prize table', async () => {
     const table = {
       ticketPriceUsd: 1.5,
       poolSize: 10,
