@@ -1,4 +1,7 @@
-/** Days of the ledger are archived, verified and dropped; what is kept goes on exactly, and what was changed is named. */
+/**
+ * Tests that days of the ledger can be archived, verified and dropped. The remaining data stays exact, and
+ * every change to an archive is reported.
+ */
 import { copyFile, cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -44,7 +47,7 @@ import {
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-/** Complete days with spins, the first being today: entries go ahead of the clock. */
+/** Number of complete days with spins, starting today. The ledger entries run ahead of the clock. */
 const DAYS = 5;
 const KEEP_DAYS = 3;
 const PLAYERS = ['ann', 'bob', 'cy'];
@@ -57,14 +60,13 @@ let partnerId: number;
 let key: string;
 let gameId: number;
 let days: string[];
-/** The day after the last of them. */
+/** The day after the last complete day, which plays the role of today. */
 let today: string;
-/** Spins of the first day. */
-/** A statement of docs/archive.md, for a table that has the rows of the files. */
+/** Adapts a statement of docs/archive.md to a Postgres table that holds the rows of the archive files. */
 const inPostgres = (statement: string): string =>
   statement.replace(/read_parquet\('\/archive\/[^/]+\/ledger\.parquet'\)/, 'archived_ledger');
 
-/** Reads the file of a day's entries into a table of Postgres. */
+/** Loads the archived entries of a day into a Postgres table. */
 async function loadArchived(day: string): Promise<void> {
   const archived: Record<string, string | null>[] = [];
   const columns = COLUMNS.ledger.map(({ name }) => name);
@@ -78,8 +80,9 @@ async function loadArchived(day: string): Promise<void> {
     SELECT * FROM json_populate_recordset(NULL::ledger, ${JSON.stringify(archived)}::text::json)`;
 }
 
+/** Ids of the spins of the first day. */
 const firstDay: string[] = [];
-/** An adjustment of the first day, and what it answered. */
+/** The answer to an adjustment on the first day. */
 let adjusted: unknown;
 /** A ticket and a round of the first day. */
 let played: { readonly ticket: unknown; readonly roundId: string };
@@ -96,7 +99,10 @@ const adjust = (service: Client) =>
 const buyTicket = (client: Client) =>
   client.spin(other.key, { gameId: raffleId, playerId: 'dee', wagerUsd: 1, requestId: 'ticket-1' });
 
-/** A ticket, and rounds of a partner of its own: two that are played out, one of them with a second stake, and one that is voided. */
+/**
+ * Buys a ticket and plays rounds of a second partner: two rounds are completed, one of them with a second
+ * stake, and one round is voided.
+ */
 async function playOther(client: Client): Promise<typeof played> {
   const prizes = [{ prizeName: 'Cup', prizeTier: 1, valueUsd: 5, count: 1 }];
   raffleId = await client.api.newRaffle(other.partnerId, 'kept', { ticketPriceUsd: 1, poolSize: 10, prizes });
@@ -170,11 +176,13 @@ afterAll(async () => {
   await stores?.drop();
 });
 
-/** Cells decide as if the clock stood where the ledger stands: request ids bind from this day on. */
+/**
+ * Makes cells behave as if the clock stood at the end of the ledger, with request ids bound from this day on.
+ */
 const bindFrom = (day: string) =>
   raw`UPDATE cells SET binding_ms = ${startOf(today)}, bound_from_id = ${String(idsOfDay(day).from)}::bigint`;
 
-/** Writes the request ids of all days to one run. */
+/** Releases the request ids of all days into one run. */
 async function handOverAll(): Promise<void> {
   const [cell] = await sql<{ fence: bigint; handed_over_id: bigint; cursor_id: bigint }[]>`
     SELECT fence, handed_over_id, cursor_id FROM cells WHERE cell = 0`;
@@ -201,16 +209,16 @@ async function violations(): Promise<unknown[]> {
   }
 }
 
-/** Ends an operation as a crash would, at one of its steps. */
+/** Aborts an operation at one of its steps, as a crash would. */
 const endAt = (wanted: string) => (step: string) => {
   if (step === wanted) throw new Error(`ended at ${step}`);
 };
 
-describe.sequential('a week of the ledger', () => {
-  test('days are booked before they are archived, and are archived oldest first', async () => {
+describe.sequential('a week of archived ledger days', () => {
+  test('archives a ledger day only once its entries are committed and all older days are archived', async () => {
     const states = (await new LedgerDays(sql).list(today)).map(({ state }) => state);
     expect(states).toEqual([...days.map(() => 'BOOKED'), 'OPEN']);
-    // A small day is counted.
+    // A small day is counted exactly, not estimated.
     const listed = await new LedgerDays(sql).list(today);
     for (const { day, entries, isEstimate } of listed) {
       const [row] =
@@ -223,7 +231,7 @@ describe.sequential('a week of the ledger', () => {
   });
 
   test.each(['archive.written', 'archive.read-back', 'archive.renamed', 'archive.recorded'])(
-    'an archive that ended at %s is repeated with the same bytes',
+    'repeats an archive that was aborted at %s with the same bytes',
     async (step) => {
       const day = days[0]!;
       const options = { day, directory, actor: 'test', today };
@@ -238,7 +246,7 @@ describe.sequential('a week of the ledger', () => {
     },
   );
 
-  test('a manifest has the members that archives of every version have, by their names', async () => {
+  test('writes an archive manifest with the same member names as all versions', async () => {
     const manifest = JSON.parse(await readFile(join(directory, days[0]!, MANIFEST), 'utf8'));
     expect(Object.keys(manifest)).toEqual([
       'datasetId',
@@ -266,7 +274,7 @@ describe.sequential('a week of the ledger', () => {
     expect(Object.keys(manifest.reports[0])).toEqual(['integrityHash', 'partnerId', 'revision']);
   });
 
-  test('an archive of another state of the ledger is not written over, and is kept where it is to be replaced', async () => {
+  test('refuses to overwrite an archive of another ledger state, and keeps the old one if told to replace it', async () => {
     const day = days[0]!;
     const options = { day, actor: 'test', today };
     const to = await mkdtemp(join(tmpdir(), 'spindle-fuller-'));
@@ -289,7 +297,7 @@ describe.sequential('a week of the ledger', () => {
     await rm(to, { recursive: true });
   });
 
-  test('an archive is not written beside those of another dataset', async () => {
+  test('refuses to write an archive next to archives of another dataset', async () => {
     const to = await mkdtemp(join(tmpdir(), 'spindle-stranger-'));
     await cp(join(directory, days[0]!), join(to, days[0]!), { recursive: true });
     const path = join(to, days[0]!, MANIFEST);
@@ -300,7 +308,7 @@ describe.sequential('a week of the ledger', () => {
     await rm(to, { recursive: true });
   });
 
-  test("the files' sums are the settlement reports'", async () => {
+  test('archives a ledger whose sums equal the settlement reports', async () => {
     for (const day of days) await archiveOf(day);
     expect((await checkArchives(directory)).faults).toEqual([]);
     for (const { date, report } of await reportsOf(raw, partnerId)) {
@@ -325,7 +333,7 @@ describe.sequential('a week of the ledger', () => {
     }
   });
 
-  test("the figures of the page's SQL are the settlement reports', with blackjack", async () => {
+  test('the SQL in the archive document gives the figures of the settlement reports, including blackjack', async () => {
     const [sums, ofPlayer] = docCode('docs/archive.md', 'sql').map(inPostgres);
     await raw`CREATE TEMPORARY TABLE archived_ledger (LIKE ledger)`;
     for (const day of days) await loadArchived(day);
@@ -349,7 +357,7 @@ describe.sequential('a week of the ledger', () => {
     expect(await raw.unsafe(ofPlayer!.replace('alice', 'ann'))).toHaveLength(15 * DAYS + 2);
   });
 
-  describe('a copy of the archive', () => {
+  describe('faults in a copy of the archive', () => {
     let copy: string;
     const copied = async (): Promise<string> => {
       copy = await mkdtemp(join(tmpdir(), 'spindle-copy-'));
@@ -358,7 +366,7 @@ describe.sequential('a week of the ledger', () => {
     };
 
     test.each([...ARCHIVE_FILES.map(fileName), MANIFEST])(
-      'with a flipped byte in %s names it',
+      'names the archive file %s in which a byte was flipped',
       async (file) => {
         const path = join(await copied(), days[1]!, file);
         const bytes = await readFile(path);
@@ -373,7 +381,7 @@ describe.sequential('a week of the ledger', () => {
     );
 
     test.each(['ledger.parquet', 'rounds.parquet', MANIFEST])(
-      'without %s names it, and drops nothing',
+      'names the archive file %s that is missing, and drops no day',
       async (file) => {
         await rm(join(await copied(), days[0]!, file));
         expect((await checkArchives(copy)).faults[0]).toMatchObject({ day: days[0], file });
@@ -383,7 +391,7 @@ describe.sequential('a week of the ledger', () => {
       },
     );
 
-    test('with the manifest of another day names it, the newest by the record', async () => {
+    test('detects a manifest that belongs to another day, and for the newest day by the database record', async () => {
       const last = days.at(-1)!;
       const path = join(await copied(), last, MANIFEST);
       await copyFile(join(copy, days[1]!, MANIFEST), path);
@@ -400,7 +408,7 @@ describe.sequential('a week of the ledger', () => {
     });
   });
 
-  test('a day is dropped oldest first, and not before its time', async () => {
+  test('drops archived days oldest first, and never while they must be kept or may still bind request ids', async () => {
     expect(await dropOf(days[1]!)).toMatchObject({ refused: expect.stringContaining('oldest first') });
     expect(await dropOf(days.at(-1)!)).toMatchObject({ refused: expect.stringContaining('must be kept') });
     await bindFrom(days[0]!);
@@ -408,13 +416,13 @@ describe.sequential('a week of the ledger', () => {
     await bindFrom(shift(today, -KEEP_DAYS));
   });
 
-  test('a day is kept while the newest report of it is PENDING', async () => {
+  test('keeps an archived day while the newest settlement report for it is PENDING', async () => {
     const [report] = await raw`
       SELECT report_id, status FROM settlement_reports WHERE report_date = ${days[0]!}::date AND partner_id = ${partnerId}
       ORDER BY revision DESC LIMIT 1`;
     const put = (status: string) =>
       raw.begin(async (tx) => {
-        // What a report says is never changed: a trigger refuses it.
+        // A trigger forbids changes to a report, so the triggers are disabled here.
         await tx`SET LOCAL session_replication_role = replica`;
         await tx`UPDATE settlement_reports SET status = ${status} WHERE report_id = ${report!.report_id}`;
       });
@@ -423,20 +431,25 @@ describe.sequential('a week of the ledger', () => {
     await put(report!.status);
   });
 
-  test.each(['drop.boundary', 'drop.detached'])('a drop that ended at %s is repeated', async (step) => {
-    const day = days[0]!;
-    const options = { day, directory, keepDays: KEEP_DAYS, actor: 'test', today };
-    await expect(dropDay(sql, { ...options, onFailpoint: endAt(step) })).rejects.toThrow(`ended at ${step}`);
-    expect((await new LedgerDays(sql).list(today))[0]!.state).toBe(
-      step === 'drop.boundary' ? 'ARCHIVED' : 'DROPPED',
-    );
-  });
+  test.each(['drop.boundary', 'drop.detached'])(
+    'repeats the drop of a day that was aborted at %s',
+    async (step) => {
+      const day = days[0]!;
+      const options = { day, directory, keepDays: KEEP_DAYS, actor: 'test', today };
+      await expect(dropDay(sql, { ...options, onFailpoint: endAt(step) })).rejects.toThrow(
+        `ended at ${step}`,
+      );
+      expect((await new LedgerDays(sql).list(today))[0]!.state).toBe(
+        step === 'drop.boundary' ? 'ARCHIVED' : 'DROPPED',
+      );
+    },
+  );
 
-  test('a dropped day leaves books that the audit finds whole', async () => {
+  test('dropping an archived day leaves consistent books, as the audit confirms', async () => {
     expect(await dropOf(days[0]!)).toEqual({ faults: [] });
     const [table] = await raw`SELECT to_regclass(${`ledger_${days[0]!.replaceAll('-', '')}`})::text AS name`;
     expect(table!.name).toBeNull();
-    // A run goes whole: it still has the request ids of the dropped day.
+    // A run is only deleted as a whole, so this run still has the request ids of the dropped day.
     const { to } = idsOfDay(days[0]!);
     const runs =
       await raw`SELECT 1 FROM request_runs WHERE from_id < ${String(to)}::bigint AND to_id >= ${String(to)}::bigint`;
@@ -444,7 +457,7 @@ describe.sequential('a week of the ledger', () => {
     expect(await service(() => violations())).toEqual([]);
   });
 
-  test('over HTTP a dropped day is told from one that never was', async () => {
+  test('tells a spin of a dropped day from a spin that never existed, over HTTP', async () => {
     const keptFrom = `${days[1]}T00:00:00.000Z`;
     await service(async (client) => {
       const ask = (path: string) => client.partner<Record<string, unknown>>('GET', path, key);
@@ -494,7 +507,7 @@ describe.sequential('a week of the ledger', () => {
     });
   });
 
-  test('a ticket of a dropped day keeps its answer, and a round of it is gone', async () => {
+  test('replays a raffle ticket of a dropped day, but no longer finds a blackjack round of that day', async () => {
     await service(async (client) => {
       expect((await buyTicket(client)).body).toEqual(played.ticket);
       const path = `/api/play/blackjack/rounds/${played.roundId}`;
@@ -503,7 +516,7 @@ describe.sequential('a week of the ledger', () => {
     });
   });
 
-  test('a round of a dropped day is proven from the archive, by its own shoe alone', async () => {
+  test('proves a blackjack round of a dropped day from the archive, using only the shoe of that round', async () => {
     const { entryId } = new SpinIds((await installation(sql)).spinIdKey).decode(played.roundId)!;
     const prove = () => archivedRound(sql, directory, { dealId: entryId, roundId: played.roundId });
     const flip = () =>
@@ -514,7 +527,7 @@ describe.sequential('a week of the ledger', () => {
     await flip();
   });
 
-  test('the audit finds a boundary that was changed', async () => {
+  test('the audit detects a changed balance or total at the boundary of the dropped days', async () => {
     await raw`UPDATE boundary_players SET balance_micros = balance_micros + 1 WHERE player_id = 'cy'`;
     expect(await service(() => violations())).not.toEqual([]);
     await raw`UPDATE boundary_players SET balance_micros = balance_micros - 1 WHERE player_id = 'cy'`;
@@ -523,7 +536,7 @@ describe.sequential('a week of the ledger', () => {
     await raw`UPDATE game_days SET paid_micros = paid_micros - 1 WHERE day = ${days[0]!}`;
   });
 
-  test('after a drop Redis is rebuilt from nothing with the same balances, and an adjustment keeps its answer', async () => {
+  test('rebuilds Redis with the same balances after a drop, and replays an adjustment of a dropped day', async () => {
     const balances = (client: Client) =>
       Promise.all(
         PLAYERS.map((playerId) =>
@@ -556,7 +569,7 @@ describe.sequential('a week of the ledger', () => {
     });
   });
 
-  test('reports of dropped days are verified by the record and by the archive', async () => {
+  test('verifies settlement reports of dropped days against the database record and against the archive', async () => {
     expect((await verifySettlements(sql, undefined)).differences).toEqual([]);
     const dropped = { archive: archiveTotals(directory) };
     expect((await verifySettlements(sql, undefined, dropped)).differences).toEqual([]);

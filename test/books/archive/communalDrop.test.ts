@@ -1,4 +1,7 @@
-/** Days of an installation with a communal progressive are dropped: pots, shares and who spun last go on exactly at the boundary. */
+/**
+ * Tests dropping days of an installation with a communal progressive: the pots, shares and recent players
+ * must continue exactly at the boundary.
+ */
 import { readdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -51,7 +54,7 @@ let raw: postgres.Sql;
 let redis: Redis;
 let partner: SettledPartner;
 let days: string[];
-/** The day after the last of them. */
+/** The day after the last complete day, which plays the role of today. */
 let today: string;
 
 async function service<T>(run: (client: Awaited<ReturnType<typeof startService>>) => Promise<T>): Promise<T> {
@@ -64,7 +67,7 @@ async function service<T>(run: (client: Awaited<ReturnType<typeof startService>>
   }
 }
 
-/** One spin after the other, so that it is known which one fires. */
+/** Spins one at a time, so that the test can predict which spin fires the bonus. */
 async function spins(
   client: Client,
   count: number,
@@ -82,7 +85,7 @@ async function spins(
 const change = (client: Client, more: object) =>
   client.operator('PUT', `/games/${partner.gameId}/communal`, rules(more));
 
-/** Ends a day: the next entries are those of its last millisecond, then of the next day. */
+/** Ends a day: the next entries fall into its last millisecond, and later ones into the next day. */
 const endDay = (i: number, entriesLeft = 0) =>
   runIntoMoment(redis, partner.cell, startOf(days[i]!) + 86_400_000, entriesLeft);
 
@@ -97,17 +100,19 @@ beforeAll(async () => {
   today = shift(first, DAYS);
   await service(async (client) => {
     partner = await oldPartner(client, raw, first, 0);
-    // Not counted: no rules are in force.
+    // These spins are not counted because no rules are in force yet.
     await spins(client, 3);
     await setUp(client, partner.gameId, rules(), '50.00');
-    // Two fire; then ann is away with a share that waits, and the last firing of the day has its shares on the next one.
+    // Two spins fire. Then ann stops playing while a share waits for her, and the last event of the day pays
+    // its shares on the next day.
     await spins(client, 27);
     await spins(client, 2, ['bob', 'cy']);
     await bookedInto(raw, partner.cell, days[0]!);
     await endDay(0, 1);
     expect((await spins(client, 1, ['bob']))[0]!.communityBonus).toMatchObject({ tierLevel: 2 });
     await bookedInto(raw, partner.cell, days[1]!);
-    // Rules and budget change within a day: nothing is counted meanwhile, then from zero again.
+    // Rules and budget change within the day: spins are not counted meanwhile, and the count restarts from
+    // zero.
     await spins(client, 4, ['bob']);
     expect((await change(client, { enabled: false })).status).toBe(200);
     await spins(client, 7, ['cy', 'bob']);
@@ -148,7 +153,9 @@ const violations = () => service(() => auditFindings(stores));
 const shownTo = (client: Client, playerId: string) =>
   client.partner('GET', `/players/${playerId}`, partner.key);
 
-/** What is answered about the bonus and the players, which nothing that is dropped may change. */
+/**
+ * Reads everything that the API shows about the bonus and the players, which dropping days must not change.
+ */
 const shown = (client: Client) =>
   Promise.all([
     client.operator('GET', `/games/${partner.gameId}/communal`).then(({ body }) => body),
@@ -158,15 +165,15 @@ const shown = (client: Client) =>
     ),
   ]);
 
-describe.sequential('two dropped days of a communal progressive', () => {
+describe.sequential('two dropped days with a communal progressive', () => {
   let before: unknown[];
 
-  test('what is archived is read by its owner only', () => {
+  test('makes archive files readable by their owner only', () => {
     expect(readdirSync(directory)).toEqual(days);
     expect(openToOthers(directory)).toEqual([]);
   });
 
-  test('kills at each step of a drop are repeated, and each boundary is audited clean', async () => {
+  test('repeats a drop that was killed at any step, and the audit finds every new boundary consistent', async () => {
     expect(await violations()).toEqual([]);
     before = await service(shown);
     for (const day of days.slice(0, 2)) {
@@ -189,7 +196,7 @@ describe.sequential('two dropped days of a communal progressive', () => {
     ['communal_events', 'winners = winners + 1', 'winners = winners - 1'],
     ['communal_events', 'progress = progress + 1', 'progress = progress - 1'],
     ['communal_days', 'shares = shares + 1', 'shares = shares - 1'],
-  ])('the audit finds a change of %s: %s', async (table, changed, back) => {
+  ])('the audit detects a change in the boundary table %s: %s', async (table, changed, back) => {
     const oldest = table === 'communal_shares' ? 'entry_id' : table === 'communal_events' ? 'event_id' : '';
     const where =
       table === 'communal_days' ? `day = '${days[0]}'` : `${oldest} = (SELECT min(${oldest}) FROM ${table})`;
@@ -200,13 +207,13 @@ describe.sequential('two dropped days of a communal progressive', () => {
     expect(await violations()).toEqual([]);
   });
 
-  test('the audit finds that somebody else is remembered, by what the next event would pay', async () => {
+  test("the audit detects a changed name among the recent players, by the next event's payments", async () => {
     await raw`UPDATE boundary_recency SET player_id = 'zed' WHERE player_id = 'cy'`;
     expect(await violations()).not.toEqual([]);
     await raw`UPDATE boundary_recency SET player_id = 'cy' WHERE player_id = 'zed'`;
   });
 
-  test('history, statement and recall begin at the boundary, and count shares that are kept only', async () => {
+  test('starts history, statement and recall at the boundary, and counts only bonus shares that are kept', async () => {
     await service(async (client) => {
       for (const playerId of ['ann', 'bob', 'cy']) {
         const [kept] =
@@ -248,7 +255,7 @@ describe.sequential('two dropped days of a communal progressive', () => {
     });
   });
 
-  test('reports over the dropped days have the figures of their settlement reports', async () => {
+  test('reports the figures of the settlement reports for dropped days', async () => {
     type Figures = Record<'spins' | 'wageredUsd' | 'paidOutUsd' | 'communityBonusUsd', number>;
     const micros = (usd: number): number => Math.round(usd * 1e6);
     await service(async (client) => {
@@ -279,7 +286,7 @@ describe.sequential('two dropped days of a communal progressive', () => {
     });
   });
 
-  test('after a wipe Redis is rebuilt: pots, players and who is to be told; the bonus goes on', async () => {
+  test('rebuilds pots, players and pending notifications in Redis after a wipe, and the bonus continues', async () => {
     await redis.flushdb();
     const { nodes, close } = await openNodes(stores.redisUrl);
     const states = await recover(sql, nodes, {
@@ -299,7 +306,7 @@ describe.sequential('two dropped days of a communal progressive', () => {
         'the game is dealt from again',
       );
       const bodies = await spins(client, 25, ['ann', 'bob', 'cy']);
-      // A share of a dropped day that waited is told now.
+      // The player is now notified of a share from a dropped day that was still waiting.
       expect(bodies[0]!.communityBonus).toMatchObject({ tierLevel: 2, isTriggerPlayer: false });
       expect(bodies.filter(({ communityBonus }) => communityBonus?.isTriggerPlayer).length).toBeGreaterThan(
         1,
@@ -309,7 +316,7 @@ describe.sequential('two dropped days of a communal progressive', () => {
     expect(await violations()).toEqual([]);
   });
 
-  test('reports of the dropped days are verified with their bonuses', async () => {
+  test('verifies the settlement reports of dropped days including their communal bonuses', async () => {
     expect((await verifySettlements(sql, undefined)).differences).toEqual([]);
     const archived = { archive: archiveTotals(directory) };
     expect((await verifySettlements(sql, undefined, archived)).differences).toEqual([]);

@@ -1,4 +1,4 @@
-/** The entries of the ledger's days: counted where a day is small, estimated where it is large. */
+/** Tests the number of entries of the ledger's days: small days are counted, large days are estimated. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { idsOfDay, LedgerDays } from '../../../src/books/archive/ledgerDays.store.js';
 import { ensurePartition } from '../../../src/engine/ledger/ledger.store.js';
@@ -18,7 +18,7 @@ afterAll(async () => {
   await stores?.drop();
 });
 
-/** Books openings on a day; autovacuum never looks at it. */
+/** Inserts openings on a day. Autovacuum never analyses the table. */
 async function book(day: string, entries: number): Promise<void> {
   const ids = idsOfDay(day);
   await ensurePartition(sql, day, ids);
@@ -27,7 +27,7 @@ async function book(day: string, entries: number): Promise<void> {
     FROM generate_series(0, ${entries - 1}::int) AS n`;
 }
 
-test('a small day has its count, a large one an estimate that is near, whether or not it was analysed', async () => {
+test('counts the entries of a small ledger day, and estimates those of a large one whether analysed or not', async () => {
   const [small, large, analysed] = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
   await book(small, 33);
   await book(large, 40_000);

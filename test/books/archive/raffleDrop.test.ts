@@ -1,4 +1,7 @@
-/** Raffles over dropped days: each ticket is refunded once, whatever was dropped, and no day is dropped while a void is open. */
+/**
+ * Tests raffles over dropped days: each ticket is refunded once whatever was dropped, and no day is dropped
+ * while a void is in progress.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -29,11 +32,11 @@ import {
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-/** Complete days with tickets, the first being today: entries go ahead of the clock. */
+/** Number of complete days with tickets, starting today. The ledger entries run ahead of the clock. */
 const DAYS = 5;
 const KEEP_DAYS = 3;
 const PRICE = 0.5;
-/** Tickets of each raffle on a day. */
+/** Number of tickets that each raffle sells in a day. */
 const TICKETS = 3;
 
 interface Voided {
@@ -48,7 +51,7 @@ let directory: string;
 let sql: Sql;
 let raw: postgres.Sql;
 let days: string[];
-/** The day after the last of them. */
+/** The day after the last complete day, which plays the role of today. */
 let today: string;
 let partner: SettledPartner;
 let raffles: number[];
@@ -117,7 +120,7 @@ const dropOf = (day: string) => dropDay(sql, { day, directory, keepDays: KEEP_DA
 const voidIt = async (client: Client, gameId: number): Promise<Voided> =>
   (await client.operator<Voided & object>('POST', `/raffles/${gameId}/void`, { reason: 'test' })).body;
 
-/** Waits until a void is done. */
+/** Waits until the void of a raffle is complete. */
 async function voided(client: Client, gameId: number): Promise<Voided> {
   let newest: Voided | undefined;
   await until(async () => {
@@ -127,7 +130,10 @@ async function voided(client: Client, gameId: number): Promise<Voided> {
   return newest!;
 }
 
-/** How many refunds the ledger and what is kept of it have of a raffle, and of how many tickets. */
+/**
+ * Counts the refunds of a raffle and the refunded tickets, in the ledger and in the entries kept of dropped
+ * days.
+ */
 async function refundsOf(gameId: number): Promise<{ refunds: number; tickets: number }> {
   const [row] = await raw`
     SELECT count(*)::int AS refunds, count(DISTINCT request_id)::int AS tickets
@@ -136,7 +142,7 @@ async function refundsOf(gameId: number): Promise<{ refunds: number; tickets: nu
   return row as { refunds: number; tickets: number };
 }
 
-test('no day is dropped while a void is open', async () => {
+test('drops no day while the void of a raffle is in progress', async () => {
   const gameId = raffles[1]!;
   await service(
     async (client) => {
@@ -151,7 +157,7 @@ test('no day is dropped while a void is open', async () => {
   expect(await dropOf(days[0]!)).toEqual({ faults: [] });
 });
 
-test('a raffle whose tickets lie in dropped days is refunded ticket by ticket, and the audit counts them', async () => {
+test('refunds each ticket of a raffle whose tickets lie in dropped days, and the audit counts the refunds', async () => {
   const gameId = raffles[0]!;
   const all = TICKETS * DAYS;
   await service(async (client) => {
@@ -161,7 +167,7 @@ test('a raffle whose tickets lie in dropped days is refunded ticket by ticket, a
   });
 });
 
-test('the audit finds kept tickets that a void has gone through without a refund', async () => {
+test('the audit detects kept raffle tickets that a void has passed without a refund', async () => {
   const gameId = raffles[2]!;
   await service(
     async (client) => {

@@ -29,24 +29,30 @@ import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 const TTL_S = 86_400;
-/** Spins before the game's outcomes are voided, all that are booked (more than a block of each game), what waits in the outboxes. */
+/**
+ * Numbers of spins: before the outcomes of a game are voided, committed in total (more than one block of each
+ * game), and left in the outboxes.
+ */
 const BEFORE = 7000;
 const BOOKED = 8000;
 const UNBOOKED = 25;
 
-/** The stores of a service that played and stopped; its last spins are in the outbox. Each test gets a copy. */
+/**
+ * Stores of a service that played and stopped with its last spins in the outbox. Each test gets a copy of
+ * them.
+ */
 let stores: TestStores;
 let saved: [key: string, dump: Buffer][];
 let sql: postgres.Sql;
 let redis: Redis;
 let databaseUrl: string;
 let games: { key: string; gameId: number; cell: number; wagerUsd: number }[];
-/** The first of the games. */
+/** Partner of the first game. */
 let partnerId: number;
 let gameId: number;
 let cell: number;
 
-/** Spins the games by turns. @returns answers that were not 200. */
+/** Spins the games in turn. @returns the number of answers other than 200 */
 async function play(client: Client, from: number, to: number, connections = 16): Promise<number> {
   let sent = from;
   let refused = 0;
@@ -57,7 +63,7 @@ async function play(client: Client, from: number, to: number, connections = 16):
       if (sent >= to) return undefined;
       const spin = sent++;
       const { key, gameId, wagerUsd } = games[spin % games.length]!;
-      // The one that nothing of waits in the outboxes.
+      // No entry of this player waits in the outboxes.
       const playerId = spin % 17 === 0 && spin < BOOKED ? 'Ünïcode 🎰' : `p${spin % 11}`;
       const requestId = spin % 2 === 0 ? { requestId: `r-${spin}-ß` } : {};
       return spinRequest(key, JSON.stringify({ gameId, playerId, wagerUsd, ...requestId }));
@@ -92,7 +98,10 @@ async function cli(env: NodeJS.ProcessEnv, ...args: string[]): Promise<Ended> {
   return { status, out, error };
 }
 
-/** What a recovery does to a game whose Redis was lost: nothing of what was leased is dealt any more. */
+/**
+ * Does what a recovery does to a game whose Redis data was lost: voids all leased outcomes that were not
+ * dealt.
+ */
 async function voidRest(source: postgres.Sql, game: { gameId: number; cell: number }): Promise<void> {
   const [{ next, end }] = (await source`
     SELECT next_index::int AS next, (SELECT max(to_index)::int FROM blocks WHERE game_id = ${game.gameId}) AS end
@@ -124,7 +133,8 @@ beforeAll(async () => {
     }
   }
 
-  // While the service is spun, blocks are made and consumed, and the ledger is written.
+  // The audit runs while the service is spun, so blocks are made and consumed, and the ledger is written
+  // meanwhile.
   for (const part of [0, 1]) {
     const playing = play(service, (part * BEFORE) / 2, ((part + 1) * BEFORE) / 2, 4);
     const beside = await cli(environment(stores));
@@ -156,7 +166,7 @@ beforeAll(async () => {
   expect(await play(again, BEFORE, BOOKED)).toBe(0);
   await again.stop();
 
-  // Without a worker what is spun stays in the outbox.
+  // Without a worker the spins remain in the outbox.
   const front = await startService(stores, { ROLES: 'http' });
   expect(await play(front, BOOKED, BOOKED + UNBOOKED, 1)).toBe(0);
   await front.stop();
@@ -211,7 +221,7 @@ async function audited(options: { limit?: number; redraw?: boolean } = {}): Prom
   }
 }
 
-/** What each check found wrong, each kind once. */
+/** Returns the violations that each check found, each kind once. */
 function problems(report: AuditReport): Partial<Record<CheckName, string[]>> {
   expect(report.interrupted).toBe(undefined);
   return Object.fromEntries(
@@ -236,7 +246,7 @@ interface Row {
   request_id: string | null;
 }
 
-/** A spin of the game that is in the middle of its player's entries, with a requestId. */
+/** Returns a spin with a requestId from the middle of its player's entries. */
 async function someSpin(): Promise<Row> {
   const [row] = await sql<Row[]>`
     SELECT * FROM ledger WHERE game_id = ${gameId} AND request_id IS NOT NULL AND entry_number > 20
@@ -249,7 +259,7 @@ const requestField = (owner: number, requestId: string): Buffer =>
 
 const boundKey = (field: Buffer): Promise<string> => boundKeyIn(redis, cell, field);
 
-/** Changes a record of a hash in place. */
+/** Changes a record of a Redis hash in place. */
 async function change(key: string, field: string | Buffer, edit: (record: Buffer) => void): Promise<void> {
   const record = (await redis.hgetBuffer(key, field))!;
   edit(record);
@@ -262,16 +272,16 @@ function idBytes(id: bigint): Buffer {
   return bytes;
 }
 
-/** Adds to a little-endian integer. */
+/** Returns an edit that adds a number to a little-endian integer. */
 const add = (bytes: number, at: number, by: number) => (record: Buffer) => {
   record.writeUIntLE(record.readUIntLE(at, bytes) + by, at, bytes);
 };
 
-/** Of the record of a game, without what was read ahead. */
+/** Bytes of a game's record without the outcomes that were read ahead. */
 const GAME_BYTES = 28;
 
-describe('stores that nobody tampered with', () => {
-  test('are clean, and every check looked at what there is', async () => {
+describe('audit of untampered stores', () => {
+  test('the audit finds untampered stores clean, and every check examines all its data', async () => {
     const report = await audited({ redraw: true });
     expect(problems(report)).toEqual({});
     const looked = Object.fromEntries(report.checks.map((check) => [check.name, check.looked]));
@@ -298,7 +308,7 @@ describe('stores that nobody tampered with', () => {
     expect(report.rows).toBe(rows);
   });
 
-  test('while they are spun, and one row of them is not as it was', async () => {
+  test('the audit reports exactly one tampered row while the stores are in use', async () => {
     const service = await startService({ redisUrl: stores.redisUrl, databaseUrl });
     try {
       const row = await someSpin();
@@ -320,8 +330,8 @@ describe('stores that nobody tampered with', () => {
   });
 });
 
-describe('balances', () => {
-  test('one in the ledger that is changed', async () => {
+describe('audit of balances', () => {
+  test('the audit detects a changed balance in the ledger', async () => {
     const row = await someSpin();
     await sql`UPDATE ledger SET balance_micros = balance_micros + 1 WHERE entry_id = ${String(row.entry_id)}`;
     const report = await audited();
@@ -342,11 +352,11 @@ describe('balances', () => {
       expected: String(row.balance_micros),
       found: String(row.balance_micros + 1n),
     });
-    // The entry itself, and the one that follows from it.
+    // The changed entry itself and the entry that follows from it are reported.
     expect(report.checks[0]!.violations).toBe(2);
   });
 
-  test('a row that is gone', async () => {
+  test('the audit detects a missing ledger row', async () => {
     const row = await someSpin();
     await sql`DELETE FROM ledger WHERE entry_id = ${String(row.entry_id)}`;
     const report = await audited();
@@ -368,7 +378,7 @@ describe('balances', () => {
     });
   });
 
-  test("a player's newest row that is gone", async () => {
+  test('the audit detects that the newest ledger row of a player is missing', async () => {
     const rows = await sql<(Row & { partner_id: number })[]>`
       SELECT DISTINCT ON (partner_id, player_id) * FROM ledger WHERE partner_id = ${partnerId}
       ORDER BY partner_id, player_id, entry_id DESC`;
@@ -376,7 +386,7 @@ describe('balances', () => {
       playersKey(cell),
       ...rows.map((row) => `${partnerId}:${row.player_id}`),
     );
-    // One of whom nothing waits in the outbox.
+    // No entry of this player waits in the outbox.
     const row = rows.find((candidate, i) => records[i]!.readBigUInt64LE(0) === candidate.entry_id);
     await sql`DELETE FROM ledger WHERE entry_id = ${String(row!.entry_id)}`;
     expect(problems(await audited()).balances).toEqual([
@@ -384,7 +394,7 @@ describe('balances', () => {
     ]);
   });
 
-  test('a chain that names another predecessor, a number that is changed, a second opening', async () => {
+  test("the audit detects a wrong predecessor, a wrong entry number and a second opening in a player's entries", async () => {
     const { entry_id: id } = await someSpin();
     await sql`UPDATE ledger SET previous_id = previous_id + 1 WHERE entry_id = ${String(id)}`;
     expect(problems(await audited())).toEqual({ balances: ['the entry does not follow the one before'] });
@@ -397,7 +407,7 @@ describe('balances', () => {
     });
   });
 
-  test("a player's record in Redis", async () => {
+  test("the audit detects each changed field of a player's record in Redis", async () => {
     const [row] = await sql<Row[]>`
       SELECT * FROM ledger WHERE partner_id = ${partnerId} AND entry_number = 1 ORDER BY entry_id LIMIT 1`;
     const field = `${partnerId}:${row!.player_id}`;
@@ -434,7 +444,7 @@ describe('balances', () => {
     expect(firstOf(report, 'balances').at).toMatchObject({ partner: partnerId, player: row!.player_id });
   });
 
-  test("a player's record in Redis whose newest entry waits in the outbox", async () => {
+  test('the audit detects a changed player record whose newest entry is still in the outbox', async () => {
     const [, values] = (await redis.xrangeBuffer(outboxKey(cell), '-', '+', 'COUNT', 1))[0]!;
     const record = readOutbox((values as Buffer[])[1]!)[0]!;
     await change(playersKey(cell), `${partnerId}:${record.playerId}`, add(6, 10, 1));
@@ -444,8 +454,8 @@ describe('balances', () => {
   });
 });
 
-describe('indices', () => {
-  test('a void over what was dealt, and over another void', async () => {
+describe('audit of outcome indices', () => {
+  test('the audit detects a void that overlaps dealt outcomes or another void', async () => {
     await sql`INSERT INTO voids (game_id, from_index, to_index, epoch, reason) VALUES (${gameId}, 5, 8, 1, 'test')`;
     const report = await audited();
     expect(problems(report)).toEqual({ indices: ['the index was dealt and is voided'] });
@@ -457,7 +467,7 @@ describe('indices', () => {
     );
   });
 
-  test('a gap, and an index that was dealt twice', async () => {
+  test('the audit detects a gap in the outcome indices and an index that was dealt twice', async () => {
     const { entry_id: id, outcome_index: index } = await someSpin();
     await sql`UPDATE ledger SET outcome_index = outcome_index - 1 WHERE entry_id = ${String(id)}`;
     const report = await audited();
@@ -477,7 +487,7 @@ describe('indices', () => {
     }
   });
 
-  test('the counter of Postgres', async () => {
+  test('the audit detects a wrong next index of a game in Postgres', async () => {
     for (const by of [1, -2]) {
       await sql`UPDATE game_progress SET next_index = next_index + ${by} WHERE game_id = ${gameId}`;
       const found = problems(await audited());
@@ -485,13 +495,13 @@ describe('indices', () => {
     }
   });
 
-  test('the counter of Redis', async () => {
+  test('the audit detects a wrong next index of a game in Redis', async () => {
     const before = (await redis.hgetBuffer(gamesKey(cell), String(gameId)))!;
     for (const [by, problem] of [
       [1, "Redis's counter is ahead of what is booked and what waits in the outbox"],
       [-1, "Redis's counter is behind what is booked and what waits in the outbox"],
     ] as const) {
-      // Without what it has read ahead.
+      // The record is written without the outcomes that were read ahead.
       const record = Buffer.from(before.subarray(0, GAME_BYTES));
       add(6, 0, by)(record);
       await redis.hset(gamesKey(cell), String(gameId), record);
@@ -507,14 +517,14 @@ describe('indices', () => {
   });
 });
 
-describe('outcomes', () => {
-  test('another code, another credit, another wager', async () => {
+describe('audit of outcomes', () => {
+  test('the audit detects a changed outcome code, credit or wager in the ledger', async () => {
     const row = await someSpin();
     const id = String(row.entry_id);
     await sql`UPDATE ledger SET outcome_code = (outcome_code + 1) % 3 WHERE entry_id = ${id}`;
     const changed = await audited();
     expect(problems(changed).outcomes).toContain('the outcome is not the sealed one');
-    // What the other code would pay may be found as well.
+    // The audit may also report that the other code pays a different amount.
     expect(changed.checks.find(({ name }) => name === 'outcomes')!.listed).toContainEqual(
       expect.objectContaining({
         problem: 'the outcome is not the sealed one',
@@ -542,7 +552,7 @@ describe('outcomes', () => {
     ]);
   });
 
-  test('a row of a game that is not the partner’s, and of one that there is not', async () => {
+  test('the audit detects a ledger row of a game that belongs to another partner or does not exist', async () => {
     const { entry_id: id } = await someSpin();
     for (const other of [games[2]!.gameId, 9999]) {
       await sql`UPDATE ledger SET game_id = ${other} WHERE entry_id = ${String(id)}`;
@@ -550,7 +560,7 @@ describe('outcomes', () => {
     }
   });
 
-  test('a sheet that says another payout', async () => {
+  test('the audit detects a changed payout in a PAR sheet', async () => {
     await sql`
       UPDATE par_sheets SET sheet = jsonb_set(sheet::jsonb, '{combinations,0,payMultiplier}', '77.5')::json
       WHERE par_sheet_id = (SELECT par_sheet_id FROM games WHERE game_id = ${gameId})`;
@@ -564,7 +574,7 @@ describe('outcomes', () => {
     );
   });
 
-  test('are computed from decimal text, exactly', () => {
+  test('computes payouts for the audit exactly from decimal text', () => {
     const { wager, paid } = payoutsOf('0.25', [
       '0',
       '5',
@@ -592,8 +602,8 @@ describe('outcomes', () => {
   });
 });
 
-describe('blocks', () => {
-  test('what a game has read ahead', async () => {
+describe('audit of sealed blocks', () => {
+  test('the audit detects changed outcomes among those that a game has read ahead', async () => {
     const key = gamesKey(cell);
     const before = (await redis.hgetBuffer(key, String(gameId)))!;
     const { nextIndex, blockFrom } = readGame(before);
@@ -615,7 +625,7 @@ describe('blocks', () => {
     });
   });
 
-  test('a byte of a sealed block', async () => {
+  test('the audit detects a changed byte of a sealed block', async () => {
     await sql`
       UPDATE blocks SET outcomes = set_byte(outcomes, 40, get_byte(outcomes, 40) # 1)
       WHERE game_id = ${gameId} AND from_index = 0`;
@@ -628,7 +638,7 @@ describe('blocks', () => {
     expect(firstOf(report, 'outcomes').at).toMatchObject({ game: gameId, index: 20 });
   });
 
-  test('commitment, nonce, place, length', async () => {
+  test('the audit detects a changed commitment, nonce, position or length of a sealed block', async () => {
     const at = sql`game_id = ${gameId} AND from_index = 0`;
     await sql`UPDATE blocks SET commitment = set_byte(commitment, 0, get_byte(commitment, 0) # 1) WHERE ${at}`;
     expect(problems(await audited())).toEqual({ blocks: ['the commitment is not that of the block'] });
@@ -650,7 +660,7 @@ describe('blocks', () => {
     expect(problems(report).outcomes).toEqual(['no block has an outcome of this index sealed']);
   });
 
-  test('a seed, which the log and drawing again show', async () => {
+  test('the audit detects a changed seed of a block, by the public log and by redrawing the block', async () => {
     await sql`
       UPDATE blocks SET seed = set_byte(seed, 0, get_byte(seed, 0) # 1) WHERE game_id = ${gameId} AND from_index = 0`;
     const log = ['the opening of an entry is not what was logged'];
@@ -662,9 +672,9 @@ describe('blocks', () => {
     });
   });
 
-  test('what Redis has loaded', async () => {
+  test('the audit detects a changed or missing block in Redis', async () => {
     const { nextIndex, queueEnd } = readGame((await redis.hgetBuffer(gamesKey(cell), String(gameId)))!);
-    // What is sealed behind it may wait for the log.
+    // Blocks behind this one may still be waiting for the public log.
     const [last] = await sql`
       SELECT from_index, to_index FROM blocks WHERE game_id = ${gameId} AND to_index <= ${queueEnd}
       ORDER BY from_index DESC LIMIT 1`;
@@ -698,8 +708,8 @@ describe('blocks', () => {
   });
 });
 
-describe('double entry', () => {
-  test('the totals of games and openings by day', async () => {
+describe('audit of double entry', () => {
+  test('the audit detects changed daily totals of games and of openings', async () => {
     for (const column of ['spins', 'wagered_micros', 'paid_micros']) {
       await sql`UPDATE game_days SET ${sql(column)} = ${sql(column)} + 1 WHERE game_id = ${gameId}`;
       const report = await audited();
@@ -729,7 +739,7 @@ describe('double entry', () => {
     });
   });
 
-  test('postings that do not sum to zero, an entry of an unknown kind', async () => {
+  test("the audit detects postings that don't sum to zero and a ledger entry of an unknown kind", async () => {
     const { entry_id: id } = await someSpin();
     const [view] = await sql`SELECT pg_get_viewdef('postings') AS definition`;
     const definition = (view!.definition as string).replace(/;$/, '');
@@ -749,8 +759,8 @@ describe('double entry', () => {
   });
 });
 
-describe('requestIds', () => {
-  test('one that stands for two entries', async () => {
+describe('audit of request ids', () => {
+  test('the audit detects a requestId that belongs to two ledger entries', async () => {
     const row = await someSpin();
     const [other] = await sql<Row[]>`
       SELECT * FROM ledger WHERE partner_id = ${partnerId} AND request_id IS NULL AND kind = 1
@@ -762,7 +772,7 @@ describe('requestIds', () => {
       at: { entry: String(other!.entry_id), request: row.request_id },
       expected: `entry ${row.entry_id} alone`,
     });
-    // An entry that is older than a requestId binds may have had it.
+    // An entry older than the binding time may have had the same requestId.
     const old = BigInt(Date.now() - 3 * TTL_S * 1000) << 22n;
     await sql`CREATE TABLE ledger_old (LIKE ledger INCLUDING ALL)`;
     await sql.unsafe(
@@ -775,7 +785,7 @@ describe('requestIds', () => {
     expect(problems(await audited()).requests).toBe(undefined);
   });
 
-  test('one that is not bound, or bound to something else', async () => {
+  test('the audit detects a requestId that is not bound, or is bound to another entry', async () => {
     const row = await someSpin();
     const field = requestField(partnerId, row.request_id!);
     const key = await boundKey(field);
@@ -815,7 +825,7 @@ describe('requestIds', () => {
     }
   });
 
-  test('one that is bound and was never asked for', async () => {
+  test('the audit detects a bound requestId that was never requested', async () => {
     const { request_id: requestId } = await someSpin();
     const key = await boundKey(requestField(partnerId, requestId!));
     const record = (await redis.hgetBuffer(key, requestField(partnerId, requestId!)))!;
@@ -831,10 +841,10 @@ describe('requestIds', () => {
     });
   });
 
-  test('one that is bound in a segment that was closed before its entry', async () => {
+  test('the audit detects a requestId in a segment that was closed before its entry', async () => {
     const { entry_id: id } = await someSpin();
     const segments = readSegments((await redis.hgetBuffer(cellKey(cell), 'segments'))!);
-    // Whatever is bound in the oldest segment from here on would be released with it.
+    // If the segment closes here, later ids that were bound in it would be released with it.
     const closed = [id - 1n, ...segments.closed.slice(1)];
     await redis.hset(cellKey(cell), 'segments', writeSegments({ ...segments, closed }));
     const { requests } = problems(await audited());
@@ -844,8 +854,8 @@ describe('requestIds', () => {
   });
 });
 
-describe('cursors', () => {
-  test('one that is too low or too high', async () => {
+describe('audit of cursors', () => {
+  test('the audit detects a cursor that is too low or too high', async () => {
     await sql`UPDATE cells SET cursor_id = cursor_id - 1 WHERE cell = ${cell}`;
     expect(problems(await audited())).toEqual({
       cursors: [
@@ -859,7 +869,7 @@ describe('cursors', () => {
     expect(firstOf(report, 'cursors').at).toEqual({ cell });
   });
 
-  test('an epoch that is not the cell’s, a halted cell, a recovery that did not end', async () => {
+  test('the audit detects a wrong epoch, a halted cell and an unfinished recovery', async () => {
     const epoch = (await redis.hget(cellKey(cell), 'epoch'))!;
     await redis.hset(cellKey(cell), 'epoch', epoch.replace(/:.*/, ':2'));
     expect(problems(await audited())).toEqual({ cursors: ["Redis's epoch is not the cell's"] });
@@ -883,12 +893,12 @@ describe('cursors', () => {
     ]);
   });
 
-  test('a Redis whose newest entry is below the cursor', async () => {
+  test('the audit detects a Redis whose newest entry is below the cursor', async () => {
     await change(cellKey(cell), 'last', (last) => last.writeUIntLE(last.readUIntLE(0, 6) - 600_000, 0, 6));
     expect(problems(await audited())).toEqual({ cursors: ["Redis's newest entry is below the cursor"] });
   });
 
-  test('totals of what was added and booked that differ while nothing waits', async () => {
+  test('the audit detects differing totals of added and committed entries if the outbox is empty', async () => {
     const last = (await redis.hgetBuffer(cellKey(cell), 'last'))!;
     const id = newestEntryId(last, cell);
     const booked = writeBooked({ id, totals: totalsOfLast(last) });
@@ -904,10 +914,10 @@ describe('cursors', () => {
     expect(problems(await audited()).cursors).toContain(differ);
   });
 
-  test('an outbox that leaves entries out, has wrong totals, or can’t be read', async () => {
+  test('the audit detects an outbox with missing entries, wrong totals or unreadable data', async () => {
     const stream = (await redis.xrangeBuffer(outboxKey(cell), '-', '+')) as [Buffer, Buffer[]][];
     expect(stream.length).toBeGreaterThan(2);
-    /** Writes the stream again with its second entry changed. */
+    /** Rewrites the stream with its second entry changed. */
     const write = async (edit: (fields: Buffer[]) => void): Promise<void> => {
       await redis.del(outboxKey(cell));
       for (const [place, [id, fields]] of stream.entries()) {
@@ -940,7 +950,7 @@ describe('cursors', () => {
     expect(firstOf(report, 'cursors').at).toMatchObject({ cell });
   });
 
-  test('an outbox that is gone', async () => {
+  test('the audit detects a deleted outbox', async () => {
     await redis.del(outboxKey(cell));
     const found = problems(await audited());
     expect(found.indices).toEqual([
@@ -955,17 +965,17 @@ describe('cursors', () => {
   });
 });
 
-describe('spindle audit', () => {
+describe('the command spindle audit', () => {
   const env = () => environment({ redisUrl: stores.redisUrl, databaseUrl });
 
-  test('says that all is well with 0', async () => {
+  test('spindle audit prints CLEAN and exits with 0 if it finds nothing', async () => {
     const { status, out } = await cli(env(), '--redraw');
     expect(status).toBe(0);
     expect(out).toMatch(/^ok {5}balances/);
     expect(out).toMatch(/\nCLEAN: [\d,]+ ledger rows/);
   });
 
-  test('lists what is wrong, up to a limit, with 1', async () => {
+  test('spindle audit lists violations up to a limit and exits with 1', async () => {
     await sql`UPDATE ledger SET credit_micros = credit_micros + 1 WHERE game_id = ${gameId}`;
     const { status, out } = await cli(env(), '--limit', '3');
     expect(status).toBe(1);
@@ -983,7 +993,7 @@ describe('spindle audit', () => {
     expect(report.violations).toBeGreaterThan(1000);
   });
 
-  test('says which store does not answer, with 1 and no verdict', async () => {
+  test('spindle audit names the store that does not respond, and exits with 1 without a verdict', async () => {
     const noRedis = await cli({ ...env(), REDIS_URL: 'redis://127.0.0.1:1' });
     expect([noRedis.status, noRedis.out]).toEqual([1, '']);
     expect(noRedis.error).toContain('Redis does not answer');
@@ -993,7 +1003,7 @@ describe('spindle audit', () => {
     expect(noPostgres.out).not.toMatch(/^ok|CLEAN/m);
   });
 
-  test('refuses what it does not know with 2', async () => {
+  test('spindle audit rejects unknown arguments and exits with 2', async () => {
     for (const args of [['everything'], ['--limit', 'x'], ['--unknown']]) {
       const { status, out, error } = await cli(env(), ...args);
       expect([status, out]).toEqual([2, '']);

@@ -1,4 +1,7 @@
-/** The audit log is kept: the service's role can't change it, and whoever does otherwise is found. */
+/**
+ * Tests that the audit log is immutable: the service's role can't change it, and changes by the table's owner
+ * are detected.
+ */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { auditChain } from '../../../src/postgres/auditLog.js';
@@ -25,7 +28,7 @@ afterAll(async () => {
   await stores?.drop();
 });
 
-test('entries that are made at once form one chain, without a gap', async () => {
+test('chains concurrent audit log entries without a gap', async () => {
   await Promise.all(Array.from({ length: 12 }, () => service.newPartner({ contactEmail: 'ä@example.com' })));
   const { entries, faults, head } = await auditChain(sql);
   expect(entries).toBeGreaterThanOrEqual(24);
@@ -35,14 +38,14 @@ test('entries that are made at once form one chain, without a gap', async () => 
   expect(row).toEqual({ newest: entries, entries });
 });
 
-test('no entry can be changed or removed', async () => {
+test('forbids changing or removing an entry of the audit log', async () => {
   const kept = /the audit log is kept/;
   await expect(books`UPDATE audit_log SET actor = 'nobody' WHERE audit_id = 2`).rejects.toThrow(kept);
   await expect(books`DELETE FROM audit_log WHERE audit_id = 2`).rejects.toThrow(kept);
   await expect(books`TRUNCATE audit_log`).rejects.toThrow(kept);
 });
 
-test('what the owner of the table changes or removes all the same is found', async () => {
+test('detects audit log entries that the owner of the table changed or removed', async () => {
   const forced = async (change: (tx: postgres.TransactionSql) => Promise<unknown>): Promise<number[]> => {
     let ids: number[] = [];
     await books

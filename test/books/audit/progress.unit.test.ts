@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Progress, progressLine } from '../../../src/cli/progress.js';
 
-test('a bar shows how far it is', () => {
+test('shows the progress of an audit as a bar on a terminal', () => {
   const lines: string[] = [];
   const stream = { isTTY: true, write: (text: string) => lines.push(text) > 0 };
   const bar = new Progress(stream as unknown as NodeJS.WriteStream);

@@ -1,4 +1,7 @@
-/** Returns judged by day: once, from exact sums, also by several workers; the reviews that they open. */
+/**
+ * Tests the daily judgement of returns: once a day from exact sums, even with several workers, and the
+ * reviews that it opens.
+ */
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openReviews } from '../../../src/books/returns/rtp.store.js';
@@ -39,7 +42,7 @@ let today: string;
 let honest: SettledPartner;
 let generous: SettledPartner;
 
-/** What a day had of a game: 20,000 spins of 0.25 that pay so much of what was wagered. */
+/** Inserts the totals of a game's day: 20,000 spins of 0.25 USD that return this share of the wagers. */
 const play = (game: SettledPartner, day: string, rtp: number, spins = 20_000) => sql`
   INSERT INTO game_days (game_id, day, partner_id, spins, wagered_micros, paid_micros)
   VALUES (${game.gameId}, ${day}, ${game.partnerId}, ${spins}, ${spins * 250_000}, ${Math.round(spins * 250_000 * rtp)})`;
@@ -52,7 +55,7 @@ beforeAll(async () => {
   honest = await oldPartner(client, sql, today, DAYS);
   generous = await oldPartner(client, sql, today, DAYS);
   for (let ago = 1; ago <= DAYS; ago++) {
-    // One day is played later than the others, and two not at all.
+    // The spins of one day are inserted later, and another day has none.
     if (ago === 7 || ago === 8) continue;
     await play(honest, shift(today, -ago), ago % 2 === 0 ? 0.92 : 0.93);
     await play(generous, shift(today, -ago), ago > 5 ? 0.925 : 1.2);
@@ -74,16 +77,16 @@ const read = (game: SettledPartner, query = '') =>
   client.partner<Rtp>('GET', `/games/${game.gameId}/rtp${query}`, game.key);
 const count = async (): Promise<number> => Number((await sql`SELECT count(*) FROM rtp_records`)[0]!.count);
 
-describe('judging', () => {
-  test('before the first judgement there is none, and the sheet is expected', async () => {
+describe('daily judgement of returns', () => {
+  test('shows no judgement of a game before the first one, but the return that its PAR sheet promises', async () => {
     const { body } = await read(honest, '?days=5');
     expect(body).toMatchObject({ gameConfigId: honest.gameId, judgedAt: null, windows: [], history: [] });
     expect(body.expected).toMatchObject({ rtp: 0.925 });
   });
 
-  test('each day is judged once, days without spins too, however many workers there are', async () => {
+  test('judges each day of a game once, even a day without spins, however many workers run', async () => {
     await turn();
-    // From the first day of spins up to yesterday, in both windows, for both games.
+    // There is a judgement for each day from the first spins to yesterday, for both windows and both games.
     expect(await count()).toBe(2 * 2 * DAYS);
     await turn();
     expect(await count()).toBe(2 * 2 * DAYS);
@@ -91,11 +94,11 @@ describe('judging', () => {
     expect(body.history).toHaveLength(2 * DAYS);
   });
 
-  test('a window has the exact sums of its days', async () => {
+  test('judges a window of days by the exact sums of these days', async () => {
     const { body } = await read(honest, '?days=3');
     const to = shift(today, -1);
     const [rolling, life] = body.windows;
-    // 28 days with spins, 14 of them of each kind.
+    // The window has 28 days with spins, 14 with each return.
     const inBoth = 14 * 5000;
     expect(rolling).toMatchObject({
       window: 'ROLLING_30',
@@ -113,18 +116,18 @@ describe('judging', () => {
     expect(body.history!.map(({ day }) => day)).toEqual([3, 3, 2, 2, 1, 1].map((ago) => shift(today, -ago)));
   });
 
-  test("what a judgement says can't be changed", async () => {
+  test('forbids changing or removing a judgement of a return', async () => {
     await expect(sql`UPDATE rtp_records SET state = 'WITHIN'`).rejects.toThrow('are kept');
     await expect(sql`DELETE FROM rtp_records`).rejects.toThrow('are kept');
     await expect(sql`TRUNCATE rtp_records`).rejects.toThrow('are kept');
   });
 
-  test('a day that was booked late is judged after it, once, and the days behind it wait', async () => {
+  test('judges a day that is committed late once after its commit, and later days wait for it', async () => {
     const late = await oldPartner(client, sql, today, 5);
     await play(late, shift(today, -5), 0.9);
     const judged = async () =>
       (await sql`SELECT count(*) FROM rtp_records WHERE game_id = ${late.gameId}`)[0]!.count;
-    // The report of the third day is there and not complete: the worker finds it so while the clock stands at that day.
+    // The worker's clock is three days back. It finds that the report of that day exists but is not complete.
     const early = await settlementWorker(stores, shift(today, -3));
     await early.job.turn();
     await early.end();
@@ -133,7 +136,7 @@ describe('judging', () => {
     expect(await judged()).toBe('10');
   });
 
-  test('the operator reads any game, a partner its own', async () => {
+  test('shows judgements of any game to operators, but to a partner only those of its own games', async () => {
     const path = `/games/${honest.gameId}/rtp`;
     expect((await client.operator<Rtp>('GET', path)).body).toEqual((await read(honest)).body);
     expect(await client.partner('GET', path, generous.key)).toMatchObject({
@@ -145,11 +148,11 @@ describe('judging', () => {
   });
 });
 
-describe('a review', () => {
+describe('reviews of returns', () => {
   const reviews = async (query = '') =>
     (await client.operator<Reviews>('GET', `/rtp-reviews?gameId=${generous.gameId}${query}`)).body;
 
-  test('is opened once for a game that pays too much, and for no other', async () => {
+  test('opens one review for a game that pays too much, and none for an honest game', async () => {
     const { reviews: found, total } = await reviews('&status=OPEN');
     expect(total).toBe(1);
     expect(found[0]).toMatchObject({
@@ -171,7 +174,7 @@ describe('a review', () => {
     });
   });
 
-  test('takes notes, and is closed once', async () => {
+  test('adds notes to a review of returns, and closes the review only once', async () => {
     const { reviewId } = (await reviews()).reviews[0]!;
     const path = `/rtp-reviews/${reviewId}`;
     const noted = await client.operator<Review>('POST', `${path}/notes`, { text: 'We look into it' });

@@ -1,4 +1,6 @@
-/** Settlement reports over HTTP: what they say, their states, revisions, chain, CSV, and every refusal. */
+/**
+ * Tests settlement reports over HTTP: their content, states, revisions, hash chain, CSV form and refusals.
+ */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -44,7 +46,7 @@ beforeAll(async () => {
   sql = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
   redis = new Redis(stores.redisUrl, { protocol: 2 });
   today = dayAt(Date.now());
-  // Only what a test asks for: nothing was due for some months.
+  // No report has been due for months, so the service makes only the reports that a test requests.
   client = await startService(stores, { ...ENTRIES_AHEAD, SETTLEMENT_CRON: longAgo(today) });
 });
 
@@ -73,8 +75,8 @@ const judge = (partner: TestPartner, path: string, body: unknown) =>
 
 const settled = (daysOld: number): Promise<SettledPartner> => oldPartner(client, sql, today, daysOld);
 
-describe('a report of a day', () => {
-  test('has the tickets of raffles, with what the prize table pays, and the adjustments', async () => {
+describe('the settlement report of a day', () => {
+  test('includes raffle tickets with the return of their prize table, and adjustments, in a settlement report', async () => {
     const partner = await settled(1);
     const made = await client.operator<{ gameConfigId: number }>(
       'POST',
@@ -120,12 +122,12 @@ describe('a report of a day', () => {
       gameType: 'raffle',
       spins: 3,
       wageredUsd: 0.9,
-      // 2 × 0.50 of 7 × 0.30.
+      // The prizes pay 2 × 0.50 USD, and the tickets cost 7 × 0.30 USD.
       certifiedRtp: 0.47619,
     });
   });
 
-  test('says what its spins came to, to the micro-USD, and its hash is that of its canonical form', async () => {
+  test('sums up the spins of a settlement report to the micro-USD, and hashes its canonical form', async () => {
     const partner = await settled(1);
     const penny = await client.newGame(partner.key, parSheet('penny-sub-cent'));
     let wagered = 0n;
@@ -143,7 +145,7 @@ describe('a report of a day', () => {
     const pennyUsd = parSheet('penny-sub-cent').denominationUsd as number;
     for (let i = 0; i < 30; i++) await spin(partner.gameId, 0.25);
     for (let i = 0; i < 30; i++) await spin(penny, pennyUsd);
-    // The next day begins for this cell, so this one is over.
+    // The next day begins for this cell, so the current day is over.
     await runIntoMoment(redis, partner.cell, startOf(shift(today, 1)), 0);
     await client.spin(partner.key, { gameId: partner.gameId, wagerUsd: 0.25, playerId: 'p' });
     await bookedInto(sql, partner.cell, shift(today, 1));
@@ -200,9 +202,9 @@ describe('a report of a day', () => {
     expect((await read(partner, today)).body).toEqual(report);
   });
 
-  test('without spins is zeros, with every game; a day before the first, or to come, has none (KS-4301)', async () => {
+  test('reports a day without spins as zeros for each game, and answers KS-4301 for days out of range', async () => {
     const partner = await settled(2);
-    // The game is of today: it was not there yesterday.
+    // The game was created today, so yesterday's report does not list it.
     const { body } = await make(partner, shift(today, -1));
     expect(body).toMatchObject({
       reportStatus: 'GENERATED',
@@ -226,14 +228,14 @@ describe('a report of a day', () => {
     expect(await read(partner, shift(today, -2))).toMatchObject(failed(404, 'KS-4301'));
   });
 
-  test("adds the operator's adjustments, which are in no other total", async () => {
+  test('adds adjustments to a settlement report, but to none of its other totals', async () => {
     const partner = await settled(1);
     const date = shift(today, -1);
     await sql`INSERT INTO adjustment_days VALUES (${partner.partnerId}, ${date}, 2, -1234567)`;
     expect((await make(partner, date)).body).toMatchObject({ adjustmentsUsd: -1.234567, ggrUsd: 0 });
   });
 
-  test('shows a sum that no double holds with all its digits', async () => {
+  test('writes a settlement sum that no double can hold with all its digits', async () => {
     const partner = await settled(1);
     const date = shift(today, -1);
     await sql`INSERT INTO game_days VALUES (${partner.gameId}, ${date}, ${partner.partnerId}, 1, 9007199254740993, 0)`;
@@ -242,7 +244,7 @@ describe('a report of a day', () => {
     }
   });
 
-  test("is the partner's own", async () => {
+  test('shows a settlement report to its own partner only', async () => {
     const [one, other] = [await settled(1), await settled(1)];
     const date = shift(today, -1);
     await make(one, date);
@@ -262,13 +264,13 @@ describe('a report of a day', () => {
   });
 });
 
-describe('the states', () => {
+describe('states of a settlement report', () => {
   let partner: SettledPartner;
   beforeAll(async () => {
     partner = await settled(9);
   });
 
-  test('GENERATED is acknowledged, once and for good', async () => {
+  test("acknowledges a GENERATED settlement report only once, after which it can't change", async () => {
     const date = shift(today, -1);
     const { body: made } = await make(partner, date);
     const { status, body } = await acknowledge(partner, date);
@@ -293,7 +295,7 @@ describe('the states', () => {
     await expect(sql`TRUNCATE settlement_reports`).rejects.toThrow('are kept');
   });
 
-  test('GENERATED is disputed; the operator issues a revision, which is acknowledged; the old one is kept', async () => {
+  test('lets an operator revise a DISPUTED settlement report, keeps the old revision, and accepts the new one', async () => {
     const date = shift(today, -2);
     const { body: made } = await make(partner, date);
     await expect(sql`UPDATE settlement_reports SET report = '{}' WHERE status = 'GENERATED'`).rejects.toThrow(
@@ -316,7 +318,8 @@ describe('the states', () => {
     expect((await read(partner, `${date}?revision=2`)).body).toEqual(second.body);
     expect(await read(partner, `${date}?revision=3`)).toMatchObject(failed(404, 'KS-4301'));
     expect(await read(partner, `${date}?revision=0`)).toMatchObject(failed(400, 'KS-4101'));
-    // Who read the first revision did not see the second.
+    // A partner that has read the first revision has not seen the second, so it must name the newest
+    // revision.
     expect(await acknowledge(partner, date, '?revision=1')).toMatchObject(failed(409, 'KS-4304'));
     expect(await dispute(partner, date, 'x', '?revision=1')).toMatchObject(failed(409, 'KS-4304'));
     expect(await acknowledge(partner, date, '?revision=3')).toMatchObject(failed(404, 'KS-4301'));
@@ -356,7 +359,7 @@ describe('the states', () => {
     ]);
   });
 
-  test('is judged by the revision in the body where that is the newest, and as it is read', async () => {
+  test('acknowledges or disputes a settlement report only if the body names its newest revision', async () => {
     const date = shift(today, -4);
     await make(partner, date);
     await make(partner, date);
@@ -373,7 +376,7 @@ describe('the states', () => {
     });
   });
 
-  test('today is PENDING, of what is booked so far, and can be judged', async () => {
+  test('reports today as PENDING from the committed entries, and lets the partner acknowledge or dispute that', async () => {
     const { body } = await make(partner, today);
     expect(body).toMatchObject({ reportStatus: 'PENDING', revision: 1 });
     expect(BigInt(body.ledgerTo as string)).toBeLessThan(BigInt(startOf(shift(today, 1))) << 22n);
@@ -384,7 +387,7 @@ describe('the states', () => {
     expect(await make(partner, today)).toMatchObject(failed(409, 'KS-4304'));
   });
 
-  test('of many that judge at once, one does', async () => {
+  test('accepts one of many concurrent decisions about a settlement report', async () => {
     const date = shift(today, -3);
     await make(partner, date);
     const answers = await Promise.all(
@@ -394,7 +397,7 @@ describe('the states', () => {
     expect(answers.filter(({ status }) => status === 409)).toHaveLength(7);
   });
 
-  test('each report names the one before, by date, as it was when it was made', async () => {
+  test('links each settlement report to the previous one by date, as of the time when it was made', async () => {
     const of = (days: number): string => shift(today, days);
     const first = (await make(partner, of(-9))).body;
     const seventh = (await make(partner, of(-7))).body;
@@ -409,7 +412,7 @@ describe('the states', () => {
     for (const report of [first, eighth, again]) expect(report.integrityHash).toBe(hashOf(report));
   });
 
-  test('the list has the newest revision of each day, newest day first, in pages', async () => {
+  test('lists the newest settlement report of each day, newest day first, in pages', async () => {
     const list = (query: string) =>
       client.partner<{ reports: Report[]; total: number }>('GET', `/settlements${query}`, partner.key);
     const { body } = await list('');
@@ -426,8 +429,8 @@ describe('the states', () => {
   });
 });
 
-describe('what is wrong', () => {
-  test('a date that is none is KS-4105, for each operation', async () => {
+describe('invalid settlement requests', () => {
+  test('answers KS-4105 to every settlement operation with an invalid date', async () => {
     const partner = await settled(1);
     for (const date of [
       '2026-02-30',
@@ -455,7 +458,7 @@ describe('what is wrong', () => {
     expect(await read(partner, '%ff')).toMatchObject(failed(400, 'KS-4101'));
   });
 
-  test('a partner that is not there is KS-4209, one without games KS-4214', async () => {
+  test('answers KS-4209 to a settlement of an unknown partner, and KS-4214 to one of a partner without games', async () => {
     for (const id of ['2000000000', '0', 'x', '%20']) {
       expect(await client.operator('POST', `/partners/${id}/settlements/${today}`)).toMatchObject(
         failed(404, 'KS-4209'),
@@ -464,7 +467,7 @@ describe('what is wrong', () => {
     expect(await make(await client.newPartner(), today)).toMatchObject(failed(404, 'KS-4214'));
   });
 
-  test('a reason must have 1 to 2,000 characters', async () => {
+  test('requires a dispute reason of 1 to 2,000 characters', async () => {
     const partner = await settled(1);
     const date = shift(today, -1);
     await make(partner, date);
@@ -481,14 +484,14 @@ describe('what is wrong', () => {
   });
 });
 
-describe('as CSV', () => {
-  /** Fields of a line of RFC 4180. */
+describe('settlement reports as CSV', () => {
+  /** Splits a line of RFC 4180 into its fields. */
   const fieldsOf = (line: string): string[] =>
     [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^",]*))/g)].map(
       ([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain ?? '',
     );
 
-  test('has the breakdown, with names that no spreadsheet runs', async () => {
+  test("exports a settlement report's games as CSV, with names that no spreadsheet runs as formulas", async () => {
     const partner = await settled(1);
     const date = shift(today, -1);
     const names = [
@@ -513,7 +516,7 @@ describe('as CSV', () => {
       expect((await client.partner('POST', '/games', partner.key, game)).status).toBe(201);
     }
     await sql`UPDATE games SET created_at = ${`${date}T00:00:00Z`} WHERE partner_id = ${partner.partnerId}`;
-    // A game that paid out more than it took: its ggr is below zero, and stays a number.
+    // This game paid out more than it took, so its GGR is negative and must remain a number.
     await sql`INSERT INTO game_days VALUES (${partner.gameId}, ${date}, ${partner.partnerId}, 3, 750000, 1000001)`;
     const { body: report } = await make(partner, date);
     const csv = (of: string) =>
@@ -547,7 +550,7 @@ describe('as CSV', () => {
     expect(await csv('2001-01-01')).toMatchObject(failed(404, 'KS-4301'));
   });
 
-  test('is what an Accept header asks for that ranks it above JSON', () => {
+  test('exports a settlement report as CSV if the Accept header prefers CSV to JSON', () => {
     for (const accept of [
       'text/csv',
       'Text/CSV',

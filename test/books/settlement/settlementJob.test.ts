@@ -1,4 +1,7 @@
-/** Reports that are made by themselves: when they are due, completeness, catching up, several workers, faults. */
+/**
+ * Tests the scheduled settlement reports: due times, completeness, catching up, several workers, and
+ * failures.
+ */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -60,7 +63,7 @@ async function worker(...more: [Parameters<typeof settlementWorker>[2]?]): Promi
 const settled = (service: Service, daysOld: number) => oldPartner(service, sql, today, daysOld);
 const made = (partnerId: number) => madeOf(sql, partnerId);
 
-describe('what is due', () => {
+describe('the schedule of settlement reports', () => {
   test.each([
     ['0 2 * * *', '2026-03-10T01:59:59.999Z', '2026-03-08'],
     ['0 2 * * *', '2026-03-10T02:00:00.000Z', '2026-03-09'],
@@ -70,11 +73,11 @@ describe('what is due', () => {
     ['0 0 * * *', '2026-03-01T00:00:00.000Z', '2026-02-28'],
     ['* * * * *', '2024-03-01T00:00:30.000Z', '2024-02-29'],
     ['0 2 * * 1', '2026-03-12T12:00:00.000Z', '2026-03-08'],
-  ])('by %s at %s is %s', (cron, now, day) => {
+  ])('computes the day due by the schedule %s at %s as %s', (cron, now, day) => {
     expect(dueDay(cron, new Date(now))).toBe(day);
   });
 
-  test('a SETTLEMENT_CRON that is no such expression, or is never due, is refused by name', () => {
+  test('refuses a SETTLEMENT_CRON that is invalid or never due, and names the setting', () => {
     for (const SETTLEMENT_CRON of [
       '',
       'x',
@@ -90,8 +93,8 @@ describe('what is due', () => {
   });
 });
 
-describe('the daily reports', () => {
-  test('of three days on which the service was down are made at its start', async () => {
+describe('daily settlement reports', () => {
+  test('makes the settlement reports of three days on which the service was down when it starts', async () => {
     const first = await startService(stores, { SETTLEMENT_CRON: never });
     const partner = await settled(first, 3);
     const spin = { gameId: partner.gameId, playerId: 'p', wagerUsd: 0.25 };
@@ -116,7 +119,7 @@ describe('the daily reports', () => {
     }
   });
 
-  test('are each made once, however many workers make them at once', async () => {
+  test('makes each daily settlement report once, however many workers run at the same time', async () => {
     const service = await startService(stores, { SETTLEMENT_CRON: never });
     try {
       const partners = [];
@@ -135,7 +138,7 @@ describe('the daily reports', () => {
       }
       expect(new Set(ready).size).toBe(ready.length);
       expect(ready.length).toBe(15);
-      // And what is there is not made again.
+      // A second turn makes no existing report again.
       await Promise.all((await Promise.all([worker(), worker()])).map(({ job }) => job.turn()));
       for (const { partnerId } of partners) expect(await made(partnerId)).toHaveLength(5);
     } finally {
@@ -143,7 +146,7 @@ describe('the daily reports', () => {
     }
   });
 
-  test('of which one fails leave nothing of it behind, and the others are made; it comes again', async () => {
+  test('leaves nothing of a failed settlement report behind, makes the other reports, and retries', async () => {
     const service = await startService(stores, { SETTLEMENT_CRON: never });
     try {
       const partner = await settled(service, 2);
@@ -177,8 +180,8 @@ describe('the daily reports', () => {
   });
 });
 
-describe('a day is complete', () => {
-  test('or its report is PENDING, made once, until the day is: then comes the complete one', async () => {
+describe('completeness of a settlement day', () => {
+  test('makes one PENDING settlement report for an incomplete day, and a complete one once the day is complete', async () => {
     const worked = await startService(stores, { SETTLEMENT_CRON: never });
     await worked.stop();
     const front = await startService(stores, { ROLES: 'http' });
@@ -208,7 +211,7 @@ describe('a day is complete', () => {
     }
   });
 
-  test('also where its PENDING report was disputed meanwhile: the dispute stays with that revision', async () => {
+  test('completes a day whose PENDING report was disputed, and keeps the dispute with the old revision', async () => {
     const worked = await startService(stores, { SETTLEMENT_CRON: never });
     const partner = await settled(worked, 1);
     await worked.stop();
@@ -230,7 +233,7 @@ describe('a day is complete', () => {
           (revision) => `${shift(today, -1)} ${revision} ${['DISPUTED', 'GENERATED'][revision - 1]}`,
         ),
       );
-      // It is open until somebody answers it.
+      // The dispute stays open until an operator answers it.
       const open = async () => (await front.operator('GET', '/settlements?status=DISPUTED')).body.total;
       expect(await open()).toBe(1);
       const path = `/partners/${partner.partnerId}/settlements/${shift(today, -1)}`;
@@ -243,23 +246,26 @@ describe('a day is complete', () => {
     }
   });
 
-  test('only where Redis is the one that was prepared, and holds nothing of it that is not booked', async () => {
+  test('a settlement day is complete only if Redis is the prepared one and has no uncommitted entry of that day', async () => {
     const service = await startService(stores, { SETTLEMENT_CRON: never });
     const partner = await settled(service, 1);
     const { cell, partnerId } = partner;
     const date = shift(today, -1);
     const { settlements } = await worker();
-    /** Of the day's first report: once a day was complete, it stays so. */
+    /**
+     * Returns the status of the first report of the day. A day that was complete once stays complete, so the
+     * old report is deleted first.
+     */
     const status = async (): Promise<string> => {
       await sql.begin(async (tx) => {
-        // Reports are kept: a trigger refuses it.
+        // A trigger forbids deleting a report, so the triggers are disabled here.
         await tx`SET LOCAL session_replication_role = replica`;
         await tx`DELETE FROM settlement_reports WHERE partner_id = ${partnerId}`;
       });
       return (await settlements.makeNow(partnerId, date, 'test')).status;
     };
     expect(await status()).toBe('GENERATED');
-    // Its entries are made while no worker books them.
+    // The entries are added while no worker commits them.
     await service.stop();
     const front = await startService(stores, { ROLES: 'http' });
     try {
@@ -273,12 +279,12 @@ describe('a day is complete', () => {
       expect(await status()).toBe('PENDING');
       await redis.hset(cellKey(cell), 'epoch', token);
       expect(await status()).toBe('GENERATED');
-      // An entry of today says nothing against yesterday.
+      // An uncommitted entry of today does not make yesterday incomplete.
       const spin = { gameId: partner.gameId, playerId: 'p', wagerUsd: 0.25 };
       expect((await front.spin(partner.key, spin)).status).toBe(200);
       expect(await redis.xlen(outboxKey(cell))).toBe(1);
       expect(await status()).toBe('GENERATED');
-      // The same batch, had its first entry been dealt in the last millisecond of yesterday.
+      // This is the same batch, but its first entry appears to be dealt in the last millisecond of yesterday.
       const [[, fields]] = (await redis.xrangeBuffer(outboxKey(cell), '-', '+')) as [[Buffer, Buffer[]]];
       fields[1]!.writeBigUInt64LE(firstIdAt(startOf(today)) - 1n, OUTBOX.id);
       await redis.del(outboxKey(cell));
@@ -291,7 +297,7 @@ describe('a day is complete', () => {
     }
   });
 
-  test('for good: a revision made while Redis is away is complete, and a PENDING one of an earlier version is completed', async () => {
+  test('a complete day stays complete while Redis is away, and a PENDING report of an older version is completed', async () => {
     const worked = await startService(stores, { SETTLEMENT_CRON: never });
     const { partnerId } = await settled(worked, 1);
     await worked.stop();
@@ -321,7 +327,7 @@ describe('a day is complete', () => {
   });
 
   test.each(['played', 'quiet'])(
-    'once it is over by all clocks and the skew that is allowed, of a partner that is %s',
+    'completes a settlement day once all clocks plus the allowed skew have passed it, for a partner that is %s',
     async (how) => {
       const service = await startService(stores, { SETTLEMENT_CRON: never });
       try {

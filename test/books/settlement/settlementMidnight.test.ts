@@ -1,4 +1,7 @@
-/** Over midnights that come early: reports, ledger and what clients were told are the same to the micro-USD. */
+/**
+ * Tests days whose midnights come early: the reports, the ledger and the answers to clients must agree to the
+ * micro-USD.
+ */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -57,7 +60,7 @@ async function worker(date: string): Promise<TestWorker> {
   return made;
 }
 
-test('the sums of all reports are those of the ledger and of what clients were told', async () => {
+test('the sums of all settlement reports equal the ledger and the answers to clients', async () => {
   const sheets = ['classic-3-reel', 'penny-sub-cent', 'double-strike'];
   const partner = await oldPartner(service, sql, today, 0);
   const games = await Promise.all(
@@ -114,7 +117,7 @@ test('the sums of all reports are those of the ledger and of what clients were t
   await adjust(1.000001);
   const days = [today, shift(today, 1), shift(today, 2)];
   for (const next of days.slice(1)) {
-    // Batches lie across midnight: 40 of the entries are before it.
+    // A batch extends over midnight, with 40 of its entries before midnight.
     await runIntoMoment(redis, partner.cell, startOf(next), 40);
     await adjust(-0.000002 * days.indexOf(next));
     await spinAll(90);
@@ -126,7 +129,7 @@ test('the sums of all reports are those of the ledger and of what clients were t
       SELECT count(*) FILTER (WHERE kind = 1)::int AS spins, count(*) FILTER (WHERE kind = 3)::int AS adjustments FROM ledger`;
     return row!.spins === told.spins && row!.adjustments === 4;
   }, 'all is booked');
-  // At 02:00 of the third day, of the first two; the third goes on.
+  // At 02:00 of the third day the first two days are reported. The third day is still running.
   const { job, settlements } = await worker(days[2]!);
   await job.turn();
   await settlements.makeNow(partner.partnerId, days[2]!, 'operator');
@@ -145,7 +148,7 @@ test('the sums of all reports are those of the ledger and of what clients were t
   expect(reports.reduce((total, { report }) => total + (report.totalSpins as number), 0)).toBe(told.spins);
   expect(sum('totalWageredUsd')).toBe(told.wagered);
   expect(sum('totalPaidOutUsd')).toBe(told.paid);
-  // An adjustment is an entry, too: of the 40 before midnight one is none of a game's.
+  // An adjustment is an entry too, so one of the 40 entries before midnight belongs to no game.
   expect(sum('adjustmentsUsd')).toBe(adjusted);
   expect(reports.map(({ report }) => report.adjustmentsUsd)).toEqual([0.999999, -0.000004, 0.25]);
   for (const { report } of reports) {
@@ -162,7 +165,7 @@ test('the sums of all reports are those of the ledger and of what clients were t
   expect(verification.differences).toEqual([]);
   expect(verification.reports).toBe(3);
 
-  // The third day was PENDING and is acknowledged so; complete, it gets a revision of its own.
+  // The third day was PENDING when it was acknowledged. Once complete, it gets a revision of its own.
   const acknowledged = await service.partner('POST', `/settlements/${days[2]}/acknowledge`, partner.key);
   expect(acknowledged.body).toMatchObject({ reportStatus: 'ACKNOWLEDGED', revision: 1 });
   const fourth = shift(today, 3);
@@ -184,7 +187,7 @@ test('the sums of all reports are those of the ledger and of what clients were t
   expect((await verifySettlements(own, undefined)).differences).toEqual([]);
 });
 
-test('a raffle is in the reports of the days on which it was there, and of none after its last', async () => {
+test('lists a raffle in the settlement reports of the days on which it existed, and not after its last', async () => {
   const partner = await oldPartner(service, sql, today, 4);
   const { body } = await service.operator<{ gameConfigId: number }>(
     'POST',

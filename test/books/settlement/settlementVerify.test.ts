@@ -1,4 +1,4 @@
-/** `spindle settlement verify` finds what was tampered with, and nothing where nothing was. */
+/** Tests that `spindle settlement verify` detects tampering, and reports nothing if there was none. */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -32,7 +32,10 @@ let partnerId: number;
 let otherId: number;
 let gameId: number;
 
-/** Two partners of four days; one has played on the last of them, and disputed the second, which was made anew. */
+/**
+ * Two partners have four days. One partner played on the last day and disputed the report of the second day,
+ * which was revised.
+ */
 beforeAll(async () => {
   stores = await freshStores();
   server = postgres(inject('databaseUrl'), { max: 1, onnotice: () => {} });
@@ -48,7 +51,7 @@ beforeAll(async () => {
   const spin = { gameId, playerId: 'p', wagerUsd: 0.25 };
   const spins = Array.from({ length: 40 }, () => service.spin(partner.key, spin));
   for (const answer of await Promise.all(spins)) expect(answer.status).toBe(200);
-  // The first entry makes the cell's field.
+  // The first entry creates the cell's field in Redis.
   expect((await service.spin(other.key, { ...spin, gameId: other.gameId })).status).toBe(200);
   for (const { cell } of [partner, other]) {
     await runIntoMoment(redis, cell, startOf(shift(today, 1)), 0);
@@ -65,7 +68,7 @@ beforeAll(async () => {
   expect(
     (await service.operator('POST', `/partners/${partnerId}/settlements/${second}?reason=r`)).status,
   ).toBe(201);
-  // The day that goes on: PENDING.
+  // The current day is PENDING.
   const later = await settlementWorker(stores, shift(today, 1));
   await later.settlements.makeNow(partnerId, shift(today, 1), 'operator');
   await later.end();
@@ -81,7 +84,7 @@ afterAll(async () => {
 
 type Tamper = (sql: postgres.Sql) => Promise<unknown>;
 
-/** What is said of a copy of the books in which something was changed behind the service's back. */
+/** Runs a function on a copy of the database in which something was changed without the service. */
 async function verified<T>(tamper: Tamper, look: (databaseUrl: string) => Promise<T>): Promise<T> {
   const name = `${new URL(stores.databaseUrl).pathname.slice(1)}_copy`;
   await server.unsafe(`CREATE DATABASE ${name} TEMPLATE ${new URL(stores.databaseUrl).pathname.slice(1)}`);
@@ -89,7 +92,7 @@ async function verified<T>(tamper: Tamper, look: (databaseUrl: string) => Promis
   url.pathname = `/${name}`;
   const sql = postgres(url.href, { max: 1, onnotice: () => {} });
   try {
-    // The triggers are for those who don't mean to.
+    // The triggers protect only against accidents, so an attacker would disable them.
     await sql`SET session_replication_role = replica`;
     await tamper(sql);
     return await look(url.href);
@@ -113,7 +116,7 @@ const problems = async (tamper: Tamper): Promise<string[]> =>
     ({ partnerId: partner, date, revision, problem }) => `${partner} ${date} ${revision ?? '-'} ${problem}`,
   );
 
-/** Writes a report anew, as somebody would who knows how reports are sealed. */
+/** Rewrites a report, as an attacker who knows how reports are sealed would. */
 async function rewrite(
   sql: postgres.Sql,
   date: string,
@@ -133,14 +136,14 @@ async function rewrite(
 
 const DIFFERS = 'is not that of the ledger';
 
-test('what was not touched is clean', async () => {
+test('settlement verify reports no differences in untouched books', async () => {
   const verification = await verified(async () => {}, verify);
   expect(verification).toMatchObject({ differences: [], partners: 2, days: 5, reports: 10 });
   expect(verification.rows).toBeGreaterThan(40);
 });
 
-describe('found is', () => {
-  test('a report made of totals by day that are not those of the rows', async () => {
+describe('tampering that settlement verify detects', () => {
+  test('settlement verify detects a report made from daily totals that differ from the ledger rows', async () => {
     const verification = await verified(
       (sql) =>
         sql`UPDATE game_days SET paid_micros = paid_micros + 1 WHERE game_id = ${gameId} AND day = ${today}`,
@@ -167,13 +170,13 @@ describe('found is', () => {
       ({ gameBreakdown: [row] }: SettlementReportBody) => ({ gameBreakdown: [{ ...row!, spins: 41 }] }),
     ],
     ['spins of game', () => ({ gameBreakdown: [] })],
-  ])('a wrong %s', async (name, change) => {
+  ])('settlement verify detects a wrong %s in a report', async (name, change) => {
     const found = await problems((sql) => rewrite(sql, today, change, true));
     const pattern = new RegExp(`^${partnerId} ${today} 1 ${name}.* ${DIFFERS}$`);
     expect(found.filter((line) => pattern.test(line))).toHaveLength(1);
   });
 
-  test('a ledger row that came, went or changed after its day was settled', async () => {
+  test('settlement verify detects a ledger row that was added, removed or changed after its day was settled', async () => {
     const end = BigInt(startOf(shift(today, 1))) << 22n;
     for (const statement of [
       `INSERT INTO ledger SELECT ${end - 1n}, previous_id, wager_micros, credit_micros, balance_micros, outcome_index, partner_id,
@@ -187,21 +190,21 @@ describe('found is', () => {
     }
   });
 
-  test('a change of a report that is still PENDING', async () => {
+  test('settlement verify detects a change in a report that is still PENDING', async () => {
     const tomorrow = shift(today, 1);
     const found = await problems((sql) => rewrite(sql, tomorrow, () => ({ totalSpins: 2 }), false));
     expect(found).toContain(`${partnerId} ${tomorrow} 1 totalSpins ${DIFFERS}`);
     expect(found).toContain(`${partnerId} ${tomorrow} 1 the report does not have its integrityHash`);
   });
 
-  test('a report that was changed in a word', async () => {
+  test('settlement verify detects a report in which one word was changed', async () => {
     const found = await problems((sql) =>
       rewrite(sql, today, () => ({ generatedAt: '2026-01-01T00:00:00.000Z' }), false),
     );
     expect(found).toEqual([`${partnerId} ${today} 1 the report does not have its integrityHash`]);
   });
 
-  test('a report that was changed and sealed anew: by the next one, and by the audit log', async () => {
+  test('settlement verify detects a changed and resealed report by the next report and by the audit log', async () => {
     const before = shift(today, -1);
     const found = await problems((sql) =>
       rewrite(sql, before, () => ({ generatedAt: '2026-01-01T00:00:00.000Z' }), true),
@@ -214,7 +217,7 @@ describe('found is', () => {
     );
   });
 
-  test('a report that is gone, wherever in the chain it was', async () => {
+  test('settlement verify detects a missing report anywhere in the chain', async () => {
     const gone = (date: string, revision: number) =>
       problems(
         (sql) => sql`DELETE FROM settlement_reports
@@ -229,7 +232,7 @@ describe('found is', () => {
         `${partnerId} ${second} 2 previousHash is not the hash of the report before`,
       ].sort(),
     );
-    // The first revision of the second day: the third was made when it was the newest.
+    // The report of the third day was made when the first revision of the second day was the newest.
     expect((await gone(second, 1)).sort()).toEqual(
       [
         `${partnerId} ${second} 1 a report that the audit log has is gone`,
@@ -240,7 +243,7 @@ describe('found is', () => {
     expect(await gone(last, 1)).toEqual([`${partnerId} ${last} 1 a report that the audit log has is gone`]);
   });
 
-  test('a report or a status that nobody made', async () => {
+  test('settlement verify detects an invented report or an invented status', async () => {
     const invented = await problems(async (sql) => {
       await sql`
         INSERT INTO settlement_reports (partner_id, report_date, revision, status, is_complete, report, integrity_hash)
@@ -261,7 +264,7 @@ describe('found is', () => {
   });
 });
 
-test('the command prints what differs, and its exit status says whether anything does', async () => {
+test('settlement verify prints the differences, and its exit status says whether there are any', async () => {
   const run = async (databaseUrl: string, ...args: string[]) => {
     const words = [cliOf(ROOT), 'settlement', ...args];
     const env = { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: databaseUrl };
