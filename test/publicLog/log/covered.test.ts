@@ -1,6 +1,7 @@
 /**
- * The worker is ended by SIGKILL at each step of a block on its way into the log and out of it, while slots, tickets and rounds are
- * played: a checkpoint that was fetched before a spin covers it. 10,000 of them with `npm run test:scale`.
+ * Kills the worker with SIGKILL at each step of a block on its way into and out of the public log, while
+ * spins, tickets and rounds are played. A checkpoint fetched before a spin must cover the spin's block. `npm
+ * run test:scale` deals 10,000 outcomes.
  */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -15,15 +16,18 @@ import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-/** What is dealt in all, and at once behind one checkpoint. */
+/** Total number of outcomes to deal, and the number dealt concurrently after each checkpoint. */
 const WANTED = IS_WHOLE ? 10_000 : 300;
 const AT_ONCE = 10;
-/** Of proofs that are asked for and verified. */
+/** Number of proofs that are fetched and verified concurrently. */
 const PROVING = 8;
-/** What a game may answer that has nothing to deal yet, or whose worker is dead. */
+/** Error codes of a game that has nothing to deal yet or whose worker is dead. */
 const NOT_NOW = ['KS-4203', 'KS-5002', 'KS-5004', 'KS-5012', 'KS-4110'];
 
-/** The times that a worker comes to a step before it dies there: others of the three games are loaded then, or not. */
+/**
+ * The steps at which a worker dies. `TIMES` says on which pass through the step it dies. Which of the three
+ * games are loaded by then depends on the pass.
+ */
 const KILLS: readonly Failpoint[] = [
   'block.leased',
   'block.appended',
@@ -34,19 +38,19 @@ const KILLS: readonly Failpoint[] = [
 const TIMES = IS_WHOLE ? [1, 2, 3] : [1];
 
 interface Dealt {
-  /** Of its proof. */
+  /** Path of the outcome's proof. */
   readonly path: string;
   readonly answer: unknown;
-  /** Sheet, prize table or rules. */
+  /** PAR sheet, prize table or rules of the game. */
   readonly math: Readonly<Record<string, unknown>>;
-  /** The checkpoint that was fetched before. */
+  /** The checkpoint that was fetched before the outcome was dealt. */
   readonly seen: string;
 }
 
 interface Kind {
-  /** A new game, which has no outcomes yet. */
+  /** Creates a game, which has no outcomes yet. */
   make(name: string): Promise<number>;
-  /** @returns the answer, and the path of its proof; undefined: nothing was dealt */
+  /** @returns the answer and the path of its proof, or undefined if nothing was dealt */
   play(gameId: number, name: string): Promise<Omit<Dealt, 'seen'> | undefined>;
 }
 
@@ -59,7 +63,7 @@ let sheetId: number;
 beforeAll(async () => {
   stores = await freshStores();
   sql = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
-  // The first worker begins the log.
+  // The first worker creates the log.
   const first = await worker();
   front = await startService(stores, { ROLES: 'http' });
   partner = await front.newPartner({ openingBalanceUsd: 10_000 });
@@ -87,7 +91,7 @@ const readTile = (path: string): Promise<Uint8Array> => {
   return tiles.get(path)!;
 };
 
-/** What was answered to a spin or deal; undefined: that there is nothing to deal at the moment. */
+/** Returns the answer to a spin or deal, or undefined if there is nothing to deal at the moment. */
 const dealtBy = <T>({ status, body, text }: { status: number; body: T; text: string }): T | undefined => {
   if (status < 300) return body;
   expect(NOT_NOW, text).toContain((body as { errorCode?: string }).errorCode);
@@ -126,8 +130,9 @@ const KINDS: Readonly<Record<string, Kind>> = {
 };
 
 /**
- * Plays a game, so many at once behind each checkpoint, until enough are dealt. A new game has nothing to deal at first; its first
- * block may be loaded between a checkpoint and a spin, so the first one is held against a checkpoint that is fetched after it.
+ * Plays a game, with several concurrent plays after each checkpoint, until enough outcomes are dealt. A new
+ * game has nothing to deal at first, and its first block may be loaded between a checkpoint and a spin. The
+ * first outcome is therefore compared with a checkpoint that was fetched after it.
  */
 async function play({ play: one }: Kind, gameId: number, count: number): Promise<Dealt[]> {
   const all: Dealt[] = [];
@@ -144,10 +149,13 @@ async function play({ play: one }: Kind, gameId: number, count: number): Promise
   return all;
 }
 
-/** A worker that kills itself where it comes to a step; then another one. @param slotId whose blocks bring it there */
+/**
+ * Starts a worker that kills itself at a step, and then another worker. @param slotId the game whose blocks
+ * bring the worker to the step
+ */
 async function killAt(step: string, slotId: number) {
   const doomed = await spawnService(environment(stores, { ROLES: 'worker', FAILPOINT: step })).catch(
-    // It may be dead before it says that it is ready.
+    // The worker may die before it reports that it is ready.
     (error: Error) => {
       if (!error.message.includes('SIGKILL')) throw error;
     },
@@ -159,14 +167,14 @@ async function killAt(step: string, slotId: number) {
       return false;
     }, `the worker is dead at ${step}`);
   } finally {
-    // Where it never came to the step.
+    // The worker may never reach the step, so it is killed here.
     doomed?.child.kill('SIGKILL');
   }
   await endLeases();
   return worker();
 }
 
-/** That each proof holds, and that the checkpoint from before covers it. @returns what was proven */
+/** Checks that each proof holds and that the earlier checkpoint covers it. @returns the proven outcomes */
 async function proveAll(dealt: readonly Dealt[]) {
   const [{ vkeys }] = (await sql`SELECT vkeys FROM logs`) as unknown as [{ vkeys: string[] }];
   const proofs: { gameId: number; outcome?: { nonce: string }; entry: string; salt: string }[] = [];
@@ -208,7 +216,7 @@ test(
     const last = await worker();
     expect(dealt.length).toBeGreaterThanOrEqual(WANTED);
     const proofs = await proveAll(dealt);
-    // What is secret of one tells nothing of another.
+    // The secrets of one outcome reveal nothing about another, so all nonces and salts differ.
     const nonces = proofs.flatMap(({ outcome }) => (outcome === undefined ? [] : [outcome.nonce]));
     expect(new Set(nonces).size).toBe(nonces.length);
     const salts = new Map(proofs.map(({ entry, salt }) => [entry, salt]));
@@ -219,7 +227,7 @@ test(
   IS_WHOLE ? 1_200_000 : undefined,
 );
 
-test('what a worker had leased when it was killed is loaded by no other before its checkpoint, and a raffle not opened', async () => {
+test('a worker loads blocks that a killed worker had leased, or opens its raffle, only behind a checkpoint', async () => {
   const slotId = await KINDS.slot!.make('held-slot');
   const first = await spawnService(environment(stores, { ROLES: 'worker' }));
   const isOpen = async (): Promise<boolean> => {
@@ -229,8 +237,8 @@ test('what a worker had leased when it was killed is loaded by no other before i
   let raffleId = 0;
   const leased = async (gameId: number): Promise<number> =>
     (await sql`SELECT 1 FROM log_entries WHERE game_id = ${gameId} AND kind <= 3`).length;
-  // The next worker reads it at once then, and makes what is asked for: nothing of it waits for a checkpoint that can't come. Nobody
-  // has spun, so no more is made than the reserve.
+  // Once full, the queue needs nothing more that waits for a checkpoint that can't come, so the next worker
+  // reads it at once. No outcome was dealt, so only the reserve is made.
   const isFull = async (): Promise<boolean> => {
     const [row] = await sql<{ is_full: boolean }[]>`
       SELECT count(*) > max(min_ready_blocks) AND bool_and(coalesce(log_index < (
@@ -246,7 +254,8 @@ test('what a worker had leased when it was killed is loaded by no other before i
     expect(await isOpen()).toBe(false);
     first.child.kill('SIGKILL');
     await first.ended;
-    // What it asked last may still wait for the lock, and would take it once it is free.
+    // The last statement of the killed worker may still wait for the lock, and would get it once the lock is
+    // free.
     await tx`
       SELECT pg_terminate_backend(pid) FROM pg_stat_activity
       WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%UPDATE logs%'`;

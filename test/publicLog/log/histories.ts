@@ -1,4 +1,7 @@
-/** Plays a slot game, a raffle and a table, and looks at what the log has of each by `spindle verify --history`. */
+/**
+ * Plays a slot game, a raffle and a blackjack table, and checks the log's entries for each with `spindle
+ * verify --history`.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -71,7 +74,7 @@ export async function expectHistories(
   rmSync(folder, { recursive: true });
 }
 
-/** A block that is revealed is proven by itself; and nothing else. */
+/** Checks that a revealed block proves itself, and that a changed one does not. */
 async function expectBlock(
   service: Awaited<ReturnType<typeof startService>>,
   key: string,

@@ -1,4 +1,7 @@
-/** The public log of a Postgres of an older state goes on: taken over of a copy, or another one begun. */
+/**
+ * Tests how the public log continues after Postgres was restored to an older state: by importing a copy of
+ * the log or by starting a new log.
+ */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -38,7 +41,7 @@ import {
 
 useFreshStores();
 
-describe('a Postgres of an older state goes on', () => {
+describe('a public log after a restore of Postgres', () => {
   const PRIZES = [{ prizeName: 'Mug', prizeTier: 2, valueUsd: 1, count: 10 }];
   const TABLE = { ticketPriceUsd: 1, poolSize: 100, prizes: PRIZES };
   const sheet = parSheet('classic-3-reel');
@@ -76,7 +79,10 @@ describe('a Postgres of an older state goes on', () => {
   const proof = async (spinId: string): Promise<unknown> =>
     (await service.request('GET', `/api/partner/v1/spins/${spinId}/proof`, { key: partner.key })).body;
 
-  /** Plays, keeps the database, plays on, so that new blocks are logged, and puts the kept database back. @returns spins that it has */
+  /**
+   * Plays, saves the database, plays on so that new blocks are logged, and restores the saved database.
+   * @returns the spins in the restored database
+   */
   async function forgotten(more: NodeJS.ProcessEnv, isKnown: () => Promise<string>): Promise<string[]> {
     shown = new Set();
     await run(more);
@@ -108,7 +114,10 @@ describe('a Postgres of an older state goes on', () => {
     return spinIds;
   }
 
-  /** What is dealt from here on was never shown, all proofs hold, the audit is clean, and the history is proven. */
+  /**
+   * Checks that outcomes dealt from now on were never shown before, all proofs hold, the audit is clean, and
+   * the history is proven.
+   */
   async function expectGoesOn(spinIds: readonly string[], vkey: string): Promise<void> {
     await until(async () => (await readyz()).status === 200, 'it goes on without a restart');
     const before = new Set(await shownNow());
@@ -126,7 +135,10 @@ describe('a Postgres of an older state goes on', () => {
     expect(await auditFindings(stores)).toEqual([]);
   }
 
-  /** What `spindle verify --history` finds of each game: nothing wrong, and which log was before. */
+  /**
+   * Checks that `spindle verify --history` finds no fault in each game, and which log it names as the
+   * previous log.
+   */
   async function expectHistory(
     logKey: string,
     games: readonly number[],
@@ -153,7 +165,7 @@ describe('a Postgres of an older state goes on', () => {
     }
   }
 
-  test('by an import of LOG_COPY_DIR', async () => {
+  test('continues dealing after a restore of Postgres with an import of LOG_COPY_DIR', async () => {
     const copy = join(folder, 'copy');
     const more = { LOG_COPY_DIR: copy };
     const spinIds = await forgotten(more, noteInCopy);
@@ -190,7 +202,7 @@ describe('a Postgres of an older state goes on', () => {
     expect(await logged()).toMatchObject({ halt: null });
   });
 
-  test('by another log, where no copy is left', async () => {
+  test('continues dealing after a restore of Postgres with a new log if no copy of the old log is left', async () => {
     const spinIds = await forgotten({}, noteInRedis);
     const old = await checkpoint();
     const origin = 'spindle.example/another';
@@ -206,7 +218,7 @@ describe('a Postgres of an older state goes on', () => {
     await service.running.stop();
     await run(more);
     await expectGoesOn(spinIds, vkeyOf(another));
-    // Of the log before it says that it did not look at it.
+    // The verifier reports that it did not examine the previous log.
     const numbers = expect.any(Number);
     await expectHistory(vkeyOf(another), [slot, table], { origin: ORIGIN, size: sizeOf(old), numbers });
     const at = `/log/${hashOfOrigin(ORIGIN)}`;

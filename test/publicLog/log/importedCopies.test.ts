@@ -1,4 +1,7 @@
-/** A public log that goes on: of a witness's mirror, of a copy that has many more records, and with a key that lies in Postgres. */
+/**
+ * Tests how a public log continues from the mirror of a witness, from a copy with many more records, and with
+ * a key stored in Postgres.
+ */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -36,7 +39,7 @@ useFreshStores();
 
 const sheet = parSheet('classic-3-reel');
 let slot: number;
-/** A spin that the database has which is put back. */
+/** A spin in the database that is restored. */
 let kept: { spinId: string };
 
 async function play(): Promise<void> {
@@ -46,7 +49,10 @@ async function play(): Promise<void> {
   await until(async () => (await service.metric('spindle_outbox_entries')) === 0, 'all is booked');
 }
 
-/** Plays, keeps the database, has more logged, and puts the kept database back. @returns the newest note that was signed */
+/**
+ * Plays, saves the database, appends more to the log, and restores the saved database. @returns the newest
+ * note that was signed
+ */
 async function restored(
   more: NodeJS.ProcessEnv,
   log: () => Promise<unknown>,
@@ -91,7 +97,7 @@ async function expectGoesOn(more: NodeJS.ProcessEnv, note: string): Promise<void
   expect(await logged()).toMatchObject({ halt: null });
 }
 
-test('by an import of the mirror of a witness that pulls', async () => {
+test('continues a public log by importing the mirror of a witness that pulls', async () => {
   const mirror = join(folder, 'mirror');
   const state = new WitnessState(
     join(folder, 'witness'),
@@ -111,7 +117,7 @@ test('by an import of the mirror of a witness that pulls', async () => {
   await expectGoesOn({}, note);
 });
 
-test('by an import of more records than are taken over at once', async () => {
+test('continues a public log by importing more records than fit into one step of the import', async () => {
   const more = { LOG_COPY_DIR: join(folder, 'copy') };
   const many = 17_000;
   const log = () => sql`
@@ -130,7 +136,7 @@ test('by an import of more records than are taken over at once', async () => {
   await expectGoesOn(more, note);
 });
 
-test('by another log, whose key is made and kept in Postgres, while the service runs', async () => {
+test('starts a new public log with a key that is made and stored in Postgres, while the service runs', async () => {
   const more = { LOG_KEY: undefined, LOG_ORIGIN: undefined };
   await run(more);
   await openPartner(1000);

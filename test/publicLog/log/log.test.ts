@@ -1,4 +1,4 @@
-/** The public log of a service: proofs of each kind of game, what anybody reads of it, and what is given up. */
+/** Tests the public log of a service: proofs for each kind of game, the public reads, and voided outcomes. */
 import { createHash } from 'node:crypto';
 import { request } from 'node:http';
 import postgres from 'postgres';
@@ -20,7 +20,10 @@ import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 import { expectHistories } from './histories.js';
 
-/** Somebody who may do everything in Postgres changes who did the first thing, and makes the chain anew: it is whole again. */
+/**
+ * An attacker with all rights in Postgres changes the actor of the first audit entry and rebuilds the hash
+ * chain, which is then consistent again.
+ */
 const REWRITTEN = `
   ALTER TABLE audit_log DISABLE TRIGGER ALL;
   DO $$
@@ -79,8 +82,8 @@ const bytesOf = (path: string): Promise<Buffer> =>
   });
 const readTile = async (path: string): Promise<Uint8Array> => bytesOf(path);
 
-describe('a proof', () => {
-  test('of a slot spin holds, with the sheet and the answer, and was fixed before it was dealt', async () => {
+describe('proofs of dealt outcomes', () => {
+  test('proves a slot spin with its PAR sheet and answer, and that its block was logged before it was dealt', async () => {
     const sheet = parSheet('classic-3-reel');
     const gameId = await service.newGame(partner.key, sheet);
     const seen = await checkpoint();
@@ -109,7 +112,7 @@ describe('a proof', () => {
     expect(nonces.size).toBe(spins.length);
   });
 
-  test('of a ticket holds, with the prize table', async () => {
+  test('proves a raffle ticket with its prize table', async () => {
     const table = {
       ticketPriceUsd: 1,
       poolSize: 300,
@@ -121,7 +124,7 @@ describe('a proof', () => {
     expect(await verify(proof.body, { logKeys: [logKey], spin: body, table })).toEqual([]);
   });
 
-  test('of a shoe holds, and shows its seed once the round has ended', async () => {
+  test('proves the shoe of a blackjack round, and shows its seed once the round has ended', async () => {
     const gameId = await newTable(service, partner.partnerId);
     const open = await dealUntil(service, partner.key, gameId, 'shoes', ({ status }) => status === 'OPEN');
     const { roundId } = open;
@@ -143,7 +146,7 @@ describe('a proof', () => {
     await holds(ended);
   });
 
-  test('that would not hold is not given: what is kept of the block is not what was logged', async () => {
+  test('gives no proof of a spin whose stored block differs from the logged one', async () => {
     const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
     const { body } = await service.spin(partner.key, { gameId, playerId: 'kept', wagerUsd: 0.25 });
     const path = `/spins/${(body as { spinId: string }).spinId}/proof`;
@@ -155,7 +158,7 @@ describe('a proof', () => {
     expect(await verify((await ask<Proof>(path)).body, { logKeys: [logKey] })).toEqual([]);
   });
 
-  test('is refused for a spin of another partner, an unknown one, and one that a tester chose', async () => {
+  test("refuses a proof of a spin that is unknown, another partner's, or a forced outcome", async () => {
     const other = await service.newPartner({ environment: 'sandbox' } as never);
     const gameId = await service.newGame(other.key, parSheet('classic-3-reel'));
     const { body } = await service.spin(other.key, { gameId, playerId: 'p', wagerUsd: 0.25 });
@@ -179,8 +182,8 @@ describe('a proof', () => {
   });
 });
 
-describe('the log', () => {
-  test('is a tree of its records, and every tile up to what is published is served in every width', async () => {
+describe('reads of the public log', () => {
+  test('serves the public log as a tree of its records, with every published tile in every width', async () => {
     const { size, root } = parseCheckpoint(parseNote(await checkpoint()).text);
     const bundle = await bytesOf(tilePath({ level: 'entries', index: 0, width: size }));
     const records = recordsOf(bundle)!;
@@ -207,7 +210,7 @@ describe('the log', () => {
     expect(JSON.parse(records[0]!.toString('utf8', 1))).toMatchObject({ type: 'genesis', vkey: logKey });
   });
 
-  test('has each entry of a game once, and shows who has its key which they are', async () => {
+  test('logs each block and void of a game once, and identifies them to a holder of the key of that game', async () => {
     const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
     await service.spin(partner.key, { gameId, playerId: 'p', wagerUsd: 0.25 });
     const rotated = await service.operator('POST', `/games/${gameId}/rotate`, { reason: 'seen by somebody' });
@@ -220,7 +223,7 @@ describe('the log', () => {
     await until(async () => {
       const { blocks } = (await listed()).body;
       const isBehind = blocks.some((each) => Number(each.fromIndex) >= voidedTo && each.type === 'block');
-      // Which of the two comes first is not said.
+      // The void and the new block may be published in either order.
       return isBehind && blocks.some(({ type }) => type === 'void');
     }, 'what was voided and the block behind it are published');
     const { body } = await listed();
@@ -242,7 +245,7 @@ describe('the log', () => {
     expect(scan.result().faults).toEqual([]);
     const places = [...scan.result().places].slice(0, body.blocks.length);
     expect(places).toEqual(body.blocks.map(({ number, logIndex }) => [number, logIndex]));
-    // What is given up is exhausted with its block, which is revealed then.
+    // A void exhausts its block, which is then revealed.
     const detail = await ask<{ reveal: { seed: string; nonce: string }; outcomes: string; entry: string }>(
       `/games/${gameId}/blocks/0?outcomes=true`,
     );
@@ -260,10 +263,10 @@ describe('the log', () => {
     expect([page.body.blocks.length, page.body.nextCursor]).toEqual([1, 0]);
   });
 
-  test('has the whole history of a slot game, a raffle and a table, as `spindle verify --history` finds', () =>
+  test('`spindle verify --history` finds the whole history of a slot game, a raffle and a table in the public log', () =>
     expectHistories(service, partner, logKey));
 
-  test('holds back what it does not have yet: nothing is loaded before a checkpoint covers it, and what is loaded is dealt', async () => {
+  test('loads no block before a published checkpoint covers it, and then deals it', async () => {
     const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
     const queue = async () =>
       (await service.operator<{ queue: { outcomesReady: number } }>('GET', `/games/${gameId}`)).body.queue
@@ -297,10 +300,11 @@ describe('the log', () => {
     await until(async () => (await queue()) > before, 'it is loaded then');
   });
 
-  test('shows nothing of a tree that is not published', async () => {
+  test("shows no part of the log's tree that is not published", async () => {
     const { size } = parseCheckpoint(parseNote(await checkpoint()).text);
     const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
-    // Appended and signed, and its note not yet published. A worker publishes what is signed, except while the log is halted.
+    // The entry is appended and signed, but its checkpoint is not published. A worker publishes signed
+    // checkpoints unless the log is halted.
     await sql`UPDATE logs SET halt = 'test', halt_note = 'test'`;
     await sql`UPDATE log_checkpoints SET published_at = NULL WHERE size > ${size}`;
     expect((await service.request('GET', `/log/tile/0/000.p/${size}`)).status).toBe(200);
@@ -311,7 +315,7 @@ describe('the log', () => {
     await sql`UPDATE logs SET halt = NULL, halt_note = NULL`;
   });
 
-  test('is found clean, and a record or tile that was changed is found', async () => {
+  test('the audit finds the public log clean, and detects a changed record or tile', async () => {
     const found = async (): Promise<string[]> =>
       (await auditFindings(stores)).map((each) => (each as { problem: string }).problem);
     const own = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
@@ -320,7 +324,7 @@ describe('the log', () => {
     const waiting = () => sql`SELECT FROM log_notices WHERE log_index IS NULL`;
     await until(async () => (await waiting()).length === 0, 'the audit log is in the public log');
     expect(await sql`SELECT FROM log_notices WHERE name LIKE 'audit %'`).toHaveLength(2);
-    // It would go on from a tile that was changed.
+    // A running service would append to the changed tile, so it is stopped.
     await service.stop();
     expect(await found()).toEqual([]);
     await sql.unsafe(REWRITTEN);

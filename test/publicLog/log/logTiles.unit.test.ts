@@ -1,4 +1,7 @@
-/** Paths of the public log from tiles that are kept: right whatever they were kept from. */
+/**
+ * Tests proof paths of the public log that are computed from cached tiles, whatever state the tiles were
+ * cached from.
+ */
 import { expect, test } from 'vitest';
 import { checkpointText } from '../../../src/domain/publicLog/checkpoints.js';
 import { signatureLine, signerOf } from '../../../src/domain/publicLog/notes.js';
@@ -9,7 +12,7 @@ import { LogTiles } from '../../../src/publicLog/log/logTiles.js';
 const SIZE = 66_000;
 const signer = signerOf('spindle.example/log', 'log', Buffer.alloc(32, 1));
 
-/** A log whose records from a place on are its own. */
+/** A log whose records come from a function of the position. */
 class Log {
   readonly tree: MemoryTree;
   readonly covering: { size: number; note: string };
@@ -28,7 +31,7 @@ class Log {
 const log = new Log((at) => Buffer.from(`record ${at}`));
 const other = new Log((at) => Buffer.from(`record ${at < 40_000 ? at : -at}`));
 
-/** What is stored, and how many tiles were read of it. */
+/** A store of a log's tiles that counts how many tiles were read. */
 function stored(first: Log) {
   let now = first;
   let reads = 0;
@@ -42,13 +45,16 @@ function stored(first: Log) {
   return { tiles, replace, reads: () => reads };
 }
 
-test.each([0, 255, 256, 40_000, 65_535, 65_536, SIZE - 1])('record %i is proven', async (logIndex) => {
-  const tiles = new LogTiles(stored(log));
-  const path = await tiles.path({ logId: 1, logIndex }, log.record(logIndex), log.covering);
-  expect(path).toEqual(inclusionPath(logIndex, SIZE, log.tree.read));
-});
+test.each([0, 255, 256, 40_000, 65_535, 65_536, SIZE - 1])(
+  'proves record %i of the public log',
+  async (logIndex) => {
+    const tiles = new LogTiles(stored(log));
+    const path = await tiles.path({ logId: 1, logIndex }, log.record(logIndex), log.covering);
+    expect(path).toEqual(inclusionPath(logIndex, SIZE, log.tree.read));
+  },
+);
 
-test('a tile is read once, and again once it does not prove what is asked for', async () => {
+test("reads a tile of the public log once, and again only if it doesn't prove a record", async () => {
   const store = stored(log);
   const tiles = new LogTiles(store);
   const place = { logId: 1, logIndex: 50_000 };
@@ -62,7 +68,7 @@ test('a tile is read once, and again once it does not prove what is asked for', 
   expect(store.reads()).toBe(2 * once);
 });
 
-test('no path is given that does not prove the record', async () => {
+test("gives no proof path that doesn't prove the record of the public log", async () => {
   const tiles = new LogTiles(stored(other));
   await expect(tiles.path({ logId: 1, logIndex: 50_000 }, log.record(50_000), log.covering)).rejects.toThrow(
     'The tiles do not prove record 50000 of the public log',

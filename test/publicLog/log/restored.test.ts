@@ -1,4 +1,7 @@
-/** The public log, and a Postgres of an older state, or a copy that signs with its key: what tells it. */
+/**
+ * Tests how the public log detects that Postgres was restored to an older state, or that a copy signs with
+ * the same key.
+ */
 
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -47,7 +50,7 @@ const witnessKey = signerOf('witness.example/w1', 'witness', Buffer.alloc(32, 22
 
 useFreshStores();
 
-/** Games that are new, so that the log grows, and spins of each. */
+/** Creates games, so that the log grows, and spins each of them. */
 async function play(games: number): Promise<number[]> {
   const ids: number[] = [];
   for (let i = 0; i < games; i++) {
@@ -58,7 +61,10 @@ async function play(games: number): Promise<number[]> {
   return ids;
 }
 
-/** A database that was kept, and has forgotten what was played and published since. @param kept what is known outside of what was published */
+/**
+ * Plays, then restores a database that lacks the latest games and published checkpoints. @param kept reads
+ * the newest note known outside Postgres
+ */
 async function restored(more: NodeJS.ProcessEnv, kept: () => Promise<string>): Promise<void> {
   await run(more);
   await openPartner(100);
@@ -75,7 +81,7 @@ async function restored(more: NodeJS.ProcessEnv, kept: () => Promise<string>): P
   await restoreDatabase();
 }
 
-/** Nothing is dealt, appended or signed, and it is said why. */
+/** Checks that nothing is dealt, appended or signed, and that the reason is reported. */
 async function expectHeld(games: readonly number[], from: string): Promise<void> {
   const before = await logged();
   const problem = `records has our signature, and the log has ${before.size} \\(${from}\\)`;
@@ -102,12 +108,12 @@ async function expectHeld(games: readonly number[], from: string): Promise<void>
 const games = async (): Promise<number[]> =>
   (await sql<{ game_id: number }[]>`SELECT game_id FROM games`).map((row) => row.game_id);
 
-describe('a Postgres of an older state', () => {
-  test('is known by the note in Redis, and not by a Redis that is emptied', async () => {
+describe('detecting a restore of Postgres to an older state', () => {
+  test('detects a restore of Postgres by the note in Redis, but not after Redis was emptied as well', async () => {
     await restored({}, noteInRedis);
     await run();
     await expectHeld(await games(), 'Redis');
-    // Whoever starts later finds it in Postgres: the evidence may be gone.
+    // A later start finds the halt in Postgres, because the evidence in Redis may be gone.
     await service.running.stop();
     await flushRedis();
     await run();
@@ -119,7 +125,7 @@ describe('a Postgres of an older state', () => {
     expect(await logged()).toMatchObject({ halt: null });
   });
 
-  test('is known by the files in LOG_COPY_DIR', async () => {
+  test('detects a restore of Postgres by the files in LOG_COPY_DIR', async () => {
     const more = { LOG_COPY_DIR: join(folder, 'copy') };
     await restored(more, noteInCopy);
     await flushRedis();
@@ -129,7 +135,7 @@ describe('a Postgres of an older state', () => {
     expect(await noteInCopy()).toBe(note);
   });
 
-  test('is known by a witness', async () => {
+  test('detects a restore of Postgres by a witness', async () => {
     const state = new WitnessState(join(folder, 'w1'), witnessKey);
     const policy = new Policy(`log ${vkeyOf(key)}\nquorum none\n`);
     const server = await serveWitness({ policy, state, host: '127.0.0.1', port: 0, say: () => {} });
@@ -146,8 +152,8 @@ describe('a Postgres of an older state', () => {
   });
 });
 
-describe('what is kept of the log', () => {
-  test('in LOG_COPY_DIR is whole after each publication, and after the folder vanished', async () => {
+describe('copies of the public log', () => {
+  test('completes the files in LOG_COPY_DIR after each publication, even if the folder disappeared', async () => {
     const copy = join(folder, 'copy');
     await run({ LOG_COPY_DIR: copy });
     await openPartner(100);
@@ -155,11 +161,11 @@ describe('what is kept of the log', () => {
     await expectWhole(copy);
     const vanished = () => service.metric('spindle_outside_copies_vanished_total{setting="LOG_COPY_DIR"}');
     expect(await vanished()).toBe(0);
-    // A file is where the folder was: it can't be written, and nobody waits for that.
+    // A file takes the folder's place, so the copy can't be written. The service does not wait for it.
     let tries = 0;
     await until(async () => {
       await rename(copy, `${copy}-away-${++tries}`);
-      // The worker may make the folder again in between.
+      // The worker may recreate the folder in between.
       return writeFile(copy, '').then(
         () => true,
         () => false,
@@ -177,13 +183,13 @@ describe('what is kept of the log', () => {
     );
     expect(await vanished()).toBeGreaterThanOrEqual(1);
     await expectWhole(copy);
-    // What is full is no longer there in part.
+    // Once a tile is full, its partial versions are gone.
     await fill(300);
     await expectWhole(copy);
     expect(await readdir(join(copy, 'tile', 'entries'))).toEqual(['000', '001.p']);
   });
 
-  test('in LOG_COPY_DIR is looked for at a start, which deals nothing without it until an operator gives it up', async () => {
+  test('deals nothing without the recorded LOG_COPY_DIR at a start until an operator gives up the copy', async () => {
     const copy = join(folder, 'copy');
     const more = { LOG_COPY_DIR: copy };
     await run(more);
@@ -213,7 +219,7 @@ describe('what is kept of the log', () => {
     await expectWhole(copy);
   });
 
-  test('does not halt two workers that publish at once, a restart, or a start beside an emptied Redis', async () => {
+  test('does not halt the log for two concurrent workers, a restart, or a start with an emptied Redis', async () => {
     const more = { LOG_COPY_DIR: join(folder, 'copy') };
     await run(more);
     const other = await start(more);
@@ -231,7 +237,7 @@ describe('what is kept of the log', () => {
     expect(service.lines.filter(({ level }) => Number(level) >= 60)).toEqual([]);
   });
 
-  test('of another database in LOG_COPY_DIR is left as it is', async () => {
+  test("leaves the copy of another database's log in LOG_COPY_DIR untouched", async () => {
     const copy = join(folder, 'copy');
     await mkdir(copy);
     const root = new MemoryTree([leafHash(Buffer.from('other'))]).root();
@@ -248,7 +254,7 @@ describe('what is kept of the log', () => {
   });
 });
 
-/** Has the log grow by as many records that are of no game. */
+/** Appends this many records that belong to no game to the log. */
 async function fill(records: number): Promise<void> {
   await sql`
     INSERT INTO log_notices (name, body)
@@ -257,7 +263,7 @@ async function fill(records: number): Promise<void> {
   await until(async () => (await waiting()).length === 0, 'the log has them');
 }
 
-/** The folder has the newest published note, and each tile and record of its tree. */
+/** Checks that the folder has the newest published note and each tile and record of its tree. */
 async function expectWhole(copy: string): Promise<void> {
   let note = '';
   await until(async () => {
@@ -280,11 +286,11 @@ async function expectWhole(copy: string): Promise<void> {
   expect(tree.root(size).equals(root)).toBe(true);
 }
 
-test('while a worker runs, a note of another tree halts appends for good, and what is covered is dealt', async () => {
+test('a note of another tree halts the log permanently while a worker runs, but covered outcomes are dealt', async () => {
   await run();
   await openPartner(100);
   const [gameId] = await play(1);
-  // A copy of this installation has gone another way, and shares its Redis.
+  // A copy of this installation has diverged and shares its Redis.
   const size = Number((await logged()).size) + 5;
   const text = checkpointText({ origin: ORIGIN, size, root: Buffer.alloc(32, 1) });
   const redis = new Redis(stores.redisUrl, { protocol: 2 });

@@ -1,4 +1,6 @@
-/** A public log whose Postgres is put back to an older state: its stores, its service, and what is known outside of it. */
+/**
+ * Stores, service and external copies for tests of a public log whose Postgres is restored to an older state.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -26,7 +28,7 @@ export let ends: (() => unknown)[];
 export let service: LoggedService;
 export let partner: { key: string; partnerId: number };
 
-/** Each test of the file has stores and a folder of its own. */
+/** Gives each test of a file new stores and a new folder. */
 export function useFreshStores(): void {
   beforeEach(async () => {
     stores = await freshStores();
@@ -58,7 +60,7 @@ export async function start(more: NodeJS.ProcessEnv = {}): Promise<LoggedService
   return started;
 }
 
-/** The service of the test. */
+/** Starts the service of the test. */
 export async function run(more: NodeJS.ProcessEnv = {}): Promise<void> {
   service = await start(more);
 }
@@ -83,14 +85,17 @@ export const readyz = async (from = service) => {
   return { status, missing: (body.missing ?? []).join('\n') };
 };
 
-/** Waits until `/readyz` says what stands against dealing: on a busy machine it may say first that a store does not answer. */
+/**
+ * Waits until `/readyz` reports the problem that prevents dealing. On a busy machine it may first report that
+ * a store does not respond.
+ */
 export const untilMissing = (problem: RegExp): Promise<void> =>
   until(async () => {
     const { status, missing } = await readyz();
     return status === 503 && problem.test(missing);
   }, `/readyz says ${problem}`);
 
-/** Runs a statement while nobody is connected to the database of the test. */
+/** Runs a statement while no client is connected to the database of the test. */
 async function onServer(work: (server: postgres.Sql, name: string) => Promise<unknown>): Promise<void> {
   const name = new URL(stores.databaseUrl).pathname.slice(1);
   const url = new URL(stores.databaseUrl);
@@ -102,7 +107,7 @@ async function onServer(work: (server: postgres.Sql, name: string) => Promise<un
   connect();
 }
 
-/** Keeps the database of a service that is stopped. */
+/** Saves a copy of the database of a stopped service. */
 export async function keepDatabase(): Promise<void> {
   await onServer(async (server, name) => {
     await server.unsafe(`CREATE DATABASE ${name}_kept TEMPLATE ${name}`);
@@ -114,7 +119,7 @@ export async function keepDatabase(): Promise<void> {
   });
 }
 
-/** Puts the kept database in the place of the one of a service that is stopped. */
+/** Replaces the database of a stopped service with the saved copy. */
 export async function restoreDatabase(): Promise<void> {
   await onServer(async (server, name) => {
     await server.unsafe(`DROP DATABASE ${name} WITH (FORCE)`);
@@ -128,7 +133,7 @@ export async function flushRedis(): Promise<void> {
   redis.disconnect();
 }
 
-/** Runs `spindle log …` beside the service. */
+/** Runs `spindle log …` next to the service. */
 export async function spindleLog(
   more: NodeJS.ProcessEnv,
   ...words: string[]
@@ -149,7 +154,7 @@ export async function spindleLog(
   return { status, out };
 }
 
-/** The newest note in Redis. */
+/** Reads the newest note in Redis. */
 export async function noteInRedis(): Promise<string> {
   const redis = new Redis(stores.redisUrl, { protocol: 2 });
   const kept = await redis.hgetall(`spindle:log:${hashOfOrigin(ORIGIN)}`);

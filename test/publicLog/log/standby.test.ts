@@ -1,4 +1,7 @@
-/** A standby of Postgres that is asynchronous: after a failover the log may lack what was published, so the start warns. */
+/**
+ * Tests the warning about an asynchronous standby of Postgres: after a failover the log may lack published
+ * records.
+ */
 import pg from 'pg';
 import postgres from 'postgres';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -16,13 +19,13 @@ beforeEach(async () => {
   sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
 });
 afterEach(async () => {
-  // It is in the middle of a copy, which nothing but its end ends.
+  // The connection is in a COPY that only ends with the connection.
   (standby as unknown as { connection: { stream: { destroy(): void } } })?.connection.stream.destroy();
   await sql.end();
   await stores.drop();
 });
 
-/** What a standby is to its primary: a connection that streams its log. */
+/** Opens a replication connection, as a standby does to its primary. */
 async function follow(): Promise<void> {
   const [at] = await sql<{ lsn: string }[]>`SELECT pg_current_wal_flush_lsn() AS lsn`;
   const options = {
@@ -41,14 +44,14 @@ async function follow(): Promise<void> {
   }, 'the standby follows');
 }
 
-/** Whether a service that starts warns. */
+/** Returns whether a starting service logs the warning. */
 async function warns(more: NodeJS.ProcessEnv = {}): Promise<boolean> {
   const service = await startLogged(stores, { CELLS: '2', ...more });
   await service.running.stop();
   return service.lines.some(({ msg, level }) => msg === WARNING && level === 40);
 }
 
-test('a start warns of an asynchronous standby, unless the log is copied, and of none where there is none', async () => {
+test('warns at a start about an asynchronous standby, unless the log is copied or there is no standby', async () => {
   expect(await warns()).toBe(false);
   await follow();
   expect(await warns()).toBe(true);

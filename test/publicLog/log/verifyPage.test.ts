@@ -1,4 +1,7 @@
-/** The page /verify in a real Chromium: what it proves, which line it names, and that it asks nobody. */
+/**
+ * Tests the page /verify in a real Chromium: what it proves, which faults it names, and that it contacts no
+ * host.
+ */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -43,7 +46,7 @@ describe.skipIf(browser === undefined)('the page /verify', { timeout: 5 * WAIT_M
   let given: Given & { proof: Proof; spin: Record<string, unknown> };
   const sheet = parSheet('classic-3-reel');
   const folder = mkdtempSync(join(tmpdir(), 'spindle-verify-'));
-  /** What the browser complained of, and every address that it asked for. */
+  /** Errors and warnings of the browser, and every address that it requested. */
   const complaints: string[] = [];
   let asked: string[] = [];
 
@@ -81,7 +84,7 @@ describe.skipIf(browser === undefined)('the page /verify', { timeout: 5 * WAIT_M
     return page;
   }
 
-  /** Fills the form in, and gives what the page says, line by line. */
+  /** Fills in the form and returns the verdict of the page, line by line. */
   async function verdict(page: Page, { proof, trust, math, spin, seen = '' }: Given): Promise<string[]> {
     const fill = (name: string, text: string) => page.locator(`textarea[name=${name}]`).fill(text);
     const jsonOf = (value: unknown): string => (value === undefined ? '' : JSON.stringify(value));
@@ -98,7 +101,7 @@ describe.skipIf(browser === undefined)('the page /verify', { timeout: 5 * WAIT_M
 
   const seenOf = ({ tlogProof }: Proof): string => tlogProof.slice(tlogProof.indexOf('\n\n') + 2);
 
-  test('proves a real spin, asks for nothing beyond itself, and works saved to a disk', async () => {
+  test('the verify page proves a real spin, requests no other address, and works when saved to disk', async () => {
     const page = await opened(`${service.base}/verify`);
     const whole = { ...given, seen: seenOf(given.proof) };
     expect((await verdict(page, whole))[0]).toBe('PROVEN');
@@ -118,7 +121,7 @@ describe.skipIf(browser === undefined)('the page /verify', { timeout: 5 * WAIT_M
     expect(complaints).toEqual([]);
   });
 
-  test('draws a revealed block again, and names what is wrong with it', async () => {
+  test('the verify page redraws a revealed block and names its faults', async () => {
     const rotated = await service.operator('POST', `/games/${given.proof.gameId}/rotate`, {
       reason: 'shown',
     });
@@ -138,7 +141,7 @@ describe.skipIf(browser === undefined)('the page /verify', { timeout: 5 * WAIT_M
     await page.context().close();
   });
 
-  test('names each of ten broken proofs by its line', async () => {
+  test('the verify page names the fault of each of ten broken proofs', async () => {
     const { proof, spin } = given;
     const another = (part: object): Given => ({ ...given, proof: { ...proof, ...part } });
     const outcome = (part: object): Given => another({ outcome: { ...proof.outcome, ...part } });
@@ -176,19 +179,24 @@ describe.skipIf(browser === undefined)('the page /verify', { timeout: 5 * WAIT_M
     return { ...rest, payoutUsd: payoutUsd + 1 };
   };
 
-  test.each(['light', 'dark'] as const)('has nothing that axe finds, in %s', async (scheme) => {
-    const page = await (await browser!.newContext({ colorScheme: scheme, bypassCSP: true })).newPage();
-    await page.goto(`${service.base}/verify`);
-    await page.evaluate(readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8'));
-    const found = (): Promise<unknown> =>
-      page.evaluate(
-        `axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes[0].html))`,
+  test.each(['light', 'dark'] as const)(
+    'the verify page passes the accessibility checks of axe in %s mode',
+    async (scheme) => {
+      const page = await (await browser!.newContext({ colorScheme: scheme, bypassCSP: true })).newPage();
+      await page.goto(`${service.base}/verify`);
+      await page.evaluate(
+        readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8'),
       );
-    expect(await found()).toEqual([]);
-    await verdict(page, given);
-    expect(await found()).toEqual([]);
-    await verdict(page, { ...given, proof: { ...given.proof, gameId: 1 } });
-    expect(await found()).toEqual([]);
-    await page.context().close();
-  });
+      const found = (): Promise<unknown> =>
+        page.evaluate(
+          `axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes[0].html))`,
+        );
+      expect(await found()).toEqual([]);
+      await verdict(page, given);
+      expect(await found()).toEqual([]);
+      await verdict(page, { ...given, proof: { ...given.proof, gameId: 1 } });
+      expect(await found()).toEqual([]);
+      await page.context().close();
+    },
+  );
 });

@@ -1,4 +1,7 @@
-/** Witnesses of the public log: gathered behind the publication, as a quorum before it, away, frozen, lying. */
+/**
+ * Tests witnesses of the public log: cosignatures collected after the publication or required as a quorum
+ * before it, and witnesses that are down, hang or lie.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -49,7 +52,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** A witness with the n-th key, at a port that it keeps. */
+/** Starts a witness with the n-th key on a port that stays the same. */
 async function witness(n: number, port = 0) {
   const state = new WitnessState(join(folder, `w${n}`), keys[n]!);
   const policy = new Policy(`log ${vkeyOf(log)}\nquorum none\n`);
@@ -63,7 +66,7 @@ async function witness(n: number, port = 0) {
   return { port: server.port, state, close };
 }
 
-/** A server in a witness's place. */
+/** Starts a fake witness that answers as told. */
 async function pretended(
   answer: (body: string) => { status: number; type?: string; body: string } | undefined,
 ) {
@@ -76,7 +79,7 @@ async function pretended(
     request.on('end', () => {
       asked.push(body);
       const given = answer(body);
-      // One that is frozen answers never.
+      // A witness that hangs never answers.
       if (given !== undefined)
         response.writeHead(given.status, { 'Content-Type': given.type ?? 'text/plain' }).end(given.body);
     });
@@ -129,8 +132,8 @@ const outcomes = async (service: LoggedService, gameId: number): Promise<number>
   (await service.operator<{ queue: { outcomesReady: number } }>('GET', `/games/${gameId}`)).body.queue
     .outcomesReady;
 
-describe('without a quorum', () => {
-  test('cosignatures are added behind the publication, and shown in the checkpoint, a proof and the policy', async () => {
+describe('witnesses without a quorum', () => {
+  test('adds cosignatures after a checkpoint is published, and shows them in checkpoint, proof and policy', async () => {
     const [one, two] = [await witness(0), await witness(1)];
     const service = await start([one.port, two.port], 'group g 1 w0 w1\nquorum none');
     const partner = await service.newPartner({ openingBalanceUsd: 10 });
@@ -142,7 +145,7 @@ describe('without a quorum', () => {
     const policy = (await service.request('GET', '/log/policy')).text;
     expect(new Policy(policy).witnesses.map(({ label }) => label)).toEqual(['w0', 'w1']);
     expect(policy).toContain('\ngroup g 1 w0 w1\nquorum none\n');
-    // Who wants both may have them, once a newer checkpoint has them, too.
+    // A client that requires both cosignatures gets them in the next checkpoint.
     const stricter = policy.replace('group g 1 w0 w1\nquorum none', 'group g 2 w0 w1\nquorum g');
     const faults = async (): Promise<readonly string[]> => {
       const proof = await service.request<Record<string, unknown>>('GET', path, { key: partner.key });
@@ -152,7 +155,7 @@ describe('without a quorum', () => {
     expect(await auditFindings(stores)).toEqual([]);
   });
 
-  test('one that is away holds nothing up, is told of, and is asked again', async () => {
+  test('continues without a witness that is down, reports it, and asks it again', async () => {
     const [one, two] = [await witness(0), await witness(1)];
     await two.close();
     const service = await start([one.port, two.port], 'quorum none');
@@ -171,7 +174,7 @@ describe('without a quorum', () => {
     );
   });
 
-  test('one that lies about what it has seen is refused, and given nothing that is not ours', async () => {
+  test('ignores a witness that lies about what it has seen, and sends it nothing but its own log', async () => {
     const size = (body: string): string => body.split('\n')[body.split('\n').indexOf(ORIGIN) + 1]!;
     const above = await pretended(() => ({ status: 409, type: 'text/x.tlog.size', body: '999999\n' }));
     const same = await pretended((body) => ({
@@ -187,13 +190,13 @@ describe('without a quorum', () => {
     const refuses = (n: number) => service.metric(`spindle_log_witness_refuses{witness="w${n}"}`);
     await until(async () => (await refuses(0)) === 1 && (await refuses(1)) === 1, 'two refuse');
     await until(() => foreign.asked.length > 1, 'the third is asked again at once');
-    // The first shows no checkpoint above ours: that is no evidence.
+    // The first witness shows no checkpoint larger than ours, so its claim is no evidence.
     expect(await service.metric('spindle_log_halted')).toBe(0);
     expect(same.asked.filter((body) => body.startsWith('old '))).toHaveLength(1);
     expect((await checkpoint(service)).by).toEqual([]);
   });
 
-  test('one that shows a larger tree with our signature ends appending', async () => {
+  test('halts appending when a witness shows a larger tree with our signature', async () => {
     const text = `${ORIGIN}\n999999\n${Buffer.alloc(32, 1).toString('base64')}\n`;
     const { signatureLine } = await import('../../../src/domain/publicLog/notes.js');
     const forked = await pretended((body) =>
@@ -206,8 +209,8 @@ describe('without a quorum', () => {
   });
 });
 
-describe('with a quorum', () => {
-  test('nothing is loaded before enough have cosigned; what is covered is dealt meanwhile', async () => {
+describe('witnesses with a quorum', () => {
+  test('loads no new block without a quorum of cosignatures, but deals covered outcomes meanwhile', async () => {
     const [one, two, three] = [await witness(0), await witness(1), await witness(2)];
     const service = await start([one.port, two.port, three.port], 'group g 2 w0 w1 w2\nquorum g');
     const partner = await service.newPartner({ openingBalanceUsd: 100 });
@@ -223,7 +226,7 @@ describe('with a quorum', () => {
     const { size } = await checkpoint(service);
     await service.operator('POST', `/games/${gameId}/blocks`, { count: 1 });
     await until(() => isAppended(size), 'it is appended');
-    // Long enough for several rounds: each gives one cosignature of two.
+    // The test waits for several rounds. Each of them gets one cosignature of two.
     const rounds = async () =>
       Number((await sql`SELECT max(cosignatures) AS n FROM log_checkpoints WHERE size > ${size}`)[0]!.n);
     await until(async () => (await rounds()) === 1, 'one has cosigned it');
@@ -244,7 +247,7 @@ describe('with a quorum', () => {
     expect(await auditFindings(stores)).toEqual([]);
   });
 
-  test('one of two that is frozen does not delay the other, and a stop does not wait for a quorum', async () => {
+  test('neither publication nor shutdown waits for one of two witnesses that hangs', async () => {
     const one = await witness(0);
     const frozen = await pretended(() => undefined);
     const service = await start([one.port, frozen.port], 'group g any w0 w1\nquorum g');
@@ -258,7 +261,7 @@ describe('with a quorum', () => {
     await until(() => isAppended(size), 'a block waits for a quorum');
   });
 
-  test('two workers that append and ask publish one log, and each block is loaded', async () => {
+  test('two workers with a quorum publish one log and load each block', async () => {
     const [one, two] = [await witness(0), await witness(1)];
     const rules = 'group g all w0 w1\nquorum g';
     const services = [await start([one.port, two.port], rules), await start([one.port, two.port], rules)];
@@ -278,7 +281,7 @@ describe('with a quorum', () => {
   });
 });
 
-/** `spindle log show`, on the stores of the test. */
+/** Runs `spindle log show` on the stores of the test. */
 async function logShow(): Promise<string> {
   const child = spawn(process.execPath, [cliOf(ROOT), 'log', 'show'], {
     env: { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl },
@@ -293,7 +296,7 @@ const attention = async (service: LoggedService): Promise<string[]> =>
     .missingWitnesses;
 
 describe('a witness that was never reached', () => {
-  test('is named in what needs attention while the quorum lacks it, and log show says that it has never cosigned', async () => {
+  test('names a witness that the quorum lacks to operators, and log show says that it has never cosigned', async () => {
     const [one, two] = [await witness(0), await witness(1)];
     await two.close();
     const service = await start([one.port, two.port], 'group g all w0 w1\nquorum g');
@@ -307,7 +310,7 @@ describe('a witness that was never reached', () => {
     expect(await logShow()).not.toContain('never');
   });
 
-  test('needs no attention where there is no quorum', async () => {
+  test('reports no problem for an unreachable witness without a quorum', async () => {
     const one = await witness(0);
     await one.close();
     const service = await start([one.port], 'quorum none');
@@ -324,7 +327,7 @@ test.each([
   ['witness w0 x http://127.0.0.1:1', 'Line 1 of the policy has a wrong key'],
   [`witness w0 ${vkeyOf(keys[0]!)}`, 'Line 1 names no address'],
   [`witness w0 ${vkeyOf(log)} http://127.0.0.1:1`, 'Line 1 of the policy has a key of a log'],
-])('a policy with %s does not start', async (line, message) => {
+])('refuses to start with a witness policy that has %s', async (line, message) => {
   const path = join(folder, 'wrong.txt');
   await writeFile(path, `${line}\nquorum none\n`);
   await expect(startLogged(stores, { LOG_POLICY: path })).rejects.toThrow(message);

@@ -1,4 +1,7 @@
-/** A log of a test: a tree in memory, its signed checkpoints, and an HTTP server that shows it as C2SP tlog-tiles. */
+/**
+ * A log for tests: a tree in memory, its signed checkpoints, and an HTTP server that serves it as C2SP
+ * tlog-tiles.
+ */
 import { createServer } from 'node:http';
 import { checkpointText } from '../../../src/domain/publicLog/checkpoints.js';
 import { type Signer, signatureLine, signerOf } from '../../../src/domain/publicLog/notes.js';
@@ -18,7 +21,7 @@ export class TestLog {
     this.signer = signerOf(origin, 'log', Buffer.alloc(32, seed));
   }
 
-  /** Appends up to a size. @param text of each new record */
+  /** Appends records up to a size. @param text the text of each new record */
   grow(size: number, text = 'record'): this {
     while (this.tree.size < size) {
       const record = Buffer.from(`${text} ${this.tree.size}`);
@@ -52,7 +55,10 @@ export class TestLog {
   }
 }
 
-/** Shows a log with a checkpoint of a size. @param shown asked at each request */
+/**
+ * Serves a log with a checkpoint of a size over HTTP. @param shown called at each request for the log and the
+ * size
+ */
 export async function showLog(
   shown: () => { log: TestLog; size: number },
 ): Promise<{ url: string; close(): void }> {

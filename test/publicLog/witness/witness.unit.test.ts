@@ -1,4 +1,4 @@
-/** A witness: what logs send it, and what it asks a log for. */
+/** Tests a witness that receives checkpoints from logs, and one that pulls them from a log. */
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -46,7 +46,7 @@ describe('a witness that serves', () => {
     return { status: answer.status, text: await answer.text() };
   };
 
-  test('cosigns what contains what it has seen, and shows it', async () => {
+  test('a serving witness cosigns each consistent checkpoint and serves the newest one', async () => {
     expect((await shown()).status).toBe(404);
     for (const [old, size] of [
       [0, 3],
@@ -65,7 +65,7 @@ describe('a witness that serves', () => {
     expect((await shown('0'.repeat(64))).status).toBe(404);
   });
 
-  test('knows after a restart what it has cosigned', async () => {
+  test('a serving witness remembers after a restart what it has cosigned', async () => {
     await send(log.submission(0, 5));
     await server.close();
     state = new WitnessState(folder, signer);
@@ -74,7 +74,7 @@ describe('a witness that serves', () => {
     expect((await send(log.submission(5, 7))).status).toBe(200);
   });
 
-  test('answers each fault with its status, and keeps what it had', async () => {
+  test('a serving witness answers each faulty submission with its status, and keeps its state', async () => {
     await send(log.submission(0, 5));
     const other = new TestLog('log.example/two').grow(3);
     const stranger = new TestLog(ORIGIN, 2).grow(10);
@@ -107,11 +107,11 @@ describe('a witness that serves', () => {
       size: 5,
       root: log.tree.root(5),
     });
-    // The two trees of five records, both signed by the log.
+    // The folder has the two trees of five records, both signed by the log.
     expect(await readdir(join(folder, 'evidence'))).toHaveLength(2);
   });
 
-  test('cosigns one of many that come at once from the same size', async () => {
+  test('a serving witness cosigns one of many concurrent submissions from the same size', async () => {
     await send(log.submission(0, 2));
     const answers = await Promise.all([3, 4, 5, 6, 7, 8, 9, 10].map((size) => send(log.submission(2, size))));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
@@ -119,7 +119,7 @@ describe('a witness that serves', () => {
   });
 });
 
-describe('a witness that asks', () => {
+describe('a witness that pulls', () => {
   let size: number;
   let shownLog: TestLog;
   let server: Awaited<ReturnType<typeof showLog>>;
@@ -132,7 +132,7 @@ describe('a witness that asks', () => {
   });
   afterEach(() => server.close());
 
-  test('cosigns a log that grows, keeps every checkpoint, and mirrors its files', async () => {
+  test("a pulling witness cosigns a growing log, keeps every checkpoint, and mirrors the log's files", async () => {
     const mirror = join(folder, 'mirror');
     const each = pulling(mirror);
     const sizes = [1, 10, 255, 256, 300, 1000];
@@ -160,7 +160,7 @@ describe('a witness that asks', () => {
     }
   });
 
-  test('does not cosign a smaller tree of the same history, nor what the tiles do not prove', async () => {
+  test("a pulling witness cosigns neither a smaller tree nor a checkpoint that the tiles don't prove", async () => {
     await pulling().look();
     size = 4;
     await pulling().look();
@@ -175,7 +175,7 @@ describe('a witness that asks', () => {
     expect((await state.newest(ORIGIN))!.checkpoint.size).toBe(10);
   });
 
-  test('finds a second history, keeps both notes, and never signs again', async () => {
+  test('a pulling witness detects a second history, keeps both notes as evidence, and never signs again', async () => {
     await pulling().look();
     for (const [other, shownSize] of [
       [new TestLog(ORIGIN).grow(12, 'other'), 12],
