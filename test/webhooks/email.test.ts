@@ -1,4 +1,7 @@
-/** E-mails of the outbox, sent to a real SMTP server: each cause once, kept while the server is away, unsent without one. */
+/**
+ * Tests e-mails sent from the outbox to a real SMTP server: one for each cause, kept while the server is
+ * down, and marked unsent without a server.
+ */
 import type { AddressInfo } from 'node:net';
 import postgres from 'postgres';
 import { SMTPServer } from 'smtp-server';
@@ -34,7 +37,10 @@ afterEach(async () => {
   await stores.drop();
 });
 
-/** A mail server that keeps what it takes. @param refuse how many mails it refuses first */
+/**
+ * Starts a mail server that keeps the mails it accepts. @param refuse the number of mails that it refuses
+ * first
+ */
 async function mailServer(refuse = 0, port = 0): Promise<{ url: string; mails: Mail[] }> {
   const mails: Mail[] = [];
   let left = refuse;
@@ -74,9 +80,9 @@ const states = async (): Promise<string[]> =>
     >`SELECT status FROM deliveries WHERE recipient IS NOT NULL ORDER BY delivery_id`
   ).map(({ status }) => status);
 
-test('an announcement whose front end is killed before any e-mail goes out reaches every contact once', async () => {
+test('e-mails a sunset announcement once to each contact, even if the front end is killed before sending', async () => {
   const port = await freePort();
-  // A worker has prepared the cells; without one nothing is sent.
+  // The worker prepares the cells and then stops. Without a worker nothing is sent.
   await (await startService(stores)).stop();
   const alone = await spawnService(
     environment(stores, { ...settings(`smtp://127.0.0.1:${port}`), ROLES: 'http' }),
@@ -108,7 +114,7 @@ test('an announcement whose front end is killed before any e-mail goes out reach
   }
 });
 
-test('expiring keys are told to the contact, overdue settlements to the operator, once', async () => {
+test("e-mails expiring keys to the partner's contact and overdue settlements to the operator, once each", async () => {
   const { url, mails } = await mailServer();
   const service = await startService(stores, settings(url));
   onTestFinished(() => service.stop());
@@ -129,7 +135,7 @@ test('expiring keys are told to the contact, overdue settlements to the operator
 
   const today = new Date().toISOString().slice(0, 10);
   const overdue = () => noticeOverdueSettlement(sql, today, 'operator@spindle.example', new Date());
-  // Whether a partner has a report of the day to come is looked at again.
+  // The check for reports of a coming day must be repeatable.
   await books`UPDATE partners SET created_at = created_at - interval '2 days'`;
   expect([await overdue(), await overdue()]).toEqual([1, 0]);
   await until(() => mails.length === 2, 'the operator is told');
@@ -138,7 +144,7 @@ test('expiring keys are told to the contact, overdue settlements to the operator
   expect(mails[1]!.text).toContain('1 partner has no complete settlement report');
 });
 
-test('a mail server that refuses for good ends after five attempts, and the operator can send the e-mail again', async () => {
+test('gives up an e-mail after five refusals by the mail server, and an operator can send it again', async () => {
   const { url, mails } = await mailServer(5);
   const service = await startService(stores, settings(url));
   onTestFinished(() => service.stop());
@@ -154,7 +160,7 @@ test('a mail server that refuses for good ends after five attempts, and the oper
   await until(() => mails.length === 1, 'it is sent');
 });
 
-test('without SMTP_URL an e-mail is kept as unsent, and counted', async () => {
+test('keeps an e-mail as unsent and counts it if SMTP_URL is not set', async () => {
   const service = await startService(stores, constants({ apiNoticeDays: 0 }));
   onTestFinished(() => service.stop());
   const { partnerId } = await service.newPartner({ contactEmail: 'one@partner.example' });
@@ -165,14 +171,14 @@ test('without SMTP_URL an e-mail is kept as unsent, and counted', async () => {
     const metrics = await (await fetch(`http://127.0.0.1:${service.running.metricsPort}/metrics`)).text();
     return /^spindle_emails_total\{result="unsent"\} 1$/m.test(metrics);
   }, 'it is counted');
-  // What nobody is to be told of is not written.
+  // An event without a recipient is not recorded.
   await service.operator('PATCH', `/partners/${partnerId}`, { contactEmail: null });
   const sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
   onTestFinished(() => sql.end());
   const data = { keyId: 1, name: null, expiresAt: sunsetAt, daysLeft: 1 };
   const event = { event: 'api_key.expiring', partnerId, createdAt: new Date(), data } as const;
   expect(await sql.begin((tx) => recordEvents(tx, [event]))).toBe(0);
-  // It is kept as long as one that was sent, and no longer.
+  // An unsent e-mail is kept exactly as long as a sent one.
   for (const [age, kept] of [
     ['29 days', ['unsent']],
     ['31 days', []],

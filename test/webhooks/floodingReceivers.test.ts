@@ -1,4 +1,7 @@
-/** Servers that stream without an end: whatever they stream, the connection is cut after some 64 KB, with the attempt's outcome. */
+/**
+ * Tests servers that stream without end: the connection is cut after about 64 KB with an outcome of the
+ * attempt, whatever is streamed.
+ */
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
@@ -6,9 +9,12 @@ import { boundedRequest } from '../../src/platform/runtime/boundedRequest.js';
 import { nameServers } from '../../src/webhooks/allowedAddresses.js';
 import { Sender } from '../../src/webhooks/sender.js';
 
-/** What sockets of both sides hold beyond what was read, and more than one chunk of it. */
+/**
+ * Upper bound of the bytes sent: the socket buffers of both sides hold more than was read, and more than one
+ * chunk.
+ */
 const SENT_MAX = 16 * 1024 * 1024;
-/** Longer than the test has: what ends an attempt is the cut. */
+/** Time limit in ms that is longer than the test, so only the cut can end an attempt. */
 const NEVER_MS = 600_000;
 
 const FLOODS: readonly (readonly [name: string, begin: string, piece: string])[] = [
@@ -27,7 +33,10 @@ const FLOODS: readonly (readonly [name: string, begin: string, piece: string])[]
   ['a body', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', `2000\r\n${'x'.repeat(0x2000)}\r\n`],
 ];
 
-/** Answers each connection with a beginning, and then a piece again and again, as fast as it is taken. */
+/**
+ * Starts a server that answers each connection with a beginning, and then repeats a piece as fast as the
+ * client reads.
+ */
 async function floodingServer(
   begin: string,
   piece: string,
@@ -58,7 +67,7 @@ async function floodingServer(
   return { url: `http://localhost:${(server.address() as AddressInfo).port}/`, sent: () => bytes, ended };
 }
 
-test.each(FLOODS)('a webhook receiver that streams %s is cut off', async (name, begin, piece) => {
+test.each(FLOODS)('cuts off a webhook receiver that streams %s', async (name, begin, piece) => {
   const { url, sent, ended } = await floodingServer(begin, piece);
   const sender = new Sender({ brand: 'Acme', timeLimitMs: NEVER_MS, resolve: nameServers() });
   const due = {
@@ -76,12 +85,12 @@ test.each(FLOODS)('a webhook receiver that streams %s is cut off', async (name, 
   const outcome = await sender.send(due).outcome;
   await ended;
   expect(sent()).toBeLessThan(SENT_MAX);
-  // A body that is longer than anybody needs was delivered; an answer that never becomes whole was not.
+  // An answer with an overlong body counts as delivered, but an answer that never becomes complete does not.
   expect(outcome?.isDelivered).toBe(name === 'a body');
 });
 
 test.each(FLOODS)(
-  'a witness, or the log that it reads, that streams %s is cut off',
+  'cuts off a witness, or a log read by a witness, that streams %s',
   async (_, begin, piece) => {
     const { url, sent, ended } = await floodingServer(begin, piece);
     await expect(boundedRequest(url, { bytesMax: 1000, withinMs: NEVER_MS })).rejects.toThrow();

@@ -1,4 +1,4 @@
-/** The service is killed while deliveries are under way: every event is delivered all the same, and none is invented. */
+/** Tests that a service killed during deliveries delivers every event after its restart, and invents none. */
 import postgres from 'postgres';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { SpinIds } from '../../src/domain/spinId.js';
@@ -23,11 +23,11 @@ afterEach(async () => {
   await stores.drop();
 });
 
-test('a service that is killed in the middle of deliveries loses none', async () => {
+test('delivers every webhook event after the service was killed in the middle of deliveries', async () => {
   let isSlow = true;
   let held = 0;
   const to = await startReceiver((request, response) => {
-    // The first attempts of some get no answer before the service is dead.
+    // Some of the first attempts get no answer before the service is dead.
     const isHeld = isSlow && Number.parseInt(request.event.id.slice(-1), 16) < 12;
     if (isHeld) held++;
     else response.writeHead(200).end();
@@ -51,7 +51,7 @@ test('a service that is killed in the middle of deliveries loses none', async ()
   };
   await Promise.all(Array.from({ length: 80 }, spin));
   await until(() => held === 4, 'four deliveries are under way, and get no answer');
-  // The last spins are answered a moment before the end: nothing of them may be in Postgres yet.
+  // The last spins are answered just before the kill, so they may not be in Postgres yet.
   await Promise.all(Array.from({ length: 20 }, spin));
   expect(await service.end('SIGKILL')).toBe('SIGKILL');
   service = await begin();
@@ -66,7 +66,7 @@ test('a service that is killed in the middle of deliveries loses none', async ()
   }, 'every delivery was made');
   await service.end();
 
-  // Each win of the ledger is told under one id, and nothing else is.
+  // Each win in the ledger is delivered under one event id, and nothing else is delivered.
   const wins = await books<{ entry_id: string }[]>`
     SELECT entry_id FROM ledger WHERE kind = 1 AND credit_micros > 0`;
   const expected = wins.map(({ entry_id }) => spinIds.encodeOne(BigInt(entry_id), partner.partnerId));
@@ -82,7 +82,8 @@ test('a service that is killed in the middle of deliveries loses none', async ()
     const { payoutUsd } = request.event.data;
     expect(won.get(String(request.event.data.spinId))?.payoutUsd ?? payoutUsd).toBe(payoutUsd);
   }
-  // What was under way at the kill was made again, under the number of the attempt that nobody knows the end of.
+  // Attempts that were under way at the kill are repeated with the same attempt number, because their outcome
+  // is unknown.
   const again = to.received.filter((request, i) => isRepetition(request, to.received.slice(0, i)));
   expect(again.length).toBeGreaterThanOrEqual(4);
   const rows = await books`SELECT 1 FROM deliveries WHERE webhook_id = ${id}`;
@@ -90,7 +91,7 @@ test('a service that is killed in the middle of deliveries loses none', async ()
   await to.close();
 });
 
-test('a service that is stopped waits for no receiver that hangs, and counts no attempt that it gave up', async () => {
+test("stops without waiting for a webhook receiver that hangs, and doesn't count the abandoned attempt", async () => {
   const to = await startReceiver(() => {});
   const client = await startService(stores);
   const partner = await client.newPartner({ largeWinThresholdUsd: 0 });
@@ -102,13 +103,13 @@ test('a service that is stopped waits for no receiver that hangs, and counts no 
   }, 'a delivery is under way');
   const started = performance.now();
   await client.stop();
-  // An attempt that hangs takes 15 s.
+  // An attempt to a receiver that hangs takes 15 s.
   expectWithin(performance.now() - started, 14_000);
   const rows = await books<{ status: string; attempts: number; free: boolean }[]>`
     SELECT status, attempts, leased_until < now() AS free FROM deliveries`;
   expect(rows.length).toBeGreaterThan(0);
   for (const row of rows) expect(row).toEqual({ status: 'pending', attempts: 0, free: true });
-  // The next start makes them at once.
+  // The next start repeats the attempts at once.
   const before = to.received.length;
   const again = await startService(stores);
   await until(() => to.received.length > before, 'it is made again');

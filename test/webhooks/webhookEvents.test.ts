@@ -1,4 +1,6 @@
-/** Exactly one event for each cause, and none that had none (docs/contract.md §13.1). */
+/**
+ * Tests that each cause produces exactly one event, and that no event lacks a cause (docs/contract.md §13.1).
+ */
 import { Ajv2020, type AnySchemaObject } from 'ajv/dist/2020.js';
 import autocannon from 'autocannon';
 import postgres from 'postgres';
@@ -35,7 +37,7 @@ let books: postgres.Sql;
 
 beforeAll(async () => {
   stores = await freshStores();
-  // Reports are made when a test says so.
+  // The schedule is never due, so the service makes a report only when a test requests it.
   client = await startService(stores, {
     SETTLEMENT_CRON: longAgo(new Date().toISOString().slice(0, 10)),
   });
@@ -48,16 +50,16 @@ afterAll(async () => {
   await stores.drop();
 });
 
-/** Everything that listeners got. */
+/** All deliveries that listeners received. */
 const got: Received[] = [];
 
 interface Listener extends TestPartner, Receiver {
   readonly hook: Registered;
-  /** Data of the events that were received, of a type. */
+  /** Returns the data of the received events of a type. */
   data(event: string): Record<string, unknown>[];
 }
 
-/** A partner with a receiver of all its events. */
+/** Creates a partner with a receiver for all its events. */
 async function listener(settings: Record<string, unknown> = {}, events = EVENTS): Promise<Listener> {
   const partner = await client.newPartner(settings);
   const to = await startReceiver();
@@ -71,14 +73,17 @@ async function listener(settings: Record<string, unknown> = {}, events = EVENTS)
   return { ...partner, ...to, hook, data };
 }
 
-/** How many events the books have of a partner that a webhook may want: changes of a game's status are in the feed only. */
+/**
+ * Counts the recorded events of a partner that a webhook can subscribe to. Changes of a game's status are in
+ * the feed only.
+ */
 async function recorded(partnerId: number): Promise<number> {
   const [row] = await books<{ count: string }[]>`
     SELECT count(*) FROM events WHERE partner_id = ${partnerId} AND event <> 'game.status_changed'`;
   return Number(row!.count);
 }
 
-/** Waits until the ledger has so many spins of a partner: its events are recorded by then. */
+/** Waits until the ledger has this many spins of a partner. Their events are recorded by then. */
 async function booked(partnerId: number, spins: number): Promise<void> {
   await until(async () => {
     const [row] = await books<{ count: string }[]>`
@@ -115,9 +120,9 @@ async function spins(
   );
 }
 
-describe('spin.large_win', () => {
-  test('is told once of each payout above the threshold, and of no other', async () => {
-    // The two lowest prizes pay 0.50 and 0.75.
+describe('the event spin.large_win', () => {
+  test('sends spin.large_win once for each payout above the threshold, and for no other payout', async () => {
+    // The two lowest prizes pay 0.50 and 0.75 USD.
     const partner = await listener({ largeWinThresholdUsd: 0.75 });
     const second = await startReceiver();
     onTestFinished(() => second.close());
@@ -153,18 +158,18 @@ describe('spin.large_win', () => {
         .slice(0, 5)
         .concat('requestId' in partner.received[0]!.event.data ? ['requestId'] : []),
     );
-    // An event has one id, whomever it is told to.
+    // An event has the same id for every receiver.
     const idsOf = (to: Receiver) => to.received.map(({ event }) => event.id).sort();
     expect(idsOf(second)).toEqual(idsOf(partner));
     expect(new Set(idsOf(partner)).size).toBe(expected.length);
     expect(unasked.received).toEqual([]);
-    // The id leads to the spin, which is as old as the event.
+    // The event refers to the spin and has the same time.
     const { event } = partner.received[0]!;
     const spin = await client.partner('GET', `/spins/${event.data.spinId}`, partner.key);
     expect(spin.body).toMatchObject({ createdAt: event.createdAt, gameId });
   });
 
-  test('follows a change of the threshold', async () => {
+  test('follows a change of the threshold for spin.large_win', async () => {
     const partner = await listener({ largeWinThresholdUsd: 1e6 });
     const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
     await spins(partner, gameId, 50);
@@ -177,13 +182,13 @@ describe('spin.large_win', () => {
     expect(await recorded(partner.partnerId)).toBe(wins);
   });
 
-  test('is recorded with few others at a time, however many wait: each is written for each webhook', async () => {
+  test('records spin.large_win in small transactions, however many spins wait, because each webhook gets a row', async () => {
     const partner = await listener({ largeWinThresholdUsd: 0, spinRateLimit: 100_000 });
     const { partnerId } = partner;
     const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
     const count = 1200;
     const made = await books.begin(async (tx) => {
-      // The ledger takes nothing meanwhile.
+      // The lock stops the ledger flush meanwhile.
       await tx`LOCK TABLE game_days IN SHARE MODE`;
       return spins(partner, gameId, count);
     });
@@ -192,13 +197,13 @@ describe('spin.large_win', () => {
     expect(await recorded(partnerId)).toBe(wins);
     const together = await books<{ count: string }[]>`
       SELECT count(*) FROM events WHERE partner_id = ${partnerId} GROUP BY xmin::text`;
-    // A batch of spins, of 128 at the most, is booked as a whole.
+    // A batch of at most 128 spins is always committed as a whole.
     const most = Math.max(...together.map((each) => Number(each.count)));
     expect(wins).toBeGreaterThan(64 + 128);
     expect(most).toBeLessThan(64 + 128);
   });
 
-  test('is told of the tickets of a raffle, too, which has no reserve that could fall', async () => {
+  test('sends spin.large_win for raffle tickets too, and no block.low_reserve for a raffle', async () => {
     const partner = await listener({ largeWinThresholdUsd: 50 });
     const made = await client.operator<{ gameConfigId: number }>(
       'POST',
@@ -229,7 +234,7 @@ describe('spin.large_win', () => {
     expect(await recorded(partner.partnerId)).toBe(2);
   });
 
-  test('is kept for the feed where no webhook wants it, and delivered nowhere', async () => {
+  test('keeps spin.large_win for the feed, without a delivery, if no webhook subscribes to it', async () => {
     const { key, partnerId: id } = await client.newPartner({ largeWinThresholdUsd: 0 });
     const gameId = await client.newGame(key, parSheet('classic-3-reel'));
     await register(client, key, 'http://localhost:1/', ['api_key.expiring']);
@@ -242,8 +247,8 @@ describe('spin.large_win', () => {
   });
 });
 
-describe('block.low_reserve', () => {
-  test('is told when a game has fewer blocks than it should', async () => {
+describe('the event block.low_reserve', () => {
+  test('sends block.low_reserve when a game has fewer blocks than its reserve', async () => {
     const partner = await listener();
     const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
     await until(async () => {
@@ -251,7 +256,7 @@ describe('block.low_reserve', () => {
         SELECT is_low FROM block_reserves WHERE game_id = ${gameId}`;
       return row?.is_low === false;
     }, 'the game has its reserve');
-    // Nothing is booked for a moment, and so no block is made, while two of the three blocks are dealt.
+    // The lock stops commits and therefore the making of blocks, while two of the three blocks are dealt.
     const lock = await books.reserve();
     await lock`BEGIN`;
     await lock`LOCK TABLE game_days IN SHARE MODE`;
@@ -277,17 +282,18 @@ describe('block.low_reserve', () => {
     expect(await recorded(partner.partnerId)).toBe(1);
   });
 
-  test('is told once a fall, whoever owns the cell and however often it was started', async () => {
+  test('sends block.low_reserve once for each fall of the reserve, whichever worker owns the cell', async () => {
     const partner = await listener();
     const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
     const [{ cell } = { cell: 0 }] = await books<{ cell: number }[]>`
       SELECT cell FROM partners WHERE partner_id = ${partner.partnerId}`;
-    // The test owns the cell: a worker's lease ends where the machine stands still for seconds, and the next owner notes the reserve.
+    // The test owns the cell, because on a machine that pauses for seconds a worker's lease would lapse and
+    // the next owner would record the reserve.
     await books`UPDATE cells SET owner = 'test', fence = fence + 1, lease_until = 'infinity' WHERE cell = ${cell}`;
     await books`DELETE FROM block_reserves WHERE game_id = ${gameId}`;
     const lease = (await cellLeases(sql)).find((candidate) => candidate.cell === cell)!;
     const fall = { gameId, partnerId: partner.partnerId, readyBlocks: 1, minReadyBlocks: 2 };
-    // It never had its reserve.
+    // The game never had its full reserve, so no fall is reported.
     expect(await reserveFell(sql, lease, fall)).toBe(0);
     await reserveIsBack(sql, lease, gameId);
     const told = await Promise.all([1, 2, 3].map(() => reserveFell(sql, lease, fall)));
@@ -303,8 +309,8 @@ describe('block.low_reserve', () => {
   });
 });
 
-describe('api_key.expiring', () => {
-  /** Issues a key that has so many days left. */
+describe('the event api_key.expiring', () => {
+  /** Issues a key that expires after this many days. */
   async function keyFor(partner: TestPartner, days: number): Promise<{ keyId: number; expiresMs: number }> {
     const expiresAt = new Date(Date.now() + days * DAY_MS).toISOString();
     const issued = await client.operator<{ keyId: number }>('POST', `/partners/${partner.partnerId}/keys`, {
@@ -313,7 +319,10 @@ describe('api_key.expiring', () => {
     });
     return { keyId: issued.body.keyId, expiresMs: Date.parse(expiresAt) };
   }
-  /** Looks, as a worker does when a key has so many days left; gives how many events its partner was told of since. */
+  /**
+   * Runs the expiry check of a worker as of this many days before the key expires. Returns the number of new
+   * events.
+   */
   async function look(
     partner: TestPartner,
     expiresMs: number,
@@ -326,7 +335,7 @@ describe('api_key.expiring', () => {
     return (await recorded(partner.partnerId)) - before;
   }
 
-  test('is told 30, 7 and 1 days before, once each, however many workers look', async () => {
+  test('sends api_key.expiring once 30, 7 and 1 days before expiry, however many workers check', async () => {
     const partner = await listener();
     const { keyId, expiresMs } = await keyFor(partner, 60);
     await keyFor(partner, 10_000);
@@ -349,7 +358,7 @@ describe('api_key.expiring', () => {
     expect(got).toEqual(expected);
   });
 
-  test('is not told of days that had passed when the key was issued', async () => {
+  test('sends no api_key.expiring for a day that had passed when the key was issued', async () => {
     const partner = await listener();
     const { expiresMs } = await keyFor(partner, 5);
     for (const days of [4.9, 3, 1.01]) expect(await look(partner, expiresMs, days)).toBe(0);
@@ -357,16 +366,16 @@ describe('api_key.expiring', () => {
     expect(await look(partner, expiresMs, 0.1)).toBe(0);
   });
 
-  test('is told late, and truly, where nobody looked in time', async () => {
+  test('sends api_key.expiring late and with the current number of days if no worker checked in time', async () => {
     const partner = await listener();
     const { expiresMs } = await keyFor(partner, 60);
-    // Of the 30 days that have passed as well it would not be true any more.
+    // The reminder for 30 days has also been missed, but its statement would no longer be true.
     expect(await look(partner, expiresMs, 6)).toBe(1);
     await until(() => partner.received.length === 1, 'the partner is told');
     expect(partner.data('api_key.expiring')).toMatchObject([{ daysLeft: 7 }]);
   });
 
-  test('is not told of revoked keys, nor to partners that are deactivated', async () => {
+  test('sends no api_key.expiring for revoked keys or to deactivated partners', async () => {
     const partner = await listener();
     const revoked = await keyFor(partner, 60);
     await client.operator('DELETE', `/partners/${partner.partnerId}/keys/${revoked.keyId}`);
@@ -379,7 +388,7 @@ describe('api_key.expiring', () => {
     }
   });
 
-  test('is told by a worker that starts, as soon as it does', async () => {
+  test('sends api_key.expiring as soon as a worker starts', async () => {
     const partner = await listener();
     await keyFor(partner, 60);
     const now = (): number => Date.now() + 31 * DAY_MS;
@@ -390,8 +399,8 @@ describe('api_key.expiring', () => {
   });
 });
 
-describe('settlement.report_ready', () => {
-  test('is told of each report of a day that is over, and of each revision', async () => {
+describe('the event settlement.report_ready', () => {
+  test('sends settlement.report_ready for each report of a past day and for each revision', async () => {
     const partner = await listener();
     await client.newGame(partner.key, parSheet('classic-3-reel'));
     await books`
@@ -410,7 +419,7 @@ describe('settlement.report_ready', () => {
     const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
     const today = day(Date.now());
     const reportDate = day(Date.parse(today) - DAY_MS);
-    // A day that is not over has no report that is ready.
+    // A day that is not over has only a PENDING report, which sends no event.
     expect((await make(today)).reportStatus).toBe('PENDING');
     const first = await make(reportDate);
     const second = await make(reportDate);
@@ -429,7 +438,7 @@ describe('settlement.report_ready', () => {
   });
 });
 
-describe('an event of any kind', () => {
+describe('webhook events of any kind', () => {
   const report = (partnerId: number) =>
     ({
       event: 'settlement.report_ready',
@@ -444,7 +453,7 @@ describe('an event of any kind', () => {
       },
     }) as const;
 
-  test('is recorded by the transaction of its cause, or not at all', async () => {
+  test('records a webhook event in the transaction of its cause, or not at all', async () => {
     const partner = await listener();
     const undone = sql.begin(async (tx) => {
       expect(await recordEvents(tx, [report(partner.partnerId)])).toBe(1);
@@ -466,7 +475,7 @@ describe('an event of any kind', () => {
     expect(id).toMatch(/^evt_/);
   });
 
-  test('goes to the webhooks of its own partner only', async () => {
+  test('sends a webhook event only to the webhooks of its own partner', async () => {
     const [one, other] = [await listener(), await listener()];
     await sql.begin((tx) => recordEvents(tx, [report(one.partnerId), report(one.partnerId)]));
     await until(() => one.received.length === 2, 'the partner is told');
@@ -480,7 +489,7 @@ describe('an event of any kind', () => {
     readonly requestBody: { readonly content: Record<string, { readonly schema: AnySchemaObject }> };
   }
 
-  test('is as the OpenAPI document says', async () => {
+  test('sends webhook events that match the OpenAPI document', async () => {
     const { body } = await client.request<{
       webhooks: Record<string, { post: Documented }>;
       components: object;

@@ -1,4 +1,7 @@
-/** Nobody can be flooded through the service: attempts are bounded by host, and history has an end. */
+/**
+ * Tests that the service can't be used to flood a host: attempts are limited for each host, and the history
+ * is bounded.
+ */
 import { randomBytes } from 'node:crypto';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
@@ -12,11 +15,11 @@ import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 const PER_HOST = 8;
-/** Half of it is for one partner. */
+/** One partner may use half of the attempts to a host. */
 const PER_PARTNER = 4;
-/** Half of either may begin at once. */
+/** Half of the attempts of a minute may start at once. */
 const AT_ONCE = 4;
-/** Each is resolved to the receiver: a host of its own for the service. */
+/** Host names that all resolve to the receiver. The service treats each as a separate host. */
 const names = ['one.test', 'two.test', 'three.test', 'other.test'];
 
 let stores: TestStores;
@@ -44,7 +47,7 @@ async function receiver(reply?: Reply): Promise<Receiver> {
   return started;
 }
 
-/** A webhook of a new partner that leads to the receiver, under the name of a host of its own. */
+/** Creates a webhook of a new partner that leads to the receiver under a host name. */
 async function webhookOf(
   target: Receiver,
   host: string,
@@ -55,7 +58,7 @@ async function webhookOf(
   return { id, partnerId, key };
 }
 
-/** Records deliveries of an event, as what causes them does. */
+/** Records deliveries of an event, as the event's cause does. */
 async function record(webhook: { id: number; partnerId: number }, count: number): Promise<void> {
   const event = `evt_${Date.now().toString(16).padStart(12, '0')}${randomBytes(10).toString('hex')}`;
   await books`INSERT INTO events VALUES (${event}, ${webhook.partnerId}, 'spin.large_win', '{}', now())`;
@@ -65,7 +68,7 @@ async function record(webhook: { id: number; partnerId: number }, count: number)
     FROM generate_series(1, ${count}::int) n`;
 }
 
-test('attempts to a host in a minute are bounded, over all webhooks of all partners, and other hosts go on', async () => {
+test('limits webhook attempts to a host in a minute over all webhooks and partners, but not to other hosts', async () => {
   const flooded = await receiver();
   const other = await receiver();
   const webhooks = await Promise.all([1, 2, 3].map(() => webhookOf(flooded, names[0]!)));
@@ -74,7 +77,7 @@ test('attempts to a host in a minute are bounded, over all webhooks of all partn
   const first = minuteOf();
   await Promise.all(webhooks.map((webhook) => record(webhook, 20)));
   await until(() => flooded.received.length >= AT_ONCE, 'what there is at once is used');
-  // Whatever is recorded later for another host comes while the first one waits.
+  // Deliveries for another host that are recorded later still go out while the first host waits.
   for (let n = 1; n <= PER_PARTNER / 2; n++) {
     await record(next, 1);
     await until(() => other.received.length === n, 'the other host is told');
@@ -87,10 +90,10 @@ test('attempts to a host in a minute are bounded, over all webhooks of all partn
   await until(() => flooded.received.length > before, 'the next minute has attempts of its own');
 });
 
-/** So many that the rest after one more is the longest, a minute. */
+/** Number of failures after which the pause following one more failure has its maximum of a minute. */
 const FAILURES = 60;
 
-test('a webhook that only fails gets one attempt at a time, and all once it answers; others on its host go on', async () => {
+test('sends one attempt at a time to a failing webhook, all once it answers, and never delays its neighbours', async () => {
   let status = 500;
   const failing = await receiver((_request, response) => void response.writeHead(status).end());
   const webhook = await webhookOf(failing, names[1]!);
@@ -110,7 +113,7 @@ test('a webhook that only fails gets one attempt at a time, and all once it answ
   const [listed] = (
     await service.partner<{ webhooks: { health: { restsUntil: string } }[] }>('GET', '/webhooks', webhook.key)
   ).body.webhooks;
-  // What waits for the rest to end says so.
+  // The list shows when the pause of the waiting delivery ends.
   const { body } = await service.partner<{ deliveries: { attempts: number; nextAttemptAt: string }[] }>(
     'GET',
     `/webhooks/${webhook.id}/deliveries`,
@@ -121,14 +124,14 @@ test('a webhook that only fails gets one attempt at a time, and all once it answ
   status = 204;
   await books`UPDATE webhook_endpoints SET not_before = now() WHERE webhook_id = ${webhook.id}`;
   await books`UPDATE webhook_hosts SET attempts = 0`;
-  // The one that failed waits for its own retry.
+  // The delivery that failed waits for its own retry.
   await until(() => failing.received.length === 2, 'the other is delivered');
   const failures = async () =>
     (await books`SELECT failures FROM webhook_endpoints WHERE webhook_id = ${webhook.id}`)[0]!.failures;
   await until(async () => (await failures()) === 0, 'its failures are forgotten');
 });
 
-test('a webhook that rests between attempts tries first what has the fewest attempts left', async () => {
+test('a webhook that pauses between attempts first sends the delivery with the fewest attempts left', async () => {
   const failing = await receiver((_request, response) => void response.writeHead(500).end());
   const webhook = await webhookOf(failing, names[1]!);
   await books`UPDATE webhook_hosts SET attempts = 0`;
@@ -144,7 +147,7 @@ test('a webhook that rests between attempts tries first what has the fewest atte
   expect(failing.received[0]!.headers['x-spindle-delivery-id']).toBe(tried!.delivery_id);
 });
 
-test('deliveries and events are removed so many days after they ended, and no earlier', async () => {
+test('removes deliveries and events the configured number of days after they ended, and not before', async () => {
   const target = await receiver();
   const webhook = await webhookOf(target, names[2]!);
   await record(webhook, 2);
@@ -166,11 +169,11 @@ test('deliveries and events are removed so many days after they ended, and no ea
   expect(await removeEndedDeliveries(sql, 30)).toBeGreaterThanOrEqual(3);
   expect(await left()).toBe(0);
   expect(await books`SELECT 1 FROM events WHERE event_id = ${oldId}`).toHaveLength(0);
-  // Its id is of today.
+  // The id of this event is from today, so the event is kept.
   expect(await books`SELECT 1 FROM events WHERE event_id = ${old!.event_id as string}`).toHaveLength(1);
 });
 
-test('a list of deliveries reaches back over the newest 10,000, and counts no further', async () => {
+test('lists at most the newest 10,000 deliveries of a webhook, and counts no further', async () => {
   const target = await receiver();
   const webhook = await webhookOf(target, names[2]!);
   await books`UPDATE webhooks SET deleted_at = now() WHERE webhook_id = ${webhook.id}`;

@@ -1,4 +1,4 @@
-/** Webhooks on one host take turns: what one of them does, dead or busy, holds up none of the others. */
+/** Tests that webhooks on one host take turns, so that a dead or busy webhook does not delay the others. */
 import { expect, onTestFinished, test } from 'vitest';
 import type { Constants } from '../../src/app/constants.js';
 import { connectPostgres } from '../../src/postgres/connect.js';
@@ -10,19 +10,19 @@ import { type Receiver, type Reply, register, startReceiver } from '../support/r
 import { constants, startService } from '../support/service.js';
 import { until } from '../support/wait.js';
 
-/** Attempts that fail in a row until a webhook rests between them. */
+/** Number of consecutive failures after which a webhook pauses between attempts. */
 const FAILURES = 50;
 const refuse: Reply = (_request, response) => void response.writeHead(500).end();
 
 interface Neighbourhood {
   readonly sql: Sql;
-  /** Nothing is delivered any more. */
+  /** Stops the service, so that nothing more is delivered. */
   stop(): Promise<void>;
-  /** Registers a webhook of the one partner on the one host, at a port of its own. */
+  /** Registers another webhook of the same partner on the same host, at a port of its own. */
   move(reply?: Reply): Promise<Receiver & { happen(count: number): Promise<void> }>;
 }
 
-/** A partner with webhooks on localhost; each takes events of a type of its own. */
+/** A partner with webhooks on localhost. Each webhook receives its own type of events. */
 async function neighbourhood(changed: Partial<Constants>): Promise<Neighbourhood> {
   const stores = await freshStores();
   onTestFinished(() => stores.drop());
@@ -67,29 +67,30 @@ test('a live webhook gets its delivery before three dead ones on its host have t
   const dead = [await move(refuse), await move(refuse), await move(refuse)];
   const live = await move();
   const toDead = (): number => dead.reduce((sum, { received }) => sum + received.length, 0);
-  // Far more than they get while they fail: what is left is due before anything of the live one.
+  // The dead webhooks get far more events than they can send while they fail, so their remaining deliveries
+  // are due before those of the live webhook.
   for (const { happen } of dead) await happen(4 * FAILURES);
   await until(() => toDead() >= FAILURES, 'they fail');
   for (const count of [1, 2, 3]) {
     await live.happen(1);
-    // Its event may be waiting for some time before this process hears that it is committed.
+    // The event may wait for some time before this process hears of its commit.
     const committedMs = performance.now();
     await until(() => live.received.length === count, 'the live one gets its delivery');
     const inBetween = dead
       .flatMap(({ received }) => received)
       .filter(({ atMs }) => atMs > committedMs && atMs < live.received[count - 1]!.atMs).length;
-    // The first time the dead ones may still fail quickly, up to the bound of each.
+    // In the first round the dead webhooks may still fail quickly, up to the limit of each.
     if (count > 1) expect(inBetween).toBeLessThanOrEqual(2 * dead.length);
     await until(() => dead.every(({ received }) => received.length >= FAILURES), 'each rests');
   }
   expect(toDead()).toBeLessThan(2 * dead.length * FAILURES);
-  // However long they rest.
+  // The live webhook gets its delivery however long the dead webhooks pause.
   await sql`UPDATE webhook_endpoints SET not_before = now() + interval '1 hour' WHERE failures >= ${FAILURES}`;
   await live.happen(1);
   await until(() => live.received.length === 4, 'the live one gets another delivery');
 });
 
-test('the last attempt that a partner has left on a host is of a webhook that has not failed, however long others have been due', async () => {
+test("gives a partner's last attempt on a host to a webhook that has not failed, even if others wait longer", async () => {
   const { move, sql, stop } = await neighbourhood({});
   const [failing, quiet] = [await move(), await move()];
   await stop();
@@ -102,14 +103,15 @@ test('the last attempt that a partner has left on a host is of a webhook that ha
     UPDATE deliveries SET next_attempt_at = now() - interval '1 hour' WHERE webhook_id = ${first!.webhook_id}`;
   await sql`
     INSERT INTO webhook_endpoints (webhook_id, minute, attempts, failures) VALUES (${first!.webhook_id}, 0, 0, 1)`;
-  // One attempt in a minute is the partner's half.
+  // The partner's half of the host's limit is one attempt a minute.
   const limits = { perWebhook: 4, perHost: 2, room: 4, leaseMs: 60_000 };
   const claimed = await claimDue(sql, new Map(), { webhooks: [], only: false }, limits);
   expect(claimed.map(({ webhookId }) => webhookId)).toEqual([second!.webhook_id]);
 });
 
-test('a webhook that takes all it can of its host leaves the next turn to one that had none', async () => {
-  // Half of a minute's attempts are one partner's, half of those at once: 30, and then one every two seconds.
+test('a webhook that uses all attempts to its host leaves the next turn to one that had none', async () => {
+  // One partner gets half of a minute's attempts, and half of these at once: 30 attempts, and then one every
+  // two seconds.
   const { move } = await neighbourhood({ webhookHostAttemptsMax: 120 });
   const [busy, quiet] = [await move(), await move()];
   await busy.happen(500);

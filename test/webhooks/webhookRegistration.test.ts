@@ -1,4 +1,4 @@
-/** Which URLs the service takes for webhooks: those that lead into no machine or network of its own. */
+/** Tests which URLs the service accepts for webhooks: none may lead to its own machine or network. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Resolve } from '../../src/webhooks/allowedAddresses.js';
 import { freshStores } from '../setup/freshStores.js';
@@ -7,7 +7,7 @@ import { startService } from '../support/service.js';
 import type { TestStores } from '../support/stores.js';
 import { ALLOWED, DISALLOWED, INVALID } from '../support/webhookUrls.js';
 
-describe('at registration', () => {
+describe('webhook URLs at registration', () => {
   let stores: TestStores;
   let client: Client & { stop(): Promise<void> };
   let sandbox: TestPartner;
@@ -33,7 +33,7 @@ describe('at registration', () => {
     body: { status: 'error', errorCode, details: [{ path: '/url', message: expect.any(String) }] },
   });
 
-  test('each form is refused with its code, and nothing is registered', async () => {
+  test('refuses each kind of forbidden or invalid webhook URL with its code, and registers nothing', async () => {
     for (const partner of [sandbox, production]) {
       for (const url of DISALLOWED)
         expect(await register(partner, url), url).toMatchObject(refused('KS-4217'));
@@ -44,7 +44,7 @@ describe('at registration', () => {
     }
   });
 
-  test('each that may be called is registered as it was sent', async () => {
+  test('registers each allowed webhook URL unchanged', async () => {
     for (const url of ALLOWED) {
       expect(await register(production, url), url).toMatchObject({ status: 201, body: { url } });
     }
@@ -52,7 +52,7 @@ describe('at registration', () => {
     expect(await register(production, 'http://localhost:9000/x')).toMatchObject(refused('KS-4217'));
   });
 
-  test('a name is refused for what it resolves to', async () => {
+  test('refuses a webhook host name if it resolves to a private address', async () => {
     names.set('rebound.example.com', ['93.184.216.34', '10.0.0.7']);
     expect(await register(production, 'https://rebound.example.com/')).toMatchObject(refused('KS-4217'));
     names.set('rebound.example.com', ['93.184.216.34']);

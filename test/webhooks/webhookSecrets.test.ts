@@ -1,4 +1,7 @@
-/** Secrets of webhooks are encrypted in Postgres: those of earlier versions are taken over, and keys are replaced. */
+/**
+ * Tests the encryption of webhook secrets in Postgres: plain secrets of earlier versions are encrypted, and
+ * keys can be replaced.
+ */
 import postgres from 'postgres';
 import { expect, onTestFinished, test } from 'vitest';
 import { newBoxKey } from '../../src/domain/secretBox.js';
@@ -9,7 +12,7 @@ import { until } from '../support/wait.js';
 
 const [a, b] = [newBoxKey(), newBoxKey()];
 
-test('plain secrets are encrypted at the next start, sign as before, and follow a key that is replaced', async () => {
+test('encrypts plain webhook secrets at the next start without changing signatures, and re-encrypts for a new key', async () => {
   const stores = await freshStores();
   const books = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   const receiver = await startReceiver();
@@ -24,7 +27,7 @@ test('plain secrets are encrypted at the next start, sign as before, and follow 
   const { id, ...registered } = await register(service, key, receiver.url());
   let { secret } = registered;
   const kept = async (): Promise<string> => JSON.stringify(await books`SELECT * FROM webhooks`);
-  /** A test event arrives, signed with the secret that was shown. */
+  /** Checks that a test event arrives signed with the secret that was shown. */
   const expectSigned = async (): Promise<void> => {
     const before = receiver.received.length;
     expect(

@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest';
 import { hmacSha256, standardSignature } from '../../src/domain/webhook.js';
 import { corporaMissing, hmacVectors } from '../support/corpora.js';
 
-describe('a signature', () => {
+describe('webhook signatures', () => {
   const vectors = corporaMissing === undefined ? hmacVectors() : [];
 
   test.skipIf(vectors.length === 0)(
-    `is HMAC-SHA256 by the vectors of Wycheproof${corporaMissing === undefined ? '' : ` (${corporaMissing})`}`,
+    `computes HMAC-SHA256 as the test vectors of Wycheproof${corporaMissing === undefined ? '' : ` (${corporaMissing})`}`,
     () => {
       expect(vectors.length).toBeGreaterThan(100);
       for (const { key, message, tag, isValid, comment } of vectors) {
@@ -16,8 +16,8 @@ describe('a signature', () => {
     },
   );
 
-  test('of Standard Webhooks is the one of its specification', () => {
-    // The example of the specification (the repository standard-webhooks, its folder spec).
+  test('computes the signature in the example of the Standard Webhooks specification', () => {
+    // The example is from the specification in the folder spec of the repository standard-webhooks.
     const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
     const body = '{"test": 2432232314}';
     const id = 'msg_p5jXN8AQM9LWM0D4loKWxJek';

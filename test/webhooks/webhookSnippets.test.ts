@@ -1,4 +1,7 @@
-/** What docs/webhooks.md shows for checking signatures takes a real delivery and no other; so does `spindle webhooks`. */
+/**
+ * Tests that the signature checks shown in docs/webhooks.md and `spindle webhooks` accept a real delivery and
+ * nothing else.
+ */
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -55,7 +58,7 @@ const happen = (count = 1): Promise<number> =>
     ),
   );
 
-describe('the documentation', () => {
+describe('code in the webhook documentation', () => {
   let hook: Registered;
   let delivery: Received;
   const text = readFileSync(join(ROOT, 'docs', 'webhooks.md'), 'utf8');
@@ -72,7 +75,10 @@ describe('the documentation', () => {
     await client.partner('DELETE', `/webhooks/${hook.id}`, partner.key);
   });
 
-  /** What is given to each program: right, and with one thing wrong; and what both checks must say. */
+  /**
+   * Inputs for each program, one correct and others with one fault each, with the expected results of both
+   * checks.
+   */
   const cases = () => {
     const { headers, bytes } = delivery;
     const right = {
@@ -197,7 +203,7 @@ echo json_encode($answers);`,
   for (const { language, runtime, files, command } of LANGUAGES) {
     const isThere = spawnSync(runtime[0]!, runtime.slice(1)).status === 0;
     test.skipIf(!isThere)(
-      `shows ${language} that takes a real delivery and no other${isThere ? '' : ` (skipped: no ${runtime[0]} here)`}`,
+      `the documented ${language} code accepts a real delivery and no other${isThere ? '' : ` (skipped: no ${runtime[0]} here)`}`,
       async () => {
         for (const [name, content] of files)
           await writeFile(join(folder, name), content || snippet(language));
@@ -211,18 +217,20 @@ echo json_encode($answers);`,
   }
 });
 
-describe('the packages that the documentation names', () => {
-  test.each(['standardwebhooks', 'svix'])('%s takes a real delivery and no other', async (name) => {
-    const page = readFileSync(join(ROOT, 'docs', 'webhooks.md'), 'utf8');
-    const shown = new RegExp(`\`\`\`js ${name}\n([\\s\\S]*?)\`\`\``).exec(page)![1]!;
-    const to = await startReceiver();
-    onTestFinished(() => to.close());
-    const hook = await register(client, partner.key, to.url(`/${name}`), EVENTS);
-    await happen();
-    await until(() => to.received.length === 1, 'a delivery came');
-    await client.partner('DELETE', `/webhooks/${hook.id}`, partner.key);
-    const [{ headers, bytes }] = to.received as [Received];
-    const program = `${shown}
+describe('packages named in the webhook documentation', () => {
+  test.each(['standardwebhooks', 'svix'])(
+    'the package %s accepts a real webhook delivery and no other',
+    async (name) => {
+      const page = readFileSync(join(ROOT, 'docs', 'webhooks.md'), 'utf8');
+      const shown = new RegExp(`\`\`\`js ${name}\n([\\s\\S]*?)\`\`\``).exec(page)![1]!;
+      const to = await startReceiver();
+      onTestFinished(() => to.close());
+      const hook = await register(client, partner.key, to.url(`/${name}`), EVENTS);
+      await happen();
+      await until(() => to.received.length === 1, 'a delivery came');
+      await client.partner('DELETE', `/webhooks/${hook.id}`, partner.key);
+      const [{ headers, bytes }] = to.received as [Received];
+      const program = `${shown}
 const [secret, text, headers] = JSON.parse(process.argv[1]);
 const body = Buffer.from(text, 'base64');
 const attempt = (...given) => { try { return verified(...given).event; } catch { return 'refused'; } };
@@ -233,12 +241,13 @@ console.log(JSON.stringify([
   attempt('whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA', body, headers),
   attempt(secret, body, old),
 ]));`.replace('export function', 'function');
-    const given = JSON.stringify([hook.secret, bytes.toString('base64'), headers]);
-    const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', program, given], {
-      cwd: ROOT,
-    });
-    expect(JSON.parse(stdout)).toEqual(['settlement.report_ready', 'refused', 'refused', 'refused']);
-  });
+      const given = JSON.stringify([hook.secret, bytes.toString('base64'), headers]);
+      const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', program, given], {
+        cwd: ROOT,
+      });
+      expect(JSON.parse(stdout)).toEqual(['settlement.report_ready', 'refused', 'refused', 'refused']);
+    },
+  );
 });
 
 const environment = (more: NodeJS.ProcessEnv = {}) => ({
@@ -253,13 +262,13 @@ const cli = (args: string[], env = environment()) =>
     (error: { code: number; stdout: string; stderr: string }) => error,
   );
 
-describe('spindle webhooks resend', () => {
+describe('the command spindle webhooks resend', () => {
   const audited = async () =>
     (
       await client.operator<{ entries: Record<string, unknown>[] }>('GET', '/audit-log?limit=100')
     ).body.entries.filter(({ action }) => String(action).startsWith('delivery.'));
 
-  test('sends what has failed since a time again, and one delivery by its id, with attempts counted on', async () => {
+  test('spindle webhooks resend sends failed deliveries since a time, or one by its id, and continues the count', async () => {
     let status = 500;
     const to = await startReceiver((_request, response) => void response.writeHead(status).end());
     onTestFinished(() => to.close());
@@ -286,19 +295,19 @@ describe('spindle webhooks resend', () => {
       code: 0,
       stdout: '0 deliveries are sent again\n',
     });
-    // They fail again, five times more.
+    // The deliveries fail another five times.
     expect((await cli(['resend', '--failed-since', started, '--json'])).stdout).toBe('{"resent":3}\n');
     await all('failed', 10);
     status = 200;
     const [first] = await rows();
     expect(first).toMatchObject({ maxAttempts: 10 });
-    // With the key that a first start keeps in its data folder.
+    // This call uses the key that the first start stored in its data folder.
     await writeFile(join(folder, 'operator-api-key'), `${OPERATOR_KEY}\n`);
     const kept = environment({ OPERATOR_API_KEY: undefined });
     expect((await cli(['resend', first!.id], kept)).stdout).toBe(`${first!.id} is sent again\n`);
     await until(async () => (await rows())[0]!.status === 'delivered', 'it is delivered');
     expect((await rows()).map((row) => row.attempts)).toEqual([11, 10, 10]);
-    // One that was delivered can be sent again, too.
+    // A successful delivery can be sent again too.
     const before = to.received.length;
     expect((await cli(['resend', first!.id])).code).toBe(0);
     await until(() => to.received.length === before + 1, 'it is sent again');
@@ -325,7 +334,7 @@ describe('spindle webhooks resend', () => {
     ]);
   });
 
-  test('refuses what it can not mean, and says what the service says', async () => {
+  test('spindle webhooks resend refuses ambiguous arguments, and prints errors of the service', async () => {
     const unclear = [['resend'], ['resend', 'dlv_1', '--failed-since', '2026-01-01T00:00:00Z'], ['send']];
     const noTimes = ['yesterday', '2026-02-30T00:00:00Z'];
     const [refused, failed, wrong] = await Promise.all([
@@ -342,8 +351,8 @@ describe('spindle webhooks resend', () => {
   });
 });
 
-describe('spindle webhooks listen', () => {
-  test('shows deliveries and whether they are signed', async () => {
+describe('the command spindle webhooks listen', () => {
+  test('spindle webhooks listen shows deliveries and whether their signatures are valid', async () => {
     const listener = spawn(
       process.execPath,
       [CLI, 'webhooks', 'listen', '--port', '0', '--json', '--secret-file', '-'],
@@ -370,7 +379,7 @@ describe('spindle webhooks listen', () => {
     listener.kill();
     await ended;
 
-    // A listener that knows the secret, on the port of the one before.
+    // This listener knows the secret and uses the port of the previous listener.
     const port = new URL(url).port;
     const { secret } = await register(client, partner.key, url, EVENTS);
     const knowing = spawn(

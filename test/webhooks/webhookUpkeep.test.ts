@@ -1,4 +1,7 @@
-/** Partners look after their webhooks: change, rotation, tests, sending again, the feed, and an end after five days of failures. */
+/**
+ * Tests what partners do with their webhooks: change, rotate the secret, test, resend, and read the feed.
+ * Also tests deactivation after five days of failures.
+ */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { jsonInteger, jsonUsd } from '../../src/domain/exactJson.js';
@@ -57,14 +60,18 @@ const record = (partnerId: number, ...keyIds: number[]): Promise<number> =>
     ),
   );
 
-/** Whether the service's own signature and one of those of Standard Webhooks are of a secret; its times are of a given clock. */
+/**
+ * Returns whether both the service's own signature and one of the Standard Webhooks signatures were made with
+ * a secret, at the time of a given clock.
+ */
 const standardOnly = (request: Received, secret: string): boolean => {
   const { 'webhook-signature': signatures = '' } = request.headers;
-  // The library refuses a time that is not now: each signature is checked by itself, at the time that it was made.
+  // The library refuses any time but the current one, so each signature is computed at the time that its
+  // header has.
   return signatures.split(' ').some((one) => one === standardOf(request, secret));
 };
 
-test('a rotated secret signs beside the new one for 24 hours, and only the newest two do', async () => {
+test('signs with a rotated webhook secret and its predecessor for 24 hours, and only with the newest two', async () => {
   const to = await receiver();
   const { key, partnerId } = await client.newPartner();
   const { id, secret: first } = await register(client, key, to.url(), ['api_key.expiring']);
@@ -102,7 +109,7 @@ test('a rotated secret signs beside the new one for 24 hours, and only the newes
   expect(signers(await next(), [second, third, fourth])).toEqual([false, true, true]);
 });
 
-test('under load every delivery of 24 hours after a rotation is verified with the old secret and with the new one', async () => {
+test('both the old and the new secret verify every delivery under load in the 24 hours after a rotation', async () => {
   const to = await receiver();
   const { key, partnerId } = await client.newPartner();
   const { id, secret: old } = await register(client, key, to.url(), ['api_key.expiring']);
@@ -114,7 +121,7 @@ test('under load every delivery of 24 hours after a rotation is verified with th
       await record(partnerId, ...[1, 2, 3, 4, 5].map((i) => made + i));
     }
   })();
-  /** What arrives of fifty events that are recorded from now on. */
+  /** Returns the deliveries of fifty events that are recorded from now on. */
   const arrived = async (): Promise<Received[]> => {
     const from = made + 5;
     const later = () => to.received.filter(({ event }) => Number(event.data.keyId) > from);
@@ -144,7 +151,7 @@ test('under load every delivery of 24 hours after a rotation is verified with th
   }
 });
 
-test('a webhook is changed, tested and sent to again; one that is inactive gets nothing until it is active', async () => {
+test('changes, tests and resends to a webhook, and sends nothing to an inactive webhook until it is active', async () => {
   const [one, two] = [await receiver(), await receiver()];
   const { key, partnerId } = await client.newPartner();
   const { id } = await register(client, key, one.url(), ['spin.large_win']);
@@ -178,7 +185,7 @@ test('a webhook is changed, tested and sent to again; one that is inactive gets 
   expect(await client.partner('POST', path, key)).toMatchObject({ status: 202, body: { resent: 1 } });
   await until(() => two.received.length === 2, 'it arrives again');
   expect(two.received[1]!.event.id).toBe(two.received[0]!.event.id);
-  // Nobody else may do any of it.
+  // Another partner may do none of this.
   const other = await client.newPartner();
   for (const [method, wrong, body] of [
     ['POST', path, undefined],
@@ -192,7 +199,7 @@ test('a webhook is changed, tested and sent to again; one that is inactive gets 
   }
 });
 
-test('bad changes and tests get all their faults, and change nothing', async () => {
+test('reports all faults of a webhook change or test, and changes nothing', async () => {
   const to = await receiver();
   const { key } = await client.newPartner();
   const { id } = await register(client, key, to.url());
@@ -219,7 +226,7 @@ test('bad changes and tests get all their faults, and change nothing', async () 
   expect(to.received).toEqual([]);
 });
 
-test('the feed neither skips nor repeats while events are written, in whatever order their transactions end', async () => {
+test('the event feed neither skips nor repeats an event, in whatever order concurrent transactions end', async () => {
   const { key, partnerId } = await client.newPartner();
   const seen: number[] = [];
   let after: string | undefined;
@@ -238,7 +245,7 @@ test('the feed neither skips nor repeats while events are written, in whatever o
     finish = resolve;
   });
   let isWritten = false;
-  // Written first and committed last.
+  // This transaction writes first and commits last.
   const slow = sql.begin(async (tx) => {
     await recordEvents(tx, [keyEvent(partnerId, 1)]);
     isWritten = true;
@@ -248,7 +255,7 @@ test('the feed neither skips nor repeats while events are written, in whatever o
   await record(partnerId, 2, 3);
   await record(partnerId, 4);
   await read();
-  // An open transaction holds nothing up, and what it wrote comes when it is committed: behind what was read.
+  // An open transaction delays nothing. Its events come after those already read, once it commits.
   expect(seen).toEqual([2, 3, 4]);
   finish();
   await slow;
@@ -266,7 +273,7 @@ test('the feed neither skips nor repeats while events are written, in whatever o
   expect(seen).toHaveLength(45);
 });
 
-test('events come in the order in which their transactions committed, not in which they began or wrote', async () => {
+test('the event feed lists events in the order of their commits, not in the order in which they were written', async () => {
   const { key, partnerId } = await client.newPartner();
   const { partnerId: other } = await client.newPartner();
   const opened: { write(): Promise<void>; commit(): Promise<void> }[] = [];
@@ -289,7 +296,7 @@ test('events come in the order in which their transactions committed, not in whi
   for (const i of [2, 0, 1]) await opened[i]!.commit();
   const { body } = await client.partner<{ events: { data: { keyId: number } }[] }>('GET', '/events', key);
   expect(body.events.map(({ data }) => data.keyId)).toEqual([3, 1, 2]);
-  // Transactions with events of several partners, whatever their order, don't wait for each other for good.
+  // Transactions with events of several partners must not deadlock, whatever their order.
   const both = [keyEvent(partnerId, 9), keyEvent(other, 9)] as const;
   const recorded = Array.from({ length: 40 }, (_, i) =>
     sql.begin((tx) => recordEvents(tx, i % 2 === 0 ? both : [both[1], both[0]])),
@@ -297,7 +304,7 @@ test('events come in the order in which their transactions committed, not in whi
   await Promise.all(recorded);
 });
 
-test('the feed has no test events, begins after one all the same, and shows every digit', async () => {
+test('the event feed omits test events but can continue after one, and shows numbers with all digits', async () => {
   const to = await receiver();
   const { key, partnerId } = await client.newPartner();
   const { id } = await register(client, key, to.url(), ['settlement.report_ready']);
@@ -322,7 +329,7 @@ test('the feed has no test events, begins after one all the same, and shows ever
   await until(() => to.received.length === 2, 'the test is delivered like the event');
 });
 
-test('a webhook is set inactive once it failed for five days and a delivery used up its attempts; no single attempt does it', async () => {
+test('deactivates a webhook after five days of failures and a delivery without attempts left, not earlier', async () => {
   const { key, partnerId } = await client.newPartner({ contactEmail: 'one@partner.example' });
   const { id } = await register(client, key, 'http://localhost:1/', ['api_key.expiring']);
   await client.partner('PATCH', `/webhooks/${id}`, key, { isActive: false });
@@ -332,7 +339,10 @@ test('a webhook is set inactive once it failed for five days and a delivery used
     VALUES (${`evt_${'1'.repeat(32)}`}, ${partnerId}, 'spin.large_win', '{}', now()) RETURNING event_id`;
   const startMs = Date.now() - 20 * DAY_MS;
   let deliveries = 0;
-  /** What became of an attempt so many days after the first one; whether the webhook is active then. */
+  /**
+   * Records the outcome of an attempt this many days after the first attempt. Returns whether the webhook is
+   * still active.
+   */
   const attempt = async (day: number, isDelivered: boolean, isLast = false): Promise<boolean> => {
     const deliveryId = `dlv_${String(++deliveries).padStart(32, '0')}`;
     await books`
@@ -351,9 +361,10 @@ test('a webhook is set inactive once it failed for five days and a delivery used
     );
     return answer.body.webhooks[0]!.health;
   };
-  // A failure, and another five days later: each is followed by a further attempt.
+  // There is one failure, and another one five days later. Further attempts follow each of them.
   expect([await attempt(0, false), await attempt(5.1, false)]).toEqual([true, true]);
-  // A delivery that succeeds begins anew, and one that ends within five days is too soon.
+  // A successful delivery restarts the five days, and a delivery that ends within them does not deactivate
+  // the webhook.
   expect([await attempt(5.2, true), await attempt(5.3, false, true)]).toEqual([true, true]);
   expect(await health()).toMatchObject({ state: 'failing', reason: 'answered 500' });
   expect([await attempt(10.2, false, true), await attempt(10.4, false)]).toEqual([true, true]);
@@ -372,7 +383,7 @@ test('a webhook is set inactive once it failed for five days and a delivery used
   expect(await health()).toMatchObject({ state: 'ok', reason: null, failingSince: null });
 });
 
-/** The Standard Webhooks signature of a delivery, at the time that its header has. */
+/** Computes the Standard Webhooks signature of a delivery at the time in its header. */
 const standardOf = ({ headers, bytes }: Received, secret: string): string =>
   standardSignature(secret, {
     id: headers['webhook-id']!,

@@ -1,4 +1,7 @@
-/** Webhooks: registration, exactly one event per cause, and deliveries that arrive, are signed and are tried again. */
+/**
+ * Tests webhooks: registration, exactly one event for each cause, and deliveries that arrive, are signed and
+ * are retried.
+ */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { Worker } from 'node:worker_threads';
@@ -38,7 +41,7 @@ let stores: TestStores;
 let client: Client & { running: { metricsPort: number }; stop(): Promise<void> };
 let sql: Sql;
 let books: postgres.Sql;
-/** What names resolve to, where a test says so. */
+/** Addresses that host names resolve to, if a test sets them. */
 const names = new Map<string, string[]>();
 const resolve: Resolve = async (name) => names.get(name) ?? ['93.184.216.34'];
 
@@ -65,7 +68,7 @@ async function receiver(reply?: Reply, port?: number): Promise<Receiver> {
   return started;
 }
 
-/** A server that takes no connection any more, as one behind a firewall that answers nothing. */
+/** Starts a server that accepts no more connections, like a host behind a firewall that drops packets. */
 async function fullServer(): Promise<{ port: number }> {
   const server = new Worker(
     `const { parentPort } = require('node:worker_threads');
@@ -81,7 +84,7 @@ async function fullServer(): Promise<{ port: number }> {
   onTestFinished(() => {
     for (const socket of waiting) socket.destroy();
   });
-  // Linux takes one more than the backlog, and drops what comes then.
+  // Linux accepts one connection more than the backlog, and drops later ones.
   await until(() => waiting.filter((socket) => !socket.connecting).length >= 2, 'the queue is full');
   return { port };
 }
@@ -96,7 +99,7 @@ async function deliveries(key: string, id: number, query = ''): Promise<Delivery
   return answer.body.deliveries;
 }
 
-/** Waits until the only delivery of a webhook is as wanted. */
+/** Waits until the only delivery of a webhook has the wanted status. */
 async function settled(key: string, id: number, status: string): Promise<Delivery> {
   let last: Delivery | undefined;
   await until(async () => {
@@ -106,7 +109,7 @@ async function settled(key: string, id: number, status: string): Promise<Deliver
   return last!;
 }
 
-/** An event of a settlement, as its transaction records it. */
+/** A settlement event as its transaction records it. */
 const reportReady = (partnerId: number, revision = 1) =>
   ({
     event: 'settlement.report_ready',
@@ -122,8 +125,8 @@ const happen = (partnerId: number, count = 1): Promise<number> =>
     ),
   );
 
-describe('registration', () => {
-  test('gives a secret once; the list shows all but that; deletion is for good', async () => {
+describe('registration of webhooks', () => {
+  test('shows a webhook secret only at registration, lists all other fields, and deletes a webhook permanently', async () => {
     const { key } = await client.newPartner();
     const url = 'https://hooks.example.com/spindle?x=1';
     const made = await client.partner('POST', '/webhooks', key, { url, events: EVENTS });
@@ -174,15 +177,21 @@ describe('registration', () => {
     ['text', [7, null, 'spin.large_win'], ['/events/0', '/events/1']],
     ['each once', ['spin.large_win', 'api_key.expiring', 'spin.large_win'], ['/events/2']],
     ['not nearly right', ['SPIN.LARGE_WIN', 'spin.large_win '], ['/events/0', '/events/1']],
-  ])('wants event types that are %s: KS-4107', async (_what, events, paths) => {
-    const { key } = await client.newPartner();
-    const answer = await client.partner('POST', '/webhooks', key, { url: 'https://h.example.com/', events });
-    expect(answer).toMatchObject(failed(400, 'KS-4107'));
-    expect(pathsOf(answer)).toEqual(paths);
-    expect((await client.partner('GET', '/webhooks', key)).body).toEqual({ webhooks: [] });
-  });
+  ])(
+    'requires event types that are %s, and otherwise refuses a webhook with KS-4107',
+    async (_what, events, paths) => {
+      const { key } = await client.newPartner();
+      const answer = await client.partner('POST', '/webhooks', key, {
+        url: 'https://h.example.com/',
+        events,
+      });
+      expect(answer).toMatchObject(failed(400, 'KS-4107'));
+      expect(pathsOf(answer)).toEqual(paths);
+      expect((await client.partner('GET', '/webhooks', key)).body).toEqual({ webhooks: [] });
+    },
+  );
 
-  test('has a bound: 50 webhooks of one partner', async () => {
+  test('limits a partner to 50 webhooks', async () => {
     const { key } = await client.newPartner();
     const body = { url: 'https://hooks.example.com/', events: [EVENTS[0]] };
     const answers: Answer[] = [];
@@ -197,7 +206,7 @@ describe('registration', () => {
     expect((await client.partner('POST', '/webhooks', key, body)).status).toBe(201);
   });
 
-  test('tells all that is wrong, under the code of the first', async () => {
+  test('reports all faults of a webhook registration under the code of the first fault', async () => {
     const { key } = await client.newPartner();
     const refused = async (body: unknown, code: string, paths: string[]) => {
       const answer = await client.partner('POST', '/webhooks', key, body);
@@ -217,8 +226,8 @@ describe('registration', () => {
   });
 });
 
-describe('a delivery', () => {
-  test('arrives as documented: the stored bytes, every header, both signatures', async () => {
+describe('webhook deliveries', () => {
+  test('delivers a webhook event as documented, with the stored bytes, every header and both signatures', async () => {
     const to = await receiver();
     const { key, partnerId } = await client.newPartner();
     const { id, secret } = await register(client, key, to.url('/in?x=%20y'), EVENTS);
@@ -261,12 +270,12 @@ describe('a delivery', () => {
     expect(Date.parse(row.lastAttemptAt!)).toBeGreaterThanOrEqual(Date.parse(row.createdAt) - 1000);
   });
 
-  test('that is not answered with 2xx is made again after each wait, the same bytes under the same ids', async () => {
+  test('retries a delivery that is not answered with 2xx after each wait, with the same bytes and ids', async () => {
     const answers = [500, 302, 404, 100, 200];
     const elsewhere = await receiver();
     const to = await receiver((_request, response, incoming) => {
       const status = answers[to.received.length - 1]!;
-      // No answer at all.
+      // The receiver closes the connection without an answer.
       if (status === 100) incoming.socket.destroy();
       else response.writeHead(status, { Location: elsewhere.url('/redirected') }).end();
     });
@@ -288,7 +297,7 @@ describe('a delivery', () => {
     expect(elsewhere.received).toEqual([]);
   });
 
-  test('fails for good after five attempts, and each attempt is recorded', async () => {
+  test('marks a delivery as failed after five attempts, and records each attempt', async () => {
     const to = await receiver((_request, response) => void response.writeHead(503).end('no'));
     const { key, partnerId } = await client.newPartner();
     const { id } = await register(client, key, to.url(), EVENTS);
@@ -319,14 +328,14 @@ describe('a delivery', () => {
     expect(text).toMatch(/spindle_webhook_oldest_due_seconds\{state="pending"\} \d/);
   });
 
-  test('to nobody has no response status', async () => {
+  test('records no response status for a delivery that reached no server', async () => {
     const { key, partnerId } = await client.newPartner();
     const { id } = await register(client, key, `http://localhost:${await freePort()}/`, EVENTS);
     await happen(partnerId);
     expect(await settled(key, id, 'failed')).toMatchObject({ attempts: 5, responseStatus: null });
   });
 
-  test('reads 64 KB of an answer and no more', async () => {
+  test('reads at most 64 KB of a webhook answer', async () => {
     let sent = 0;
     const to = await receiver((_request, response) => {
       response.writeHead(200);
@@ -347,11 +356,11 @@ describe('a delivery', () => {
     await happen(partnerId);
     expect(await settled(key, id, 'delivered')).toMatchObject({ attempts: 1, responseStatus: 200 });
     await until(() => to.connections.open === 0, 'the connection is closed');
-    // What the sockets of both sides hold comes on top.
+    // The socket buffers of both sides hold additional bytes.
     expect(sent).toBeLessThan(20e6);
   });
 
-  test('is not made of a webhook that was deleted', async () => {
+  test('sends no further delivery to a deleted webhook', async () => {
     const to = await receiver((_request, response) => void response.writeHead(500).end());
     const { key, partnerId } = await client.newPartner();
     const { id } = await register(client, key, to.url(), EVENTS);
@@ -368,16 +377,17 @@ describe('a delivery', () => {
       const rows = await deliveries(key, kept.id);
       return rows.length === 4 && rows.every(({ status }) => status === 'failed');
     }, 'those of the other webhook have had their attempts');
-    // One that was under way may have come.
+    // An attempt that was under way may have arrived.
     expect(to.received.filter(({ path }) => path === '/').length).toBeLessThanOrEqual(before + 3);
-    // The record is kept: what waited waits for ever, and what came after was never meant for it.
+    // The deliveries are kept on record: pending ones remain pending, and later events have no delivery for
+    // the deleted webhook.
     const rows = await attemptsOf();
     expect(rows).toHaveLength(3);
     for (const [i, { attempts }] of rows.entries())
       expect(attempts).toBeLessThanOrEqual(atDeletion[i]!.attempts + 1);
   });
 
-  test('is listed in pages, newest first', async () => {
+  test('lists webhook deliveries in pages, newest first', async () => {
     const to = await receiver();
     const { key, partnerId } = await client.newPartner();
     const { id } = await register(client, key, to.url(), EVENTS);
@@ -399,7 +409,7 @@ describe('a delivery', () => {
     }
   });
 
-  test('is judged again at each connection: a name that leads into the machine by then is not called', async () => {
+  test("checks the webhook's address at each connection, and does not call a name that now leads to this machine", async () => {
     const to = await receiver();
     const { key, partnerId } = await client.newPartner({ environment: 'production' });
     const { id } = await register(client, key, `https://rebinding.example.com:${to.port}/`, EVENTS);
@@ -413,7 +423,7 @@ describe('a delivery', () => {
   });
 });
 
-describe('an attempt', () => {
+describe('webhook delivery attempts', () => {
   const due = {
     deliveryId: 'dlv_1',
     webhookId: 1,
@@ -431,7 +441,7 @@ describe('an attempt', () => {
   const SHORT = { timeLimitMs: 300 };
   const timedOut = { isDelivered: false, responseStatus: null, error: 'timed out' };
 
-  test('bears the brand in its headers', async () => {
+  test('sends the brand in the headers of a webhook delivery', async () => {
     const to = await receiver();
     expect(await attempt(to.url())).toEqual({ isDelivered: true, responseStatus: 204, error: null });
     expect(to.received[0]!.headers).toMatchObject({
@@ -451,7 +461,7 @@ describe('an attempt', () => {
         response.on('close', () => clearInterval(timer));
       },
     ],
-  ])('ends at its time limit where the receiver %s', async (_what, reply) => {
+  ])('ends a webhook attempt at its time limit if the receiver %s', async (_what, reply) => {
     const to = await receiver(reply);
     const started = performance.now();
     expect(await attempt(to.url(), SHORT)).toMatchObject({ isDelivered: false, error: 'timed out' });
@@ -459,12 +469,12 @@ describe('an attempt', () => {
     await until(() => to.connections.open === 0, 'the connection is closed');
   });
 
-  test('ends at its time limit where no name server answers', async () => {
+  test('ends a webhook attempt at its time limit if no name server responds', async () => {
     const silent: Resolve = () => new Promise(() => {});
     expect(await attempt('https://hooks.example.com/', { ...SHORT, resolve: silent })).toEqual(timedOut);
   });
 
-  test('ends at its time limit, and when it is given up, where no connection comes about', async () => {
+  test('ends a webhook attempt at its time limit, or when it is aborted, if no connection is established', async () => {
     const busy = await fullServer();
     const url = `http://localhost:${busy.port}/`;
     expect(await attempt(url, SHORT)).toEqual(timedOut);
@@ -475,16 +485,16 @@ describe('an attempt', () => {
     expectWithin(performance.now() - started, 30_000);
   });
 
-  test('that is given up has no outcome', async () => {
+  test('an aborted webhook attempt has no outcome', async () => {
     const to = await receiver(() => sending.giveUp());
     const sender = new Sender({ brand: 'Acme', timeLimitMs: 60_000, resolve });
     const sending = sender.send({ ...due, url: to.url() });
     expect(await sending.outcome).toBeUndefined();
   });
 
-  test('goes to the address that was judged, and asks for it once', async () => {
+  test('connects a webhook attempt to the address that was checked, and resolves the name once', async () => {
     const asked: string[] = [];
-    // Public when it is judged, this machine when anybody asks again.
+    // The name has a public address at the check, and the address of this machine afterwards.
     const turning: Resolve = async (name) => (asked.push(name) === 1 ? ['198.51.100.1'] : ['127.0.0.1']);
     const to = await receiver();
     const url = `https://turning.example.com:${to.port}/`;
@@ -501,7 +511,7 @@ describe('an attempt', () => {
   });
 
   test.each(['https://127.0.0.1/', 'https://[::1]/', 'https://localhost/', 'http://127.0.0.1/'])(
-    'to %s is not made, whatever was registered',
+    'makes no webhook attempt to %s, even if it was registered',
     async (url) => {
       const to = await receiver();
       const at = new URL(url);
@@ -512,8 +522,8 @@ describe('an attempt', () => {
   );
 });
 
-describe('a receiver that hangs', () => {
-  test('holds back nobody: hundreds wait for it, and another one is told at once', async () => {
+describe('webhook receivers that hang', () => {
+  test('delivers to another webhook at once while hundreds of deliveries wait for a receiver that hangs', async () => {
     const slow = await receiver(() => {});
     const quick = await receiver();
     const { key, partnerId } = await client.newPartner();
@@ -529,14 +539,14 @@ describe('a receiver that hangs', () => {
       await until(() => quick.received.length === n, 'the quick one is told');
       tookMs.push(performance.now() - started);
     }
-    // What hangs takes 15 s.
+    // An attempt to a receiver that hangs takes 15 s.
     expectWithin(Math.max(...tookMs), 14_000);
     expect(slow.received).toHaveLength(4);
     expect(slow.connections.open).toBe(4);
     expect((await client.partner('DELETE', `/webhooks/${id}`, key)).status).toBe(204);
   });
 
-  test('has not all of the room, however many it is', async () => {
+  test('keeps room for other webhooks however many receivers hang', async () => {
     const slow = await receiver(() => {});
     const quick = await receiver();
     const [{ partnerId }, other] = await Promise.all([client.newPartner(), client.newPartner()]);
