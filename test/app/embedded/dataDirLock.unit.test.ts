@@ -1,4 +1,4 @@
-/** The lock of the data folder: who may hold it, and what it survives. */
+/** Tests the lock of the data folder: who may hold it, and which events it survives. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -24,11 +24,11 @@ afterEach(async () => {
   await rm(base, { recursive: true });
 });
 
-/** The name of the abstract namespace that versions up to 1.4.0 hold. */
+/** Returns the name in the abstract socket namespace that versions up to 1.4.0 hold as their lock. */
 const nameOf = (folder: string): string =>
   `\0spindle-${createHash('sha256').update(folder).digest('hex').slice(0, 32)}`.padEnd(108, '\0');
 
-test.skipIf(!isLinux)('is held where a version up to 1.4.0 holds it', async () => {
+test.skipIf(!isLinux)('respects the lock of a data folder that a version up to 1.4.0 holds', async () => {
   const { dataDir, release } = await lockDataDir(base);
   await release();
   const older = createServer((socket) => socket.destroy());
@@ -42,7 +42,7 @@ test.skipIf(!isLinux)('is held where a version up to 1.4.0 holds it', async () =
 });
 
 test.skipIf(!isLinux || !isRoot || !nobodyRunsNode())(
-  'another user that holds the names of earlier versions does not keep a start away',
+  'starts although another user holds the lock names of earlier versions',
   async () => {
     const newest = `\0spindle-${createHash('sha512').update(base).digest('hex')}`.slice(0, 108);
     const hold = `for (const name of JSON.parse(process.argv[1])) require('net').createServer().listen(name, () => console.log(1));`;
@@ -63,7 +63,7 @@ test.skipIf(!isLinux || !isRoot || !nobodyRunsNode())(
   },
 );
 
-test('processes that begin at the same moment: one at most holds it, and then one more can', async () => {
+test('gives the lock of a data folder to at most one of several processes that start at the same moment', async () => {
   for (let round = 0; round < 20; round++) {
     const results = await Promise.allSettled(Array.from({ length: 4 }, () => lockDataDir(base)));
     const held = results.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
@@ -76,7 +76,7 @@ test('processes that begin at the same moment: one at most holds it, and then on
   expect(readdirSync(base)).toEqual([]);
 });
 
-test.skipIf(!isLinux)('works in a folder whose path is too long for a socket', async () => {
+test.skipIf(!isLinux)('locks a data folder whose path is too long for a socket', async () => {
   const folder = join(base, 'x'.repeat(120));
   mkdirSync(folder);
   const lock = await lockDataDir(folder);
@@ -86,7 +86,7 @@ test.skipIf(!isLinux)('works in a folder whose path is too long for a socket', a
 });
 
 test.skipIf(!isLinux)(
-  'a folder that others can write is refused; one that they can read is closed to them',
+  'refuses a data folder that others can write, and makes one that others can read private',
   async () => {
     for (const mode of [0o702, 0o777]) {
       chmodSync(base, mode);

@@ -1,6 +1,6 @@
 /**
- * The embedded stores, against real servers in folders of their own. Owners that are killed, other users and closed
- * folders take a process of their own, which runs the compiled code: `npx tsc -p tsconfig.build.json` comes first.
+ * Tests the embedded stores with real servers in folders of their own. Killed owners, other users and closed
+ * folders need a separate process, which runs the compiled code. Run `npx tsc -p tsconfig.build.json` first.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -52,12 +52,15 @@ import {
 const CACHE = join(PROJECT, '.cache');
 const BUILT = 'dist/src/app/embedded/index.js';
 const isRoot = process.getuid?.() === 0;
-/** A uid that no name belongs to. */
+/** A uid without a user name. */
 const NAMELESS = 54_321;
 const isLinux = process.platform === 'linux';
 const hasSetpriv = isLinux && spawnSync('setpriv', ['--version']).status === 0;
 
-/** What an owner process does: starts both stores, says what they are, waits to be killed or for its input to end. */
+/**
+ * Script of an owner process. It starts both stores, prints their addresses, and then waits to be killed or
+ * for the end of its input.
+ */
 const OWNER = `
   const { lockDataDir, startEmbeddedRedis, startEmbeddedPostgres } = await import(process.argv[1]);
   const [dataDir, cacheDir] = process.argv.slice(2);
@@ -81,7 +84,7 @@ beforeAll(async () => {
   if (!existsSync(join(PROJECT, BUILT))) {
     throw new Error('this test needs the build: npx tsc -p tsconfig.build.json');
   }
-  // Other users pass through it; the folders in it are as open or closed as each test says.
+  // Other users must be able to enter this folder. Each test sets the modes of the folders inside it.
   base = await realpath(await mkdtemp(join(tmpdir(), 'spindle-embedded-')));
   await chmod(base, 0o755);
 });
@@ -182,7 +185,7 @@ interface Owner {
   pg: { url: string; pid: number };
 }
 
-/** Starts both stores from a process of their own. */
+/** Starts both stores from a separate process. */
 async function startOwner(setup: OwnerSetup): Promise<Owner> {
   const { project = PROJECT, dataDir, cacheDir = CACHE, uid, env = process.env } = setup;
   const module = pathToFileURL(join(project, BUILT)).href;
@@ -210,8 +213,8 @@ async function endOwner({ child }: Owner): Promise<void> {
   expect(await ended).toEqual([0, null]);
 }
 
-describe('a pair of stores', () => {
-  test('keeps its data, ports and passwords from one start to the next and leaves nothing running', async () => {
+describe('a pair of embedded stores', () => {
+  test('keeps data, ports and passwords of the embedded stores across starts, and leaves no process running', async () => {
     const dataDir = join(base, 'with a space');
     const first = await startBoth(dataDir);
     await write(first);
@@ -228,7 +231,7 @@ describe('a pair of stores', () => {
     expect(await commandsNaming(dataDir)).toEqual([]);
   });
 
-  test('writes each answered change to disk, evicts nothing and shows its passwords to nobody', async () => {
+  test('embedded Redis syncs each answered change to disk and evicts nothing, and no password is visible', async () => {
     const dataDir = join(base, 'settings');
     const { redis, pg } = await startBoth(dataDir);
     const redisSettings = await withRedis(redis.url, async (client) => {
@@ -287,7 +290,7 @@ describe('a pair of stores', () => {
     }
   });
 
-  test('is back on the same URLs by itself, with its data, after SIGKILL', async () => {
+  test('restarts each embedded store after SIGKILL on the same URL with its data', async () => {
     const stores = await startBoth(join(base, 'killed'));
     await write(stores);
     for (const [name, store] of [
@@ -303,7 +306,7 @@ describe('a pair of stores', () => {
     expect(await read(stores)).toEqual(['yes', 'yes']);
   });
 
-  test('ends for good when it is stopped between a death and the start that follows', async () => {
+  test('does not restart an embedded store that is stopped between its death and its restart', async () => {
     const dataDir = join(base, 'stopped-while-down');
     const stores = await startBoth(dataDir);
     for (const store of [stores.redis, stores.pg]) {
@@ -312,11 +315,11 @@ describe('a pair of stores', () => {
       await until('the death is noticed', () => store.pid() !== dead);
     }
     await stopBoth(stores);
-    // The sessions' processes of the killed Postgres end by themselves as soon as they notice.
+    // The session processes of a killed Postgres end on their own once they notice its death.
     await until('nothing is left', async () => (await commandsNaming(dataDir)).length === 0);
   });
 
-  test('takes another port where a stranger listens on the one of last time', async () => {
+  test('moves an embedded store to another port if a stranger listens on its last port', async () => {
     const dataDir = join(base, 'port-taken');
     const first = await startBoth(dataDir);
     await write(first);
@@ -338,8 +341,8 @@ describe('a pair of stores', () => {
   });
 });
 
-describe('what an earlier start left behind', () => {
-  test('servers whose owner was killed with SIGKILL, and what would end them then, are ended and replaced', async () => {
+describe('leftovers of an earlier start', () => {
+  test('ends and replaces embedded servers that survived the SIGKILL of their owner and of their watchdogs', async () => {
     const dataDir = join(base, 'orphans');
     const owner = await startOwner({ dataDir });
     await write(owner);
@@ -355,7 +358,7 @@ describe('what an earlier start left behind', () => {
     expect([stores.redis.pid(), stores.pg.pid()]).not.toEqual([owner.redis.pid, owner.pg.pid]);
   });
 
-  test('nothing but files, after SIGKILL of everything, is enough to go on from', async () => {
+  test('restarts the embedded stores from their files alone after every process got SIGKILL', async () => {
     const dataDir = join(base, 'all-killed');
     const owner = await startOwner({ dataDir });
     await write(owner);
@@ -368,7 +371,7 @@ describe('what an earlier start left behind', () => {
     expect([stores.redis.url, stores.pg.url]).toEqual([owner.redis.url, owner.pg.url]);
   });
 
-  test('nothing at all, where the owner ended by an error of its own', async () => {
+  test('ends the embedded stores when their owner dies of its own error', async () => {
     const dataDir = join(base, 'crashed');
     const owner = await startOwner({ dataDir });
     owner.child.stdin?.write('crash');
@@ -376,7 +379,7 @@ describe('what an earlier start left behind', () => {
     await until('the stores end', async () => (await commandsNaming(dataDir)).length === 0);
   });
 
-  test('a pid that a living stranger has by now neither hinders the start nor ends the stranger', async () => {
+  test('ignores a stale pid that belongs to an unrelated process, and does not end that process', async () => {
     const dataDir = join(base, 'stale-pid');
     const data = join(dataDir, 'postgres/data');
     const first = await startBoth(dataDir);
@@ -385,7 +388,8 @@ describe('what an earlier start left behind', () => {
     await stopBoth(first);
 
     const { uid, gid } = await stat(data);
-    // Of the same user as the server, and with our paths in its command line like an editor's or a backup's.
+    // The unrelated process runs as the same user as the server, with our paths in its command line, like an
+    // editor or a backup.
     const stranger = spawn('/bin/sh', ['-c', 'read -r line', 'sh', join(dataDir, 'redis/redis.conf'), data], {
       cwd: '/',
       stdio: ['pipe', 'ignore', 'ignore'],
@@ -407,7 +411,7 @@ describe('what an earlier start left behind', () => {
     await once(stranger, 'exit');
   });
 
-  test('a data folder that was being made when its maker was killed is made anew', async () => {
+  test('recreates a data folder whose creation was interrupted by a kill', async () => {
     const dataDir = join(base, 'half-made');
     await mkdir(join(dataDir, 'postgres/new-0123456789ab/data'), { recursive: true });
     await writeFile(join(dataDir, 'postgres/new-0123456789ab/data/PG_VERSION'), '18\n');
@@ -424,7 +428,7 @@ describe('what an earlier start left behind', () => {
 
 describe('users and closed folders', () => {
   test.skipIf(!isRoot || !hasSetpriv)(
-    'root: a project and data in a folder closed to all others',
+    'root starts the embedded stores from a project and data folder closed to all others',
     async () => {
       const closed = join(base, 'closed');
       await mkdir(closed, { mode: 0o700 });
@@ -439,7 +443,7 @@ describe('users and closed folders', () => {
   );
 
   test.skipIf(!isRoot || !isLinux)(
-    'root without setpriv: a closed project with data that others can enter',
+    'root without setpriv starts the embedded stores from a closed project if others can enter the data folder',
     async () => {
       const closed = join(base, 'closed-project');
       await mkdir(closed, { mode: 0o700 });
@@ -457,9 +461,9 @@ describe('users and closed folders', () => {
     },
   );
 
-  // Skipped as well where others cannot run this very node: one below /root, say.
+  // This test is also skipped if other users can't run this Node binary, for example below /root.
   test.skipIf(!isRoot || !isLinux || !nobodyRunsNode())(
-    'an ordinary user, and root on that data afterwards; a user without a name is told so',
+    'an ordinary user starts the stores, root continues with their data, and a nameless user gets an error',
     async () => {
       const home = join(base, 'home');
       await mkdir(home, { mode: 0o700 });
@@ -478,7 +482,7 @@ describe('users and closed folders', () => {
       expect(await read(root)).toEqual(['yes', 'yes']);
       await endOwner(root);
 
-      // Postgres refuses to run as a user that /etc/passwd does not have.
+      // Postgres refuses to run as a user that is not in /etc/passwd.
       const dataDir = join(base, 'nameless');
       await mkdir(dataDir);
       await chown(dataDir, NAMELESS, NAMELESS);
@@ -491,8 +495,8 @@ describe('users and closed folders', () => {
   );
 });
 
-describe('the data folder', () => {
-  test('is held by one process at a time, and free again when its holder is killed', async () => {
+describe('the data folder of the embedded stores', () => {
+  test('locks the data folder for one process at a time, and frees it when its holder is killed', async () => {
     const dataDir = join(base, 'locked');
     const lock = await lockDataDir(dataDir);
     await expect(lockDataDir(dataDir)).rejects.toThrow(SetupError);
@@ -517,7 +521,7 @@ describe('the data folder', () => {
     await again.release();
   });
 
-  test('gives one secret to all who ask for it at the same time, and a kept port while it is free', async () => {
+  test('gives one secret to all concurrent requests, and keeps a port while it is free', async () => {
     let made = 0;
     const path = join(base, 'secret');
     const secrets = await Promise.all(
@@ -535,7 +539,7 @@ describe('the data folder', () => {
   });
 });
 
-test('a server that dies at every start is an error with its last words, not a wait', async () => {
+test('reports the last output of a server that dies at every start, instead of waiting', async () => {
   const started = supervise({
     name: 'thing',
     logFile: join(base, 'thing.log'),
@@ -548,7 +552,7 @@ test('a server that dies at every start is an error with its last words, not a w
   await expect(started).rejects.toThrow(/thing does not start: exit code 3 .*no such luck/);
 });
 
-test('a server that ignores the orderly signals is killed when their deadline is over', async () => {
+test('kills a server that ignores the stop signals when their deadline is over', async () => {
   const lines: string[] = [];
   const ready = join(base, 'deaf-is-ready');
   const script = 'trap "" TERM; : > "$1"; while :; do sleep 0.05; done';

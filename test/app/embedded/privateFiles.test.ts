@@ -1,4 +1,4 @@
-/** What the service keeps in files: other users of the machine read none of it. */
+/** Tests that other users of the machine can't read the files of the service. */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, readdirSync, statSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -41,7 +41,7 @@ async function start(): Promise<ServerProcess> {
 const folders = (): string[] => [dataDir, join(base, 'position'), join(base, 'log')];
 const openOnes = (): string[] => folders().flatMap(openToOthers);
 
-/** As a version before left it, with the umask of most machines. */
+/** Sets the modes that earlier versions left with the usual umask. */
 function openAll(): void {
   for (const folder of [dataDir, join(base, 'log')]) chmodSync(folder, 0o755);
   for (const part of ['redis', 'log-key', 'seeds-key']) {
@@ -52,7 +52,7 @@ function openAll(): void {
   }
 }
 
-test('files of the stores, keys, the position file and the copy of the log are for their owner only, also in an older folder', async () => {
+test('makes store files, keys, position file and log copy private to their owner, also in an older folder', async () => {
   const service = await start();
   await until(() => readdirSync(join(base, 'log')).includes('checkpoint'), 'the log is copied');
   expect(readdirSync(join(dataDir, 'redis'))).toContain('appendonlydir');
@@ -63,7 +63,7 @@ test('files of the stores, keys, the position file and the copy of the log are f
     expect(`${stdout}`).toBe('');
   }
 
-  // Its servers stay, and so does its lock.
+  // The servers of the killed service keep running, and its lock remains.
   await service.end('SIGKILL');
   openAll();
   expect(openOnes()).not.toEqual([]);
@@ -73,7 +73,7 @@ test('files of the stores, keys, the position file and the copy of the log are f
   expect(await again.end()).toBe(0);
 });
 
-test('a DATA_DIR that other users can write is refused, with the command that closes it', async () => {
+test('refuses a DATA_DIR that other users can write, and names the command that closes it', async () => {
   chmodSync(dataDir, 0o777);
   await expect(start()).rejects.toThrow(
     /ended with 1: (.*\n)?spindle: DATA_DIR .*data can be written by other users \(mode 777\).*«chmod 700 .*data»/,

@@ -1,4 +1,4 @@
-/** What the tests of the embedded servers ask of processes, users and a copy of the built module. */
+/** Helpers for tests of the embedded servers: processes, users and a copy of the built module. */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cp, stat } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import { ROOT } from '../../support/root.js';
 export const PROJECT = ROOT;
 export const NOBODY = 65_534;
 
-/** Waits for the condition; an error counts as "not yet". */
+/** Waits for a condition. An error of the condition counts as false. */
 export async function until(what: string, condition: () => Promise<boolean> | boolean): Promise<void> {
   const deadline = performance.now() + 90_000;
   for (;;) {
@@ -33,7 +33,7 @@ export async function commandsNaming(path: string): Promise<string[]> {
   return stdout.split('\n').filter((line) => line.includes(path));
 }
 
-/** An installed package and all that it needs. */
+/** Returns an installed package and all its dependencies. */
 function withDependencies(name: string, found = new Set<string>()): Set<string> {
   if (found.has(name)) return found;
   found.add(name);
@@ -43,7 +43,7 @@ function withDependencies(name: string, found = new Set<string>()): Set<string> 
   return found;
 }
 
-/** The built module and what it needs, in another folder. */
+/** Copies the built module with its dependencies to another folder. */
 export async function copyProject(target: string, uid?: number): Promise<void> {
   const modules = [...withDependencies('pg')].map((name) => `node_modules/${name}`);
   const built = ['dist/src/app/embedded', 'dist/src/platform'];

@@ -14,7 +14,7 @@ import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 const CONNECTIONS = 32;
-/** The stop comes while this many spins are answered and many more are under way. */
+/** Number of answered spins at which the stop signal is sent. Many more spins are under way then. */
 const SPINS_BEFORE = 1500;
 const STOP_WITHIN_MS = 10_000;
 
@@ -26,7 +26,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s under load', (signal) => {
   let redis: Redis;
   let sql: postgres.Sql<{ bigint: bigint }>;
   const sent = new Map<Buffer, string>();
-  /** By requestId. */
+  /** Answers by requestId. */
   const answered = new Map<string, string>();
   const otherStatuses: string[] = [];
   let exit: number | string;
@@ -71,25 +71,25 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s under load', (signal) => {
     await stores.drop();
   });
 
-  test('the process ends by itself, with 0, within 10 s', () => {
+  test('exits with status 0 within 10 s of a stop signal under load', () => {
     expect(exit).toBe(0);
     expectWithin(stopMs, STOP_WITHIN_MS);
   });
 
-  test('each spin that was dealt was answered, and no other', async () => {
+  test('answers every spin that was dealt before a stop, and deals no other', async () => {
     expect(otherStatuses).toEqual([]);
     expect(sent.size - answered.size).toBeLessThanOrEqual(CONNECTIONS);
     const rows = await sql<{ request_id: string }[]>`SELECT request_id FROM ledger WHERE kind = 1`;
     expect(rows.map((row) => row.request_id).sort()).toEqual([...answered.keys()].sort());
   });
 
-  test('nothing is left to be booked', async () => {
+  test('leaves no entry in an outbox after a stop under load', async () => {
     const outboxes = await redis.keys('{c*}:outbox');
     expect(outboxes.length).toBeGreaterThan(0);
     for (const outbox of outboxes) expect([outbox, await redis.xlen(outbox)]).toEqual([outbox, 0]);
   });
 
-  test('the next start goes on with the next index, and answers what was left by its requestId', async () => {
+  test('continues with the next index after a stop, and serves a retry of each unanswered requestId', async () => {
     service = await spawnService(environment(stores));
     const [requestId, text] = [...answered].at(-1)!;
     const replay = await service.client.spin(partner.key, body(requestId));
@@ -112,7 +112,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s under load', (signal) => {
   });
 });
 
-test('clients that neither finish a request nor leave hold the stop up for seconds only', async () => {
+test('stops within seconds although clients neither complete a request nor disconnect', async () => {
   const stores = await freshStores();
   const service = await spawnService(environment(stores));
   const partner = await service.client.newPartner();
@@ -132,7 +132,7 @@ test('clients that neither finish a request nor leave hold the stop up for secon
   await stores.drop();
 });
 
-describe('a start that can not be', () => {
+describe('impossible starts', () => {
   let stores: TestStores;
   const taken = createServer();
 
@@ -146,7 +146,7 @@ describe('a start that can not be', () => {
     await stores.drop();
   });
 
-  /** Where nothing listens. */
+  /** A port on which nothing listens. */
   let closedPort: number;
   beforeEach(async () => {
     const server = createServer().listen(0, '127.0.0.1');
@@ -186,7 +186,7 @@ describe('a start that can not be', () => {
     ['a setting that is not valid', () => ({ PORT: 'http' }), () => 'PORT'],
     ['a Postgres address that is none', () => ({ DATABASE_URL: 'nonsense' }), () => 'DATABASE_URL'],
     ['a Redis address that is none', () => ({ REDIS_URL: 'nonsense' }), () => 'REDIS_URL'],
-  ])('%s is said in one line, and the exit code is 1', async (_what, settings, expected) => {
+  ])('reports %s in one line and exits with status 1', async (_what, settings, expected) => {
     const failed = await spawnService(environment(stores, { LOG_LEVEL: 'info', ...settings() })).then(
       (service) => {
         started = service;

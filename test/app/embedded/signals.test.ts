@@ -1,4 +1,4 @@
-/** Ends the service as people and service managers do: nothing of it may stay behind. */
+/** Ends the service the way people and service managers do, and checks that no process stays behind. */
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, realpath, rm } from 'node:fs/promises';
@@ -11,10 +11,10 @@ import { ServerProcess } from '../../support/serverProcess.js';
 import { pause, until } from '../../support/wait.js';
 
 const run = promisify(execFile);
-/** `npm run test:scale` repeats each way of ending that races. */
+/** Number of repetitions of each way to end the service that may race; `npm run test:scale` uses more. */
 const ROUNDS = IS_WHOLE ? 20 : 2;
 const TEST_TIMEOUT_MS = ROUNDS * 120_000;
-/** The build is made already: `npm start` would make it again. */
+/** Arguments of `npm start` without the build, which already exists. */
 const NPM_START = ['start', '--silent', '--ignore-scripts'];
 /** Debian's `script` (package bsdutils) runs a command in a terminal. */
 const hasTerminal = spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0;
@@ -32,7 +32,7 @@ const environment = (): NodeJS.ProcessEnv => ({
   LOG_LEVEL: 'warn',
 });
 
-/** Processes whose command line names the data folder. */
+/** Returns the processes whose command line names the data folder. */
 async function servers(): Promise<number[]> {
   const { stdout } = await run('ps', ['-eo', 'pid=,args=']);
   return stdout
@@ -66,7 +66,7 @@ const inTerminal = (): ReturnType<typeof launch> =>
 
 describe.skipIf(!hasTerminal)('npm start in a terminal (skipped where there is no `script`)', () => {
   test(
-    'Ctrl-C ends the service in order and leaves no server running',
+    'Ctrl-C on npm start ends the service in order and leaves no server running',
     async () => {
       for (let round = 0; round < ROUNDS; round++) {
         const program = inTerminal();
@@ -79,7 +79,7 @@ describe.skipIf(!hasTerminal)('npm start in a terminal (skipped where there is n
     TEST_TIMEOUT_MS,
   );
 
-  test('a second Ctrl-C, pressed at once, changes nothing', async () => {
+  test('a second Ctrl-C right after the first on npm start changes nothing', async () => {
     const program = inTerminal();
     await untilReady(program);
     program.child.stdin!.write('\x03');
@@ -89,7 +89,7 @@ describe.skipIf(!hasTerminal)('npm start in a terminal (skipped where there is n
     await nothingIsLeft();
   });
 
-  test('a terminal that is closed leaves no server running', async () => {
+  test('closing the terminal of npm start leaves no server running', async () => {
     const program = inTerminal();
     await untilReady(program);
     program.child.kill('SIGKILL');
@@ -97,7 +97,7 @@ describe.skipIf(!hasTerminal)('npm start in a terminal (skipped where there is n
     await nothingIsLeft();
   });
 
-  test('Ctrl-C during the start leaves no server running', async () => {
+  test('Ctrl-C during the start of npm start leaves no server running', async () => {
     const program = inTerminal();
     await until(async () => (await servers()).length >= 2, 'servers are being started');
     program.child.stdin!.write('\x03');
@@ -108,7 +108,7 @@ describe.skipIf(!hasTerminal)('npm start in a terminal (skipped where there is n
 
 describe('npm start', () => {
   test(
-    'SIGTERM to its whole process group ends the service in order and leaves no server running',
+    'SIGTERM to the process group of npm start ends the service in order and leaves no server running',
     async () => {
       for (let round = 0; round < ROUNDS; round++) {
         const program = launch('npm', NPM_START);
@@ -121,18 +121,18 @@ describe('npm start', () => {
     TEST_TIMEOUT_MS,
   );
 
-  test('under `timeout` leaves no server running', async () => {
+  test('npm start under `timeout` leaves no server running', async () => {
     const program = launch('timeout', ['6', 'npm', ...NPM_START]);
     await program.ended;
     await nothingIsLeft();
   });
 });
 
-describe('the service', () => {
+describe('signals to the service', () => {
   const start = (): Promise<ServerProcess> => ServerProcess.launch({ env: environment() }).ready();
 
   test(
-    'takes a signal that comes again within 2 s for the same one and ends with 0',
+    'treats a repeated signal within 2 s as the same signal, and exits with status 0',
     async () => {
       for (let round = 0; round < ROUNDS; round++) {
         const service = await start();
@@ -145,7 +145,7 @@ describe('the service', () => {
   );
 
   test(
-    'takes its servers along when it is killed with SIGKILL',
+    'ends its embedded servers when the service is killed with SIGKILL',
     async () => {
       for (let round = 0; round < ROUNDS; round++) {
         const service = await start();
@@ -157,17 +157,18 @@ describe('the service', () => {
     TEST_TIMEOUT_MS,
   );
 
-  test('whose stop hangs says what it waits for, and ends at once on a signal that comes later, with its servers', async () => {
+  test('names what a hanging stop waits for, and ends at once with its servers on a later signal', async () => {
     const service = await start();
     const redis = await redisServer();
-    // The stop waits for a Redis that answers nothing.
+    // The stop waits for a Redis that does not answer.
     process.kill(redis, 'SIGSTOP');
     const firstMs = performance.now();
     service.child.kill('SIGINT');
     const said = (): boolean => /^Stopping: waiting for (.+, )?flusher(, .+)? …$/m.test(service.output());
     await until(() => said() || service.hasEnded, 'it says what it waits for');
     expect(said()).toBe(true);
-    // Those of the first two seconds are taken for one. A stop that comes to its own end ends with another status.
+    // Signals within the first two seconds count as one. A stop that completes normally ends with another
+    // status.
     while (!service.hasEnded) {
       service.child.kill('SIGTERM');
       await pause(250);

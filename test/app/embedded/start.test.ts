@@ -17,7 +17,8 @@ const run = promisify(execFile);
 let dataDir: string;
 const started: ServerProcess[] = [];
 
-// One folder for all: the first test makes it, the others start on what those before left.
+// All tests share one folder: the first test creates it, and each later test starts from what the previous
+// tests left.
 beforeAll(async () => {
   dataDir = await realpath(await mkdtemp(join(tmpdir(), 'spindle-start-')));
 });
@@ -39,7 +40,7 @@ async function start(): Promise<ServerProcess> {
   started.push(service);
   return service;
 }
-/** Servers whose command line names the data folder. */
+/** Returns the servers whose command line names the data folder. */
 async function servers(): Promise<number[]> {
   const { stdout } = await run('ps', ['-eo', 'pid=,args=']);
   return stdout
@@ -51,8 +52,8 @@ const key = (): string => readFileSync(join(dataDir, 'demo-api-key'), 'utf8').tr
 const spin = (service: ServerProcess, requestId: string) =>
   service.client.spin(key(), { gameId: 1, playerId: 'alice', wagerUsd: 0.25, requestId });
 
-describe('one command', () => {
-  test('serves with stores of its own; what it prints spins; nothing is left running; the next start goes on', async () => {
+describe('starting with one command', () => {
+  test('starts with embedded stores, prints a working spin request, and continues from its data at the next start', async () => {
     const service = await start();
     const line = /^ {2}curl .*$/m.exec(service.output())!;
     const { stdout } = await run('/bin/sh', ['-c', line[0]]);
@@ -68,7 +69,7 @@ describe('one command', () => {
       env: { ...process.env, DATA_DIR: dataDir },
     });
     expect(JSON.parse(shown.stdout)[0]).toMatchObject({ playerId: 'alice', entries: 3 });
-    // The command finds the service by the folder, whatever its port.
+    // The command finds the service through the data folder, whatever its port.
     const listed = await run(process.execPath, [cliOf(ROOT), 'game', 'list', '--partner', '1', '--json'], {
       env: { PATH: process.env.PATH, DATA_DIR: dataDir },
     });
@@ -94,8 +95,8 @@ describe('one command', () => {
     expect((await spin(again, 'new')).status).toBe(200);
   });
 
-  test('a signal to npm reaches the service, and nothing is left running', async () => {
-    // Without the build before it: that would write the files anew that other tests run at this moment.
+  test('a signal to npm reaches the service and leaves no process running', async () => {
+    // The build is skipped, because it would rewrite files that other tests are running.
     const npm = spawn('npm', ['start', '--silent', '--ignore-scripts'], {
       cwd: ROOT,
       env: { ...process.env, ...environment() },
@@ -112,7 +113,7 @@ describe('one command', () => {
     await until(async () => (await servers()).length === 0, 'the stores have ended');
   });
 
-  test('on given stores, without an operator key or a data folder: a key is made, nothing is seeded', async () => {
+  test('with external stores and no operator key, makes a key but seeds no demo data', async () => {
     const stores = await freshStores();
     try {
       const given = { REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl };
@@ -142,21 +143,21 @@ describe('one command', () => {
     }
   });
 
-  test('a second service on the same data folder is refused in one line', async () => {
+  test('refuses a second service on the same data folder in one line', async () => {
     await start();
     await expect(spawnService(environment())).rejects.toThrow(
       /ended with 1: (.*\n)?spindle: DATA_DIR .* is in use/,
     );
   });
 
-  test('starts again after everything was killed, and has every spin that it answered', async () => {
+  test('starts again after every process was killed, and still has every answered spin', async () => {
     const service = await start();
     const answers = await Promise.all(Array.from({ length: 100 }, (_, i) => spin(service, `killed-${i}`)));
     for (const pid of [service.child.pid!, ...(await servers())]) {
       try {
         process.kill(pid, 'SIGKILL');
       } catch {
-        // It went with its parent.
+        // The process died with its parent.
       }
     }
     await until(() => service.child.signalCode !== null, 'the service is dead');
@@ -165,7 +166,7 @@ describe('one command', () => {
       expect((await spin(again, `killed-${i}`)).text).toBe(answer.text);
   });
 
-  test('starts again at once after only the service was killed: its orphans make way', async () => {
+  test('starts again at once after only the service was killed, and replaces its orphaned servers', async () => {
     const service = await start();
     const answer = await spin(service, 'orphan');
     await service.end('SIGKILL');
@@ -173,7 +174,7 @@ describe('one command', () => {
     expect((await spin(again, 'orphan')).text).toBe(answer.text);
   });
 
-  test('an embedded store that dies is started again, and the service goes on', async () => {
+  test('restarts an embedded store that dies while the service runs', async () => {
     const service = await start();
     const answer = await spin(service, 'before');
     const urls = JSON.parse(readFileSync(join(dataDir, 'stores.json'), 'utf8')) as { redisUrl: string };
@@ -190,8 +191,8 @@ describe('one command', () => {
   });
 });
 
-describe('settings', () => {
-  test('that are wrong are each named once, with what they may be', () => {
+describe('settings of the service', () => {
+  test('names each wrong setting once, with its allowed values', () => {
     expect(() => readConfig({ ...environment(), ACK: 'foo', PORT: 'ninety' })).toThrow(
       /^PORT must be integer; ACK must be redis, replica or ledger$/,
     );
@@ -204,7 +205,7 @@ describe('settings', () => {
     ['OPERATOR_API_KEY', 'short'],
     ['LOG_LEVEL', 'loud'],
     ['TEST_CONSTANTS', '{"restrictionReadS":1}'],
-  ])('%s=%s is refused in one line that names it', (name, value) => {
+  ])('refuses %s=%s in one line that names the setting', (name, value) => {
     expect(() => readConfig({ ...environment(), [name]: value })).toThrow(
       new RegExp(`^[^\\n]*${name}[^\\n]*$`),
     );

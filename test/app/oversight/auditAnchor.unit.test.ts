@@ -1,10 +1,10 @@
-/** When the public log's daily record of the audit log is due. */
+/** Tests when the daily record of the audit log in the public log is due. */
 import { expect, test } from 'vitest';
 import { anchorDay } from '../../../src/publicLog/log/auditAnchor.js';
 
 const at = (time: string): number => Date.parse(`2026-11-24T${time}Z`);
 
-test('the record of a day is due from the first moment of the expression on that day on', () => {
+test('makes the daily audit record due from the first time on that day that the schedule names', () => {
   expect(anchorDay('30 3 * * *', at('03:29:59.999'))).toBeUndefined();
   expect(anchorDay('30 3 * * *', at('03:30:00'))).toBe('2026-11-24');
   expect(anchorDay('30 3 * * *', at('23:59:59'))).toBe('2026-11-24');
@@ -13,7 +13,7 @@ test('the record of a day is due from the first moment of the expression on that
   expect(anchorDay('0 0 * * *', at('00:00:00'))).toBe('2026-11-24');
 });
 
-test('a day on which the expression has no moment has its record all the same, from its begin on', () => {
-  // A Tuesday.
+test('makes the audit record due at the start of a day on which the schedule has no time', () => {
+  // This date is a Tuesday.
   expect(anchorDay('30 3 * * 1', at('00:00:00'))).toBe('2026-11-24');
 });

@@ -1,4 +1,4 @@
-/** What goes into the audit log by nobody's order (docs/operations.md, "The audit log"). */
+/** Tests the system events in the audit log (docs/operations.md, "The audit log"). */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { EventNotes } from '../../../src/app/oversight/eventNotes.js';
 import { haltCell } from '../../../src/engine/cells/cells.store.js';
@@ -37,7 +37,7 @@ const entriesOf = (action: string) =>
     Entry[]
   >`SELECT action, actor, subject, after FROM audit_log WHERE action = ${action} ORDER BY audit_id`;
 
-test('the start of a process and its stop are on record', async () => {
+test('records the start and the stop of a process in the audit log', async () => {
   expect(await entriesOf('service.start')).toMatchObject([
     { actor: 'worker', after: { version: expect.any(String), roles: 'http,worker' } },
   ]);
@@ -47,7 +47,7 @@ test('the start of a process and its stop are on record', async () => {
   expect(await entriesOf('service.stop')).toMatchObject([{ after: { roles: 'http' } }]);
 });
 
-test('a role that does not permit a request is told at once the first time, with its operator', async () => {
+test("records an operator's request that the role does not permit, the first one at once", async () => {
   const made = await service.operator<{ apiKey: string }>('POST', '/operators', {
     name: 'ute',
     role: 'auditor',
@@ -68,12 +68,13 @@ test('a role that does not permit a request is told at once the first time, with
   expect(others).toEqual([]);
 });
 
-test('a stranger who fails too often at the door of operators is told with the address', async () => {
+test('records the address of a stranger who fails too often to authenticate as an operator', async () => {
   await service.request('GET', '/api/operator/v1/partners', {});
   const key = `kso_${'A'.repeat(43)}`;
   for (let times = 0; times < 6; times++) await service.request('GET', '/api/operator/v1/partners', { key });
   await until(async () => (await entriesOf('auth.window')).length > 0, 'it is told');
-  // Each wrong key before that, at once the first time; who sent none tried none.
+  // Each wrong key before the limit is recorded too, the first one at once. A request without a key does not
+  // count as an attempt.
   await until(async () => (await entriesOf('auth.failed')).length > 0, 'the wrong key is told');
   expect(await entriesOf('auth.failed')).toMatchObject([
     {
@@ -85,7 +86,7 @@ test('a stranger who fails too often at the door of operators is told with the a
   expect(await entriesOf('auth.window')).toMatchObject([{ actor: 'worker', subject: 'address:127.0.0.1' }]);
 });
 
-test('a cell is halted with its entry, once', async () => {
+test('records the halt of a cell once in the audit log', async () => {
   await haltCell(sql, 1, 'a test');
   await haltCell(sql, 1, 'again');
   expect(await entriesOf('cell.halt')).toEqual([
@@ -93,7 +94,7 @@ test('a cell is halted with its entry, once', async () => {
   ]);
 });
 
-test('what comes often is counted by subject without losing one, and beyond a thousand subjects together', async () => {
+test('counts frequent system events by subject without losing any, and beyond 1,000 subjects together', async () => {
   const events = newEvents(() => {});
   const notes = new EventNotes(sql, { host: 'counted', version: '0', roles: 'http', events });
   await notes.start();
@@ -107,6 +108,7 @@ test('what comes often is counted by subject without losing one, and beyond a th
   expect(counts.get('cell:10000')).toBe(3);
   expect(counts.get('others')).toBe(300);
   expect(counts.size).toBe(1001);
-  // At once the first time; the others of that minute in one more entry, at the stop at the latest.
+  // The first event of a subject is recorded at once. Its other events of that minute share one further
+  // entry, which is written at the stop at the latest.
   expect(told.length).toBeLessThanOrEqual(2 * 1001);
 });

@@ -1,4 +1,7 @@
-/** Reports over intervals where all kinds of games were played: the same as what players were answered, as the CSV, and as the settlement report. */
+/**
+ * Tests reports over intervals in which all kinds of games were played. They must equal the answers to
+ * players, the CSV, and the settlement report.
+ */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
@@ -44,7 +47,7 @@ interface Answered {
 }
 
 const WAGER = 0.25;
-/** Every tenth spin fires. */
+/** Every tenth spin fires the bonus. */
 const BONUS = {
   ...RULES,
   tiers: [{ tierLevel: 1, tierName: 'Mini', triggerAtSpins: 10, amountUsd: '5.00' }],
@@ -55,7 +58,7 @@ let service: Awaited<ReturnType<typeof startService>>;
 let partner: TestPartner;
 let communal: number;
 let table: number;
-/** What players were answered, by game. */
+/** Sums of what players were answered, by game. */
 const answered = new Map<number, Sums>();
 let openStake = 0;
 
@@ -92,11 +95,11 @@ beforeAll(async () => {
     await spin(communal, `p${i % 4}`);
     await spin(raffle, `p${i % 4}`, 1);
   }
-  // Chosen by a tester: in no total.
+  // A forced outcome counts in no total.
   const choice = { gameId: slot, playerId: 'p0', combinationIndex: 0 };
   expect((await service.partner('POST', '/sandbox/next-outcome', partner.key, choice)).status).toBe(200);
   await spin(slot, 'p0');
-  // One that ends with its deal counts, too.
+  // A round that ends with its deal counts as well.
   const isOpen = ({ status, wageredUsd, payoutUsd }: RoundAnswer): boolean => {
     if (status !== 'OPEN') count(table, wageredUsd, payoutUsd!);
     return status === 'OPEN';
@@ -115,7 +118,7 @@ afterAll(async () => {
   await stores?.drop();
 });
 
-test('every interval has what was answered of each kind of game, as the settlement report has it, to the micro', async () => {
+test('reports the answers to players for each kind of game and interval, as the settlement report has them', async () => {
   const day = new Date().toISOString().slice(0, 10);
   const rowOf = (report: Report, gameId: number): Row =>
     report.rows.find(({ gameConfigId }) => gameConfigId === gameId)!;
@@ -147,12 +150,12 @@ test('every interval has what was answered of each kind of game, as the settleme
     }
     const { openRounds, openWageredUsd, paidOutUsd } = rowOf(body, table);
     expect([openRounds, openWageredUsd]).toEqual([1, openStake]);
-    // Nothing is paid of an open round, and what a void gives back is in no total.
+    // An open round has no payout yet, and the refund of a voided round is in no total.
     expect(microsOf(paidOutUsd)).toBe(answered.get(table)!.paid);
   }
 });
 
-test('shares of a communal progressive are apart, and liability is the sum of all statements', async () => {
+test('reports bonus shares separately, and a liability that is the sum of all statements', async () => {
   const { body } = await service.operator<Report>('GET', '/reports/games?interval=LTD');
   const { progressives } = (
     await service.operator<{ progressives: { gameConfigId: number; paidUsd: number | string }[] }>(

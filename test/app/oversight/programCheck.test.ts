@@ -1,4 +1,7 @@
-/** The check of the program's own files: before anything is dealt, daily, and what follows where one differs. */
+/**
+ * Tests the check of the program's own files: before the first deal, daily, and the consequences of a
+ * difference.
+ */
 import { createHash } from 'node:crypto';
 import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -31,13 +34,13 @@ const FILES: Readonly<Record<string, string>> = {
   'package-lock.json': JSON.stringify({ packages: { 'node_modules/one': {} } }),
   [PACKAGE]: '1',
 };
-/** The first look after the start comes at once. */
+/** The first check of the packages runs right after the start. */
 const SOON = constants({ packagesCheckMs: 100 });
 const EMAIL = 'duty@operator.example';
 
 let stores: TestStores;
 let books: postgres.Sql;
-/** A program of six files, whose build has listed them. */
+/** A program of six files with the list that its build made. */
 let root: string;
 
 beforeEach(async () => {
@@ -62,7 +65,7 @@ const manifest = (of = root): string =>
     .update(readFileSync(join(of, MANIFEST)))
     .digest('hex');
 
-/** The service in this process, which takes the folder for its own program; its clock can be put forward. */
+/** Runs the service in this process with the folder as its program. Its clock can be moved forward. */
 async function served(more: NodeJS.ProcessEnv = {}) {
   const lines: { msg: string; level: number; differences?: { path: string }[] }[] = [];
   const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) });
@@ -107,7 +110,7 @@ const checks = () =>
   books<{ part: string; is_start: boolean; differing: number; files: number; scripts: number }[]>`
     SELECT part, is_start, differing, files, scripts FROM program_checks ORDER BY check_id`;
 
-test('a byte that changed is found at the start and told everywhere, and the service deals on', async () => {
+test('detects a changed byte of the program at the start, reports it everywhere, and continues to deal', async () => {
   appendFileSync(join(root, MAIN), ' ');
   const { client, lines, metrics, stop } = await served();
   expect(await metrics('spindle_program_verified')).toBe('spindle_program_verified 0');
@@ -125,7 +128,7 @@ test('a byte that changed is found at the start and told everywhere, and the ser
   const { key } = await client.newPartner();
   const gameId = await client.newGame(key, parSheet('classic-3-reel'));
   expect((await client.spin(key, { gameId, playerId: 'p', wagerUsd: 0.25 })).status).toBe(200);
-  // Whoever starts it again and again gets no second e-mail of the same.
+  // Repeated starts send no second e-mail about the same difference.
   await stop();
   await (await served()).stop();
   expect(await actions('program.check-failed')).toHaveLength(2);
@@ -135,7 +138,7 @@ test('a byte that changed is found at the start and told everywhere, and the ser
   expect((await emails()).map(({ body }) => body.data.paths)).toEqual([[MAIN], [MAIN, 'lua/deal.lua']]);
 });
 
-test('with PROGRAM_CHANGED=stop a start ends before it deals, and says which files differ', async () => {
+test('with PROGRAM_CHANGED=stop, ends a start before the first deal and names the changed files', async () => {
   appendFileSync(join(root, MAIN), ' ');
   await expect(served({ PROGRAM_CHANGED: 'stop' })).rejects.toThrow(
     `The program is not as it was built, and PROGRAM_CHANGED is stop: ${MAIN}`,
@@ -145,7 +148,7 @@ test('with PROGRAM_CHANGED=stop a start ends before it deals, and says which fil
   expect(await actions('service.%')).toMatchObject([{ action: 'service.start' }, { action: 'service.stop' }]);
 });
 
-test('a byte that changes meanwhile stops the spins at the next check, not the replays, and until it is put back', async () => {
+test('with PROGRAM_CHANGED=stop, a changed file stops new spins, but no replays, until it is restored', async () => {
   const { client, nextDay, verified } = await served({ ...SOON, PROGRAM_CHANGED: 'stop' });
   const { key } = await client.newPartner();
   const gameId = await client.newGame(key, parSheet('classic-3-reel'));
@@ -168,7 +171,7 @@ test('a byte that changes meanwhile stops the spins at the next check, not the r
   await until(async () => (await checks()).some(({ scripts }) => scripts > 5), 'scripts were checked, too');
 });
 
-test('a list that was written anew to fit other files is found at the next check', async () => {
+test('detects at the next check that the list of files was rewritten to match changed files', async () => {
   const { nextDay, verified } = await served(SOON);
   writeFileSync(join(root, MAIN), 'rum()');
   list();
@@ -179,7 +182,7 @@ test('a list that was written anew to fit other files is found at the next check
   expect(failed[0]?.after.differences).toEqual([{ path: MANIFEST, what: 'CHANGED' }]);
 });
 
-test('packages are checked soon after the start, apart from it', async () => {
+test('checks the installed packages soon after the start, separately from the program', async () => {
   writeFileSync(join(root, PACKAGE), '2');
   const { verified } = await served(SOON);
   await verified(0);
@@ -193,7 +196,7 @@ test('packages are checked soon after the start, apart from it', async () => {
   ]);
 });
 
-test('a build names itself, and another one is in the audit log and the public log once, with the one before', async () => {
+test('records each new build once in the audit log and the public log, with the previous build', async () => {
   const version = readConfig(environment(stores)).version;
   const [one, other] = await (async () => {
     const hashes: string[] = [];
@@ -220,7 +223,7 @@ test('a build names itself, and another one is in the audit log and the public l
   ]);
   const logged = () => books<{ body: object }[]>`
     SELECT body FROM log_notices WHERE name LIKE 'program %' AND log_index IS NOT NULL ORDER BY notice_id`;
-  // A worker that ends appends nothing more: the next one does.
+  // A worker that is stopping appends nothing more to the public log, so the next worker appends the record.
   await served();
   await until(async () => (await logged()).length === 2, 'the public log has both');
   expect((await logged()).map(({ body }) => body)).toMatchObject([
@@ -229,7 +232,7 @@ test('a build names itself, and another one is in the audit log and the public l
   ]);
 });
 
-test('without a list it is unverified, and stores of its own are a reason to warn', async () => {
+test('reports a program without a list of files as unverified, and warns if the stores are external', async () => {
   rmSync(join(root, MANIFEST));
   const { client, lines, metrics } = await served({ PROGRAM_CHANGED: 'stop' });
   expect(await metrics('spindle_program_verified')).toBe('spindle_program_verified -1');
@@ -241,14 +244,14 @@ test('without a list it is unverified, and stores of its own are a reason to war
   expect(await checks()).toMatchObject([{ differing: 0, files: 0 }]);
 });
 
-test('no check can be changed or removed', async () => {
+test('forbids changing or removing a program check', async () => {
   await (await served()).stop();
   for (const change of ["UPDATE program_checks SET version = ''", 'DELETE FROM program_checks'])
     await expect(books.unsafe(change)).rejects.toThrow('are kept as they were written');
   await expect(books.unsafe('TRUNCATE program_checks')).rejects.toThrow('are kept as they were written');
 });
 
-test('a release that was unpacked elsewhere verifies itself, and with stop ends where a file of it differs', async () => {
+test('verifies a release that was unpacked elsewhere, and with PROGRAM_CHANGED=stop ends if a file differs', async () => {
   const release = copyProgram();
   onTestFinished(() => rmSync(release, { recursive: true, force: true }));
   const settings = { ...SOON, PROGRAM_CHANGED: 'stop' };

@@ -1,4 +1,4 @@
-/** The list of the program's files, and what is found of files that are not as it says. */
+/** Tests the list of the program's files, and the differences found in files that do not match it. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -58,13 +58,13 @@ const differences = (part: ProgramPart = 'all') =>
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 'spindle-manifest-'));
   for (const [path, text] of Object.entries(FILES)) put(path, text);
-  // As a package of a database server makes it at its first start.
+  // The package of a database server creates such a link at its first start.
   symlinkSync('index.js', join(root, 'node_modules/one/link.js'));
   writeFileSync(join(root, MANIFEST), manifestOf(root));
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-test('the list has the files that run and no other, sorted, and sha256sum verifies it', () => {
+test('lists exactly the files that run, sorted, in a form that sha256sum verifies', () => {
   const text = readFileSync(join(root, MANIFEST), 'utf8');
   expect(text.split('\n').map((line) => line.slice(66))).toEqual([...LISTED, '']);
   expect(execFileSync('sha256sum', ['-c', MANIFEST], { cwd: root, encoding: 'utf8' })).toContain(
@@ -72,7 +72,7 @@ test('the list has the files that run and no other, sorted, and sha256sum verifi
   );
 });
 
-test('files that are as listed have no difference, and the list is named by its own hash', () => {
+test('finds no difference in unchanged program files, and identifies the list by its own hash', () => {
   const manifest = createHash('sha256')
     .update(readFileSync(join(root, MANIFEST)))
     .digest('hex');
@@ -86,7 +86,7 @@ test('files that are as listed have no difference, and the list is named by its 
   expect(checkProgram({ root, part: 'program' }).files).toBe(8);
 });
 
-test('a byte that changed, a file that is gone and one that was added are found, by their part', () => {
+test('finds a changed, a missing and an added program file, by part', () => {
   put('dist/src/main.js', 'rum()');
   rmSync(join(root, 'lua/deal.lua'));
   put('src/postgres/migrations/0002_more.sql', 'DROP TABLE ledger');
@@ -100,15 +100,15 @@ test('a byte that changed, a file that is gone and one that was added are found,
   expect(differences()).toHaveLength(4);
 });
 
-test('each file that is added to the build is found, wherever it lies; a tool of development is none of the program', () => {
+test('finds each file added to the build wherever it lies, but ignores development tools', () => {
   put('dist/openapi/types.js', 'later');
   put('dist/src/more.tsbuildinfo', 'later');
   put('node_modules/tool/index.js', 'later');
   expect(differences()).toEqual(['ADDED dist/openapi/types.js', 'ADDED dist/src/more.tsbuildinfo']);
 });
 
-test('what check, openapi and types write lies outside the build, so that no file of it is left out', () => {
-  // All that is before `all`, which is the build itself.
+test('keeps the output of check, openapi and types outside the build, so the list omits no file of the build', () => {
+  // The part of the script before `all`, which is the build itself.
   const [parts] = readFileSync(join(ROOT, 'tools', 'build.sh'), 'utf8').split('\nall() {');
   const check = readFileSync(join(ROOT, '.ci', 'check'), 'utf8');
   for (const text of [parts!, check]) {
@@ -117,7 +117,7 @@ test('what check, openapi and types write lies outside the build, so that no fil
   }
 });
 
-test('a great number of differences is counted, and the first hundred are named', () => {
+test('counts all differing program files, and names the first hundred', () => {
   for (let file = 100; file < 300; file++) put(`lua/${file}.lua`, '');
   const found = checkProgram({ root, part: 'program' });
   expect(found.differing).toBe(200);
@@ -126,7 +126,7 @@ test('a great number of differences is counted, and the first hundred are named'
   );
 });
 
-test('a list that is none, or leads out of the folder, is a difference itself', () => {
+test('reports a malformed list of program files, or one with paths outside the folder, as a difference', () => {
   for (const text of [
     '',
     'no list\n',
@@ -140,7 +140,7 @@ test('a list that is none, or leads out of the folder, is a difference itself', 
   expect(checkProgram({ root, part: 'all' })).toMatchObject({ manifest: null, files: 0, differing: 0 });
 });
 
-test('another list can be compared with, such as one that was published', () => {
+test('compares the program files with another list, such as a published one', () => {
   const other = join(root, 'published');
   writeFileSync(other, readFileSync(join(root, MANIFEST)));
   put('dist/src/main.js', 'rum()');

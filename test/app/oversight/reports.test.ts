@@ -1,4 +1,4 @@
-/** Reports over intervals, liability, significant events (docs/reports.md), against the ledger itself. */
+/** Compares reports over intervals, liability and significant events (docs/reports.md) with the ledger. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { completeTo } from '../../../src/domain/reportIntervals.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
@@ -77,7 +77,7 @@ interface Report {
   nextCursor: string | null;
 }
 
-test('every interval has the sums of the CSV of spins, and of the settlement report, to the micro', async () => {
+test('reports for every interval the sums of the CSV of spins and of the settlement report, to the micro-USD', async () => {
   const spins = csvOf((await asCsv('partner', '/spins')).text);
   expect(spins).toHaveLength(60);
   const sum = (name: string) => spins.reduce((total, spin) => total + micros(spin[name]!), 0n);
@@ -111,7 +111,7 @@ test('every interval has the sums of the CSV of spins, and of the settlement rep
   expect(body).toMatchObject({ noActivity: false, nextCursor: null, totals: { spins: 60 } });
 });
 
-test('an interval in which nothing was dealt has its games with zeros, and says No Activity', async () => {
+test('reports an interval without play as games with zeros, and as No Activity in CSV', async () => {
   const query = '/reports/games?interval=RANGE&from=2020-01-01&to=2020-01-31';
   const { body } = await service.operator<Report>('GET', query);
   expect(body).toMatchObject({ noActivity: true, totals: { spins: 0, wageredUsd: 0 } });
@@ -119,7 +119,7 @@ test('an interval in which nothing was dealt has its games with zeros, and says 
   expect((await asCsv('operator', query)).text).toBe('No Activity\r\n');
 });
 
-test('wrong intervals, games, partners and days are refused with their codes', async () => {
+test('refuses reports of invalid intervals, games, partners and days with their codes', async () => {
   const code = async (path: string) => {
     const { status, body } = await service.operator<{ errorCode: string }>('GET', `/reports/${path}`);
     return [status, body.errorCode];
@@ -141,7 +141,7 @@ test('wrong intervals, games, partners and days are refused with their codes', a
   expect([strange.status, strange.body.errorCode]).toEqual([403, 'KS-4006']);
 });
 
-test('liability is the sum of all statements, with its parts above and below zero', async () => {
+test('reports a liability that is the sum of all statements, with its positive and negative parts', async () => {
   let [balance, positive, negative] = [0n, 0n, 0n];
   for (let player = 0; player < 7; player++) {
     const { text } = await service.operator(
@@ -173,7 +173,7 @@ test('liability is the sum of all statements, with its parts above and below zer
   expect(past).toMatchObject({ noActivity: true, date: '2020-01-01' });
 });
 
-test('events are the audit log and the large wins, each once over pages, by type, severity and partner', async () => {
+test('reports audit log entries and large wins as events, each once over all pages, filtered by field', async () => {
   interface Event {
     eventId: string;
     type: string;
@@ -214,7 +214,7 @@ test('events are the audit log and the large wins, each once over pages, by type
   expect(csvOf((await asCsv('operator', '/reports/events?type=key.issue')).text).length).toBe(2);
 });
 
-test('all is complete up to the day before the first one that is missing', async () => {
+test('considers reports complete up to the day before the first missing one', async () => {
   const missingOf = (days: readonly string[]) => async (from: string, through: string) =>
     days.filter((day) => day >= from && day <= through);
   expect(await completeTo('2026-01-01', '2026-11-22', missingOf([]))).toBe('2026-11-21');

@@ -1,4 +1,6 @@
-/** What others leave to a worker is found by one look, and wakes whoever does it; nobody is woken while there is nothing to do. */
+/**
+ * Tests how a worker finds its work in Postgres with one query and wakes the matching tasks, and only these.
+ */
 import postgres from 'postgres';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { findWork } from '../../../src/app/roles/work.store.js';
@@ -24,7 +26,7 @@ let sql: postgres.Sql;
 let watch: Watch;
 let partnerId: number;
 let home: number;
-/** The cells of the worker. */
+/** The cells that the worker owns. */
 let cells: number[];
 const woken: string[] = [];
 
@@ -72,7 +74,7 @@ async function wokenByALook(): Promise<string[]> {
   return [...woken].sort();
 }
 
-test('the first look has everybody look at the log, and a further one wakes nobody', async () => {
+test('wakes all log tasks at the first check for work, and none at the next check', async () => {
   expect(await wokenByALook()).toEqual(['copies', 'log']);
   expect(await wokenByALook()).toEqual([]);
 });
@@ -96,7 +98,7 @@ test.each([
       VALUES (1, 1, ${partnerId}, 'p', 1, 'OPEN', '{1}', '{1}', '{1}', now())`,
     () => sql`DELETE FROM rounds`,
   ],
-])('%s of the cells of the worker, until they are done', async (name, begin, end) => {
+])("wakes the task %s for the worker's own cells until the work is done", async (name, begin, end) => {
   await begin();
   expect(await wokenByALook()).toEqual([name]);
   expect(await wokenByALook()).toEqual([name]);
@@ -110,7 +112,7 @@ test.each([
 test.each([
   ['mailer', { recipient: 'somebody@example.com' }],
   ['deliverer', { webhook_id: 1 }],
-])('%s, for what is due before the next look', async (name, to) => {
+])('wakes the task %s for deliveries that are due before the next check', async (name, to) => {
   const event = {
     event_id: name,
     partner_id: partnerId,
@@ -126,8 +128,8 @@ test.each([
   expect(await wokenByALook()).toEqual([]);
 });
 
-test('another public log: once for each change, and again and again while it is behind and not halted', async () => {
-  // As cosignatures come to the newest note.
+test('wakes the log tasks once for each change, and repeatedly while the log is behind and not halted', async () => {
+  // The note grows when cosignatures are added to it.
   await sql`UPDATE log_checkpoints SET note = note || 'more'`;
   expect(await wokenByALook()).toEqual(['copies', 'log']);
   expect(await wokenByALook()).toEqual([]);
