@@ -1,4 +1,4 @@
-/** The `spindle` command as the operator calls it: the built program, against a service that the test starts. */
+/** Tests the built `spindle` command as operators use it, against a service that the test starts. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -32,7 +32,7 @@ let gameId: number;
 let folder: string;
 let sql: postgres.Sql;
 
-/** Runs the command with no more settings than these; no store is among them. */
+/** Runs the command with only these settings in its environment, and none for a store. */
 async function run(env: NodeJS.ProcessEnv, args: readonly string[], input = ''): Promise<Ended> {
   const child = spawn(process.execPath, [cliOf(ROOT), ...args], {
     cwd: folder,
@@ -53,14 +53,14 @@ async function run(env: NodeJS.ProcessEnv, args: readonly string[], input = ''):
 const cli = (...args: string[]): Promise<Ended> =>
   run({ SPINDLE_URL: service.base, OPERATOR_API_KEY: OPERATOR_KEY }, args);
 
-/** What a command prints, which must be all it has to say. */
+/** Returns the output of a command, which must exit with 0 and print no error. */
 async function done(...args: string[]): Promise<string> {
   const { status, out, error } = await cli(...args);
   expect([args, status, error]).toEqual([args, 0, '']);
   return out;
 }
 
-/** The value of a member in lines of names and values. */
+/** Returns the value of a member in lines of names and values. */
 const member = (out: string, name: string): string | undefined =>
   out
     .split('\n')
@@ -95,8 +95,8 @@ afterAll(async () => {
 
 const created = ['--name', 'Käse & Söhne 遊技', '--environment', 'sandbox'];
 
-describe.concurrent('partners', () => {
-  test('are created, shown, listed, updated and deactivated', async () => {
+describe.concurrent('spindle partner', () => {
+  test('spindle partner creates, shows, lists, updates and deactivates partners', async () => {
     const settings = ['--balance-mode', 'enforce', '--funding', '1000.50', '--opening-balance', '0.000001'];
     const out = await done('partner', 'create', '--slug', 'one', ...created, ...settings);
     const partnerId = member(out, 'partnerId')!;
@@ -126,7 +126,7 @@ describe.concurrent('partners', () => {
     expect(await json('partner', 'update', partnerId, ...again)).toEqual({ ...updated, contactEmail: null });
   });
 
-  test('are listed in aligned columns', async () => {
+  test('spindle partner list prints aligned columns', async () => {
     await service.newPartner({ slug: 'wide', name: 'Käse & Söhne 遊技', spinRateLimit: 300, fundingUsd: 20 });
     await service.newPartner({ slug: 'w', name: 'W', environment: 'production', spinRateLimit: 300 });
     const [listed, { partners }] = await Promise.all([
@@ -146,7 +146,7 @@ describe.concurrent('partners', () => {
     expect(lines.find((line) => / w /.test(line))).toMatch(/ production +\d +yes +300 {2}track +0\.00 +-$/);
   });
 
-  test('that the service refuses are told with its code, all details and 1', async () => {
+  test('spindle partner prints the code and all details of a refusal, and exits with 1', async () => {
     const slug = ['--slug', 'Not A Slug', '--name', 'N', '--environment', 'moon', '--min-ready-blocks', '0'];
     const [missing, wrong, taken] = await Promise.all([
       cli('partner', 'show', '2000000000'),
@@ -167,8 +167,8 @@ describe.concurrent('partners', () => {
   });
 });
 
-describe.concurrent('keys', () => {
-  test('are issued with a word that they are shown this once, listed without, and revoked', async () => {
+describe.concurrent('spindle key', () => {
+  test('spindle key issues a key that is shown only once, lists keys without it, and revokes them', async () => {
     const { partnerId } = await service.newPartner();
     const id = String(partnerId);
     const issued = await cli('key', 'issue', id, '--name', 'first', '--expires', '2099-01-02T03:04:05Z');
@@ -194,8 +194,8 @@ describe.concurrent('keys', () => {
   });
 });
 
-describe.concurrent('adjustments', () => {
-  test('are made once for each request id, exactly as the amount says, for any player', async () => {
+describe.concurrent('spindle adjust', () => {
+  test("spindle adjust adjusts any player's balance once for each request id, exactly by the amount", async () => {
     const { partnerId, key } = await service.newPartner({ openingBalanceUsd: 100, balanceMode: 'enforce' });
     const adjust = (playerId: string, amount: string, ...words: string[]): Promise<Ended> =>
       cli('adjust', String(partnerId), playerId, '--amount', amount, '--reason', 'a test', ...words);
@@ -209,7 +209,8 @@ describe.concurrent('adjustments', () => {
     const balance = await service.partner('GET', '/players/alice', key);
     expect(balance.body.balanceUsd).toBe(87.5);
 
-    // A client that tidies addresses would ask for another path. The amount is more than a double tells apart.
+    // A client that normalizes URLs would request another path. The amount has more digits than a double can
+    // distinguish.
     const [dots, refused, exact] = await Promise.all([
       adjust('..', '1', '--json'),
       adjust('bob', '-100.000001'),
@@ -223,8 +224,8 @@ describe.concurrent('adjustments', () => {
   });
 });
 
-describe.concurrent('games, blocks and sheets', () => {
-  test('are shown, suspended, resumed, made and retired', async () => {
+describe.concurrent('spindle game, blocks and sheet', () => {
+  test('spindle shows, suspends and resumes a game, makes blocks, and retires a PAR sheet', async () => {
     const id = String(gameId);
     const shown = await done('game', 'show', id);
     expect(member(shown, 'gameConfigId')).toBe(id);
@@ -241,15 +242,15 @@ describe.concurrent('games, blocks and sheets', () => {
 });
 
 const PRIZES = 'prizeName,prizeTier,valueUsd,count\n';
-/** With all that RFC 4180 has: a BOM, CRLF, quotes, a comma and a quote in a field. */
+/** A CSV file with all features of RFC 4180: a BOM, CRLF, quotes, and a comma and a quote in a field. */
 const CSV =
   '\ufeffprizeTier,prizeName,valueUsd,count\r\n5,"Gold, ""the"" first",1.10,1\r\n2,Silver,0.300000,3\r\n';
 const RAFFLE = ['--name', 'Spring', '--price', '0.5', '--size', '12'];
 let names = 0;
 const config = (): string[] => ['--config', `R_${names++}`];
 
-describe.concurrent('raffles', () => {
-  /** A raffle of this file, sealed. */
+describe.concurrent('spindle raffle', () => {
+  /** Creates a raffle from a file and waits until it is sealed. */
   async function raffle(...words: string[]): Promise<Json & { gameConfigId: number }> {
     const made = await cli('raffle', 'create', String(partner.partnerId), ...words, '--wait', '--json');
     expect([made.status, made.error]).toEqual([
@@ -265,7 +266,7 @@ describe.concurrent('raffles', () => {
     return answer;
   };
 
-  test('are made of CSV, sold, and their pool proven; what was tampered with is found', async () => {
+  test('creates a raffle from CSV, proves its sold pool with verify-pool, and detects tampering', async () => {
     const prizes = file('prizes.csv', CSV);
     const { gameConfigId, poolCommitment } = await raffle(...RAFFLE, ...config(), '--prizes', prizes);
     const sealed = await pool(gameConfigId);
@@ -371,7 +372,7 @@ describe.concurrent('raffles', () => {
       /^NOT PROVEN\n {2}the commitment of these members .*\n {2}the seed gives another order/,
     );
 
-    // A whole other pool, true in itself: only the published commitment tells.
+    // The file holds another valid pool, so only the published commitment reveals the exchange.
     const exchanged = await run({}, ['verify-pool', closed, '--commitment', turned(commitment)]);
     expect(exchanged).toMatchObject({
       status: 1,
@@ -387,7 +388,7 @@ describe.concurrent('raffles', () => {
     expect(verifyPool(null).faults).toEqual(['The file must be an object']);
   });
 
-  test('are made of JSON: prizes, or the whole body, which options beat', async () => {
+  test('spindle raffle create reads prizes or a whole body from JSON, and options override the file', async () => {
     const prizes = [{ prizeName: 'Only', prizeTier: 6, valueUsd: 0.4, count: 12 }];
     const whole = { displayName: 'Autumn', configName: 'AUTUMN', ticketPriceUsd: 3, poolSize: 20, prizes };
     const [array, body] = await Promise.all([
@@ -410,7 +411,7 @@ describe.concurrent('raffles', () => {
     expect(slot).toEqual({ status: 1, out: '', error: `spindle: Game ${gameId} is no raffle\n` });
   });
 
-  test('whose file is wrong are not made; every fault has its line', async () => {
+  test('spindle raffle create refuses a wrong file and prints each fault with its line', async () => {
     const wrong = file('wrong.csv', `${PRIZES}Gold,9,1.5,1\nSilver,two,0.1,1\n`);
     const refused = await cli(
       'raffle',
@@ -442,8 +443,8 @@ describe.concurrent('raffles', () => {
   });
 });
 
-describe.concurrent('how the service is reached', () => {
-  test('the address and the key come from options, the settings or the data folder', async () => {
+describe.concurrent('the connection of spindle to the service', () => {
+  test('spindle takes the address and the key from options, the settings or the data folder', async () => {
     const { port } = new URL(service.base);
     mkdirSync(join(folder, '.data'), { recursive: true });
     file('.data/operator-api-key', `${OPERATOR_KEY}\n`);
@@ -461,7 +462,7 @@ describe.concurrent('how the service is reached', () => {
     expect(ended[4]!.error).toBe('KS-4002 The API key is not valid\n');
   });
 
-  test('one that does not answer as the service does is named, with 1', async () => {
+  test("spindle names a server that doesn't respond as the service does, and exits with 1", async () => {
     const server = createServer((_, response) => response.writeHead(502).end('<html>'));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -485,7 +486,7 @@ describe.concurrent('how the service is reached', () => {
       status: 1,
       error: expect.stringContaining(`${elsewhere} answers with HTTP 502`),
     });
-    // What was not answered can be repeated: its request id was printed before it was sent.
+    // A request without an answer can be repeated, because its request id was printed before it was sent.
     const requestId = /^request id ([0-9a-f-]{36})\n/.exec(unknown.error)?.[1];
     expect(unknown.error).toContain(
       `\nWhether the balance was adjusted is not known: repeat it with --request-id '${requestId}'.\n`,
@@ -494,7 +495,7 @@ describe.concurrent('how the service is reached', () => {
     expect(repeated.error).toMatch(/^request id again\n/);
   });
 
-  test('wrong usage is told with 2, and no key is shown', async () => {
+  test('spindle exits with 2 on wrong usage, and never prints a key', async () => {
     const strange = file('strange-key', 'secret\u00e4\n');
     const wrong: [string[], RegExp][] = [
       [['partner', 'bogus'], /unknown command 'bogus'/],
@@ -521,7 +522,7 @@ describe.concurrent('how the service is reached', () => {
   });
 });
 
-test.concurrent('help is there at each level, and the program tells its version', async () => {
+test.concurrent('spindle prints help at each level, and its version', async () => {
   const [top, group, leaf, none, version, document] = await Promise.all([
     done('--help'),
     done('raffle', '--help'),
@@ -549,9 +550,9 @@ test.concurrent('help is there at each level, and the program tells its version'
   expect(document.paths).toHaveProperty(['/partners/{id}']);
 });
 
-// Alone: what others change is in the log, too.
-describe('the audit log', () => {
-  test('is read in pages, with what was changed', async () => {
+// This test runs alone, because the log also lists changes made by concurrent tests.
+describe('spindle audit-log', () => {
+  test('spindle audit-log prints the entries in pages, with what was changed', async () => {
     const { partnerId } = await service.newPartner();
     await service.operator('PATCH', `/partners/${partnerId}`, { spinRateLimit: 5 });
     const page = await done('audit-log', '--limit', '2');

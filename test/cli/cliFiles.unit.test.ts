@@ -8,7 +8,7 @@ import { readRaffle } from '../../src/cli/prizeFile.js';
 import { ROOT } from '../support/root.js';
 
 const PRIZES = 'prizeName,prizeTier,valueUsd,count\n';
-describe('a prize file', () => {
+describe('prize files', () => {
   const options = { displayName: 'S', configName: 'S', ticketPriceUsd: 1, poolSize: 10 };
   const faults = (text: string | Uint8Array, more = {}, name = 'f'): string[] => {
     const bytes = typeof text === 'string' ? Buffer.from(text) : text;
@@ -16,7 +16,7 @@ describe('a prize file', () => {
     return 'faults' in read ? read.faults : [];
   };
 
-  test('of CSV is read as its decimals say, or refused with every fault and its line', () => {
+  test('reads a CSV prize file with exact decimals, or refuses it with the line of every fault', () => {
     expect(faults(`${PRIZES}A,1,0.000001,1\n\n"B",6,9e2,2\n`)).toEqual([]);
     expect(faults(`${PRIZES}A,1,0.0000001,1\n`)).toEqual([
       'f:2: valueUsd must be above 0 and at most 1000000000, with at most 6 decimals',
@@ -52,7 +52,7 @@ describe('a prize file', () => {
     expect(faults(`${PRIZES}A,1,1,1\n`, { poolSize: 0 })).toEqual(['--size must be >= 1']);
   });
 
-  test('of JSON is read so, too', () => {
+  test('reads a JSON prize file with exact decimals, or refuses it with the line of every fault', () => {
     expect(faults('[{"prizeName":"A","prizeTier":1,"valueUsd":0.10,"count":1}]')).toEqual([]);
     expect(
       faults(
@@ -75,7 +75,7 @@ describe('a prize file', () => {
     expect(faults('nothing', {}, 'f.json')).toEqual([expect.stringMatching(/^f\.json:1: is no JSON: /)]);
   });
 });
-test('a table has its amounts below each other, and nothing in it moves the cursor', () => {
+test('aligns amounts in a table, and escapes characters that would move the cursor', () => {
   const rows = [
     { name: 'a\x1b[31m\n', usd: 1000 },
     { name: '', usd: -0.5 },
@@ -103,7 +103,7 @@ test.each([
   ['\n', false],
   ['yesterday\n', false],
   ['', false],
-])('a terminal is asked before what can not be undone: %j', async (answer, isDone) => {
+])("asks in a terminal before an action that can't be undone: %j", async (answer, isDone) => {
   const input = Object.assign(new PassThrough(), { isTTY: true });
   const output = new PassThrough();
   const asked = confirm('Key 3 is refused.', {}, { input, output });
@@ -113,7 +113,7 @@ test.each([
   expect(String(output.read())).toContain('Key 3 is refused. Do it? [y/N] ');
 });
 
-test('no option takes a secret, which every user of the machine could read among the arguments: files do', () => {
+test('takes no secret as an option, because every user of the machine could read it; secrets come from files', () => {
   const texts = readdirSync(join(ROOT, 'src/cli'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts'))
     .map((file) => readFileSync(join(ROOT, 'src/cli', file), 'utf8'));
@@ -121,7 +121,7 @@ test('no option takes a secret, which every user of the machine could read among
     (text) => text.match(/'--[a-z-]*(key|secret|token|password)[a-z-]* <[^>]+>'/g) ?? [],
   );
   expect(new Set(options.filter((option) => !option.includes('<FILE>')))).toEqual(
-    // A public key, and the name of a key that is made.
+    // These options take a public key and the name of a new key.
     new Set(["'--log-key <VKEY>'", "'--new-key <NAME>'"]),
   );
   expect(options).toContain("'--secret-file <FILE>'");

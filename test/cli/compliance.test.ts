@@ -1,4 +1,4 @@
-/** `spindle compliance report`: the files that an auditor asks for, made with an auditor's key. */
+/** Tests `spindle compliance report`, which writes the files that an auditor needs, with an auditor's key. */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -31,7 +31,7 @@ beforeAll(async () => {
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
   for (let i = 0; i < 5; i++)
     expect((await service.spin(partner.key, { gameId, playerId: 'p', wagerUsd: 0.25 })).status).toBe(200);
-  // More entries of the audit log than stand on a page.
+  // The audit log has more entries than one page.
   for (let i = 0; i < 120; i++)
     await service.operator('PATCH', `/partners/${partner.partnerId}`, { largeWinThresholdUsd: 100 + i });
   const { body } = await service.operator('POST', '/operators', { name: 'audrey', role: 'auditor' });
@@ -60,7 +60,7 @@ async function report(...args: string[]): Promise<{ status: number; out: string;
   return { status, out, error };
 }
 
-test('writes each file with its hash, and no key', async () => {
+test('spindle compliance report writes each file with its hash, and no key', async () => {
   const out = join(folder, 'today');
   const made = await report('--from', day, '--to', day, '--out', out, '--json');
   expect(made.status, made.error).toBe(0);
@@ -113,7 +113,7 @@ test('writes each file with its hash, and no key', async () => {
   ]);
 });
 
-test('of days in which nothing happened has the games with zeros, and writes over nothing', async () => {
+test('spindle compliance report writes games with zeros for days without play, and overwrites nothing', async () => {
   const out = join(folder, 'past');
   const wanted = ['--from', '2020-01-01', '--to', '2020-01-31', '--out', out];
   expect((await report(...wanted)).status).toBe(0);

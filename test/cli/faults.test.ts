@@ -1,4 +1,7 @@
-/** What `spindle` says where it can't begin: for people, and with --json for programs. The built program, with no service. */
+/**
+ * Tests the errors of the built `spindle` command when it can't begin: as text, and as JSON with --json. No
+ * service runs.
+ */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -37,7 +40,7 @@ test.each([
     '«ftp://x» is no http:// or https:// address',
   ],
   [['partner', 'list', '--key-file', 'absent'], "No operator key: absent can't be read"],
-])('%j is wrong usage, as a line of JSON with --json', async (args, message) => {
+])('reports the arguments %j as wrong usage, as a line of JSON with --json', async (args, message) => {
   const plain = await cli(...args);
   expect([plain.status, plain.out]).toEqual([2, '']);
   expect(plain.error.replaceAll('\n', ' ')).toBe(`spindle: ${message} `);
@@ -46,14 +49,14 @@ test.each([
   expect(json.error).toBe(`${JSON.stringify({ error: { message, details: [] } })}\n`);
 });
 
-test('where neither a service nor a key is found, it says what names them', async () => {
+test('spindle names the settings that are missing if it finds neither a service nor a key', async () => {
   const { status, error } = await cli('overview');
   expect(status).toBe(2);
   for (const name of ['DATA_DIR', 'SPINDLE_URL', 'OPERATOR_API_KEY', '--url', '--key-file'])
     expect(error).toContain(name);
 });
 
-test('where the service does not answer, it names another way to its address, with --json too', async () => {
+test("spindle suggests another address if the service doesn't respond, also with --json", async () => {
   const { status, error } = await cli(
     'overview',
     '--url',

@@ -1,4 +1,7 @@
-/** `spindle api` and `operator`, and what partners call, `spindle webhooks manage` and `listen`, `sandbox`: the built program, against a service. */
+/**
+ * Tests `spindle api` and `operator`, and the commands for partners `spindle webhooks manage`, `listen` and
+ * `sandbox`. The built program runs against a service.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,7 +18,7 @@ import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { pause, until } from '../support/wait.js';
 
-/** EXIT_WITHIN_MS of the command. */
+/** Equals EXIT_WITHIN_MS of the command. */
 const HELD_UP_MS = 1000;
 
 let stores: TestStores;
@@ -60,7 +63,7 @@ async function cli(...args: string[]): Promise<{ status: number; out: string; er
   return { status, ...output };
 }
 
-test('api lists versions with who uses them, and announces an end, which refuses what is wrong', async () => {
+test('spindle api lists API versions with their users, announces a sunset, and prints refusals', async () => {
   const wrong = await cli('api', 'deprecate', 'v1', '--sunset', '2099-02-30', '--yes');
   expect(wrong).toMatchObject({
     status: 1,
@@ -89,7 +92,7 @@ test('api lists versions with who uses them, and announces an end, which refuses
   expect(listed.out).toMatch(/^ *id {2}slug +last used +requests 24 h$/m);
 });
 
-test('operator issues, lists, rotates and revokes keys; an auditor is told what its role lacks', async () => {
+test('spindle operator issues, lists, rotates and revokes keys, and tells an auditor which role is missing', async () => {
   const issued = await cli('operator', 'issue', 'jane.doe', '--role', 'auditor', '--json');
   expect([issued.status, issued.error]).toEqual([0, expect.stringMatching(/shown this once/)]);
   const { apiKey } = JSON.parse(issued.out);
@@ -114,7 +117,7 @@ test('operator issues, lists, rotates and revokes keys; an auditor is told what 
   expect((await cli('operator', 'issue', 'john')).status).toBe(2);
 });
 
-test('lists name partners by slug, and show games, spins, statements, reports and the audit log by filter', async () => {
+test('spindle lists accept partner slugs, and show games, spins, statements, reports and the audit log', async () => {
   const { partnerId, key } = await service.newPartner({ slug: 'acme', openingBalanceUsd: 10 });
   const gameId = await service.newGame(key, parSheet('classic-3-reel'));
   const { body: game } = await service.operator<{ configName: string }>('GET', `/games/${gameId}`);
@@ -169,7 +172,7 @@ test('lists name partners by slug, and show games, spins, statements, reports an
   expect(cells.out).toMatch(/^isReady +true$/m);
 });
 
-test("what can't be undone takes --yes where nobody can be asked, and changes nothing without it", async () => {
+test('spindle requires --yes for an irreversible action without a terminal, and changes nothing without it', async () => {
   const prizes = join(folder, 'loss.csv');
   writeFileSync(prizes, 'prizeName,prizeTier,valueUsd,count\nCar,6,100.5,2\n');
   const raffle = ['raffle', 'create', String(partner.partnerId), '--name', 'R', '--prizes', prizes];
@@ -199,7 +202,7 @@ test("what can't be undone takes --yes where nobody can be asked, and changes no
   ]);
 });
 
-test('a list is printed again and again with --watch', async () => {
+test('spindle --watch prints a list repeatedly', async () => {
   const { child, output } = begin('game', 'list', '--watch', '1', '--json');
   onTestFinished(() => void child.kill('SIGKILL'));
   await until(() => output.out.split('\n').length > 2, 'it is printed twice');
@@ -208,15 +211,15 @@ test('a list is printed again and again with --watch', async () => {
   for (const seconds of ['0', '3601', 'x']) expect((await cli('cells', '--watch', seconds)).status).toBe(2);
 });
 
-test('whoever reads slowly gets all of what is printed', async () => {
+test('spindle prints its complete output to a slow reader', async () => {
   const { stdout } = launch('openapi');
   await once(stdout, 'readable');
-  // So long a command may be held up once its work is done.
+  // The command normally exits within this time after its work is done.
   await pause(2 * HELD_UP_MS);
   expect(JSON.parse(await text(stdout))).toHaveProperty('openapi');
 });
 
-test('a shell completes commands, options and choices', async () => {
+test('spindle completes commands, options and choices in a shell', async () => {
   const offered = async (...words: string[]): Promise<string[]> =>
     (await cli('complete', '--', ...words)).out.split('\n').map((line) => line.split('\t')[0]!);
   const [commands, options, choices, script] = await Promise.all([
@@ -231,7 +234,7 @@ test('a shell completes commands, options and choices', async () => {
   expect(script).toMatchObject({ status: 0, error: '', out: expect.stringContaining('spindle complete --') });
 });
 
-test('webhooks manage lists, deactivates, tests and rotates; listen takes what either secret of a rotation signed', async () => {
+test('spindle webhooks manages webhooks, and listen accepts signatures by both secrets of a rotation', async () => {
   const { id, secret } = await register(service, partner.key, 'http://localhost:9/');
   const manage = (...args: string[]) => cli('webhooks', 'manage', ...args, '--key-file', 'key');
   const listed = await manage('list');
@@ -266,7 +269,7 @@ test('webhooks manage lists, deactivates, tests and rotates; listen takes what e
   }
 });
 
-test('webhooks manage changes a webhook, shows deliveries and events, and has one sent again', async () => {
+test('spindle webhooks manage changes a webhook, shows deliveries and events, and resends a delivery', async () => {
   const { id } = await register(service, partner.key, 'http://localhost:9/');
   const manage = (...args: string[]) => cli('webhooks', 'manage', ...args, '--key-file', 'key');
   const asked = async <T>(...args: string[]): Promise<T> => {
@@ -318,7 +321,7 @@ test('webhooks manage changes a webhook, shows deliveries and events, and has on
   );
 });
 
-test("sandbox next-outcome chooses a player's next outcome, and says what is wrong", async () => {
+test("spindle sandbox next-outcome forces a player's next outcome, and prints refusals", async () => {
   const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
   const choose = (...args: string[]) => cli('sandbox', 'next-outcome', ...args, '--key-file', 'key');
   const chosen = await choose(String(gameId), 'alice', '13');
@@ -348,7 +351,7 @@ test.each([
   [['list', '--key-file', 'none'], "none can't be read"],
   [['list', '--key-file', 'wrong'], 'wrong has no key of a partner'],
   [['list'], "required option '--key-file <FILE>' not specified"],
-])('webhooks manage %j is wrong usage', async (args, message) => {
+])('spindle webhooks manage refuses %j as wrong usage', async (args, message) => {
   const ended = await cli('webhooks', 'manage', ...args);
   expect([ended.status, ended.out]).toEqual([2, '']);
   expect(ended.error).toContain(message);

@@ -1,4 +1,4 @@
-/** `spindle program check`, of a copy of the build that the tests change. */
+/** Tests `spindle program check` on a copy of the build, which the tests change. */
 import { execFile } from 'node:child_process';
 import { appendFile, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ const run = (program: string, ...args: string[]) =>
 const check = (...args: string[]) =>
   run(process.execPath, 'dist/src/cli/cli.js', 'program', 'check', ...args);
 
-test('files that are as the build listed them are said to be so, and sha256sum agrees', async () => {
+test('spindle program check confirms unchanged files, and sha256sum agrees', async () => {
   const { status, out } = await check();
   expect(out).toMatch(/^spindle \S+, manifest [0-9a-f]{64}: \d+ files, all as listed\n$/);
   expect(status).toBe(0);
@@ -34,7 +34,7 @@ test('files that are as the build listed them are said to be so, and sha256sum a
   expect(await run('sha256sum', '--quiet', '-c', 'manifest.sha256')).toMatchObject({ status: 0, out: '' });
 });
 
-test('a file that differs is named, also with another list, as JSON, and before npm start builds again', async () => {
+test('spindle program check names a changed file, with another list, as JSON, and before npm start rebuilds', async () => {
   await appendFile(join(root, CHANGED), ' ');
   expect(await check()).toMatchObject({ status: 1, out: expect.stringContaining(`  changed  ${CHANGED}\n`) });
   const list = await readFile(join(root, 'manifest.sha256'));
@@ -49,7 +49,7 @@ test('a file that differs is named, also with another list, as JSON, and before 
   expect(error).toContain(`  changed  ${CHANGED}\n`);
 });
 
-test('without a list, or with one that is not there, it is wrong usage', async () => {
+test("spindle program check reports wrong usage without a list, or with one that doesn't exist", async () => {
   await rm(join(root, 'manifest.sha256'));
   expect(await check()).toMatchObject({
     status: 2,

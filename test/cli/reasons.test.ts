@@ -1,4 +1,7 @@
-/** `--reason` of each command whose change the audit log keeps a reason for: the built program, against a service. */
+/**
+ * Tests `--reason` of each command whose reason the audit log keeps. The built program runs against a
+ * service.
+ */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -33,13 +36,13 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** @throws Error where it does not end with 0 */
+/** @throws Error if the command does not exit with 0 */
 const cli = (...args: string[]) =>
   promisify(execFile)(process.execPath, [cliOf(ROOT), ...args], {
     env: { PATH: process.env.PATH, SPINDLE_URL: service.base, OPERATOR_API_KEY: OPERATOR_KEY },
   });
 
-test('go to the audit log with what they are the reason of', async () => {
+test('spindle records the --reason of each command in the audit log', async () => {
   const { partnerId, key } = await service.newPartner({ cell: 0 });
   const id = String(partnerId);
   const gameId = String(await service.newGame(key, parSheet('classic-3-reel')));

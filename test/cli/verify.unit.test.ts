@@ -1,4 +1,4 @@
-/** `spindle verify`: what it prints, and its exit status. */
+/** Tests the output and the exit status of `spindle verify`. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,21 +32,21 @@ async function run(path: string, options: Parameters<typeof verifyProofFile>[1])
   }
 }
 
-test('says that a proof holds, and that it can not tell since when', async () => {
+test("spindle verify confirms a valid proof, and says that it can't tell since when the record was logged", async () => {
   expect(await run(good, { logKey: log.vkey })).toBe(0);
   expect(out).toMatch(
     /^PROVEN: spin 0{2}1{2}[^\n]+, game 7, log index 1\n {2}Logged\. Since when it can't tell/,
   );
 });
 
-test('says that it was fixed before a checkpoint that was kept', async () => {
+test('spindle verify says that a record was fixed before a checkpoint that was kept', async () => {
   const seen = [file('seen', log.checkpoint3)];
   const policy = file('policy', `log ${log.vkey}\nwitness w ${witness.vkey}\nquorum w\n`);
   expect(await run(good, { policy, seen })).toBe(0);
   expect(out).toContain('Fixed before: the log of 3 records');
 });
 
-test('names every fault', async () => {
+test('spindle verify names every fault of a proof', async () => {
   const broken = file('broken.json', { ...proof, logIndex: 2, outcome: { ...proof.outcome, code: 4 } });
   expect(await run(broken, { logKey: log.vkey })).toBe(1);
   expect(out.split('\n')).toEqual([
@@ -64,6 +64,6 @@ test.each([
   ['no file', join(folder, 'absent'), { logKey: log.vkey }],
   ['no JSON', file('no.json', '{'), { logKey: log.vkey }],
   ['a wrong address', good, { logKey: log.vkey, url: 'ftp://x' }],
-])('is wrong usage with %s', async (_, path, options) => {
+])('spindle verify reports wrong usage with %s', async (_, path, options) => {
   await expect(run(path, options)).rejects.toThrow(UsageError);
 });

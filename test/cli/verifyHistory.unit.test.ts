@@ -1,4 +1,7 @@
-/** `spindle verify --history`: what it finds of a log that has been tampered with, and that it goes on where it was. */
+/**
+ * Tests `spindle verify --history`: the tampering that it finds in a log, and that it resumes where it
+ * stopped.
+ */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,7 +27,7 @@ afterEach(async () => {
   for (const log of served.splice(0)) await log.close();
 });
 
-/** A log of four blocks, 300 records of others and a rotation; then what is spoiled. */
+/** Serves a log of four blocks, 300 records of other games and a rotation, to which a fault is then added. */
 async function logWith(plant: (log: ServedLog) => void = () => {}): Promise<ServedLog> {
   const log = new ServedLog();
   log.block(0, 512, true);
@@ -52,7 +55,7 @@ async function run(log: ServedLog, given: Partial<Given> = {}): Promise<{ status
   };
 }
 
-test('proves a whole history, with and without the sheet, and asks again where it is refused for the moment', async () => {
+test('spindle verify --history proves a whole history, with and without the PAR sheet, and retries temporary refusals', async () => {
   const log = await logWith();
   log.refusals = 4;
   const { status, lines } = await run(log);
@@ -70,7 +73,7 @@ test('proves a whole history, with and without the sheet, and asks again where i
   ]);
 });
 
-test('reads every page of a game that has many blocks', async () => {
+test('spindle verify --history reads every page of a game with many blocks', async () => {
   const log = new ServedLog();
   for (let i = 0; i < 201; i++) log.block(4 * i, 4, i % 2 === 0);
   await log.serve();
@@ -83,7 +86,7 @@ test('reads every page of a game that has many blocks', async () => {
   ]);
 });
 
-test('reads only what is new where it keeps its place', async () => {
+test('spindle verify --history reads only new records if it stored its position', async () => {
   const log = await logWith();
   const state = join(folder, 'state');
   expect((await run(log, { state })).status).toBe(0);
@@ -212,7 +215,7 @@ const spoiled: [name: string, plant: (log: ServedLog) => void, fault: RegExp][] 
     /^report 2026-01-03: its checkpoint: log: .* two histories$/,
   ],
 ];
-test.each(spoiled)('finds %s', async (_, plant, fault) => {
+test.each(spoiled)('spindle verify --history finds %s', async (_, plant, fault) => {
   const { status, lines } = await run(await logWith(plant));
   expect([status, lines.find((line) => fault.test(line)) ?? lines]).toEqual([
     1,
@@ -220,7 +223,7 @@ test.each(spoiled)('finds %s', async (_, plant, fault) => {
   ]);
 });
 
-test('takes numbers for lost only where an entry says so', async () => {
+test('spindle verify --history accepts missing numbers only if a log entry declares them lost', async () => {
   const restored = (log: ServedLog): void => {
     log.lose(log.block(1536, 64, false));
     log.void(1536, 2 ** 32);
@@ -242,7 +245,7 @@ test('takes numbers for lost only where an entry says so', async () => {
   expect((await run(hidden)).status).toBe(0);
 });
 
-test('says so where the service answers with something else', async () => {
+test('spindle verify --history reports a malformed answer of the service', async () => {
   const log = await logWith();
   log.answers.set('/api/partner/v1/settlements', {});
   await expect(run(log)).rejects.toThrow('without a list «reports»');
@@ -252,7 +255,7 @@ test('says so where the service answers with something else', async () => {
   await expect(run(log)).rejects.toThrow('Nothing is logged of game 7');
 });
 
-test('finds a log that is smaller than it was, and a checkpoint that nobody known has signed', async () => {
+test('spindle verify --history finds a log that has shrunk, and a checkpoint without a known signature', async () => {
   const log = await logWith();
   const state = join(folder, 'smaller');
   expect((await run(log, { state })).status).toBe(0);
@@ -269,7 +272,7 @@ test('finds a log that is smaller than it was, and a checkpoint that nobody know
   expect([few.status, few.lines[1]]).toEqual([1, expect.stringMatching(/^checkpoint: the witnesses/)]);
 });
 
-test('finds spins whose proofs do not hold, and those that have none', async () => {
+test('spindle verify --history finds spins with invalid proofs and spins without proofs', async () => {
   const log = await logWith();
   const spin = { spinId: 'a', createdAt: '2026-01-01T00:00:00.000Z', outcomeIndex: 3 };
   log.answers.set('/api/partner/v1/spins', { spins: [spin] });
@@ -289,7 +292,7 @@ test('finds spins whose proofs do not hold, and those that have none', async () 
   );
 });
 
-test('finds records that are not those of the checkpoint, and a distribution that is not the sheet’s', async () => {
+test("spindle verify --history finds records that don't match the checkpoint, and outcomes that don't fit the PAR sheet", async () => {
   const log = await logWith();
   const { checkpoint } = log;
   const signed = log.checkpoint();
@@ -297,7 +300,7 @@ test('finds records that are not those of the checkpoint, and a distribution tha
   log.records[4] = Buffer.alloc(49, 1);
   expect((await run(log)).lines[1]).toMatch(/^log: its records do not give the root/);
   log.checkpoint = checkpoint;
-  // The sheet is the one that was logged, and nobody would draw by it what is counted.
+  // The PAR sheet is the logged one, but it can't have produced these counts of outcomes.
   const state = join(folder, 'biased');
   const clean = await logWith();
   await run(clean, { state });
@@ -308,7 +311,7 @@ test('finds records that are not those of the checkpoint, and a distribution tha
   expect((await run(clean, { state })).lines[1]).toMatch(/^reveals: .* \(p = \d/);
 });
 
-test('wrong usage says what is missing', async () => {
+test('spindle verify --history names the missing argument on wrong usage', async () => {
   const log = await logWith();
   const wrong: [Partial<Record<keyof Given, unknown>>, string][] = [
     [{ game: undefined }, '--game'],
