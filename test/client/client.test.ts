@@ -1,4 +1,7 @@
-/** The partners' client against a running service under faults: each spin happens once, and errors are told as they are. */
+/**
+ * Tests the partners' client against a running service under faults: each spin happens once, and errors are
+ * reported as they are.
+ */
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,16 +20,16 @@ import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
-/** Long enough for a spin on a machine that is busy, and shorter than the client's patience. */
+/** Deadline in ms that suffices for a spin on a busy machine, but is shorter than the client's timeout. */
 const SPIN_DEADLINE_MS = '1000';
 
 let stores: TestStores;
 let service: Awaited<ReturnType<typeof startService>>;
 let partner: TestPartner;
 let gameId: number;
-/** Between the service and Redis. */
+/** Proxy between the service and Redis. */
 let redis: Cable;
-/** Between the client and the service. */
+/** Proxy between the client and the service. */
 let wire: Cable;
 let client: Spindle;
 
@@ -45,7 +48,9 @@ afterAll(async () => {
   await stores.drop();
 });
 
-/** A spin with what was told of its attempts. @param mend is called before the second */
+/**
+ * Spins once, and returns the result with the reported attempts. @param mend called before the second attempt
+ */
 async function spun(
   playerId: string,
   mend: () => unknown = () => {},
@@ -70,8 +75,8 @@ const spinsOf = async (playerId: string): Promise<string[]> => {
 const isBooked = (playerId: string, spins: number) =>
   until(async () => (await spinsOf(playerId)).length >= spins, `${spins} spins of ${playerId} are listed`);
 
-describe('a spin happens once and is told as it was', () => {
-  test('where the connection ends before the answer', async () => {
+describe('spins by the client under faults', () => {
+  test('the client spins once if the connection ends before the answer', async () => {
     void wire.cutAfter('answers', 20);
     const { result, attempts, ids } = await spun('cut');
     expect(attempts.map(({ after }) => (after as Error | undefined)?.name)).toEqual([
@@ -83,7 +88,7 @@ describe('a spin happens once and is told as it was', () => {
     expect(await spinsOf('cut')).toEqual([result.spinId]);
   });
 
-  test('where the answer does not come in time', async () => {
+  test('the client spins once if the answer does not arrive in time', async () => {
     wire.answers = false;
     const { result, attempts, ids } = await spun('late', () => {
       wire.answers = true;
@@ -95,7 +100,7 @@ describe('a spin happens once and is told as it was', () => {
     expect(await spinsOf('late')).toEqual([result.spinId]);
   });
 
-  test('where the service can not tell whether it happened (KS-4110)', async () => {
+  test("the client spins once if the service can't tell whether the spin happened (KS-4110)", async () => {
     redis.hold();
     const { result, attempts, ids } = await spun('held', () => redis.release());
     expect(attempts[1]!.after).toMatchObject({ code: 'KS-4110' });
@@ -104,7 +109,7 @@ describe('a spin happens once and is told as it was', () => {
     expect(await spinsOf('held')).toEqual([result.spinId]);
   });
 
-  test('under the requestId that was refused for lack of funding (KS-5011)', async () => {
+  test('the client retries a spin refused for lack of funding (KS-5011) with the same requestId', async () => {
     const { partnerId, key } = await service.newPartner({ fundingUsd: 0 });
     const game = await service.newGame(key, parSheet('classic-3-reel'));
     const poor = new Spindle({ baseUrl: service.base, apiKey: key });
@@ -115,7 +120,7 @@ describe('a spin happens once and is told as it was', () => {
     expect(result.requestId).toBe(attempts[0]!.requestId);
   });
 
-  test('and is never repeated once a raffle is closed (KS-4218)', async () => {
+  test('the client never retries a spin once a raffle is closed (KS-4218)', async () => {
     const prizes = [{ prizeName: 'Prize', prizeTier: 1, valueUsd: 1, count: 1 }];
     const terms = { ticketPriceUsd: 1, poolSize: 1, prizes };
     const raffle = await service.api.newRaffle(partner.partnerId, 'only-ticket', terms);
@@ -128,13 +133,13 @@ describe('a spin happens once and is told as it was', () => {
   });
 });
 
-test('a round is dealt once, and each of its actions happens once, whatever becomes of the answers', async () => {
+test('the client deals a blackjack round once and makes each action once, whatever happens to the answers', async () => {
   const table = await newTable(service, partner.partnerId);
   const { blackjack } = client;
   const faults: Record<string, () => void> = {
     cut: () => void wire.cutAfter('answers', 20),
     reset: () => void wire.cutAfter('answers', 20, true),
-    // The service can't tell whether it happened: Redis answers once it was asked again.
+    // The service can't tell whether the call happened. Redis answers only after the second request.
     held: () => {
       let requests = 0;
       redis.hold();
@@ -144,7 +149,7 @@ test('a round is dealt once, and each of its actions happens once, whatever beco
   for (const [name, strike] of Object.entries(faults)) {
     let round: Round | undefined;
     let playerId = '';
-    // A natural ends a round at its deal.
+    // The deal is repeated, because a natural ends a round at once.
     for (let seat = 0; round?.status !== 'OPEN'; seat++) {
       playerId = `${name}-${seat}`;
       strike();
@@ -172,7 +177,7 @@ test('a round is dealt once, and each of its actions happens once, whatever beco
   }
 });
 
-test('a list gives every item once over its pages', async () => {
+test('the client lists every item once over all pages', async () => {
   const patient = new Spindle({ baseUrl: service.base, apiKey: partner.key });
   await Promise.all(
     Array.from({ length: 210 }, () => patient.spin({ gameId, playerId: 'many', wagerUsd: 0.25 })),
@@ -185,7 +190,7 @@ test('a list gives every item once over its pages', async () => {
   expect(byTime).toEqual(listed.reverse());
 });
 
-test('a delivery of the service is verified, and its event is in the feed', async () => {
+test('the client verifies a real webhook delivery, and finds its event in the feed', async () => {
   const receiver = await startReceiver();
   onTestFinished(() => receiver.close());
   const { key } = await service.newPartner({ largeWinThresholdUsd: 0 });
@@ -204,7 +209,7 @@ test('a delivery of the service is verified, and its event is in the feed', asyn
   expect(feed).toContain(event.id);
 });
 
-test('the program of the quick start receives a verified webhook, as it is written there', async () => {
+test('the program of the quick start receives a verified webhook exactly as printed', async () => {
   const page = readFileSync(join(ROOT, 'docs', 'quick-start.md'), 'utf8');
   const port = String(await freePort());
   const built = join(ROOT, 'dist', 'clients', 'typescript', 'src');

@@ -1,4 +1,7 @@
-/** A proxy cuts the answer to each first attempt, at every byte in turn: whoever kept the requestId finds the one spin of it. */
+/**
+ * Cuts the answer to each first attempt through a proxy, at every byte in turn. A client that kept the
+ * requestId must find exactly one spin.
+ */
 import { execFile, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +18,7 @@ import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 const run = promisify(execFile);
-/** More bytes than an answer has, head and body. */
+/** More bytes than an answer has, including its head. */
 const BYTES = 1600;
 const LANES = 8;
 
@@ -37,7 +40,7 @@ afterAll(async () => {
   await stores?.drop();
 });
 
-/** The way to the service; the first answer to each requestId `…-<n>` is cut after n bytes. */
+/** A proxy to the service that cuts the first answer to each requestId `…-<n>` after n bytes. */
 async function cutting(): Promise<{ readonly url: string; readonly cut: Set<string> }> {
   const cable = await proxy(service.base);
   cables.push(cable);
@@ -51,7 +54,9 @@ async function cutting(): Promise<{ readonly url: string; readonly cut: Set<stri
   return { url: cable.url.replace(/\/$/, ''), cut };
 }
 
-/** What each lane does, at once. @param spinAll spins once under `<name>-<n>` for each n of the lane */
+/**
+ * Runs all lanes concurrently. @param spinAll spins once with the requestId `<name>-<n>` for each n of a lane
+ */
 async function everyByte(
   name: string,
   spinAll: (url: string, places: readonly number[]) => Promise<unknown>,
@@ -75,7 +80,7 @@ async function everyByte(
   expect((await booked()).sort()).toEqual(wanted.sort());
 }
 
-test('the TypeScript client spins once for a requestId, wherever an answer is cut, and returns that requestId', async () => {
+test('the TypeScript client spins once for each requestId wherever the answer is cut, and returns the requestId', async () => {
   await everyByte('ts', async (baseUrl, places) => {
     const client = new Spindle({ baseUrl, apiKey: partner.key });
     for (const place of places) {
@@ -87,11 +92,12 @@ test('the TypeScript client spins once for a requestId, wherever an answer is cu
 }, 180_000);
 
 test.skipIf(spawnSync('python3', ['--version']).status !== 0)(
-  'the program in Python of the quick start spins once for a requestId, wherever an answer is cut',
+  'the Python program of the quick start spins once for each requestId wherever the answer is cut',
   async () => {
     const page = readFileSync(join(ROOT, 'docs', 'quick-start.md'), 'utf8');
     const [calling, once] = [...page.matchAll(/```python\n([\s\S]*?)```/g)].map(([, code]) => code!);
-    // The page's own example follows its function; the waits are not what is tested.
+    // The example on the page follows the function, so it is removed. The pauses are shortened because the
+    // test doesn't check them.
     const program = `${calling}\n${once!.split('\ngame = ')[0]!.replace('pause = 0.1', 'pause = 0.001')}`;
     await everyByte('py', (url, places) => {
       const loop = `for n in ${JSON.stringify(places)}:

@@ -1,4 +1,7 @@
-/** Spins by the client while the service is killed and started again, and compares the client's record with the ledger. */
+/**
+ * Spins with the client while the service is killed and restarted, and compares the client's record with the
+ * ledger.
+ */
 import { randomInt } from 'node:crypto';
 import postgres from 'postgres';
 import { Spindle } from '../../clients/typescript/src/index.js';
@@ -12,15 +15,18 @@ import { until } from '../support/wait.js';
 export interface KilledRun {
   readonly spins: number;
   readonly kills: number;
-  /** Spins that are under way at a time. */
+  /** Number of concurrent spins. */
   readonly lanes?: number;
 }
 
 export interface KilledResult {
   readonly spins: number;
-  /** Attempts beyond the first of each spin. */
+  /** Attempts beyond the first one of each spin. */
   readonly repeats: number;
-  /** Spins that the client has and the ledger has not, has twice or has otherwise; and those that only the ledger has. */
+  /**
+   * Spins that only the client or only the ledger has, and spins that the ledger has twice or with other
+   * values.
+   */
   readonly differences: readonly string[];
   readonly durationMs: number;
 }
@@ -33,7 +39,7 @@ interface Row {
 
 const ALL_BOOKED_WITHIN_MS = 60_000;
 
-/** Runs the service from the build on these stores, which must be empty. */
+/** Runs the built service on these stores, which must be empty. */
 export async function spinWhileKilled(
   stores: StoreUrls,
   { spins, kills, lanes = 32 }: KilledRun,
@@ -47,7 +53,8 @@ export async function spinWhileKilled(
     const { key } = await service.client.newPartner();
     const gameId = await service.client.newGame(key, parSheet('classic-3-reel'));
     const client = new Spindle({ baseUrl: service.base!, apiKey: key, timeoutMs: 2000, deadlineMs: 120_000 });
-    // What a partner would store: the requestId that a spin happened under, its player and its payout.
+    // The data that a partner would store: the requestId of each spin that happened, its player and its
+    // payout.
     const record = new Map<string, { playerId: string; payoutUsd: number }>();
     let begun = 0;
     let attempts = 0;
@@ -68,13 +75,13 @@ export async function spinWhileKilled(
       }
     };
     await Promise.all([killer(), ...Array.from({ length: lanes }, lane)]);
-    // The one that was killed still holds its cells for a while: what it left is booked after that.
+    // The killed process still holds its cells for a while, so its entries are committed later.
     const isBooked = async (): Promise<boolean> => {
       const [row] = await sql<{ spins: bigint }[]>`SELECT count(*) AS spins FROM ledger WHERE kind = 1`;
       return row!.spins >= BigInt(record.size);
     };
     await until(isBooked, 'the ledger has as many spins as the client', ALL_BOOKED_WITHIN_MS);
-    // It books all that Redis has before it ends: also what only the ledger has.
+    // The service commits all entries in Redis before it ends, including spins that only the ledger has.
     await service.stop();
     const rows = await sql<Row[]>`SELECT request_id, player_id, credit_micros FROM ledger WHERE kind = 1`;
     await booksHold(sql);

@@ -1,4 +1,7 @@
-/** What the client does after each error of the catalogue, and after no answer. Needs no server: answers are scripted. */
+/**
+ * Tests how the client reacts to each error of the catalogue and to missing answers. The answers are
+ * scripted, so no server is needed.
+ */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
   ERROR_CATALOG,
@@ -11,7 +14,7 @@ import {
 const SPIN = { gameId: 1, playerId: 'alice', wagerUsd: 0.25 };
 const CODES = Object.entries(ERROR_CATALOG);
 
-/** One scripted answer; `cut`: none, the connection ends. */
+/** One scripted answer. `cut` means that the connection ends without an answer. */
 type Scripted = { status: number; body: unknown; headers?: Record<string, string> } | 'cut';
 
 const refusal = (code: string, retryAfter?: number): Scripted => ({
@@ -21,7 +24,7 @@ const refusal = (code: string, retryAfter?: number): Scripted => ({
 });
 const success: Scripted = { status: 200, body: { spinId: 's' } };
 
-/** A client whose requests get the scripted answers, in turn, the last one for ever. */
+/** Creates a client whose requests get the scripted answers in turn. The last answer repeats. */
 function scripted(answers: readonly Scripted[], options: { deadlineMs?: number } = {}) {
   const sent: { requestId?: string; atMs: number }[] = [];
   let made = 0;
@@ -45,7 +48,7 @@ function scripted(answers: readonly Scripted[], options: { deadlineMs?: number }
   return { client, sent, ids: () => sent.map(({ requestId }) => requestId) };
 }
 
-/** What a call comes to, with every wait passed at once. */
+/** Returns the result or the error of a call, with all waits skipped. */
 async function outcome<Result>(call: Promise<Result>): Promise<Result | Error> {
   const settled = call.catch((error: Error) => error);
   await vi.runAllTimersAsync();
@@ -55,9 +58,9 @@ async function outcome<Result>(call: Promise<Result>): Promise<Result | Error> {
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-describe('a spin', () => {
+describe('retries of a spin by the client', () => {
   test.each(CODES.filter(([, { retry }]) => retry === 'never'))(
-    'is sent once where %s refuses it',
+    'the client sends a spin once if %s refuses it',
     async (code) => {
       const { client, ids } = scripted([refusal(code), success]);
       expect(await outcome(client.spin(SPIN))).toMatchObject({ name: 'SpindleError', code, retry: 'never' });
@@ -66,7 +69,7 @@ describe('a spin', () => {
   );
 
   test.each(CODES.filter(([, { retry }]) => retry !== 'never'))(
-    'is repeated with its requestId after %s',
+    'the client retries a spin with the same requestId after %s',
     async (code) => {
       const { client, ids } = scripted([refusal(code), success]);
       expect(await outcome(client.spin(SPIN))).toEqual({ spinId: 's', requestId: 'id-1' });
@@ -75,7 +78,7 @@ describe('a spin', () => {
   );
 
   test.each(CODES.filter(([, { retry }]) => retry === 'new-request-id'))(
-    'keeps the requestId that it was given after %s, so that whoever stored it finds the spin',
+    'the client keeps a requestId given by the caller after %s, so the caller can find the spin',
     async (code) => {
       const { client, ids } = scripted([refusal(code), 'cut', success]);
       expect(await outcome(client.spin({ ...SPIN, requestId: 'mine' }))).toMatchObject({ requestId: 'mine' });
@@ -83,25 +86,25 @@ describe('a spin', () => {
     },
   );
 
-  test('keeps its requestId where no answer came, or one of something else', async () => {
+  test('the client keeps the requestId of a spin if it got no answer, or an answer from another server', async () => {
     const { client, ids } = scripted(['cut', 'cut', { status: 502, body: '<html>' }, success]);
     expect(await outcome(client.spin(SPIN))).toMatchObject({ requestId: 'id-1' });
     expect(ids()).toEqual(Array(4).fill('id-1'));
   });
 
-  test('that may be under way keeps its requestId even where the service did not find it', async () => {
+  test("the client keeps the requestId of a possibly unfinished spin even if the service didn't find it", async () => {
     const { client, ids } = scripted(['cut', refusal('KS-5011'), success]);
     await outcome(client.spin(SPIN));
     expect(ids()).toEqual(['id-1', 'id-1', 'id-1']);
   });
 
-  test('waits for Retry-After', async () => {
+  test('the client waits for Retry-After before it retries a spin', async () => {
     const { client, sent } = scripted([refusal('KS-4291', 42), success]);
     await outcome(client.spin(SPIN));
     expect(sent[1]!.atMs - sent[0]!.atMs).toBeGreaterThanOrEqual(42_000);
   });
 
-  test('is unknown at the deadline where it may have happened, and refused where it did not', async () => {
+  test('the client reports a spin at the deadline as unknown if it may have happened, otherwise as refused', async () => {
     const lost = scripted(['cut'], { deadlineMs: 3000 });
     const unknown = (await outcome(lost.client.spin(SPIN))) as UnknownSpinError;
     expect(unknown).toBeInstanceOf(UnknownSpinError);
@@ -113,7 +116,7 @@ describe('a spin', () => {
     expect(await outcome(full.client.spin(SPIN))).toMatchObject({ name: 'SpindleError', code: 'KS-5012' });
   });
 
-  test('tells each attempt before it is sent, and stops at a signal', async () => {
+  test('the client reports each attempt before it sends it, and stops on an abort signal', async () => {
     const { client, sent } = scripted(['cut', 'cut', success]);
     const stop = new AbortController();
     const told: [number, string, number][] = [];
@@ -132,8 +135,8 @@ describe('a spin', () => {
   });
 });
 
-describe('other calls', () => {
-  test('are repeated if they read, and a write only where the rate limit refused it', async () => {
+describe('retries of other calls by the client', () => {
+  test('the client retries reads, but a write only if the rate limit refused it', async () => {
     const read = scripted(['cut', refusal('KS-5002', 2), { status: 200, body: { games: [] } }]);
     expect(await outcome(read.client.listGames())).toEqual([]);
     expect(read.sent).toHaveLength(3);
@@ -145,7 +148,7 @@ describe('other calls', () => {
     expect(cut.sent).toHaveLength(1);
   });
 
-  test('throw what the service said: code, details, its request id', async () => {
+  test('the client throws an error with the code, details and correlation id of the service', async () => {
     const details = [{ path: '/configName', message: 'is required' }];
     const body = { status: 'error', errorCode: 'KS-4102', message: 'm', details };
     const { client } = scripted([{ status: 400, body, headers: { 'X-Request-Id': 'req-1' } }]);
@@ -160,7 +163,7 @@ describe('other calls', () => {
     });
   });
 
-  test('judge a code that is newer than the client by its status', async () => {
+  test('the client judges an unknown error code by its HTTP status', async () => {
     const unknown = (status: number): Scripted => ({
       status,
       body: { status: 'error', errorCode: 'KS-9999', message: 'm' },
@@ -171,13 +174,13 @@ describe('other calls', () => {
     expect(await outcome(later.client.spin(SPIN))).toMatchObject({ requestId: 'id-1' });
   });
 
-  test('list every item once, also where newer ones push the rest to the next page', async () => {
+  test('the client lists every item once, even if newer items shift the pages', async () => {
     const spinOf = (n: number) => ({ spinId: `s-${n}` });
     const pageOf = (from: number, count: number, total: number): Scripted => ({
       status: 200,
       body: { spins: Array.from({ length: count }, (_, i) => spinOf(from - i)), page: 1, limit: 100, total },
     });
-    // Of 150 spins page 1 has 150 … 51; 2 are added; page 2 begins at 52.
+    // Page 1 of 150 spins has spins 150 … 51. Then 2 spins are added, so page 2 begins at spin 52.
     const { client } = scripted([pageOf(150, 100, 150), pageOf(52, 52, 152)]);
     const ids: string[] = [];
     for await (const { spinId } of client.playerSpins('alice')) ids.push(spinId);

@@ -1,4 +1,7 @@
-/** `npm run chaos -- client`: 10,000 spins by the client with the service killed twice. Arguments: `SPINS KILLS`. */
+/**
+ * Implements `npm run chaos -- client`: 10,000 spins by the client while the service is killed twice.
+ * Arguments: `SPINS KILLS`.
+ */
 import { ownStores } from '../support/stores.js';
 import { spinWhileKilled } from './killedRun.js';
 

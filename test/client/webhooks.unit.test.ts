@@ -1,4 +1,7 @@
-/** The client's check of deliveries agrees with the public library of Standard Webhooks; and the client fits a browser bundle. */
+/**
+ * Tests that the client verifies deliveries like the public library of Standard Webhooks, and that it fits
+ * into a browser bundle.
+ */
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { Webhook } from 'standardwebhooks';
@@ -19,8 +22,8 @@ function headersOf(secret: string, body = BODY, at = new Date()): Record<string,
   };
 }
 
-test('a delivery is accepted as text, as bytes, and with either of two signatures', async () => {
-  // All are signed at one time: a header has its second.
+test('the client verifies a delivery given as text or bytes, and with either of two signatures', async () => {
+  // All headers are signed with the same time, because a header contains its second.
   const at = new Date();
   const headers = headersOf(SECRET, BODY, at);
   const event = JSON.parse(BODY);
@@ -35,7 +38,7 @@ test('a delivery is accepted as text, as bytes, and with either of two signature
   }
 });
 
-test('a delivery that was changed, is old, or is signed by another secret is refused', async () => {
+test('the client refuses a delivery that was changed, is old, or is signed with another secret', async () => {
   const headers = headersOf(SECRET);
   const old = headersOf(SECRET, BODY, new Date(Date.now() - 400_000));
   const { 'webhook-signature': _, ...unsigned } = headers;
@@ -56,7 +59,7 @@ test('a delivery that was changed, is old, or is signed by another secret is ref
   ).toBeDefined();
 });
 
-test('the client has no import of Node and fits a small bundle', async () => {
+test('the client imports nothing from Node and fits into a small bundle', async () => {
   const entryPoints = [join(ROOT, 'clients', 'typescript', 'src', 'index.ts')];
   const options = { bundle: true, minify: true, write: false, platform: 'browser', format: 'esm' } as const;
   const { outputFiles } = await build({ ...options, entryPoints, logLevel: 'silent' });
