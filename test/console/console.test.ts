@@ -1,4 +1,7 @@
-/** The console in a real Chromium: what an operator does with it, that it is accessible, and that an auditor changes nothing. */
+/**
+ * Tests the console in a real Chromium: the tasks of an operator, accessibility, and that an auditor can
+ * change nothing.
+ */
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -14,10 +17,14 @@ import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
-/** A folder for pictures of every page, light and dark; absent: none are taken. */
+/**
+ * A folder for screenshots of every page in light and dark mode. No screenshots are taken if it is not set.
+ */
 const PICTURES = process.env.CONSOLE_PICTURES;
 const WAIT_MS = 60_000;
-/** Every page, in light and dark: half a second each where nothing else runs. */
+/**
+ * Time limit in ms for all pages in light and dark mode, at half a second for each page on an idle machine.
+ */
 const ALL_PAGES_MS = 300_000;
 const GAME = 'classic-three';
 /** Buttons that change nothing. */
@@ -27,12 +34,12 @@ const WIDE = { width: 1280, height: 800 };
 
 const browser = await openBrowser('The console');
 
-describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, () => {
+describe.skipIf(browser === undefined)("the operators' console", { timeout: 4 * WAIT_MS }, () => {
   let stores: TestStores;
   let service: Awaited<ReturnType<typeof startService>>;
   let page: Page;
   const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-  /** What the browser complained of, and what was asked of others than the service. */
+  /** Errors of the browser, and requests to other hosts than the service. */
   const complaints: string[] = [];
   let partnerId: number;
   let gameId: number;
@@ -59,7 +66,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     opened.setDefaultTimeout(WAIT_MS);
     opened.on('pageerror', (error) => complaints.push(error.message));
     opened.on('console', (message) => {
-      // The first look for a session, and a wrong key, are refused.
+      // The first check for a session and a wrong key are refused, which is expected.
       if (message.type() === 'error' && !message.text().includes('401')) complaints.push(message.text());
     });
     opened.on('request', (request) => {
@@ -75,7 +82,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await on.getByRole('button', { name: 'Sign in' }).click();
   }
 
-  /** In the suite each page is looked at in one of both, by turns. */
+  /** The normal run opens each page in only one of the two colour schemes, alternately. */
   let looks = 0;
   const schemesOf = (): ('light' | 'dark')[] =>
     process.env.CONSOLE === 'whole' ? ['light', 'dark'] : [looks++ % 2 === 0 ? 'light' : 'dark'];
@@ -88,7 +95,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
   const dialog = () => page.getByRole('dialog');
   const form = (name: string) => page.getByRole('form', { name, exact: true });
 
-  test('refuses a wrong key, and signs in with a right one', async () => {
+  test('the console refuses a wrong operator key and accepts the right one', async () => {
     await page.goto(`${service.base}/console`);
     await page.getByLabel('Operator key').waitFor();
     await until(
@@ -106,7 +113,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     expect(await page.evaluate('document.cookie')).toBe('');
   });
 
-  test('makes a partner, a key, and a raffle from a CSV file after a look at its return', async () => {
+  test('the console creates a partner, a key, and a raffle from a CSV file after a preview of its return', async () => {
     await go('partners', 'Partners');
     await form('New partner').getByLabel('Slug').fill('acme');
     await form('New partner').getByLabel('Name').fill('Acme Games');
@@ -140,7 +147,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     expect(body.games).toMatchObject([{ displayName: 'Spring Raffle', poolSize: 100 }]);
   });
 
-  test('shows a spin in the overview, in the statement of its player, and with all that is known', async () => {
+  test("the console shows a spin in the overview, in the player's statement, and with all its details", async () => {
     gameId = await service.api.newGame(key, GAME, parSheet('classic-3-reel'));
     const { body: sheets } = await service.operator<{ parSheets: { parSheetId: number }[] }>(
       'GET',
@@ -156,7 +163,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await form('Find a player').getByRole('combobox').fill('acme');
     await form('Find a player').getByLabel('Player', { exact: false }).last().fill('alice');
     await form('Find a player').getByRole('button').click();
-    // One stands in what the player saw, one in the statement.
+    // The link to the spin appears once in the player's view and once in the statement.
     await page
       .getByRole('link', { name: spinId.slice(0, 8) })
       .nth(1)
@@ -165,7 +172,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await page.getByRole('definition').getByText('r-1').waitFor();
   });
 
-  test('adjusts a player, whose statement shows it', async () => {
+  test("the console adjusts a player's balance, and the statement shows the adjustment", async () => {
     await go(`players/${partnerId}/alice`, 'Player alice');
     await form('Adjustment').getByLabel('Amount in USD').fill('12.5');
     await form('Adjustment').getByLabel('Reason').fill('goodwill');
@@ -176,7 +183,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await page.getByRole('cell', { name: '$12.50' }).waitFor();
   });
 
-  test('asks twice before a large adjustment, and has the name typed', async () => {
+  test("the console asks twice before a large adjustment, and requires the player's name to be typed", async () => {
     await go(`players/${partnerId}/alice`, 'Player alice');
     await form('Adjustment').getByLabel('Amount in USD').fill('-1000.01');
     await form('Adjustment').getByLabel('Reason').fill('a mistake');
@@ -199,7 +206,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     expect(statement.body.entries.filter(({ kind }) => kind === 'adjustment')).toHaveLength(1);
   });
 
-  test('finds a partner and a spin by Ctrl+K', async () => {
+  test('the console finds a partner and a spin with Ctrl+K', async () => {
     await go('cells', 'Cells');
     await page.keyboard.press('Control+k');
     await dialog().getByRole('searchbox').fill('acm');
@@ -213,7 +220,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await dialog().waitFor({ state: 'detached' });
   });
 
-  test('sorts and filters a table', async () => {
+  test('the console sorts and filters a table', async () => {
     await go('games', 'Games');
     const first = page.getByRole('row').nth(1);
     await page.getByRole('button', { name: 'Game', exact: true }).click();
@@ -229,7 +236,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await page.getByText('No row contains this text.').waitFor();
   });
 
-  test('shows a blackjack round as cards, and voids it for a reason', async () => {
+  test('the console shows a blackjack round as cards, and voids the round with a reason', async () => {
     const table = await newTable(service, partnerId);
     const round = await dealUntil(service, key, table, 'carol', ({ status }) => status === 'OPEN');
     await go('rounds?status=OPEN', 'Rounds');
@@ -248,7 +255,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     roundId = round.roundId;
   });
 
-  test('on a phone has the active tab in view, and a statement with its amounts', async () => {
+  test('the console on a phone keeps the active tab and the amounts of a statement in view', async () => {
     await page.setViewportSize(NARROW);
     await go('operators', 'Operators');
     const inView = async (locator: ReturnType<Page['locator']>): Promise<boolean> => {
@@ -262,7 +269,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await page.setViewportSize(WIDE);
   });
 
-  test('suspends a game, whose spins are refused then', async () => {
+  test('the console suspends a game, whose spins are then refused', async () => {
     await go(`games/${gameId}`, GAME);
     await page.getByRole('button', { name: 'Suspend the game' }).click();
     await dialog().getByText('Every play of it is refused').waitFor();
@@ -281,7 +288,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await page.getByText('The game is active.').waitFor();
   });
 
-  test('sends a failed delivery again, which arrives', async () => {
+  test('the console resends a failed delivery, which arrives', async () => {
     let status = 503;
     const receiver = await startReceiver((_request, response) => void response.writeHead(status).end());
     const events = ['spin.large_win'];
@@ -303,7 +310,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
   });
 
   test(
-    'has no page with a fault of accessibility, and none that is wider than 400 pixels',
+    'no page of the console has an accessibility fault or is wider than 400 pixels',
     async () => {
       const rules = {
         enabled: true,
@@ -373,7 +380,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
   );
 
   test(
-    'lets an auditor read every page and change nothing',
+    'the console lets an auditor read every page but change nothing',
     async () => {
       const made = await service.operator('POST', '/operators', { name: 'audrey', role: 'auditor' });
       const auditor = await openPage();
@@ -399,7 +406,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
           path,
         ).toEqual([]);
       }
-      // What the pages leave out, the service refuses.
+      // The service refuses changes that the auditor's pages don't offer.
       const status = await auditor.evaluate<number>(`(async () => {
       const { csrfToken } = await (await fetch('/api/operator/v1/session')).json();
       const headers = { 'X-CSRF-Token': csrfToken };
@@ -414,7 +421,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     ALL_PAGES_MS,
   );
 
-  test('asks nobody but the service, and breaks no rule of its own', () => {
+  test('the console contacts no other host, and violates none of its own security rules', () => {
     expect(complaints.filter((complaint) => !complaint.includes('403'))).toEqual([]);
   });
 

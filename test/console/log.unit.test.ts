@@ -1,4 +1,4 @@
-/** What the console shows of a log: read from its note and policy. */
+/** Tests what the console shows of a public log, read from its note and policy. */
 import { expect, test } from 'vitest';
 import { shownLog } from '../../console/log.js';
 import { readVectors } from '../domain/publicLog/proofVectors.js';
@@ -6,7 +6,7 @@ import { readVectors } from '../domain/publicLog/proofVectors.js';
 const { log, witness, proof } = readVectors();
 const note = proof.tlogProof.slice(proof.tlogProof.indexOf('\n\n') + 2);
 
-test('its size, keys and witnesses, and when each of them signed', () => {
+test('the console shows the size, keys and witnesses of a public log, and when each witness signed', () => {
   const other = 'other.example/w2+20324abe+BCmsuuFBvMrwsi4alNNNC8c2HlJtC/4SyJeUvJMilm3X';
   const policy = `log ${log.vkey}\nwitness one ${witness.vkey} https://w1.example\nwitness two ${other}\ngroup g any one two\nquorum g\n`;
   expect(shownLog(note, policy)).toEqual({

@@ -1,4 +1,7 @@
-/** The console's pages of what is done once in a while in a real Chromium: cells, moves, new tables, entries of the public log, checks of the program. */
+/**
+ * Tests the console's pages for rare tasks in a real Chromium: cells, moves, new tables, entries of the
+ * public log, and program checks.
+ */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
@@ -24,7 +27,7 @@ interface Logged {
 
 const browser = await openBrowser('Operations in the console');
 
-describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, () => {
+describe.skipIf(browser === undefined)("the console's pages for rare tasks", { timeout: 4 * WAIT_MS }, () => {
   let stores: TestStores;
   let service: Awaited<ReturnType<typeof startService>>;
   let page: Page;
@@ -71,7 +74,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
   const logged = async (action: string): Promise<Logged['entries']> =>
     (await service.operator<Logged>('GET', `/audit-log?action=${action}`)).body.entries;
 
-  test('drains the cell of a partner, names the command that empties it, and moves the partner by hand', async () => {
+  test("the console drains a partner's cell, names the command that empties it, and moves a partner", async () => {
     const from = await cellOf();
     await go('cells', 'Cells');
     const drain = form(`Partners of cell ${from}`);
@@ -86,7 +89,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
       after: { reason: 'its node goes away' },
     });
 
-    // The number of its partners leads to them.
+    // The number of partners in the cell links to the list of these partners.
     await page.getByRole('row').filter({ has: drain }).getByRole('link', { name: '1', exact: true }).click();
     await page.getByText(`Of cell ${from} only.`).waitFor();
     await page.getByRole('main').getByRole('link', { name }).click();
@@ -103,7 +106,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await page.getByRole('cell', { name: 'finished' }).waitFor();
     expect(await cellOf()).toBe(Number(to));
     expect((await logged('partner.move'))[0]!.after.reason).toBe('off the node');
-    // The page has learnt where the partner lives now, and offers none of it.
+    // The page knows the partner's new cell and does not offer it as a destination.
     await page.getByText(`New cell; the present cell is ${to}`).waitFor();
     expect(await form('Cell').getByRole('option').allInnerTexts()).not.toContain(to);
 
@@ -115,7 +118,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     expect((await cells()).some(({ isDraining }) => isDraining)).toBe(false);
   });
 
-  test('adds cells once their number is typed', async () => {
+  test('the console adds cells only after their number was typed', async () => {
     await go('cells', 'Cells');
     await form('More cells').getByLabel('Cells to add').fill('2');
     await form('More cells').getByRole('button', { name: 'Add cells' }).click();
@@ -128,7 +131,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     expect(await cells()).toHaveLength(CELLS + 2);
   });
 
-  test('makes a blackjack table with the rules that were chosen', async () => {
+  test('the console creates a blackjack table with the chosen rules', async () => {
     await go('rounds', 'Rounds');
     const table = form('New blackjack table');
     await table.getByRole('combobox', { name: 'Partner' }).fill(String(partnerId));
@@ -150,7 +153,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     });
   });
 
-  test('shows an entry of the public log, and keeps it with its proof', async () => {
+  test('the console shows an entry of the public log, and downloads it with its proof', async () => {
     gameId = await service.api.newGame(key, 'logged', parSheet('classic-3-reel'));
     const blocks = () => service.operator<{ blocks: unknown[] }>('GET', `/games/${gameId}/blocks`);
     await until(async () => (await blocks()).body.blocks.length > 0, 'a block is logged', WAIT_MS);
@@ -163,7 +166,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     expect((await download).suggestedFilename()).toBe(`entry-${gameId}-0.json`);
   });
 
-  test('shows an auditor these pages without what changes anything, and axe finds nothing on them', async () => {
+  test('the console shows an auditor the pages for rare tasks without controls for changes, and axe finds no fault', async () => {
     const made = await service.operator('POST', '/operators', { name: 'audrey', role: 'auditor' });
     await signIn(String(made.body.apiKey));
     const pages = [
@@ -189,7 +192,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await signIn(OPERATOR_KEY);
   });
 
-  test('goes to an address that changes the moment a page is drawn', async () => {
+  test('the console follows an address that changes at the moment a page is drawn', async () => {
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByLabel('Operator key').fill(OPERATOR_KEY);
     await page.evaluate(`
@@ -205,7 +208,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await page.getByRole('heading', { level: 1, name: 'Program checks' }).waitFor();
   });
 
-  test('takes an address that can not be decoded as it is, while it is open and when it is loaded', async () => {
+  test("the console accepts an address that can't be decoded, both while open and when loaded", async () => {
     await page.goto('about:blank');
     for (const path of ['partners/%', 'players/%E0']) await go(path, /./);
     await page.reload();
@@ -213,7 +216,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await page.getByRole('button', { name: 'Sign out' }).waitFor();
   });
 
-  test('shows what processes found of their own files', async () => {
+  test('the console shows the program checks of all processes', async () => {
     await go('program', 'Program checks');
     await page.getByRole('cell', { name: 'program, at the start' }).first().waitFor();
     await page.getByRole('cell', { name: 'ok' }).first().waitFor();

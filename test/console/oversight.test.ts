@@ -1,4 +1,7 @@
-/** The console's pages of oversight in a real Chromium: returns in their bands, reviews, reports, rounds played out, keys by how they begin. */
+/**
+ * Tests the console's oversight pages in a real Chromium: returns with their bands, reviews, reports, closed
+ * rounds, and keys by prefix.
+ */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
@@ -19,7 +22,7 @@ const GAME = 'classic-three';
 
 const browser = await openBrowser('Oversight in the console');
 
-describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, () => {
+describe.skipIf(browser === undefined)("the console's oversight pages", { timeout: 4 * WAIT_MS }, () => {
   let stores: TestStores;
   let service: Awaited<ReturnType<typeof startService>>;
   let page: Page;
@@ -68,9 +71,9 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
   const dialog = () => page.getByRole('dialog');
   const form = (name: string) => page.getByRole('form', { name, exact: true });
 
-  test('draws the band of a game by day, and has a review worked through and closed', async () => {
+  test("the console draws a game's return and band by day, and lets an operator work on and close a review", async () => {
     const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
-    // Forty judged days, the last of them outside the band.
+    // There are forty judged days, the last of them outside the band.
     await sql`
       INSERT INTO rtp_records (game_id, day, span, from_day, spins, wagered_micros, paid_micros, mean, sigma, skewness, z, nats, state, judged_at)
       SELECT ${gameId}, current_date - d, span, current_date - d - 29, 400000 - 5000 * d, 100000000000 - 1250000000 * d::bigint,
@@ -98,7 +101,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await page.getByRole('definition').getByText('CLOSED').waitFor();
   });
 
-  test('switches dealing off for a partner and for all, and on again, for reasons', async () => {
+  test('the console switches dealing off and on with a reason, for one partner and for all partners', async () => {
     const spinCode = async () =>
       (await service.spin<{ errorCode?: string }>(key, { gameId, playerId: 'alice', wagerUsd: 0.25 })).body
         .errorCode;
@@ -129,7 +132,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await page.getByRole('definition').getByText('the audit is over').waitFor();
   });
 
-  test('reports an interval, and keeps it as the CSV of the service', async () => {
+  test('the console reports an interval, and downloads it as the CSV of the service', async () => {
     await go('reports', 'Reports');
     await form('Interval').getByLabel('Interval').selectOption('LTD');
     await form('Interval').getByLabel('Partner').fill(String(partnerId));
@@ -151,7 +154,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     expect(readFileSync(await kept.path(), 'utf8')).toContain(GAME);
   });
 
-  test("shows a spin's proof, the blocks of its game, and the log", async () => {
+  test('the console shows the proof of a spin, the blocks of its game, and the public log', async () => {
     await go(`lookup?id=${spinId}`, 'Look up');
     await page.getByText('proven', { exact: true }).waitFor();
     await expectAccessible();
@@ -187,7 +190,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await page.setViewportSize({ width: 1280, height: 800 });
   });
 
-  test('plays a blackjack round out for a reason', async () => {
+  test('the console closes a blackjack round with a reason', async () => {
     const table = await newTable(service, partnerId);
     const round = await dealUntil(service, key, table, 'dora', ({ status }) => status === 'OPEN');
     await go(`lookup?id=${round.roundId}`, 'Look up');
@@ -202,7 +205,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     expect(log.body.entries[0]!.after.reason).toBe('the player is gone');
   });
 
-  test('shows how a key begins, finds it by that, and sends no whole key that is searched for', async () => {
+  test('the console shows the prefix of a key, finds the key by it, and never sends a whole key in a search', async () => {
     const issued = await service.operator<{ apiKey: string; prefix: string }>(
       'POST',
       `/partners/${partnerId}/keys`,
@@ -230,7 +233,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     expect(searches.filter((url) => url.includes(apiKey.slice(0, 12)))).toEqual([]);
   });
 
-  test('a page that fails says so, and the others go on', async () => {
+  test('the console reports a page that fails, and its other pages keep working', async () => {
     await page.route('**/api/operator/v1/cells', (route) => route.fulfill({ json: {} }));
     await go('cells', 'Cells');
     await page.getByRole('alert').getByText('This page has a fault').waitFor();

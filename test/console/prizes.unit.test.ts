@@ -1,11 +1,11 @@
-/** The console's reading of prize tables, and what it says a raffle returns. */
+/** Tests how the console reads prize tables and computes the return of a raffle. */
 import { describe, expect, test } from 'vitest';
 import { previewOf, prizesOf } from '../../console/prizes.js';
 
 const HEAD = 'prizeName,prizeTier,valueUsd,count\n';
 
-describe('a prize table as CSV', () => {
-  test('may have a byte order mark, CRLF, quotes, commas and line ends in fields, and columns in any order', () => {
+describe('prize tables as CSV', () => {
+  test('the console reads a CSV prize table with BOM, CRLF, quoted fields, and columns in any order', () => {
     const text =
       '\ufeffcount,valueUsd,prizeTier,prizeName\r\n1,60,6,"Car, ""red""\nand fast"\r\n20,1.5,1,Pen\r\n\r\n';
     expect(prizesOf(text)).toEqual([
@@ -22,12 +22,12 @@ describe('a prize table as CSV', () => {
     [`${HEAD}Pen,1,much,3`, 'Line 2: prizeTier, valueUsd and count must be numbers'],
     [`${HEAD}Pen,1,1,3\nCar,6`, 'Line 3: prizeTier, valueUsd and count must be numbers'],
     [`${HEAD}"Pen,1,1,3`, 'Line 2 is not CSV'],
-  ])('%j is refused with what is wrong', (text, message) => {
+  ])('the console refuses the CSV prize table %j and names its fault', (text, message) => {
     expect(() => prizesOf(text)).toThrow(message);
   });
 });
 
-test('the preview of a raffle is what all its tickets take and all its prizes pay', () => {
+test('the console previews a raffle by the price of all its tickets and the value of all its prizes', () => {
   const prizes = prizesOf(`${HEAD}Car,6,60,1\nPen,1,1.5,20`);
   expect(previewOf(prizes, 1, 100)).toEqual({ takesUsd: 100, returnsUsd: 90, winning: 21, rtp: 0.9 });
 });
