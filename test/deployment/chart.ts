@@ -1,4 +1,4 @@
-/** The chart in deploy/helm, and what Helm makes of it. */
+/** Renders the chart in deploy/helm with Helm for tests. */
 import { spawnSync } from 'node:child_process';
 import { expect } from 'vitest';
 import { parseAllDocuments } from 'yaml';
@@ -48,7 +48,7 @@ export interface Manifest {
 export const CHART = 'deploy/helm/spindle';
 
 export const helm = await findHelm();
-/** What Helm makes of the chart; nothing without Helm. */
+/** Returns the manifests that Helm renders from the chart, or none if Helm is not installed. */
 export function rendered(...options: string[]): Manifest[] {
   if (helm === undefined) return [];
   const args = ['template', 'spindle', CHART, '--namespace', 'spindle', ...options];

@@ -1,4 +1,4 @@
-/** docker-compose.yml, read with its settings filled in. */
+/** Reads docker-compose.yml with its variables filled in. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';

@@ -1,4 +1,4 @@
-/** The service on the Redis that docker-compose.yml sets up. */
+/** Runs the service on a Redis that is configured as in docker-compose.yml. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -17,14 +17,14 @@ import { until } from '../support/wait.js';
 import { compose } from './compose.js';
 
 const { services } = compose;
-/** The variables of the service, of either role. */
+/** Returns the configuration of the service in one role. */
 const settings = (role: 'http' | 'worker') => readConfig(services[role]!.environment);
 
 describe('the Redis of docker-compose.yml', () => {
   const opened = new ServiceGroup('test', pino({ level: 'silent' }));
   afterAll(() => opened.stop());
 
-  test('keeps what it acknowledges: the service starts on it', async () => {
+  test('the service starts on the Redis of docker-compose.yml, because it keeps what it acknowledges', async () => {
     const { file, ...program } = await findRedisProgram(join(ROOT, '.cache'), () => {});
     const dir = await mkdtemp(join(tmpdir(), 'spindle-compose-'));
     await opened.add(closing('folder', () => rm(dir, { recursive: true })));

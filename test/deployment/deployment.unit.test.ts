@@ -1,4 +1,7 @@
-/** Dockerfile and docker-compose.yml, as far as they can be judged without Docker. `npm run test:image` builds and runs the image. */
+/**
+ * Checks Dockerfile and docker-compose.yml as far as possible without Docker. `npm run test:image` builds and
+ * runs the image.
+ */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,11 +20,11 @@ const prometheus = parse(read('grafana/prometheus.yml')) as {
   rule_files: string[];
   scrape_configs: { dns_sd_configs: { names: string[]; port: number }[] }[];
 };
-/** The variables of the service, of either role. */
+/** Returns the configuration of the service in one role. */
 const settings = (role: 'http' | 'worker') => readConfig(services[role]!.environment);
 const seconds = (duration: string): number => Number(/^(\d+)s$/.exec(duration)![1]);
 describe('docker-compose.yml', () => {
-  test('is what the Compose Specification allows, and good practice', () => {
+  test('docker-compose.yml follows the Compose Specification and good practice', () => {
     const order = {
       'service-keys-order': 0,
       'services-alphabetical-order': 0,
@@ -34,32 +37,32 @@ describe('docker-compose.yml', () => {
   });
 
   const hasCompose = spawnSync('docker', ['compose', 'version']).status === 0;
-  test.skipIf(!hasCompose)('is read by docker compose', () => {
+  test.skipIf(!hasCompose)('docker compose accepts docker-compose.yml', () => {
     const command = ['compose', '--project-directory', ROOT, 'config', '--quiet'];
     const { status, stderr } = spawnSync('docker', command, { env: { ...process.env, ...secrets } });
     expect([status, stderr.toString()]).toEqual([0, '']);
   });
 
-  test('asks for each secret, and .env.example names them and gives none', () => {
+  test('docker-compose.yml requires each secret, and .env.example lists them all without values', () => {
     const isOptional = (variable: string): boolean => /^(RUNBOOK_URL:-|[A-Z]+_IMAGE:-.+)$/.test(variable);
     const asked = [...text.matchAll(/\$\{([^}]*)\}/g)]
       .map(([, variable]) => variable!)
       .filter((variable) => !isOptional(variable));
     expect(new Set(asked.map((variable) => variable.split(':')[0]!))).toEqual(new Set(Object.keys(secrets)));
-    // `:?` ends the start where there is none.
+    // `:?` makes Compose refuse to start without a value.
     for (const variable of asked) expect(variable).toMatch(/^[A-Z_]+:\?./);
     for (const [, , given] of read('.env.example').matchAll(/^([A-Z_]+)=(.*)$/gm)) expect(given).toBe('');
     expect(read('.gitignore').split('\n')).toContain('.env');
   });
 
-  test('names each image by a variable of .env.example, so that it can be pinned by its digest', () => {
+  test('docker-compose.yml takes each image from a variable in .env.example, so a digest can pin it', () => {
     const images = [...text.matchAll(/image: \$\{([A-Z]+_IMAGE):-\S+\}/g)].map(([, variable]) => variable!);
     expect(images.length).toBe([...text.matchAll(/^ +image: /gm)].length);
     for (const variable of images)
       expect(read('.env.example')).toMatch(new RegExp(`^# ${variable}=\\S+@sha256:`, 'm'));
   });
 
-  test.each(each)('%s runs with no more than it needs', (_name, service) => {
+  test.each(each)('the Compose service %s runs with minimal rights and resources', (_name, service) => {
     const [, uid] = /^(\d+):\d+$/.exec(service.user)!;
     expect(Number(uid)).toBeGreaterThan(0);
     expect(service).toMatchObject({
@@ -78,7 +81,7 @@ describe('docker-compose.yml', () => {
       expect(condition).toBe('service_healthy');
   });
 
-  test('what it mounts and names is there', () => {
+  test('docker-compose.yml mounts and names only things that exist', () => {
     for (const [, { volumes = [], networks, depends_on = {} }] of each) {
       for (const volume of volumes) {
         const [source] = volume.split(':') as [string];
@@ -92,7 +95,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test('the stores are reached by the service alone, and from nowhere outside', () => {
+  test('docker-compose.yml makes the stores reachable for the service only', () => {
     for (const store of ['redis', 'postgres']) {
       expect(services[store]!.networks).toEqual(['stores']);
       expect(services[store]!.ports).toBeUndefined();
@@ -102,7 +105,7 @@ describe('docker-compose.yml', () => {
     expect(onStores.sort()).toEqual(['http', 'postgres', 'redis', 'worker']);
   });
 
-  test('both roles run, with settings that the service knows', () => {
+  test('docker-compose.yml runs both roles with settings that the service knows', () => {
     for (const role of ['http', 'worker'] as const) {
       for (const name of Object.keys(services[role]!.environment!)) {
         expect(Object.keys(Environment.properties)).toContain(name);
@@ -118,7 +121,7 @@ describe('docker-compose.yml', () => {
         expect(Object.keys(services)).toContain(hostname);
         expect(password).toBe(secret);
       }
-      // Beyond the time in which main.ts ends the process.
+      // The grace period must exceed the time after which main.ts ends the process.
       expect(seconds(services[role]!.stop_grace_period)).toBeGreaterThan(10);
     }
     expect(services.postgres!.environment).toMatchObject({
@@ -127,20 +130,20 @@ describe('docker-compose.yml', () => {
     });
   });
 
-  test('health is asked for at the ports on which the service listens', () => {
+  test('docker-compose.yml checks health at the ports on which the service listens', () => {
     const { PORT, METRICS_PORT, HOST } = settings('http');
     expect(HOST).toBe('0.0.0.0');
     expect(services.http!.healthcheck.test.join(' ')).toContain(`127.0.0.1:${PORT}/readyz`);
     expect(services.worker!.healthcheck.test.join(' ')).toContain(`127.0.0.1:${METRICS_PORT}/healthz`);
     expect(services.http!.ports).toEqual([`127.0.0.1:${PORT}:${PORT}`]);
     for (const [, { healthcheck }] of each) {
-      // A program of JavaScript that is no program would only be noticed by Docker.
+      // Only Docker would notice a syntax error in the JavaScript of a health check.
       const [kind, , flag, script] = healthcheck.test;
       if (kind === 'CMD' && flag === '-e') expect(() => new Function(script!)).not.toThrow();
     }
   });
 
-  test('Prometheus scrapes every process of the service, reads its rules, and Grafana finds it', () => {
+  test('Prometheus in docker-compose.yml scrapes every process and reads its rules, and Grafana finds it', () => {
     const targets = prometheus.scrape_configs.flatMap(({ dns_sd_configs }) => dns_sd_configs);
     expect(targets.flatMap(({ names }) => names).sort()).toEqual(['http', 'worker']);
     for (const { names, port } of targets) {
@@ -170,33 +173,33 @@ describe('docker-compose.yml', () => {
     for (const { options } of providers) expect(mounted('grafana')).toContain(options.path);
   });
 });
-describe('Dockerfile', () => {
+describe('the Dockerfile', () => {
   const stages = dockerfile(read('Dockerfile'));
   const last = stages.at(-1)!;
   const values = (stage: typeof last, name: string): string[] =>
     stage.steps.filter((step) => step.name === name).map((step) => step.value);
 
-  test('runs on the glibc and the Node that the service and its binding are for, with a tag of its own', () => {
+  test('the Dockerfile uses a tagged image with the glibc and Node versions that the service supports', () => {
     for (const { image } of stages) expect(image).toMatch(/^node:(20|22)\.\d+\.\d+-bookworm-slim$/);
-    // `npm ci` keeps those of this platform.
+    // `npm ci` installs only the bindings of this platform.
     for (const abi of [115, 127]) {
       const binding = `node_modules/uWebSockets.js/dist/bin/uws_${process.platform}_${process.arch}_${abi}.node`;
       expect(existsSync(join(ROOT, binding)), binding).toBe(true);
     }
   });
 
-  test('ends as an ordinary user who runs the program itself, with a health check', () => {
+  test('the Dockerfile runs the program directly as an ordinary user, with a health check', () => {
     expect(values(last, 'USER')).toEqual(['node']);
     const [command] = values(last, 'CMD');
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
     expect(`exec ${(JSON.parse(command!) as string[]).join(' ')}`).toBe(scripts.start);
     expect(values(last, 'HEALTHCHECK')[0]).toMatch(/CMD \["node", "-e"/);
     expect(values(last, 'EXPOSE')).toEqual([`${settings('http').PORT} ${settings('http').METRICS_PORT}`]);
-    // Files that came with the image's own user could be written by it.
+    // Files owned by the image's user could be modified by the running service.
     expect(read('Dockerfile')).not.toMatch(/--chown|--chmod/);
   });
 
-  test('has the command on its PATH, owned by root as all of it', () => {
+  test('the Dockerfile puts the spindle command on the PATH, owned by root like all files', () => {
     const linked = values(last, 'RUN').find((command) => command.startsWith('ln -s '))!;
     const [, file, name] = /^ln -s (\S+) (\S+)$/.exec(linked)!;
     const { bin } = JSON.parse(read('package.json')) as { bin: Record<string, string> };
@@ -205,7 +208,7 @@ describe('Dockerfile', () => {
     expect(steps.indexOf('USER')).toBeGreaterThan(steps.lastIndexOf('RUN'));
   });
 
-  test('copies what is there, and what it needs and nothing else is sent to it', () => {
+  test('the Dockerfile copies only existing files, and .dockerignore sends exactly these to the build', () => {
     const ignored = read('.dockerignore')
       .split('\n')
       .filter((line) => line !== '' && !line.startsWith('#'));

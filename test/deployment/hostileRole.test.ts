@@ -1,4 +1,7 @@
-/** A database whose settings contradict everything that the service depends on, reached directly and through a pooler. */
+/**
+ * Runs the service on a database with settings that contradict its assumptions, directly and through a
+ * pooler.
+ */
 import postgres from 'postgres';
 import { expect, onTestFinished, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
@@ -14,7 +17,7 @@ import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
-/** A pooler's server can't be told of these by a client. */
+/** Timeouts that a client can't change through a pooler. */
 const HOSTILE_TIMEOUTS = [
   `statement_timeout = '20ms'`,
   `idle_in_transaction_session_timeout = '20ms'`,
@@ -24,7 +27,7 @@ const HOSTILE_TIMEOUTS = [
 const ADJUSTMENTS = 125;
 const TODAY = new Date().toISOString().slice(0, 10);
 
-/** A database with these settings for whoever connects, and a session of the test's own without them. */
+/** Creates a database with these settings for every new session, and a session for the test without them. */
 async function hostileStores(
   settings: readonly string[],
 ): Promise<TestStores & { sql: postgres.Sql<{ bigint: bigint }> }> {
@@ -39,7 +42,7 @@ async function hostileStores(
     await sql.end();
     await stores.drop();
   });
-  // This session has begun before them.
+  // This session starts before the settings apply.
   await sql`SELECT 1`;
   for (const setting of settings) await sql.unsafe(`ALTER DATABASE ${name} SET ${setting}`);
   return { ...stores, sql };
@@ -85,21 +88,21 @@ async function expectWholeService(
     [],
   );
   expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThan(30);
-  // Dates as German, and times of another zone.
+  // Matches dates in German format and times of another time zone.
   const foreign = /"\d{2}\.\d{2}\.\d{4}|\+05:?30/;
   expect(answers.filter(({ text }) => foreign.test(text)).map(({ path }) => path)).toEqual([]);
   await until(async () => (await auditFindings(stores)).length === 0, 'the audit is clean');
   await booksHold(stores.sql);
 }
 
-test('serves everything on a database whose settings are all hostile', async () => {
+test('serves every request on a database with hostile settings', async () => {
   const stores = await hostileStores([...HOSTILE_SETTINGS, ...HOSTILE_TIMEOUTS]);
   const service = await startService(stores, { CELLS: '2' });
   onTestFinished(() => service.stop());
   await expectWholeService(service, stores);
 });
 
-test('serves everything through a pooler on a database whose settings are hostile', async ({ skip }) => {
+test('serves every request through a pooler on a database with hostile settings', async ({ skip }) => {
   const missing = pgbouncerMissing();
   if (missing !== undefined) return skip(missing);
   const stores = await hostileStores(HOSTILE_SETTINGS);

@@ -1,8 +1,10 @@
 /**
- * `npm run test:image`: builds the image with buildah, which needs neither Docker nor a daemon, and runs it as Compose does: as user
- * 1000, its root read only, without capabilities, against real stores. `BASE=IMAGE` names the image to build on; without it one like
- * the Dockerfile's is made of Debian's packages and Node's in npm's registry. Needs Linux, root, buildah and debootstrap.
- * `ENGINE=podman` (or `ENGINE='podman --runtime runc'`) has Podman run it in place of chroot.
+ * Implements `npm run test:image`, which builds the image with buildah, without Docker or a daemon. It runs
+ * the image as Compose does: as user 1000, with a read-only root and no capabilities, on real stores.
+ *
+ * `BASE=IMAGE` names the base image. Without it, a base like that of the Dockerfile is made from Debian
+ * packages and from Node in npm's registry. `ENGINE=podman` (or `ENGINE='podman --runtime runc'`) uses Podman
+ * instead of chroot. Needs Linux, root, buildah and debootstrap.
  */
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -30,15 +32,15 @@ import { podman } from '../support/podman.js';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 const IMAGE = 'localhost/spindle:test';
-/** The user of the image; what it may write, and what the health check of Compose asks. */
+/** User id of the image. The folders that it may write belong to this user. */
 const UID = 1000;
 const OPERATOR_KEY = 'operator-key-of-the-image-test';
 const freePorts = async () => ({ PORT: String(await freePort()), METRICS_PORT: String(await freePort()) });
 const PORTS = { worker: await freePorts(), http: await freePorts() };
 const URL = `http://127.0.0.1:${PORTS.http.PORT}`;
-/** What Compose allows for is twice as much. */
+/** Time limit in ms for a stop. Compose allows twice as long. */
 const STOP_WITHIN_MS = 10_000;
-/** Players at once, and after how many spins the front end is asked to stop in the middle of them. */
+/** Number of concurrent players, and the number of spins after which the front end is stopped under load. */
 const SPINNING = 8;
 const STOPPED_AFTER = 200;
 
@@ -48,7 +50,10 @@ const check = (holds: boolean, promise: string): void => {
   say(`  ${promise}`);
 };
 
-/** Kept, so that the next run has the base. It holds device files and files of other users: no folder of the project. */
+/**
+ * Storage that is kept so that the next run can reuse the base image. It holds device files and files of
+ * other users, so it lies outside the project.
+ */
 const STORAGE = '/var/tmp/spindle-image';
 const PLACE = ['--root', join(STORAGE, 'storage'), '--runroot', join(STORAGE, 'run')];
 function buildah(...args: string[]): string {
@@ -58,7 +63,9 @@ function buildah(...args: string[]): string {
   });
 }
 
-/** Builds the image. @returns its settings, and where its files are, until `undo` */
+/**
+ * Builds the image. @returns its settings and the folder with its files, which exists until `undo` is called
+ */
 function build(): { config: ImageConfig; root: string; undo: () => void } {
   mkdirSync(STORAGE, { recursive: true });
   const began = performance.now();
@@ -66,7 +73,7 @@ function build(): { config: ImageConfig; root: string; undo: () => void } {
   const [stage] = dockerfile(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'));
   const base = process.env.BASE ?? imageBase(stage!.image, buildah);
   say(`base ${base}: ${seconds()}`);
-  // The format of OCI has no place for a health check.
+  // The OCI image format does not support health checks.
   const how = ['--isolation', 'chroot', '--format', 'docker', '--quiet'];
   buildah('build', ...how, '--build-arg', `NODE=${base}`, '--tag', IMAGE, ROOT);
   say(`built: ${seconds()}`);
@@ -81,16 +88,16 @@ function build(): { config: ImageConfig; root: string; undo: () => void } {
 type Role = keyof typeof PORTS;
 type Started = { container: Container; printed: string };
 
-/** The image beside stores of its own. */
+/** A deployment of the image with its own stores. */
 interface Deployment {
-  /** A container of a role until its command ends. */
+  /** Runs a container of a role until its command ends. */
   toTheEnd(role: Role, ...command: string[]): Promise<void>;
-  /** @returns a container of a role, and what it says once it is ready */
+  /** @returns a container of a role and its output once it is ready */
   start(role: Role): Promise<Started>;
   stop(role: Role, container: Container): Promise<void>;
 }
 
-/** Starts stores, and says how the image's containers reach them. */
+/** Starts the stores, and defines how the containers of the image reach them. */
 async function deploy(undo: (() => unknown)[], config: ImageConfig, root: string): Promise<Deployment> {
   const base = mkdtempSync(join(tmpdir(), 'spindle-image-'));
   undo.push(() => rmSync(base, { recursive: true, force: true }));
@@ -196,7 +203,7 @@ async function checkCommand({ container, printed }: Started): Promise<void> {
   check(true, '`spindle program check` finds the files of the build');
 }
 
-/** Makes a partner with a game and spins once. @returns its client and the game */
+/** Creates a partner with a game and spins once. @returns the partner's client and the game */
 async function firstSpin(): Promise<{ partner: PartnerClient; gameId: number }> {
   const operator = operatorClient(URL, OPERATOR_KEY);
   const own = { slug: 'image', name: 'Image', environment: 'sandbox' } as const;
@@ -215,13 +222,16 @@ async function firstSpin(): Promise<{ partner: PartnerClient; gameId: number }> 
   for (;;) {
     const { data, error } = await partner.POST('/spin', { body: first });
     if (data !== undefined) return { partner, gameId };
-    // Its first block may not be there yet.
+    // The first block may not be loaded yet.
     const mayCome = ['KS-5012', 'KS-4203'].includes(error!.errorCode) && performance.now() < deadline;
     if (!mayCome) throw new Error(`The spin is refused: ${JSON.stringify(error)}`);
   }
 }
 
-/** Spins from many players. @returns once so many are dealt: the spins, and what ends when the last is refused or cut off */
+/**
+ * Spins for many players. @returns once enough spins are dealt: the spins, and a promise that resolves when
+ * the last request is refused or cut off
+ */
 async function spinAway(
   partner: PartnerClient,
   gameId: number,

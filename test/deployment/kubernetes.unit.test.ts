@@ -1,4 +1,4 @@
-/** The chart in deploy/helm and the manifests that Helm makes of it, as far as they can be judged without a cluster. */
+/** Checks the chart in deploy/helm and its rendered manifests as far as possible without a cluster. */
 import { spawnSync } from 'node:child_process';
 import { basename, dirname } from 'node:path';
 import { Ajv } from 'ajv';
@@ -11,12 +11,12 @@ import { ROOT } from '../support/root.js';
 import { CHART, helm, type Manifest, type Pod, rendered } from './chart.js';
 import { compose, read, secrets } from './compose.js';
 
-/** Set by the chart, from the Secret or by itself. */
+/** Settings that the chart sets itself or from the Secret. */
 const OWN = ['ROLES', 'HOST', 'METRICS_HOST', 'PORT', 'METRICS_PORT', 'POSITION_FILE', 'LOG_COPY_DIR'];
-/** Of no use in a pod. */
+/** Settings that have no use in a pod. */
 const UNUSED = ['SPINDLE_URL', 'DATA_DIR'];
 const STOP_SECONDS = 10;
-/** What a Secret may hold beside the secrets of Compose. */
+/** Values that a Secret may hold in addition to the secrets of Compose. */
 const SECRET_VALUES: Record<string, string> = {
   REDIS_URL: 'redis://a:1',
   DATABASE_URL: 'postgres://a:1/b',
@@ -35,13 +35,13 @@ const chart = parse(read(`${CHART}/Chart.yaml`)) as { version: string; appVersio
 const schema = JSON.parse(read(`${CHART}/values.schema.json`));
 const missing = helm === undefined ? ' (skipped: no Helm here)' : '';
 
-describe.skipIf(helm === undefined)(`the manifests${missing}`, () => {
-  test('come of a chart in which Helm finds no fault', () => {
+describe.skipIf(helm === undefined)(`the Helm manifests${missing}`, () => {
+  test('Helm finds no fault in the chart', () => {
     const { status, stdout } = spawnSync(helm!, ['lint', '--strict', CHART], { cwd: ROOT, encoding: 'utf8' });
     expect(status, stdout).toBe(0);
   });
 
-  test('start the image as the Dockerfile and Compose do, in its version', () => {
+  test('the chart starts the image like the Dockerfile and Compose, in the same version', () => {
     const { version } = JSON.parse(read('package.json')) as { version: string };
     expect(chart.appVersion).toBe(version);
     const [, program] = /^CMD \["node", "(.*)"\]$/m.exec(read('Dockerfile'))!;
@@ -64,7 +64,7 @@ describe.skipIf(helm === undefined)(`the manifests${missing}`, () => {
     expect(read('src/app/program/runProgram.ts')).toContain("'--migrate'");
   });
 
-  test.each(pods)('%s has settings that the service takes, and no others', (_name, { spec }) => {
+  test.each(pods)('the pod %s gets only settings that the service accepts', (_name, { spec }) => {
     const [{ env }] = spec.containers;
     const given = env.map(({ name, value, valueFrom }) => {
       if (valueFrom === undefined) return [name, value!];
@@ -75,11 +75,11 @@ describe.skipIf(helm === undefined)(`the manifests${missing}`, () => {
     const config = readConfig(Object.fromEntries(given));
     expect([config.HOST, config.METRICS_HOST]).toEqual(['0.0.0.0', '0.0.0.0']);
     expect([config.REDIS_URL, config.DATABASE_URL, config.OPERATOR_API_KEY].includes(undefined)).toBe(false);
-    // Everything is stored elsewhere: nothing is written to a file system that is read only.
+    // All data is stored outside the pod, so nothing is written to its read-only file system.
     expect(config.WEBHOOK_SECRETS_KEY).toBeDefined();
   });
 
-  test('name ports and paths that there are, and leave time to stop', () => {
+  test('the chart uses existing ports and paths, and allows enough time to stop', () => {
     const config = readConfig({});
     const numbers: Record<string, number> = { http: config.PORT, metrics: config.METRICS_PORT };
     const routes: Record<string, string> = {
@@ -104,7 +104,7 @@ describe.skipIf(helm === undefined)(`the manifests${missing}`, () => {
     expect(read('src/app/program/runProgram.ts')).toContain(`STOP_TIMEOUT_MS = ${beside}000`);
   });
 
-  test('select the pods of their role, and never those of the migration', () => {
+  test("the chart's selectors match the pods of their role, but never those of the migration", () => {
     const selects = ({ spec }: Manifest, { metadata }: Pod): boolean =>
       Object.entries(spec.selector?.matchLabels ?? spec.selector ?? { none: '' }).every(
         ([label, value]) => metadata.labels[label] === value,
@@ -130,7 +130,7 @@ describe.skipIf(helm === undefined)(`the manifests${missing}`, () => {
     expect(scaled).toMatchObject({ kind: 'Deployment', name: front });
   });
 
-  test('bring the alert rules of grafana/, which look for the job that the ServiceMonitor names', () => {
+  test('the chart includes the alert rules of grafana/ for the job that its ServiceMonitor names', () => {
     const monitored = rendered('--set', 'monitoring.serviceMonitor=true,monitoring.prometheusRule=true');
     const specOf = (kind: string) => monitored.find((each) => each.kind === kind)!.spec;
     const rules = read('grafana/rules/spindle.yml');
@@ -141,7 +141,7 @@ describe.skipIf(helm === undefined)(`the manifests${missing}`, () => {
       if (!name.endsWith('migration')) expect(metadata.labels['app.kubernetes.io/name']).toBe('spindle');
   });
 
-  test('name the image by its digest, and leave as much time to stop as SHUTDOWN_GRACE_S needs', () => {
+  test('the chart can pin the image by its digest, and allows as much time to stop as SHUTDOWN_GRACE_S needs', () => {
     const digest = `sha256:${'0a'.repeat(32)}`;
     const options = ['--set', `image.digest=${digest}`, '--set-string', 'settings.SHUTDOWN_GRACE_S=60'];
     const found = rendered(...options).flatMap(({ spec }) => spec.template ?? []);
@@ -151,7 +151,7 @@ describe.skipIf(helm === undefined)(`the manifests${missing}`, () => {
       expect(spec.terminationGracePeriodSeconds).toBeGreaterThan(65 + 5);
   });
 
-  test('take variables, annotations and places of both roles', () => {
+  test('the chart passes variables, annotations and placement to the pods of both roles', () => {
     const placed = {
       annotations: { owner: 'games' },
       podAnnotations: { 'example.com/scan': 'yes' },
@@ -193,7 +193,7 @@ describe.skipIf(helm === undefined)(`the manifests${missing}`, () => {
     }
   });
 
-  test('mount a claim of the workers and the certificates of the stores where they are named', () => {
+  test("the chart mounts the workers' volume claim and the stores' certificates if they are named", () => {
     const worker = rendered('--set', 'worker.positionClaim=claim,tlsSecret=tls').find(
       ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'spindle-worker',
     )!;
@@ -205,8 +205,8 @@ describe.skipIf(helm === undefined)(`the manifests${missing}`, () => {
   });
 });
 
-describe('the chart', () => {
-  test('keeps the position file where Compose does, in a folder of the image that belongs to its user', () => {
+describe('values of the chart', () => {
+  test("the chart keeps the position file at the same path as Compose, in a folder owned by the image's user", () => {
     const { environment, volumes, user } = compose.services.worker!;
     const path = environment!.POSITION_FILE!;
     const folder = dirname(path);
@@ -221,7 +221,7 @@ describe('the chart', () => {
     );
   });
 
-  test('takes every setting, from the Secret, its values or by itself', () => {
+  test('the chart covers every setting, from the Secret, from its values, or itself', () => {
     const [, helpers] = /define "spindle.environment"(.*?)define "/s.exec(
       read(`${CHART}/templates/_helpers.tpl`),
     )!;
@@ -234,7 +234,7 @@ describe('the chart', () => {
     expect([...schema.properties.settings.propertyNames.enum].sort()).toEqual(open.sort());
   });
 
-  test('has values that its schema takes, and refuses what it does not know', () => {
+  test("the chart's schema accepts its default values, and refuses unknown values", () => {
     const validate = new Ajv({ strict: false, allErrors: true }).compile(schema);
     const values = () => parse(read(`${CHART}/values.yaml`));
     expect(validate(values()), JSON.stringify(validate.errors)).toBe(true);
@@ -242,7 +242,7 @@ describe('the chart', () => {
     expect(validate({ ...values(), image: { repository: 'spindle', digest: 'latest' } })).toBe(false);
     expect(validate({ ...values(), networkPolicy: { storePorts: ['redis'] } })).toBe(false);
     expect(validate({ ...values(), settings: { ACKS: 'ledger' } })).toBe(false);
-    // Helm would make 1e+06 of it.
+    // Helm would render this number as 1e+06.
     expect(validate({ ...values(), settings: { CONNECTIONS_MAX: 1_000_000 } })).toBe(false);
   });
 });

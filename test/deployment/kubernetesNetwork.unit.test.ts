@@ -1,4 +1,4 @@
-/** What lets the network reach the pods of the chart in deploy/helm, as Helm makes it. */
+/** Checks the ingresses and network policies of the chart in deploy/helm. */
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { BASES } from '../../src/api/contract/apis.js';
@@ -26,9 +26,9 @@ interface NetworkPolicy {
 }
 
 describe.skipIf(helm === undefined)(
-  `the manifests${helm === undefined ? ' (skipped: no Helm here)' : ''}`,
+  `the network manifests of the chart${helm === undefined ? ' (skipped: no Helm here)' : ''}`,
   () => {
-    test('serve partners and operators at two names, and no path at both', () => {
+    test('the chart serves partners and operators under two host names, and no path under both', () => {
       const made = (...options: string[]): Ingress[] =>
         rendered(...options).filter(({ kind }) => kind === 'Ingress') as unknown as Ingress[];
       expect(made()).toEqual([]);
@@ -71,7 +71,7 @@ describe.skipIf(helm === undefined)(
       expect(unnamed.stderr).toContain('ingress.partners.host says at which name it is served');
     });
 
-    test('admit the API, the metrics and the stores, and let workers alone reach the outside', () => {
+    test("the chart's network policies admit API, metrics and stores, and let only workers reach the internet", () => {
       const named = (label: string) => [{ namespaceSelector: { matchLabels: { name: label } } }];
       const policy = {
         enabled: true,

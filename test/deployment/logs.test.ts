@@ -13,7 +13,7 @@ import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 const OPERATOR_KEY = 'an/operator+key "of" 40 characters or so';
-/** More than the lines of some seconds. */
+/** Minimum number of refused requests, more than the log may write lines in a few seconds. */
 const REFUSED_MIN = 1000;
 const PLAYER = 'player-that-must-not-be-logged';
 const REQUEST = 'request-that-must-not-be-logged';
@@ -37,10 +37,10 @@ let postgresCable: Cable;
 let service: ServerProcess;
 let partner: TestPartner;
 let gameId: number;
-/** What no line may have. */
+/** Secrets that no log line may contain, by name. */
 const secrets = new Map<string, string>();
 
-/** The lines of the log; what a start says to people is none. */
+/** The JSON lines of the log, without the text that a start prints for people. */
 const lines = (): Line[] =>
   service
     .output()
@@ -50,7 +50,7 @@ const lines = (): Line[] =>
 const operator = <T = Record<string, unknown>>(method: string, path: string, body?: unknown) =>
   service.client.request<T>(method, `/api/operator/v1${path}`, { key: OPERATOR_KEY, body });
 const spin = (body: object, key = partner.key) => service.client.spin(key, body);
-/** The line about an answer, once it is written. */
+/** Waits for the log line about an answer and returns it. */
 async function lineOf(answer: Answer, msg: string): Promise<Line> {
   const id = answer.headers.get('x-request-id')!;
   let found: Line | undefined;
@@ -103,17 +103,15 @@ afterAll(async () => {
   await stores?.drop();
 });
 
-test('a setting that an earlier version had is named in a warning', () => {
-  expect(
-    lines().find(({ msg }) => msg === 'ignoring settings that this version does not have'),
-  ).toMatchObject({
+test('warns about a setting that only an earlier version had', () => {
+  expect(lines().find(({ msg }) => msg === 'settings of an earlier version have no effect')).toMatchObject({
     level: 40,
     settings: ['BATCH_MAX'],
   });
 });
 
-describe('a log at its most talkative', () => {
-  test('has a line for each answer, with its request id', async () => {
+describe('the log at its most detailed level', () => {
+  test('logs a line for each answer with its correlation id', async () => {
     const { client } = service;
     const upload = await client.partner<{ parSheetId: number }>(
       'POST',
@@ -146,8 +144,8 @@ describe('a log at its most talkative', () => {
     await client.partner('POST', '/par-sheets', partner.key, { gameTitle: PLAYER });
   });
 
-  test('of webhooks that nobody answers', async () => {
-    // Nobody listens there.
+  test('logs webhook deliveries that nobody answers without any secret', async () => {
+    // Nothing listens on this port.
     const { body } = await service.client.partner<{ id: number; secret: string }>(
       'POST',
       '/webhooks',
@@ -166,7 +164,7 @@ describe('a log at its most talkative', () => {
     );
   });
 
-  test('of a raffle that is sold in part', async () => {
+  test('logs the sale of raffle tickets without any secret', async () => {
     const { body } = await operator<{ gameConfigId: number }>(
       'POST',
       `/partners/${partner.partnerId}/raffles`,
@@ -182,7 +180,7 @@ describe('a log at its most talkative', () => {
     await until(async () => (await spin(ticket)).status === 200, 'a ticket is sold');
   });
 
-  test('of Postgres that is cut: a fault and its answer have id, operation, code and partner', async () => {
+  test('logs a lost connection to Postgres with the id, operation, code and partner of the failed request', async () => {
     postgresCable.answers = false;
     postgresCable.cut();
     const [failed, mended] = await Promise.all([
@@ -209,7 +207,7 @@ describe('a log at its most talkative', () => {
     await until(async () => (await service.client.request('GET', '/readyz')).status === 200, 'it is back');
   });
 
-  test('of Redis that is away while thousands ask: some lines a second, and how many were left out', async () => {
+  test('logs few lines a second while thousands of requests fail without Redis, and counts the omitted lines', async () => {
     let refused = 0;
     const before = lines().length;
     redisCable.answers = false;
@@ -229,7 +227,7 @@ describe('a log at its most talkative', () => {
     redisCable.answers = true;
     redisCable.cut();
     await until(async () => (await service.client.request('GET', '/readyz')).status === 200, 'it is back');
-    // At this level each answer has its line besides.
+    // At this level each answer has an additional line.
     const said = () =>
       lines()
         .slice(before)
@@ -246,7 +244,7 @@ describe('a log at its most talkative', () => {
     }
   });
 
-  test('of stores that refuse it: the start says which, and no password', async () => {
+  test('names the store that refuses a start in the log, without its password', async () => {
     const given = environment(stores, { LOG_LEVEL: 'trace' });
     for (const [name, url] of [
       ['REDIS_URL', stores.redisUrl],
@@ -270,7 +268,7 @@ describe('a log at its most talkative', () => {
     }
   });
 
-  test('has no secret in any line', async () => {
+  test('never writes a secret to the log', async () => {
     const redis = new Redis(stores.redisUrl, { protocol: 2 });
     const sql = postgres(stores.databaseUrl, { max: 1 });
     try {
@@ -294,7 +292,7 @@ describe('a log at its most talkative', () => {
     for (const [name, secret] of secrets) {
       for (const text of [secret, ...spellings([secret])]) expect(output.includes(text), name).toBe(false);
     }
-    // The level that is used: no line but those of the faults.
+    // The log contains lines of the detailed levels, so the check covers them.
     expect(lines().some(({ level }) => level < 30)).toBe(true);
   });
 });

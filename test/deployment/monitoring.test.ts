@@ -1,4 +1,7 @@
-/** Dashboards and alert rules ask for what a running service exposes; each alert has a page in the runbook, and cases. */
+/**
+ * Checks that dashboards and alert rules use metrics that a running service exposes, and that each alert has
+ * a section in the runbook and test cases.
+ */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -39,7 +42,7 @@ let exposed: Exposed;
 
 const scrape = async (of: Service): Promise<string> =>
   (await fetch(`http://127.0.0.1:${of.running.metricsPort}/metrics`)).text();
-/** The sum of the series of a metric. */
+/** Returns the sum of all series of a metric. */
 const value = (text: string, name: string): number =>
   [...text.matchAll(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)$`, 'gm'))].reduce(
     (sum, match) => sum + Number(match[1]),
@@ -60,7 +63,10 @@ async function newGameWithBonus(): Promise<number> {
   return made;
 }
 
-/** What some metrics need: a position file, a witness of the public log (which is away), the size of a disk. */
+/**
+ * Settings without which some metrics are missing: a position file, an unreachable witness of the public log,
+ * and the size of a disk.
+ */
 async function settings(): Promise<Record<string, string>> {
   folder = await mkdtemp(join(tmpdir(), 'spindle-monitoring-'));
   const LOG_POLICY = join(folder, 'policy.txt');
@@ -101,7 +107,7 @@ beforeAll(async () => {
     'the raffle is open',
   );
   await until(() => receiver.received.length > 0, 'a large win is delivered');
-  // Answers of every kind that an expression names.
+  // Produces answers of every kind that an expression names.
   const poor = await service.newPartner({ fundingUsd: 0 });
   const unfunded = {
     gameId: await service.newGame(poor.key, parSheet('classic-3-reel')),
@@ -113,7 +119,7 @@ beforeAll(async () => {
   const day = new Date().toISOString().slice(0, 10);
   const report = await service.operator('POST', `/partners/${partner.partnerId}/settlements/${day}`);
   expect(report.status).toBe(201);
-  // A fault of a request, and of a store in the background.
+  // Causes an internal error in a request, and a failure of a store in the background.
   const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   await sql`ALTER TABLE settlement_reports RENAME TO away`;
   expect((await service.partner('GET', '/settlements', partner.key)).status).toBe(500);
@@ -132,7 +138,7 @@ beforeAll(async () => {
   const metrics: Map<string, ReadonlyMap<string, ReadonlySet<string> | undefined>> = readExposition(
     await scrape(service),
   );
-  // What Prometheus itself has.
+  // Prometheus itself adds these series.
   const scraped = [
     ['job', new Set(['spindle'])],
     ['instance', undefined],
@@ -146,7 +152,7 @@ beforeAll(async () => {
       ['severity', undefined],
     ]),
   );
-  // Recording rules, in their order: one may use those before it.
+  // Recording rules are read in order, because a rule may use earlier rules.
   for (const { record, expr, labels = {} } of rules) {
     if (record === undefined) continue;
     const names = [...(check(expr, metrics) ?? []), ...Object.keys(labels)];
@@ -162,7 +168,7 @@ afterAll(async () => {
   if (folder !== undefined) await rm(folder, { recursive: true, force: true });
 });
 
-test('every expression of every panel asks for metrics and labels that are there', () => {
+test('every dashboard panel uses only metrics and labels that exist', () => {
   const askedOf = (game: number) =>
     dashboards.flatMap((dashboard) =>
       expressionsOf(dashboard, { game: String(game), __rate_interval: '5m' }),
@@ -179,7 +185,7 @@ test('every expression of every panel asks for metrics and labels that are there
   }
 });
 
-test("a dashboard's variable is filled from a label that is there", () => {
+test('every dashboard variable is filled from a label that exists', () => {
   const variables = dashboards.flatMap((dashboard) => dashboard.templating.list);
   expect(variables.map(({ name }) => name)).toEqual(['game']);
   for (const { definition } of variables) {
@@ -188,7 +194,7 @@ test("a dashboard's variable is filled from a label that is there", () => {
   }
 });
 
-test('every rule asks for metrics and labels that are there, and its texts too', () => {
+test('every alert rule and its text use only metrics and labels that exist', () => {
   expect(alerts.length).toBeGreaterThan(15);
   for (const { alert, expr, annotations = {} } of rules) {
     const labels = check(expr, exposed);
@@ -213,12 +219,12 @@ test.each([
   ],
   ['series that never match', 'spindle_spins_total / sum(spindle_spins_total)', /no series has both/],
   ['what does not parse', 'sum(rate(spindle_spins_total[5m])', /does not parse/],
-])('the check finds %s', (_what, expression, message) => {
+])('the expression check finds %s', (_what, expression, message) => {
   expect(() => check(expression, exposed)).toThrow(ExpressionError);
   expect(() => check(expression, exposed)).toThrow(message);
 });
 
-test('panels have descriptions, units and a source, and do not overlap', () => {
+test('every dashboard panel has a description, a unit and a source, and no panels overlap', () => {
   expect(new Set(dashboards.map(({ uid }) => uid)).size).toBe(dashboards.length);
   for (const { title, panels } of dashboards) {
     const taken = new Set<string>();
@@ -240,7 +246,7 @@ test('panels have descriptions, units and a source, and do not overlap', () => {
   }
 });
 
-test('each alert has a severity, a summary and its section in the runbook, and the runbook no other', () => {
+test('every alert has a severity, a summary and a runbook section, and the runbook has no other sections', () => {
   const names = alerts.map((rule) => rule.alert!);
   expect([...runbook].sort()).toEqual([...names].sort());
   for (const { alert = '', labels, annotations } of alerts) {
@@ -251,7 +257,7 @@ test('each alert has a severity, a summary and its section in the runbook, and t
   }
 });
 
-test('each alert has a case in which it fires and then clears', () => {
+test('every alert has a test case in which it fires and then clears', () => {
   for (const { alert } of alerts) {
     const turns = cases.some(({ alert_rule_test = [] }) => {
       const looks = alert_rule_test
@@ -263,7 +269,7 @@ test('each alert has a case in which it fires and then clears', () => {
   }
 });
 
-test('what is booked is told exactly, and the same after a restart and by another worker', async () => {
+test('metrics report committed totals exactly, and the same after a restart and by another worker', async () => {
   const NAMES = [
     'spindle_booked_spins_total',
     'spindle_booked_wagered_usd_total',
@@ -278,7 +284,7 @@ test('what is booked is told exactly, and the same after a restart and by anothe
     const text = await scrape(of);
     return NAMES.map((name) => Math.round(value(text, name) * 1e6) / 1e6);
   };
-  // A lease that ended, on a machine that stood still, is had anew, and the totals with it.
+  // On a machine that paused, a lease that lapsed is acquired again, and the totals are read again.
   await until(async () => (await told(service))[0] === books!.spins, 'the totals are told');
   expect(await told(service)).toEqual([books!.spins, books!.wagered, books!.paid]);
   expect(books).toMatchObject({ spins: SPINS + 1, wagered: SPINS * WAGER + 1 });
@@ -299,7 +305,8 @@ test('what is booked is told exactly, and the same after a restart and by anothe
   const expected = basicStrategyReturn(rulesHash(DEFAULT_RULES));
   expect(before).toContain(`spindle_game_basic_strategy_return{game="${tableId}"} ${expected}\n`);
 
-  // The other takes over once the first has ended, or is given cells before; of those that it does not own it says nothing.
+  // The second worker takes over after the first one has ended, or is given cells before. It reports nothing
+  // about cells that it does not own.
   const other = await startService(stores, {
     POSITION_FILE: join(folder!, 'position.json'),
     ...constants({ metricsGamesMax: 1 }),
@@ -322,7 +329,7 @@ test('what is booked is told exactly, and the same after a restart and by anothe
   });
   await until(async () => (await told(other))[0] === books!.spins + 1, 'one more is booked');
   expect((await told(other))[2]).toBeCloseTo(books!.paid + spun.body.outcome.payoutUsd, 9);
-  // Of four games one has series: the one that was spun most.
+  // Only one of four games has series, namely the one with the most spins.
   const after = await scrape(other);
   expect(after).toMatch(/^spindle_games 4$/m);
   expect(
@@ -330,7 +337,7 @@ test('what is booked is told exactly, and the same after a restart and by anothe
   ).toEqual([gameId]);
 });
 
-test('the tiers of a bonus have series while it is enabled, and no others: nothing warns of one that is not', async () => {
+test('metrics show the tiers of a communal progressive only while it is enabled, so no alert fires otherwise', async () => {
   const tierSeries = async () => [
     ...(await scrape(service)).matchAll(/^spindle_communal_\w+_tier_usd\{.*$/gm),
   ];
@@ -349,7 +356,7 @@ test('the tiers of a bonus have series while it is enabled, and no others: nothi
   await until(async () => (await tierSeries()).length === 2, 'it has tiers again');
 });
 
-test('a return within reason surprises little, one that is off surprises more with every spin', () => {
+test('a plausible return has a low surprise value, and a wrong return a higher one with every spin', () => {
   const sheet = fiveReelWild() as never;
   const statistics = outcomeStatistics(sheet);
   const { combinations } = sheet as { combinations: { payMultiplier: number; comboProbability: number }[] };
@@ -358,14 +365,14 @@ test('a return within reason surprises little, one that is off surprises more wi
     rtpSurprise({ spins, rtp }, statistics, maxMultiplier);
   expect(surprise(0, Number.NaN)).toBe(0);
   expect(surprise(1000, statistics.rtp)).toBe(0);
-  // One jackpot in the first spin: never as surprising as it is rare.
+  // A jackpot in the first spin must not be considered as surprising as its probability suggests.
   const rarest = Math.min(
     ...combinations
       .filter(({ payMultiplier }) => payMultiplier === maxMultiplier)
       .map(({ comboProbability }) => comboProbability),
   );
   expect(2 * Math.exp(-surprise(1, maxMultiplier))).toBeGreaterThan(rarest);
-  // For many spins it is half the square of the deviation in standard deviations.
+  // For many spins the surprise value is half the square of the deviation in standard deviations.
   const spins = 1e9;
   const sigma = Math.sqrt(statistics.variancePerSpin / spins);
   for (const sigmas of [-8, -3, 3, 8]) {
@@ -374,10 +381,11 @@ test('a return within reason surprises little, one that is off surprises more wi
   expect(surprise(2e6, statistics.rtp + 0.1)).toBeGreaterThan(surprise(1e6, statistics.rtp + 0.1));
 });
 
-// Last: it takes so long that the partners of the service above would be idle, and an idle partner has no series.
+// This test must be last, because it takes so long that the partners of the service become idle, and an idle
+// partner has no series.
 const programs = await findPrometheus(ROOT);
 test.skipIf(programs === undefined)(
-  `promtool finds the rules right, and their cases hold${programs === undefined ? ' (skipped: no promtool here; npm run test:alerts fetches one)' : ''}`,
+  `promtool accepts the alert rules, and their test cases pass${programs === undefined ? ' (skipped: no promtool here; npm run test:alerts fetches one)' : ''}`,
   async () => {
     expect(await promtool(programs!, ROOT, 'check', 'rules', RULES)).toContain('SUCCESS');
     for (const file of CASES)

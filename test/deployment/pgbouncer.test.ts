@@ -1,4 +1,4 @@
-/** All that the service does in Postgres, through a PgBouncer in transaction mode. */
+/** Tests all that the service does in Postgres through a PgBouncer in transaction mode. */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
@@ -14,8 +14,8 @@ import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 const WARNING =
-  'Postgres has no timeout for hanging statements: set statement_timeout and idle_in_transaction_session_timeout on the role';
-/** Fewer than the connections of one worker. */
+  'Postgres ends no statement that hangs: set statement_timeout and idle_in_transaction_session_timeout on the role';
+/** Pool size, smaller than the number of connections of one worker. */
 const POOL_SIZE = 5;
 const cleanup = new Cleanup();
 const missing = pgbouncerMissing();
@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => cleanup.run());
 
-/** A raffle waits for the ledger, whatever ACK says. */
+/** Sells a ticket. A raffle waits for the ledger commit, whatever ACK says. */
 async function sellTicket(client: Client, { key, partnerId }: TestPartner): Promise<void> {
   const prizes = [{ prizeName: 'Car', prizeTier: 6, valueUsd: 50, count: 1 }];
   const gameId = await client.api.newRaffle(partnerId, 'raffle', { ticketPriceUsd: 1, poolSize: 1, prizes });
@@ -39,13 +39,13 @@ async function sellTicket(client: Client, { key, partnerId }: TestPartner): Prom
   expect(sold.status, sold.text).toBe(200);
 }
 
-test('migrations, spins, tickets, flushes, reports, a rebuild and the audit go through transaction mode', async ({
+test('migrations, spins, tickets, flushes, reports, a rebuild and the audit work in PgBouncer transaction mode', async ({
   skip,
 }) => {
   if (missing !== undefined) return skip(missing);
   const pooled = { redisUrl: stores.redisUrl, databaseUrl: pooler.url };
   const settings = { ACK: 'ledger', CELLS: '2', DATABASE_DIRECT_URL: stores.databaseUrl };
-  // Two begin at once on a database that has nothing.
+  // Two processes start at the same time on an empty database.
   const [worker, front] = await Promise.all([
     startLogged(pooled, { ...settings, LOG_LEVEL: 'warn' }),
     startService(pooled, { ...settings, ROLES: 'http' }),

@@ -1,4 +1,4 @@
-/** The rights that docs/production.md gives a Redis user, against the commands that the code calls. */
+/** Compares the rights that docs/production.md gives a Redis user with the commands that the code calls. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -14,7 +14,7 @@ const sources = (folder: string, end: string): string[] =>
 const commandsIn = (texts: readonly string[], call: RegExp): Set<string> =>
   new Set(texts.flatMap((text) => [...text.matchAll(call)].map(([, command]) => command!.toLowerCase())));
 
-test('a Redis user may call what the scripts call, and what is called by name', () => {
+test('the documented Redis user may run every command that scripts and code call', () => {
   const inScripts = commandsIn(sources('lua', '.lua'), /\bcall\(\s*'([A-Za-z]+)'/g);
   const byName = commandsIn(sources('src', '.ts'), /\.call(?:Buffer)?\(\s*'([A-Z]+)'/g);
   expect(inScripts.size).toBeGreaterThan(15);

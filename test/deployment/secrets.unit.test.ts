@@ -1,4 +1,4 @@
-/** What is passed to the log by mistake, and what the log may say at all. */
+/** Tests how the log hides secrets that are passed to it by mistake, and which messages it may contain. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -20,7 +20,7 @@ interface Line {
   unsaid?: number;
   err?: { type: string; message: string; stack: string };
 }
-/** Keeps what is written to it. */
+/** A destination that stores what is written to it. */
 function memory() {
   const written: string[] = [];
   const write = (line: string): void => {
@@ -28,8 +28,8 @@ function memory() {
   };
   return { written, destination: { write } };
 }
-describe('what is passed to the log by mistake', () => {
-  test('is hidden: members with such names, and texts that are known or look like secrets', async () => {
+describe('secrets passed to the log by mistake', () => {
+  test('the log hides members with secret names, known secrets, and texts that look like secrets', async () => {
     const { written, destination } = memory();
     const password = 'p"a/ss word';
     const log = openLogger({ level: 'info', secrets: spellings([password, OPERATOR_KEY]) }, destination);
@@ -65,7 +65,7 @@ describe('what is passed to the log by mistake', () => {
     );
   });
 
-  test('a change of state is never left out, a fault of many is counted', async () => {
+  test('the log never omits a change of state, and counts the omitted repetitions of a failure', async () => {
     const { written, destination } = memory();
     const log = openLogger({ level: 'info', secrets: [] }, destination);
     const all = () =>
@@ -89,7 +89,7 @@ describe('what is passed to the log by mistake', () => {
     expect(of('flush failed, will retry').at(-1)!.unsaid).toBeUndefined();
   });
 });
-test('every message from warn on, and every member, is in docs/operations.md', () => {
+test('docs/operations.md lists every log message from the level warn on, and every member', () => {
   const text = readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8').replaceAll(/\s+/g, ' ');
   const messages = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts'))

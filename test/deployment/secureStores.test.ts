@@ -1,4 +1,4 @@
-/** Stores that are reached over TLS, by users with no more rights than they need. */
+/** Tests stores that are reached over TLS by users with only the rights that they need. */
 import type { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -17,12 +17,12 @@ import type { StoreUrls } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 const cleanup = new Cleanup();
-/** Why nothing of this can be tested here. */
+/** The reason why these tests can't run on this machine. */
 let missing = opensslMissing();
 let redis: Redis;
 let sql: postgres.Sql;
 let certificates: Certificates;
-/** As they are without TLS. */
+/** URLs of the stores without TLS. */
 let plain: StoreUrls;
 let tlsPort: number;
 
@@ -43,7 +43,7 @@ beforeAll(async () => {
 });
 afterAll(() => cleanup.run());
 
-/** Gives the running server a second port, for TLS. */
+/** Opens a second port for TLS on the running server. */
 async function encryptRedis(): Promise<void> {
   const { ca, cert, key } = certificates;
   const files = ['tls-ca-cert-file', ca, 'tls-cert-file', cert, 'tls-key-file', key];
@@ -54,7 +54,7 @@ async function encryptRedis(): Promise<void> {
     return;
   }
   cleanup.add(async () => void (await redis.config('SET', 'tls-port', '0')));
-  // A port that is free may be taken the next moment.
+  // Another process may take a free port in the meantime.
   await until(async () => {
     tlsPort = await freePort();
     return redis.config('SET', 'tls-port', String(tlsPort)).then(
@@ -76,13 +76,13 @@ async function encryptPostgres(): Promise<void> {
   await until(async () => (await sql<{ ssl: string }[]>`SHOW ssl`)[0]!.ssl === 'on', 'Postgres has TLS');
 }
 
-/** REDIS_URL with TLS. @param user `name:password` */
+/** Returns REDIS_URL with TLS. @param user `name:password` */
 function secureRedis(user?: string, query = `cacert=${certificates.ca}`, port = tlsPort): string {
   const url = new URL(plain.redisUrl);
   return `rediss://${user ?? `:${url.password}`}@127.0.0.1:${port}${url.pathname}?${query}`;
 }
 
-/** DATABASE_URL with parameters. */
+/** Returns DATABASE_URL with parameters. */
 const securePostgres = (query: string, host = '127.0.0.1'): string =>
   `${plain.databaseUrl.replace('127.0.0.1', host)}?${query}`;
 
@@ -93,7 +93,10 @@ const tryOnce = async (stores: Partial<StoreUrls>): Promise<string> => {
   return 'none';
 };
 
-/** Why a start is refused. A busy machine may take longer for a handshake than a start waits: that is no answer. */
+/**
+ * Returns the reason why a start is refused. A timeout is retried, because on a busy machine the handshake
+ * may take longer than a start waits.
+ */
 const refusal = async (stores: Partial<StoreUrls>): Promise<string> => {
   let message = '';
   await until(async () => {
@@ -103,7 +106,7 @@ const refusal = async (stores: Partial<StoreUrls>): Promise<string> => {
   return message;
 };
 
-test('a Redis user with the documented rights, over TLS, can do all that the service does', async ({
+test('a Redis user with only the documented rights, over TLS, can do all that the service does', async ({
   skip,
 }) => {
   if (missing !== undefined) return skip(missing);
@@ -145,7 +148,7 @@ test('a Redis user with the documented rights, over TLS, can do all that the ser
   expect(adjusted.status, adjusted.text).toBe(200);
   for (const status of ['blocked', 'active'])
     await service.operator('PUT', `/partners/${partner.partnerId}/players/p/status`, { status });
-  // Failed authentications are counted in Redis.
+  // The service counts failed authentications in Redis.
   await service.request('GET', '/api/partner/v1/games', { key: 'ks_nobodys' });
   await service.operator('POST', `/partners/${partner.partnerId}/keys`, { name: 'told', reason: 'told' });
   await until(async () => (await auditFindings(stores)).length === 0, 'the audit is clean');
@@ -165,7 +168,7 @@ test('a Redis user with the documented rights, over TLS, can do all that the ser
   expect(denied.filter((entry) => entry.includes(name))).toEqual([]);
 });
 
-test('a Redis that is not the right one, or does not accept the user, ends the start in one line', async ({
+test('refuses to start in one line on a Redis with a wrong certificate or one that rejects the user', async ({
   skip,
 }) => {
   if (missing !== undefined) return skip(missing);
@@ -192,14 +195,14 @@ test('a Redis that is not the right one, or does not accept the user, ends the s
   const own = secureRedis(undefined, `cacert=${ca}&cert=${certificates.cert}&key=${certificates.key}`);
   const shown = await refusal({ redisUrl: own });
   await redis.config('SET', 'tls-auth-clients', 'no');
-  // The alert of TLS 1.3, or the end of the connection, whichever is noticed first.
+  // The client notices either the alert of TLS 1.3 or the end of the connection first.
   expect(demanded).toMatch(
     new RegExp(`^${at}(TLS: .*certificate required|.*: tls-auth-clients yes wants cert and key)$`),
   );
   expect(shown).toBe('none');
 });
 
-test('sslmode means what it means to psql', async ({ skip }) => {
+test('handles sslmode as psql does', async ({ skip }) => {
   if (missing !== undefined) return skip(missing);
   const { ca, otherCa } = certificates;
   const outcome = async (query: string, host?: string): Promise<string> => {
@@ -225,7 +228,7 @@ test('sslmode means what it means to psql', async ({ skip }) => {
   expect(refused).not.toContain('nothing:1');
 });
 
-test('a start with --migrate brings the schema, as a job before the others do, and ends', async ({
+test('a start with --migrate creates the schema and then ends, as a job before the other processes', async ({
   skip,
 }) => {
   if (missing !== undefined) return skip(missing);
