@@ -1,4 +1,7 @@
-/** The samples of the quick start and of the page of sheets, run as they are written; the client's package, installed as a partner would. */
+/**
+ * Runs the samples of the quick start and of the PAR sheets page as printed, and installs the client package
+ * as a partner would.
+ */
 import { execFile, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -41,21 +44,23 @@ afterAll(async () => {
 
 const QUICK_START = read('docs', 'quick-start.md');
 
-/** The blocks of a page in a language, those with a label included. */
+/** Returns the code blocks of a page in a language, including labelled blocks. */
 const samplesOf = (page: string, language: string): string => docCode(`docs/${page}`, language).join('\n');
 
-/** The blocks without a label of a part of the quick start, in order, with the address of the service. */
+/**
+ * Returns the unlabelled code blocks of a part of the quick start in order, with the address of the service.
+ */
 const programOf = (part: string, language: string): string =>
   [...part.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))]
     .map(([, code]) => code!.replaceAll(ORIGIN, service.base))
     .join('\n');
 
-/** The sample of the tabs, which spins without the rest of the page. */
+/** Returns the code in a tab, which spins without the other code of the page. */
 const tabOf = (label: string): string =>
   new RegExp(`\`\`\`\\w+ ${label}\\n([\\s\\S]*?)\`\`\``).exec(QUICK_START)![1]!;
 
 test.skipIf(!isThere('python3'))(
-  'the program in Python of the quick start spins once, lists, and plays a round',
+  'the Python program of the quick start spins once, lists spins, and plays a blackjack round',
   async () => {
     await service.newGame(partner.key, parSheet('classic-3-reel'));
     await registerTable(service, partner.partnerId);
@@ -68,7 +73,7 @@ test.skipIf(!isThere('python3'))(
 );
 
 test.skipIf(!isThere('python3'))(
-  'the samples of Python in the pages of sheets and of the quick start register a game and spin it',
+  'the Python samples of the PAR sheets page and the quick start register a game and spin it',
   async () => {
     const { key } = await service.newPartner();
     await writeFile(join(folder, 'par-sheet.json'), JSON.stringify(parSheet('classic-3-reel')));
@@ -76,7 +81,7 @@ test.skipIf(!isThere('python3'))(
     const spin = tabOf('Python')
       .replace('once(', 'spin = once(')
       .replace('"gameId": 1', '"gameId": game["gameConfigId"]');
-    // The functions of the whole program, without the game that it looks for.
+    // The functions of the whole program without the game that it looks up.
     const [calling, once] = [...QUICK_START.matchAll(/```python\n([\s\S]*?)```/g)].map(([, code]) => code);
     const functions = `${calling}\n${once!.split('\ngame = ')[0]}`;
     const program = [functions, samplesOf('par-sheets.md', 'python'), spin, 'print(spin["requestId"])'];
@@ -85,7 +90,7 @@ test.skipIf(!isThere('python3'))(
   },
 );
 
-test('the samples of TypeScript in the pages of sheets and of the quick start register a game and spin it', async () => {
+test('the TypeScript samples of the PAR sheets page and the quick start register a game and spin it', async () => {
   const { key } = await service.newPartner();
   await writeFile(join(folder, 'par-sheet.json'), JSON.stringify(parSheet('classic-3-reel')));
   const client = join(ROOT, 'dist', 'clients', 'typescript', 'src', 'index.js');
@@ -104,7 +109,7 @@ console.log(spin.requestId);`;
 });
 
 test.skipIf(!isThere('curl'))(
-  'the first steps of the quick start register a game, spin once, and choose an outcome',
+  'the first steps of the quick start register a game, spin once, and force an outcome',
   async () => {
     const { key } = await service.newPartner();
     const program = programOf(QUICK_START.split('\n## 4. ')[0]!, 'sh').replace('KEY=ks_…', `KEY=${key}`);
@@ -116,7 +121,7 @@ test.skipIf(!isThere('curl'))(
   },
 );
 
-test('the version of the client, of the documents and of the service is one', async () => {
+test('the client, the OpenAPI documents and the service have the same version', async () => {
   const versionOf = (...path: string[]): string => JSON.parse(read(...path)).version;
   expect(versionOf('package.json')).toBe(API_VERSION);
   expect(versionOf('clients', 'typescript', 'package.json')).toBe(API_VERSION);
@@ -131,7 +136,7 @@ test('the version of the client, of the documents and of the service is one', as
   }
 });
 
-test('the package is given out with its checksum, installs without a registry, and spins', async () => {
+test('the client package is served with its checksum, installs without a registry, and can spin', async () => {
   const name = `spindle-client-${API_VERSION}.tgz`;
   const sums = await (await fetch(`${service.base}/docs/client/SHA256SUMS`)).text();
   const answer = await fetch(`${service.base}/docs/client/${name}`);

@@ -1,4 +1,7 @@
-/** The pages of /docs in a real Chromium: search, tabs, copy, try it, a phone; accessible in light and dark. */
+/**
+ * Tests the pages of /docs in a real Chromium: search, tabs, copying, trying an operation, use on a phone,
+ * and accessibility in light and dark mode.
+ */
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -10,7 +13,7 @@ import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 
-/** Where Debian and others put the browser; CHROMIUM names another. */
+/** Paths where Debian and other distributions install the browser. The variable CHROMIUM overrides them. */
 const PROGRAM = [
   process.env.CHROMIUM,
   '/usr/bin/chromium',
@@ -19,12 +22,15 @@ const PROGRAM = [
 ]
   .filter((path) => path !== undefined)
   .find((path) => existsSync(path));
-/** A folder for pictures of the pages, light, dark and on a phone; absent: none are taken. */
+/**
+ * A folder for screenshots of the pages, light, dark and on a phone. No screenshots are taken if it is not
+ * set.
+ */
 const PICTURES = process.env.DOCS_PICTURES;
 const WAIT_MS = 60_000;
 const PHONE = { width: 390, height: 800 };
 const WIDE = { width: 1280, height: 800 };
-/** One of each kind of page. */
+/** One page of each kind. */
 const LOOKED_AT = ['', '/quick-start', '/api', '/errors', '/webhooks', '/par-sheets'];
 
 async function openBrowser(): Promise<Browser | undefined> {
@@ -44,7 +50,7 @@ describe.skipIf(browser === undefined)('the pages of /docs', { timeout: 5 * WAIT
   let stores: TestStores;
   let service: Awaited<ReturnType<typeof startService>>;
   const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-  /** What the browser complained of, and what was asked of others than the service. */
+  /** Errors of the browser, and requests to other hosts than the service. */
   const complaints: string[] = [];
 
   beforeAll(async () => {
@@ -75,7 +81,7 @@ describe.skipIf(browser === undefined)('the pages of /docs', { timeout: 5 * WAIT
         complaints.push(`asked ${request.url()}`);
     });
     page.on('console', (message) => {
-      // A refused request of try it is an answer, too.
+      // A refused request of "Try it" is a valid result.
       if (message.type() === 'error' && !message.text().includes('status of 4'))
         complaints.push(message.text());
     });
@@ -83,7 +89,7 @@ describe.skipIf(browser === undefined)('the pages of /docs', { timeout: 5 * WAIT
     return page;
   }
 
-  test('find an error, a section of the contract and an operation', async () => {
+  test('the docs search finds an error, a section of the contract, and an operation', async () => {
     const page = await opened('');
     const field = page.getByRole('combobox', { name: 'Search the documentation' });
     await page.keyboard.press('/');
@@ -100,7 +106,7 @@ describe.skipIf(browser === undefined)('the pages of /docs', { timeout: 5 * WAIT
     await page.context().close();
   });
 
-  test('show examples with their own address, in the language chosen, and copy them', async () => {
+  test('the docs show examples with the address of the service in the chosen language, and copy them', async () => {
     const page = await opened('/api#spin');
     const spin = page.locator('section[aria-labelledby=spin]');
     expect(await spin.locator('pre').first().innerText()).toContain(`${service.base}/api/partner/v1/spin`);
@@ -119,7 +125,7 @@ describe.skipIf(browser === undefined)('the pages of /docs', { timeout: 5 * WAIT
     await page.context().close();
   });
 
-  test('try an operation with a sandbox key that is kept nowhere, and none with a key of production', async () => {
+  test('the docs try an operation with a sandbox key without storing the key, and refuse a production key', async () => {
     const { key } = await service.newPartner();
     const gameId = await service.newGame(key, parSheet('classic-3-reel'));
     const page = await opened('/api#spin');
@@ -148,7 +154,7 @@ describe.skipIf(browser === undefined)('the pages of /docs', { timeout: 5 * WAIT
     await page.context().close();
   });
 
-  test('fit a phone: nothing is wider than it, errors are cards, the menu opens', async () => {
+  test('the docs fit a phone: no content is wider, errors become cards, and the menu opens', async () => {
     for (const path of LOOKED_AT) {
       const page = await opened(path, PHONE);
       expect(await page.evaluate('document.documentElement.scrollWidth'), path).toBeLessThanOrEqual(
@@ -169,13 +175,13 @@ describe.skipIf(browser === undefined)('the pages of /docs', { timeout: 5 * WAIT
     await page.context().close();
   });
 
-  // A test for each page, since axe takes tens of seconds for the largest on a busy machine.
+  // Each page has its own test, because axe takes tens of seconds for the largest page on a busy machine.
   test.each(PAGES.flatMap((page) => [WIDE, PHONE].map((viewport) => ({ path: addressOf(page), viewport }))))(
-    'have nothing that axe finds: $path, $viewport.width px wide, in light and dark',
+    'axe finds no fault in the docs page $path at $viewport.width px, in light and dark mode',
     async ({ path, viewport }) => {
       const page = await opened(path.slice('/docs'.length), viewport);
       expect(await foundByAxe(page)).toEqual([]);
-      // What differs in the dark is its colours.
+      // Only the colours differ in dark mode.
       await page.emulateMedia({ colorScheme: 'dark' });
       expect(await foundByAxe(page, 'color-contrast'), 'in the dark').toEqual([]);
       expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(viewport.width);
@@ -184,7 +190,7 @@ describe.skipIf(browser === undefined)('the pages of /docs', { timeout: 5 * WAIT
   );
 
   test.each([WIDE, PHONE])(
-    'have nothing that axe finds where search, menu and try it are open: $width px',
+    'axe finds no fault in the docs with search, menu and the try form open at $width px',
     async (viewport) => {
       const page = await opened('/play-api', viewport);
       await page
@@ -202,7 +208,7 @@ describe.skipIf(browser === undefined)('the pages of /docs', { timeout: 5 * WAIT
     },
   );
 
-  test('keep the sidebar in view, and ask nobody else', async () => {
+  test('the docs keep the sidebar in view and contact no other host', async () => {
     const page = await opened('/contract#14-errors');
     await page.getByRole('navigation').getByRole('link', { name: 'Contract' }).waitFor();
     expect((await page.getByRole('navigation').boundingBox())!.y).toBeGreaterThanOrEqual(0);
@@ -210,7 +216,7 @@ describe.skipIf(browser === undefined)('the pages of /docs', { timeout: 5 * WAIT
     await page.context().close();
   });
 
-  /** @param rule the only one that is looked at; absent: all */
+  /** @param rule the only rule to check, or all rules if absent */
   async function foundByAxe(page: Page, rule?: string): Promise<string[]> {
     await page.evaluate(axe);
     const only = rule === undefined ? '' : `, runOnly: ['${rule}']`;

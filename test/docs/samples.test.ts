@@ -1,4 +1,7 @@
-/** Each sample of code in the documentation is run by a test; commands of `spindle` exist, with their options. */
+/**
+ * Checks that a test runs each code sample of the documentation, and that the documented `spindle` commands
+ * exist with their options.
+ */
 import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -22,7 +25,7 @@ const HERE = 'test/docs/samples.test.ts';
 const EXAMPLES = 'test/docs/examples.test.ts';
 const BACKUP = 'test/backup/page.ts';
 
-/** Blocks of a page in a language, how many there are, and the test that runs them. */
+/** Code blocks by page and language, the number of blocks, and the test that runs them. */
 const RUN: readonly (readonly [page: string, language: string, count: number, test: string])[] = [
   ['docs/archive.md', 'sql', 2, 'test/books/archive/archive.test.ts'],
   ['docs/backup.md', 'sh', 3, BACKUP],
@@ -39,7 +42,7 @@ const RUN: readonly (readonly [page: string, language: string, count: number, te
 ];
 
 const CURL = 'the requests are those of docs/quick-start.md, whose first steps are run';
-/** Blocks that no test runs as they are written, and why. */
+/** Code blocks that no test runs as printed, with the reason. */
 const NOT_RUN: readonly (readonly [page: string, language: string, count: number, why: string])[] = [
   [
     'README.md',
@@ -87,7 +90,7 @@ const NOT_RUN: readonly (readonly [page: string, language: string, count: number
   ['docs/webhooks.md', 'sh', 1, 'registers an address of an example; test/webhooks registers others'],
 ];
 
-/** The lines of a block, without comments, with those that end in a backslash joined. */
+/** Splits a code block into lines without comments, and joins lines that end in a backslash. */
 const linesOf = (code: string): string[] =>
   code
     .replaceAll(/\\\n\s*/g, ' ')
@@ -95,7 +98,7 @@ const linesOf = (code: string): string[] =>
     .map((line) => line.replace(/(^|\s)#.*$/, '').trim())
     .filter((line) => line !== '');
 
-/** A shell's words, as far as the pages need it. */
+/** Splits a line into shell words, as far as the pages need it. */
 const wordsOf = (line: string): string[] => line.match(/'[^']*'|"[^"]*"|\S+/g) ?? [];
 
 const isCommandOnly = (code: string): boolean =>
@@ -108,8 +111,8 @@ const commands = PAGES.flatMap((page) =>
     .flatMap((line) => [...line.matchAll(/npx spindle ([^|<>;]+)/g)].map(([, words]) => words!.trim())),
 );
 
-describe('the samples of the documentation', () => {
-  test('are each run by a test, or listed with the reason why not', () => {
+describe('samples of the documentation', () => {
+  test('each documentation sample is run by a test, or listed with a reason', () => {
     const found = new Map<string, number>();
     for (const page of PAGES) {
       for (const { language, code } of docBlocks(page)) {
@@ -125,7 +128,7 @@ describe('the samples of the documentation', () => {
     expect(Object.fromEntries(found)).toEqual(Object.fromEntries(listed));
   });
 
-  test.each(RUN)('of %s in %s (%d) are read by %s', (page, _language, _count, file) => {
+  test.each(RUN)('the samples of %s in %s (%d) are read by %s', (page, _language, _count, file) => {
     expect(existsSync(join(ROOT, file))).toBe(true);
     expect(readFileSync(join(ROOT, file), 'utf8')).toContain(basename(page));
   });
@@ -141,7 +144,7 @@ const helpOf = (words: readonly string[]): Promise<string> => {
   return asked;
 };
 
-test.each([...new Set(commands)])('spindle has the command and the options of: %s', async (line) => {
+test.each([...new Set(commands)])('spindle has the documented command and options: %s', async (line) => {
   const words = wordsOf(line);
   const path: string[] = [];
   let text = await helpOf([]);
@@ -162,20 +165,23 @@ test.each([...new Set(commands)])('spindle has the command and the options of: %
   }
 });
 
-test.each(['docs/operations.md', 'docs/production.md'])('the SQL of %s runs on the schema', async (page) => {
-  const stores = await freshStores();
-  const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
-  try {
-    const undone = sql.begin(async (tx) => {
-      // Roles are the server's: what is done to them ends with the transaction.
-      const known = await tx`SELECT 1 FROM pg_roles WHERE rolname = 'spindle'`;
-      if (known.length === 0) await tx`CREATE ROLE spindle LOGIN`;
-      for (const code of docCode(page, 'sql')) await tx.unsafe(code);
-      throw new Error('undone');
-    });
-    await expect(undone).rejects.toThrow('undone');
-  } finally {
-    await sql.end();
-    await stores.drop();
-  }
-});
+test.each(['docs/operations.md', 'docs/production.md'])(
+  'the SQL of %s runs on the database schema',
+  async (page) => {
+    const stores = await freshStores();
+    const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
+    try {
+      const undone = sql.begin(async (tx) => {
+        // Roles belong to the whole server, so the transaction is rolled back.
+        const known = await tx`SELECT 1 FROM pg_roles WHERE rolname = 'spindle'`;
+        if (known.length === 0) await tx`CREATE ROLE spindle LOGIN`;
+        for (const code of docCode(page, 'sql')) await tx.unsafe(code);
+        throw new Error('undone');
+      });
+      await expect(undone).rejects.toThrow('undone');
+    } finally {
+      await sql.end();
+      await stores.drop();
+    }
+  },
+);
