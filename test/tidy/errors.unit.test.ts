@@ -1,4 +1,7 @@
-/** The error catalogue is the only place that spells a code, has those of the contract, and docs/errors.md explains each. Needs no server. */
+/**
+ * Checks that error codes appear only in the error catalogue, match the contract, and are explained in
+ * docs/errors.md. Needs no server.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -6,7 +9,7 @@ import { ERRORS, type ErrorEntry } from '../../src/domain/errors.js';
 import { ROOT } from '../support/root.js';
 import { sources } from './sources.js';
 
-/** The codes of the contract (docs/contract.md §14), by HTTP status. */
+/** The error codes of the contract (docs/contract.md §14) by HTTP status. */
 const SPECIFIED: Readonly<Record<number, string>> = {
   400: '4101 4102 4103 4104 4105 4106 4107 4109 4202 4208 4216 4217 4220 4225 4604 4605',
   401: '4001 4002 4003 4004 4005',
@@ -21,39 +24,39 @@ const SPECIFIED: Readonly<Record<number, string>> = {
 };
 
 const entries = Object.entries(ERRORS) as [keyof typeof ERRORS, ErrorEntry][];
-// Types are made of the documents, which list the codes of each operation.
+// Generated types are excluded, because they list the codes of each operation.
 const files = sources(ROOT, ['src', 'workers', 'lua'], /\.(ts|lua|sql)$/).filter(
   ({ path }) => path !== join('src', 'domain', 'errors.ts') && !path.endsWith('.d.ts'),
 );
 const all = files.map(({ text }) => text).join('\n');
 
-describe('the catalogue', () => {
-  test('has each code of the contract once, with its status and its retry class', () => {
+describe('the error catalogue', () => {
+  test('the error catalogue has each code of the contract once, with its status and retry class', () => {
     const specified = Object.entries(SPECIFIED).flatMap(([status, numbers]) =>
       numbers.split(' ').map((number) => `KS-${number} ${status}`),
     );
     expect(entries.map(([, { code, status }]) => `${code} ${status}`).sort()).toEqual(specified.sort());
     for (const [name, { code, status, retry }] of entries) {
-      // 429 and 5xx may be tried again; of the others only KS-4110.
+      // Statuses 429 and 5xx may be retried. Of the other errors only KS-4110 may be retried.
       expect(retry === 'never', name).toBe(status < 500 && status !== 429 && code !== 'KS-4110');
     }
   });
 
-  test('is the only place where a code is spelled', () => {
+  test('error codes appear in the source only in the error catalogue', () => {
     for (const { path, text } of files) {
       const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$|--.*$/gm, '').match(/KS-\d{4}/);
       expect(code, path).toBeNull();
     }
   });
 
-  test('is used: each code that is not reserved is named by the source', () => {
+  test('the source uses each code of the error catalogue that is not reserved', () => {
     const unused = entries.filter(
       ([name, { reserved }]) => !reserved && !new RegExp(`ERRORS\\.${name}\\b`).test(all),
     );
     expect(unused.map(([, { code }]) => code)).toEqual([]);
   });
 
-  test('reserves nothing that is sent', () => {
+  test('the source uses no reserved code of the error catalogue', () => {
     for (const [name, { reserved }] of entries)
       if (reserved) expect(all).not.toMatch(new RegExp(`ERRORS\\.${name}\\b`));
   });
@@ -77,7 +80,7 @@ describe('docs/errors.md', () => {
     'new-request-id': 'new requestId',
   };
 
-  test('has a row for every code of the catalogue and no other, in its words', () => {
+  test('docs/errors.md has one row for each code of the error catalogue, in the same words', () => {
     const documented = rows.map(([code, status, retry, meaning]) => ({ code, status, retry, meaning }));
     const expected = entries.map(([, { code, status, retry, message }]) => ({
       code,

@@ -1,4 +1,7 @@
-/** docs/operations.md has a line for each table and each key: what grows has a bound, or a command that bounds it. */
+/**
+ * Checks that docs/operations.md has a line for each table and each key, which says how its growth is
+ * bounded.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -7,7 +10,7 @@ import { ROOT } from '../support/root.js';
 const MIGRATIONS = join('src', 'postgres', 'migrations');
 const read = (...path: string[]): string => readFileSync(join(ROOT, ...path), 'utf8');
 
-/** What the first column of a table below a heading of the page names. */
+/** Returns the names in the first column of a table below a heading of the page. */
 function namedUnder(heading: string): string[] {
   const section = read('docs', 'operations.md').split(`### ${heading}\n`)[1]!.split('\n#')[0]!;
   const rows = [...section.matchAll(/^\| (`[^|]+) \|(.*)\|$/gm)];
@@ -15,7 +18,7 @@ function namedUnder(heading: string): string[] {
   return rows.flatMap(([, names]) => [...names!.matchAll(/`([^`]+)`/g)].map(([, name]) => name!)).sort();
 }
 
-/** The tables that the migrations leave behind. */
+/** Returns the tables that exist after all migrations. */
 function tables(): string[] {
   const found = new Set<string>();
   for (const file of readdirSync(join(ROOT, MIGRATIONS)).sort()) {
@@ -30,7 +33,9 @@ function tables(): string[] {
   return [...found].sort();
 }
 
-/** The keys that src/engine/redis/keys.ts makes, without what tells keys of one kind apart. */
+/**
+ * Returns the keys that src/engine/redis/keys.ts builds, without the parts that distinguish keys of one kind.
+ */
 function keys(): string[] {
   const found = new Set<string>();
   const functions = /^export const \w+Key = [^;]*;/gm;
@@ -41,12 +46,12 @@ function keys(): string[] {
   return [...found].sort();
 }
 
-test('each table that the migrations make has a line, and no other', () => {
+test('docs/operations.md lists exactly the tables that the migrations create', () => {
   expect(tables().length).toBeGreaterThan(40);
   expect(namedUnder('Tables')).toEqual(tables());
 });
 
-test('each key of Redis has a line, and no other', () => {
+test('docs/operations.md lists exactly the kinds of Redis keys', () => {
   expect(keys().length).toBeGreaterThan(10);
   expect(namedUnder('Keys in Redis')).toEqual(keys());
 });

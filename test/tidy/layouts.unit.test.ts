@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { LUA_DIR } from '../../src/engine/redis/scriptLoader.js';
 import { luaLayouts } from '../../tools/layouts.js';
 
-test('the layouts of the scripts are what the declarations give: run `npm run layouts`', () => {
+test('the Lua layouts match the declarations in TypeScript: run `npm run layouts`', () => {
   const folder = join(LUA_DIR, 'include', 'layouts');
   const written = new Map(
     readdirSync(folder)

@@ -6,20 +6,20 @@ import { type Source, sources } from './sources.js';
 const MEASURED = ['clients/typescript/src', 'src', 'workers', 'bench', 'test'];
 
 export interface Length {
-  /** A file's path, or `path#function`. */
+  /** Path of a file, or `path#function`. */
   readonly name: string;
   readonly lines: number;
 }
 
 export interface Lengths {
-  /** Longest first. */
+  /** The files, longest first. */
   readonly files: readonly Length[];
   readonly functions: readonly Length[];
 }
 
 const byLength = (a: Length, b: Length): number => b.lines - a.lines;
 
-/** Returns the lengths of all files and functions below `root`, without the files that are generated. */
+/** Returns the lengths of all files and functions below `root`, without generated files. */
 export function lengths(root: string): Lengths {
   const all = sources(root, MEASURED, /(?<!\.d|\.v1|errorCatalog)\.ts$/);
   return {
@@ -45,7 +45,10 @@ function functionsOf({ path, text }: Source): Length[] {
   return found;
 }
 
-/** A callback of `describe` holds tests, as a file does: its length says nothing of how hard it is to read. */
+/**
+ * A `describe` callback contains tests like a file does, so its length does not indicate how hard it is to
+ * read.
+ */
 function isSuite({ parent }: ts.Node): boolean {
   return ts.isCallExpression(parent) && /^describe\b/.test(parent.expression.getText());
 }

@@ -1,4 +1,7 @@
-/** The faults of the mutation tests follow the code: what each replaces stands in its file exactly once, and each test that must find one is there. */
+/**
+ * Checks that the faults of the mutation tests match the code: the text that each fault replaces occurs
+ * exactly once in its file, and each test that must find a fault exists.
+ */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import ts from 'typescript';
@@ -14,10 +17,10 @@ import { escaped } from '../mutation/suiteCopy.js';
 import { SUITE_MUTATIONS } from '../mutation/suiteMutations.js';
 import { ROOT } from '../support/root.js';
 
-/** Whatever the project is built for, the text of a statement is the same. */
+/** The target does not matter, because it does not change the text of a statement. */
 const compilerOptions = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext };
 
-/** A file as it is in a build, made here: the build need not be there. */
+/** Compiles a file as the build does, so that no build is needed. */
 async function built(file: string): Promise<string> {
   const source = file.replace(/^dist\/(.*)\.js$/, '$1.ts');
   const text = await readFile(join(ROOT, source), 'utf8');
@@ -25,7 +28,7 @@ async function built(file: string): Promise<string> {
   return ts.transpileModule(text, { compilerOptions }).outputText;
 }
 
-test('each fault fits the code', async () => {
+test('the text that each mutation replaces occurs exactly once in its file', async () => {
   const mutations = [DEALING_MUTATIONS, RELEASE_MUTATIONS, MOVE_MUTATIONS, COMMUNAL_MUTATIONS];
   const others = [CLUSTER_MUTATIONS, ROUND_MUTATIONS, SUITE_MUTATIONS];
   const faults = [...mutations.flat(), ...others.flat()].map((mutation) => mutation.faults);
@@ -42,10 +45,10 @@ test('each fault fits the code', async () => {
   expect(misfits).toEqual([]);
 });
 
-test('each test that must find a fault is in its file', async () => {
+test('each test that must find a mutation exists in its file', async () => {
   for (const { foundBy } of SUITE_MUTATIONS) {
     const text = await readFile(join(ROOT, foundBy.file), 'utf8');
-    // Of a test that is there for several values, `%s` is one of them.
+    // In a test with several cases `%s` stands for the value of one case.
     const titles = [...text.matchAll(/(['"])(.{10,}?)\1/g)].map(
       ([, , title]) => new RegExp(`(^| )${escaped(title!).replaceAll('%s', '.+')}$`),
     );

@@ -1,4 +1,7 @@
-/** The OpenAPI documents are worth generating a client from: a linter, examples that fit, names for all that gets a type. */
+/**
+ * Checks that clients can be generated from the OpenAPI documents: a linter passes, examples match their
+ * schemas, and everything that becomes a type has a name.
+ */
 import { Ajv2020, type AnySchema } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
 import { openApiDocuments } from '../../src/api/contract/documents.js';
@@ -36,11 +39,11 @@ const operationsOf = ({ paths, webhooks = {} }: Document): Operation[] =>
 const WHERE = 'add it to the operation in the contract.ts of its resource, in src/api';
 
 describe.each(documents)('the OpenAPI document of the %s API', (scope, document) => {
-  test('passes the linter without a warning', async () => {
+  test('the OpenAPI document passes the linter without a warning', async () => {
     expect(await openApiFaults(document)).toEqual([]);
   });
 
-  test('gives every operation a known tag, a summary and a description', () => {
+  test('the OpenAPI document gives every operation a known tag, a summary and a description', () => {
     const known = document.tags.map(({ name }) => name);
     const faults = operationsOf(document).flatMap(({ operationId, tags, summary, description }) => [
       ...(tags?.length === 1 && known.includes(tags[0]!) ? [] : [`${operationId} has no known tag`]),
@@ -50,7 +53,7 @@ describe.each(documents)('the OpenAPI document of the %s API', (scope, document)
     expect(faults).toEqual([]);
   });
 
-  test('has an example for every body of every operation and error, and each fits its schema', () => {
+  test('the OpenAPI document has a valid example for every body of every operation and error', () => {
     const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false });
     ajv.addSchema(closed(document) as AnySchema, scope);
     const bodies = [
@@ -82,7 +85,7 @@ describe.each(documents)('the OpenAPI document of the %s API', (scope, document)
     expect(faults).toEqual([]);
   });
 
-  test('names every object and every choice, so that a generated client has a name for its type', () => {
+  test('the OpenAPI document names every object and every choice, so generated types have names', () => {
     const faults = anonymous(document.components.schemas, ['components', 'schemas']);
     for (const { operationId, requestBody, responses } of operationsOf(document)) {
       for (const [what, part] of Object.entries({ requestBody, ...responses })) {
@@ -96,11 +99,11 @@ describe.each(documents)('the OpenAPI document of the %s API', (scope, document)
   });
 });
 
-/** Of a schema that a generator would make a type of its own for. */
+/** Whether a generator would make a separate type for a schema. */
 const isNamed = ({ type, properties, enum: choices }: Json): boolean =>
   (type === 'object' && properties !== undefined) || (Array.isArray(choices) && choices.length > 1);
 
-/** Places of such schemas inside others. */
+/** Returns the places of such schemas inside other schemas. */
 function anonymous(schemas: Record<string, Json>, at: readonly string[]): string[] {
   const found: string[] = [];
   const look = (value: unknown, path: readonly string[]): void => {
@@ -114,7 +117,10 @@ function anonymous(schemas: Record<string, Json>, at: readonly string[]): string
   return found;
 }
 
-/** The same with no object taking members that it does not name: an example must not have any. */
+/**
+ * Returns a copy of the schema in which no object accepts unnamed members, because an example must not have
+ * any.
+ */
 function closed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(closed);
   if (typeof value !== 'object' || value === null) return value;

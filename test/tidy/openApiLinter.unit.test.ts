@@ -1,4 +1,4 @@
-/** The linter of OpenAPI documents finds each fault that is put into a sound document. */
+/** Checks that the linter of OpenAPI documents finds each fault in a document that is otherwise valid. */
 import { expect, test } from 'vitest';
 import { openApiFaults } from '../support/openApiLinter.js';
 
@@ -96,7 +96,7 @@ function rename(object: Document, from: string, to: string): void {
 }
 const callback = { sold: { '{$request.body#/url}': { post: {} as Document } } };
 
-/** By the rules of Spectral's set for OpenAPI 3.1, each of which this linter holds. */
+/** Faults by the rules of Spectral's rule set for OpenAPI 3.1, which this linter covers completely. */
 const FAULTS: Record<string, (document: Document) => unknown> = {
   'an operation without a response of success': (d) => rename(post(d).responses, '204', '500'),
   'an operationId used twice': (d) => (post(d).operationId = 'getThing'),
@@ -179,11 +179,11 @@ const FAULTS: Record<string, (document: Document) => unknown> = {
   },
 };
 
-test('a sound document has no fault', async () => {
+test('the OpenAPI linter finds no fault in a valid document', async () => {
   expect(await openApiFaults(sound())).toEqual([]);
 });
 
-test.each(Object.entries(FAULTS))('finds %s', async (_, plant) => {
+test.each(Object.entries(FAULTS))('the OpenAPI linter finds %s', async (_, plant) => {
   const document = sound();
   plant(document);
   expect(await openApiFaults(document)).not.toEqual([]);

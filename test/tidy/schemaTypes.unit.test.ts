@@ -6,7 +6,10 @@ import * as par from '../../src/domain/par.js';
 import { ROOT } from '../support/root.js';
 import { type Source, sources } from './sources.js';
 
-/** The kind of each member by its name, which ends in `?` where it is optional; undefined: the kind is not known. */
+/**
+ * The kind of each member by name, with `?` after the name of an optional member. Undefined if the kind can't
+ * be determined.
+ */
 type Members = ReadonlyMap<string, string | undefined>;
 
 interface Json {
@@ -15,7 +18,7 @@ interface Json {
   readonly anyOf?: readonly Json[];
 }
 
-/** The one kind that several have, undefined where there are several. */
+/** Returns the common kind of several values, or undefined if they have different kinds. */
 function common(kinds: readonly (string | undefined)[]): string | undefined {
   const known = new Set(kinds.filter((kind) => kind !== 'null'));
   return known.size === 1 ? [...known][0] : undefined;
@@ -37,11 +40,12 @@ function kindOfType(type: ts.TypeNode): string | undefined {
   return ['string', 'number', 'boolean', 'bigint', 'Date', 'Buffer'].includes(text) ? text : undefined;
 }
 
-/** A type with so many of a schema's members repeats it. */
+/** A type that has at least this share of a schema's members repeats the schema. */
 const SHARE_MIN = 0.75;
 
 const schemas = (NAMED_SCHEMAS as unknown as readonly (readonly [string, TObject])[])
-  // A draft of a PAR sheet (parDraft.ts) has on purpose what of a sheet is of the right type.
+  // A draft of a PAR sheet (parDraft.ts) intentionally repeats the members of a sheet that have the right
+  // type.
   .filter(([name, { type }]) => type === 'object' && !(name in par))
   .map(([name, { properties, required }]) => ({
     name,
@@ -53,7 +57,7 @@ const schemas = (NAMED_SCHEMAS as unknown as readonly (readonly [string, TObject
     ),
   }));
 
-/** The types that are written out in a file, from three members on. */
+/** Returns the types that a file writes out with three members or more. */
 function writtenTypes({ path, text }: Source): { name: string; members: Members }[] {
   const file = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
   const found: { name: string; members: Members }[] = [];
@@ -81,7 +85,9 @@ function writtenTypes({ path, text }: Source): { name: string; members: Members 
 const isSameKind = (one: string | undefined, other: string | undefined): boolean =>
   one === undefined || other === undefined || one === other;
 
-/** The types of a source whose members are those of a schema, or most of them, as far as their kinds tell. */
+/**
+ * Returns the types of a source that repeat all or most members of a schema, as far as their kinds are known.
+ */
 const repeatedSchemas = (source: Source): string[] =>
   writtenTypes(source).flatMap((written) =>
     schemas
@@ -93,7 +99,7 @@ const repeatedSchemas = (source: Source): string[] =>
       .map(({ name }) => `${written.name} repeats ${name}`),
   );
 
-test('no type repeats the members of a schema: Static<typeof X> has them', () => {
+test('no type repeats the members of a schema instead of using Static<typeof X>', () => {
   const written = sources(ROOT, ['src'], /(?<!\.d)\.ts$/);
   expect(written.flatMap(repeatedSchemas)).toEqual([]);
 });

@@ -1,4 +1,7 @@
-/** Every `npm run …` that code and documents name is there, and so is what it runs: programs, and the files of a project of tests. */
+/**
+ * Checks that every `npm run …` named in code and documents exists, and so do the programs and test files
+ * that it runs.
+ */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -13,7 +16,7 @@ interface Program {
 const read = (...path: string[]): string => readFileSync(join(ROOT, ...path), 'utf8');
 const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
 const groups = JSON.parse(read('tools', 'programs.json')) as Record<string, Record<string, Program>>;
-/** An older version's entry names the scripts of that version. */
+/** The changelog is exempt, because an entry names the scripts of its version. */
 const HISTORY = 'CHANGELOG.md';
 const PLACES = [
   '.ci',
@@ -32,18 +35,18 @@ const documents = sources(ROOT, ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.m
 const all = [...sources(ROOT, PLACES, /./), ...documents, ...sources(ROOT, ['package.json'], /./)].filter(
   ({ path }) => path !== HISTORY,
 );
-/** What a pattern finds of all text, as `path: what it found`. */
+/** Returns the matches of a pattern in all texts, as `path: match`. */
 const found = (pattern: RegExp): { readonly path: string; readonly words: readonly string[] }[] =>
   all.flatMap(({ path, text }) => [...text.matchAll(pattern)].map(([, ...words]) => ({ path, words })));
 
-test('every script that code and documents name is in package.json', () => {
+test('package.json has every script that code and documents name', () => {
   const named = found(/\bnpm run (?:--silent )?([a-z][\w:-]*)/g);
   expect(named.length).toBeGreaterThan(100);
   expect(named.filter(({ words: [script] }) => scripts[script!] === undefined)).toEqual([]);
 });
 
-describe('a program of the bench, and of chaos,', () => {
-  test('that code and documents name is there', () => {
+describe('programs of bench and chaos', () => {
+  test('every bench or chaos program that code and documents name exists', () => {
     const named = found(/\bnpm run (?:--silent )?(bench|chaos)\s+--[\s*]+(\S[\w-]*)/g);
     expect(named.length).toBeGreaterThan(20);
     const isThere = ([group, name]: readonly string[]): boolean =>
@@ -51,7 +54,7 @@ describe('a program of the bench, and of chaos,', () => {
     expect(named.filter(({ words }) => !isThere(words))).toEqual([]);
   });
 
-  test('reads each of the options that its help tells', () => {
+  test('every bench or chaos program reads each option that its help lists', () => {
     const unread = Object.values(groups)
       .flatMap((programs) => Object.values(programs))
       .flatMap(({ program, options }) => {
@@ -68,7 +71,7 @@ describe('a program of the bench, and of chaos,', () => {
   });
 });
 
-test('every program that a script or programs.json names is there', () => {
+test('every program that a script or programs.json names exists', () => {
   const run = Object.values(scripts).flatMap((script) => [
     ...script.matchAll(/tools\/run\.mjs (\w+)(?: (\w+))?/g),
   ]);
@@ -81,14 +84,14 @@ test('every program that a script or programs.json names is there', () => {
   expect(programs.filter(({ program }) => !existsSync(join(ROOT, `${program}.ts`)))).toEqual([]);
 });
 
-test('what begins with pre or post belongs to a script', () => {
-  // npm's own: at the end of `npm ci`.
+test('every pre or post script in package.json belongs to another script', () => {
+  // This is npm's own hook, which runs at the end of `npm ci`.
   const own = 'postinstall';
   const hooks = Object.keys(scripts).filter((name) => /^(pre|post)/.test(name) && name !== own);
   expect(hooks.filter((name) => scripts[name.replace(/^(pre|post)/, '')] === undefined)).toEqual([]);
 });
 
-/** A pattern of vitest.config.ts as those that it stands for: `{a,b}` is both. */
+/** Expands a pattern of vitest.config.ts, so `{a,b}` gives both alternatives. */
 function alternativesOf(pattern: string): string[] {
   const [, before, list, after] = /^(.*?)\{(.*?)\}(.*)$/.exec(pattern) ?? [];
   if (list === undefined) return [pattern];

@@ -1,4 +1,7 @@
-/** `npm run sizes [-- ROOT]` prints the longest files and functions of a project, for a reviewer to look at. No test limits them. */
+/**
+ * `npm run sizes [-- ROOT]` prints the longest files and functions of a project for a reviewer. No test
+ * limits their length.
+ */
 import { ROOT } from '../support/root.js';
 import { type Length, lengths } from './lengths.js';
 

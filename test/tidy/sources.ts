@@ -1,16 +1,16 @@
-/** The project's own files, as the tidy rules read them. */
+/** Reads the project's own files for the tidy rules. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 
 export interface Source {
-  /** From the project's root. */
+  /** Path relative to the project's root. */
   readonly path: string;
   readonly text: string;
 }
 
 const SKIPPED = new Set(['node_modules', 'dist', '.git', '.data', '.cache', 'package-lock.json']);
 
-/** The files below some folders or files of a project, in the order of their paths. */
+/** Returns the files below some folders or files of a project, ordered by path. */
 export function sources(root: string, places: readonly string[], ending: RegExp): Source[] {
   return places
     .flatMap((place) => filesOf(join(root, place)))

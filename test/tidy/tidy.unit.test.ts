@@ -1,4 +1,7 @@
-/** Rules for the text of the sources: words that must not come back, bounds of time in tests, numbers of migrations. */
+/**
+ * Rules for the text of the sources: words that must not return, time limits in tests, and numbers of
+ * migrations.
+ */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -24,7 +27,7 @@ const documents = [
   ...sources(ROOT, ['.ci', 'grafana', 'Dockerfile', 'docker-compose.yml', '.env.example'], /./),
 ];
 
-/** Lines, as `path:number: text`, that a pattern matches. */
+/** Returns the lines that match a pattern, as `path:number: text`. */
 const linesWith = (pattern: RegExp, files = [...code, ...documents]): string[] =>
   files.flatMap(({ path, text }) =>
     text
@@ -32,24 +35,24 @@ const linesWith = (pattern: RegExp, files = [...code, ...documents]): string[] =
       .flatMap((line, index) => (pattern.test(line) ? [`${path}:${index + 1}: ${line.trim()}`] : [])),
   );
 
-describe('words', () => {
-  test('that stood for a thing before it had its name do not come back', () => {
+describe('words in the sources', () => {
+  test('the sources do not use words that have been replaced by better names', () => {
     expect(linesWith(/\bKILL_AT\b|planted|\bclass Directory\b|\bpeers?\b/i)).toEqual([]);
   });
 
-  test('of a comment point to docs/contract.md, not to papers beside the project', () => {
+  test('comments refer to docs/contract.md, not to documents outside the project', () => {
     expect(linesWith(/\b(specification|choices(\.md)?),? \(?(section )?\d/i)).toEqual([]);
   });
 
-  test('name no folder of the machine that the project was made on', () => {
+  test('the sources name no folder of the machine on which the project was made', () => {
     const found = linesWith(/(^|[\s'"`(])\/work\b|\.\.\/shared\b|'\.\.', 'shared'/);
-    // The public corpora lie beside the project; a clone that stands alone skips their tests.
+    // The public corpora lie next to the project. A clone without them skips their tests.
     expect(found.filter((line) => !line.startsWith('test/support/corpora.ts:'))).toEqual([]);
   });
 });
 
-describe('tests', () => {
-  test('hold no time against a constant: expectWithin and timeoutFor do where a time can be held', () => {
+describe('time limits in tests', () => {
+  test('tests compare no time with a constant, but use expectWithin and timeoutFor', () => {
     const constant = String.raw`\(?[\d_A-Z]+( [*+] [\d_A-Z]+)*\)?`;
     const bound = new RegExp(
       String.raw`expect\(.*(performance\.now|Date\.now\(\) -|[a-z]Ms\b|\bms\b|[eE]lapsed|[tT]ook|\(seconds\b).*\)\.toBeLessThan(OrEqual)?\(${constant}\)`,
@@ -58,12 +61,15 @@ describe('tests', () => {
   });
 });
 
-describe('comments', () => {
+describe('file names in comments', () => {
   const COMMENT = /\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/ .*$|^\s*-- .*$/gm;
-  /** A file by its name, with as much of its path as the comment has; not a member of `{@link Name.sql}`. */
+  /**
+   * Matches a file by its name, with as much of its path as the comment has, but not a member of `{@link
+   * Name.sql}`.
+   */
   const FILE = /(?<![\w*:./-])[a-z][\w./-]*\.(?:tsx?|mjs|lua|sql|md)\b(?![\w(])/g;
 
-  test('name files that exist', () => {
+  test('comments name only files that exist', () => {
     const paths = [...code, ...documents].map(({ path }) => `/${path}`);
     const named = code.flatMap(({ path, text }) =>
       [...text.matchAll(COMMENT)].flatMap(([comment]) =>
@@ -75,7 +81,7 @@ describe('comments', () => {
   });
 });
 
-test('statements of SQL lie in stores (*.store.ts) and in src/postgres', () => {
+test('SQL statements appear only in stores (*.store.ts) and in src/postgres', () => {
   const STATEMENT = /\b(?:sql|tx)(?:\.prepared)?(?:<[^`;]*>)?`/;
   const found = code.filter(({ path, text }) => path.startsWith('src/') && STATEMENT.test(text));
   expect(found.length).toBeGreaterThan(50);
