@@ -1,14 +1,14 @@
-/** What operators and partners do in the days of a demonstration, beside the traffic. */
+/** Actions of operators and partners during the days of a demonstration, in addition to the traffic. */
 import { createServer } from 'node:http';
 import { bodyOf } from '../../src/api/client/apiClients.js';
 import type { Cleanup } from '../support/cleanup.js';
 import type { DemoPartner, Portfolio } from './portfolio.js';
 
 const DAY_MS = 86_400_000;
-/** Every so many deliveries the sandbox partner's back end answers that it can't take them. */
+/** The sandbox partner's back end answers every 9th delivery with 503. */
 const UNAVAILABLE_EVERY = 9;
 
-/** When: the day, from 0, and the hour from which it may happen. */
+/** An action with its day, counted from 0, and the earliest hour at which it may happen. */
 export interface Happening {
   readonly day: number;
   readonly hour: number;
@@ -19,7 +19,7 @@ const EVENTS = ['spin.large_win', 'settlement.report_ready', 'api_key.expiring']
 
 const dayBefore = (ms: number): string => new Date(ms - DAY_MS).toISOString().slice(0, 10);
 
-/** A back end that receives events, mostly. @returns its URL */
+/** Starts a back end that accepts most events. @returns its URL */
 async function receiver(cleanup: Cleanup): Promise<string> {
   let deliveries = 0;
   const server = createServer((request, response) => {
@@ -31,7 +31,7 @@ async function receiver(cleanup: Cleanup): Promise<string> {
   return `http://localhost:${(server.address() as { port: number }).port}/spindle`;
 }
 
-/** What can be done, each in a word. */
+/** Short functions for the API calls of the actions. */
 function callsOf({ as, northwind }: Portfolio) {
   const of = ({ partnerId }: DemoPartner) => ({ path: { id: partnerId } });
   return {
@@ -87,7 +87,7 @@ function callsOf({ as, northwind }: Portfolio) {
           },
         }),
       ),
-    /** Somebody begins with the oldest review, where chance has opened one. */
+    /** Adds a note to the oldest review, if chance has opened one. */
     note: async (text: string) => {
       const { reviews } = await bodyOf(as('omar.haddad').operator.GET('/rtp-reviews', {}));
       const id = reviews.at(-1)?.reviewId;
@@ -102,7 +102,7 @@ function callsOf({ as, northwind }: Portfolio) {
   };
 }
 
-/** All of it, in the order of time. @param days how many there are before today */
+/** Returns all actions in the order of time. @param days the number of days before today */
 export async function happeningsOf(
   portfolio: Portfolio,
   days: number,
@@ -112,7 +112,7 @@ export async function happeningsOf(
   const url = await receiver(cleanup);
   const calls = callsOf(portfolio);
   const at = (day: number, hour: number, run: Happening['run']): Happening => ({ day, hour, run });
-  /** Each morning partners take the reports of the day before, but for the newest two. */
+  /** Each morning partners acknowledge the reports of the previous day, except the two newest reports. */
   const acknowledgements = [acme, lucky].flatMap((partner) =>
     Array.from({ length: Math.max(0, days - 2) }, (_, i) =>
       at(i + 1, 9, (now) => calls.acknowledge(partner, dayBefore(now))),

@@ -1,4 +1,4 @@
-/** `npm run demo:history` makes an installation that has lived, whose books are right. */
+/** Tests that `npm run demo:history` creates an installation with a history and consistent books. */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { wrongClockMissing } from '../chaos/wrongClock.js';
 import { ROOT } from '../support/root.js';
 import { spawnService } from '../support/service.js';
 
-/** A minute where nothing else runs. */
+/** Time limit in ms. On an idle machine the run takes a minute. */
 const MADE_WITHIN_MS = 900_000;
 const run = promisify(execFile);
 const folder = mkdtempSync(join(tmpdir(), 'spindle-history-test-'));
@@ -17,7 +17,7 @@ const folder = mkdtempSync(join(tmpdir(), 'spindle-history-test-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test.skipIf(wrongClockMissing() !== undefined)(
-  'a short history is made, its books are right, and it can be served and read',
+  'makes a short demo history with consistent books, which the service can then serve',
   { timeout: MADE_WITHIN_MS },
   async () => {
     const data = join(folder, 'data');
@@ -36,7 +36,7 @@ test.skipIf(wrongClockMissing() !== undefined)(
       const { hours } = await read<{ hours: { spins: number }[] }>('/traffic/hours?hours=48');
       expect(hours.filter(({ spins }) => spins > 0).length).toBeGreaterThan(1);
       const { entries } = await read<{ entries: unknown[] }>('/audit-log?action=partner.create');
-      // Three of the history, and the one that each first start makes.
+      // Three partners belong to the history, and the first start creates one.
       expect(entries).toHaveLength(4);
     } finally {
       await service.stop();

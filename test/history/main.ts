@@ -1,10 +1,14 @@
 /**
  * `npm run demo:history -- [--data .demo-history] [--days 14] [--seed demo] [--share 1]`
  *
- * Makes an installation that has lived for some days, for a look at the console and for its pictures: slots, raffles, blackjack, a
- * communal progressive, large wins, webhooks that fail, a blocked player, a suspended game, settlement reports. The service itself
- * does all of it, on stores of its own, under a clock that is set back and goes on in steps of hours; in the end it is right, and the
- * books are audited. The seed decides what is played and done; outcomes are drawn as always. `--share` is the part of the usual plays. Needs Linux and a C compiler (`cc`).
+ * Creates an installation with several days of history, to view the console and to take its pictures: slots,
+ * raffles, blackjack, a communal progressive, large wins, failing webhooks, a blocked player, a suspended
+ * game, and settlement reports.
+ *
+ * The service itself produces all of it on its own stores, under a clock that is set back and advances in
+ * steps of hours until it is correct. At the end the books are audited. The seed decides what is played and
+ * done, but outcomes are drawn as always. `--share` scales the usual number of plays. Needs Linux and a C
+ * compiler (`cc`).
  */
 import { execFile } from 'node:child_process';
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -36,9 +40,9 @@ const DAYS = Number(values.days);
 const SHARE = Number(values.share);
 const HOUR_MS = 3_600_000;
 const STEP_HOURS = 1;
-/** The hour from whose begin on the reports of the day before are there. */
+/** The hour from which on the reports of the previous day exist. */
 const REPORTS_HOUR = 3;
-/** A program sees a clock that was set within 10 ms. */
+/** Time in ms after which every program sees a changed clock. A program sees it within 10 ms. */
 const CLOCK_SEEN_MS = 50;
 
 const run = promisify(execFile);
@@ -70,7 +74,7 @@ async function history(
   const isDue = (day: number, hour: number) => (each: Happening) =>
     each.day === day && each.hour >= hour && each.hour < hour + STEP_HOURS;
   for (let day = 0; day <= DAYS; day++) {
-    // The weekend plays more, and each partner grows.
+    // Weekends have more plays, and the traffic of each partner grows.
     const weekday = new Date(firstDay + day * 24 * HOUR_MS).getUTCDay();
     const weight = SHARE * (weekday === 0 || weekday === 6 ? 1.5 : 1) * (0.8 + (0.4 * day) / DAYS);
     for (let hour = 0; hour < 24; hour += STEP_HOURS) {
@@ -90,7 +94,7 @@ async function history(
   return traffic;
 }
 
-/** Waits until the reports of the day before are made: the service makes them at 02:00. */
+/** Waits until the reports of the previous day exist. The service makes them at 02:00. */
 async function settled({ client, acme, northwind, lucky }: Portfolio, now: number): Promise<void> {
   const date = new Date(now - 24 * HOUR_MS).toISOString().slice(0, 10);
   for (const { key } of [acme, northwind, lucky])
@@ -105,7 +109,7 @@ async function main(cleanup: Cleanup): Promise<boolean> {
     throw new Error(`${DATA_DIR} is there: remove it, or name another folder with --data`);
   const folder = mkdtempSync(join(tmpdir(), 'spindle-history-'));
   cleanup.add(() => rmSync(folder, { recursive: true, force: true }));
-  // The stores may run as another user.
+  // The stores may run as another user, who must be able to enter the folder.
   chmodSync(folder, 0o755);
   const library = join(folder, 'clock.so');
   if (!compileClock(library)) throw new Error('A past clock needs Linux and a C compiler (cc)');
@@ -114,7 +118,7 @@ async function main(cleanup: Cleanup): Promise<boolean> {
   const startedMs = Date.now();
   const firstDay = Math.floor(startedMs / (24 * HOUR_MS)) * 24 * HOUR_MS - DAYS * 24 * HOUR_MS;
   await clock.moveTo(firstDay);
-  // Under the moved clock a package list would not be valid yet.
+  // Redis is installed first, because the package lists would not be valid yet under the moved clock.
   await findRedisProgram(join(ROOT, '.cache'), () => {});
   const service = await spawnService({
     ...clockEnvironment(library, offsetFile),

@@ -1,8 +1,9 @@
 /**
  * `npm run pictures -- [--data .demo-history] [--to .pictures] [--only console/games]`
  *
- * Takes pictures of every page of /console and /docs in Chromium, light, dark and on a phone, of the installation that
- * `npm run demo:history` made. Needs Chromium and, so that they stay small, pngquant (Debian: `chromium`, `pngquant`).
+ * Takes screenshots of every page of /console and /docs in Chromium, light, dark and on a phone, of the
+ * installation that `npm run demo:history` made. Needs Chromium, and pngquant to keep the files small
+ * (Debian: `chromium`, `pngquant`).
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, statSync } from 'node:fs';
@@ -38,17 +39,17 @@ interface Keys {
   readonly partners: Readonly<Record<string, string>>;
 }
 
-/** A picture: its file's name, and the address. */
+/** A screenshot: the name of its file and the address of the page. */
 type Shot = readonly [name: string, address: string];
 
-/** The pages of docs, as their navigation lists them. */
+/** Returns the pages that the navigation of the docs lists. */
 async function docs(base: string): Promise<Shot[]> {
   const html = await (await fetch(`${base}/docs`, { headers: { Accept: 'text/html' } })).text();
   const paths = new Set([...html.matchAll(/href="(\/docs(?:\/[a-z-]+)?)"/g)].map(([, path]) => path!));
   return [...paths].map((path) => [`docs/${path.split('/')[2] ?? 'overview'}`, path]);
 }
 
-/** The pages of the console, as its navigation lists them, and one of each thing. */
+/** Returns the pages that the navigation of the console lists, and one detail page of each kind. */
 async function console_(page: Page, base: string, key: string): Promise<Shot[]> {
   const listed = await page.evaluate<string[]>(
     `[...document.querySelectorAll('nav a[href^="#/"]')].map((link) => link.getAttribute('href'))`,
@@ -108,7 +109,8 @@ async function takeAll(browser: Browser, base: string, key: string): Promise<num
       if (!name.startsWith(values.only)) continue;
       const file = join(TO, `${name}.${look}.png`);
       mkdirSync(dirname(file), { recursive: true });
-      // From one page of the console to another only the address changes: that would be no load to wait for.
+      // Between pages of the console only the hash of the address changes, which causes no load event to wait
+      // for. The blank page forces a load.
       await page.goto('about:blank');
       await page.goto(base + address, { waitUntil: 'networkidle' });
       await page.getByText('Loading…').first().waitFor({ state: 'detached' });

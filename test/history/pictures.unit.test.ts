@@ -1,4 +1,6 @@
-/** The pictures are of every page of the console: of each that it lists, and of each page of one thing. */
+/**
+ * Tests that pictures are taken of every page of the console: each listed page and each kind of detail page.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -6,7 +8,7 @@ import { ROOT } from '../support/root.js';
 
 const read = (...path: string[]): string => readFileSync(join(ROOT, ...path), 'utf8');
 
-test('a picture is taken of each page of one thing that the console has', () => {
+test('takes a picture of each kind of detail page that the console has', () => {
   const details = read('console', 'pages', 'index.ts').split('DETAILS')[1]!.split('};')[0]!;
   const ofOne = [...details.matchAll(/^ {2}'?([a-z-]+)'?: \(parts\)/gm)].map(([, path]) => path!);
   const shots = read('test', 'history', 'pictures.ts').matchAll(/\['[a-z-]+', [`']#\/([a-z-]+)[/?]/g);

@@ -1,11 +1,14 @@
-/** Who and what there is in the installation of a demonstration: operators, partners, games. */
+/** Operators, partners and games of a demonstration. */
 import { bodyOf, type OperatorSchemas } from '../../src/api/client/apiClients.js';
 import { Api } from '../support/api.js';
 import { Client } from '../support/client.js';
 import { fiveReelWild, parSheet } from '../support/sheets.js';
 import { until } from '../support/wait.js';
 
-/** Requests a minute, while traffic of hours is made in a second, and what a partner has otherwise. */
+/**
+ * Rate limits in requests a minute: unlimited while hours of traffic are produced in a second, and the usual
+ * limits afterwards.
+ */
 const UNBOUND = { spinRateLimit: 1_000_000_000, apiRateLimit: 1_000_000_000 };
 const USUAL = { spinRateLimit: 6000, apiRateLimit: 600 };
 
@@ -14,9 +17,12 @@ export interface DemoGame {
   readonly name: string;
   readonly kind: 'slot' | 'raffle' | 'blackjack';
   readonly wagerUsd: number;
-  /** How many of 100 of the partner's plays are played on it. */
+  /** Percentage of the partner's plays that go to this game. */
   readonly share: number;
-  /** Played only until its return lies beyond the band of 99 of 100, on the days on which that happens. */
+  /**
+   * Standard deviation of a game that is played only until its return leaves the 99 % band, on days when that
+   * happens.
+   */
   readonly sigma?: number;
 }
 
@@ -24,10 +30,10 @@ export interface DemoPartner {
   readonly partnerId: number;
   readonly slug: string;
   readonly key: string;
-  /** Plays of a usual day. */
+  /** Number of plays on a usual day. */
   readonly playsADay: number;
   readonly players: readonly string[];
-  /** Those that are played. */
+  /** The games that are played. */
   games: DemoGame[];
 }
 
@@ -35,7 +41,7 @@ export type OperatorName = 'ada.admin' | 'jane.doe' | 'omar.haddad' | 'sam.lee';
 
 export interface Portfolio {
   readonly client: Client;
-  /** The operator API with each operator's key. */
+  /** The operator API with the key of each operator. */
   readonly as: (name: OperatorName) => Api;
   readonly keys: ReadonlyMap<OperatorName, string>;
   readonly acme: DemoPartner;
@@ -53,7 +59,10 @@ const NAMES = ['alice', 'bjorn', 'chen', 'dara', 'emeka', 'fatima', 'goran', 'ha
 const playersOf = (count: number): string[] =>
   Array.from({ length: count }, (_, i) => (i < NAMES.length ? NAMES[i]! : `player-${1000 + i}`));
 
-/** A wager of 1 USD that pays twice of 48 of 100 times: its return is judged from 30 spins on. */
+/**
+ * A game with a wager of 1 USD that pays twice the wager in 48 of 100 spins. Its return is judged from 30
+ * spins on.
+ */
 function coinSheet(title: string): object {
   const symbols = [
     { name: 'HEADS', display: 'H' },
@@ -112,7 +121,7 @@ const COMMUNAL: OperatorSchemas['CommunalBody'] = {
   ],
 };
 
-/** Makes partners and games as one of the operators. */
+/** Creates partners and games on behalf of one of the operators. */
 class Maker {
   readonly #jane: Api;
 
@@ -170,7 +179,7 @@ class Maker {
     await bodyOf(this.#jane.operator.POST('/games/{id}/communal/funding', { params, body: funding }));
   }
 
-  /** Resolves once each game of a partner has outcomes. */
+  /** Waits until each game of a partner has outcomes. */
   async playable({ games }: DemoPartner): Promise<void> {
     for (const { id, name } of games) {
       const params = { path: { id } };
@@ -181,7 +190,10 @@ class Maker {
   }
 }
 
-/** Makes all of it by the service's own APIs. @param ownerKey the key that the service was started with */
+/**
+ * Creates the portfolio with the APIs of the service. @param ownerKey the key that the service was started
+ * with
+ */
 export async function makePortfolio(base: string, ownerKey: string): Promise<Portfolio> {
   const owner = new Api(base, ownerKey);
   const keys = new Map<OperatorName, string>();
@@ -213,7 +225,7 @@ export async function makePortfolio(base: string, ownerKey: string): Promise<Por
   return { client: new Client(base), as, keys, acme, northwind, lucky };
 }
 
-/** Gives the partners the limits that they would have. */
+/** Gives the partners their usual rate limits. */
 export async function setUsualLimits({ as, acme, northwind, lucky }: Portfolio): Promise<void> {
   for (const { partnerId } of [acme, northwind, lucky]) {
     const params = { path: { id: partnerId } };

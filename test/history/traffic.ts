@@ -1,18 +1,24 @@
-/** What players play in an hour or so. Who plays what follows from the seed; what comes of it the service draws, as always. */
+/**
+ * Plays the traffic of players for a few hours. The seed decides who plays what, but the service draws the
+ * outcomes as always.
+ */
 import type { Client } from '../support/client.js';
 import type { Random } from '../support/random.js';
 import type { DemoGame, DemoPartner } from './portfolio.js';
 
-/** Requests under way at a time: rounds and tickets are answered once they are in the ledger. */
+/**
+ * Number of concurrent requests. Rounds and tickets need more, because they are answered after their commit
+ * to the ledger.
+ */
 const SPINS_AT_ONCE = 16;
 const ROUNDS_AT_ONCE = 40;
 const ROUND_STEPS_MAX = 20;
-/** Rounds that nobody goes on with: they are open for a day, then played out. */
+/** Share of rounds that players abandon. They stay open for a day and are then closed. */
 const LEFT_OPEN = 0.02;
-/** Half-width of the band of 99 of 100, in standard errors. */
+/** Half-width of the 99 % band in standard errors. */
 const BAND = 2.576;
 const JUDGED_FROM_SPINS = 100;
-/** Of a day of 24 hours: how much is played, the evening most. */
+/** Relative traffic for each of the 24 hours of a day, highest in the evening. */
 const HOURS = [3, 2, 1, 1, 1, 1, 2, 3, 4, 5, 5, 6, 7, 6, 6, 6, 7, 8, 10, 12, 14, 13, 9, 5];
 const HOURS_SUM = HOURS.reduce((sum, each) => sum + each, 0);
 
@@ -25,7 +31,7 @@ interface Round {
   readonly legalActions: readonly { readonly action: string }[];
 }
 
-/** What a game returned so far. */
+/** The return of a game so far. */
 interface Return {
   spins: number;
   net: number;
@@ -35,7 +41,7 @@ export class Traffic {
   readonly #client: Client;
   readonly #random: Random;
   readonly #returns = new Map<number, Return>();
-  /** Codes of errors that were answered, and how often. */
+  /** The number of answered errors by code. */
   readonly refusals = new Map<string, number>();
   plays = 0;
 
@@ -44,7 +50,10 @@ export class Traffic {
     this.#random = random;
   }
 
-  /** Plays what a partner's players play from one hour of a day to another. @param weight of the day: 1 on usual ones */
+  /**
+   * Plays a partner's traffic between two hours of a day. @param weight the factor of the day, 1 on usual
+   * days
+   */
   async play(partner: DemoPartner, fromHour: number, toHour: number, weight: number): Promise<void> {
     const share = HOURS.slice(fromHour, toHour).reduce((sum, each) => sum + each, 0) / HOURS_SUM;
     const plays = Math.round(partner.playsADay * weight * share * (0.9 + 0.2 * this.#random.next()));
@@ -69,7 +78,7 @@ export class Traffic {
     ]);
   }
 
-  /** A few play much. */
+  /** Picks a player, with a strong preference for a few players. */
   #playerOf({ players }: DemoPartner): string {
     return players[Math.floor(players.length * this.#random.next() ** 2)]!;
   }
@@ -82,14 +91,17 @@ export class Traffic {
       partner.key,
       { gameId, playerId, wagerUsd, requestId },
     );
-    // Nobody goes on with a raffle that is sold out.
+    // Nobody plays a raffle that is sold out.
     if (status === 410) partner.games = partner.games.filter(({ id }) => id !== gameId);
     if (status !== 200) return this.#refused(body.errorCode);
     const known = this.#returns.get(gameId) ?? { spins: 0, net: 0 };
     this.#returns.set(gameId, { spins: known.spins + 1, net: known.net + body.outcome.payoutUsd / wagerUsd });
   }
 
-  /** Whether nobody plays it for now, since its return has left its band: an honest game does so now and then, for a while. */
+  /**
+   * Whether players avoid a game for now because its return has left the 99 % band. An honest game also
+   * leaves it sometimes for a while.
+   */
   #rests({ id, sigma }: DemoGame): boolean {
     const known = this.#returns.get(id);
     if (sigma === undefined || known === undefined || known.spins < JUDGED_FROM_SPINS) return false;
@@ -123,7 +135,7 @@ export class Traffic {
   }
 }
 
-/** Works a list off, so many at a time. */
+/** Processes a list with a limited number of items at a time. */
 async function atOnce<T>(width: number, list: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   const rest = list.values();
   await Promise.all(
