@@ -1,4 +1,4 @@
-/** What a staged run stands on: stores, two processes that serve and two that work, receivers of webhooks, and players. */
+/** The setting of a staged run: stores, two front ends, two workers, webhook receivers, and players. */
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
@@ -11,7 +11,7 @@ import { FOLDER_VARIABLE, openRunFolder } from '../support/runFolder.js';
 import { ServerProcess } from '../support/serverProcess.js';
 import type { OwnStores } from '../support/stores.js';
 
-/** A service process with a fixed METRICS_PORT, which can be ended and started again. */
+/** A service process with a fixed METRICS_PORT, which can be stopped and started again. */
 export class Service {
   readonly metricsPort: number;
   readonly #environment: NodeJS.ProcessEnv;
@@ -24,7 +24,7 @@ export class Service {
     this.#logFile = logFile;
   }
 
-  /** Resolves once it can be scraped. */
+  /** Resolves once the metrics of the process can be scraped. */
   async start(settings: NodeJS.ProcessEnv = {}): Promise<void> {
     const env = { ...this.#environment, ...settings };
     this.#process = ServerProcess.launch({ env, logFile: this.#logFile });
@@ -44,7 +44,7 @@ export class Service {
   }
 }
 
-/** A partner's end of its webhooks, that answers as it is told. */
+/** A partner's webhook receiver that answers as told. */
 export interface Receiver {
   readonly url: string;
   mode: 'accept' | 'fail' | 'hang';
@@ -122,7 +122,9 @@ export async function openReceiver(cleanup: Cleanup): Promise<Receiver> {
   };
 }
 
-/** Calls something so many times a second, whether or not earlier calls are done; what they come to is counted by the service. */
+/**
+ * Calls a function at a fixed rate, whether or not earlier calls are done. The service counts the results.
+ */
 export function paced(perSecond: number, call: () => Promise<unknown>): () => void {
   const began = performance.now();
   let called = 0;

@@ -1,4 +1,4 @@
-/** The faults of a staged run: what is done, which alerts must fire of it, and how it is mended. */
+/** The faults of a staged run: what is done, which alerts must fire, and how the fault is mended. */
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { bodyOf } from '../../src/api/client/apiClients.js';
@@ -20,7 +20,7 @@ export interface Cast {
   readonly arena: Arena;
   readonly partner: { readonly partnerId: number; readonly key: string };
   readonly gameId: number;
-  /** Takes what the large wins of the partner make. */
+  /** Receives the events of the partner's large wins. */
   readonly receiver: Receiver;
   /** A partner whose day before yesterday can't be settled. */
   readonly unsettled: { readonly partnerId: number; readonly gameId: number };
@@ -40,7 +40,7 @@ export function faultsOf({ arena, partner, gameId, receiver, unsettled }: Cast) 
     for (const worker of workers) await worker.stop();
     for (const worker of workers) await worker.start();
   };
-  /** Holds a lock on a table until the function that it gives is called. */
+  /** Locks a table until the returned function is called. */
   const lockTable = async (table: string): Promise<() => Promise<void>> => {
     const connection = await sql.reserve();
     await connection.unsafe(`BEGIN; LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
@@ -93,7 +93,7 @@ export function faultsOf({ arena, partner, gameId, receiver, unsettled }: Cast) 
       alerts: ['SpindleWebhooksLate'],
       begin: async () => {
         receiver.mode = 'hang';
-        // Those under way are its four; what comes now waits.
+        // Four deliveries are under way, and later ones wait.
         await pause(1000);
         await sql`UPDATE deliveries SET next_attempt_at = next_attempt_at - interval '10 minutes' WHERE status = 'pending'`;
       },
@@ -117,7 +117,7 @@ export function faultsOf({ arena, partner, gameId, receiver, unsettled }: Cast) 
       begin: async () => {
         await sql`INSERT INTO game_days (game_id, day, partner_id, spins, wagered_micros, paid_micros)
           VALUES (${unsettled.gameId}, (now() AT TIME ZONE 'UTC')::date - 2, ${unsettled.partnerId}, 1, 9000000000000000001, 0)`;
-        // A worker that has seen all days of the past settled does not look at them again.
+        // A worker that has settled all past days does not check them again, so the workers are restarted.
         await restartWorkers();
       },
       mend: async () =>
@@ -225,11 +225,14 @@ function folderAway(folder: string): Fault {
   };
 }
 
-/** What {@link newBonusGame} puts into the budget of a bonus, and what the fault leaves. */
+/** Budget in USD that {@link newBonusGame} gives a bonus, and the budget that the fault leaves. */
 const BONUS_BUDGET_USD = 100_000_000;
 const BONUS_LEFT_USD = 100;
 
-/** A slot game with a communal progressive that fires several times a second under load. @returns its id */
+/**
+ * Creates a slot game with a communal progressive that fires several times a second under load. @returns its
+ * id
+ */
 export async function newBonusGame(api: Api, key: string): Promise<number> {
   const { operator } = api;
   const gameId = await api.newGame(key, 'slot', parSheet('classic-3-reel'));
@@ -254,7 +257,7 @@ async function changeBudget(operator: Api['operator'], gameId: number, usd: numb
   await bodyOf(operator.POST('/games/{id}/communal/funding', { params: { path: { id: gameId } }, body }));
 }
 
-/** @param port of a front end */
+/** @param port the port of a front end */
 function bonusBudget(port: number, gameId: number): Fault {
   const { operator } = new Api(`http://127.0.0.1:${port}`);
   let takenUsd = 0;
@@ -271,7 +274,7 @@ function bonusBudget(port: number, gameId: number): Fault {
   };
 }
 
-/** The end of the version that everybody calls nears. @param port of a front end */
+/** The sunset of the API version that every client uses approaches. @param port the port of a front end */
 function versionEnding(port: number): Fault {
   const endIn = async (days: number): Promise<void> => {
     const sunsetAt = new Date(Date.now() + days * DAY_MS).toISOString();
@@ -287,7 +290,7 @@ function versionEnding(port: number): Fault {
   };
 }
 
-/** Does something again and again until it is ended. */
+/** Repeats an action until it is ended. */
 function until(act: () => Promise<unknown>): { end(): Promise<void> } {
   let isOver = false;
   const loop = (async () => {

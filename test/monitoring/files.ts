@@ -1,4 +1,4 @@
-/** What grafana/ and docs/runbook.md say, as the checks need it. */
+/** Reads the contents of grafana/ and docs/runbook.md for the checks. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
@@ -48,7 +48,7 @@ export interface Monitoring {
   readonly dashboards: readonly Dashboard[];
   readonly rules: readonly Rule[];
   readonly cases: readonly RuleCase[];
-  /** Headings of the runbook's alerts. */
+  /** Headings of the alerts in the runbook. */
   readonly runbook: readonly string[];
 }
 
@@ -69,14 +69,14 @@ export function readMonitoring(root: string): Monitoring {
   };
 }
 
-/** An expression of a dashboard, as Prometheus gets it: Grafana's variables are put in. */
+/** A dashboard expression with Grafana's variables filled in, as Prometheus gets it. */
 export interface Asked {
   readonly where: string;
   readonly expr: string;
   readonly legend: string;
 }
 
-/** @param variables by name, without the dollar */
+/** @param variables values by name, without the dollar sign */
 export function expressionsOf(dashboard: Dashboard, variables: Readonly<Record<string, string>>): Asked[] {
   const fill = (text: string): string =>
     text.replace(/\$(\w+)/g, (whole, name: string) => variables[name] ?? whole);

@@ -10,7 +10,7 @@ const count = (traffic: PartnerTraffic, partnerId: number, requests: number, err
 const sum = (series: Map<unknown, number>): number =>
   [...series.values()].reduce((all, each) => all + each, 0);
 
-test('ten partners by requests and ten by errors have series, whatever their number; the others share one', () => {
+test('shows series for ten partners by requests and ten by errors, and one series for all other partners', () => {
   const traffic = new PartnerTraffic();
   // The more requests a partner makes, the fewer of them fail.
   for (let id = 1; id <= 100; id++) count(traffic, id, 100 + id, 101 - id);
@@ -24,17 +24,17 @@ test('ten partners by requests and ten by errors have series, whatever their num
   expect(traffic.figures().at(-1)).toEqual({ partnerId: null, requests: 80 * 150.5, errors: 80 * 50.5 });
 });
 
-test('each request is in one series for good, and no series falls while partners change places', () => {
+test('counts each request permanently in one series, and no series falls while partners change ranks', () => {
   const traffic = new PartnerTraffic();
   let all = 0;
   let before = requestsOf(traffic, 0);
   for (let minute = 1; minute <= 40; minute++) {
-    // Each minute another twelve are busy.
+    // Twelve other partners are busy in each minute.
     for (let i = 0; i < 12; i++) count(traffic, ((minute * 12 + i) % 50) + 1, 5 + i);
     all += 12 * 5 + 66;
     const now = requestsOf(traffic, minute * MINUTE_MS);
     expect(now.size).toBeLessThanOrEqual(11);
-    // The series of those that are not shown any more have ended.
+    // The series of partners that are no longer shown have ended.
     for (const [partner, value] of now) expect(value).toBeGreaterThanOrEqual(before.get(partner) ?? 0);
     expect(now.get('other')).toBeLessThanOrEqual(all);
     before = now;
@@ -42,7 +42,7 @@ test('each request is in one series for good, and no series falls while partners
   expect(before.get('other')).toBeGreaterThan(0);
 });
 
-test('a partner that becomes busy gets a series that begins at 0 and counts from then on', () => {
+test('starts the series of a partner that becomes busy at 0 and counts only its later requests', () => {
   const traffic = new PartnerTraffic();
   for (let id = 1; id <= 10; id++) count(traffic, id, 10);
   requestsOf(traffic, 0);

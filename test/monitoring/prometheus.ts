@@ -1,4 +1,4 @@
-/** Prometheus and promtool: those of PATH, else of the Debian package, unpacked into the project's cache. */
+/** Finds Prometheus and promtool in PATH, or else unpacks the Debian package into the project's cache. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -9,7 +9,7 @@ const run = promisify(execFile);
 export interface Programs {
   readonly prometheus: string;
   readonly promtool: string;
-  /** Such as 2.42.0. */
+  /** Version number, such as 2.42.0. */
   readonly version: string;
 }
 
@@ -17,12 +17,12 @@ const fetchedFolder = (root: string): string =>
   join(root, '.cache', `prometheus-${process.platform}-${process.arch}`);
 const ADVICE = 'install prometheus 2.42 or later, with promtool, and have both on the PATH';
 
-/** Those that are there; undefined where there are none. @param root the project's folder */
+/** Returns the installed programs, or undefined if there are none. @param root the project's folder */
 export async function findPrometheus(root: string): Promise<Programs | undefined> {
   return (await runnable('prometheus', 'promtool')) ?? (await inFolder(fetchedFolder(root)));
 }
 
-/** Those that are there, or fetched now. @throws where there are none to be had. */
+/** Returns the installed programs, or fetches them. @throws Error if they can't be fetched */
 export async function prometheus(root: string, progress: (line: string) => void): Promise<Programs> {
   const found = await findPrometheus(root);
   if (found !== undefined) return found;
@@ -52,7 +52,7 @@ async function runnable(prometheus: string, promtool: string): Promise<Programs 
   }
 }
 
-/** Runs promtool in a folder. @throws with what it says where it finds something. */
+/** Runs promtool in a folder. @throws Error with the output of promtool if it finds a fault */
 export async function promtool(
   { promtool: file }: Programs,
   cwd: string,

@@ -1,16 +1,21 @@
 /**
- * Checks PromQL expressions against what is really exposed: that they parse, that each metric is there, and each label of a
- * matcher, a grouping or a match between vectors; and tells which labels a result has.
+ * Checks PromQL expressions against the exposed metrics: the expression must parse, and each metric and each
+ * label in a matcher, a grouping or a vector match must exist. Also determines the labels of a result.
  */
 import type { SyntaxNode } from '@lezer/common';
 import { parser } from '@prometheus-io/lezer-promql';
 
-/** The labels of a metric, and the values that each has; undefined: they can't be known beforehand. */
+/**
+ * The labels of a metric with the values of each label. Undefined if the values can't be known in advance.
+ */
 export type LabelsOf = ReadonlyMap<string, ReadonlySet<string> | undefined>;
-/** By the name of a series, `_bucket`, `_sum` and `_count` of a histogram included. */
+/** Labels by the name of a series, including `_bucket`, `_sum` and `_count` of a histogram. */
 export type Exposed = ReadonlyMap<string, LabelsOf>;
 
-/** Reads the text format of a scrape; what Prometheus adds to each series (`job`, `instance`) is among its labels. */
+/**
+ * Reads the text format of a scrape. The labels include `job` and `instance`, which Prometheus adds to each
+ * series.
+ */
 export function readExposition(text: string): Map<string, Map<string, Set<string> | undefined>> {
   const exposed = new Map<string, Map<string, Set<string> | undefined>>();
   for (const line of text.split('\n')) {
@@ -33,10 +38,10 @@ export function readExposition(text: string): Map<string, Map<string, Set<string
   return exposed;
 }
 
-/** The expression is wrong: it does not parse, or asks for what is not there. */
+/** The expression does not parse, or refers to a metric or label that does not exist. */
 export class ExpressionError extends Error {}
 
-/** @returns the labels of the result; undefined for a scalar. @throws ExpressionError */
+/** @returns the labels of the result, or undefined for a scalar. @throws ExpressionError */
 export function check(expression: string, exposed: Exposed): ReadonlySet<string> | undefined {
   return new Checker(expression, exposed).result();
 }
@@ -55,7 +60,7 @@ const COMPARISONS_AND_ARITHMETIC = new Set([
   'Gte',
   'Lte',
 ]);
-/** Functions that keep the labels of the vector that they take. */
+/** Functions that keep the labels of their vector. */
 const KEEPING = new Set([
   'rate',
   'increase',
@@ -141,7 +146,7 @@ class Checker {
     const operands = children(node.getChild('FunctionCallBody')!);
     const operation = this.#of(node.getChild('AggregateOp')!);
     const inner = this.#vector(operands.at(-1)!);
-    // topk and bottomk choose series, and leave their labels.
+    // topk and bottomk select series and keep their labels.
     if (operation === 'topk' || operation === 'bottomk') return inner;
     const modifier = node.getChild('AggregateModifier');
     if (modifier === null) return new Set();
@@ -154,7 +159,7 @@ class Checker {
     const name = this.#of(node.getChild('FunctionIdentifier')!);
     const parameters = children(node.getChild('FunctionCallBody')!);
     if (name === 'vector') return new Set();
-    // What is missing has no labels; what it is asked of must be there all the same.
+    // The result of absent has no labels, but its metric must exist all the same.
     if (name === 'absent') {
       this.#vector(parameters[0]!);
       return new Set();
@@ -177,7 +182,7 @@ class Checker {
     if (operator === 'Or') return new Set([...left, ...right]);
     const modifier = node.getChild('MatchingModifierClause');
     if (modifier === null) {
-      // Series of both sides match only where they have the same labels.
+      // Series of both sides match only if they have the same labels.
       if (!sameMembers(left, right)) {
         this.#fail(`matches {${[...left].sort()}} with {${[...right].sort()}}: no series has both`);
       }
@@ -193,7 +198,7 @@ class Checker {
     return this.#labels(node) ?? this.#fail(`${this.#of(node)} is no vector`);
   }
 
-  /** The labels in a `by` or `on`, each of which all sides have. */
+  /** Returns the labels in a `by` or `on`, which all sides must have. */
   #grouping(modifier: SyntaxNode, sides: readonly ReadonlySet<string>[]): Set<string> {
     const names = (modifier.getChild('GroupingLabels')?.getChildren('LabelName') ?? []).map((label) =>
       this.#of(label),

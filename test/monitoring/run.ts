@@ -1,12 +1,14 @@
 /**
  * `npm run test:alerts [-- --only fault,fault | --games 1000] [--rate 150] [--spins 40000]`
  *
- * Has a real Prometheus, with the project's own configuration, rules and dashboards, scrape a running service: two processes
- * that serve, two that work, a Redis and a Postgres. Under load every expression of every dashboard must return data; then
- * faults are staged one after the other, and each alert must fire of its fault and clear once it is mended. All durations of
- * the rules (windows, `for`) are divided by FACTOR, and it is scraped and looked at each 0.6 s; thresholds are as they are.
- * With --games it measures the scrape of one process with so many games instead. Exit status 0 only if all of it held.
- * Linux only.
+ * Lets a real Prometheus with the project's configuration, rules and dashboards scrape a running service of
+ * two front ends, two workers, a Redis and a Postgres. Under load every expression of every dashboard must
+ * return data. Then faults are staged one after the other, and each alert must fire for its fault and clear
+ * once it is mended.
+ *
+ * All durations of the rules (windows, `for`) are divided by FACTOR, and scrapes and checks happen every 0.6
+ * s. Thresholds stay unchanged. With --games it instead measures the scrape of one process with that many
+ * games. The exit status is 0 only if every check passed. Linux only.
  */
 
 import { parseArgs } from 'node:util';
@@ -28,11 +30,13 @@ import { Prometheus } from './server.js';
 
 const FACTOR = 120;
 const LOAD_CONNECTIONS = 32;
-/** How long every expression has to return data before any fault. */
+/** Time in ms within which every expression must return data before any fault. */
 const HEALTHY_MS = 20_000;
 const FIRES_WITHIN_MS = 120_000;
 const CLEARS_WITHIN_MS = 300_000;
-/** An outbox that fills within half a minute, and webhooks whose five attempts take two seconds. */
+/**
+ * Settings with an outbox that fills within half a minute, and webhooks whose five attempts take two seconds.
+ */
 const SETTINGS = {
   OUTBOX_MAX_ENTRIES: '8000',
   ...constants({ webhookRetryDelaysMs: [400], apiNoticeDays: 0 }),
@@ -103,20 +107,21 @@ async function main(cleanup: Cleanup): Promise<boolean> {
     ),
   );
 
-  // Players, from now to the end.
+  // These players are active from now until the end.
   const spin = (of: { key: string }, body: { gameId: number; wagerUsd: number }): Promise<unknown> =>
     api.partner(of.key).POST('/spin', { body: { playerId: `p${Math.floor(Math.random() * 500)}`, ...body } });
   const slot = { gameId, wagerUsd: 0.25 };
   for (const stop of [
     paced(Number(values.rate), () => spin(partner, slot)),
     paced(2, () => api.partner(partner.key).GET('/games')),
-    // Refused by the caller's fault, and by a bound that the operator set.
+    // These requests are refused because of the caller's mistake and because of a limit set by the operator.
     paced(1, () => spin(partner, { ...slot, wagerUsd: 2 })),
     paced(1, () => spin(late, { gameId: unsettled.gameId, wagerUsd: 0.25 })),
   ]) {
     cleanup.add(stop);
   }
-  // Tickets are answered only while there is a worker and Postgres: they are sold until these are taken away.
+  // Tickets are answered only while a worker and Postgres run, so they are sold only until these are taken
+  // away.
   const stopRaffle = paced(2, () => spin(partner, { gameId: raffleId, wagerUsd: 1 }));
   cleanup.add(stopRaffle);
   const today = new Date().toISOString().slice(0, 10);
@@ -139,7 +144,7 @@ async function main(cleanup: Cleanup): Promise<boolean> {
     took = rate;
   });
   loading.catch(() => {});
-  // Looked at while it is under load, and a little longer.
+  // The panels are checked during the load and a little longer.
   const healthyBy = performance.now() + HEALTHY_MS;
   while (took === undefined || (panels.withoutData.length > 0 && performance.now() < healthyBy)) {
     await Promise.race([loading, pause(400)]);
@@ -168,7 +173,8 @@ async function main(cleanup: Cleanup): Promise<boolean> {
     const wanted = names.filter((name) => only.includes(name));
     await Promise.all(wanted.map(async (name) => staged.push(await stage(server, faults[name]))));
   };
-  // First what makes spins fail or slow: the long windows of their budgets take longest to clear.
+  // Faults that make spins fail or slow come first, because the long windows of their error budgets take
+  // longest to clear.
   stopRaffle();
   await play('volatile');
   await play('redisEmptied');
@@ -191,7 +197,7 @@ async function main(cleanup: Cleanup): Promise<boolean> {
   );
 }
 
-/** As many spins as go through. @returns spins a second */
+/** Sends spins as fast as the service answers them. @returns spins a second */
 async function full(arena: Arena, key: string, gameId: number, spins: number): Promise<number> {
   let left = spins;
   const began = performance.now();
@@ -227,7 +233,7 @@ async function sizes(server: Prometheus, arena: Arena, say: (line: string) => vo
   }
 }
 
-/** The expressions of the panels, each until it has returned data once. */
+/** The expressions of the panels that have not returned data yet. */
 class Panels {
   readonly #server: Prometheus;
   readonly count: number;
@@ -239,7 +245,7 @@ class Panels {
     this.withoutData = asked;
   }
 
-  /** Asks those that have not returned data yet. @returns how many have by now */
+  /** Queries the expressions without data so far. @returns how many expressions have returned data by now */
   async look(): Promise<number> {
     const looked = await Promise.all(
       this.withoutData.map(async (asked) => ({ asked, series: await this.#server.series(asked.expr) })),
@@ -253,9 +259,12 @@ class Panels {
 interface Staged {
   readonly fault: Fault;
   readonly mendedMs: number;
-  /** By alert: how long after the fault began it fired; undefined: it did not. */
+  /**
+   * Time in ms from the begin of the fault until each alert fired, by alert. Undefined if the alert did not
+   * fire.
+   */
   readonly fired: ReadonlyMap<string, number | undefined>;
-  /** By alert: how long after the fault was mended it fired no more. */
+  /** Time in ms from the end of the fault until each alert stopped firing, by alert. */
   readonly cleared: Map<string, number>;
 }
 

@@ -1,4 +1,4 @@
-/** How large a scrape is, and what it costs, with many games. */
+/** Measures the size and cost of a scrape with many games. */
 import type { Cleanup } from '../support/cleanup.js';
 import { constants } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
@@ -8,11 +8,11 @@ import { openArena, type Service } from './arena.js';
 const MADE_AT_ONCE = 16;
 const SCRAPES = 50;
 const PLAYABLE_WITHIN_MS = 200_000;
-/** Of a second, a scrape of its own among them. */
+/** Processor time in seconds that an idle worker may use in a second, including one scrape. */
 const QUIET_CPU_SECONDS = 0.15;
 const QUIET_WITHIN_MS = 60_000;
 
-/** Waits until the worker does little by itself: after a start it reads every queue from both stores. */
+/** Waits until the worker is idle. After a start it reads every queue from both stores. */
 const quiet = (service: Service): Promise<void> =>
   until(
     async () => {
@@ -27,7 +27,9 @@ const quiet = (service: Service): Promise<void> =>
 const gaugeOf = (text: string, name: string): number =>
   Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1] ?? 0);
 
-/** Registers so many games, and scrapes the worker that has them: with as many series as by default, and with all. */
+/**
+ * Registers this many games, and scrapes their worker with the default number of series and with all series.
+ */
 export async function scrapeSize(
   games: number,
   cleanup: Cleanup,

@@ -1,4 +1,7 @@
-/** The Prometheus of a staged run: with the project's own configuration and rules, but for targets and a faster clock. */
+/**
+ * The Prometheus of a staged run, with the project's configuration and rules except for the targets and a
+ * faster clock.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,7 +22,7 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   d: 86_400_000,
 };
 
-/** Divides every duration of a rule file, windows (`[5m]`) and `for`, and nothing else: thresholds stay as they are. */
+/** Divides every duration of a rule file, namely windows (`[5m]`) and `for`. Thresholds stay unchanged. */
 function divideDurations(rules: string, factor: number): string {
   const divided = (count: string, unit: string): string =>
     `${Math.round((Number(count) * UNIT_MS[unit]!) / factor)}ms`;
@@ -39,7 +42,7 @@ export class Prometheus {
     this.#base = `http://127.0.0.1:${port}/api/v1`;
   }
 
-  /** @param factor by which every duration of the rules is divided */
+  /** @param factor divides every duration of the rules */
   static async start(
     programs: Programs,
     {
@@ -89,7 +92,10 @@ export class Prometheus {
     return prometheus;
   }
 
-  /** An instant query: how many series it gives that have a number. @throws where Prometheus refuses it. */
+  /**
+   * Runs an instant query and returns the number of series with a numeric value. @throws Error if Prometheus
+   * refuses the query
+   */
   async series(expr: string): Promise<number> {
     const { result, resultType } = (await this.#get(`query?query=${encodeURIComponent(expr)}`)) as {
       resultType: string;
@@ -99,7 +105,7 @@ export class Prometheus {
     return (result as { value: [number, string] }[]).filter(({ value }) => value[1] !== 'NaN').length;
   }
 
-  /** Looks which alerts fire. */
+  /** Queries which alerts fire. */
   async look(): Promise<void> {
     const { alerts } = (await this.#get('alerts')) as {
       alerts: { state: string; labels: { alertname: string } }[];
@@ -110,12 +116,12 @@ export class Prometheus {
     this.#firing = firing;
   }
 
-  /** The alerts that fired at the last look. */
+  /** The alerts that fired at the last query. */
   get firing(): ReadonlySet<string> {
     return this.#firing;
   }
 
-  /** The newest scrapes, by target. */
+  /** Returns the newest scrape of each target. */
   async targets(): Promise<{ scrapeUrl: string; health: string; lastScrapeDuration: number }[]> {
     const { activeTargets } = (await this.#get('targets')) as {
       activeTargets: { scrapeUrl: string; health: string; lastScrapeDuration: number }[];
