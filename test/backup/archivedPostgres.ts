@@ -1,4 +1,4 @@
-/** A Postgres of the system that archives its log; backed up and restored by the commands of docs/backup.md. */
+/** An installed Postgres that archives its log, with backup and restore by the commands of docs/backup.md. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { accessSync, constants, readFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { PAGE } from './page.js';
 
 const TOOLS = ['initdb', 'pg_ctl', 'postgres', 'pg_dump', 'pg_restore', 'pg_basebackup'];
 const USUAL_FOLDERS = ['18', '17', '16', '15'].map((version) => `/usr/lib/postgresql/${version}/bin`);
-/** Postgres refuses to run as root. */
+/** User id for the server, because Postgres refuses to run as root. */
 const NOBODY = 65_534;
 const isRoot = process.getuid?.() === 0;
 const user = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
@@ -32,7 +32,7 @@ function programs(): string | undefined {
   return [...USUAL_FOLDERS, ...(process.env.PATH ?? '').split(delimiter)].find(has);
 }
 
-/** Why there can be none here; undefined where there can. */
+/** Returns the reason why no such server can run here, or undefined if it can. */
 export const archivedPostgresMissing = (): string | undefined =>
   programs() === undefined ? `no folder in PATH has ${TOOLS.join(', ')}` : undefined;
 
@@ -55,8 +55,8 @@ export class ArchivedPostgres {
   }
 
   /**
-   * @param folder empty; removed by the caller
-   * @param environment what all of its processes have in theirs
+   * @param folder an empty folder, which the caller removes
+   * @param environment environment variables for all processes of the server
    */
   static async begin(folder: string, environment: NodeJS.ProcessEnv = {}): Promise<ArchivedPostgres> {
     const server = new ArchivedPostgres(folder, await freePort(), environment);
@@ -78,7 +78,7 @@ export class ArchivedPostgres {
     return join(this.#folder, 'data');
   }
 
-  /** The server's process; undefined while it is down. */
+  /** The process id of the server, or undefined while it is down. */
   pid(): number | undefined {
     return this.#pid !== undefined && isAlive(this.#pid) ? this.#pid : undefined;
   }
@@ -101,7 +101,7 @@ export class ArchivedPostgres {
     );
   }
 
-  /** SIGKILL, as where its machine is lost; or an orderly stop. */
+  /** Kills the server with SIGKILL, as if its machine were lost, or stops it in order. */
   async stop(signal: 'SIGKILL' | 'SIGINT' = 'SIGINT'): Promise<void> {
     const pid = this.pid();
     if (pid === undefined) return;
@@ -110,14 +110,14 @@ export class ArchivedPostgres {
     this.#pid = undefined;
   }
 
-  /** A dump, and a base backup for the archive to go on from; those of before are replaced. */
+  /** Makes a dump, and a base backup that the archive continues. Both replace earlier ones. */
   async backUp(): Promise<void> {
     await this.#run('rm -rf /backup/base /backup/spindle.dump');
     await this.#run(PAGE.dump());
     await this.#run(PAGE.baseBackup());
   }
 
-  /** The log so far goes to the archive, as `archive_timeout` sees to. */
+  /** Archives the log written so far, as `archive_timeout` does. */
   async archive(): Promise<void> {
     const [row] = await this.#query('SELECT pg_walfile_name(pg_switch_wal()) AS file');
     await until(
@@ -128,33 +128,33 @@ export class ArchivedPostgres {
     );
   }
 
-  /** A new server from the base backup and all that is in the archive, in the place of one that was stopped. */
+  /** Replaces a stopped server with a new one, restored from the base backup and the whole archive. */
   async restoreFromArchive(): Promise<void> {
     await this.#run(PAGE.restoreBaseBackup());
     await this.#isStarted();
   }
 
-  /** The same where the archive ends with the base backup: what was written since is lost with the server. */
+  /** Restores the base backup with an empty archive, so everything written since the base backup is lost. */
   async restoreBaseBackup(): Promise<void> {
     await this.#run('rm -rf /archive && mkdir /archive');
     await this.restoreFromArchive();
   }
 
-  /** The database as the dump has it, in the place of what is there. */
+  /** Replaces the database with the content of the dump. */
   async restoreDump(): Promise<void> {
     await this.#query('DROP DATABASE spindle WITH (FORCE)');
     await this.#query('CREATE DATABASE spindle');
     await this.#run(PAGE.restoreDump());
   }
 
-  /** The page's folders are those of this server. */
+  /** Replaces the folders of the page with those of this server. */
   #here(text: string): string {
     return text.replace(/\/(backup|archive)/g, `${this.#folder}/$1`);
   }
 
-  /** Runs a command of the page, or of a test, in a shell. @throws Error with what it wrote */
+  /** Runs a command of the page or of a test in a shell. @throws Error with the output */
   async #run(command: string): Promise<void> {
-    // A server that is started keeps the file open: nobody could wait for the end of a pipe.
+    // The output goes to a file, because a started server keeps it open and a pipe would never end.
     const outFile = join(this.#folder, 'commands.log');
     const out = await open(outFile, 'a');
     try {
@@ -192,8 +192,8 @@ export class ArchivedPostgres {
 }
 
 /**
- * The server as a store that is started again where it dies.
- * @returns what starts it, or takes it over where it was started meanwhile
+ * The server as a store that is restarted when it dies.
+ * @returns a function that starts the server, or takes over one that was started meanwhile
  */
 export function supervised(server: ArchivedPostgres): () => Promise<EmbeddedStore> {
   return async () => {
@@ -224,7 +224,7 @@ export function supervised(server: ArchivedPostgres): () => Promise<EmbeddedStor
 
 function isAlive(pid: number): boolean {
   try {
-    // A process that nobody has collected yet has ended.
+    // A zombie process, which its parent has not collected yet, counts as ended.
     return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
   } catch {
     return false;

@@ -1,6 +1,7 @@
 /**
- * `npm run chaos -- backup`: backs both stores up as docs/backup.md says, goes on with spins, tickets and rounds of blackjack, loses stores,
- * restores them, and holds what comes of it against what every client was answered. Needs the programs of a Postgres server (Debian: `postgresql`).
+ * `npm run chaos -- backup`: backs up both stores as docs/backup.md says, continues with spins, tickets and
+ * blackjack rounds, loses stores, restores them, and compares the result with every answer to a client. Needs
+ * the programs of a Postgres server (Debian: `postgresql`).
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -27,15 +28,18 @@ const TICKET_USD = 1;
 const ROUNDS = 20;
 const run = promisify(execFile);
 const cleanup = new Cleanup();
-/** Spins, tickets among them, and deals. */
+/** Kinds of ledger entries that deal an outcome: spins, including tickets, and blackjack deals. */
 const KINDS_DEALT = [ENTRY_KINDS.spin.code, ENTRY_KINDS.roundDeal.code].join();
 
 class Drill {
-  /** What each requestId was answered, of spins and of tickets. */
+  /** The answer to each requestId of a spin or ticket. */
   readonly answers = new Map<string, { readonly gameId: number; readonly text: string }>();
-  /** Rounds that ended, by their ids, as they were shown then. */
+  /** Finished rounds by id, as they were shown at their end. */
   readonly rounds = new Map<string, { readonly phase: string; readonly text: string }>();
-  /** Of every outcome, ticket and shoe that was shown, by the seed of its block and its place: the ledger's entry. */
+  /**
+   * The ledger entry of every outcome, ticket and shoe that was shown, by the seed of its block and its
+   * place.
+   */
   readonly #shown = new Map<string, string>();
   service!: ServerProcess;
   partner!: TestPartner;
@@ -63,7 +67,7 @@ class Drill {
     return this.service.client.spin(this.partner.key, { gameId, playerId: 'p', wagerUsd, requestId });
   }
 
-  /** Makes the games, and waits until all of them can be dealt from. */
+  /** Creates the games, and waits until all of them can be dealt from. */
   async register(): Promise<void> {
     const { client } = this.service;
     this.partner = await client.newPartner({ openingBalanceUsd: 1_000_000 });
@@ -84,7 +88,7 @@ class Drill {
     await until(async () => (await this.spin('opens', this.raffleId)).status === 200, 'the raffle is open');
   }
 
-  /** Spins, buys tickets and plays rounds out, until as many are answered as are asked for. */
+  /** Spins, buys tickets and completes rounds until the requested number of answers has arrived. */
   async play(name: string, { hasRaffle = true } = {}): Promise<void> {
     const { client } = this.service;
     await until(async () => (await this.spin(`${name}-first`)).status === 200, `${name}: dealt from`);
@@ -109,7 +113,7 @@ class Drill {
     return play(this.service.client, this.partner.key, 'GET', `/rounds/${roundId}`);
   }
 
-  /** Every answered spin and ticket, and every round that ended, is still what it was. */
+  /** Checks that every answered spin and ticket, and every finished round, is unchanged. */
   async replay(names: readonly string[]): Promise<void> {
     for (const [requestId, { gameId, text }] of this.answers) {
       if (!names.some((name) => requestId.startsWith(name))) continue;
@@ -120,7 +124,9 @@ class Drill {
       if (names.includes(phase)) assert.equal((await this.round(roundId)).text, text);
   }
 
-  /** No place of a block is of two entries of the ledger, those included that a restore has lost. */
+  /**
+   * Checks that no place of a block belongs to two ledger entries, including entries that a restore has lost.
+   */
   async nothingIsDealtAgain(): Promise<void> {
     const dealt = await this.query<{ place: string; id: string }>(`
       SELECT l.game_id || ':' || outcome_index || ':' || md5(b.seed) AS place, entry_id::text AS id
@@ -135,7 +141,7 @@ class Drill {
     return this.#shown.size;
   }
 
-  /** `spindle …`. @returns its output, whatever its exit status. */
+  /** Runs a `spindle` command. @returns its output, whatever its exit status */
   async command(...words: string[]): Promise<string> {
     const { PATH } = process.env;
     const options = { env: { PATH, ...this.env }, cwd: ROOT };
@@ -165,7 +171,8 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`);
 async function drill(): Promise<void> {
   const stores = await ownStores();
   cleanup.add(() => stores.drop());
-  // The embedded stores close their folder to others, and this server runs as another user.
+  // The embedded stores close their folder to others, and this server runs as another user, so it gets a
+  // folder of its own.
   const folder = await mkdtemp(join(tmpdir(), 'spindle-drill-'));
   await chmod(folder, 0o755);
   cleanup.add(() => rm(folder, { recursive: true, force: true }));
@@ -188,7 +195,7 @@ async function drill(): Promise<void> {
   await postgresIsLost(it, open.roundId);
 }
 
-/** Postgres is as it was. */
+/** Restores Redis from the backup or starts it empty, while Postgres is unchanged. */
 async function redisIsLost(it: Drill): Promise<void> {
   const { stores } = it;
   await stores.redis.stop();
@@ -212,7 +219,10 @@ async function redisIsLost(it: Drill): Promise<void> {
   say('no Redis, Postgres as it was: rebuilt; nothing lost; audit CLEAN');
 }
 
-/** @param openId of a round that is open in the backup, and was played out after it */
+/**
+ * Restores Postgres in several ways. @param openId a round that is open in the backup and was completed after
+ * it
+ */
 async function postgresIsLost(it: Drill, openId: string): Promise<void> {
   const { stores, postgres: server } = it;
   await server.archive();

@@ -1,9 +1,12 @@
-/** The commands of docs/backup.md, as they stand there: what the drill and the chaos runs do is what the page says. */
+/**
+ * Reads the commands of docs/backup.md, so that the drill and the chaos runs execute exactly what the page
+ * says.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from '../support/root.js';
 
-/** The shell blocks of the page, by their lines, without comments behind a command. */
+/** Returns the lines of the shell blocks of the page, without comments behind a command. */
 function shellBlocks(): string[][] {
   const text = readFileSync(join(ROOT, 'docs', 'backup.md'), 'utf8');
   return [...text.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block]) =>
@@ -11,7 +14,7 @@ function shellBlocks(): string[][] {
   );
 }
 
-/** The line that begins so. @throws Error where the page has none, or several that differ */
+/** Returns the line that begins with a text. @throws Error if the page has none, or several that differ */
 function line(begin: string): string {
   const found = new Set(
     shellBlocks()
@@ -22,7 +25,7 @@ function line(begin: string): string {
   return [...found][0]!;
 }
 
-/** The lines below a comment, up to an empty line. @throws Error where the page has no such comment */
+/** Returns the lines below a comment, up to an empty line. @throws Error if the page has no such comment */
 function below(comment: string): string {
   for (const block of shellBlocks()) {
     const at = block.findIndex((each) => each.startsWith(comment));
@@ -34,7 +37,7 @@ function below(comment: string): string {
   throw new Error(`docs/backup.md has no step «${comment}»`);
 }
 
-/** Settings of a server whose log is archived. */
+/** Returns the settings of a server whose log is archived. */
 function archiveSettings(): string {
   const text = readFileSync(join(ROOT, 'docs', 'backup.md'), 'utf8');
   const [, settings] = /^```ini\n(.*?)^```/ms.exec(text) ?? [];

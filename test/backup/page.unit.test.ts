@@ -1,8 +1,8 @@
-/** What the drill and the chaos runs take from docs/backup.md is there. */
+/** Tests that docs/backup.md contains the commands that the drill and the chaos runs read from it. */
 import { expect, test } from 'vitest';
 import { PAGE } from './page.js';
 
-test('docs/backup.md has each step of a backup and of a restore, as one that a shell can run', () => {
+test('docs/backup.md has each step of a backup and a restore in a form that a shell can run', () => {
   expect(PAGE.archiveSettings()).toMatch(/^archive_command = '.*\/archive\/%f'$/m);
   expect(PAGE.baseBackup()).toMatch(/^pg_basebackup -D \/backup\/base /);
   expect(PAGE.dump()).toMatch(/^pg_dump .*\/backup\/spindle\.dump/);
