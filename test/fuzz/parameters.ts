@@ -1,6 +1,7 @@
 /**
- * Sends every operation of the OpenAPI documents hostile values for each parameter of its path and query, and for each member of its
- * body. No answer may be a fault of the service: a 5xx other than the catalogue's refusals of a game that can't be dealt from.
+ * Sends hostile values to every operation of the OpenAPI documents, for each parameter of its path and query
+ * and for each member of its body. No answer may be an internal error. Only the documented 5xx refusals of a
+ * game that can't be dealt are allowed.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,11 +12,11 @@ import { parSheet } from '../support/sheets.js';
 
 export const FUZZED_APIS = ['partner', 'operator', 'play'] as const;
 const BASES = { partner: '/api/partner/v1', operator: '/api/operator/v1', play: '/api/play/blackjack' };
-/** The game has no outcome for the moment, or dealing is switched off. */
+/** Refusals for a game without outcomes or funding at the moment, or while dealing is switched off. */
 const REFUSALS = ['KS-4203', 'KS-5011', 'KS-5012', 'KS-5013'];
 const CONNECTIONS = 4;
 
-/** Percent-encoded already, or wrongly so. */
+/** Texts for paths and queries, which are already percent-encoded, some of them wrongly. */
 const TEXTS = [
   '',
   '%00',
@@ -54,7 +55,7 @@ const TEXTS = [
   '%25%5F',
   'a'.repeat(4000),
 ];
-/** Members of bodies. */
+/** Values for members of bodies. */
 const VALUES: readonly unknown[] = [
   null,
   true,
@@ -124,7 +125,7 @@ interface Sent {
   readonly body: string | undefined;
 }
 
-/** What an operation is asked for: all of it right but one value. */
+/** Yields requests for an operation in which all values but one are valid. */
 function* requestsOf(
   base: string,
   operation: Operation,
@@ -151,18 +152,19 @@ function* requestsOf(
 export interface FuzzResult {
   readonly requests: number;
   readonly statuses: Readonly<Record<string, number>>;
-  /** Each with its request. */
+  /** The internal errors, each with its request. */
   readonly faults: readonly string[];
 }
 
-/** @param share of the requests that are sent, from 0 to 1, spread over all operations */
+/** @param share the share of the requests that are sent, from 0 to 1, spread over all operations */
 export async function fuzzParameters(client: Client, operatorKey: string, share = 1): Promise<FuzzResult> {
   const statuses: Record<string, number> = {};
   const faults: string[] = [];
   let requests = 0;
   for (const api of FUZZED_APIS) {
     for (const operation of operationsOf(api)) {
-      // A partner of its own: what an operation before has deactivated, moved or revoked is not this one's.
+      // Each operation gets a new partner, so that it is not affected by what earlier operations deactivated,
+      // moved or revoked.
       const partner = await client.newPartner({ spinRateLimit: 1_000_000, apiRateLimit: 1_000_000 });
       const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
       const right = (name: string, path: string): string => {
@@ -194,7 +196,7 @@ export async function fuzzParameters(client: Client, operatorKey: string, share 
           } catch (error) {
             faults.push(`${line} ${error}`);
           }
-          // A head that is too large ends its connection.
+          // The server closes the connection after a head that is too large.
           if (wire.hasEnded || last === 431) wire = await Wire.open(portOf(client.base));
         }
         wire.close();

@@ -1,6 +1,6 @@
 /**
- * `npm run test:fuzz [-- --share 0.1]`: hostile values for every parameter and body member of every operation, against a service of its own.
- * Ends with 1 where an answer was a fault of the service.
+ * `npm run test:fuzz [-- --share 0.1]`: sends hostile values for every parameter and body member of every
+ * operation to its own service. Exits with 1 if an answer was an internal error.
  */
 import { parseArgs } from 'node:util';
 import { runToEnd } from '../support/cleanup.js';
