@@ -1,4 +1,4 @@
-/** The log's lines arrive whole and in order, and lines that can't be written hold up nothing. */
+/** Tests that log lines arrive whole and in order, and that a failing output delays nothing. */
 import { spawnSync } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { ROOT } from '../support/root.js';
 const LINES = 20_000;
 const lines = Array.from({ length: LINES }, (_, i) => `line ${i}\n`);
 
-/** What a program of a few lines prints; it ends with the status. */
+/** Runs a short program and returns its output and exit status. */
 const printedBy = (program: string, stdio: 'pipe' | number = 'pipe') =>
   spawnSync(
     process.execPath,
@@ -23,8 +23,8 @@ const printedBy = (program: string, stdio: 'pipe' | number = 'pipe') =>
     { stdio: ['ignore', stdio, 'inherit'], encoding: 'utf8', timeout: 100_000 },
   );
 
-describe('lines of the log', () => {
-  test('arrive whole and in order, those of the last moment too', async () => {
+describe('output of log lines', () => {
+  test('writes log lines whole and in order, including those of the last moment', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'spindle-log-'));
     onTestFinished(() => rm(folder, { recursive: true }));
     const path = join(folder, 'log');
@@ -39,7 +39,7 @@ describe('lines of the log', () => {
     expect(stdout).toBe(lines.join(''));
   });
 
-  test('that can not be written are lost, and the process ends all the same', () => {
+  test("drops log lines that can't be written, and the process still ends", () => {
     const full = openSync('/dev/full', 'w');
     onTestFinished(() => closeSync(full));
     const program = `const log = new LogOutput(1); log.write('a\\n'); setTimeout(() => { log.write('b\\n'); log.flushSync(); process.exit(3); }, 50);`;

@@ -8,7 +8,7 @@ interface Happenings {
 
 const silent = (): void => {};
 
-test('every handler of an event is called at once, in the order of subscription, with what happened', () => {
+test("calls every handler of an event at once, in the order of subscription, with the event's data", () => {
   const events = new Emitter<Happenings>(silent);
   const heard: string[] = [];
   events.on('Opened', ({ cell }) => heard.push(`first ${cell}`));
@@ -18,7 +18,7 @@ test('every handler of an event is called at once, in the order of subscription,
   expect(heard).toEqual(['first 3', 'second 3']);
 });
 
-test('a handler that throws is reported, and breaks neither the emitter nor other handlers', () => {
+test('reports an event handler that throws, and still calls the other handlers', () => {
   const reported: unknown[] = [];
   const events = new Emitter<Happenings>((error, event) => reported.push([event, error]));
   const heard: string[] = [];
@@ -36,7 +36,7 @@ test('a handler that throws is reported, and breaks neither the emitter nor othe
   ]);
 });
 
-test('an event that nobody listens to goes nowhere', () => {
+test('ignores an event without a handler', () => {
   const events = new Emitter<Happenings>(() => expect.unreachable());
   events.emit('Opened', { cell: 1 });
 });

@@ -1,4 +1,7 @@
-/** A service that finds nothing to do asks less and less often, up to a bound, and as often as ever once there is something. */
+/**
+ * Tests that a periodic service without work waits longer and longer up to a bound, and returns to its normal
+ * interval once there is work.
+ */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { IDLE, PeriodicService } from '../../../src/platform/runtime/periodicService.js';
 
@@ -32,7 +35,7 @@ class Poll extends PeriodicService {
   protected onTurnFailed(): void {}
 }
 
-/** The rests between the turns that the milliseconds bring. */
+/** Returns the pauses between the turns within a number of ms. */
 async function restsIn(poll: Poll, ms: number): Promise<number[]> {
   const from = Math.max(0, poll.turns.length - 1);
   await vi.advanceTimersByTimeAsync(ms);
@@ -40,7 +43,7 @@ async function restsIn(poll: Poll, ms: number): Promise<number[]> {
   return turns.slice(1).map((at, place) => at - turns[place]!);
 }
 
-test('rests double while there is nothing to do, and are short again once there is', async () => {
+test('doubles the pauses of a periodic service without work, and shortens them once there is work', async () => {
   const poll = new Poll();
   await poll.start();
   expect(await restsIn(poll, 1300)).toEqual([200, 350, 350, 350]);
@@ -51,7 +54,7 @@ test('rests double while there is nothing to do, and are short again once there 
   await poll.stop();
 });
 
-test('a turn that fails, and one that was asked for, end the long rests', async () => {
+test('a failed or requested turn ends the long pauses of a periodic service', async () => {
   const poll = new Poll();
   await poll.start();
   await restsIn(poll, 700);

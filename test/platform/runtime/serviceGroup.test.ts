@@ -3,7 +3,7 @@ import { PeriodicService } from '../../../src/platform/runtime/periodicService.j
 import { closing, HEALTHY, type Service, unhealthy } from '../../../src/platform/runtime/service.js';
 import { ServiceGroup } from '../../../src/platform/runtime/serviceGroup.js';
 
-/** Keeps what is logged. */
+/** A log that stores its lines. */
 function memoryLog() {
   const lines: { service?: string; err?: Error; msg: string }[] = [];
   return {
@@ -12,7 +12,7 @@ function memoryLog() {
   };
 }
 
-/** Services that write down what is done to them. */
+/** Makes services that record their calls. */
 function recorder() {
   const done: string[] = [];
   const service = (name: string, more: Partial<Service> = {}): Service => ({
@@ -30,8 +30,8 @@ const failing = async (): Promise<never> => {
 };
 const never = (): Promise<void> => new Promise(() => {});
 
-describe('a group of services', () => {
-  test('starts in order and stops in reverse order', async () => {
+describe('groups of services', () => {
+  test('starts the services of a group in order and stops them in reverse order', async () => {
     const { done, service } = recorder();
     const group = new ServiceGroup('group', memoryLog(), [service('a'), service('b')]);
     await group.start();
@@ -40,7 +40,7 @@ describe('a group of services', () => {
     expect(done).toEqual(['start a', 'start b', 'start c', 'stop c', 'stop b', 'stop a']);
   });
 
-  test('logs a stop that fails and stops the others', async () => {
+  test('logs a service that fails to stop, and stops the other services of the group', async () => {
     const { done, service } = recorder();
     const log = memoryLog();
     const group = new ServiceGroup('group', log, [
@@ -54,7 +54,7 @@ describe('a group of services', () => {
     expect(log.lines).toMatchObject([{ service: 'b', err: { message: 'broken' } }]);
   });
 
-  test('names what its stop waits for, of a group within what that waits for', async () => {
+  test('names the services that the stop of a group waits for, also in nested groups', async () => {
     const { service } = recorder();
     let release = (): void => {};
     const slow = service('slow', {
@@ -75,7 +75,7 @@ describe('a group of services', () => {
     expect(group.waitsFor).toEqual([]);
   });
 
-  test('goes on without a service that does not stop in its time', async () => {
+  test('continues the stop of a group without a service that does not stop in its time', async () => {
     const { done, service } = recorder();
     const log = memoryLog();
     const hanging = service('b', { stop: never, stopTimeoutMs: 5 });
@@ -86,7 +86,7 @@ describe('a group of services', () => {
     expect(log.lines).toMatchObject([{ service: 'b', err: { name: 'TimeoutError' } }]);
   });
 
-  test('of which one cannot start stops that one and all before it, and tells why', async () => {
+  test("stops a service that can't start and all services started before it, and reports the reason", async () => {
     const { done, service } = recorder();
     const group = new ServiceGroup('group', memoryLog(), [
       service('a'),
@@ -99,7 +99,7 @@ describe('a group of services', () => {
     expect(done.length).toBe(3);
   });
 
-  test('within another is stopped as one service, with the time that its services need', async () => {
+  test('stops a nested group as one service, with the time that its services need', async () => {
     const { done, service } = recorder();
     const log = memoryLog();
     const timed = (name: string, stopTimeoutMs: number) => service(name, { stopTimeoutMs });
@@ -116,7 +116,7 @@ describe('a group of services', () => {
     );
   });
 
-  test('that stops together waits for no service before it stops the next', async () => {
+  test('a group that stops its services together does not wait between them', async () => {
     const { done, service } = recorder();
     let release = (): void => {};
     const slow = service('slow', { stop: () => new Promise((resolve) => (release = resolve)) });
@@ -130,7 +130,7 @@ describe('a group of services', () => {
     await stopped;
   });
 
-  test('that is stopped twice stops its services once, and both calls wait for the end', async () => {
+  test('stops the services of a group once if stop is called twice, and both calls wait for the end', async () => {
     let closed = 0;
     const group = new ServiceGroup('group', memoryLog(), [closing('a', () => closed++)]);
     await group.start();
@@ -138,7 +138,7 @@ describe('a group of services', () => {
     expect(closed).toBe(1);
   });
 
-  test('is as healthy as each of its services, and names those that are not', async () => {
+  test('reports a group as healthy if all its services are, and names the unhealthy ones', async () => {
     const { service } = recorder();
     let health = HEALTHY;
     const group = new ServiceGroup('group', memoryLog(), [
@@ -152,7 +152,7 @@ describe('a group of services', () => {
   });
 });
 
-/** A periodic service whose turns the test ends. */
+/** A periodic service whose turns are ended by the test. */
 class Turns extends PeriodicService {
   readonly name = 'turns';
   readonly failures: unknown[] = [];
@@ -174,8 +174,8 @@ class Turns extends PeriodicService {
 const HOURLY = { everyMs: 3_600_000, firstAfterMs: 3_600_000 };
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-describe('a periodic service', () => {
-  test('never takes two turns at a time', async () => {
+describe('periodic services', () => {
+  test('a periodic service never takes two turns at the same time', async () => {
     const turns = new Turns(HOURLY);
     const both = Promise.all([turns.takeOne(), turns.takeOne()]);
     await settled();
@@ -187,7 +187,7 @@ describe('a periodic service', () => {
     await both;
   });
 
-  test('is unhealthy from a turn that fails to the next that succeeds', async () => {
+  test('a periodic service is unhealthy from a failed turn until the next successful one', async () => {
     const turns = new Turns(HOURLY);
     const failed = turns.takeOne();
     await settled();
@@ -202,7 +202,7 @@ describe('a periodic service', () => {
     expect(turns.health()).toEqual(HEALTHY);
   });
 
-  test('ends once the turn under way has ended, says nothing of it, and takes no other', async () => {
+  test('a stopped periodic service ends after its current turn, ignores its failure, and takes no other turn', async () => {
     const turns = new Turns({ everyMs: 0, firstAfterMs: 0 });
     await turns.start();
     while (turns.begun === 0) await settled();
