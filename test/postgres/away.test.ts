@@ -1,4 +1,7 @@
-/** What Postgres undoes for no fault of the statement is said to be away: the caller may try again. */
+/**
+ * Tests that errors for which the statement is not to blame count as Postgres being away, so that the caller
+ * may retry.
+ */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connectPostgres } from '../../src/postgres/connect.js';
@@ -37,7 +40,7 @@ const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-test('a transaction whose process was slower than its session may idle', async () => {
+test('treats Postgres as away if a transaction ends because its session was idle for too long', async () => {
   const failure = await failureOf(
     sql.begin(async (tx) => {
       const [row] = await tx<{ pid: number }[]>`SELECT pg_backend_pid() AS pid`;
@@ -53,7 +56,7 @@ test('a transaction whose process was slower than its session may idle', async (
   expect(isPostgresAway(failure)).toBe(true);
 });
 
-test('a COPY from a session that stands still, as soon as any other statement would', async () => {
+test('treats Postgres as away if a COPY hangs, after the same timeout as any other statement', async () => {
   let pid = 0;
   const failure = await failureOf(
     sql.begin(async (tx) => {
@@ -68,7 +71,7 @@ test('a COPY from a session that stands still, as soon as any other statement wo
   expect(await sql`SELECT 1 AS one`).toEqual([{ one: 1 }]);
 });
 
-test('a transaction that was undone because of a deadlock', async () => {
+test('treats Postgres as away if a deadlock aborts a transaction', async () => {
   let arrived = 0;
   let meet = (): void => {};
   const met = new Promise<void>((resolve) => {

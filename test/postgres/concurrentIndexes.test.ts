@@ -1,4 +1,7 @@
-/** Indexes of large tables are made while others write to them, and what was left half made is made again. */
+/**
+ * Tests that indexes of large tables are built while clients write to the tables, and that an invalid index
+ * is rebuilt.
+ */
 import { Client } from 'pg';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
@@ -27,11 +30,11 @@ const valid = async (): Promise<string[]> => {
 };
 const ALL = ['blocks_not_exhausted', 'blocks_with_outcomes', 'rounds_unsettled'];
 
-test('the migrations end with the indexes of large tables', async () => {
+test('the migrations create all indexes of large tables', async () => {
   expect(await valid()).toEqual(ALL);
 });
 
-test('an index that was left half made is made again, and nobody who writes waits for it', async () => {
+test('rebuilds an invalid index of a large table without blocking writers', async () => {
   await sql`UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'blocks_not_exhausted'::regclass`;
   const lines: string[] = [];
   const writing = await sql.reserve();

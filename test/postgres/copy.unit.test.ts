@@ -1,4 +1,4 @@
-/** Rows of COPY in its binary format come in pieces that end anywhere. */
+/** Tests reading rows of COPY in binary format from chunks that end anywhere. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type CopyRow, CopyRows, readRows } from '../../src/postgres/copy.js';
@@ -25,7 +25,7 @@ function bytesOf(rows: readonly Row[]): Buffer {
   return Buffer.from(copy.end());
 }
 
-/** Cut at these shares of the whole. */
+/** Yields the bytes in chunks that end at these shares of the total length. */
 async function* pieces(bytes: Buffer, shares: readonly number[]): AsyncGenerator<Buffer> {
   const cuts = shares.map((share) => Math.floor(share * bytes.length)).sort((a, b) => a - b);
   let from = 0;
@@ -37,7 +37,7 @@ async function* pieces(bytes: Buffer, shares: readonly number[]): AsyncGenerator
 
 const shares = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 40 });
 
-test('rows are read whole however they are cut, and views of their fields stay as they are', async () => {
+test('reads COPY rows correctly from any chunks, and views of their fields stay valid', async () => {
   await fc.assert(
     fc.asyncProperty(rowsOf(3000), shares, async (rows, cuts) => {
       const read: { id: number; second: Buffer; third: Buffer }[] = [];
@@ -52,10 +52,11 @@ test('rows are read whole however they are cut, and views of their fields stay a
   );
 });
 
-test('bytes that end before the last row does are refused, wherever that is', async () => {
+test('rejects COPY data that ends anywhere before the end of the last row', async () => {
   const bytes = bytesOf([{ id: 1, second: Buffer.alloc(5, 7), third: Buffer.alloc(0) }]);
   for (let length = 0; length < bytes.length - 2; length++) {
-    // What ends behind the head or a whole row lacks the end alone, which the driver looks after.
+    // Data that ends after the header or after a whole row lacks only the end marker, which the driver
+    // checks.
     if (length === 19) continue;
     const cut = bytes.subarray(0, length);
     await expect(

@@ -1,4 +1,4 @@
-/** Sums of money beyond 64 bits: no reader of totals fails at them. */
+/** Tests that no reader of totals fails on sums of money beyond 64 bits. */
 import postgres from 'postgres';
 import { expect, onTestFinished, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
@@ -9,7 +9,7 @@ import { parSheet } from '../support/sheets.js';
 
 const BEYOND = 2n ** 66n;
 
-test('every read answers while the totals of a day are beyond 64 bits', async () => {
+test('answers every read while the totals of a day are beyond 64 bits', async () => {
   const stores = await freshStores();
   const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   const service = await startService(stores);

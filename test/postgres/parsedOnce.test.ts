@@ -1,4 +1,7 @@
-/** What is asked all the time is parsed once on each connection, and goes on while a newer version adds columns to its tables. */
+/**
+ * Tests that frequent statements are parsed once on each connection, and still work after a newer version
+ * adds columns to their tables.
+ */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { findWork } from '../../src/app/roles/work.store.js';
@@ -19,7 +22,7 @@ let stores: TestStores;
 beforeAll(async () => {
   stores = await freshStores();
   cleanup.add(() => stores.drop());
-  // It makes the schema.
+  // Starting the service creates the schema.
   await (await startService(stores)).stop();
 });
 afterAll(() => cleanup.run());
@@ -36,19 +39,22 @@ const parsed = async (sql: Sql): Promise<bigint> =>
 test.each([
   [false, 1n],
   [true, 0n],
-])('behind a pooler: %s, statements that the connection has', async (isPooled, expected) => {
-  const sql = connect(isPooled);
-  for (const n of [1, 2, 3]) {
-    const [row] = await sql.prepared<[{ n: number }]>`SELECT ${n}::int AS n`;
-    expect(row.n).toBe(n);
-  }
-  expect(await parsed(sql)).toBe(expected);
-});
+])(
+  'prepares statements once on a connection, and never behind a pooler (pooled: %s, prepared: %s)',
+  async (isPooled, expected) => {
+    const sql = connect(isPooled);
+    for (const n of [1, 2, 3]) {
+      const [row] = await sql.prepared<[{ n: number }]>`SELECT ${n}::int AS n`;
+      expect(row.n).toBe(n);
+    }
+    expect(await parsed(sql)).toBe(expected);
+  },
+);
 
-test('a column more in each of its tables', async () => {
+test('prepared statements still work after a column is added to each of their tables', async () => {
   const sql = connect(false);
   const askAll = async (): Promise<void> => {
-    // Postgres keeps a plan from the sixth time on.
+    // Postgres keeps a plan from the sixth execution on.
     for (let times = 0; times < 7; times++) {
       await newestOfAll(sql);
       await nextDueMs(sql);
