@@ -1,5 +1,5 @@
-// Checks a log that the service served by golang.org/x/mod, which is not ours: sumdb/note opens its checkpoints, sumdb/tlog
-// checks every record, every older tree and a proof. Reads what was served as JSON from its standard input.
+// Checks a log that the service served with third-party code of golang.org/x/mod: sumdb/note opens its checkpoints, sumdb/tlog
+// checks every record, every older tree and a proof. Reads the served data as JSON from its standard input.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 
 type served struct {
 	Vkey        string
-	Checkpoints []string // the newest last
+	Checkpoints []string // ordered from oldest to newest
 	Records     [][]byte
 	TlogProof   string
 	ProvenIndex int64

@@ -1,6 +1,7 @@
 /**
- * `npm run test:referees`: a log that the service served is judged by code that isn't ours, sumdb/note and sumdb/tlog of
- * golang.org/x/mod (Debian: `golang-go golang-golang-x-mod-dev`). Skipped, and said, where Go or the package is not there.
+ * `npm run test:referees`: lets third-party code check a log that the service served, namely sumdb/note and
+ * sumdb/tlog of golang.org/x/mod (Debian: `golang-go golang-golang-x-mod-dev`). Skipped with a message if Go
+ * or the package is not installed.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
@@ -17,7 +18,7 @@ import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 
-/** Where Debian puts the sources of Go packages; GO_SOURCES names another. */
+/** Folder where Debian installs the sources of Go packages. The variable GO_SOURCES overrides it. */
 const SOURCES = process.env.GO_SOURCES ?? '/usr/share/gocode';
 const GAMES = 20;
 const isThere =
@@ -50,7 +51,7 @@ describe.skipIf(!isThere)('a log that the service served', () => {
 
   const checkpoint = async (): Promise<string> => (await service.request('GET', '/log/checkpoint')).text;
 
-  /** Games are made one after the other, with a spin each: the log grows from checkpoint to checkpoint. */
+  /** Creates games one after the other, with a spin each, so that the log grows with each checkpoint. */
   async function serveLog(): Promise<typeof served> {
     const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
     const [log] = await sql<{ vkeys: string[] }[]>`SELECT vkeys FROM logs`;
@@ -100,7 +101,7 @@ describe.skipIf(!isThere)('a log that the service served', () => {
     return { status, out: stdout, error: stderr };
   }
 
-  test('is opened and checked by x/mod', () => {
+  test('golang.org/x/mod opens and verifies a log that the service served', () => {
     const { status, out, error } = judged(served);
     expect([status, error]).toEqual([0, '']);
     expect(out).toBe(`${served.Records.length} records, ${served.Checkpoints.length} checkpoints, 1 proof\n`);
@@ -108,7 +109,7 @@ describe.skipIf(!isThere)('a log that the service served', () => {
     process.stdout.write(`x/mod checked ${out}`);
   });
 
-  test('is refused by x/mod where a record, a checkpoint or the proof is another', () => {
+  test('golang.org/x/mod rejects a served log with a changed record, checkpoint or proof', () => {
     const { Records, Checkpoints, TlogProof } = served;
     const record = Buffer.from(Records[2]!, 'base64');
     record[20]! ^= 1;
