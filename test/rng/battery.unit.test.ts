@@ -20,7 +20,10 @@ const verdictOf = (of: Of, name: string, size: number) =>
     run({ of, seed: seedOf(name), draw, first: 0, units, sheet }),
   );
 
-/** What a battery says of draws that are made otherwise. @param draws of the first run and of a repetition */
+/**
+ * Returns the tests of a battery that fail for biased draws. @param stretches the draws of the first run and
+ * of a repetition
+ */
 async function failing<Draws>(
   tests: readonly RandomTest<Draws>[],
   stretches: (draw: number) => Iterable<Draws>,
@@ -39,12 +42,12 @@ async function failing<Draws>(
   return judged.filter(({ passed }) => !passed).map(({ name }) => name);
 }
 
-/** Stretches of words of a keystream, each changed. */
+/** Yields stretches of words of a keystream, each changed by a function. */
 function* words(count: number, name: string, change: (words: Uint32Array, stretch: number) => Uint32Array) {
   for (let i = 0; i < count; i++) yield change(wordsOf(seedOf(`${name} ${i}`), 262_144), i);
 }
 
-test('the generator passes, and the same seed gives the same figures', async () => {
+test('the random number generator passes its test battery, and the same seed gives the same figures', async () => {
   const verdicts = await Promise.all([
     verdictOf('keystream', 'one', SUBJECTS.keystream.least),
     verdictOf('outcomes', 'one', SUBJECTS.outcomes.least),
@@ -58,26 +61,26 @@ test('the generator passes, and the same seed gives the same figures', async () 
   expect(await verdictOf('outcomes', 'one', SUBJECTS.outcomes.least)).toEqual(verdicts[1]);
 }, 180_000);
 
-test('runs with other seeds fail about as often as the rule says', async () => {
+test('runs of the RNG test battery with other seeds fail about as often as the rule predicts', async () => {
   let failed = 0;
   const low = { tests: 0, below: 0 };
   for (let i = 0; i < 30; i++) {
     const { passed, tests } = await verdictOf('outcomes', `rate ${i}`, SUBJECTS.outcomes.least);
     if (!passed) failed++;
-    // All but the one that counts what never happens.
+    // The test that counts repeated blocks is left out, because repetitions never happen.
     const values = tests.filter(({ name }) => name !== 'repeated blocks');
     low.tests += values.length;
     low.below += values.filter(({ p }) => p < 0.1).length;
   }
-  // 1.1 % of 30 runs; of 150 values 15 with a deviation of 3.7.
+  // 1.1 % of 30 runs should fail. Of 150 p-values 15 should be below 0.1, with a standard deviation of 3.7.
   expect(failed).toBeLessThanOrEqual(3);
   expect(low.tests).toBe(150);
   expect(low.below).toBeGreaterThan(4);
   expect(low.below).toBeLessThan(26);
 }, 180_000);
 
-test('a bit that is one in 0.501 of all words is found', async () => {
-  // One zero in 500 of this bit becomes a one.
+test('the RNG test battery finds a bit that is one in a share of 0.501 of all words', async () => {
+  // One in 500 zeros of this bit becomes a one.
   const draws = (draw: number) =>
     words(draw === 0 ? 40 : 80, `bit ${draw}`, (some) =>
       some.map((word, i) => (i % 500 === 0 ? (word | 8) >>> 0 : word)),
@@ -85,7 +88,7 @@ test('a bit that is one in 0.501 of all words is found', async () => {
   expect(await failing(WORD_TESTS.slice(0, 2), draws)).toContain('frequency of each bit');
 }, 180_000);
 
-test('the low bits of a linear congruential generator are found', async () => {
+test('the RNG test battery finds the weak low bits of a linear congruential generator', async () => {
   const draws = function* () {
     let state = 12_345;
     for (let i = 0; i < 6; i++) {
@@ -100,11 +103,11 @@ test('the low bits of a linear congruential generator are found', async () => {
   expect(names).toContain('gaps of low bits');
 }, 180_000);
 
-test('a block that is repeated is found, of words and of outcomes', async () => {
+test('the RNG test battery finds a repeated block, both of words and of outcomes', async () => {
   const kept = wordsOf(seedOf('kept'), 65_536);
   const copied = (draw: number) =>
     words(10, `repeated ${draw}`, (some, stretch) => {
-      // 256 KiB, at places of their own.
+      // The repeated 256 KiB are put at different places.
       if (stretch === 2 || stretch === 7) some.set(kept, stretch * 1001);
       return some;
     });
@@ -123,9 +126,10 @@ test('a block that is repeated is found, of words and of outcomes', async () => 
   expect(await failing(tests, beside)).toContain('pairs across blocks');
 }, 180_000);
 
-test('modulo bias is found', async () => {
+test('the RNG test battery finds modulo bias', async () => {
   const { distribution } = compiledSheet(sheet);
-  // 1,000 equal shares, of a word of 16 bits: the first 536 are drawn once more in 65,536.
+  // There are 1,000 equal shares of a word of 16 bits, so the first 536 shares are drawn once more in 65,536
+  // draws.
   const owner = Uint16Array.from({ length: 1000 }, (_, share) =>
     distribution.cumulative.findIndex((end) => end * 1000n > BigInt(share) * distribution.total),
   );
@@ -140,7 +144,7 @@ test('modulo bias is found', async () => {
   expect(await failing(tests.slice(0, 1), draws)).toEqual(['frequency of classes']);
 }, 180_000);
 
-test('a shuffle that swaps with any place is found, an honest one is not', async () => {
+test('the RNG test battery finds a shuffle that swaps with any place, and accepts an honest shuffle', async () => {
   const kinds = new Array<number>(64).fill(1);
   const prizes = kinds.slice(1).map((count) => ({ count }));
   const tests = shuffleTests({ name: 'pool', kinds, zone: 1 });
@@ -165,7 +169,7 @@ test('a shuffle that swaps with any place is found, an honest one is not', async
   ).toEqual([]);
 }, 180_000);
 
-test('a suspect p is drawn again with four times the size, a hopeless one is not', async () => {
+test('the RNG test battery repeats a test with a suspect p-value at four times the size, but not a hopeless one', async () => {
   const asked: [number, number][] = [];
   const of = (name: string, first: number, again: number) => ({
     name,

@@ -9,38 +9,41 @@ import {
   poissonTailP,
 } from '../../src/domain/rng/pValues.js';
 
-test('the gamma functions are those of the published tables', () => {
+test('computes the gamma functions as published tables list them', () => {
   expect(logGamma(0.5)).toBeCloseTo(Math.log(Math.sqrt(Math.PI)), 13);
   expect(logGamma(10)).toBeCloseTo(Math.log(362_880), 12);
-  // Q(1, x) = e^−x; Q(1/2, x) = erfc(√x); Abramowitz and Stegun, table 7.1: erf(1) = 0.8427007929.
+  // Q(1, x) = e^−x and Q(1/2, x) = erfc(√x). Abramowitz and Stegun, table 7.1: erf(1) = 0.8427007929.
   expect(incompleteGamma(1, 2.5).q).toBeCloseTo(Math.exp(-2.5), 14);
   expect(incompleteGamma(0.5, 1).p).toBeCloseTo(0.8427007929, 10);
 });
 
 test.each([
-  // Percentage points of chi-square: NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.4.
+  // Percentage points of chi-square from the NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.4.
   [3.841, 1, 0.05],
   [6.635, 1, 0.01],
   [18.307, 10, 0.05],
   [23.209, 10, 0.01],
   [124.342, 100, 0.05],
   [149.449, 100, 0.001],
-])('chi-square above %d with %d degrees of freedom has the probability %d', (statistic, freedom, tail) => {
-  expect(incompleteGamma(freedom / 2, statistic / 2).q).toBeCloseTo(tail, 4);
-  expect(chiSquareP(statistic, freedom)).toBeCloseTo(2 * tail, 4);
-});
+])(
+  'computes that chi-square above %d with %d degrees of freedom has the probability %d',
+  (statistic, freedom, tail) => {
+    expect(incompleteGamma(freedom / 2, statistic / 2).q).toBeCloseTo(tail, 4);
+    expect(chiSquareP(statistic, freedom)).toBeCloseTo(2 * tail, 4);
+  },
+);
 
-test('with very many degrees of freedom chi-square is the normal distribution', () => {
+test('computes chi-square with very many degrees of freedom like the normal distribution', () => {
   const freedom = 65_535;
   for (const z of [-3, -1.5, 0.5, 2.5758]) {
-    // Wilson and Hilferty, 1931.
+    // Approximation of Wilson and Hilferty, 1931.
     const statistic = freedom * (1 - 2 / (9 * freedom) + z * Math.sqrt(2 / (9 * freedom))) ** 3;
     expect(chiSquareP(statistic, freedom)).toBeCloseTo(normalP(z), 5);
   }
   expect(normalP(1.959963984540054)).toBeCloseTo(0.05, 12);
 });
 
-test('too good a fit is as suspect as a bad one, and what can not happen has the p 0', () => {
+test('judges too good a fit as suspect as a bad one, and an impossible result with p = 0', () => {
   expect(goodnessP([2500, 2500, 2500, 2500], [0.25, 0.25, 0.25, 0.25])).toBeLessThan(1e-6);
   expect(goodnessP([500, 480, 1], [0.5, 0.5, 0])).toBe(0);
   expect(goodnessP([1000], [1])).toBeUndefined();
@@ -48,7 +51,7 @@ test('too good a fit is as suspect as a bad one, and what can not happen has the
   expect(poissonTailP(2, 0.5)).toBeCloseTo(1 - Math.exp(-0.5) * 1.5, 12);
 });
 
-test('the power of a cosine lies at its frequency', () => {
+test('computes the power of a cosine at its frequency', () => {
   const power = fourierPower(
     Float64Array.from({ length: 64 }, (_, i) => Math.cos((2 * Math.PI * 5 * i) / 64)),
   );

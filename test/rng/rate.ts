@@ -1,6 +1,7 @@
 /**
- * `npm run test:rng [-- KIND…]`: the battery of `spindle rng test` over 100 seeds of each kind of draws, at the least size: it must fail
- * as often as its rule says (docs/compliance.md), 0.01 + 0.0001 × tests of all runs. Minutes of all processors: no part of `npm test`.
+ * `npm run test:rng [-- KIND…]`: runs the battery of `spindle rng test` with 100 seeds for each kind of draws
+ * at the smallest size. The battery must fail as often as its rule says (docs/compliance.md): 0.01 + 0.0001 ×
+ * tests of all runs. It takes minutes on all processors, so it is not part of `npm test`.
  */
 import { createHash } from 'node:crypto';
 import { availableParallelism } from 'node:os';
@@ -11,7 +12,7 @@ import { openThreads } from '../../src/engine/blocks/threads.js';
 import { type Of, SUBJECTS, testsOf } from '../../workers/tallyDraws.js';
 
 const SEEDS = 100;
-/** A battery that fails as its rule says is called wrong so rarely. */
+/** Probability of rejecting a battery that fails exactly as often as its rule says. */
 const CHANCE = 0.001;
 
 const checked = checkParSheet(DEMO_SHEET);
@@ -29,7 +30,7 @@ const verdictOf = (of: Of, name: string): Promise<RandomTestVerdict> => {
   );
 };
 
-/** The probability of so many or more of n, each with probability p. */
+/** Returns the probability of at least `least` successes in n trials with probability p each. */
 function tail(n: number, p: number, least: number): number {
   let term = (1 - p) ** n;
   let below = 0;
