@@ -1,11 +1,11 @@
-/** The load generator: each request is one of its own, and each answer is counted once. */
+/** Tests the load generator: each request is unique, and each answer is counted once. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadByAutocannon } from '../../bench/autocannonLoad.js';
 import { SpinRequests } from '../../bench/spinRequests.js';
 
-describe('the rendered requests', () => {
+describe('requests rendered for a load test', () => {
   const targets = [
     { apiKey: 'ks_a', gameId: 7, wagerUsd: 0.25 },
     { apiKey: 'ks_b', gameId: 1234, wagerUsd: 0.5 },
@@ -30,7 +30,7 @@ describe('the rendered requests', () => {
     return { apiKey: /X-API-Key: (.+)/.exec(head)?.[1], ...JSON.parse(body) };
   };
 
-  it('never repeat a request id, use all players and targets, and pair each game with its key', () => {
+  it('renders requests with unique request ids, all players and targets, and the right key for each game', () => {
     const requests = new SpinRequests(order);
     const spins = Array.from({ length: 2000 }, () => render(requests));
     expect(new Set(spins.map(({ requestId }) => requestId)).size).toBe(2000);
@@ -42,7 +42,7 @@ describe('the rendered requests', () => {
     );
   });
 
-  it('bear no request id where none is wanted', () => {
+  it('renders requests without a request id if none is wanted', () => {
     expect(render(new SpinRequests({ ...order, hasRequestId: false }))).not.toHaveProperty('requestId');
   });
 });
@@ -80,7 +80,7 @@ describe('the load generator', () => {
     });
   };
 
-  it('counts each answer once, and never repeats a request id', async () => {
+  it('the load generator counts each answer once and never repeats a request id', async () => {
     const { spins, non2xx, errors, statuses, p50Ms, maxMs } = await load(0.3, undefined);
     expect(errors).toBe(0);
     expect(spins + non2xx).toBe(seen.length);
@@ -90,7 +90,7 @@ describe('the load generator', () => {
     expect(maxMs).toBeGreaterThanOrEqual(p50Ms);
   });
 
-  it('sends in an open loop what is due, and no more', async () => {
+  it('the load generator sends exactly the requests that are due in an open loop', async () => {
     const { spins, non2xx, errors, lateP99Ms } = await load(0.5, 200);
     expect({ answers: spins + non2xx, errors }).toEqual({ answers: 100, errors: 0 });
     expect(lateP99Ms).toBeGreaterThan(0);
