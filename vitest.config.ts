@@ -1,12 +1,12 @@
 /**
- * The tests: those that need no server (`*.unit.test.ts`), those that run the service on real stores, and those that end, stop,
- * starve, cut off or restore what runs.
+ * Test projects: tests without a server (`*.unit.test.ts`), tests that run the service on real stores, and
+ * tests that kill, stop, slow down, disconnect or restore running processes.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Of `npm run test:faults`: each of its files takes long, or gives the two cores of a small machine much to do. */
+/** Test files of `npm run test:faults`. Each takes long or occupies the two cores of a small machine. */
 const FAULTS = `
   books/archive/communalDrop
   history/history
@@ -31,7 +31,7 @@ const FAULTS = `
   .split(/\s+/)
   .map((name) => `test/${name}.test.ts`);
 
-/** The files that take longest, longest first: none of them is left alone at the end. */
+/** The slowest test files, slowest first, so that none of them runs alone at the end. */
 const LONGEST = `
   raffles audit limits wire adjustments idempotency partnerSide embedded freedBlocks raffleVoid
   strangers rotate money dealing ledger cli batcher communal email exact webhooks client logs partitionsAhead
@@ -47,14 +47,15 @@ class LongestFirst extends BaseSequencer {
       const at = LONGEST.findIndex((name) => moduleId.endsWith(`/${name}.test.ts`));
       return at < 0 ? LONGEST.length : at;
     };
-    // A worker loads the program anew where its next file is of another project.
+    // A worker loads the program again when its next file belongs to another project, so the files are
+    // ordered by project.
     const projects = ['tidy', 'unit', 'node-http', 'service', 'faults'];
     const turn = ({ project }: TestSpecification): number => projects.indexOf(project.name);
     return (await super.sort(files)).sort((a, b) => turn(a) - turn(b) || place(a) - place(b));
   }
 }
 
-/** The test files whose text has a match. */
+/** Returns the test files whose text matches a pattern. */
 const filesWith = (pattern: RegExp): string[] =>
   readdirSync('test', { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.test.ts'))
@@ -62,30 +63,34 @@ const filesWith = (pattern: RegExp): string[] =>
     .filter((file) => pattern.test(readFileSync(file, 'utf8')));
 
 const UNIT = 'test/**/*.unit.test.ts';
-/** Of `npm run check`, which is no part of `npm test`. */
+/** Test files of `npm run check`, which is not part of `npm test`. */
 const TIDY = 'test/tidy/*.unit.test.ts';
 const shared = {
-  // A worker loads the program once, not once for each file: that was a tenth of all the time.
+  // A worker loads the program once instead of once for each file, which saves a tenth of the total time.
   isolate: false,
   pool: 'forks' as const,
 };
 const computing = {
   testTimeout: 120_000,
-  // They compute and do not wait: one for each core, before the others.
+  // These tests compute without waiting, so one runs on each core, before the other tests.
   maxWorkers: 2,
   sequence: { groupOrder: 0 },
 };
 const onStores = {
-  // On two cores: much of the time they wait for a disk, a lease or a deadline.
+  // Four workers share two cores, because these tests often wait for a disk, a lease or a deadline.
   maxWorkers: 4,
   sequence: { groupOrder: 1 },
   globalSetup: ['test/setup/servers.ts'],
-  // They only end what would never come: how fast it comes depends on the machine and on what else runs on it.
+  // The timeouts only end tests that would never finish. The duration of a test depends on the machine and on
+  // its load.
   testTimeout: 240_000,
   hookTimeout: 240_000,
 };
 
-/** `npm run test:scale` runs all that takes great numbers, `npm run test:time` all that holds times, one file at a time. */
+/**
+ * `npm run test:scale` runs all tests with large numbers, and `npm run test:time` all tests that check
+ * durations, one file at a time.
+ */
 const IS_WHOLE = process.env.SCALE === 'whole';
 const wholeProjects = [
   { test: { ...shared, ...onStores, name: 'scale', include: filesWith(/\bIS_WHOLE\b/) } },
@@ -104,7 +109,7 @@ const wholeProjects = [
 export default defineConfig({
   test: {
     sequence: { sequencer: LongestFirst },
-    // The stores of the run are ended in order.
+    // The stores of the run are stopped in order, which takes time.
     teardownTimeout: 60_000,
     projects: [
       {
@@ -133,12 +138,13 @@ export default defineConfig({
           name: 'faults',
           include: FAULTS,
           exclude: [...configDefaults.exclude, UNIT],
-          // They break what they started themselves; with more of them at once each would wait for the others' cores.
+          // These tests break what they started themselves. More concurrent tests would wait for each other's
+          // cores.
           maxWorkers: 3,
           sequence: { groupOrder: 2 },
         },
       },
-      // The wire once more, on the other HTTP server.
+      // Runs the tests of the wire protocol again on the other HTTP server.
       {
         test: {
           ...shared,
@@ -149,7 +155,7 @@ export default defineConfig({
         },
       },
       ...(IS_WHOLE ? wholeProjects : []),
-      // A minute of its own: `npm run test:mutation`.
+      // The mutation tests take a minute: `npm run test:mutation`.
       {
         test: {
           ...shared,
@@ -158,7 +164,7 @@ export default defineConfig({
           include: ['test/mutation/{mutation,rounds,cluster,suite}.ts'],
         },
       },
-      // Needs Go: `npm run test:referees`.
+      // The referee tests need Go: `npm run test:referees`.
       { test: { ...shared, ...onStores, name: 'referees', include: ['test/referees/referees.ts'] } },
     ],
   },

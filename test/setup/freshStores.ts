@@ -1,17 +1,17 @@
-/** A test's share of the servers of the run (servers.ts). */
+/** Gives each test its own databases on the servers of the test run (servers.ts). */
 import { randomBytes } from 'node:crypto';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { inject } from 'vitest';
 import type { TestStores } from '../support/stores.js';
 
-/** Of the server's 16 databases the last has the claims on the others. */
+/** Number of the last of the server's 16 databases, which records the claims on the others. */
 const CLAIMS = 15;
 const claimed = new Map<string, Promise<number>>();
 
 /**
- * The Redis database of this process. The runner's worker numbers repeat between projects that run side by side, and two
- * workers in one database would empty each other's.
+ * Claims a Redis database for this process. The worker numbers of the test runner repeat between projects
+ * that run concurrently, and two workers in one database would delete each other's data.
  */
 async function claimDatabase(serverUrl: string): Promise<number> {
   const url = new URL(serverUrl);
@@ -22,7 +22,7 @@ async function claimDatabase(serverUrl: string): Promise<number> {
       const key = `claim:${database}`;
       if ((await redis.set(key, process.pid, 'NX')) === 'OK') return database;
       const holder = Number(await redis.get(key));
-      // Whoever takes a dead holder's claim away first has it.
+      // The first process that removes a dead holder's claim gets the database.
       if (!isAlive(holder) && (await redis.getset(key, process.pid)) === String(holder)) return database;
     }
   } finally {
@@ -41,8 +41,10 @@ function isAlive(pid: number): boolean {
 }
 
 /**
- * An empty Redis database, which no other worker uses, and a Postgres database without a row.
- * @param options.hasSchema without it the database is empty, and the first start of a service brings all migrations.
+ * Returns an empty Redis database that no other worker uses, and an empty Postgres database.
+ *
+ * @param options.hasSchema false leaves out the schema, so that the first start of a service runs all
+ * migrations
  */
 export async function freshStores({ hasSchema = true } = {}): Promise<TestStores> {
   const redisUrl = new URL(inject('redisUrl'));

@@ -1,4 +1,7 @@
-/** Real servers for a whole test run: one Redis and one Postgres, started before the first file and stopped after the last. */
+/**
+ * Starts one real Redis and one real Postgres before the first file of a test run, and stops them after the
+ * last.
+ */
 import { chmod, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
@@ -9,7 +12,7 @@ declare module 'vitest' {
   export interface ProvidedContext {
     redisUrl: string;
     databaseUrl: string;
-    /** Of {@link TEMPLATE_DATABASE}. */
+    /** Name of the {@link TEMPLATE_DATABASE}. */
     templateName: string;
   }
 }
@@ -18,7 +21,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const template = await realpath(await mkdtemp(join(await storesParent(), 'spindle-template-')));
   const remove = (): Promise<void> => rm(template, { recursive: true, force: true });
   try {
-    // As root, Postgres runs as another user, who must be able to enter.
+    // Under root, Postgres runs as another user, who must be able to enter the folder.
     await chmod(template, 0o755);
     await makeTemplate(template);
     const stores = await ownStores();

@@ -1,4 +1,4 @@
-/** Makes what tests, chaos runs and measurements play with, over the service's own APIs. */
+/** Creates partners and games for tests, chaos runs and measurements through the APIs of the service. */
 import {
   bodyOf,
   type OperatorClient,
@@ -12,13 +12,13 @@ import { until } from './wait.js';
 
 export const OPERATOR_KEY = 'operator-key-for-tests';
 
-/** What a test partner has. */
+/** The id and the API key of a test partner. */
 export interface TestPartner {
   readonly partnerId: number;
   readonly key: string;
 }
 
-/** Requests a minute: so high that it doesn't matter. */
+/** A rate limit in requests a minute that is never reached. */
 const NO_LIMIT = 1_000_000_000;
 const PLAYABLE_WITHIN_MS = 30_000;
 
@@ -30,23 +30,25 @@ export interface RaffleTerms {
   readonly prizes: readonly Prize[];
 }
 
-/** Each method throws SpindleError where the service answers with an error. */
+/** Typed access to the APIs. Each method throws SpindleError if the service answers with an error. */
 export class Api {
   readonly operator: OperatorClient;
   readonly #base: string;
 
-  /** @param base `http://host:port` */
+  /** @param base address of the service as `http://host:port` */
   constructor(base: string, operatorKey = OPERATOR_KEY) {
     this.#base = base;
     this.operator = operatorClient(base, operatorKey);
   }
 
-  /** The partner API with a partner's key. */
+  /** Returns a client of the partner API with a partner's key. */
   partner(key: string): PartnerClient {
     return partnerClient(this.#base, key);
   }
 
-  /** A sandbox partner without limits, unless settings say otherwise, with a key. */
+  /**
+   * Creates a sandbox partner with a key. The partner has no rate limits unless the settings say otherwise.
+   */
   async newPartner(
     slug: string,
     settings: Partial<OperatorSchemas['PartnerBody']> = {},
@@ -59,34 +61,34 @@ export class Api {
     return { partnerId, key: apiKey };
   }
 
-  /** @returns the sheet's id */
+  /** @returns the id of the PAR sheet */
   async addSheet(key: string, sheet: object): Promise<number> {
-    // Sheets come from files and from generators: the service checks them.
+    // The type is asserted, because sheets come from files and generators and the service checks them.
     const body = sheet as PartnerSchemas['ParSheetBody'];
     return (await bodyOf(this.partner(key).POST('/par-sheets', { body }))).parSheetId;
   }
 
-  /** Registers a slot game, which has no outcomes yet. @returns its id */
+  /** Registers a slot game without waiting for its outcomes. @returns the id of the game */
   async addGame(key: string, parSheetId: number, name: string): Promise<number> {
     const body = { parSheetId, displayName: name, configName: configNameOf(name) };
     return (await bodyOf(this.partner(key).POST('/games', { body }))).gameConfigId;
   }
 
-  /** Makes a raffle, which has no tickets yet. @returns its id */
+  /** Creates a raffle without waiting for its tickets. @returns the id of the raffle */
   async addRaffle(partnerId: number, name: string, { prizes, ...terms }: RaffleTerms): Promise<number> {
     const body = { displayName: name, configName: configNameOf(name), ...terms, prizes: [...prizes] };
     const params = { path: { id: partnerId } };
     return (await bodyOf(this.operator.POST('/partners/{id}/raffles', { params, body }))).gameConfigId;
   }
 
-  /** A slot game that can be played. @returns its id */
+  /** Creates a slot game and waits until it can be played. @returns the id of the game */
   async newGame(key: string, name: string, sheet: object): Promise<number> {
     const gameId = await this.addGame(key, await this.addSheet(key, sheet), name);
     await this.#isPlayable(gameId, name);
     return gameId;
   }
 
-  /** A raffle that can be played. @returns its id */
+  /** Creates a raffle and waits until it can be played. @returns the id of the raffle */
   async newRaffle(partnerId: number, name: string, terms: RaffleTerms): Promise<number> {
     const gameId = await this.addRaffle(partnerId, name, terms);
     await this.#isPlayable(gameId, name);

@@ -1,10 +1,12 @@
-/** What must hold of the books at any moment, read by an independent driver. */
+/** Checks invariants of the books through an independent Postgres driver. */
 import assert from 'node:assert/strict';
 import type postgres from 'postgres';
 
 /**
- * Each index of each game is once in the ledger or in a void; each player's chain and balances are right.
- * @throws AssertionError with the rows for which that does not hold.
+ * Checks that each index of each game is exactly once in the ledger or in a void, and that each player's
+ * entries and balances are consistent.
+ *
+ * @throws AssertionError with the rows that violate this
  */
 export async function booksHold(sql: postgres.Sql<{ bigint: bigint }>): Promise<void> {
   const broken = await sql`

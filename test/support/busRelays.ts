@@ -1,6 +1,6 @@
 /**
- * TCP relays in front of the cluster buses of servers. A server can be cut off from the others through them, its replication included,
- * while clients go on to reach it.
+ * TCP relays in front of the cluster buses of servers. They can cut a server off from the other servers,
+ * including its replication, while clients still reach it.
  */
 import { readFile } from 'node:fs/promises';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -10,22 +10,22 @@ import type { TestCluster } from './cluster.js';
 import type { StoreServer } from './storeServer.js';
 import { until } from './wait.js';
 
-/** Each message of the bus names the node that sends it: 40 digits, after 40 bytes. */
+/** Each message of the bus has the id of its sending node in bytes 40 to 79, as 40 hex digits. */
 const SENDER_AT = 40;
 const SENDER_END = 80;
 const WRONG_PASSWORD = 'cut-off';
 
-/** A server as its bus is known to the others. */
+/** A server as the other servers know its bus. */
 interface Member {
   readonly nodeId: string;
-  /** Of its relay. */
+  /** Port of the relay in front of the bus. */
   readonly port: number;
 }
 
 /** A connection of one server to the bus of another. */
 interface Link {
   readonly from: string;
-  /** Port of the relay. */
+  /** Port of the relay in front of the target's bus. */
   readonly to: number;
   readonly sockets: readonly Socket[];
 }
@@ -37,7 +37,7 @@ export class BusRelays {
   readonly #links = new Set<Link>();
   #cutOff: Member | undefined;
 
-  /** What a server's configuration needs, for `ownCluster`. */
+  /** Returns the bus settings of a server's configuration, for `ownCluster`. */
   readonly settings = async (folder: string): Promise<string> => {
     let port = this.#ports.get(folder);
     if (port === undefined) {
@@ -55,8 +55,8 @@ export class BusRelays {
   }
 
   /**
-   * Cuts a primary and its replica off from each other, and the primary's bus off from all others.
-   * @returns what ends that
+   * Cuts a primary and its replica off from each other, and the primary's bus off from all other servers.
+   * @returns a function that reconnects them
    */
   async cutOff(
     cluster: TestCluster,
@@ -94,7 +94,7 @@ export class BusRelays {
     return port;
   }
 
-  /** Nothing goes on before it is known who sends it. */
+  /** Accepts a connection, and forwards nothing before its sender is identified. */
   #accept(socket: Socket, folder: string, to: number): void {
     const chunks: Buffer[] = [];
     socket.on('error', () => socket.destroy());
@@ -110,7 +110,7 @@ export class BusRelays {
   }
 
   async #link(socket: Socket, folder: string, ends: Pick<Link, 'from' | 'to'>, begun: Buffer): Promise<void> {
-    // The server may have another port since it was started again.
+    // The server may have another port since its restart.
     const busPort = Number(await readFile(join(folder, 'bus-port'), 'utf8'));
     if (this.#isCut(ends)) {
       socket.destroy();

@@ -1,4 +1,7 @@
-/** Sends a command to a cell in one call, without the tries of CellClient: for tests of what the script itself does. */
+/**
+ * Sends a command to a cell in one call, without the retries of CellClient, to test what the script itself
+ * does.
+ */
 import { ADJUST, type AdjustRequest } from '../../src/engine/cells/adjustOperation.js';
 import type { IntentReply } from '../../src/engine/cells/intents.js';
 import type { CellOperation, CellRequest } from '../../src/engine/cells/operation.js';
@@ -8,7 +11,7 @@ type Sent<Request extends CellRequest> = Omit<Request, 'waitsForLedger'> & { rea
 
 /**
  * @param reachId the entry up to which the caller's filters of request ids reach
- * @throws as the script does.
+ * @throws the errors of the script
  */
 export async function commandOnce<Request extends CellRequest, Reply>(
   scripts: Scripts,
@@ -26,6 +29,6 @@ export async function commandOnce<Request extends CellRequest, Reply>(
   return decode(reply, [whole]).replies[0]!;
 }
 
-/** @throws as the script does. */
+/** Sends an adjustment in one call. @throws the errors of the script */
 export const adjustOnce = (scripts: Scripts, request: Sent<AdjustRequest>): Promise<IntentReply> =>
   commandOnce(scripts, ADJUST, request);

@@ -1,4 +1,4 @@
-/** Certificates for servers of a test, made by openssl for this run only. */
+/** Creates certificates for the servers of a test run with openssl. */
 import { execFile, spawnSync } from 'node:child_process';
 import { chmod, chown, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,21 +9,21 @@ const run = promisify(execFile);
 const EC = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-noenc', '-days', '2'];
 
 export interface Certificates {
-  /** Paths of PEM files. */
+  /** Path of the PEM file of the CA. */
   readonly ca: string;
-  /** Signed by {@link ca}, for 127.0.0.1 and no other name. */
+  /** Path of a certificate that is signed by {@link ca} for 127.0.0.1 only. */
   readonly cert: string;
   readonly key: string;
-  /** A CA that signed nothing. */
+  /** Path of another CA, which has signed nothing. */
   readonly otherCa: string;
   drop(): Promise<void>;
 }
 
-/** Why none can be made here; undefined where they can. */
+/** Returns the reason why no certificates can be made here, or undefined if they can. */
 export const opensslMissing = (): string | undefined =>
   spawnSync('openssl', ['version']).status === 0 ? undefined : 'openssl is not installed';
 
-/** @param owner whose user the servers run as: a file or folder of it */
+/** @param owner a file or folder of the user that the servers run as */
 export async function makeCertificates(owner: string): Promise<Certificates> {
   const folder = await mkdtemp(join(await storesParent(), 'spindle-certificates-'));
   const path = (name: string): string => join(folder, name);
@@ -45,7 +45,7 @@ export async function makeCertificates(owner: string): Promise<Certificates> {
   const signing = ['-CA', 'ca.crt', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '2', '-extfile', 'names'];
   await openssl('x509', '-req', '-in', 'server.csr', '-out', 'server.crt', ...signing);
   await chmod(folder, 0o755);
-  // Postgres takes no key that others can read.
+  // Postgres refuses a key that other users can read.
   await chmod(path('server.key'), 0o600);
   const { uid, gid } = await stat(owner);
   if (process.getuid?.() === 0) await chown(path('server.key'), uid, gid);

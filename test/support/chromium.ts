@@ -1,8 +1,8 @@
-/** A Chromium for the tests of pages, where there is one. */
+/** Starts Chromium for tests of pages, if it is installed. */
 import { existsSync } from 'node:fs';
 import { type Browser, chromium } from 'playwright-core';
 
-/** Where Debian and others put the browser; CHROMIUM names another. */
+/** Paths where Debian and other distributions install the browser. The variable CHROMIUM overrides them. */
 const PROGRAM = [
   process.env.CHROMIUM,
   '/usr/bin/chromium',
@@ -13,7 +13,10 @@ const PROGRAM = [
   .find((path) => existsSync(path));
 const LAUNCH_MS = 60_000;
 
-/** @returns undefined where none is installed, or the one that is does not start here; says that `what` is not tested then */
+/**
+ * @returns undefined if no browser is installed or the installed one does not start, after a message that
+ * `what` is not tested
+ */
 export async function openBrowser(what: string): Promise<Browser | undefined> {
   try {
     if (PROGRAM === undefined) throw new Error('none is installed');

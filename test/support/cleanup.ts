@@ -1,6 +1,6 @@
-/** Whatever a program starts it ends, however it ends itself. */
+/** Ends everything that a program has started, however the program ends. */
 
-/** Steps to undo, in reverse order. A step that fails does not keep the others from running. */
+/** Clean-up steps that run in reverse order. A failing step does not prevent the other steps. */
 export class Cleanup {
   readonly #steps: (() => Promise<unknown> | unknown)[] = [];
 
@@ -19,7 +19,10 @@ export class Cleanup {
   }
 }
 
-/** Runs a program to its end. The exit status is 0 only if it says that all held; a signal undoes its steps first. */
+/**
+ * Runs a program to its end. The exit status is 0 only if the program reports success. On a signal the
+ * clean-up steps run first.
+ */
 export async function runToEnd(program: (cleanup: Cleanup) => Promise<boolean>): Promise<never> {
   const cleanup = new Cleanup();
   const end = (): void => void cleanup.run().finally(() => process.exit(130));

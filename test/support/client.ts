@@ -1,4 +1,7 @@
-/** Sends any request to the service, also those that the typed client refuses, and makes partners and games by that client. */
+/**
+ * Sends any request to the service, including invalid requests that the typed client refuses. Creates
+ * partners and games with the typed client.
+ */
 import { randomBytes } from 'node:crypto';
 import { Agent } from 'undici';
 import { Api, OPERATOR_KEY, type TestPartner } from './api.js';
@@ -14,7 +17,10 @@ export interface Answer<T = Record<string, unknown>> {
 
 type Json = Record<string, unknown>;
 
-/** A call costs a third of what `fetch` takes: much of the time of all tests. */
+/**
+ * A call through this agent costs a third of a call through `fetch`, which matters for the duration of all
+ * tests.
+ */
 const CONNECTIONS = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
 
 function headersOf(raw: Record<string, string | string[] | undefined>): Headers {
@@ -75,12 +81,12 @@ export class Client {
     return this.partner<T>('POST', '/spin', key, body);
   }
 
-  /** A partner with a key, and without limits unless settings say otherwise. */
+  /** Creates a partner with a key. The partner has no rate limits unless the settings say otherwise. */
   newPartner(settings: Parameters<Api['newPartner']>[1] = {}): Promise<TestPartner> {
     return this.api.newPartner(`p-${randomBytes(6).toString('hex')}`, settings);
   }
 
-  /** Uploads a sheet and registers a game on it; waits until the game can be spun. */
+  /** Uploads a sheet, registers a game on it, and waits until the game can be spun. */
   newGame(key: string, sheet: object): Promise<number> {
     return this.api.newGame(key, `g-${randomBytes(6).toString('hex')}`, sheet);
   }

@@ -1,4 +1,4 @@
-/** A Redis Cluster of one test's own, three primaries and three replicas, to which faults can be done. */
+/** A Redis Cluster for one test with three primaries and three replicas, in which faults can be caused. */
 import { chmod, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
@@ -16,31 +16,32 @@ import { StoreServer } from './storeServer.js';
 import { until } from './wait.js';
 
 export interface TestCluster {
-  /** All servers in one address, as REDIS_URL takes it. */
+  /** The addresses of all servers in one URL, in the form of REDIS_URL. */
   readonly url: string;
-  /** The first three begin as primaries, each with the replica that is three places on. */
+  /** The first three servers begin as primaries. The replica of each is three places later. */
   readonly servers: readonly StoreServer[];
-  /** Asks one server. @throws its error reply. */
+  /** Sends a command to one server. @throws Error with the error reply of the server */
   ask(server: StoreServer, ...words: (string | number)[]): Promise<string>;
-  /** The first server that replicates another. @throws where none does. */
+  /** Returns the first replica of a server. @throws Error if it has none */
   replicaOf(server: StoreServer): Promise<StoreServer>;
-  /** As the server says of itself: one that is cut off may say so wrongly. */
+  /** Whether the server claims to serve a slot. A server that is cut off may claim this wrongly. */
   serves(server: StoreServer, slot: number): Promise<boolean>;
-  /** The first server that says that it serves a slot; undefined: none does. */
+  /** Returns the first server that claims to serve a slot, or undefined if none does. */
   primaryOf(slot: number): Promise<StoreServer | undefined>;
   drop(): Promise<void>;
 }
 
 export interface ClusterOptions {
-  /** Else the primaries have none. */
+  /** False starts primaries without replicas. */
   readonly hasReplicas?: boolean;
-  /** Where the data are, and stay; else in a folder that is removed. */
+  /** A folder for the data, which is kept. By default a temporary folder is used and removed. */
   readonly folder?: string;
 }
 
 /**
- * Starts the servers, which end with this process in whatever way it ends; resolves once the cluster is whole.
- * @param settings further lines of a server's configuration, by its folder; asked before each start
+ * Starts the servers and resolves once the cluster is complete. The servers end with this process, however it
+ * ends.
+ * @param settings returns further lines of a server's configuration for its folder; called before each start
  */
 export async function ownCluster(
   settings?: (folder: string) => Promise<string>,
@@ -102,7 +103,10 @@ async function replicaOf(servers: readonly StoreServer[], primary: StoreServer):
   throw new Error(`nobody replicates ${primary.url}`);
 }
 
-/** Kills a server with SIGKILL and keeps it away until {@link StoreServer.start}; resolves when another serves its slot. */
+/**
+ * Kills a server with SIGKILL and keeps it down until {@link StoreServer.start}. Resolves when another server
+ * serves its slot.
+ */
 export async function replaceByReplica(cluster: TestCluster, slot: number): Promise<StoreServer> {
   const old = await cluster.primaryOf(slot);
   if (old === undefined) throw new Error(`no server has slot ${slot}`);

@@ -1,10 +1,10 @@
-/** Runs the built command against a service. */
+/** Runs the built `spindle` command against a service. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type Client, OPERATOR_KEY } from './client.js';
 import { cliOf, ROOT } from './root.js';
 
-/** `spindle …` over the operator API. */
+/** Runs `spindle …` through the operator API. */
 export async function command(
   { base }: Client,
   ...args: string[]

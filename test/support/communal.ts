@@ -1,4 +1,4 @@
-/** Plays games with a communal progressive, and judges what comes of it from the answers alone. */
+/** Plays games with a communal progressive, and checks the results by the answers alone. */
 import assert from 'node:assert/strict';
 import { audit } from '../../src/books/audit/audit.js';
 import type { AuditReport } from '../../src/books/audit/report.js';
@@ -37,12 +37,12 @@ export interface SpinBody {
   readonly communityBonus: Bonus | null;
 }
 
-/** USD as a number or a decimal text, in micro-USD. */
+/** Converts USD, as a number or a decimal text, to micro-USD. */
 export const micros = (usd: unknown): bigint => BigInt(Math.round(Number(usd) * 1e6));
 
 let requests = 0;
 
-/** Sets rules and funds the pot. */
+/** Sets the rules of a communal progressive and funds its pot. */
 export async function setUp(
   service: Client,
   gameId: number,
@@ -70,13 +70,16 @@ export const spin = (
     ...(requestId === undefined ? {} : { requestId }),
   });
 
-/** What the audit finds wrong with two stores; it must come to its end. */
+/** Returns the violations that an audit of two stores finds. The audit must complete. */
 export async function auditFindings(stores: StoreUrls): Promise<unknown[]> {
   const { checks, moving } = await auditReport(stores);
   return [...checks.flatMap(({ listed }) => listed), ...moving];
 }
 
-/** One audit, which waits for no move. One that a store did not answer in time, beside other tests, is made anew. */
+/**
+ * Runs one audit that does not wait for partner moves. An audit that was interrupted because a busy store did
+ * not respond in time is repeated.
+ */
 export async function auditReport(stores: StoreUrls): Promise<AuditReport> {
   let report = await audited(stores);
   await until(async () => {

@@ -1,12 +1,13 @@
 /**
- * Runs a built image without a container engine, as Compose and Kubernetes would: its own root, read only but for `/tmp` and its
- * volumes, process ids of its own, its user, no capabilities and no way to new ones. It shares this machine's network.
+ * Runs a built image without a container engine, as Compose and Kubernetes would: with its own root,
+ * read-only except `/tmp` and volumes, with its own process ids and user, and without capabilities. The
+ * container shares this machine's network.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 
-/** Of `buildah inspect`, as far as it is used. */
+/** The fields of `buildah inspect` that are used. */
 export interface ImageConfig {
   readonly Env: readonly string[];
   readonly Cmd: readonly string[];
@@ -18,16 +19,19 @@ export interface ImageConfig {
 
 export interface Container {
   readonly process: ChildProcess;
-  /** Runs a program in it, as `docker exec` does. @returns its standard output @throws Error where it fails */
+  /**
+   * Runs a program in the container, as `docker exec` does. @returns its standard output @throws Error if the
+   * program fails
+   */
   exec(...command: string[]): Promise<string>;
-  /** What Linux says of its first process: `Uid`, `CapEff`, `NoNewPrivs`, …. */
+  /** The status of the container's first process in Linux: `Uid`, `CapEff`, `NoNewPrivs`, …. */
   status(): Map<string, string>;
   signal(signal: NodeJS.Signals): void;
-  /** Ends it at once, where it still runs. */
+  /** Ends the container at once if it still runs. */
   end(): void;
 }
 
-/** The user `node` of the image. */
+/** User id of the user `node` in the image. */
 const USER = '1000';
 const UNPRIVILEGED = [
   ...['setpriv', '--reuid', USER, '--regid', USER, '--clear-groups', '--no-new-privs'],
@@ -46,8 +50,8 @@ shift 2
 exec chroot "$root" "$@"`;
 
 /**
- * @param root where the image is mounted
- * @param volumes `FOLDER:PATH_INSIDE`
+ * @param root the folder where the image is mounted
+ * @param volumes volumes as `FOLDER:PATH_INSIDE`
  */
 export function startContainer(
   root: string,
@@ -62,7 +66,7 @@ export function startContainer(
     [...alone, 'sh', '-c', SET_UP, 'sh', root, volumes.join(' '), ...inside, ...config.Cmd],
     { stdio: ['ignore', 'pipe', 'inherit'] },
   );
-  /** The first process inside: the only child of unshare. */
+  /** Process id of the first process in the container, which is the only child of unshare. */
   const pid = (): number =>
     Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim());
   return {

@@ -1,22 +1,25 @@
-/** Public test corpora that lie beside the project; a clone that stands alone has none. */
+/** Public test corpora that lie next to the project. A clone without them skips their tests. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from './root.js';
 
 const CORPORA = join(ROOT, '..', 'shared', 'data', 'corpora');
 
-/** Why tests that need the corpora are skipped; undefined where they are there. */
+/** The reason why tests that need the corpora are skipped, or undefined if the corpora exist. */
 export const corporaMissing: string | undefined = existsSync(CORPORA)
   ? undefined
   : 'the public corpora (JSONTestSuite, Big List of Naughty Strings) are not beside this clone';
 
-/** JSONTestSuite: `y_` must be taken as JSON, `n_` must be refused, `i_` is left to the parser. */
+/**
+ * Reads the files of JSONTestSuite: `y_` must be accepted as JSON, `n_` must be refused, `i_` is left to the
+ * parser.
+ */
 export function jsonParsingFiles(): { name: string; bytes: Buffer }[] {
   const folder = join(CORPORA, 'json-parsing', 'test_parsing');
   return readdirSync(folder).map((name) => ({ name, bytes: readFileSync(join(folder, name)) }));
 }
 
-/** The Big List of Naughty Strings, each once. */
+/** Reads the Big List of Naughty Strings without duplicates. */
 export function naughtyStrings(): string[] {
   const text = readFileSync(join(CORPORA, 'naughty-strings', 'blns.json'), 'utf8');
   return [...new Set(JSON.parse(text) as string[])];
@@ -31,7 +34,7 @@ export interface HmacVector {
   readonly comment: string;
 }
 
-/** Wycheproof's vectors of HMAC-SHA256. */
+/** Reads the HMAC-SHA256 test vectors of Wycheproof. */
 export function hmacVectors(): HmacVector[] {
   const { testGroups } = JSON.parse(
     readFileSync(join(CORPORA, 'hmac-sha256', 'hmac_sha256_test.json'), 'utf8'),
@@ -49,7 +52,7 @@ export function hmacVectors(): HmacVector[] {
   );
 }
 
-/** The contract's test vectors of proofs; undefined where they are not there. */
+/** Reads the contract's test vectors of proofs, or returns undefined if they do not exist. */
 export function contractProofVectors(): object | undefined {
   const file = join(CORPORA, '..', 'vectors', 'proof-v1.json');
   return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as object) : undefined;

@@ -1,4 +1,4 @@
-/** Rows of CSV by the names of their columns, with the fields as they stand there unquoted (RFC 4180). */
+/** Parses CSV into rows by column name, with unquoted fields (RFC 4180). */
 export function csvRecords(text: string): Record<string, string>[] {
   const [head, ...rows] = text
     .split('\r\n')

@@ -1,4 +1,4 @@
-/** A partner, a game and batches of spins, for tests of what the operations of lua/ do. */
+/** A partner, a game and batches of spins for tests of the operations in lua/. */
 import { cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -60,7 +60,9 @@ export const item = (more: Partial<SpinItem> = {}): SpinItem => ({
   ...more,
 });
 
-/** Sends a batch in one call. @param options another operation id than the next one, another epoch than 1. */
+/**
+ * Sends a batch in one call. @param options another operation id than the next one, or another epoch than 1
+ */
 export async function dealOnce(
   scripts: Scripts,
   items: BatchItem[],
@@ -88,7 +90,7 @@ export async function dealOnce(
   };
 }
 
-/** A copy of lua/ whose operations fail where they read after a write. */
+/** Makes a copy of lua/ whose operations fail if they read after a write. */
 export function watchedLua(): string {
   const dir = mkdtempSync(join(tmpdir(), 'spindle-watched-'));
   cpSync(join(ROOT, 'lua'), dir, { recursive: true });

@@ -1,8 +1,8 @@
-/** The shells that end a service's embedded servers with it. */
+/** The watchdog shells that end a service's embedded servers when the service dies. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
-/** Kills those of a process. @returns how many there were */
+/** Kills the watchdog shells of a process. @returns the number of killed shells */
 export async function killDeathWatches(pid: number): Promise<number> {
   const { stdout } = await promisify(execFile)('ps', ['-eo', 'pid=,ppid=,comm=']);
   const shells = stdout

@@ -1,4 +1,4 @@
-/** Where stores of a test lie: in memory where there is room, and on a small disk that can be filled. */
+/** Chooses the place of test stores: in memory if there is room, and on a small disk that can be filled. */
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmdirSync } from 'node:fs';
 import { access, constants, mkdir, open, statfs } from 'node:fs/promises';
@@ -11,8 +11,8 @@ const MEMORY_DISK = '/dev/shm';
 const MEMORY_FREE_BYTES_MIN = 6e9;
 
 /**
- * The folder for the folders of stores: in memory where the machine has plenty of it. No test takes the power away, so all that
- * a disk adds is the time of its syncs.
+ * Returns the parent folder for stores, in memory if the machine has plenty of it. No test cuts the power, so
+ * a disk would only add the time of its syncs.
  */
 export async function storesParent(): Promise<string> {
   try {
@@ -21,12 +21,12 @@ export async function storesParent(): Promise<string> {
     if (Math.min(bavail * bsize, process.availableMemory?.() ?? freemem()) >= MEMORY_FREE_BYTES_MIN)
       return MEMORY_DISK;
   } catch {
-    // Not on every system.
+    // Not every system has a memory disk.
   }
   return tmpdir();
 }
 
-/** Why {@link smallDisk} can't be used; undefined where it can. */
+/** Returns the reason why {@link smallDisk} can't be used, or undefined if it can. */
 export function smallDiskMissing(): string | undefined {
   if (process.platform !== 'linux' || process.getuid?.() !== 0)
     return 'only root on Linux can mount a small disk';
@@ -42,15 +42,15 @@ export function smallDiskMissing(): string | undefined {
 }
 
 /**
- * Makes a folder a disk of its own, readable by its owner.
- * @returns what takes the disk away.
- * @throws Error where it can't be mounted.
+ * Mounts a disk of its own at a folder, readable by its owner only.
+ * @returns a function that removes the disk
+ * @throws Error if the disk can't be mounted
  */
 export async function smallDisk(folder: string, megabytes: number): Promise<() => Promise<void>> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await run('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m,mode=0700`, 'tmpfs', folder]);
   const quoted = `'${folder}'`;
-  // However this process ends, the mount does not outlive it.
+  // The guard unmounts the disk, however this process ends.
   const guard = spawn(
     'sh',
     ['-c', `while kill -0 ${process.pid}; do sleep 1; done; umount --lazy ${quoted}; rm -rf ${quoted}`],
@@ -59,12 +59,12 @@ export async function smallDisk(folder: string, megabytes: number): Promise<() =
   guard.unref();
   return async () => {
     guard.kill();
-    // Lazily where something still holds it: the disk goes when that does.
+    // If a process still uses the disk, a lazy unmount removes it when that process ends.
     await run('umount', [folder]).catch(() => run('umount', ['--lazy', folder]));
   };
 }
 
-/** Writes a file until the disk that it lies on has no block left. */
+/** Writes a file until its disk has no free block left. */
 export async function fillDisk(path: string): Promise<void> {
   const file = await open(path, 'w');
   try {
@@ -74,7 +74,7 @@ export async function fillDisk(path: string): Promise<void> {
         await file.write(chunk, 0, size);
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
-        // The last pages.
+        // Smaller chunks fill the last pages.
         size = Math.floor(size / 2);
       }
       if ((await statfs(path)).bavail === 0) return;

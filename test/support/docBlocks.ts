@@ -1,12 +1,12 @@
-/** The fenced blocks of the documentation, which tests run as they are written. */
+/** Reads the fenced code blocks of the documentation, which tests run as printed. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from './root.js';
 
 export interface DocBlock {
-  /** From 1. */
+  /** Line number, starting at 1. */
   readonly line: number;
-  /** As written behind the fence: `sql`, or empty. */
+  /** The language behind the fence, such as `sql`, or an empty text. */
   readonly language: string;
   readonly code: string;
 }

@@ -1,11 +1,11 @@
-/** Reads a Dockerfile: its stages and their instructions, as far as ours has them. */
+/** Reads the stages and instructions of a Dockerfile, as far as the project's Dockerfile uses them. */
 
 export interface Failpoint {
-  /** `RUN`, `COPY`, …. */
+  /** Name of the instruction: `RUN`, `COPY`, …. */
   readonly name: string;
-  /** All that follows, on one line, without the instruction's own flags. */
+  /** The arguments on one line, without the instruction's own flags. */
   readonly value: string;
-  /** Of a COPY: the stage that it is from, what is copied, and where to. */
+  /** The stage that a COPY copies from, if it names one. `sources` and `target` are also for COPY. */
   readonly from: string | undefined;
   readonly sources: readonly string[];
   readonly target: string;
@@ -17,7 +17,7 @@ export interface Stage {
   readonly steps: readonly Failpoint[];
 }
 
-/** @throws Error where it has what is not read here. */
+/** @throws Error if the Dockerfile has an instruction that this reader does not support */
 export function dockerfile(text: string): Stage[] {
   const variables = new Map<string, string>();
   const stages: (Stage & { steps: Failpoint[] })[] = [];

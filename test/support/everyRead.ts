@@ -1,4 +1,4 @@
-/** Asks every GET operation of the OpenAPI documents, for tests of what no reader may fail at. */
+/** Sends every GET operation of the OpenAPI documents, to test conditions in which no reader may fail. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Answer, Client, TestPartner } from './client.js';
@@ -8,7 +8,7 @@ export interface ReadIds {
   readonly partner: TestPartner;
   readonly gameId: number;
   readonly playerId: string;
-  /** `YYYY-MM-DD` */
+  /** A date as `YYYY-MM-DD`. */
   readonly date: string;
 }
 

@@ -1,19 +1,26 @@
-/** Times that are promised, held where they can be; and costs, which a test compares with each other. */
+/** Checks promised durations where this is possible, and compares costs with each other. */
 import { expect } from 'vitest';
 import { IS_WHOLE } from './root.js';
 
 /**
- * Holds a time, or processor time, against its promise. Only `npm run test:time` does, which runs alone on a machine of the kind
- * that the promise is made for: everywhere else, how long something takes depends on the machine and on what else runs on it.
+ * Checks that a duration or processor time in ms is below the promised value. Only `npm run test:time` checks
+ * it, because it runs alone on a machine of the kind that the promise is made for. Elsewhere a duration
+ * depends on the machine and its load.
  */
 export function expectWithin(tookMs: number, promisedMs: number, what?: string): void {
   if (IS_WHOLE) expect(tookMs, what).toBeLessThan(promisedMs);
 }
 
-/** For a wait that ends with a condition: its promise where {@link expectWithin} holds it, else what ends a wait that never would. */
+/**
+ * Returns the timeout in ms for a wait: the promised duration if {@link expectWithin} checks it, otherwise a
+ * bound for waits that would never end.
+ */
 export const timeoutFor = (promisedMs: number): number => (IS_WHOLE ? promisedMs : 90_000);
 
-/** Milliseconds of the processor that one run takes: the least of some, since what others do on the machine is not its cost. */
+/**
+ * Returns the processor time of one run in ms. The minimum of several runs counts, because other work on the
+ * machine only adds to it.
+ */
 export async function leastCostMs(run: () => unknown, runs = 15): Promise<number> {
   let costMs = Number.POSITIVE_INFINITY;
   for (let i = 0; i < runs; i++) {
@@ -26,8 +33,9 @@ export async function leastCostMs(run: () => unknown, runs = 15): Promise<number
 }
 
 /**
- * Holds one cost to less than so many times another. What else runs on the machine, and a collection of garbage, only ever
- * add to a cost: so the two are measured in turn, and again while the bound isn't met, the least of each counts.
+ * Checks that one cost is less than a multiple of another. Other work on the machine and garbage collection
+ * only add to a cost. So both costs are measured in turn, repeatedly while the bound is not met, and the
+ * minimum of each counts.
  */
 export async function expectRatioBelow(
   cost: { of: () => unknown; against: () => unknown },

@@ -1,4 +1,4 @@
-/** What tests ask of the stores and of a front end where a replica takes over, or should. */
+/** Checks of the stores and of a front end for tests in which a replica takes over, or should. */
 import type postgres from 'postgres';
 import { expect } from 'vitest';
 import { auditFindings } from './communal.js';
@@ -7,8 +7,9 @@ import type { StoreUrls } from './stores.js';
 import { until } from './wait.js';
 
 /**
- * Each cell began a new epoch: a replica may lack what was acknowledged, and must not deal it again.
- * @returns how many request ids were written to each at the most
+ * Checks that each cell began a new epoch, because a replica may lack acknowledged spins and must not deal
+ * their outcomes again.
+ * @returns the maximum number of request ids written to each cell
  */
 export async function wereRepaired(
   sql: postgres.Sql<{ bigint: bigint }>,
@@ -22,7 +23,7 @@ export async function wereRepaired(
   return rows.filter(({ cell }) => cells.includes(cell));
 }
 
-/** Waits until the ledger has all that was dealt in some cells. */
+/** Waits until the ledger has every entry of some cells. */
 export const allIsBooked = (redisUrl: string, cells: readonly number[]): Promise<void> =>
   until(async () => {
     const { nodes, close } = await openNodes(redisUrl);
@@ -34,25 +35,28 @@ export const allIsBooked = (redisUrl: string, cells: readonly number[]): Promise
     }
   }, 'the ledger has all that was dealt');
 
-/** Waits until an audit finds nothing. One that asks a server which just came back, and takes itself for a primary still, is interrupted. */
+/**
+ * Waits until an audit finds no violation. An audit is repeated if it was interrupted by a server that just
+ * restarted and still considers itself a primary.
+ */
 export async function auditIsClean(stores: StoreUrls): Promise<void> {
   const isClean = async (): Promise<boolean> => (await auditFindings(stores)).length === 0;
   await until(() => isClean().catch(() => false), 'the audit is clean');
 }
 
-/** The value of a series of a front end's metrics. */
+/** Returns the value of a series in the metrics of a front end. */
 async function seriesOf(metricsPort: number, series: string): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
   const line = text.split('\n').find((each) => each.startsWith(`${series} `));
   return Number(line?.slice(series.length));
 }
 
-/** How often a front end found that all replicas had what a call wrote, and how often not. */
+/** Returns how often a front end's wait for all replicas succeeded, and how often it was late. */
 export async function replicaWaits(metricsPort: number): Promise<{ acknowledged: number; late: number }> {
   const of = (result: string) => seriesOf(metricsPort, `spindle_replica_waits_total{result="${result}"}`);
   return { acknowledged: await of('acknowledged'), late: await of('late') };
 }
 
-/** How many settings of replicas a front end knows that let them lose what they acknowledged. */
+/** Returns the number of replica settings known to a front end that could lose acknowledged writes. */
 export const volatileReplicas = (metricsPort: number): Promise<number> =>
   seriesOf(metricsPort, 'spindle_replicas_volatile');

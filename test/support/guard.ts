@@ -1,8 +1,10 @@
 /**
- * `node guard.js FOLDER`: a process that outlives a run which was killed, and ends what that run had started.
+ * `node guard.js FOLDER`: a process that outlives a killed run and ends the processes that the run had
+ * started.
  *
- * Its standard input is a pipe of the run's: it ends when the run does, in whatever way. An orderly end leaves nothing
- * to find. The servers of a run work in its folder, and the service processes are told of it in their environment.
+ * Its standard input is a pipe of the run, which ends when the run ends for any reason. After an orderly end
+ * no processes are left. The servers of a run work in the run's folder, and the service processes have the
+ * folder in their environment.
  */
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,7 +13,7 @@ import { FOLDER_VARIABLE } from './runFolder.js';
 const SERVERS = /^(postgres|redis-server|valkey-server)$/;
 
 async function main(folder: string): Promise<void> {
-  // Ctrl-C is for the run, which ends this process by ending.
+  // Ctrl-C is meant for the run. Its end then ends this process.
   process.on('SIGINT', () => {}).on('SIGTERM', () => {});
   for await (const _ of process.stdin);
   const ours = await processesOf(folder);
@@ -19,7 +21,7 @@ async function main(folder: string): Promise<void> {
     try {
       process.kill(pid, 'SIGKILL');
     } catch {
-      // It is gone.
+      // The process has ended already.
     }
   }
 }

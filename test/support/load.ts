@@ -1,4 +1,4 @@
-/** HTTP/1.1 over bare sockets: for requests that fetch can't send, and for load. */
+/** HTTP/1.1 over bare sockets, for load and for requests that fetch can't send. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
@@ -6,9 +6,9 @@ export const SPIN_PATH = '/api/partner/v1/spin';
 
 export interface WireAnswer {
   readonly status: number;
-  /** By lower-case name. */
+  /** Headers by lower-case name. */
   readonly headers: ReadonlyMap<string, string>;
-  /** Status line and headers as they came. */
+  /** Status line and headers exactly as received. */
   readonly head: string;
   readonly text: string;
 }
@@ -22,7 +22,7 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** One connection. Answers come in the order in which they are asked for. */
+/** One connection. Answers arrive in the order of their requests. */
 export class Wire {
   readonly #socket: Socket;
   readonly #waiting: Waiting[] = [];
@@ -52,7 +52,7 @@ export class Wire {
     });
   }
 
-  /** @param from of the addresses of the loopback network; absent: 127.0.0.1 */
+  /** @param from the source address in the loopback network, by default 127.0.0.1 */
   static async open(port: number, from = '127.0.0.1'): Promise<Wire> {
     const socket = connect({ port, host: '127.0.0.1', localAddress: from, allowHalfOpen: true });
     await once(socket, 'connect');
@@ -63,17 +63,17 @@ export class Wire {
     return this.#hasEnded;
   }
 
-  /** Bytes that came and belong to no answer that was asked for. */
+  /** Received bytes that belong to no awaited answer. */
   get unread(): string {
     return this.#received.toString('latin1');
   }
 
-  /** Resolves once the bytes are with the system, or the connection can't take any. */
+  /** Resolves once the system has accepted the bytes, or the connection can't accept any. */
   send(bytes: string | Uint8Array): Promise<void> {
     return new Promise((resolve) => this.#socket.write(bytes, () => resolve()));
   }
 
-  /** The next answer. @throws ConnectionEnded */
+  /** Reads the next answer. @throws ConnectionEnded */
   answer(isHead = false): Promise<WireAnswer> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ isHead, resolve, reject });
@@ -91,7 +91,7 @@ export class Wire {
     return answer;
   }
 
-  /** Sends FIN; what the server still sends can be read. */
+  /** Sends FIN. Bytes that the server still sends can be read. */
   finish(): void {
     this.#socket.end();
   }
@@ -135,11 +135,11 @@ function parse(bytes: Buffer, isHead: boolean): { answer: WireAnswer; length: nu
   };
 }
 
-/** The bytes of a POST /spin; further header lines each end with CRLF. */
+/** Returns the bytes of a POST /spin. Each additional header line ends with CRLF. */
 export const spinRequest = (key: string, body: string | Uint8Array, more = ''): Buffer =>
   postRequest(SPIN_PATH, key, body, more);
 
-/** The bytes of a request with a body. @param more header lines, each ended by CRLF */
+/** Returns the bytes of a request with a body. @param more additional header lines, each ending with CRLF */
 export function postRequest(path: string, key: string, body: string | Uint8Array, more = ''): Buffer {
   const bytes = Buffer.from(body);
   return Buffer.concat([
@@ -151,7 +151,7 @@ export function postRequest(path: string, key: string, body: string | Uint8Array
   ]);
 }
 
-/** The bytes of a request without a body. */
+/** Returns the bytes of a request without a body. */
 export const plainRequest = (method: string, path: string, key: string): string =>
   `${method} ${path} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: ${key}\r\n\r\n`;
 
@@ -160,14 +160,14 @@ export const portOf = (base: string): number => Number(new URL(base).port);
 export interface Load {
   readonly port: number;
   readonly connections: number;
-  /** The next request's bytes; undefined: no more. */
+  /** Returns the bytes of the next request, or undefined to stop. */
   readonly next: () => Buffer | undefined;
   readonly onAnswer: (answer: WireAnswer, sent: Buffer) => void;
 }
 
 /**
- * Keeps each connection busy with one request at a time until there are no more.
- * @returns how many connections ended while an answer was awaited.
+ * Sends requests on each connection, one at a time, until there are no more.
+ * @returns how many connections ended while an answer was awaited
  */
 export async function load({ port, connections, next, onAnswer }: Load): Promise<number> {
   const wires = await Promise.all(Array.from({ length: connections }, () => Wire.open(port)));
@@ -187,13 +187,16 @@ export async function load({ port, connections, next, onAnswer }: Load): Promise
   return cut;
 }
 
-/** A list's members one after another. */
+/** Returns a function that yields the request of each list member in turn. */
 export function each<T>(items: readonly T[], request: (item: T) => Buffer): () => Buffer | undefined {
   let at = 0;
   return () => (at < items.length ? request(items[at++]!) : undefined);
 }
 
-/** Asks on a connection of its own; undefined where no answer came in time, or the connection ended. */
+/**
+ * Sends a request on a new connection. Returns undefined if no answer arrived in time or the connection
+ * ended.
+ */
 export async function askOnce(
   port: number,
   bytes: string | Uint8Array,

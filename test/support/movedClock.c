@@ -1,4 +1,4 @@
-/* Preloaded into a program: its wall clock differs by as many seconds as the file CLOCK_OFFSET_FILE says, read anew each 10 ms. */
+/* Preloaded into a program to shift its wall clock by the seconds in the file CLOCK_OFFSET_FILE, which is read every 10 ms. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

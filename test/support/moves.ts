@@ -1,4 +1,4 @@
-/** Moves a partner to another cell, and waits until that is done. */
+/** Moves a partner to another cell, and waits until the move is complete. */
 import { expect } from 'vitest';
 import type { Client } from './client.js';
 import { until } from './wait.js';

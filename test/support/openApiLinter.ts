@@ -1,10 +1,13 @@
-/** What is wrong with an OpenAPI document: the rules of Redocly, and those that it has no rule for. */
+/**
+ * Finds faults in an OpenAPI document with the rules of Redocly, and with additional rules that Redocly
+ * lacks.
+ */
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 
 type Node = Record<string, unknown>;
 
-/** Beyond `recommended-strict`, whose warnings are errors. */
+/** Rules in addition to `recommended-strict`, whose warnings count as errors. */
 const RULES = {
   'operation-description': 'error',
   'operation-tag-defined': 'error',
@@ -22,7 +25,7 @@ const RULES = {
   'no-invalid-schema-examples': { severity: 'error', allowAdditionalProperties: true },
 } as const;
 
-/** @returns a line for each fault: the rule, what it says and where; empty for a document without one. */
+/** @returns one line for each fault with its rule, message and place, or an empty list */
 export async function openApiFaults(document: object): Promise<string[]> {
   const config = await createConfig({ extends: ['recommended-strict'], rules: RULES });
   const source = JSON.stringify(document);
@@ -37,7 +40,7 @@ export async function openApiFaults(document: object): Promise<string[]> {
   ];
 }
 
-/** The head of the document says what it is, and lists each tag once. */
+/** Checks that the head of the document has a description and lists each tag once. */
 function rootFaults({ info, tags }: Node): string[] {
   const { description } = info as { description?: string };
   const names = Array.isArray(tags) ? tags.map(({ name }) => name) : [];
@@ -48,7 +51,10 @@ function rootFaults({ info, tags }: Node): string[] {
   ];
 }
 
-/** Who receives a webhook has an address already, and is not called back (OpenAPI 3.1.1, 4.8.1). */
+/**
+ * Checks that webhooks have no servers and no callbacks, because the receiver has an address already (OpenAPI
+ * 3.1.1, 4.8.1).
+ */
 function webhookFaults({ webhooks = {} }: Node): string[] {
   const faults: string[] = [];
   for (const [name, item] of Object.entries(webhooks as Record<string, Node>)) {
@@ -60,7 +66,7 @@ function webhookFaults({ webhooks = {} }: Node): string[] {
   return faults;
 }
 
-/** Who is called back is not called back for that. `inside`: of what stands in a callback. */
+/** Checks that no callback contains callbacks. @param inside whether the value is part of a callback */
 function callbackFaults(value: unknown, inside: boolean): string[] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([name, member]) => [
@@ -69,7 +75,7 @@ function callbackFaults(value: unknown, inside: boolean): string[] {
   ]);
 }
 
-/** A default fits the schema that has it. */
+/** Checks that each default value matches its schema. */
 function defaultFaults(document: Node): string[] {
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema(document, 'openapi');
@@ -92,7 +98,7 @@ function defaultFaults(document: Node): string[] {
   return faults;
 }
 
-/** Faults of the members of each object, wherever it stands; an example may hold anything. */
+/** Checks the members of each object in the document, except in examples, which may contain anything. */
 function nodeFaults(value: unknown, path: readonly string[]): string[] {
   if (typeof value !== 'object' || value === null) return [];
   const faults: string[] = [];

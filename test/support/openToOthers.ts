@@ -1,8 +1,8 @@
-/** What other users of the machine could list, read or change. */
+/** Finds files and folders that other users of the machine could list, read or change. */
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The folder and all below it, as `path mode`, except where everything is its owner's alone. */
+/** Returns the folder and all its contents that are open to other users, as `path mode`. */
 export function openToOthers(folder: string): string[] {
   const all = readdirSync(folder, { recursive: true, withFileTypes: true });
   const paths = all.filter((each) => !each.isSymbolicLink()).map((each) => join(each.parentPath, each.name));

@@ -1,4 +1,4 @@
-/** A PgBouncer in transaction mode in front of a Postgres, where the machine has one. */
+/** Starts a PgBouncer in transaction mode in front of a Postgres, if it is installed. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -9,20 +9,23 @@ import { storesParent } from './disk.js';
 import { until } from './wait.js';
 
 const PROGRAM = 'pgbouncer';
-/** It refuses to run as root. */
+/** User id for PgBouncer, because it refuses to run as root. */
 const NOBODY = 65_534;
 
-/** Why there is none here; undefined where there is. */
+/** Returns the reason why PgBouncer can't run here, or undefined if it can. */
 export const pgbouncerMissing = (): string | undefined =>
   spawnSync(PROGRAM, ['--version']).status === 0 ? undefined : `${PROGRAM} is not installed`;
 
 export interface PgBouncer {
-  /** The database behind it. */
+  /** URL of the database through PgBouncer. */
   readonly url: string;
   stop(): Promise<void>;
 }
 
-/** @param poolSize connections to Postgres: fewer than clients have, so that their transactions take turns on each */
+/**
+ * @param poolSize number of connections to Postgres, fewer than the clients have, so that their transactions
+ * share connections
+ */
 export async function startPgBouncer(databaseUrl: string, poolSize: number): Promise<PgBouncer> {
   const folder = await mkdtemp(join(await storesParent(), 'spindle-pgbouncer-'));
   await chmod(folder, 0o755);
@@ -46,7 +49,8 @@ ignore_startup_parameters = statement_timeout,idle_in_transaction_session_timeou
   const user = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
   let child: ChildProcess | undefined;
   await until(async () => {
-    // A port that is free may be taken the next moment: PgBouncer ends then.
+    // Another process may take a free port in the meantime, in which case PgBouncer ends and is started on
+    // another port.
     if (child === undefined || child.exitCode !== null) {
       url.port = String(await freePort());
       await writeReadable(settingsFile, settings(Number(url.port)));

@@ -1,11 +1,14 @@
-/** Runs a built image with Podman, with what Compose gives a container of the service; it shares this machine's network. */
+/**
+ * Runs a built image with Podman, with the options that Compose gives a container of the service. It shares
+ * this machine's network.
+ */
 import { execFile, execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import type { Container, ImageConfig } from './container.js';
 
-/** As docker-compose.yml has it for a process of the service. */
+/** Options for a process of the service in docker-compose.yml. */
 const LIKE_COMPOSE = [
   ...['--network', 'host', '--user', '1000:1000', '--read-only', '--tmpfs', '/tmp'],
   ...[
@@ -19,14 +22,17 @@ const LIKE_COMPOSE = [
     '64',
   ],
 ];
-/** Podman asks for more than a machine may allow it, and systemd for its clock of health checks: the test asks for health itself. */
+/**
+ * Options that avoid features which a machine may forbid, such as systemd timers for health checks. The test
+ * checks health itself.
+ */
 const WITHOUT_MORE = ['--no-healthcheck', '--ulimit', 'nproc=1000:1000'];
 const ALONE = ['--cgroup-manager', 'cgroupfs', '--events-backend', 'file'];
 
 /**
  * @param engine Podman's program and its options, such as `podman --runtime runc`
- * @param place where buildah keeps the image: `--root DIR --runroot DIR`
- * @returns starts a container of the image
+ * @param place the location of the image in buildah: `--root DIR --runroot DIR`
+ * @returns a function that starts a container of the image
  */
 export function podman(engine: string, place: readonly string[], image: string) {
   const [program, ...given] = engine.split(' ') as [string, ...string[]];

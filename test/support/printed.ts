@@ -1,4 +1,4 @@
-/** What a command prints to the standard output. */
+/** Captures what a command prints to the standard output. */
 import { vi } from 'vitest';
 
 export async function printedBy(run: () => Promise<number>): Promise<{ status: number; out: string }> {

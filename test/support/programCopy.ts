@@ -1,4 +1,4 @@
-/** A copy of the build in a folder of its own, as a release is unpacked: what tests change in it is nobody else's. */
+/** Copies the build to a folder of its own, as an unpacked release, so that a test can change its files. */
 import { cpSync, mkdtempSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

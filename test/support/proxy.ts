@@ -1,41 +1,43 @@
-/** A TCP proxy of the test's own: it can hold back, tear or cut what goes either way. */
+/** A TCP proxy for tests that can delay, truncate or cut traffic in either direction. */
 import { connect, createServer, type Socket } from 'node:net';
 
-/** Which way bytes go: to the store, or from it. */
+/** Direction of traffic: requests to the store, or answers from it. */
 export type Way = 'requests' | 'answers';
 
 export interface Cable {
   /** The given URL, through the proxy. */
   readonly url: string;
-  /** Forwards answers of the store; false: they are swallowed. */
+  /** Whether answers of the store are forwarded. If false, they are discarded. */
   answers: boolean;
-  /** Takes new connections; false: each is cut at once. */
+  /** Whether new connections are accepted. If false, each new connection is cut at once. */
   accepts: boolean;
-  /** Milliseconds by which the next chunk, either way, is held back; chunks of a connection stay in order. */
+  /** Delay in ms of the next chunk in either direction. The chunks of a connection stay in order. */
   delayMs: () => number;
   /** Called with each chunk of requests before it is forwarded. */
   beforeRequest: (chunk: Buffer) => void;
-  /** Called with each chunk of requests that was forwarded; may cut. */
+  /** Called with each chunk of requests after it was forwarded. The function may cut the connection. */
   onRequest: (chunk: Buffer) => void;
-  /** Cuts every connection; new ones are made as before. */
+  /** Cuts every connection. New connections are accepted as before. */
   cut(): void;
-  /** Cuts each connection that is open in the middle of its next chunk. */
+  /** Cuts each open connection in the middle of its next chunk. */
   tear(): void;
   /**
-   * Cuts every connection once exactly so many bytes, counted from now, have gone one way: those are delivered, and
-   * nothing of either way after them. Resolves when it has come to that. Called within {@link beforeRequest}, it counts the
-   * bytes of that connection only.
-   * @param byReset with RST, which takes from either side also what it has not read yet; else with FIN.
+   * Cuts every connection once exactly this many bytes, counted from now, have passed in one direction. These
+   * bytes are delivered, and no later byte in either direction. Resolves when the cut has happened. If called
+   * within {@link beforeRequest}, only the bytes of that connection count.
+   *
+   * @param byReset cuts with RST, which also discards data that a side has not read yet; otherwise with FIN
    */
   cutAfter(way: Way, bytes: number, byReset?: boolean): Promise<void>;
-  /** Takes back a cut that has not come yet. */
+  /** Cancels a cut that has not happened yet. */
   disarm(): void;
   /**
-   * Holds the next chunk of requests, and what follows on its connection, for so long; then the store gets it all, in order, also
-   * if the client has given the connection up by then. Resolves when that has been delivered.
+   * Holds the next chunk of requests, and later chunks of its connection, for this many ms. Then the store
+   * receives all of them in order, even if the client has closed the connection. Resolves when they are
+   * delivered.
    */
   holdLate(ms: number): Promise<void>;
-  /** Keeps what the store answers until {@link release}, in order. */
+  /** Holds the answers of the store in order until {@link release}. */
   hold(): void;
   release(): void;
   close(): Promise<void>;
@@ -43,7 +45,7 @@ export interface Cable {
 
 interface Armed {
   readonly way: Way;
-  /** Whose bytes count; undefined: everybody's. */
+  /** The client whose bytes count, or undefined if the bytes of all clients count. */
   readonly client: Socket | undefined;
   left: number;
   readonly byReset: boolean;
@@ -55,12 +57,15 @@ export async function proxy(target: string): Promise<Cable> {
   const open = new Set<Socket>();
   const torn = new WeakSet<Socket>();
   let armed: Armed | undefined;
-  /** Whose request is being looked at. */
+  /** The client whose request is being processed. */
   let asking: Socket | undefined;
   let kept: (() => void)[] | undefined;
   let late: { readonly ms: number; readonly done: () => void } | undefined;
 
-  /** Forwards a chunk; where the cut comes within it or at its end, what is before the cut, and cuts. */
+  /**
+   * Forwards a chunk. If the cut falls within or at the end of the chunk, forwards only the part before the
+   * cut, and cuts.
+   */
   const forward = (chunk: Buffer, to: Socket, way: Way, client: Socket): void => {
     if (armed?.way !== way || (armed.client ?? client) !== client) {
       to.write(chunk);
@@ -88,7 +93,7 @@ export async function proxy(target: string): Promise<Cable> {
     if (!made.accepts) return void client.destroy();
     const store = connect(Number(url.port), url.hostname);
     const sockets = [client, store];
-    /** Requests that are delivered late, whatever becomes of their client. */
+    /** Requests that are delivered late, even if their client has disconnected. */
     let heldRequests: Buffer[] | undefined;
     const end = (): void => {
       if (heldRequests === undefined || store.destroyed) for (const socket of sockets) socket.destroy();
@@ -98,7 +103,7 @@ export async function proxy(target: string): Promise<Cable> {
       setTimeout(() => {
         for (const chunk of heldRequests ?? []) store.write(chunk);
         heldRequests = undefined;
-        // The store has read what was written before it sees the end.
+        // The store reads the delivered requests before it sees the end of the connection.
         if (client.destroyed) store.end();
         done();
       }, ms);
@@ -188,7 +193,10 @@ export async function proxy(target: string): Promise<Cable> {
   return made;
 }
 
-/** Hands chunks on in their order, each once its delay is over; at once where there is none and nothing waits. */
+/**
+ * Returns a function that passes chunks on in order, each after its delay. A chunk without delay is passed on
+ * at once if no chunk waits.
+ */
 function held(delayMs: () => number, hand: (chunk: Buffer) => void): (chunk: Buffer) => void {
   const waiting: { chunk: Buffer; dueMs: number }[] = [];
   const release = (): void => {

@@ -1,16 +1,19 @@
-/** Choices that a seed repeats: the generator sfc32, seeded with a hash of words. */
+/** Reproducible random choices: the generator sfc32, seeded with a hash of words. */
 import { createHash } from 'node:crypto';
 
 export class Random {
   readonly #state: Uint32Array;
 
-  /** @param words what the choices are for, e.g. the run's seed and the round: other words, other choices. */
+  /**
+   * @param words the purpose of the choices, such as the run's seed and the round; other words give other
+   * choices
+   */
   constructor(...words: readonly (string | number)[]) {
     const digest = createHash('sha256').update(words.join(':')).digest();
     this.#state = Uint32Array.from([0, 4, 8, 12].map((at) => digest.readUInt32LE(at)));
   }
 
-  /** From 0 up to (not with) 1. */
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
   next(): number {
     const state = this.#state;
     const [a, b, c, counter] = state as unknown as [number, number, number, number];
@@ -22,7 +25,7 @@ export class Random {
     return sum / 4_294_967_296;
   }
 
-  /** A whole number of least to most, both included. */
+  /** Returns an integer from least to most, both inclusive. */
   whole(least: number, most: number): number {
     return least + Math.floor(this.next() * (most - least + 1));
   }

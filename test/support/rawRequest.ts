@@ -1,14 +1,17 @@
-/** Requests as bytes that no client library sends. */
+/** Sends requests as bytes, in forms that no client library sends. */
 import { connect } from 'node:net';
 
 export interface RawAnswer {
   readonly status: number;
-  /** Names in lower case. */
+  /** Headers by lower-case name. */
   readonly headers: ReadonlyMap<string, string>;
   readonly body: string;
 }
 
-/** Sends bytes on a connection of their own, `Connection: close` among them, and reads until the server hangs up. */
+/**
+ * Sends a request on a new connection with `Connection: close`, and reads until the server closes the
+ * connection.
+ */
 export function raw(
   base: string,
   lines: readonly string[],
@@ -48,7 +51,7 @@ export function raw(
   });
 }
 
-/** A body in chunks (RFC 9112, 7.1). */
+/** Encodes a body in chunks (RFC 9112, 7.1). */
 export const chunked = (body: string, size = 1000): string[] => [
   ...Array.from({ length: Math.ceil(body.length / size) }, (_, i) => {
     const part = body.slice(i * size, (i + 1) * size);

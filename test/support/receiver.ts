@@ -1,4 +1,4 @@
-/** A partner's end of its webhooks: an HTTP server that keeps what it was sent, and answers as it is told. */
+/** A partner's webhook receiver: an HTTP server that keeps the received requests and answers as told. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,7 +8,7 @@ import type { Client } from './client.js';
 export interface Received {
   readonly path: string;
   readonly headers: Record<string, string>;
-  /** The body's bytes. */
+  /** The bytes of the body. */
   readonly bytes: Buffer;
   readonly event: {
     readonly id: string;
@@ -23,9 +23,9 @@ export interface Received {
 export interface Receiver {
   readonly port: number;
   readonly received: readonly Received[];
-  /** Connections that were made, and how many are open. */
+  /** The number of connections made so far, and the number of open ones. */
   readonly connections: { made: number; open: number };
-  /** URL of a path of it, as sandbox partners may register it. */
+  /** Returns a URL of the receiver that sandbox partners may register. */
   url(path?: string): string;
   close(): Promise<void>;
 }
@@ -93,7 +93,10 @@ export async function register(
   return answer.body;
 }
 
-/** Whether both signatures of a delivery are its secret's, by an outside library and by the contract's own rule (docs/contract.md §13.3). */
+/**
+ * Whether both signatures of a delivery match the secret, by an external library and by the contract's own
+ * rule (docs/contract.md §13.3).
+ */
 export function isSigned({ headers, bytes }: Received, secret: string): boolean {
   const digest = createHmac('sha256', secret).update(bytes).digest();
   const [scheme, hex = ''] = (headers['x-spindle-signature'] ?? '').split('=');

@@ -1,4 +1,7 @@
-/** How tests reach Redis: past the service, to look at its data or to damage it, and through the nodes of src/engine/redis. */
+/**
+ * Access to Redis for tests: directly, to inspect or damage its data, and through the nodes of
+ * src/engine/redis.
+ */
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
@@ -10,23 +13,26 @@ import type { Cleanup } from './cleanup.js';
 import { storesParent } from './disk.js';
 import { ROOT } from './root.js';
 
-/** A raw connection. Streams have one shape on every server. */
+/** A raw connection. RESP 2 gives streams the same form on every server. */
 export const rawRedis = (url: string): Redis => new Redis(url, { protocol: 2 }).on('error', () => {});
 
 export interface OpenNodes {
   readonly nodes: RedisNodes;
-  /** The only one, or the first of a cluster. */
+  /** The only node, or the first node of a cluster. */
   readonly node: RedisNode;
   close(): void;
 }
 
-/** @param luaDir other operations than those of lua/ @throws where no server can be reached. */
+/**
+ * Connects to the nodes. @param luaDir a folder with other operations than lua/ @throws Error if no server
+ * can be reached
+ */
 export async function openNodes(url: string, luaDir?: string): Promise<OpenNodes> {
   const nodes = await open(url, () => {}, luaDir);
   return { nodes, node: nodes.all[0]!, close: () => nodes.close() };
 }
 
-/** A Redis of a test's own, without a Postgres, until the clean-up. */
+/** Starts a Redis for one test, without a Postgres, until the clean-up. */
 export async function ownRedis(cleanup: Cleanup): Promise<EmbeddedStore> {
   const dataDir = await mkdtemp(join(await storesParent(), 'spindle-redis-'));
   cleanup.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));

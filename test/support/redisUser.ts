@@ -6,7 +6,10 @@ import { ROOT } from './root.js';
 
 export const REDIS_USER = { name: `spindle-${process.pid}`, password: 'p@ss/word:1' };
 
-/** Its name and rules, as ACL SETUSER and a configuration file take them, with the rights of the document. */
+/**
+ * The name and rules of the user with the documented rights, in the form of ACL SETUSER and of a
+ * configuration file.
+ */
 export function userRules(): string[] {
   const text = readFileSync(join(ROOT, 'docs', 'production.md'), 'utf8');
   const rights = /^ACL SETUSER spindle on >PASSWORD ((?:.*\\\n)*.*)$/m.exec(text)![1]!;
@@ -14,10 +17,12 @@ export function userRules(): string[] {
   return [name, 'reset', 'on', `>${password}`, ...rights.split(/[\s\\]+/).filter(Boolean)];
 }
 
-/** How an address names it. */
+/** The user and password as part of a URL. */
 export const REDIS_USERINFO = `${REDIS_USER.name}:${encodeURIComponent(REDIS_USER.password)}`;
 
-/** The address of a server for a user who may do everything but hear what others tell, and tell them something. */
+/**
+ * Returns the URL of a server for a user who may do everything except publish and subscribe to announcements.
+ */
 export async function deafUrl(redisUrl: string): Promise<string> {
   const url = new URL(redisUrl);
   const redis = rawRedis(redisUrl);

@@ -1,4 +1,4 @@
-/** Which request ids Redis holds, for tests that need them bound there, or released. */
+/** Finds which request ids Redis holds, for tests that need them bound in Redis or released. */
 import type { Redis } from 'ioredis';
 import { newestEntryId } from '../../src/engine/redis/cellRecords.js';
 import { cellKey, idempotencyKey } from '../../src/engine/redis/keys.js';
@@ -10,17 +10,23 @@ import {
 } from '../../src/engine/redis/segmentRecords.js';
 import { until } from './wait.js';
 
-/** What {@link openedAt} lets write blocks: the owner that has claimed the cell, at the epoch of most tests. */
+/**
+ * The fence and token with which tests write blocks into a cell of {@link openedAt}. Most tests use this
+ * epoch.
+ */
 export const CLAIMED = { fence: 1n, token: '1' } as const;
 
-/** Fields of a cell that can be dealt from, and that {@link CLAIMED} owns. */
+/** Returns the fields of a cell that can be dealt from and that {@link CLAIMED} owns. */
 export const openedAt = (token: string) => ({
   epoch: token,
   fence: String(CLAIMED.fence),
   segments: writeSegments(firstSegment(0n)),
 });
 
-/** The key of the segment in which a cell binds a request id, by its hash. @throws where it binds none */
+/**
+ * Returns the key of the segment in which a cell binds a request id, by its hash. @throws Error if no segment
+ * binds it
+ */
 export async function boundKey(redis: Redis, cell: number, hash: Buffer): Promise<string> {
   const segments = readSegments((await redis.hgetBuffer(cellKey(cell), 'segments'))!);
   for (const segment of segmentNumbers(segments)) {
@@ -30,7 +36,7 @@ export async function boundKey(redis: Redis, cell: number, hash: Buffer): Promis
   throw new Error('The requestId is not bound');
 }
 
-/** Waits until a cell has released the request ids of all entries that it has now. */
+/** Waits until a cell has released the request ids of all its current entries. */
 export async function untilReleased(redis: Redis, cell: number): Promise<void> {
   const newest = newestEntryId((await redis.hgetBuffer(cellKey(cell), 'last'))!, cell);
   await until(async () => {

@@ -1,17 +1,20 @@
-/** Where the project lies, and how much of it a run takes. */
+/** Locates the project, and says whether a run uses the large numbers. */
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** The folder of package.json, whether this file runs as it is or from the build. */
+/** The folder of package.json, whether this file runs from the source or from the build. */
 export const ROOT = rootAbove(import.meta.dirname);
 
-/** `npm run test:scale`: the tests of great numbers take all of them. */
+/** Whether tests use their large numbers, as in `npm run test:scale`. */
 export const IS_WHOLE = process.env.SCALE === 'whole';
 
-/** The file that starts the service, in a build. */
+/** Returns the file of a build that starts the service. */
 export const mainOf = (root: string): string => join(root, 'dist', 'src', 'main.js');
 
-/** The file of the command, in a build: where it lies is not the same in each version, and each says it in its package.json. */
+/**
+ * Returns the file of the `spindle` command in a build. Its place differs between versions, so it is read
+ * from package.json.
+ */
 export function cliOf(root: string): string {
   const { bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
     bin: { spindle: string };

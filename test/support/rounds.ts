@@ -1,4 +1,4 @@
-/** Blackjack over HTTP, for tests: tables, deals, actions. */
+/** Blackjack over HTTP for tests: tables, deals and actions. */
 import assert from 'node:assert/strict';
 import type postgres from 'postgres';
 import { bodyOf } from '../../src/api/client/apiClients.js';
@@ -48,7 +48,7 @@ export const WAGER_USD = 0.25;
 const PLAY = '/api/play/blackjack';
 let tables = 0;
 
-/** A blackjack table, whether it has shoes or not. @returns its id */
+/** Creates a blackjack table without waiting for its shoes. @returns the id of the table */
 export async function registerTable(
   client: Client,
   partnerId: number,
@@ -66,7 +66,7 @@ export async function registerTable(
   return made.body.gameConfigId;
 }
 
-/** A blackjack table that can be dealt from. @returns its id */
+/** Creates a blackjack table and waits until it can be dealt from. @returns the id of the table */
 export async function newTable(...table: Parameters<typeof registerTable>): Promise<number> {
   const [client] = table;
   const id = await registerTable(...table);
@@ -103,7 +103,9 @@ export const deal = (
     ...(requestId === undefined ? {} : { requestId }),
   });
 
-/** Whether the player's hand is to be played: an open round asks for insurance first where the dealer shows an ace. */
+/**
+ * Whether the player's hand can be played. An open round asks for insurance first if the dealer shows an ace.
+ */
 export const isPlaying = ({ phase }: RoundAnswer): boolean => phase === 'PLAYER';
 
 export const act = (
@@ -114,7 +116,7 @@ export const act = (
   seq: number,
 ): Promise<Answer<RoundAnswer>> => play(client, key, 'POST', '/action', { roundId, action, seq });
 
-/** Deals rounds to new players until one fits. @returns it, open or ended as it was asked for */
+/** Deals rounds to new players until a round matches a condition. @returns this round */
 export async function dealUntil(
   client: Client,
   key: string,
@@ -130,7 +132,7 @@ export async function dealUntil(
   throw new Error('no round fits');
 }
 
-/** Plays a round by a rule that nobody would win by, so that every action comes up. */
+/** Completes a round with a losing strategy that uses every action. */
 export async function playOut(client: Client, key: string, start: RoundAnswer): Promise<RoundAnswer> {
   const wanted = ['split', 'insurance', 'double', 'hit', 'stand', 'noInsurance'];
   let round = start;
@@ -145,7 +147,9 @@ export async function playOut(client: Client, key: string, start: RoundAnswer): 
   return round;
 }
 
-/** The card that the dealer has face down, of a table with the default number of decks; and the shoe's seed. */
+/**
+ * Returns the dealer's face-down card at a table with the default number of decks, and the seed of the shoe.
+ */
 export async function holeCard(
   sql: postgres.Sql<{ bigint: bigint }>,
   { gameId, shoe }: RoundAnswer,
@@ -157,7 +161,10 @@ export async function holeCard(
   return { card: cardText(shuffleShoe(DEFAULT_RULES.decks, seed)[3]!), seed: seed.toString('hex') };
 }
 
-/** The books hold, and the audit finds nothing wrong, with rounds played again. @throws AssertionError */
+/**
+ * Checks that the books are consistent and that an audit which replays the rounds finds no violation. @throws
+ * AssertionError
+ */
 export async function expectClean(
   { redisUrl, databaseUrl }: StoreUrls,
   sql: postgres.Sql<{ bigint: bigint }>,

@@ -1,4 +1,6 @@
-/** The folder of a run that breaks things, the stores in it, and a guard that ends what a killed run would leave. */
+/**
+ * The folder and stores of a run that causes faults, and a guard that ends processes left by a killed run.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync } from 'node:fs';
@@ -11,26 +13,31 @@ import { smallDiskMissing } from './disk.js';
 import { ROOT } from './root.js';
 import { type OwnStores, ownStores } from './stores.js';
 
-/** In the environment of every process that a run starts: the run's folder. */
+/** Name of an environment variable that contains the run's folder in every process of the run. */
 export const FOLDER_VARIABLE = 'SPINDLE_CHAOS_FOLDER';
-/** Room for the log of Redis, its rewritten copy and what comes in meanwhile; small enough to be filled at once. */
+/**
+ * Size of the Redis disk in MB. It has room for the log of Redis, its rewritten copy and new data, but can be
+ * filled quickly.
+ */
 const DISK_MEGABYTES = 256;
 
 export interface RunFolder {
   readonly folder: string;
   readonly stores: OwnStores;
-  /** Why Redis has no disk of its own; undefined where it has one. */
+  /** The reason why Redis has no disk of its own, or undefined if it has one. */
   readonly noDisk: string | undefined;
-  /** Undone in reverse order by {@link close}: what runs on the stores. */
+  /** The clean-up steps of processes that run on the stores. {@link close} runs them in reverse order. */
   readonly cleanup: Cleanup;
-  /** Ends everything. @param keep leaves the folder. */
+  /** Ends everything. @param keep whether the folder is kept */
   close(keep: boolean): Promise<void>;
 }
 
 /**
- * Makes the folder and starts the stores, Redis on a small disk of its own.
- * @param cleanup ends it all where {@link RunFolder.close} does not, and leaves the folder where `keep` says so.
- * @param withPostgres makes another Postgres than the embedded one in a folder, with the environment that its processes must have
+ * Creates the folder and starts the stores, with Redis on a small disk of its own.
+ *
+ * @param cleanup ends everything if {@link RunFolder.close} does not, and keeps the folder if `keep` is set
+ * @param withPostgres makes another Postgres than the embedded one in a folder, with the environment that its
+ * processes must have
  */
 export async function openRunFolder(
   cleanup: Cleanup,
@@ -53,10 +60,10 @@ export async function openRunFolder(
     appendFileSync(join(folder, 'stores.log'), `${new Date().toISOString()} ${line}\n`);
   const noDisk = smallDiskMissing();
   const disk = noDisk === undefined ? { redisDiskMegabytes: DISK_MEGABYTES } : {};
-  // As root, servers run as another user, who must be able to enter.
+  // Under root, servers run as another user, who must be able to enter the folder.
   await chmod(folder, 0o755);
   const own = await withPostgres?.(join(folder, 'archived'), { [FOLDER_VARIABLE]: folder });
-  // The embedded stores close their folder to others, so it is not the one that such a server enters.
+  // The embedded stores close their folder to other users, so the other Postgres needs another folder.
   const dataDir = join(folder, 'stores');
   await mkdir(dataDir);
   const stores = await ownStores({
@@ -77,7 +84,7 @@ export async function openRunFolder(
   return { folder, stores, noDisk, cleanup: mine, close };
 }
 
-/** @returns what ends the guard */
+/** @returns a function that ends the guard */
 function startGuard(folder: string): () => Promise<void> {
   const program = join(ROOT, 'dist', 'test', 'support', 'guard.js');
   const guard = spawn(process.execPath, [program, folder], {

@@ -1,4 +1,4 @@
-/** A public log of one's own with a game in it, over HTTP as a service serves it: what is wrong with it can be chosen. */
+/** Serves a public log with one game over HTTP, as the service does, with faults that a test can choose. */
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ParSheet } from '../../src/domain/par.js';
@@ -32,7 +32,7 @@ interface Opened {
   reveal: Record<string, string> | null;
   outcomes?: string;
   isLost?: boolean;
-  /** In place of that of its entry. */
+  /** A number that replaces the number of the entry. */
   number?: number;
 }
 
@@ -41,11 +41,11 @@ export class ServedLog {
   readonly opened: Opened[] = [];
   /** Checkpoints that settlement reports name. */
   readonly reports: (string | null)[] = [];
-  /** Paths that were asked for. */
+  /** Requested paths. */
   readonly asked: string[] = [];
-  /** By path, in place of what it would answer. */
+  /** Answers that replace the normal ones, by path. */
   readonly answers = new Map<string, unknown>();
-  /** Answers of 503, and then 429, that come first. */
+  /** Number of first requests that are refused with 503 and then 429. */
   refusals = 0;
   readonly signer = signerOf(ORIGIN, 'log', Buffer.alloc(32, 3));
   #server: Server | undefined;
@@ -62,7 +62,7 @@ export class ServedLog {
     return `http://127.0.0.1:${(this.#server!.address() as AddressInfo).port}`;
   }
 
-  /** Records of nobody's that stand between. */
+  /** Appends records that belong to no game. */
   fill(count: number): void {
     for (let i = 0; i < count; i++)
       this.records.push(
@@ -70,7 +70,7 @@ export class ServedLog {
       );
   }
 
-  /** Puts an entry into the log. @param number of the label */
+  /** Appends an entry to the log. @param number the number in the label */
   log(entry: PublicLogEntry, number = entry.number): Opened {
     const salt = Buffer.alloc(32, number + 1);
     const record = privateRecord(labelOf(labelKey, number), entryCommitment(salt, entryText(entry)));
@@ -78,7 +78,7 @@ export class ServedLog {
     return { entry, salt, logIndex, status: 'SEALED', reveal: null };
   }
 
-  /** The game's next block, sealed by the service's own code. */
+  /** Appends the game's next block, sealed by the service's own code. */
   block(fromIndex: number, count: number, isRevealed: boolean): Opened {
     const made = makeBlock({ sheet: LOGGED_SHEET, gameId: GAME_ID, fromIndex, count });
     const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
@@ -121,7 +121,7 @@ export class ServedLog {
     this.opened.push({ ...this.log(entry), status: 'VOID' });
   }
 
-  /** The opening of an entry is no more. */
+  /** Marks the opening of an entry as lost. */
   lose(opened: Opened): void {
     opened.status = 'LOST';
     opened.isLost = true;

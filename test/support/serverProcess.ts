@@ -1,4 +1,4 @@
-/** A server as a process of its own: the service from a build, or a baseline that it is compared with. */
+/** A server that runs as a separate process: the built service, or a baseline for comparison. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
@@ -9,30 +9,30 @@ import { until } from './wait.js';
 const READY_WITHIN_MS = 60_000;
 const END_WITHIN_MS = 20_000;
 const POLL_MS = 10;
-/** Characters of the output that are kept where it is not a file. */
+/** Number of characters of the output that are kept if it does not go to a file. */
 const OUTPUT_KEPT = 4_000_000;
 
 export interface Launch {
   readonly env: NodeJS.ProcessEnv;
-  /** Node's own options, before the program. */
+  /** Node options, which come before the program on the command line. */
   readonly nodeOptions?: readonly string[];
-  /** The program; without it the service of this project's build. */
+  /** The program, by default the service of this project's build. */
   readonly program?: string;
   readonly args?: readonly string[];
-  /** What it prints last once it is ready: the service its metrics, a baseline its API. */
+  /** The last line that a ready server prints: the metrics for the service, the API for a baseline. */
   readonly lastLine?: 'API' | 'metrics';
-  /** Takes the output in place of a pipe: a process that is stopped or killed loses no line of it. */
+  /** A file for the output instead of a pipe, so that a paused or killed process loses no line. */
   readonly logFile?: string;
 }
 
 export class ServerProcess {
   readonly child: ChildProcess;
-  /** Resolves with the exit code or the signal's name. */
+  /** Resolves with the exit code or the name of the signal. */
   readonly ended: Promise<number | string>;
-  /** The output so far. */
+  /** Returns the output so far. */
   readonly output: () => string;
   readonly #lastLine: 'API' | 'metrics';
-  /** What it printed of where it is. */
+  /** Addresses that the server has printed. */
   readonly #places = new Map<string, string>();
   #hasEnded = false;
 
@@ -46,7 +46,7 @@ export class ServerProcess {
     });
   }
 
-  /** Starts the process; {@link ready} tells when it serves. */
+  /** Starts the process. {@link ready} resolves once it serves. */
   static launch({
     env,
     nodeOptions = [],
@@ -81,23 +81,29 @@ export class ServerProcess {
     return this.#hasEnded;
   }
 
-  /** `http://host:port`; undefined where it serves no API, or does not say so yet. */
+  /**
+   * The API address as `http://host:port`, or undefined if the server has no API or has not printed the
+   * address yet.
+   */
   get base(): string | undefined {
     const url = this.#place('API');
     return url && new URL(url).origin;
   }
 
-  /** URL of its metrics; undefined where it has none, or does not say so yet. */
+  /** The URL of the metrics, or undefined if the server has none or has not printed the URL yet. */
   get metrics(): string | undefined {
     return this.#place('metrics');
   }
 
-  /** Talks to its API. */
+  /** A client of the server's API. */
   get client(): Client {
     return new Client(this.base ?? 'http://127.0.0.1:0');
   }
 
-  /** Resolves once it says that it is ready. @throws Error where it ends before, or takes too long. */
+  /**
+   * Resolves once the server reports that it is ready. @throws Error if the server ends first or takes too
+   * long
+   */
   async ready(withinMs = READY_WITHIN_MS): Promise<this> {
     const isReady = (): boolean => {
       if (this.#place(this.#lastLine) !== undefined) return true;
@@ -111,18 +117,20 @@ export class ServerProcess {
     return this;
   }
 
-  /** Sends a signal and waits for the end. @returns the exit code, or the signal's name. */
+  /**
+   * Sends a signal and waits for the end of the process. @returns the exit code, or the name of the signal
+   */
   end(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | string> {
     this.child.kill(signal);
     return this.ended;
   }
 
-  /** Asks the process to end and waits until it has; kills one that takes too long. */
+  /** Asks the process to end and waits for its end. A process that takes too long is killed. */
   async stop(): Promise<void> {
     await endProcess(this.child);
   }
 
-  /** Stops it where it is: its connections stay open and nothing is answered. */
+  /** Pauses the process. Its connections stay open, but nothing is answered. */
   freeze(): void {
     this.child.kill('SIGSTOP');
   }
@@ -131,7 +139,7 @@ export class ServerProcess {
     this.child.kill('SIGCONT');
   }
 
-  /** Its metrics as Prometheus reads them. */
+  /** Returns the metrics as Prometheus reads them. */
   async scrape(withinMs = END_WITHIN_MS): Promise<string> {
     return (await fetch(this.metrics!, { signal: AbortSignal.timeout(withinMs) })).text();
   }
@@ -155,7 +163,7 @@ function textFrom(path: string, position: number): string {
   }
 }
 
-/** Asks a process to end and waits until it has; kills one that takes too long. */
+/** Asks a process to end and waits for its end. A process that takes too long is killed. */
 export async function endProcess(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, 'exit');

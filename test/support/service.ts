@@ -1,4 +1,4 @@
-/** Starts the service under test: in this process, or from the build as a process of its own. */
+/** Starts the service under test in this process, or from the build as a separate process. */
 import { pino } from 'pino';
 import { readConfig } from '../../src/app/config.js';
 import type { Constants } from '../../src/app/constants.js';
@@ -9,7 +9,10 @@ import { mainOf, ROOT } from './root.js';
 import { ServerProcess } from './serverProcess.js';
 import type { StoreUrls } from './stores.js';
 
-/** Constants of the service that a test changes (src/app/constants.ts). However busy the machine is, a change is read in time. */
+/**
+ * Sets constants of the service for a test (src/app/constants.ts). The read interval for restrictions is
+ * raised, so that a busy machine reads changes in time.
+ */
 export const constants = (changed: Partial<Constants>): { TEST_CONSTANTS: string } => ({
   TEST_CONSTANTS: JSON.stringify({ restrictionReadMs: 20_000, ...changed }),
 });
@@ -21,19 +24,20 @@ export function environment(stores: StoreUrls, more: NodeJS.ProcessEnv = {}) {
     OPERATOR_API_KEY: OPERATOR_KEY,
     PORT: '0',
     METRICS_PORT: '0',
-    // Each costs a start something.
+    // Few cells are used, because each cell costs time at the start.
     CELLS: '4',
     LOG_LEVEL: 'silent',
-    // A spin that has to be dealt is dealt, however busy the machine is; tests of the deadline set it.
+    // The long deadline makes sure that spins are dealt on a busy machine. Tests of the deadline set their
+    // own.
     SPIN_DEADLINE_MS: '20000',
     ...constants({}),
-    // Some tests run once for each HTTP server: see vitest.config.ts.
+    // Some tests run once for each HTTP server, as vitest.config.ts defines.
     ...(process.env.HTTP_SERVER === undefined ? {} : { HTTP_SERVER: process.env.HTTP_SERVER }),
     ...more,
   };
 }
 
-/** The service in this process. */
+/** Starts the service in this process. */
 export async function startService(
   stores: StoreUrls,
   more: NodeJS.ProcessEnv = {},
@@ -52,8 +56,8 @@ export async function startService(
 }
 
 /**
- * The service as a process of its own, from the build; resolves once it says that it is ready.
- * @param root where the build is
+ * Starts the built service as a separate process, and resolves once it reports that it is ready.
+ * @param root the folder with the build
  */
 export function spawnService(
   env: NodeJS.ProcessEnv,
@@ -67,11 +71,13 @@ export interface LoggedService extends Client {
   readonly running: Running;
   /** The log lines so far. */
   readonly lines: readonly Record<string, unknown>[];
-  /** The sum of the series that have a name and, among others, a label, such as `spindle_errors_total{code="KS-5004"}`. */
+  /**
+   * Returns the sum of the series with a name and a label, such as `spindle_errors_total{code="KS-5004"}`.
+   */
   metric(series: string): Promise<number>;
 }
 
-/** The service in this process, with its log kept. */
+/** Starts the service in this process and keeps its log lines. */
 export async function startLogged(stores: StoreUrls, more: NodeJS.ProcessEnv = {}): Promise<LoggedService> {
   const lines: Record<string, unknown>[] = [];
   const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) });

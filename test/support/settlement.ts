@@ -1,4 +1,7 @@
-/** Settlement without waiting for days: entry ids never go back, so those of a cell can be sent ahead of the clock. */
+/**
+ * Tests settlement without waiting for days: entry ids never decrease, so the ids of a cell can be moved
+ * ahead of the clock.
+ */
 import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type postgres from 'postgres';
@@ -20,15 +23,18 @@ import { until } from './wait.js';
 type Json = Record<string, unknown>;
 
 export const DAY_MS = 86_400_000;
-/** Entries in a millisecond of a cell. */
+/** Number of entries that a cell can have in one millisecond. */
 const SEQUENCES = 16_384;
 
 export const dayAt = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 export const startOf = (day: string): number => Date.parse(`${day}T00:00:00Z`);
-/** The day that lies so many days after another; before it where the number is negative. */
+/** Returns the day that is this many days after another day, or before it if the number is negative. */
 export const shift = (day: string, days: number): string => dayAt(startOf(day) + days * DAY_MS);
 
-/** A cron expression whose newest moment is about half a year ago: no test has reports that it makes due. */
+/**
+ * Returns a cron expression whose latest time was about half a year ago, so that no report is due during a
+ * test.
+ */
 export const longAgo = (today: string): string => `0 0 1 ${((Number(today.slice(5, 7)) + 5) % 12) + 1} *`;
 
 export interface SettledPartner extends TestPartner {
@@ -36,7 +42,7 @@ export interface SettledPartner extends TestPartner {
   readonly cell: number;
 }
 
-/** A partner with a game, which has been there for so many days before a day. */
+/** Creates a partner with a game, both dated back by this many days before a day. */
 export async function oldPartner(
   client: Client,
   sql: postgres.Sql,
@@ -57,16 +63,19 @@ export interface TestWorker {
   end(): Promise<void>;
 }
 
-/** A worker's own settlement, on connections of its own; its clock stands at 02:00 of a day. What fails is thrown. */
+/**
+ * Creates the settlement of a worker with connections of its own and a clock at 02:00 of a day. Failures are
+ * thrown.
+ */
 export async function settlementWorker(
   stores: TestStores,
   date: string,
   more: {
     onReport?: OnReport;
     onFailed?: (failed: Events['SettlementFailed']) => void;
-    /** Absent: its clock. */
+    /** The clock, by default 02:00 of the day. */
     now?: () => number;
-    /** Absent: as {@link ENTRIES_AHEAD} has it. */
+    /** Allowed clock skew in ms, by default that of {@link ENTRIES_AHEAD}. */
     clockSkewMaxMs?: number;
   } = {},
 ): Promise<TestWorker> {
@@ -108,7 +117,7 @@ export interface MadeReport {
   readonly report: Json;
 }
 
-/** A partner's reports in the order in which they were made. */
+/** Returns a partner's reports in the order of their creation. */
 export async function reportsOf(sql: postgres.Sql, partnerId: number): Promise<MadeReport[]> {
   const rows = await sql`
     SELECT report_date::text AS date, revision, status, report FROM settlement_reports
@@ -116,14 +125,17 @@ export async function reportsOf(sql: postgres.Sql, partnerId: number): Promise<M
   return [...rows] as unknown as MadeReport[];
 }
 
-/** The same in words: date, revision and status of each. */
+/** Returns the date, revision and status of each report as text. */
 export const madeOf = async (sql: postgres.Sql, partnerId: number): Promise<string[]> =>
   (await reportsOf(sql, partnerId)).map(({ date, revision, status }) => `${date} ${revision} ${status}`);
 
-/** Setting of a service whose entries a test puts ahead of the clock. */
+/** Setting of a service whose entries a test moves ahead of the clock. */
 export const ENTRIES_AHEAD = { CLOCK_SKEW_MAX_S: '31536000' };
 
-/** The next ledger entries of a cell are so many of the last millisecond before a moment, then go on from it. */
+/**
+ * Moves the ledger entries of a cell to a time: this many next entries fall into the last millisecond before
+ * it, and later entries follow it.
+ */
 export async function runIntoMoment(redis: Redis, cell: number, ms: number, entries: number): Promise<void> {
   const last = (await redis.hgetBuffer(cellKey(cell), 'last'))!;
   last.writeUIntLE(ms - 1, 0, 6);
@@ -131,7 +143,7 @@ export async function runIntoMoment(redis: Redis, cell: number, ms: number, entr
   await redis.hset(cellKey(cell), 'last', last);
 }
 
-/** Waits until a cell has a booked entry of a day or of a later one. */
+/** Waits until a cell has a committed entry of a day or of a later day. */
 export async function bookedInto(sql: postgres.Sql, cell: number, day: string): Promise<void> {
   await until(async () => {
     const [row] = await sql`SELECT cursor_id >= ${String(firstIdAt(startOf(day)))}::bigint AS is_there
@@ -140,7 +152,10 @@ export async function bookedInto(sql: postgres.Sql, cell: number, day: string): 
   }, `the ledger has come to ${day}`);
 }
 
-/** RFC 8785 by another hand than the service's: ECMAScript's own numbers and strings, names in the order of UTF-16. */
+/**
+ * Implements RFC 8785 independently of the service, with ECMAScript's numbers and strings, and names in
+ * UTF-16 order.
+ */
 export function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
@@ -148,13 +163,13 @@ export function canonical(value: unknown): string {
   return `{${names.map((name) => `${JSON.stringify(name)}:${canonical((value as Json)[name])}`).join(',')}}`;
 }
 
-/** The integrityHash that a report should have, as any partner can compute it from what it was sent. */
+/** Computes the integrityHash of a report as any partner can from the received report. */
 export function hashOf(report: Json): string {
   const { integrityHash, reportStatus, acknowledgedAt, disputedAt, disputeReason, ...hashed } = report;
   return createHash('sha256').update(canonical(hashed)).digest('hex');
 }
 
-/** A decimal amount of JSON, in micro-USD. */
+/** Converts a decimal amount of JSON to micro-USD. */
 export function microsOf(usd: unknown): bigint {
   const [whole = '0', fraction = ''] = String(usd).replace('-', '').split('.');
   const micros = BigInt(whole) * 1_000_000n + BigInt(fraction.padEnd(6, '0'));

@@ -1,16 +1,19 @@
-/** PAR sheets: those of test/par-sheets, and one for each fault that a sheet can have. */
+/** PAR sheets of test/par-sheets, and a faulty variant for each fault that a sheet can have. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from './root.js';
 
-/** A sheet of test/par-sheets by its name. */
+/** Reads a sheet of test/par-sheets by name. */
 export const parSheet = (name: string): Record<string, unknown> =>
   JSON.parse(readFileSync(join(ROOT, 'test', 'par-sheets', `${name}.json`), 'utf8')) as Record<
     string,
     unknown
   >;
 
-/** five-reel-wild states an RTP that its combinations do not have (0.7775): the service refuses it as it is. */
+/**
+ * Returns the sheet five-reel-wild with the RTP of its combinations (0.7775). The file states another RTP, so
+ * the service refuses it.
+ */
 export const fiveReelWild = (): Record<string, unknown> => ({
   ...parSheet('five-reel-wild'),
   certifiedRtp: 0.7775,
@@ -19,7 +22,10 @@ export const fiveReelWild = (): Record<string, unknown> => ({
 // biome-ignore lint/suspicious/noExplicitAny: sheets are broken on purpose
 type Sheet = any;
 
-/** What is wrong, how a good sheet (classic-3-reel) is made so, and a path that the faults must name. */
+/**
+ * A description of each fault, the path that the service must report, and the change that causes it in a
+ * valid sheet (classic-3-reel).
+ */
 export const PAR_FAULTS: readonly [what: string, path: string, spoil: (sheet: Sheet) => void][] = [
   ['the tier probabilities do not sum to 1', '/tiers', (s) => (s.tiers[0].probability = 0.5)],
   [
@@ -74,7 +80,7 @@ export const PAR_FAULTS: readonly [what: string, path: string, spoil: (sheet: Sh
   ['a field has the wrong type', '/manufacturer', (s) => (s.manufacturer = 7)],
 ];
 
-/** The sheet of a fault. */
+/** Returns the sheet with a fault. */
 export function spoiled(spoil: (sheet: Sheet) => void): Sheet {
   const sheet = parSheet('classic-3-reel');
   spoil(sheet);

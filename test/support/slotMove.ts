@@ -1,4 +1,7 @@
-/** Moves a hash slot of a cluster from one server to another, as `redis-cli --cluster reshard` does, step by step. */
+/**
+ * Moves a hash slot of a cluster from one server to another, step by step as `redis-cli --cluster reshard`
+ * does.
+ */
 
 import type { TestCluster } from './cluster.js';
 import { rawRedis } from './redis.js';
@@ -13,13 +16,18 @@ export interface SlotMove {
   readonly to: StoreServer;
 }
 
-/** Both servers know that the slot is on its way: for keys that it has not any more the old one answers ASK. */
+/**
+ * Marks the slot as moving on both servers. The old server then answers ASK for keys that it no longer has.
+ */
 export async function beginSlotMove(cluster: TestCluster, { slot, from, to }: SlotMove): Promise<void> {
   await cluster.ask(to, 'CLUSTER', 'SETSLOT', slot, 'IMPORTING', await cluster.ask(from, 'CLUSTER', 'MYID'));
   await cluster.ask(from, 'CLUSTER', 'SETSLOT', slot, 'MIGRATING', await cluster.ask(to, 'CLUSTER', 'MYID'));
 }
 
-/** Takes keys of the slot along. @param isTaken which of them; all by default @returns how many */
+/**
+ * Migrates keys of the slot. @param isTaken selects the keys, by default all @returns the number of migrated
+ * keys
+ */
 export async function migrateKeys(
   { slot, from, to }: SlotMove,
   isTaken: (key: string) => boolean = () => true,
@@ -48,16 +56,20 @@ export async function migrateKeys(
   }
 }
 
-/** From here on the slot is the other server's. Keys that were not taken along are gone. */
+/** Assigns the slot to the new server. Keys that were not migrated are lost. */
 export async function endSlotMove(cluster: TestCluster, { slot, from, to }: SlotMove): Promise<void> {
   const nodeId = await cluster.ask(to, 'CLUSTER', 'MYID');
-  // First the one that gets it: it makes the epoch by which all others believe it.
+  // The new owner must be told first, because it creates the epoch that convinces all other servers.
   await cluster.ask(to, 'CLUSTER', 'SETSLOT', slot, 'NODE', nodeId);
-  // One that holds keys refuses; it hears of the new owner from the others, and removes them.
+  // A server that still holds keys refuses this command. It later hears of the new owner from the other
+  // servers, and removes the keys.
   await cluster.ask(from, 'CLUSTER', 'SETSLOT', slot, 'NODE', nodeId).catch(() => {});
 }
 
-/** All of it. @param areKeysTaken whether the keys go along, or are left behind, which removes them */
+/**
+ * Moves a slot completely. @param areKeysTaken whether the keys are migrated, or left behind and thereby
+ * removed
+ */
 export async function moveSlot(
   cluster: TestCluster,
   move: SlotMove,

@@ -1,11 +1,11 @@
-/** The clock of Redis, by which windows are counted. */
+/** Reads the clock of Redis, by which rate limit windows are counted. */
 import { Redis } from 'ioredis';
 import { until } from './wait.js';
 
-/** The store's clock. */
+/** The clock of Redis. */
 export interface StoreClock {
   seconds(): Promise<number>;
-  /** Resolves when at least so many seconds of the running minute are left. */
+  /** Waits until at least this many seconds of the current minute are left. */
   room(seconds: number): Promise<void>;
   close(): void;
 }

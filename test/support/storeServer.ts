@@ -1,4 +1,4 @@
-/** One store of a run's own, a Redis or a Postgres, to which faults can be done. */
+/** One store of a run, a Redis or a Postgres, in which faults can be caused. */
 import { readFile } from 'node:fs/promises';
 import type { EmbeddedStore } from '../../src/app/embedded/index.js';
 import { until } from './wait.js';
@@ -21,17 +21,17 @@ export class StoreServer {
     return new StoreServer(begin, await begin());
   }
 
-  /** With the password, past every proxy; the same for the whole run. */
+  /** The URL with the password, which bypasses every proxy and stays the same for the whole run. */
   get url(): string {
     return this.#store.url;
   }
 
-  /** The server's process; undefined while it is down. */
+  /** The process id of the server, or undefined while it is down. */
   pid(): number | undefined {
     return this.#store.pid();
   }
 
-  /** SIGKILL; resolves when the server is dead. Its supervisor starts it again. */
+  /** Kills the server with SIGKILL and resolves when it is dead. Its supervisor restarts it. */
   async kill(): Promise<void> {
     const pid = this.#store.pid();
     if (pid === undefined) return;
@@ -39,7 +39,7 @@ export class StoreServer {
     await until(() => this.#store.pid() !== pid, `process ${pid} is dead`, KILLED_WITHIN_MS, 1);
   }
 
-  /** SIGKILL; it stays away until {@link start}. */
+  /** Kills the server with SIGKILL and keeps it down until {@link start}. */
   killForGood(): Promise<void> {
     return this.#next(() => {
       const pid = this.#store.pid();
@@ -48,41 +48,41 @@ export class StoreServer {
     });
   }
 
-  /** Stops all its processes where they are: connections stay open and nothing is answered. */
+  /** Pauses all processes of the server. Connections stay open, but nothing is answered. */
   async freeze(): Promise<void> {
     const pid = this.#store.pid();
     if (pid === undefined) return;
-    // The parent first: it makes no further children then.
+    // The parent is paused first, so that it creates no further children.
     send(pid, 'SIGSTOP');
     this.#frozen = [pid, ...(await childrenOf(pid))];
     for (const each of this.#frozen) send(each, 'SIGSTOP');
   }
 
-  /** Lets all that {@link freeze} stopped go on. */
+  /** Resumes all processes that {@link freeze} paused. */
   thaw(): void {
     for (const pid of this.#frozen.splice(0)) send(pid, 'SIGCONT');
   }
 
-  /** Ends the server in an orderly way; it stays away until {@link start}. */
+  /** Stops the server in order and keeps it down until {@link start}. */
   stop(): Promise<void> {
     return this.#next(() => this.#store.stop());
   }
 
-  /** Starts it again on the same data and port. */
+  /** Starts the server again with the same data and port. */
   start(): Promise<void> {
     return this.#next(async () => {
       if (!this.#isClosed) this.#store = await this.#begin();
     });
   }
 
-  /** Ends it for good, whatever state a fault left it in. */
+  /** Ends the server permanently, whatever state a fault left it in. */
   close(): Promise<void> {
     this.#isClosed = true;
     this.thaw();
     return this.#next(() => this.#store.stop());
   }
 
-  /** One after the other: a start that is under way when the run is interrupted must not outlive it. */
+  /** Runs steps one after the other, so that a start under way does not outlive an interrupted run. */
   #next(step: () => Promise<void>): Promise<void> {
     const done = this.#turn.then(step);
     this.#turn = done.catch(() => {});
@@ -90,7 +90,7 @@ export class StoreServer {
   }
 }
 
-/** Postgres gives each connection a process. */
+/** Returns the children of a process. Postgres has a process for each connection. */
 async function childrenOf(pid: number): Promise<number[]> {
   const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');
   return text.split(' ').filter(Boolean).map(Number);
@@ -100,7 +100,7 @@ function send(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch (error) {
-    // It may have ended by itself meanwhile.
+    // The process may have ended in the meantime.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }

@@ -1,4 +1,7 @@
-/** Starts real stores, a Redis and a Postgres, in a folder of their own, for tests, chaos, monitoring and measurements. */
+/**
+ * Starts a real Redis and a real Postgres in a folder of their own, for tests, chaos, monitoring and
+ * measurements.
+ */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, cp, mkdir, mkdtemp, readFile, realpath, rm, stat } from 'node:fs/promises';
@@ -20,7 +23,7 @@ import { until } from './wait.js';
 const CACHE = join(ROOT, '.cache');
 const AOF_FOLDER = 'appendonlydir';
 
-/** Where two stores are. */
+/** URLs of two stores. */
 export interface StoreUrls {
   readonly redisUrl: string;
   readonly databaseUrl: string;
@@ -31,39 +34,42 @@ export interface TestStores extends StoreUrls {
   drop(): Promise<void>;
 }
 
-/** Stores that belong to one run, which may do anything to them. */
+/** Stores of a single run, which may cause any fault in them. */
 export interface OwnStores extends TestStores {
   readonly redis: StoreServer;
   readonly postgres: StoreServer;
-  /** Where both keep their data. */
+  /** The folder with the data of both stores. */
   readonly dataDir: string;
-  /** Where Redis keeps its data: the disk of its own, if it was given one. */
+  /** The folder with the data of Redis, which is its own disk if it has one. */
   readonly redisFolder: string;
-  /** Takes all that is left of Redis's small disk, until {@link emptyDisk}. */
+  /** Fills the rest of the small Redis disk until {@link emptyDisk}. */
   fillDisk(): Promise<void>;
   emptyDisk(): Promise<void>;
-  /** Keeps a copy of the append-only files as they are now. */
+  /** Saves a copy of the current append-only files. */
   copyRedis(): Promise<void>;
-  /** Removes the append-only files of a Redis that is stopped. */
+  /** Removes the append-only files of a stopped Redis. */
   wipeRedis(): Promise<void>;
-  /** Puts the kept copy in the place of the append-only files of a Redis that is stopped. */
+  /** Replaces the append-only files of a stopped Redis with the saved copy. */
   restoreRedis(): Promise<void>;
 }
 
 export interface StoreOptions {
-  /** An absolute real path that the caller removes; without it a temporary folder, which {@link OwnStores.drop} removes. */
+  /**
+   * An absolute real path that the caller removes. By default a temporary folder is used, which {@link
+   * OwnStores.drop} removes.
+   */
   readonly folder?: string;
-  /** Gives Redis a disk of its own, in memory, of that size. */
+  /** Size in MB of a memory disk that only Redis uses. */
   readonly redisDiskMegabytes?: number;
-  /** Starts a Postgres in the place of the embedded one. */
+  /** Starts another Postgres instead of the embedded one. */
   readonly startPostgres?: () => Promise<EmbeddedStore>;
-  /** Told how the start goes on. */
+  /** Called with the progress of the start. */
   readonly onProgress?: (line: string) => void;
-  /** Told of a server that died, is back or had to be killed. */
+  /** Called when a server died, is back or had to be killed. */
   readonly onEvent?: (line: string) => void;
 }
 
-/** Starts both stores, empty where the folder is. */
+/** Starts both stores. They are empty if the folder is empty. */
 export async function ownStores(options: StoreOptions = {}): Promise<OwnStores> {
   const { redisDiskMegabytes, onProgress = () => {}, onEvent = () => {} } = options;
   const undo = new Cleanup();
@@ -71,7 +77,7 @@ export async function ownStores(options: StoreOptions = {}): Promise<OwnStores> 
     options.folder ?? (await realpath(await mkdtemp(join(await storesParent(), 'spindle-stores-'))));
   if (options.folder === undefined) {
     undo.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));
-    // As root, Postgres runs as another user, who must be able to enter.
+    // Under root, Postgres runs as another user, who must be able to enter the folder.
     await chmod(dataDir, 0o755);
   }
   const template = process.env[STORES_TEMPLATE];
@@ -116,12 +122,17 @@ export async function ownStores(options: StoreOptions = {}): Promise<OwnStores> 
   }
 }
 
-/** Names the folder of {@link makeTemplate} for all that this process starts. */
+/**
+ * Environment variable with the folder of {@link makeTemplate} for all processes that this process starts.
+ */
 const STORES_TEMPLATE = 'SPINDLE_TEST_STORES_TEMPLATE';
-/** A database that has the schema and no row, to be copied: that is faster than all migrations. */
+/** A database with the schema and no rows. Copying it is faster than running all migrations. */
 export const TEMPLATE_DATABASE = 'migrated';
 
-/** Makes a folder of stopped stores that have the schema and no row; all later {@link ownStores} begin as copies of it. */
+/**
+ * Creates a folder of stopped stores with the schema and no rows. All later {@link ownStores} start as copies
+ * of it.
+ */
 export async function makeTemplate(folder: string): Promise<void> {
   const stores = await ownStores({ folder });
   await migrate(stores.databaseUrl, join(ROOT, 'src', 'postgres', 'migrations'), () => {});
@@ -137,7 +148,10 @@ export async function makeTemplate(folder: string): Promise<void> {
   process.env[STORES_TEMPLATE] = folder;
 }
 
-/** Postgres's files and its password, with their owners; not the port, which is each one's own. */
+/**
+ * Copies the files and the password of Postgres with their owners, but not the port, because each server
+ * needs its own.
+ */
 async function copyTemplate(template: string, dataDir: string): Promise<void> {
   const folder = join(dataDir, 'postgres');
   await mkdir(folder, { recursive: true });
@@ -145,7 +159,7 @@ async function copyTemplate(template: string, dataDir: string): Promise<void> {
   await promisify(execFile)('cp', ['-a', ...parts, folder]);
 }
 
-/** Starts the Redis of {@link ownStores}, stopped before, with other settings. @returns what ends it. */
+/** Starts the stopped Redis of {@link ownStores} with other settings. @returns a function that ends it */
 export async function startRedisWith(
   { redisFolder, redisUrl }: OwnStores,
   settings: readonly string[],
@@ -168,8 +182,8 @@ export async function startRedisWith(
 }
 
 /**
- * Starts the Postgres of {@link ownStores}, stopped before, without some of the settings of its command line: those of
- * `ALTER SYSTEM` count then. @returns what ends it.
+ * Starts the stopped Postgres of {@link ownStores} without some settings on its command line, so that those
+ * of `ALTER SYSTEM` apply. @returns a function that ends it
  */
 export async function startPostgresWithout(
   { dataDir, databaseUrl }: OwnStores,
@@ -183,7 +197,8 @@ export async function startPostgresWithout(
     return settings.some((name) => ofOption.startsWith(`${name}=`)) ? [] : [word];
   });
   const { uid, gid } = await stat(data);
-  // Root may have a project below a folder that nobody else may enter.
+  // Under root the project may lie in a folder that other users can't enter, so root starts the program and
+  // then changes the user.
   const isRoot = process.getuid?.() === 0;
   const [file = program, ...wrapping] = isRoot ? [...setpriv(uid, gid), program] : [program];
   const child = spawn(file, [...wrapping, ...args], {
@@ -199,7 +214,9 @@ export async function startPostgresWithout(
   };
 }
 
-/** Resolves once the Postgres at a URL answers: one that was killed refuses connections until it has recovered. */
+/**
+ * Resolves once the Postgres at a URL responds. A killed Postgres refuses connections until it has recovered.
+ */
 export async function postgresAnswers(databaseUrl: string): Promise<void> {
   const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} });
   const answers = () =>
@@ -211,7 +228,7 @@ export async function postgresAnswers(databaseUrl: string): Promise<void> {
   await sql.end();
 }
 
-/** Copies a folder that is written to; again where a file went away under the copy. */
+/** Copies a folder that is being written to, and repeats the copy if a file disappears meanwhile. */
 async function copyLiving(from: string, to: string): Promise<void> {
   for (let tries = 1; ; tries++) {
     await rm(to, { recursive: true, force: true });

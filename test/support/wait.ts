@@ -1,14 +1,16 @@
-/** Waits: for a while, and for a condition. */
+/** Waits for a time or for a condition. */
 const EVERY_MS_MIN = 5;
 const EVERY_MS_MAX = 100;
 
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
- * Waits for a condition. It looks often at first and each 100 ms in the end: looking costs the processor time that others need.
- * The deadline only ends what would never come, also on a machine that is slow and busy.
- * @param what names the condition in the error.
- * @throws Error after the deadline.
+ * Waits for a condition. It checks the condition often at first and every 100 ms later, because checks take
+ * processor time from other tests. The deadline only ends waits that would never end, even on a slow and busy
+ * machine.
+ *
+ * @param what names the condition in the error
+ * @throws Error after the deadline
  */
 export async function until(
   condition: () => Promise<boolean> | boolean,

@@ -1,8 +1,8 @@
-/** URLs that a webhook may not lead to, that are none, and that it may lead to. */
+/** URLs that are forbidden for webhooks, invalid URLs, and allowed URLs. */
 
-/** Forms of addresses and names that lead into a machine or a network of its own. */
+/** Addresses and names that lead to the service's own machine or network. */
 export const DISALLOWED = [
-  // This machine, in every way to write it that a URL takes.
+  // This machine, in every notation that a URL accepts.
   'https://127.0.0.1/',
   'https://127.255.255.254:8443/hook',
   'https://127.1/',
@@ -26,7 +26,7 @@ export const DISALLOWED = [
   'https://[::ffff:7f00:1]/',
   'https://[::127.0.0.1]/',
   'https://[::ffff:0:127.0.0.1]/',
-  // Networks of one's own.
+  // Private networks.
   'https://10.0.0.1/',
   'https://172.16.0.1/',
   'https://172.31.255.255/',
@@ -41,7 +41,7 @@ export const DISALLOWED = [
   'https://[fd12:3456:789a::1]/',
   'https://[::ffff:10.0.0.1]/',
   'https://[::ffff:192.168.0.1]/',
-  // Metadata of cloud machines.
+  // Metadata services of cloud machines.
   'https://169.254.169.254/latest/meta-data/',
   'https://[::ffff:169.254.169.254]/',
   'https://[fd00:ec2::254]/',
@@ -49,7 +49,7 @@ export const DISALLOWED = [
   'https://168.63.129.16/',
   'https://192.0.0.192/',
   'https://metadata.google.internal/',
-  // An address inside another one.
+  // IPv4 addresses embedded in IPv6 addresses.
   'https://[64:ff9b::7f00:1]/',
   'https://[64:ff9b::10.0.0.1]/',
   'https://[64:ff9b:1::a00:1]/',
@@ -57,7 +57,7 @@ export const DISALLOWED = [
   'https://[2002:c0a8:101::1]/',
   'https://[2001::1]/',
   'https://[2001:0:53aa:64c:0:7bff:80ff:fffe]/',
-  // Nobody's, everybody's, and those of books.
+  // Multicast, broadcast, reserved and documentation addresses.
   'https://224.0.0.1/',
   'https://239.255.255.255/',
   'https://[ff02::1]/',
@@ -84,7 +84,7 @@ export const DISALLOWED = [
   'https://router.home.arpa/',
   'https://vault.internal/',
   'https://intranet/',
-  // Without TLS as well.
+  // Forbidden addresses without TLS.
   'http://127.0.0.1:8080/',
   'http://169.254.169.254/latest/meta-data/',
   'http://[::1]:3000/',
@@ -92,7 +92,7 @@ export const DISALLOWED = [
   'http://localhost./',
 ];
 
-/** What is no URL that could be called. */
+/** Texts that are not callable URLs. */
 export const INVALID = [
   '',
   'hooks.example.com',

@@ -1,4 +1,4 @@
-/** Compares what was answered to spins with what the ledger has of them. */
+/** Compares the answers to spins with the ledger. */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { outboxKey } from '../../src/engine/redis/keys.js';
@@ -17,7 +17,7 @@ export interface SpinAnswer extends Record<string, unknown> {
 export interface Asked {
   readonly playerId: string;
   readonly requestId: string | undefined;
-  /** The first answer, and those of the retries. */
+  /** The first answer and the answers of the retries. */
   readonly answers: Answer<SpinAnswer>[];
 }
 
@@ -30,19 +30,19 @@ interface Row {
 }
 
 export interface Verdict {
-  /** Spins by what was answered first: `200`, `KS-5002`, … */
+  /** Number of spins by first answer: `200`, `KS-5002`, … */
   readonly answers: Record<string, number>;
-  /** Spins whose outcome was not told, that happened. */
+  /** Number of spins that happened although no answer told their outcome. */
   readonly happened: number;
-  /** Each spin that is not in the ledger as its answers say, and why. */
+  /** Spins whose ledger entries contradict their answers, with the reason. */
   readonly wrong: string[];
 }
 
-/** How the newest answer of a spin is told apart: `200`, or its error code. */
+/** Returns the newest answer of a spin as a short code: `200`, or its error code. */
 export const codeOf = ({ answers }: Asked): string =>
   answers.at(-1)?.body.errorCode ?? String(answers.at(-1)?.status ?? 'none');
 
-/** Spins of one game, each of a player of its own, so that a row of the ledger tells which spin it is. */
+/** Spins one game with a new player for each spin, so that a row of the ledger identifies its spin. */
 export class Witness {
   readonly asked: Asked[] = [];
   readonly #partner: TestPartner;
@@ -52,14 +52,14 @@ export class Witness {
   readonly #prefix: string;
   static #made = 0;
 
-  /** @param padding makes the names of players and requests longer, and so what is booked. */
+  /** @param padding lengthens the names of players and requests, and so the ledger entries */
   constructor(stores: StoreUrls, partner: TestPartner, gameId: number, padding = '') {
     this.#partner = partner;
     this.#gameId = gameId;
     this.#prefix = `w${++Witness.#made}${padding}`;
     this.#sql = postgres(stores.databaseUrl, { max: 2, types: { bigint: postgres.BigInt } });
     this.#redis = new Redis(stores.redisUrl, { protocol: 2 });
-    // The servers go away in some tests.
+    // Errors are ignored, because some tests stop the servers.
     this.#redis.on('error', () => {});
   }
 
@@ -68,7 +68,7 @@ export class Witness {
     await this.#sql.end({ timeout: 2 });
   }
 
-  /** The next spin, not sent yet. */
+  /** Prepares the next spin without sending it. */
   next(isNamed: boolean): Asked & { readonly body: Record<string, unknown> } {
     const playerId = `${this.#prefix}-${this.asked.length}`;
     const requestId = isNamed ? `request-${playerId}` : undefined;
@@ -86,7 +86,7 @@ export class Witness {
     };
   }
 
-  /** Spins, and keeps the answer. */
+  /** Sends a spin and keeps its answer. */
   async spin(client: Client, isNamed: boolean): Promise<Asked> {
     const asked = this.next(isNamed);
     asked.answers.push(await client.spin<SpinAnswer>(this.#partner.key, asked.body));
@@ -99,20 +99,20 @@ export class Witness {
     return answer;
   }
 
-  /** Keeps so many spins under way until it is told to stop; each third has no requestId. */
+  /** Keeps this many spins under way until told to stop. Every third spin has no requestId. */
   async keepSpinning(client: Client, concurrency: number, isEnough: () => boolean): Promise<void> {
     await Promise.all(
       Array.from({ length: concurrency }, async () => {
         while (!isEnough()) {
           const asked = await this.spin(client, this.asked.length % 3 !== 0);
-          // What is refused is refused at once: thousands of them a second show no more than hundreds.
+          // Refused spins return at once, so a short pause avoids thousands of useless requests a second.
           if (codeOf(asked) === 'KS-5002') await new Promise((resolve) => setTimeout(resolve, 5));
         }
       }),
     );
   }
 
-  /** Sends each spin that was answered with KS-4110 again until it is told. */
+  /** Retries each spin that was answered with KS-4110 until its outcome is known. */
   async resolve(client: Client): Promise<void> {
     for (const asked of this.asked) {
       if (codeOf(asked) !== 'KS-4110') continue;
@@ -123,10 +123,10 @@ export class Witness {
     }
   }
 
-  /** Everything that was dealt before this call is in the ledger. */
+  /** Waits until everything that was dealt before this call is in the ledger. */
   async flushed(client: Client, cell = 0): Promise<void> {
     let entryCount = 0;
-    // The outbox is a queue: what was dealt before this spin is booked before it.
+    // The outbox is a queue, so entries dealt before this spin are committed before it.
     await until(async () => {
       const last = await this.spin(client, true);
       return last.answers[0]!.status === 200;
@@ -139,7 +139,7 @@ export class Witness {
     await until(async () => (await this.#redis.xlen(outboxKey(cell))) === 0, 'the outbox is trimmed');
   }
 
-  /** How many spins of a player are booked. */
+  /** Returns the number of committed spins of a player. */
   async booked(playerId: string): Promise<number> {
     return (await this.#rows(playerId)).length;
   }
@@ -150,7 +150,9 @@ export class Witness {
       WHERE kind = 1 AND partner_id = ${this.#partner.partnerId} AND player_id = ${playerId}`;
   }
 
-  /** What became of each spin, while the books as a whole hold. Call {@link flushed} before. */
+  /**
+   * Compares each spin with the ledger, and checks that the books are consistent. Call {@link flushed} first.
+   */
   async judge(): Promise<Verdict> {
     await booksHold(this.#sql);
     const rows = new Map<string, Row[]>();
@@ -180,7 +182,7 @@ const describe = ({ answers }: Asked): string =>
 
 const micros = (usd: number): bigint => BigInt(Math.round(usd * 1e6));
 
-/** What is wrong with what the ledger has of a spin; undefined: nothing. */
+/** Returns the fault in the ledger entries of a spin, or undefined if there is none. */
 function faultOf({ requestId, answers }: Asked, rows: readonly Row[]): string | undefined {
   if (rows.length > 1) return `is in the ledger ${rows.length} times`;
   const [row] = rows;
@@ -198,7 +200,8 @@ function faultOf({ requestId, answers }: Asked, rows: readonly Row[]): string | 
   const codes = answers.map(({ body }) => body.errorCode);
   const other = codes.find((code) => code !== 'KS-4110' && code !== 'KS-5002');
   if (other !== undefined) return `was answered with ${other}`;
-  // What was in doubt once stays so; what was refused each time did not happen.
+  // A spin that was ever answered as unknown may have happened. A spin that was refused each time must not
+  // have happened.
   const isRefused = requestId !== undefined && codes.length > 0 && codes.every((code) => code === 'KS-5002');
   return isRefused && row !== undefined ? 'was refused and is in the ledger' : undefined;
 }
