@@ -5,13 +5,14 @@ import type { SuiteTest } from './suiteCopy.js';
 const test = (file: string, title: string): SuiteTest => ({ file: `test/${file}.test.ts`, test: title });
 
 const HELD_BACK =
-  'the log holds back what it does not have yet: nothing is loaded before a checkpoint covers it, and what is loaded is dealt';
-const ONCE = 'the log has each entry of a game once, and shows who has its key which they are';
+  'reads of the public log loads no block before a published checkpoint covers it, and then deals it';
+const ONCE =
+  'reads of the public log logs each block and void of a game once, and identifies them to a holder of the key of that game';
 const PROVEN =
-  'a proof of a slot spin holds, with the sheet and the answer, and was fixed before it was dealt';
+  'proofs of dealt outcomes proves a slot spin with its PAR sheet and answer, and that its block was logged before it was dealt';
 const TAKEN_OVER = test(
   'publicLog/log/covered',
-  'what a worker had leased when it was killed is loaded by no other before its checkpoint, and a raffle not opened',
+  'a worker loads blocks that a killed worker had leased, or opens its raffle, only behind a checkpoint',
 );
 
 export const LOG_MUTATIONS: readonly { name: string; faults: readonly Fault[]; foundBy: SuiteTest }[] = [
@@ -103,7 +104,7 @@ export const LOG_MUTATIONS: readonly { name: string; faults: readonly Fault[]; f
     ],
     foundBy: test(
       'publicLog/log/restored',
-      'a Postgres of an older state is known by the note in Redis, and not by a Redis that is emptied',
+      'detecting a restore of Postgres to an older state detects a restore of Postgres by the note in Redis, but not after Redis was emptied as well',
     ),
   },
   {
@@ -119,7 +120,7 @@ export const LOG_MUTATIONS: readonly { name: string; faults: readonly Fault[]; f
     ],
     foundBy: test(
       'publicLog/log/restored',
-      'while a worker runs, a note of another tree halts appends for good, and what is covered is dealt',
+      'a note of another tree halts the log permanently while a worker runs, but covered outcomes are dealt',
     ),
   },
   {
@@ -131,6 +132,9 @@ export const LOG_MUTATIONS: readonly { name: string; faults: readonly Fault[]; f
         'place.width < 0',
       ),
     ],
-    foundBy: test('publicLog/log/log', 'the log shows nothing of a tree that is not published'),
+    foundBy: test(
+      'publicLog/log/log',
+      "reads of the public log shows no part of the log's tree that is not published",
+    ),
   },
 ];

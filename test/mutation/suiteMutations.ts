@@ -21,17 +21,17 @@ const BLOCKED_OWED = test(
 const READERS = 'api/spins/readers';
 const AFTER_MOVE = test(
   READERS,
-  'after a move to an idle cell every reader has all that was made before, and what comes then',
+  'every reader still has all earlier entries, and later ones, after a partner moves to an idle cell',
 );
 const SAME_ROWS = test(
   READERS,
-  'a row of CSV says of each kind of spin what its JSON says, and that is what was answered',
+  'shows each kind of spin in CSV as in JSON, and both as the spin was answered',
 );
 const ONE_MOMENT = test(
   READERS,
-  'one answer shows one moment, while spins are made: budget and paid, queue and totals',
+  'shows one consistent moment in each answer while spins are dealt: budget and paid, queue and totals',
 );
-const REPEATED = 'on every route that takes one, the idempotency key';
+const REPEATED = 'the idempotency key of other routes';
 const LIVE_NEIGHBOUR = test(
   'webhooks/webhookNeighbours',
   'a live webhook gets its delivery before three dead ones on its host have two more turns each',
@@ -77,13 +77,13 @@ const READS: readonly SuiteMutation[] = [
     faults: [source('api/spins/spinHistory.store', ' - shares.count;', ';')],
     foundBy: test(
       READERS,
-      "a player's history has its spins and tickets, page by page, and its shares are a list of their own",
+      "pages through a player's spins and tickets, and lists the player's bonus shares separately",
     ),
   },
   {
     name: 'a forced spin is shown with a place among the sealed outcomes',
     faults: [source('api/spins/routes', 'ENTRY_KINDS[entry.kind].advancesGameIndex', 'true')],
-    foundBy: test(READERS, 'a forced spin is marked, and has no place among the sealed outcomes'),
+    foundBy: test(READERS, 'marks a forced spin, and shows no sealed block or outcome index for it'),
   },
   {
     name: 'the progress of a tier of few spins is its counter',
@@ -103,7 +103,10 @@ const GUARDS: readonly SuiteMutation[] = [
         "if (takesRequestId(route.body) && !route.path.endsWith('/deal'))",
       ),
     ],
-    foundBy: test('api/server/helpfulErrors', `${REPEATED} may be in the header, and is done once`),
+    foundBy: test(
+      'api/server/helpfulErrors',
+      `${REPEATED} accepts the idempotency key in the header on every route, and executes the request once`,
+    ),
   },
   {
     name: 'a misspelt requestId is taken for none',
@@ -116,7 +119,7 @@ const GUARDS: readonly SuiteMutation[] = [
     ],
     foundBy: test(
       'api/server/helpfulErrors',
-      `${REPEATED} is told its name where it is misspelt, and nothing is done`,
+      `${REPEATED} refuses a misspelled requestId on every route, names the right member, and changes nothing`,
     ),
   },
   {
@@ -373,7 +376,7 @@ const WEBHOOKS: readonly SuiteMutation[] = [
     faults: [source('webhooks/deliveries.store', 'SELECT has_ended AND last_at >=', 'SELECT last_at >=')],
     foundBy: test(
       UPKEEP,
-      'a webhook is set inactive once it failed for five days and a delivery used up its attempts; no single attempt does it',
+      'deactivates a webhook after five days of failures and a delivery without attempts left, not earlier',
     ),
   },
   {
@@ -381,7 +384,7 @@ const WEBHOOKS: readonly SuiteMutation[] = [
     faults: [source('postgres/partnerEvents', ' AND NOT is_test', '')],
     foundBy: test(
       UPKEEP,
-      'the feed has no test events, begins after one all the same, and shows every digit',
+      'the event feed omits test events but can continue after one, and shows numbers with all digits',
     ),
   },
   {
@@ -395,7 +398,7 @@ const WEBHOOKS: readonly SuiteMutation[] = [
     ],
     foundBy: test(
       'webhooks/webhookNeighbours',
-      'the last attempt that a partner has left on a host is of a webhook that has not failed, however long others have been due',
+      "gives a partner's last attempt on a host to a webhook that has not failed, even if others wait longer",
     ),
   },
   {
@@ -417,7 +420,7 @@ const WEBHOOKS: readonly SuiteMutation[] = [
     ],
     foundBy: test(
       'api/overview/operatorReads',
-      'a webhook that fails is named to its partner, to the operator and in what needs attention',
+      "shows a failing webhook to its partner, to operators and in the overview's list of problems",
     ),
   },
 ];
