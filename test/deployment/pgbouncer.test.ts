@@ -14,7 +14,7 @@ import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 const WARNING =
-  'Postgres ends no statement that hangs: set statement_timeout and idle_in_transaction_session_timeout on the role';
+  'Postgres has no timeout for hanging statements: set statement_timeout and idle_in_transaction_session_timeout on the role';
 /** Pool size, smaller than the number of connections of one worker. */
 const POOL_SIZE = 5;
 const cleanup = new Cleanup();
