@@ -36,7 +36,7 @@ test('the worked example of the raffle document is exactly what its rules give',
       const j = value % 2 ** bits;
       isDrawn = j <= i;
       if (isDrawn) [tickets[i], tickets[j]] = [tickets[j]!, tickets[i]!];
-      const drawn = isDrawn ? `${j}` : `${j}, thrown away`;
+      const drawn = isDrawn ? `${j}` : `${j}, discarded`;
       const hex = value.toString(16).padStart(8, '0');
       steps.push(`| ${i} | ${bits} | ${hex} | ${drawn} | ${tickets.join(' ')} |`);
     }
