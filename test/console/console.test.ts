@@ -28,7 +28,7 @@ const WAIT_MS = 60_000;
 const ALL_PAGES_MS = 300_000;
 const GAME = 'classic-three';
 /** Buttons that change nothing. */
-const READING = /^(Skip to the content|Sign out|Show|Look up|Download( all as)? CSV|Search( Ctrl K)?|Go on)$/;
+const READING = /^(Skip to the content|Sign out|Show|Look up|Download( everything as)? CSV|Search( Ctrl K)?|Go on)$/;
 const NARROW = { width: 400, height: 800 };
 const WIDE = { width: 1280, height: 800 };
 
@@ -272,7 +272,7 @@ describe.skipIf(browser === undefined)("the operators' console", { timeout: 4 * 
   test('the console suspends a game, whose spins are then refused', async () => {
     await go(`games/${gameId}`, GAME);
     await page.getByRole('button', { name: 'Suspend the game' }).click();
-    await dialog().getByText('Every play of it is refused').waitFor();
+    await dialog().getByText('All plays of this game are refused').waitFor();
     await dialog().getByRole('button', { name: 'Cancel' }).click();
     await dialog().waitFor({ state: 'detached' });
     expect((await service.spin(key, { gameId, playerId: 'alice', wagerUsd: 0.25 })).status).toBe(200);

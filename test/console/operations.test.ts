@@ -79,7 +79,7 @@ describe.skipIf(browser === undefined)("the console's pages for rare tasks", { t
     await go('cells', 'Cells');
     const drain = form(`Partners of cell ${from}`);
     await drain.getByRole('button', { name: 'Drain' }).click();
-    await dialog().getByText('No new partner comes to it').waitFor();
+    await dialog().getByText('No new partner is placed in this cell').waitFor();
     await dialog().getByLabel('Reason').fill('its node goes away');
     await dialog().getByRole('button', { name: 'Drain it' }).click();
     await page.getByText(`spindle cells drain ${from} --move-partners`).waitFor();
@@ -122,7 +122,7 @@ describe.skipIf(browser === undefined)("the console's pages for rare tasks", { t
     await go('cells', 'Cells');
     await form('More cells').getByLabel('Cells to add').fill('2');
     await form('More cells').getByRole('button', { name: 'Add cells' }).click();
-    await dialog().getByText('A cell is never removed').waitFor();
+    await dialog().getByText("A cell can't be removed").waitFor();
     const add = dialog().getByRole('button', { name: 'Add them' });
     expect(await add.isDisabled()).toBe(true);
     await dialog().getByLabel('Type 2 cells to confirm').fill('2 cells');

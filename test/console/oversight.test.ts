@@ -236,7 +236,7 @@ describe.skipIf(browser === undefined)("the console's oversight pages", { timeou
   test('the console reports a page that fails, and its other pages keep working', async () => {
     await page.route('**/api/operator/v1/cells', (route) => route.fulfill({ json: {} }));
     await go('cells', 'Cells');
-    await page.getByRole('alert').getByText('This page has a fault').waitFor();
+    await page.getByRole('alert').getByText('This page could not be shown').waitFor();
     await page.unroute('**/api/operator/v1/cells');
     await page.getByRole('button', { name: 'Show the page again' }).click();
     await page.getByRole('alert').waitFor({ state: 'detached' });

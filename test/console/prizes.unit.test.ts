@@ -21,7 +21,7 @@ describe('prize tables as CSV', () => {
     ['prizeName,count\nPen,1', 'The first line must name prizeTier, valueUsd'],
     [`${HEAD}Pen,1,much,3`, 'Line 2: prizeTier, valueUsd and count must be numbers'],
     [`${HEAD}Pen,1,1,3\nCar,6`, 'Line 3: prizeTier, valueUsd and count must be numbers'],
-    [`${HEAD}"Pen,1,1,3`, 'Line 2 is not CSV'],
+    [`${HEAD}"Pen,1,1,3`, 'Line 2 is not valid CSV'],
   ])('the console refuses the CSV prize table %j and names its fault', (text, message) => {
     expect(() => prizesOf(text)).toThrow(message);
   });
