@@ -19,7 +19,8 @@ Reply    INTENT_REPLY (include/intents.lua); statuses (src/engine/redis/statuses
          INSUFFICIENT_BALANCE, OVERFLOW, OUTBOX_FULL
 Errors   EPOCH: include/cell.lua; AWAY: include/notAway.lua
 ]]
-local intent, amount, opening, enforces = tonumber(ARGV[8]), tonumber(ARGV[10]), tonumber(ARGV[11]), ARGV[12] == '1'
+local intent, amount = tonumber(ARGV[8]), tonumber(ARGV[10])
+local opening, enforces = tonumber(ARGV[11]), ARGV[12] == '1'
 local fingerprint, requestId = ARGV[14], ARGV[15]
 local playerNames, requestKeys = { ARGV[9] }, { ARGV[13] }
 -- include: library
@@ -51,7 +52,8 @@ end
 -- An adjustment gets no entry number of its own, but that of the entry before it. A player's spins are thus
 -- numbered without gaps.
 local text = pack(ENTRY_TEXT_FORMAT, #playerNames[1], #requestId) .. playerNames[1] .. requestId
-local head, index, credit, code, balance, core = pack(ENTRY_HEAD_FORMAT, ADJUSTMENT_ENTRY, 0, 0), 0, amount, 0, before + amount, nil
+local head, index, credit, code, balance, core =
+  pack(ENTRY_HEAD_FORMAT, ADJUSTMENT_ENTRY, 0, 0), 0, amount, 0, before + amount, nil
 -- inline: bookEntry
 newlyBound, newlyBoundCount = { requestKeys[1], core .. fingerprint }, 2
 

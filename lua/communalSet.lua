@@ -23,7 +23,8 @@ local refusedField, requestKeys = 'refusedCommunal', {}
 -- include: notes
 -- include: communalRecords
 local stored = call('HGET', cellPrefix .. 'communal', gameId)
-local pot = readPot((stored and sub(stored, 1, POT_STATE_BYTES) or pack(POT_STATE_FORMAT, 0, 0, 0, 0)) .. rules)
+local state = stored and sub(stored, 1, POT_STATE_BYTES) or pack(POT_STATE_FORMAT, 0, 0, 0, 0)
+local pot = readPot(state .. rules)
 if pot.version >= version then
   return DEALT .. sub(stored, 1, POT_STATE_BYTES)
 end

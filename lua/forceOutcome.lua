@@ -31,7 +31,8 @@ if isFull then
 end
 local untilMs = nowMs + tonumber(ARGV[11])
 local isRefused = isFull and #expired == 0
-local reply = isRefused and pack(FORCED_REPLY_FORMAT, byte(FULL), 0) or pack(FORCED_REPLY_FORMAT, byte(DEALT), untilMs)
+local reply = isRefused and pack(FORCED_REPLY_FORMAT, byte(FULL), 0)
+  or pack(FORCED_REPLY_FORMAT, byte(DEALT), untilMs)
 
 -- From here on the script only writes.
 call('HSET', KEYS[1], operationField, operationId .. reply)

@@ -31,7 +31,8 @@ if KEYS[2] then
     .. sub(segments, SEGMENTS_BYTES + ENTRY_ID_BYTES + 1)
 else
   -- If there is no entry after the end of the previous segment, this segment ends at the same entry.
-  local low, high = unpackStruct(ENTRY_ID_FORMAT, segments, #segments > SEGMENTS_BYTES and #segments - ENTRY_ID_BYTES + 1 or 1)
+  local at = #segments > SEGMENTS_BYTES and #segments - ENTRY_ID_BYTES + 1 or 1
+  local low, high = unpackStruct(ENTRY_ID_FORMAT, segments, at)
   if last then
     local ms, sequence = unpackStruct(MOMENT_FORMAT, last)
     local lastLow, lastHigh = (ms % 1024) * 4194304 + tonumber(ARGV[2]) * 16384 + sequence, floor(ms / 1024)

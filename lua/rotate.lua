@@ -28,7 +28,9 @@ local noteId, isVoided = sub(NO_CORE, 1, ENTRY_ID_BYTES), false
 local voided = {}
 if toIndex > nextIndex and not isOutboxFull then
   isVoided = true
-  noteId = addNote(ROTATION_ENTRY, tonumber(gameId), awayPartner .. ':', pack(ROTATION_FORMAT, toIndex), nextIndex)
+  noteId = addNote(
+    ROTATION_ENTRY, tonumber(gameId), awayPartner .. ':', pack(ROTATION_FORMAT, toIndex), nextIndex
+  )
   -- Loaded blocks below the index of the rotation are removed, and those above it stay.
   local from = nextIndex < blockEnd and blockFrom or blockEnd
   while from < toIndex and from < queueEnd do
@@ -47,7 +49,9 @@ local reply = pack(ROTATE_REPLY_FORMAT, byte(status), noteId, fromIndex, toIndex
 if isVoided then
   -- include: writeStream
   call('HSET', KEYS[1], 'last', newLast, operationField, operationId .. reply)
-  call('HSET', KEYS[4], gameId, pack(GAME_FORMAT, toIndex, max(queueEnd, toIndex), toIndex, toIndex, max(readyBlocks - #voided, 0)))
+  local game = pack(GAME_FORMAT, toIndex, max(queueEnd, toIndex), toIndex, toIndex,
+    max(readyBlocks - #voided, 0))
+  call('HSET', KEYS[4], gameId, game)
   if #voided > 0 then call('UNLINK', unpack(voided)) end
 else
   call('HSET', KEYS[1], operationField, operationId .. reply)

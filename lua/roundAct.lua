@@ -43,7 +43,9 @@ repeat
   local hasMoved = not before or index ~= tonumber(ARGV[11]) or steps ~= tonumber(ARGV[12])
   -- A blocked player may finish its round. The partner's funding is not checked, because the deal has already
   -- checked it for the whole round.
-  status = refuse(nil, hasMoved and ROUND_MOVED, before, max(stake, 0), payout - min(stake, 0), ARGV[18] == '1', -1, 0)
+  status = refuse(
+    nil, hasMoved and ROUND_MOVED, before, max(stake, 0), payout - min(stake, 0), ARGV[18] == '1', -1, 0
+  )
   if status then break end
   local after = before - stake + payout
   local text = pack(ENTRY_TEXT_FORMAT, #ARGV[10], 0) .. ARGV[10]

@@ -60,7 +60,8 @@ repeat
   if status then break end
   local isNew = not before
   if isNew then before = tonumber(ARGV[18]) end
-  status = refuse(playerTails[player], openRound and ROUND_OPEN, before, stake, payoutMax, ARGV[20] == '1', funding, netPaid[1])
+  status = refuse(playerTails[player], openRound and ROUND_OPEN, before, stake, payoutMax,
+    ARGV[20] == '1', funding, netPaid[1])
   if status == ROUND_OPEN then
     local low, high
     index, low, high, steps = unpackStruct(ROUND_FORMAT, openRound)
@@ -83,7 +84,8 @@ repeat
       -- include: openPlayer
     end
     local text = pack(ENTRY_TEXT_FORMAT, #ARGV[10], #requestId) .. ARGV[10] .. requestId
-    local head, credit, balance = pack(ENTRY_HEAD_FORMAT, ROUND_DEAL_ENTRY, tonumber(ARGV[9]), stake), payout, before - stake + payout
+    local head = pack(ENTRY_HEAD_FORMAT, ROUND_DEAL_ENTRY, tonumber(ARGV[9]), stake)
+    local credit, balance = payout, before - stake + payout
     -- inline: bookEntry
     netPaid[1] = netPaid[1] + payout - stake
     if requestKeys[1] then newlyBound, newlyBoundCount = { requestKeys[1], core .. fingerprint }, 2 end

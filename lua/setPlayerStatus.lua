@@ -30,5 +30,6 @@ if #record > PLAYER_BYTES then
   flags = flags + knownFlags - (isBlocked(sub(record, PLAYER_BYTES + 1)) and 1 or 0)
 end
 local status = pack(PLAYER_STATUS_FORMAT, flags, change)
-call('HSET', KEYS[3], player, sub(record, 1, PLAYER_BYTES) .. status .. sub(record, PLAYER_BYTES + #status + 1))
+local changed = sub(record, 1, PLAYER_BYTES) .. status .. sub(record, PLAYER_BYTES + #status + 1)
+call('HSET', KEYS[3], player, changed)
 return DEALT

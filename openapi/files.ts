@@ -1,6 +1,6 @@
 /**
- * What the files of the contract must contain: the OpenAPI documents, the error catalogue as the client has it, the operations of each
- * error, the tree of all paths.
+ * Generates the files of the API contract: the OpenAPI documents, the client's error catalogue, the
+ * operations of each error, and the tree of all paths.
  */
 import { readFileSync } from 'node:fs';
 import { BASES, type Scope } from '../src/api/contract/apis.js';
@@ -8,7 +8,7 @@ import { errorsOf, openApiDocuments } from '../src/api/contract/documents.js';
 import { CONTRACTS, ENDPOINTS, isEndpoint } from '../src/api/index.js';
 import { ERRORS, type ErrorEntry } from '../src/domain/errors.js';
 
-/** The name that the service has where none is set (`BRAND`). */
+/** Default name of the service, without the setting `BRAND`. */
 const BRAND = 'Spindle';
 
 const WIDTH_MAX = 110;
@@ -17,9 +17,9 @@ const CATALOG = 'clients/typescript/src/errorCatalog.ts';
 const ERRORS_PAGE = 'docs/errors.md';
 const SCOPES = Object.keys(BASES) as Scope[];
 
-/** JSON with the innermost objects and arrays on one line where they fit. */
+/** Formats JSON with the innermost objects and arrays on one line if they fit. */
 function formatted(value: object): string {
-  // A string of JSON has no line breaks: what changes is white space between tokens.
+  // JSON strings contain no line breaks, so only white space between tokens changes.
   const text = JSON.stringify(value, null, 2).replace(/[{[][^{}[\]]*[\]}]/g, (part) => {
     const line = part.replace(/\s*\n\s*/g, ' ');
     return line.length <= WIDTH_MAX ? line : part;
@@ -27,7 +27,7 @@ function formatted(value: object): string {
   return `${text}\n`;
 }
 
-/** The catalogue as the client has it. */
+/** Renders the error catalogue for the client package. */
 function catalogText(): string {
   const entries = Object.values(ERRORS).map(
     ({ code, status, retry, message }) =>
@@ -35,7 +35,7 @@ function catalogText(): string {
   );
   return `/** Made of the service's error catalogue by \`npm run openapi\`. */
 
-/** What a caller should do next: nothing, wait, repeat with the same requestId, or repeat with a new requestId. */
+/** Retry advice of an error: never, later, with the same requestId, or with a new requestId. */
 export type RetryClass = 'never' | 'later' | 'same-request-id' | 'new-request-id';
 
 export const ERROR_CATALOG = {
@@ -45,7 +45,7 @@ export type ErrorCode = keyof typeof ERROR_CATALOG;
 `;
 }
 
-/** The operations of a scope that answer with an error, by their names; as `all … but` where that is shorter. */
+/** Names the operations of a scope that can return an error, in the form `all … but` if that is shorter. */
 function operationsWith(entry: ErrorEntry, scope: Scope): string[] {
   const endpoints = ENDPOINTS.filter((each) => each.scope === scope);
   const namesOf = (answers: boolean): string[] =>
@@ -60,7 +60,7 @@ function operationsWith(entry: ErrorEntry, scope: Scope): string[] {
   return [others.length === 0 ? `all ${scope}` : `all ${scope} but ${others.join(', ')}`];
 }
 
-/** docs/errors.md as it is, with the operations that answer with each code in the last column. */
+/** Renders docs/errors.md with the operations of each code in the last column. */
 const errorsPage = (): string =>
   Object.values(ERRORS).reduce<string>(
     (page, entry) => {
@@ -75,7 +75,10 @@ const errorsPage = (): string =>
 
 const INDEX = 'src/api/index.ts';
 
-/** A path of an API, with the operations at it and the paths below. */
+/** Column of the operations in the tree of paths. */
+const INDENT = 34;
+
+/** One path of an API, with its operations and the paths below it. */
 class PathNode {
   readonly operations: string[] = [];
   readonly below = new Map<string, PathNode>();
@@ -94,18 +97,19 @@ class PathNode {
     node.add(others, operation);
   }
 
-  /** The lines of the paths below, in alphabetical order. */
+  /** Returns the lines of the paths below this one, in alphabetical order. */
   lines(depth = 1): string[] {
     return [...this.below]
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .flatMap(([part, node]) => [
-        `${'  '.repeat(depth)}/${part}`.padEnd(34) + node.operations.sort().join(', '),
+        `${'  '.repeat(depth)}/${part}`.padEnd(INDENT) +
+          node.operations.sort().join(`,\n * ${' '.repeat(INDENT)}`),
         ...node.lines(depth + 1),
       ]);
   }
 }
 
-/** Every path of every API as a tree: method, operation and the folder of its resource. */
+/** Renders all paths of all APIs as a tree, with method, operation and the folder of the resource. */
 function pathTree(): string[] {
   return SCOPES.flatMap((scope) => {
     const root = new PathNode();
@@ -120,7 +124,7 @@ function pathTree(): string[] {
   });
 }
 
-/** src/api/index.ts as it is, with the tree of all paths in its first comment. */
+/** Renders src/api/index.ts with the tree of all paths in its first comment. */
 const indexText = (): string =>
   readFileSync(INDEX, 'utf8').replace(
     /( \* <paths>\n)[\s\S]*?( \* <\/paths>\n)/,
@@ -132,7 +136,10 @@ const indexText = (): string =>
       `\n${end}`,
   );
 
-/** The files' texts, by their paths in the repository. The same sources give the same texts. */
+/**
+ * Returns the texts of all generated files, by their paths in the repository. The same sources give the same
+ * texts.
+ */
 export function contractFiles(): ReadonlyMap<string, string> {
   const files = new Map<string, string>([
     [CATALOG, catalogText()],

@@ -1,11 +1,12 @@
 /**
- * `npm run types`: writes the types of the OpenAPI documents for the clients, where a document is newer than they are. The type check and
- * the client's package need them; a build does not, and git does not have them.
+ * Command `npm run types`: generates the clients' types from the OpenAPI documents that are newer than the
+ * types. The type check and the client's package need these types. A build does not need them, and they are
+ * not in git.
  */
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import openapiTS, { astToString, COMMENT_HEADER } from 'openapi-typescript';
 
-/** By document: partners' go into the package of the client, the operator's to the command. */
+/** File of the generated types for each OpenAPI document. The client package uses those for partners. */
 const TYPES = {
   'openapi/partner.v1.json': 'clients/typescript/src/partner.v1.ts',
   'openapi/operator.v1.json': 'src/api/client/operator.v1.d.ts',

@@ -1,4 +1,7 @@
-/** `npm run openapi`: writes the files of the contract. Run it in the repository after a change of a route or schema. */
+/**
+ * Command `npm run openapi`: writes the generated files of the API contract. Run it after a change of a route
+ * or schema.
+ */
 import { writeFileSync } from 'node:fs';
 import { contractFiles } from './files.js';
 

@@ -14,7 +14,8 @@ ARGV     limit of the window, length of the window (s), fingerprint of the reque
 Reply    {"dealt" or "replay", requests used, spin id, outcome, balance},
          or {"limited", "conflict" or "exhausted", requests used}
 ]]
-local limit, window, fingerprint, player, wager = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
+local limit, window, fingerprint = tonumber(ARGV[1]), ARGV[2], ARGV[3]
+local player, wager = ARGV[4], tonumber(ARGV[5])
 local opening, game, requestId, bindSeconds = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 
 local used = redis.call('INCR', KEYS[1])
@@ -44,9 +45,11 @@ local outcome, payout = string.match(popped, '^(%d+) (%d+)$')
 redis.call('HSETNX', KEYS[3], player, opening)
 local balance = redis.call('HINCRBY', KEYS[3], player, string.format('%.0f', tonumber(payout) - wager))
 local balanceText = string.format('%.0f', balance)
-local spinId = redis.call('XADD', KEYS[5], '*', 'game', game, 'player', player, 'outcome', outcome, 'wager', ARGV[5],
+local spinId = redis.call('XADD', KEYS[5], '*',
+  'game', game, 'player', player, 'outcome', outcome, 'wager', ARGV[5],
   'payout', payout, 'balance', balanceText, 'request', requestId)
 if requestId ~= '' then
-  redis.call('SET', KEYS[2], fingerprint .. ' ' .. spinId .. ' ' .. outcome .. ' ' .. balanceText, 'EX', bindSeconds)
+  local bound = fingerprint .. ' ' .. spinId .. ' ' .. outcome .. ' ' .. balanceText
+  redis.call('SET', KEYS[2], bound, 'EX', bindSeconds)
 end
 return { 'dealt', used, spinId, outcome, balanceText }

@@ -6,7 +6,8 @@
 local batch = ARGV[8]
 local partnerCount, gameCount, playerCount, requestCount, spinCount, tableBytes, listsAt, spinsAt, offset =
   unpackStruct(BATCH_FORMAT, batch)
-local partnerIds, spinLimit, apiLimit, opening, funding, enforcesBalance, isSandbox, knownMoves = {}, {}, {}, {}, {}, {}, {}, {}
+local partnerIds, spinLimit, apiLimit, opening = {}, {}, {}, {}
+local funding, enforcesBalance, isSandbox, knownMoves = {}, {}, {}, {}
 for i = 1, partnerCount do
   local flags
   spinLimit[i], apiLimit[i], opening[i], funding[i], flags, knownMoves[i], partnerIds[i], offset =
@@ -14,7 +15,8 @@ for i = 1, partnerCount do
   enforcesBalance[i], isSandbox[i] = hasFlag(flags, ENFORCES_BALANCE), hasFlag(flags, IS_SANDBOX)
 end
 offset = offset + tableBytes
-local gameIds, wager, gameMaxPayout, payoutsAt, payoutCount, poolSize, wanted, spinHead = {}, {}, {}, {}, {}, {}, {}, {}
+local gameIds, wager, gameMaxPayout, payoutsAt = {}, {}, {}, {}
+local payoutCount, poolSize, wanted, spinHead = {}, {}, {}, {}
 for i = 1, gameCount do
   local _
   -- The first bytes of a game's record in the batch are the head of its ledger entries.

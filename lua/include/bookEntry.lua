@@ -11,7 +11,8 @@ do
   local record = pack(ENTRY_BODY_FORMAT, index, credit, low, idHigh, code, balance,
     previousLow[player], previousHigh[player], entryNumbers[player])
   core = sub(record, ENTRY_BODY_ID_AT, ENTRY_BODY_CORE_END)
-  outboxRecords[outboxPieces + 1], outboxRecords[outboxPieces + 2], outboxRecords[outboxPieces + 3] = head, record, text
+  outboxRecords[outboxPieces + 1], outboxRecords[outboxPieces + 2], outboxRecords[outboxPieces + 3] =
+    head, record, text
   outboxPieces, outboxEntries = outboxPieces + 3, outboxEntries + 1
   if not playerCores[player] then
     movedCount = movedCount + 1

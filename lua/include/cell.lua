@@ -46,7 +46,9 @@
 -- include: epoch
 local cellPrefix = sub(KEYS[1], 1, -5)
 local operationField, operationId = ARGV[6], ARGV[7]
-local cell = call('HMGET', KEYS[1], 'epoch', 'last', 'booked', operationField, 'communal', 'segments', 'away', 'format')
+local cell = call(
+  'HMGET', KEYS[1], 'epoch', 'last', 'booked', operationField, 'communal', 'segments', 'away', 'format'
+)
 if cell[1] ~= ARGV[1] then
   return epochError(cell[1])
 end

@@ -83,7 +83,8 @@ if cell[5] and #gameIds > 0 then
     playerTails[player] = (left ~= '' or status ~= NO_STATUS) and status .. left or nil
     local name = playerNames[player]
     local spin = pack(ENTRY_ID_FORMAT, previousLow[player], previousHigh[player])
-    addNote(COMMUNAL_NOTE_ENTRY, gameId, sub(name, 1, (find(name, ':', 1, true))), char(NOTIFIED_NOTE) .. sub(tail, at + 2, at + 9) .. spin)
+    local note = char(NOTIFIED_NOTE) .. sub(tail, at + 2, at + 9) .. spin
+    addNote(COMMUNAL_NOTE_ENTRY, gameId, sub(name, 1, (find(name, ':', 1, true))), note)
     return sub(tail, at + 10, at + 1 + length)
   end
 
@@ -211,8 +212,10 @@ if cell[5] and #gameIds > 0 then
       if shares[i] > 0 then winnerCount = winnerCount + 1 end
     end
     pot.budget = pot.budget - paid
-    addNote(COMMUNAL_NOTE_ENTRY, gameIds[game], pot.partner, pack(EVENT_NOTE_FORMAT, EVENT_NOTE, eventId, pot.version, tier.level,
-      amount and PAID or SKIPPED_BUDGET, pot.progress, tier.amount, paid, winnerCount) .. tier.name)
+    addNote(COMMUNAL_NOTE_ENTRY, gameIds[game], pot.partner, pack(
+      EVENT_NOTE_FORMAT, EVENT_NOTE, eventId, pot.version, tier.level,
+      amount and PAID or SKIPPED_BUDGET, pot.progress, tier.amount, paid, winnerCount
+    ) .. tier.name)
     if paid == 0 then return '' end
     local head = pack(ENTRY_HEAD_FORMAT, COMMUNAL_SHARE_ENTRY, gameIds[game], 0)
     for i = 1, #winners do
@@ -224,9 +227,12 @@ if cell[5] and #gameIds > 0 then
         -- The byte after the event id is 1 for the player whose spin fired the event, and who is notified
         -- immediately.
         bookEntry(player, head, 0, share, 0, balances[player] + share,
-          pack(ENTRY_TEXT_FORMAT, #name, SHARE_TEXT_BYTES) .. name .. pack(SHARE_TEXT_FORMAT, eventId, i == 1 and 1 or 0))
+          pack(ENTRY_TEXT_FORMAT, #name, SHARE_TEXT_BYTES) .. name
+            .. pack(SHARE_TEXT_FORMAT, eventId, i == 1 and 1 or 0))
         if i > 1 then
-          keepWaiting(player, pack(WAITING_SHARE_FORMAT, ENTRY_ID_BYTES + #tail, previousLow[player], previousHigh[player]) .. tail)
+          keepWaiting(player, pack(
+            WAITING_SHARE_FORMAT, ENTRY_ID_BYTES + #tail, previousLow[player], previousHigh[player]
+          ) .. tail)
         end
       end
     end

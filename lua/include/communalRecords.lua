@@ -26,7 +26,8 @@ local function readPot(record)
   return {
     version = version, stateFlags = stateFlags, progress = progress, budget = budget,
     progressBefore = progress, budgetBefore = budget, rules = sub(record, POT_STATE_BYTES + 1),
-    partner = format('%.0f:', partnerId), remembers = hasFlag(stateFlags, REMEMBERS_PLAYERS), enabled = hasFlag(flags, ENABLED),
+    partner = format('%.0f:', partnerId), remembers = hasFlag(stateFlags, REMEMBERS_PLAYERS),
+    enabled = hasFlag(flags, ENABLED),
     returnsToBudget = hasFlag(flags, RETURNS_TO_BUDGET), paysRemaining = hasFlag(flags, PAYS_REMAINING),
     interval = interval, split = split, windowMinutes = windowMinutes, communitySize = communitySize,
     tierCount = tierCount, tiersAt = at, record = record, recent = {}, recentCount = 0,
@@ -48,8 +49,10 @@ end
 
 -- Encodes the note of a call's changes to a pot.
 local function stateNote(pot, cause, reference)
-  return pack(STATE_NOTE_FORMAT, STATE_NOTE, cause, reference, pot.progressBefore, pot.progress, pot.budgetBefore,
-    pot.budget)
+  return pack(
+    STATE_NOTE_FORMAT, STATE_NOTE, cause, reference,
+    pot.progressBefore, pot.progress, pot.budgetBefore, pot.budget
+  )
 end
 
 local function potRecord(pot)

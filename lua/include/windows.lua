@@ -7,7 +7,8 @@ for i = 1, #partnerIds do
   local spinMinute, apiMinute = 0, 0
   spinsUsed[i], apiUsed[i], netPaid[i] = 0, 0, 0
   if partnerRecords[i] then
-    spinMinute, spinsUsed[i], apiMinute, apiUsed[i], netPaid[i] = unpackStruct(PARTNER_FORMAT, partnerRecords[i])
+    spinMinute, spinsUsed[i], apiMinute, apiUsed[i], netPaid[i] =
+      unpackStruct(PARTNER_FORMAT, partnerRecords[i])
   end
   if spinMinute ~= windowMinute then spinsUsed[i] = 0 end
   if apiMinute ~= windowMinute then apiUsed[i] = 0 end

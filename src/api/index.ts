@@ -5,7 +5,8 @@
  * <paths>
  * /api/partner/v1
  *   /events                         get listEvents (webhooks)
- *   /games                          get listGames (games), post registerGame (games)
+ *   /games                          get listGames (games),
+ *                                   post registerGame (games)
  *     /{id}
  *       /blocks                     get listBlocks (proofs)
  *         /{number}                 get getBlock (proofs)
@@ -14,7 +15,8 @@
  *         /progress                 get getCommunalProgress (communal)
  *       /pool                       get getPool (raffles)
  *       /rtp                        get getGameRtp (returns)
- *   /par-sheets                     get listParSheets (games), post uploadParSheet (games)
+ *   /par-sheets                     get listParSheets (games),
+ *                                   post uploadParSheet (games)
  *   /players
  *     /{playerId}                   get getPlayer (players)
  *       /community-bonuses          get listCommunityBonuses (communal)
@@ -33,8 +35,10 @@
  *     /{spinId}                     get getSpin (spins)
  *       /proof                      get getSpinProof (proofs)
  *   /version                        get getVersion (versions)
- *   /webhooks                       get listWebhooks (webhooks), post registerWebhook (webhooks)
- *     /{id}                         delete deleteWebhook (webhooks), patch updateWebhook (webhooks)
+ *   /webhooks                       get listWebhooks (webhooks),
+ *                                   post registerWebhook (webhooks)
+ *     /{id}                         delete deleteWebhook (webhooks),
+ *                                   patch updateWebhook (webhooks)
  *       /deliveries                 get listDeliveries (webhooks)
  *         /{deliveryId}
  *           /resend                 post resendOwnDelivery (webhooks)
@@ -45,17 +49,22 @@
  *     /{version}
  *       /deprecate                  post deprecateApiVersion (versions)
  *   /audit-log                      get listAuditLog (auditLog)
- *   /cells                          get listCells (cells), post addCells (cells)
+ *   /cells                          get listCells (cells),
+ *                                   post addCells (cells)
  *     /{cell}                       patch setDraining (cells)
- *   /dealing                        get getDealing (dealing), put setDealing (dealing)
+ *   /dealing                        get getDealing (dealing),
+ *                                   put setDealing (dealing)
  *   /deliveries                     get listAllDeliveries (webhooks)
  *     /{id}
  *       /resend                     post resendDelivery (webhooks)
  *   /games                          get listAllGames (games)
- *     /{id}                         get getGame (games), patch updateGame (games)
- *       /blocks                     get listAnyBlocks (proofs), post makeBlocks (games)
+ *     /{id}                         get getGame (games),
+ *                                   patch updateGame (games)
+ *       /blocks                     get listAnyBlocks (proofs),
+ *                                   post makeBlocks (games)
  *         /{number}                 get getAnyBlock (proofs)
- *       /communal                   get getCommunalPot (communal), put setCommunal (communal)
+ *       /communal                   get getCommunalPot (communal),
+ *                                   put setCommunal (communal)
  *         /events                   get listCommunalPayouts (communal)
  *         /funding                  post fundCommunal (communal)
  *       /days                       get listGameDays (games)
@@ -63,16 +72,21 @@
  *       /rtp                        get getAnyGameRtp (returns)
  *   /ledger
  *     /days                         get listLedgerDays (ledgerDays)
- *   /operators                      get listOperators (operators), post createOperator (operators)
+ *   /operators                      get listOperators (operators),
+ *                                   post createOperator (operators)
  *     /{name}                       delete revokeOperator (operators)
  *       /rotate                     post rotateOperatorKey (operators)
  *   /overview                       get getOverview (overview)
  *   /par-sheets                     get listAllParSheets (games)
- *     /{id}                         get getAnyParSheet (games), patch updateParSheet (games)
- *   /partners                       get listPartners (partners), post createPartner (partners)
- *     /{id}                         get getPartner (partners), patch updatePartner (partners)
+ *     /{id}                         get getAnyParSheet (games),
+ *                                   patch updateParSheet (games)
+ *   /partners                       get listPartners (partners),
+ *                                   post createPartner (partners)
+ *     /{id}                         get getPartner (partners),
+ *                                   patch updatePartner (partners)
  *       /blackjack-games            post createBlackjackGame (blackjack)
- *       /keys                       get listKeys (partners), post issueKey (partners)
+ *       /keys                       get listKeys (partners),
+ *                                   post issueKey (partners)
  *         /{keyId}                  delete revokeKey (partners)
  *       /move                       post movePartner (partners)
  *       /moves                      get listMoves (partners)
@@ -83,7 +97,8 @@
  *           /statement              get getStatement (players)
  *       /raffles                    post createRaffle (raffles)
  *       /settlements
- *         /{date}                   get getPartnerSettlement (settlements), post makeSettlement (settlements)
+ *         /{date}                   get getPartnerSettlement (settlements),
+ *                                   post makeSettlement (settlements)
  *       /webhooks                   get listPartnerWebhooks (webhooks)
  *   /program-checks                 get listProgramChecks (programChecks)
  *   /progressives                   get listProgressives (communal)
@@ -104,7 +119,9 @@
  *       /close                      post closeRtpReview (returns)
  *       /notes                      post addRtpNote (returns)
  *   /search                         get search (search)
- *   /session                        delete signOut (operators), get getSession (operators), post signIn (operators)
+ *   /session                        delete signOut (operators),
+ *                                   get getSession (operators),
+ *                                   post signIn (operators)
  *   /settlements                    get listAllSettlements (settlements)
  *   /spins
  *     /{spinId}                     get showSpin (spins)

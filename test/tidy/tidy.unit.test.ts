@@ -51,6 +51,23 @@ describe('words in the sources', () => {
   });
 });
 
+describe('the width of lines', () => {
+  const WIDTH = 110;
+
+  test(`comments and Lua scripts have at most ${WIDTH} columns; the formatter wraps all other code`, () => {
+    const generated = /\.v1\.(d\.)?ts$/;
+    const long = new RegExp(`^(?=\\s*(//|/?\\*)).{${WIDTH + 1}}`);
+    const scripts = code.filter(({ path }) => path.endsWith('.lua'));
+    expect(linesWith(new RegExp(`^.{${WIDTH + 1}}`), scripts)).toEqual([]);
+    expect(
+      linesWith(
+        long,
+        code.filter(({ path }) => !path.endsWith('.lua') && !generated.test(path)),
+      ),
+    ).toEqual([]);
+  });
+});
+
 describe('time limits in tests', () => {
   test('tests compare no time with a constant, but use expectWithin and timeoutFor', () => {
     const constant = String.raw`\(?[\d_A-Z]+( [*+] [\d_A-Z]+)*\)?`;

@@ -1,6 +1,6 @@
 /** Made of the service's error catalogue by `npm run openapi`. */
 
-/** What a caller should do next: nothing, wait, repeat with the same requestId, or repeat with a new requestId. */
+/** Retry advice of an error: never, later, with the same requestId, or with a new requestId. */
 export type RetryClass = 'never' | 'later' | 'same-request-id' | 'new-request-id';
 
 export const ERROR_CATALOG = {
