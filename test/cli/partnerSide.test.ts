@@ -105,7 +105,9 @@ test('spindle operator issues, lists, rotates and revokes keys, and tells an aud
   expect(listed.out).toMatch(/^jane\.doe +auditor +kso_\S{6} +active +\S+Z +-$/m);
   expect(await cli('operator', 'revoke', 'jane.doe', ...asJane, '--yes')).toMatchObject({
     status: 1,
-    error: expect.stringMatching(/^KS-4116 .*\n.*takes the role admin; jane\.doe is auditor/),
+    error: expect.stringMatching(
+      /^KS-4116 .*\n.*This operation needs the role admin, but jane\.doe has the role auditor/,
+    ),
   });
   const rotated = await cli('operator', 'rotate', 'jane.doe', '--expires', '2099-01-01T00:00:00Z', '--yes');
   expect(rotated.out).toMatch(/^expiresAt +2099-01-01T00:00:00\.000Z$/m);

@@ -24,7 +24,7 @@ import * as contract from './contract.js';
 /** Returns the table of a game that has at least one recorded round. */
 export async function tableOf({ catalog }: Services, gameId: number): Promise<BlackjackTable> {
   const { table } = await knownGame(catalog, gameId);
-  if (table === undefined) throw new Error(`Game ${gameId} has rounds and is no blackjack table`);
+  if (table === undefined) throw new Error(`game ${gameId} has rounds but is not a blackjack table`);
   return table;
 }
 
@@ -78,7 +78,7 @@ function denialOf(
   if (game === undefined) return { entry: ERRORS.gameNotRegistered };
   if (stop !== undefined) return { entry: stop };
   if (game.table === undefined)
-    return { entry: ERRORS.validationFailed, message: 'must be a blackjack table' };
+    return { entry: ERRORS.validationFailed, message: 'must be the id of a blackjack table' };
   if (game.status !== 'ACTIVE') return { entry: ERRORS.gameNotActive };
   return isWager ? undefined : { entry: ERRORS.wagerMismatch };
 }
@@ -117,7 +117,7 @@ function dealRefusal(
   if ('open' in dealt) {
     const { open } = dealt;
     const roundId = roundIdOf(services, open);
-    const message = 'has an open round at this table';
+    const message = 'already has an open round at this table. Finish that round first.';
     const lastActionSeq = actionsOf(open).length;
     return new ApiError(ERRORS.roundOpen, {
       details: [{ path: '/playerId', message, roundId, lastActionSeq }],
@@ -222,7 +222,7 @@ async function endRound(
   if (record.status !== 'OPEN') throw new ApiError(ERRORS.actionIllegal);
   const table = await tableOf(services, record.gameId);
   const partner = services.catalog.partner(record.partnerId);
-  if (partner === undefined) throw new Error(`Partner ${record.partnerId} is not in the catalog`);
+  if (partner === undefined) throw new Error(`partner ${record.partnerId} is not in the catalog`);
   const action = how === 'void' ? 'round.void' : 'round.close';
   const details = {
     player: `${record.partnerId}:${record.playerId}`,

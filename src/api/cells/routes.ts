@@ -39,7 +39,7 @@ const addCells = (services: Services): Route =>
     const { count } = body;
     const added = await services.store.cells.add(actor, count);
     if (added === undefined) {
-      const message = `must leave at most ${CELL_MAX + 1} cells in all`;
+      const message = `must be lower, because an installation has at most ${CELL_MAX + 1} cells`;
       throw invalid([{ path: '/count', message }]);
     }
     await learn(services.catalog);
@@ -52,7 +52,7 @@ const setDraining = ({ store }: Services): Route =>
     const drained = await store.cells.setDraining(actor, cellOf(params.cell), isDraining, reason);
     if (drained === 'unknown') throw new ApiError(ERRORS.notFound);
     if (drained === 'last') {
-      const message = 'must be false for the last cell that takes partners';
+      const message = 'must be false, because no other cell accepts new partners';
       throw invalid([{ path: '/isDraining', message }]);
     }
     return undefined;

@@ -124,10 +124,10 @@ function fundingRefusal(funded: Exclude<Funded, object>): ApiError {
       return new ApiError(ERRORS.requestIdReused);
     case 'short':
       return new ApiError(ERRORS.progressiveExhausted, {
-        details: [{ path: '/amountUsd', message: 'is more than there is in the budget' }],
+        details: [{ path: '/amountUsd', message: 'must not withdraw more than the remaining budget' }],
       });
     case 'overflow': {
-      const message = `the budget would be above ${microsToUsdText(MAX_MICROS)}`;
+      const message = `must not raise the budget above ${microsToUsdText(MAX_MICROS)}`;
       return invalid([{ path: '/amountUsd', message }]);
     }
     case 'unconfirmed':
@@ -172,7 +172,7 @@ const fundCommunal = (services: Services): Route =>
     const amountMicros = microsOf(amountUsd);
     if (amountMicros === undefined || amountMicros === 0) {
       const most = microsToUsdText(MAX_MICROS);
-      const message = `must be a decimal text other than 0 within -${most} and ${most}, with at most 6 decimals`;
+      const message = `must be a decimal string other than 0, between -${most} and ${most}, with at most 6 decimals`;
       throw invalid([{ path: '/amountUsd', message }]);
     }
     await assertPot(services.store, gameId);

@@ -23,7 +23,7 @@ export function errorExamples(entries: readonly ErrorEntry[], endpoint: Endpoint
 /** Returns the example of the error for a body that exceeds its size limit (413). */
 export function bodyTooLargeExample(): Record<string, Example> {
   const entry = ERRORS.validationFailed;
-  const message = `The body is over the limit of ${BODY_LIMIT} bytes`;
+  const message = `The body must have at most ${BODY_LIMIT} bytes`;
   return { [entry.code]: example(entry, [{ path: '', message }]) };
 }
 
@@ -53,7 +53,7 @@ function detailsOf(entry: ErrorEntry, endpoint: Endpoint): readonly Fault[] | un
   if (entry !== ERRORS.validationFailed) return undefined;
   const [name, schema] = Object.entries(propertiesOf(endpoint.body ?? endpoint.query))[0] ?? [];
   if (name === undefined) {
-    return [{ path: '', message: 'The path part «%ff» is not percent-encoded UTF-8' }];
+    return [{ path: '', message: 'The path segment «%ff» must be percent-encoded UTF-8' }];
   }
   const { type } = schema as { type?: string };
   return [{ path: `/${name}`, message: type === undefined ? 'is not valid' : typeMessage(type) }];

@@ -137,7 +137,7 @@ export const gameRoutes = (services: Services): Route[] => [
       return value !== undefined && usdToMicros(value) !== denominationMicros;
     }).map((name) => ({
       path: `/${name}`,
-      message: `must equal the sheet's denominationUsd, ${denominationUsd}`,
+      message: `must be ${denominationUsd}, the denomination of the PAR sheet`,
     }));
     if (faults.length > 0) throw new ApiError(ERRORS.wagerMismatch, { details: faults });
     const { parSheetId, configName, displayName } = wanted;

@@ -23,7 +23,7 @@ function shownOperator(row: OperatorRow) {
 const nameFault = (entry: (typeof ERRORS)['validationFailed' | 'capReached'], message: string): ApiError =>
   new ApiError(entry, { details: [{ path: '/name', message }] });
 
-const TAKEN = 'is taken: a name is never given to a second operator';
+const TAKEN = 'is already taken. Choose another name, because names are never reused.';
 
 const createOperator = ({ store, catalog }: Services): Route =>
   route(contract.createOperator, async ({ actor, body }) => {
@@ -34,7 +34,8 @@ const createOperator = ({ store, catalog }: Services): Route =>
     const wanted = { name, role, ...storedKey(apiKey), expiresAt: expiry } as const;
     const row = await store.operators.create(actor, wanted);
     if (row === 'taken') throw nameFault(ERRORS.validationFailed, TAKEN);
-    if (row === 'tooMany') throw nameFault(ERRORS.capReached, 'would be one name more than there may be');
+    if (row === 'tooMany')
+      throw nameFault(ERRORS.capReached, 'would exceed the maximum number of operator names');
     await learn(catalog);
     return { ...shownOperator(row), apiKey };
   });
@@ -99,7 +100,10 @@ const sessionRoutes = ({ store, sessions }: Services): Route[] => [
     if (operator.session !== undefined)
       throw new ApiError(ERRORS.missingApiKey, {
         details: [
-          { path: '/X-API-Key', message: 'must be the key of an operator: a session begins no other' },
+          {
+            path: '/X-API-Key',
+            message: 'must be the key of an operator, because a session cannot begin another session',
+          },
         ],
       });
     const token = sessions.tokens.make();

@@ -104,7 +104,10 @@ const cellFault = (why: 'noSuchCell' | 'cellDrains'): ApiError =>
   invalid([
     {
       path: '/cell',
-      message: why === 'noSuchCell' ? 'must be a cell of this installation' : 'must not be draining',
+      message:
+        why === 'noSuchCell'
+          ? 'must be the number of an existing cell'
+          : 'must be a cell that is not draining',
     },
   ]);
 
@@ -221,10 +224,10 @@ export const partnerRoutes = (services: Services): Route[] => {
 };
 
 const FAULTS: Readonly<Record<Exclude<NotMoved, 'noSuchPartner'>, string>> = {
-  noSuchCell: 'must be a cell of this installation',
-  cellDrains: 'must not be draining',
-  there: 'must be another cell than that of the partner',
-  moving: 'must wait until the move that is under way has ended',
+  noSuchCell: 'must be the number of an existing cell',
+  cellDrains: 'must be a cell that is not draining',
+  there: 'must be a different cell, because the partner is already in this cell',
+  moving: 'cannot be changed until the current move of the partner has ended',
 };
 
 const moveRoutes = (store: Pick<Store, 'partnerMoves' | 'partners'>): Route[] => [

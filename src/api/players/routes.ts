@@ -109,13 +109,13 @@ function orderOf(playerId: string, body: JsonObject, text: string): Omit<Adjustm
     if (amountMicros === 0) faults.push({ path, message: 'must not be 0' });
     if (amountMicros === undefined) {
       const most = microsToUsdText(MAX_MICROS);
-      faults.push({ path, message: `must be within -${most} and ${most}, with at most 6 decimals` });
+      faults.push({ path, message: `must be between -${most} and ${most}, with at most 6 decimals` });
     }
   }
   if (typeof body.requestId === 'string' && body.requestId.startsWith(REFUND_PREFIX))
     faults.push({
       path: '/requestId',
-      message: `must not begin with «${REFUND_PREFIX}», as the service's own refunds do`,
+      message: `must not begin with «${REFUND_PREFIX}», which is reserved for refunds by the service`,
     });
   if (order === undefined || faults.length > 0) {
     throw new ApiError(refusal?.entry ?? ERRORS.validationFailed, { details: faults });
@@ -132,7 +132,7 @@ function refusalOf(adjusted: Exclude<Adjusted, object>): ApiError {
       return new ApiError(ERRORS.insufficientBalance);
     case 'overflow': {
       const most = microsToUsdText(MAX_MICROS);
-      const message = `the balance would not be within -${most} and ${most}`;
+      const message = `must keep the balance between -${most} and ${most}`;
       return invalid([{ path: '/amountUsd', message }]);
     }
     case 'refused':

@@ -17,9 +17,9 @@ const FORMAT = 'spindle proof v1';
 const NUMBER = /^(0|[1-9]\d{0,14})$/;
 
 const REASONS: Readonly<Record<NonNullable<Fault['reason']>, string>> = {
-  FORCED: 'A tester chose the outcome: it lies in no block',
+  FORCED: 'A tester chose the outcome, so it belongs to no sealed block',
   BEFORE_LOG: 'The outcome was dealt before it could be logged',
-  ARCHIVED: 'The day of the spin is archived, and no longer kept here',
+  ARCHIVED: 'The day of the spin is archived and no longer available here',
 };
 
 const unproven = (reason: NonNullable<Fault['reason']>): ApiError =>

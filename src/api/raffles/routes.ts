@@ -32,7 +32,7 @@ function revealer({ store }: Services) {
   const kept = new Map<number, Promise<Static<typeof PoolReveal>>>();
   const read = async (gameId: number) => {
     const pool = await store.raffles.closedPool(gameId);
-    if (pool === undefined) throw new Error(`Raffle ${gameId} is closed and has no pool`);
+    if (pool === undefined) throw new Error(`raffle ${gameId} is closed but has no pool`);
     return {
       seed: pool.seed.toString('hex'),
       nonce: pool.nonce.toString('hex'),

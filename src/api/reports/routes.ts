@@ -44,11 +44,14 @@ function daysOf(query: GamesQuery, today: string): Pick<GamesWanted, 'from' | 't
   if (interval !== 'RANGE') return { from: firstDayOf(interval, today), to: today, isToNow: true };
   const { from, to } = query;
   const missing = Object.entries({ from, to }).filter(([, day]) => day === undefined);
-  const details = missing.map(([name]) => ({ path: `/${name}`, message: 'is required with RANGE' }));
+  const details = missing.map(([name]) => ({
+    path: `/${name}`,
+    message: 'is required if interval is RANGE',
+  }));
   if (from === undefined || to === undefined) throw new ApiError(ERRORS.fieldMissing, { details });
   const faults: Fault[] = Object.entries({ from, to })
     .filter(([, day]) => !isDay(day))
-    .map(([name]) => ({ path: `/${name}`, message: 'must be a day of the calendar, YYYY-MM-DD' }));
+    .map(([name]) => ({ path: `/${name}`, message: 'must be a calendar day, YYYY-MM-DD' }));
   if (faults.length === 0 && to < from) faults.push({ path: '/to', message: 'must not be before `from`' });
   if (faults.length > 0) throw new ApiError(ERRORS.invalidDate, { details: faults });
   return { from, to, isToNow: false };
@@ -196,7 +199,7 @@ const owedOf = (rows: readonly LiabilityRow[]) => {
 async function liability({ store, process }: Services, date: string | undefined, by: string) {
   const nowMs = process.now();
   if (date !== undefined && (!isDay(date) || date > process.overDay())) {
-    const details = [{ path: '/date', message: 'must be a UTC day that is over, YYYY-MM-DD' }];
+    const details = [{ path: '/date', message: 'must be a past UTC day, YYYY-MM-DD' }];
     throw new ApiError(ERRORS.invalidDate, { details });
   }
   const rows = await store.reports.liability(date);

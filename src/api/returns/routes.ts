@@ -120,7 +120,7 @@ export const returnRoutes = (services: Services): Route[] => [
     const { finding, text } = body;
     const review = await services.store.rtp.close(reviewIdOf(params), actor, finding as RtpFinding, text);
     if (review === undefined) throw new ApiError(ERRORS.notFound);
-    if (review === 'closed') throw invalid([{ path: '', message: 'the review is closed' }]);
+    if (review === 'closed') throw invalid([{ path: '', message: 'The review is already closed' }]);
     return reviewOf(review);
   }),
 ];

@@ -20,7 +20,7 @@ async function chooseNext(services: Services, partner: Partner, body: NextOutcom
   if (game.kind.gameType !== 'slot') throw invalid([{ path: '/gameId', message: 'must be a slot game' }]);
   const fragment = game.fragments[combinationIndex];
   if (fragment === undefined) {
-    const message = `must be at most ${game.fragments.length - 1}, the last combination of the PAR sheet`;
+    const message = `must be at most ${game.fragments.length - 1}, the index of the last combination of the PAR sheet`;
     throw invalid([{ path: '/combinationIndex', message }]);
   }
   const { cell, newestMove, partnerId } = partner;
@@ -34,7 +34,7 @@ async function chooseNext(services: Services, partner: Partner, body: NextOutcom
   });
   if (chosen === 'unavailable') throw new ApiError(ERRORS.unavailable);
   if (chosen === 'full') {
-    const message = `At most ${FORCED_MAX} chosen outcomes of a partner wait for their spins`;
+    const message = `At most ${FORCED_MAX} chosen outcomes of a partner can wait for their spins. Spin first, or wait up to an hour until they expire.`;
     throw new ApiError(ERRORS.capReached, { details: [{ path: '', message }] });
   }
   const { outcome } = parseExactJson(`{${fragment}}`) as { outcome: object };

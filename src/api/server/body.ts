@@ -30,7 +30,7 @@ export function parseObject(text: string): JsonObject {
   try {
     value = JSON.parse(text);
   } catch {
-    throw notJson('The body is not JSON (RFC 8259)');
+    throw notJson('The body is not valid JSON (RFC 8259)');
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw notJson('The body must be a JSON object');

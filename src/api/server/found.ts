@@ -66,7 +66,7 @@ export async function knownGame(catalog: Catalog, gameId: number): Promise<Game>
   if (known !== undefined) return known;
   await catalog.refresh();
   const game = catalog.game(gameId);
-  if (game === undefined) throw new Error(`Game ${gameId} is in the database and not in the catalog`);
+  if (game === undefined) throw new Error(`game ${gameId} is in the database but not in the catalog`);
   return game;
 }
 
@@ -125,7 +125,7 @@ export async function noSpin({ ledgerDays }: Pick<Store, 'ledgerDays'>, entryId:
 /** Error detail for an entry whose day was archived and dropped. */
 const ARCHIVED: Fault = {
   path: '',
-  message: 'The day of the spin is archived, and no longer kept here',
+  message: 'The day of the spin is archived and no longer available here',
   reason: 'ARCHIVED',
 };
 

@@ -82,7 +82,11 @@ export class NodeListener implements HttpListener {
   listen(host: string, port: number): Promise<number> {
     return new Promise((resolve, reject) => {
       const onError = (): void =>
-        reject(new Error(`Port ${port} of ${host} is in use or can't be listened on`));
+        reject(
+          new Error(
+            `Cannot listen on port ${port} of ${host}: it is in use, or not available to this process`,
+          ),
+        );
       this.#server.once('error', onError);
       // Node 20 ignores reusePort, so a single process has the port there.
       this.#server.listen({ host, port, reusePort: true }, () => {

@@ -32,7 +32,7 @@ export function notFoundRoutes(
     const known = METHODS.filter((each) => router.find(each, path) !== undefined);
     if (known.length === 0) return [];
     const names = known.map((each) => each.toUpperCase()).join(' and ');
-    return [{ path: '', message: `This path takes ${names}, not ${method.toUpperCase()}` }];
+    return [{ path: '', message: `This path supports ${names}, not ${method.toUpperCase()}` }];
   };
   const refuse = (exchange: Exchange): void =>
     replies.error(exchange, ERRORS.notFound, undefined, { details: faultsOf(exchange.head) });

@@ -54,7 +54,7 @@ type Judgement = { readonly key: Pick<OperatorKey, 'name' | 'role'> } | { readon
 export const SESSION_COOKIE = 'spindle_session';
 /** A session token: 256 bits as base64url. */
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
-const SESSION_OVER = 'The session is over; sign in again';
+const SESSION_OVER = 'The session has ended. Sign in again.';
 
 export const textSha256 = (text: string): Buffer => Buffer.from(hash('sha256', text, 'hex'), 'hex');
 
@@ -181,7 +181,7 @@ export class OperatorAccess {
     else if (caller.name !== FIRST_OPERATOR && this.#services.isBehind())
       this.#replies.error(exchange, ERRORS.unavailable);
     else if (!isPermitted(caller.role, needed)) {
-      const message = `takes the role ${needed}; ${caller.name} is ${caller.role}`;
+      const message = `This operation needs the role ${needed}, but ${caller.name} has the role ${caller.role}`;
       this.#notPermitted(exchange, caller, [{ path: '', message }]);
     } else onCaller(caller);
   }

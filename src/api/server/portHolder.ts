@@ -25,7 +25,7 @@ export async function refuseStrangersPort(host: string, port: number, tag: strin
   const holder = await holderOf(host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host, port);
   if (holder === undefined || holder === tag) return;
   throw new Error(
-    `Port ${port} of ${host} is in use by ${holder === '' ? 'another program' : 'a service on another database'}`,
+    `Port ${port} of ${host} is in use by ${holder === '' ? 'another program' : 'a service with another database'}`,
   );
 }
 

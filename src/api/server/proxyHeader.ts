@@ -45,14 +45,16 @@ function parseV1(bytes: Buffer): ProxyHeader | undefined {
   if (end < 0 && bytes.length < V1_BYTES_MAX) return undefined;
   const fields = bytes.toString('latin1', 0, end < 0 ? V1_BYTES_MAX : end).split(' ');
   if (fields[1] === 'UNKNOWN' && end > 0) return { address: '', bytes: end + 2 };
-  if (end < 0 || fields.length !== 6 || !/^TCP[46]$/.test(fields[1]!)) throw new Error('no PROXY header');
+  if (end < 0 || fields.length !== 6 || !/^TCP[46]$/.test(fields[1]!))
+    throw new Error('the connection does not begin with a valid PROXY header');
   return { address: fields[2]!, bytes: end + 2 };
 }
 
 function parseV2(bytes: Buffer): ProxyHeader | undefined {
   if (bytes.length < V2_HEAD_BYTES) return undefined;
   const [command, family] = [bytes[12]!, bytes[13]!];
-  if (command !== 0x20 && command !== 0x21) throw new Error('no PROXY header');
+  if (command !== 0x20 && command !== 0x21)
+    throw new Error('the connection does not begin with a valid PROXY header');
   const length = V2_HEAD_BYTES + bytes.readUInt16BE(14);
   if (bytes.length < length) return undefined;
   const isProxied = command === 0x21;

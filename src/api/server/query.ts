@@ -70,14 +70,14 @@ function faultOf(
   name: string | undefined,
   value: string | undefined,
 ): string | undefined {
-  if (name === undefined || value === undefined) return 'is not percent-encoded UTF-8';
+  if (name === undefined || value === undefined) return 'must be percent-encoded UTF-8';
   if (!Object.hasOwn(properties, name)) {
     const known = Object.keys(properties);
-    const names = known.length === 0 ? 'this operation has none' : `known are ${known.join(', ')}`;
-    return `is no query parameter of this operation: ${names}`;
+    const names = known.length === 0 ? 'which accepts none' : `which accepts ${known.join(', ')}`;
+    return `is not a query parameter of this operation, ${names}`;
   }
-  if (given.has(name)) return 'is given twice';
-  return CONTROL.test(value) ? 'must have no control characters' : undefined;
+  if (given.has(name)) return 'must be sent only once';
+  return CONTROL.test(value) ? 'must not contain control characters' : undefined;
 }
 
 function withDefaults(

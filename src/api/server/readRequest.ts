@@ -35,7 +35,7 @@ export function readRequest(
     if (exchange.lacksRoom) throw new ApiError(ERRORS.unavailable);
     if (exchange.body === undefined) {
       throw invalid([
-        { path: '', message: `The body is over the limit of ${route.bodyLimit ?? BODY_LIMIT} bytes` },
+        { path: '', message: `The body must have at most ${route.bodyLimit ?? BODY_LIMIT} bytes` },
       ]);
     }
     text = bodyText(exchange.body);
@@ -60,7 +60,10 @@ function takePlayer(params: Record<string, string>, query: Record<string, number
   if (playerId === undefined) return;
   if (params.playerId !== IN_QUERY)
     throw invalid([
-      { path: '/playerId', message: `takes a path that has ${IN_QUERY} in place of the player` },
+      {
+        path: '/playerId',
+        message: `can be sent in the query only if the path has ${IN_QUERY} in place of the player`,
+      },
     ]);
   params.playerId = String(playerId);
   delete query.playerId;
@@ -82,6 +85,6 @@ function decodePart(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
-    throw invalid([{ path: '', message: `The path part «${part}» is not percent-encoded UTF-8` }]);
+    throw invalid([{ path: '', message: `The path segment «${part}» must be percent-encoded UTF-8` }]);
   }
 }

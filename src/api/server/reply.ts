@@ -242,6 +242,6 @@ async function taken(exchange: Exchange): Promise<void> {
       resolve();
       return true;
     });
-    timer = setTimeout(() => reject(new StalledError('The client takes nothing')), STALLED_MS);
+    timer = setTimeout(() => reject(new StalledError('The client does not read the response')), STALLED_MS);
   }).finally(() => clearTimeout(timer));
 }

@@ -74,7 +74,11 @@ export class UwsListener implements HttpListener {
     return new Promise((resolve, reject) => {
       this.#app.listen(host, port, (socket: us_listen_socket | false) => {
         if (socket === false) {
-          reject(new Error(`Port ${port} of ${host} is in use or can't be listened on`));
+          reject(
+            new Error(
+              `Cannot listen on port ${port} of ${host}: it is in use, or not available to this process`,
+            ),
+          );
           return;
         }
         this.#socket = socket;

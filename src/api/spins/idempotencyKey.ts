@@ -34,7 +34,12 @@ function refuseMisnamedRequestId(body: JsonObject): void {
   if (body.requestId !== undefined) return;
   const faults = Object.keys(body)
     .filter((name) => NAMES.has(name.toLowerCase().replaceAll(/[-_]/g, '')))
-    .map((name): Fault => ({ path: `/${name}`, message: 'is not known: the idempotency key is requestId' }));
+    .map(
+      (name): Fault => ({
+        path: `/${name}`,
+        message: 'is not supported. Send the idempotency key as requestId.',
+      }),
+    );
   if (faults.length > 0) throw invalid(faults);
 }
 
@@ -56,7 +61,7 @@ export function withIdempotencyKey<Body extends { readonly requestId?: unknown }
   }
   if (body.requestId === undefined) return { ...body, requestId };
   if (body.requestId !== requestId) {
-    throw refusal('/requestId', 'differs from the header Idempotency-Key');
+    throw refusal('/requestId', 'must equal the header Idempotency-Key');
   }
   return body;
 }

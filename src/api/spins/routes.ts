@@ -137,7 +137,7 @@ class Exports {
     const csvText = csvTexts(request.query);
     const open = this.#ofPartner.get(partner.partnerId) ?? 0;
     if (open >= CSV_OF_PARTNER_MAX) {
-      const message = `At most ${CSV_OF_PARTNER_MAX} exports of a partner run at a time`;
+      const message = `At most ${CSV_OF_PARTNER_MAX} CSV exports of a partner can run at a time. Wait until one has ended.`;
       throw new ApiError(ERRORS.apiRateExceeded, { details: [{ path: '', message }] });
     }
     this.#ofPartner.set(partner.partnerId, open + 1);
@@ -153,7 +153,7 @@ class Exports {
         // The check follows the read of the rows, because a day that is dropped during the read would
         // otherwise be missing without notice.
         if ((await keptOf(services, range)).fromId > fromId)
-          throw new Error('A day of the ledger was dropped while its spins were written as CSV');
+          throw new Error('a day of the ledger was dropped while its spins were exported as CSV');
         head = '';
         if (text !== '') yield text;
         fromId = found.nextId;

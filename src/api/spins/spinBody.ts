@@ -46,7 +46,7 @@ function readAnyBody(bytes: Buffer, idempotencyKey: string | undefined): ReadBod
   return { body, text };
 }
 
-const tooLarge = (): ApiError => invalid([{ path: '', message: 'The body is over the limit' }]);
+const tooLarge = (): ApiError => invalid([{ path: '', message: 'The body exceeds the maximum size' }]);
 
 const PLAIN = /^[ -~]{1,128}$/;
 

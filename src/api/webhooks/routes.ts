@@ -40,7 +40,9 @@ function eventFaults(events: unknown): Fault[] {
   return looked.flatMap((event, i): Fault[] => {
     const path = `/events/${i}`;
     if (!known.includes(event)) return [{ path, message: `must be one of ${known.join(', ')}` }];
-    return looked.indexOf(event) < i ? [{ path, message: 'is there twice' }] : [];
+    return looked.indexOf(event) < i
+      ? [{ path, message: 'must not be a repetition of an earlier event type' }]
+      : [];
   });
 }
 
@@ -191,7 +193,7 @@ const sendingRoutes = (services: Services): Route[] => [
       new Date(services.process.now()),
     );
     if (sent === undefined) {
-      throw invalid([{ path: '', message: 'The webhook is inactive' }]);
+      throw invalid([{ path: '', message: 'The webhook is inactive. Activate it first.' }]);
     }
     services.webhooks.recorded(1);
     return sent;

@@ -141,7 +141,7 @@ describe('named operators', () => {
     const refused = await ask<{ details: unknown }>(auditor.apiKey, 'POST', '/partners', partnerBody('x'));
     expect(refused).toMatchObject(failed(403, 'KS-4116'));
     expect(refused.body.details).toEqual([
-      { path: '', message: 'takes the role operator; audrey is auditor' },
+      { path: '', message: 'This operation needs the role operator, but audrey has the role auditor' },
     ]);
     const newOperator = { name: 'mallory', role: 'admin' };
     for (const { apiKey } of [auditor, operator]) {

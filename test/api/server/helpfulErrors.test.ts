@@ -196,7 +196,7 @@ test('lists the methods that a path supports in the error for an unsupported met
     ['PUT', 'partner/v1/webhooks/7', partner.key, 'PATCH and DELETE'],
     ['PUT', 'operator/v1/partners/1', OPERATOR_KEY, 'GET and PATCH'],
   ] as const) {
-    const message = `This path takes ${methods}, not ${method}`;
+    const message = `This path supports ${methods}, not ${method}`;
     expect(await ask(method, path, key)).toMatchObject({ status: 404, ...refused('KS-4215', '', message) });
   }
   const { body } = await ask('GET', 'partner/v1/no-such-path', partner.key);

@@ -40,22 +40,22 @@ const faultsOf = async (path: string, method = 'GET', body?: unknown) => {
 };
 
 test("refuses query parameters that an operation doesn't have, and lists those that it has", async () => {
-  const known = 'known are from, to, gameId, playerId, cursor, limit, escapeFormulas';
+  const known = 'which accepts from, to, gameId, playerId, cursor, limit, escapeFormulas';
   expect(await faultsOf('/spins?page=2')).toEqual([
     400,
     'KS-4101',
-    `/page is no query parameter of this operation: ${known}`,
+    `/page is not a query parameter of this operation, ${known}`,
   ]);
   expect(await faultsOf('/spins?player=alice&limit=0')).toEqual([
     400,
     'KS-4101',
-    `/player is no query parameter of this operation: ${known}`,
+    `/player is not a query parameter of this operation, ${known}`,
     '/limit must be >= 1',
   ]);
   expect(await faultsOf('/games?limit=5')).toEqual([
     400,
     'KS-4101',
-    '/limit is no query parameter of this operation: this operation has none',
+    '/limit is not a query parameter of this operation, which accepts none',
   ]);
 });
 
@@ -63,13 +63,13 @@ test('refuses query values that are badly encoded, given twice, or contain contr
   expect(await faultsOf('/spins?playerId=%zz')).toEqual([
     400,
     'KS-4101',
-    '/playerId is not percent-encoded UTF-8',
+    '/playerId must be percent-encoded UTF-8',
   ]);
-  expect(await faultsOf('/spins?limit=5&limit=6')).toEqual([400, 'KS-4101', '/limit is given twice']);
+  expect(await faultsOf('/spins?limit=5&limit=6')).toEqual([400, 'KS-4101', '/limit must be sent only once']);
   expect(await faultsOf('/spins?playerId=a%00b')).toEqual([
     400,
     'KS-4101',
-    '/playerId must have no control characters',
+    '/playerId must not contain control characters',
   ]);
 });
 
@@ -79,7 +79,7 @@ test('refuses a spin whose requestId is in the query, and deals nothing', async 
   expect(await faultsOf('/spin?requestId=r', 'POST', body)).toEqual([
     400,
     'KS-4101',
-    '/requestId is no query parameter of this operation: this operation has none',
+    '/requestId is not a query parameter of this operation, which accepts none',
   ]);
   expect((await service.partner('GET', '/players/queried', partner.key)).status).toBe(404);
 });

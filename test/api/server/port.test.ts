@@ -26,7 +26,7 @@ afterAll(async () => {
 describe('a port that is in use', () => {
   test('refuses to start in one line on a port of a service with another database', async () => {
     await expect(startService(others, { PORT: port })).rejects.toThrow(
-      /^Port \d+ of 127\.0\.0\.1 is in use by a service on another database \(HOST, PORT\)$/,
+      /^Port \d+ of 127\.0\.0\.1 is in use by a service with another database \(HOST, PORT\)$/,
     );
   });
 
